@@ -157,7 +157,7 @@ async fn up_has_a_worker_that_sleeps_until_there_are_orders() {
     assert!(why.contains("wakes when queue has more than 5 messages\n"), "{why}");
 
     // As with KEDA, unless the object says otherwise: an HPA does the rest, and why tells of both.
-    let target = cluster::connect::Target { kubeconfig: Some(kubeconfig.clone()), context: None };
+    let target = cluster::connect::ConnectTarget { kubeconfig: Some(kubeconfig.clone()), context: None };
     let client = cluster::connect::connect(&target).await.unwrap().client;
     let labels = serde_json::json!({"app": "mails"});
     let template = serde_json::json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}});

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use api::pod::{Container, Pod, PodCondition};
 use api::selector::Selector;
-use cluster::Key;
-use cluster::index::Pods;
+use cluster::AutoscalerKey;
+use cluster::index::PodIndex;
 
 use table::Table;
 
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     table.verdict()
 }
 
-fn costs(index: &mut Pods, keys: &[Key], fleet: Fleet, place: &str) {
+fn costs(index: &mut PodIndex, keys: &[AutoscalerKey], fleet: Fleet, place: &str) {
     let note = |what: &str, seconds| table::note(&format!("{what}, {place}"), seconds, table::micros);
     let selectors: Vec<Selector> = (0..keys.len()).map(|number| selector(fleet, number)).collect();
     let mut number = 0;
@@ -98,7 +98,7 @@ fn costs(index: &mut Pods, keys: &[Key], fleet: Fleet, place: &str) {
     let more: Vec<Pod> = (0..keys.len()).map(|target| pod(fleet, target, fleet.pods_each)).collect();
     note("apply, new pod", each(&more, |pod| index.apply(pod)));
     note("apply, unchanged pod", each(&more, |pod| index.apply(pod)));
-    let remove = |index: &mut Pods, pod: &Pod| index.remove(&pod.metadata.namespace, &pod.metadata.name);
+    let remove = |index: &mut PodIndex, pod: &Pod| index.remove(&pod.metadata.namespace, &pod.metadata.name);
     note("remove", each(&more, |pod| remove(index, pod)));
     let revised: Vec<Pod> = more.into_iter().map(revised).collect();
     note("apply, new pod with new labels", each(&revised, |pod| index.apply(pod)));
@@ -114,11 +114,11 @@ fn costs(index: &mut Pods, keys: &[Key], fleet: Fleet, place: &str) {
 }
 
 /// Seconds of the check, one autoscaler after the other, so that none is found in a cache by luck.
-fn sharing(index: &Pods, keys: &[Key]) -> f64 {
+fn sharing(index: &PodIndex, keys: &[AutoscalerKey]) -> f64 {
     rotating(keys, |key| _ = black_box(index.sharing(key)))
 }
 
-fn rotating(keys: &[Key], mut work: impl FnMut(&Key)) -> f64 {
+fn rotating(keys: &[AutoscalerKey], mut work: impl FnMut(&AutoscalerKey)) -> f64 {
     let mut number = 0;
     table::time(|| {
         number = (number + 7) % keys.len();
@@ -178,10 +178,11 @@ fn resident() -> u64 {
     pages * 4096
 }
 
-fn built(fleet: Fleet) -> (Pods, Vec<Key>) {
-    let mut index = Pods::default();
-    let keys: Vec<Key> =
-        (0..fleet.autoscalers).map(|n| Key::hpa(&namespace(fleet, n), &format!("web-{n}"))).collect();
+fn built(fleet: Fleet) -> (PodIndex, Vec<AutoscalerKey>) {
+    let mut index = PodIndex::default();
+    let keys: Vec<AutoscalerKey> = (0..fleet.autoscalers)
+        .map(|n| AutoscalerKey::hpa(&namespace(fleet, n), &format!("web-{n}")))
+        .collect();
     index.listing();
     for target in 0..fleet.autoscalers / fleet.rivals {
         for number in 0..fleet.pods_each {

@@ -35,7 +35,7 @@ impl fmt::Debug for Clock {
 
 /// A clock that does not jump: the time of the world when it was last set, plus what has passed since.
 #[derive(Debug)]
-pub struct Steady {
+pub struct SteadyClock {
     world: Clock,
     set: Mutex<(Timestamp, Instant)>,
 }
@@ -43,7 +43,7 @@ pub struct Steady {
 /// What a clock may be off before that counts as a jump.
 const JUMP: SignedDuration = SignedDuration::from_secs(1);
 
-impl Steady {
+impl SteadyClock {
     /// Set by `world`.
     pub fn new(world: Clock) -> Self {
         let set = Mutex::new((world.now(), Instant::now()));
@@ -77,7 +77,7 @@ mod tests {
     async fn a_steady_clock_goes_on_and_tells_by_how_much_the_world_has_jumped() {
         let world = Arc::new(Mutex::new(Timestamp::UNIX_EPOCH));
         let told = world.clone();
-        let steady = Steady::new(Clock::new(move || *told.lock().unwrap()));
+        let steady = SteadyClock::new(Clock::new(move || *told.lock().unwrap()));
         let seconds = |seconds| Timestamp::from_second(seconds).unwrap();
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(steady.now(), seconds(10));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// Which API an autoscaler comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum AutoscalerKind {
     /// `autoscaling` HorizontalPodAutoscaler.
     Hpa,
     /// `plimsoll.dev` Autoscaler.
@@ -14,30 +14,30 @@ pub enum Kind {
     ScaledObject,
 }
 
-/// Names one autoscaler. Cheap to clone.
+/// NameLister one autoscaler. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct AutoscalerKey {
     /// Which API.
-    pub kind: Kind,
+    pub kind: AutoscalerKind,
     /// Namespace.
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
 }
 
-impl Key {
+impl AutoscalerKey {
     /// The key of an HPA.
     pub fn hpa(namespace: &str, name: &str) -> Self {
-        Self { kind: Kind::Hpa, namespace: namespace.into(), name: name.into() }
+        Self { kind: AutoscalerKind::Hpa, namespace: namespace.into(), name: name.into() }
     }
 
     /// The key of an Autoscaler.
     pub fn autoscaler(namespace: &str, name: &str) -> Self {
-        Self { kind: Kind::Autoscaler, namespace: namespace.into(), name: name.into() }
+        Self { kind: AutoscalerKind::Autoscaler, namespace: namespace.into(), name: name.into() }
     }
 }
 
-impl Kind {
+impl AutoscalerKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Hpa, Self::Autoscaler, Self::ScaledObject];
 
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Kind of its objects.
+    /// AutoscalerKind of its objects.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hpa => api::autoscaling::KIND,
@@ -87,9 +87,9 @@ impl Kind {
 }
 
 /// As messages name it: an HPA as Kubernetes does, `namespace/name`.
-impl fmt::Display for Key {
+impl fmt::Display for AutoscalerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.kind != Kind::Hpa {
+        if self.kind != AutoscalerKind::Hpa {
             write!(f, "{}:", self.kind.short())?;
         }
         write!(f, "{}/{}", self.namespace, self.name)

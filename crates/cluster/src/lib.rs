@@ -27,4 +27,4 @@ pub mod scale;
 pub mod watch;
 
 pub use clock::Clock;
-pub use key::{Key, Kind};
+pub use key::{AutoscalerKey, AutoscalerKind};

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::discovery::Resource;
-use crate::request::{ApiError, Expected, Flights, Request, decode, exchange_as, path, with_query};
+use crate::request::{ApiError, Expected, Request, SingleFlight, decode, exchange_as, path, with_query};
 use crate::watch::METADATA_LIST;
 
 /// How long one list may take.
@@ -32,14 +32,14 @@ type Memory = HashMap<Which, (Instant, Arc<Vec<String>>)>;
 
 /// Lists names of objects. Cheap to clone.
 #[derive(Clone)]
-pub struct Names(Arc<Inner>);
+pub struct NameLister(Arc<Inner>);
 
 struct Inner {
     client: Client,
     /// How long a list may be used.
     age: Duration,
     memory: Mutex<Memory>,
-    flights: Flights<Which, Listed>,
+    flights: SingleFlight<Which, Listed>,
 }
 
 #[derive(Default, Deserialize)]
@@ -60,10 +60,10 @@ struct Metadata {
     name: String,
 }
 
-impl Names {
+impl NameLister {
     /// Lists are used again for `age`.
     pub fn new(client: Client, age: Duration) -> Self {
-        let (memory, flights) = (Mutex::default(), Flights::default());
+        let (memory, flights) = (Mutex::default(), SingleFlight::default());
         Self(Arc::new(Inner { client, age, memory, flights }))
     }
 
@@ -169,7 +169,7 @@ mod tests {
                 r#"{"kind":"PartialObjectMetadataList","items":[{"metadata":{"name":"b"}},{"metadata":{"name":"a"}}]}"#,
             )
         });
-        let names = Names::new(client.client(), Duration::from_secs(5));
+        let names = NameLister::new(client.client(), Duration::from_secs(5));
         let of = pods();
         let ask = || names.list(&of, Some("shop"), "app=web");
         let (one, two) = futures::join!(ask(), ask());
@@ -188,7 +188,7 @@ mod tests {
         let client = Fake::new(|_: &Asked| {
             Reply::new(403, JSON, r#"{"kind":"Status","status":"Failure","message":"no","code":403}"#)
         });
-        let names = Names::new(client.client(), Duration::from_secs(5));
+        let names = NameLister::new(client.client(), Duration::from_secs(5));
         let error = names.list(&pods(), None, "").await.unwrap_err();
         assert_eq!((error.code, error.message.as_str()), (403, "no"));
         assert!(names.0.memory().is_empty());

@@ -14,7 +14,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use api::selector::Selector;
-use controllers::hpa::Settings;
+use controllers::hpa::HpaSettings;
 use localkube::metrics::MetricsApi;
 use localkube::nodes::{Nodes, Plan, Workload};
 use sim::load::{CurveShape, LoadCurve};
@@ -90,11 +90,11 @@ async fn walk(ns: TestNamespace, kubectl: PathBuf) {
         initial_readiness_delay: jiff::SignedDuration::ZERO,
         ..engine::ControllerConfig::default()
     };
-    let settings = Settings {
+    let settings = HpaSettings {
         config: Arc::new(config),
         period: Duration::from_secs(1),
         namespaces: vec![namespace.clone()],
-        ..Settings::default()
+        ..HpaSettings::default()
     };
     let ours = controller::RunningController::start(client.clone(), settings);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&namespace);

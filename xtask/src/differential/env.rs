@@ -7,11 +7,11 @@ use anyhow::{Context, bail};
 use api::decisions::DecisionMode;
 use cluster::Clock;
 use cluster::discovery::Discovery;
-use cluster::events::Recorder;
+use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
-use cluster::metrics::Metrics;
+use cluster::metrics::MetricsClient;
 use cluster::request::{self, ApiError, Request};
-use controllers::hpa::{Controller, Handle, Parts, Records, Settings};
+use controllers::hpa::{HpaController, HpaControllerHandle, HpaControllerParts, HpaSettings, Records};
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
@@ -73,8 +73,8 @@ pub(crate) struct HpaEnv {
 }
 
 struct RunningController {
-    handle: Handle,
-    settings: Settings,
+    handle: HpaControllerHandle,
+    settings: HpaSettings,
     rules: Rules,
     task: JoinHandle<()>,
     _stop: watch::Sender<bool>,
@@ -156,7 +156,7 @@ impl HpaEnv {
 
     /// Holds both controllers; passes that have begun end first.
     pub(crate) async fn close(&self) -> anyhow::Result<()> {
-        self.ours.handle.update(Settings { mode: DecisionMode::Off, ..self.ours.settings.clone() });
+        self.ours.handle.update(HpaSettings { mode: DecisionMode::Off, ..self.ours.settings.clone() });
         let _ = self.hold.send(true);
         let (until, mut before, mut since) =
             (Instant::now() + PATIENCE, [(usize::MAX, 0); 2], Instant::now());
@@ -196,7 +196,7 @@ impl RunningController {
         let proxy = Proxy::start(&access.kubeconfig_for(access.admin())).await?;
         let file = access.folder.join("ours.kubeconfig");
         std::fs::write(&file, proxy.kubeconfig()).context("failed to write a kubeconfig")?;
-        let target = cluster::connect::Target { kubeconfig: Some(file), context: None };
+        let target = cluster::connect::ConnectTarget { kubeconfig: Some(file), context: None };
         let client = cluster::connect::connect(&target).await?.client;
         let mut config = engine::ControllerConfig {
             downscale_stabilization: SignedDuration::try_from(setting.stabilization)?,
@@ -204,21 +204,21 @@ impl RunningController {
             ..engine::ControllerConfig::default()
         };
         config.gates.scale_to_zero = setting.to_zero;
-        let settings = Settings {
+        let settings = HpaSettings {
             config: Arc::new(config),
             period: PERIOD,
             namespaces: vec![namespace.to_owned()],
-            ..Settings::default()
+            ..HpaSettings::default()
         };
         let (clock, discovery) = (Clock::system(), Discovery::new(client.clone()));
-        let (controller, handle) = Controller::new(Parts {
-            samples: Metrics::new(client.clone(), discovery.clone(), PERIOD / 4),
-            recorder: Recorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone()),
+        let (controller, handle) = HpaController::new(HpaControllerParts {
+            samples: MetricsClient::new(client.clone(), discovery.clone(), PERIOD / 4),
+            recorder: EventRecorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone()),
             client,
             discovery,
-            leadership: Leadership::alone(),
+            leadership: Leadership::without_election(),
             clock,
-            settings: Settings { mode: DecisionMode::Off, ..settings.clone() },
+            settings: HpaSettings { mode: DecisionMode::Off, ..settings.clone() },
             records: Records::new(1),
         });
         let (stop, stopped) = watch::channel(false);

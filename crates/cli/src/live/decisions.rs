@@ -1,7 +1,7 @@
 //! What the controller has decided, as it serves it through the API server.
 
 use api::decisions::{API_VERSION, DecisionList, DecisionMode, DecisionRecord, DifferenceList};
-use cluster::Kind;
+use cluster::AutoscalerKind;
 use futures::{AsyncBufReadExt as _, Stream, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
@@ -51,7 +51,7 @@ impl Site {
     /// The latest decision of every autoscaler of a kind and of those that the same process decides about.
     pub(crate) async fn latest_decisions(
         &self,
-        kind: Kind,
+        kind: AutoscalerKind,
         scope: Scope<'_>,
     ) -> Result<Vec<DecisionRecord>, Missing> {
         let by = kind.decisions();
@@ -65,10 +65,11 @@ impl Site {
         scope: Scope<'_>,
     ) -> (Vec<DecisionRecord>, Option<Unavailable>) {
         let (mut records, mut unavailable) = (Vec::new(), None);
-        let is_there = |kind: Kind| objects.iter().any(|object| object.kind.decisions() == kind.decisions());
-        for kind in [Kind::Hpa, Kind::ScaledObject] {
+        let is_there =
+            |kind: AutoscalerKind| objects.iter().any(|object| object.kind.decisions() == kind.decisions());
+        for kind in [AutoscalerKind::Hpa, AutoscalerKind::ScaledObject] {
             // Where there is none of its objects, nobody misses who decides about them.
-            if kind != Kind::Hpa && !is_there(kind) {
+            if kind != AutoscalerKind::Hpa && !is_there(kind) {
                 continue;
             }
             match self.latest_decisions(kind, scope).await {
@@ -159,7 +160,7 @@ impl Site {
 }
 
 /// Who decides about objects of a kind.
-pub(crate) fn decider(kind: Kind) -> &'static str {
+pub(crate) fn decider(kind: AutoscalerKind) -> &'static str {
     if kind.decisions() == API_VERSION { "controller" } else { "operator" }
 }
 

@@ -7,21 +7,21 @@ use std::path::Path;
 use api::names::subdomain_faults;
 use api::yaml::nearest;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use cluster::Kind;
+use cluster::AutoscalerKind;
 
 use crate::failure::Failure;
 
 /// An autoscaler a user named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
-    pub(crate) kind: Kind,
+    pub(crate) kind: AutoscalerKind,
     pub(crate) name: String,
 }
 
 /// The words for kinds; the first of each is how we write it.
-const KINDS: [(Kind, &[&str]); 3] = [
+const KINDS: [(AutoscalerKind, &[&str]); 3] = [
     (
-        Kind::Hpa,
+        AutoscalerKind::Hpa,
         &[
             "hpa",
             "hpas",
@@ -31,9 +31,12 @@ const KINDS: [(Kind, &[&str]); 3] = [
             "horizontalpodautoscalers.autoscaling",
         ],
     ),
-    (Kind::Autoscaler, &["autoscaler", "autoscalers", "autoscaler.plimsoll.dev", "autoscalers.plimsoll.dev"]),
     (
-        Kind::ScaledObject,
+        AutoscalerKind::Autoscaler,
+        &["autoscaler", "autoscalers", "autoscaler.plimsoll.dev", "autoscalers.plimsoll.dev"],
+    ),
+    (
+        AutoscalerKind::ScaledObject,
         &["so", "scaledobject", "scaledobjects", "scaledobject.keda.sh", "scaledobjects.keda.sh"],
     ),
 ];
@@ -62,7 +65,7 @@ pub(crate) fn no_jobs<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<()
 }
 
 /// The kind that a word means.
-pub(crate) fn kind(word: &str) -> Option<Kind> {
+pub(crate) fn kind(word: &str) -> Option<AutoscalerKind> {
     let word = word.to_ascii_lowercase();
     KINDS.iter().find(|(_, words)| words.contains(&word.as_str())).map(|(kind, _)| *kind)
 }

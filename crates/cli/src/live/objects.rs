@@ -4,7 +4,7 @@ use api::autoscaling::v2;
 use api::keda::ScaledObject;
 use api::plimsoll::{self, Autoscaler};
 use api::yaml::nearest;
-use cluster::Kind;
+use cluster::AutoscalerKind;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,7 +21,7 @@ const LISTED: usize = 5;
 /// An autoscaler.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
-    pub(crate) kind: Kind,
+    pub(crate) kind: AutoscalerKind,
     /// As the server sent it.
     pub(crate) raw: Value,
     /// As an HPA.
@@ -31,7 +31,7 @@ pub(crate) struct Object {
 /// Which objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Which<'a> {
-    pub(crate) kinds: &'a [Kind],
+    pub(crate) kinds: &'a [AutoscalerKind],
     pub(crate) scope: Scope<'a>,
     pub(crate) labels: Option<&'a str>,
     /// Whether an answer may be a little old, which costs the server less.
@@ -68,7 +68,7 @@ struct ListMeta {
 
 impl Object {
     /// Reads an object of a kind.
-    fn read(kind: Kind, mut raw: Value) -> Result<Self, Trouble> {
+    fn read(kind: AutoscalerKind, mut raw: Value) -> Result<Self, Trouble> {
         // Objects of a list do not say what they are.
         let (api_version, kind_name) = (kind.api_version(), kind.name());
         if let Some(fields) = raw.as_object_mut().filter(|fields| !fields.contains_key("kind")) {
@@ -83,9 +83,9 @@ impl Object {
         }
         let nonsense = |error: serde_json::Error| Trouble::Nonsense(error.to_string());
         let hpa = match kind {
-            Kind::Hpa => v2::HorizontalPodAutoscaler::deserialize(&raw).map_err(nonsense)?,
-            Kind::Autoscaler => plimsoll::v2_view(Autoscaler::deserialize(&raw).map_err(nonsense)?),
-            Kind::ScaledObject => scaled(ScaledObject::deserialize(&raw).map_err(nonsense)?),
+            AutoscalerKind::Hpa => v2::HorizontalPodAutoscaler::deserialize(&raw).map_err(nonsense)?,
+            AutoscalerKind::Autoscaler => plimsoll::v2_view(Autoscaler::deserialize(&raw).map_err(nonsense)?),
+            AutoscalerKind::ScaledObject => scaled(ScaledObject::deserialize(&raw).map_err(nonsense)?),
         };
         Ok(Self { kind, raw, hpa })
     }
@@ -121,8 +121,8 @@ impl Site {
             match self.list(kind, which).await {
                 Ok(objects) => found.extend(objects),
                 Err(Trouble::Refused { code: 403 | 404, .. })
-                    if kind != Kind::Hpa && which.kinds.len() > 1 => {}
-                Err(Trouble::Refused { code: 404, .. }) if kind != Kind::Hpa => {}
+                    if kind != AutoscalerKind::Hpa && which.kinds.len() > 1 => {}
+                Err(Trouble::Refused { code: 404, .. }) if kind != AutoscalerKind::Hpa => {}
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -133,7 +133,7 @@ impl Site {
         Ok(found)
     }
 
-    async fn list(&self, kind: Kind, which: Which<'_>) -> Result<Vec<Object>, Trouble> {
+    async fn list(&self, kind: AutoscalerKind, which: Which<'_>) -> Result<Vec<Object>, Trouble> {
         let mut query = Vec::new();
         if let Some(labels) = which.labels {
             query.push(format!("labelSelector={}", encoded(labels)));
@@ -174,8 +174,9 @@ impl Site {
             return self.failure(&format!("get {named}"), trouble);
         }
         let which = |kinds, scope| Which { kinds, scope, labels: None, cached: true };
-        let here = self.objects(which(&Kind::ALL, Scope::Namespace(namespace))).await.unwrap_or_default();
-        let everywhere = self.objects(which(&Kind::ALL, Scope::All)).await.unwrap_or_default();
+        let here =
+            self.objects(which(&AutoscalerKind::ALL, Scope::Namespace(namespace))).await.unwrap_or_default();
+        let everywhere = self.objects(which(&AutoscalerKind::ALL, Scope::All)).await.unwrap_or_default();
         let namespaces: Vec<&str> =
             everywhere.iter().filter(|o| o.named() == *named).map(Object::namespace).collect();
         Failure::Outside(unknown(namespace, named, &here, &namespaces))
@@ -232,7 +233,7 @@ fn scaled(object: ScaledObject) -> v2::HorizontalPodAutoscaler {
     hpa
 }
 
-fn path(kind: Kind, scope: Scope<'_>) -> String {
+fn path(kind: AutoscalerKind, scope: Scope<'_>) -> String {
     let (api_version, plural) = (kind.api_version(), kind.plural());
     match scope {
         Scope::All => format!("/apis/{api_version}/{plural}"),
@@ -247,14 +248,14 @@ fn path(kind: Kind, scope: Scope<'_>) -> String {
 pub(crate) fn sample(name: &str, status: Value) -> Object {
     let mut raw = super::sample::hpa(name);
     raw.as_object_mut().unwrap().insert("status".into(), status);
-    Object::read(Kind::Hpa, raw).unwrap()
+    Object::read(AutoscalerKind::Hpa, raw).unwrap()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn object(kind: Kind, name: &str) -> Object {
+    fn object(kind: AutoscalerKind, name: &str) -> Object {
         let raw =
             serde_json::json!({"metadata": {"name": name, "namespace": "shop"}, "spec": {"maxReplicas": 3}});
         Object::read(kind, raw).unwrap()
@@ -262,22 +263,22 @@ mod tests {
 
     #[test]
     fn what_is_not_there_comes_with_what_is() {
-        let named = Named { kind: Kind::Hpa, name: "chekout".into() };
+        let named = Named { kind: AutoscalerKind::Hpa, name: "chekout".into() };
         let say = |here: &[Object], elsewhere: &[&str]| unknown("shop", &named, here, elsewhere);
         assert_eq!(
             say(&[], &[]),
             "there is no hpa/chekout in namespace shop; that namespace has no HorizontalPodAutoscaler"
         );
         assert_eq!(
-            say(&[object(Kind::Hpa, "checkout")], &[]),
+            say(&[object(AutoscalerKind::Hpa, "checkout")], &[]),
             "there is no hpa/chekout in namespace shop\n  did you mean hpa/checkout?"
         );
         assert_eq!(
-            say(&[object(Kind::Hpa, "web")], &[]),
+            say(&[object(AutoscalerKind::Hpa, "web")], &[]),
             "there is no hpa/chekout in namespace shop\n  there: web"
         );
         assert_eq!(
-            say(&[object(Kind::Autoscaler, "chekout")], &[]),
+            say(&[object(AutoscalerKind::Autoscaler, "chekout")], &[]),
             "there is no hpa/chekout in namespace shop\n  there is autoscaler/chekout; did you mean that?"
         );
         assert_eq!(
@@ -291,15 +292,18 @@ mod tests {
         let raw = serde_json::json!({
             "metadata": {"name": "a", "managedFields": [{"manager": "kubectl"}], "uid": "1"}, "spec": {"maxReplicas": 3}
         });
-        let object = Object::read(Kind::Hpa, raw).unwrap();
+        let object = Object::read(AutoscalerKind::Hpa, raw).unwrap();
         assert_eq!(object.raw["metadata"].to_string(), r#"{"name":"a","uid":"1"}"#);
     }
 
     #[test]
     fn objects_of_a_list_say_what_they_are() {
-        assert_eq!(object(Kind::Autoscaler, "a").raw["apiVersion"], "plimsoll.dev/v1alpha1");
+        assert_eq!(object(AutoscalerKind::Autoscaler, "a").raw["apiVersion"], "plimsoll.dev/v1alpha1");
         assert!(
-            object(Kind::Hpa, "a").raw.to_string().starts_with(r#"{"apiVersion":"autoscaling/v2","kind""#)
+            object(AutoscalerKind::Hpa, "a")
+                .raw
+                .to_string()
+                .starts_with(r#"{"apiVersion":"autoscaling/v2","kind""#)
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use cluster::connect::{Connection, Target, connect, explain};
+use cluster::connect::{ConnectTarget, Connection, connect, explain};
 use http::Request;
 use serde::de::DeserializeOwned;
 
@@ -23,7 +23,7 @@ pub(crate) struct Site {
 impl Site {
     /// The cluster that the options mean.
     pub(crate) async fn open(place: &Where) -> Result<Self, Failure> {
-        let target = Target { kubeconfig: place.kubeconfig.clone(), context: place.context.clone() };
+        let target = ConnectTarget { kubeconfig: place.kubeconfig.clone(), context: place.context.clone() };
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         let namespace = place.namespace.clone().unwrap_or_else(|| connection.namespace.clone());
         super::named::check("namespace", &namespace)?;

@@ -45,7 +45,7 @@ impl Credentials {
     /// Those of a client. A token that a program makes (`exec`) is not among them.
     pub(super) fn of(config: &Config) -> Self {
         let given = config.root_cert.as_ref().map(|certificates| Material::Given(pem(certificates)));
-        let said = Said::of(&config.auth_info);
+        let said = UserFields::of(&config.auth_info);
         let certificate = said.material("client-certificate-data", "client-certificate");
         let key = said.material("client-key-data", "client-key");
         let token = said.text("token").map(|token| Material::Given(token.into_bytes()));
@@ -59,9 +59,9 @@ impl Credentials {
 }
 
 /// What a kubeconfig says of a user. It is written out again because secrets can be read in no other way.
-struct Said(Value);
+struct UserFields(Value);
 
-impl Said {
+impl UserFields {
     fn of(user: &AuthInfo) -> Self {
         Self(serde_json::to_value(user).unwrap_or_default())
     }

@@ -9,10 +9,10 @@
 //! explain      why a first request failed, and what to do
 //! ```
 
+mod adaptive_limit;
 mod credentials;
 mod explain;
-mod gate;
-mod pressure;
+mod limiter;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -22,15 +22,15 @@ use std::path::PathBuf;
 
 use kube::Client;
 
+pub use adaptive_limit::{AdaptiveLimit, Admission, LimiterSnapshot, RequestOutcome};
 pub use credentials::{Credentials, Material};
 pub(crate) use explain::cause;
 pub use explain::explain;
-pub use gate::Gate;
-pub use pressure::{Admission, Outcome, Pressure, Snapshot};
+pub use limiter::ConcurrencyLimiter;
 
 /// Where the cluster is and who we are there.
 #[derive(Clone, Debug, Default)]
-pub struct Target {
+pub struct ConnectTarget {
     /// A kubeconfig; absent: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
     pub kubeconfig: Option<PathBuf>,
     /// A context of it; absent: the current one.
@@ -49,7 +49,7 @@ pub struct Connection {
     /// Where the settings came from, for messages: `~/.kube/config, context prod`.
     pub origin: String,
     /// Where requests wait while the server has enough to do.
-    pub gate: Gate,
+    pub limiter: ConcurrencyLimiter,
     /// Who we are there.
     pub credentials: Credentials,
 }
@@ -60,11 +60,11 @@ pub struct Connection {
 pub struct ConnectError(pub String);
 
 /// Makes a client that speaks HTTP/2, notices dead connections and adapts the number of requests in flight.
-pub async fn connect(target: &Target) -> Result<Connection, ConnectError> {
-    let settings = settings::load(target, &settings::Surroundings::here()).await?;
-    let gate = Gate::default();
+pub async fn connect(target: &ConnectTarget) -> Result<Connection, ConnectError> {
+    let settings = settings::load(target, &settings::ProcessEnvironment::here()).await?;
+    let limiter = ConcurrencyLimiter::default();
     let config = settings.config;
-    let client = transport::client(config.clone(), &gate).map_err(|error| {
+    let client = transport::client(config.clone(), &limiter).map_err(|error| {
         ConnectError::new(
             &format!("cannot connect to {}: {}", config.cluster_url, explain::cause(&error)),
             &[("kubeconfig", &settings.origin)],
@@ -77,7 +77,7 @@ pub async fn connect(target: &Target) -> Result<Connection, ConnectError> {
         server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
         namespace: config.default_namespace,
         origin: settings.origin,
-        gate,
+        limiter,
     })
 }
 
@@ -88,7 +88,7 @@ pub fn from_client(client: Client) -> Connection {
         client,
         server: "this process".to_owned(),
         origin: "this process".to_owned(),
-        gate: Gate::default(),
+        limiter: ConcurrencyLimiter::default(),
         credentials: Credentials::default(),
     }
 }

@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use super::{ConnectError, Target};
+use super::{ConnectError, ConnectTarget};
 
 /// How many contexts a message lists.
 const LISTED: usize = 10;
 
 /// What was found.
 #[derive(Debug)]
-pub(super) struct Settings {
+pub(super) struct LoadedConfig {
     pub(super) config: Config,
     pub(super) origin: String,
 }
 
 /// What the process sees around it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Surroundings {
+pub(super) struct ProcessEnvironment {
     /// `KUBECONFIG`.
     pub(super) kubeconfig: Option<OsString>,
     /// The user's directory.
@@ -31,12 +31,12 @@ pub(super) struct Surroundings {
 }
 
 /// Where settings are.
-enum Place {
+enum ConfigSource {
     Files(Vec<PathBuf>),
     Pod,
 }
 
-impl Surroundings {
+impl ProcessEnvironment {
     pub(super) fn here() -> Self {
         Self {
             kubeconfig: std::env::var_os("KUBECONFIG").filter(|paths| !paths.is_empty()),
@@ -57,21 +57,24 @@ impl Surroundings {
 }
 
 /// Finds and reads the settings of `target`.
-pub(super) async fn load(target: &Target, around: &Surroundings) -> Result<Settings, ConnectError> {
+pub(super) async fn load(
+    target: &ConnectTarget,
+    around: &ProcessEnvironment,
+) -> Result<LoadedConfig, ConnectError> {
     match find(target, around)? {
-        Place::Pod if target.context.is_some() => Err(ConnectError::new(
+        ConfigSource::Pod if target.context.is_some() => Err(ConnectError::new(
             "cannot choose a context: there is no kubeconfig, only the service account of the pod",
             &[],
             "leave --context out, or name a file with --kubeconfig",
         )),
-        Place::Pod => in_pod(),
-        Place::Files(paths) => from_files(&paths, target, around).await,
+        ConfigSource::Pod => in_pod(),
+        ConfigSource::Files(paths) => from_files(&paths, target, around).await,
     }
 }
 
-fn find(target: &Target, around: &Surroundings) -> Result<Place, ConnectError> {
+fn find(target: &ConnectTarget, around: &ProcessEnvironment) -> Result<ConfigSource, ConnectError> {
     if let Some(path) = &target.kubeconfig {
-        return Ok(Place::Files(vec![path.clone()]));
+        return Ok(ConfigSource::Files(vec![path.clone()]));
     }
     let listed: Vec<PathBuf> = around.kubeconfig.iter().flat_map(std::env::split_paths).collect();
     let listed: Vec<PathBuf> = listed.into_iter().filter(|path| !path.as_os_str().is_empty()).collect();
@@ -85,12 +88,12 @@ fn find(target: &Target, around: &Surroundings) -> Result<Place, ConnectError> {
                 "correct or unset KUBECONFIG, or name a file with --kubeconfig",
             ));
         }
-        return Ok(Place::Files(there));
+        return Ok(ConfigSource::Files(there));
     }
     let usual = around.home.as_ref().map(|home| home.join(".kube").join("config"));
     match usual {
-        Some(path) if path.exists() => Ok(Place::Files(vec![path])),
-        _ if around.in_pod => Ok(Place::Pod),
+        Some(path) if path.exists() => Ok(ConfigSource::Files(vec![path])),
+        _ if around.in_pod => Ok(ConfigSource::Pod),
         _ => Err(ConnectError::new(
             "cannot find a cluster: there is no kubeconfig",
             &[(
@@ -102,7 +105,7 @@ fn find(target: &Target, around: &Surroundings) -> Result<Place, ConnectError> {
     }
 }
 
-fn in_pod() -> Result<Settings, ConnectError> {
+fn in_pod() -> Result<LoadedConfig, ConnectError> {
     let mut config = Config::incluster().map_err(|error| {
         ConnectError::new(
             &format!("cannot use the service account of the pod: {error}"),
@@ -112,14 +115,14 @@ fn in_pod() -> Result<Settings, ConnectError> {
     })?;
     let namespace = config.default_namespace.trim().to_owned();
     config.default_namespace = namespace;
-    Ok(Settings { config, origin: "service account of the pod".to_owned() })
+    Ok(LoadedConfig { config, origin: "service account of the pod".to_owned() })
 }
 
 async fn from_files(
     paths: &[PathBuf],
-    target: &Target,
-    around: &Surroundings,
-) -> Result<Settings, ConnectError> {
+    target: &ConnectTarget,
+    around: &ProcessEnvironment,
+) -> Result<LoadedConfig, ConnectError> {
     let mut all = Kubeconfig::default();
     for path in paths {
         let shown = around.shown(path);
@@ -159,7 +162,7 @@ async fn from_files(
             config.cluster_url = url;
         }
     }
-    Ok(Settings { config, origin })
+    Ok(LoadedConfig { config, origin })
 }
 
 /// The context to use.

@@ -13,7 +13,7 @@ use kube::{Client, Config};
 use tower::util::option_layer;
 use tower::{BoxError, Layer as _, ServiceExt as _};
 
-use super::gate::Gate;
+use super::limiter::ConcurrencyLimiter;
 
 /// How long a connection may take, its TLS handshake included.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 const AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 
 /// A client for `config` whose requests pass through `gate`.
-pub(super) fn client(mut config: Config, gate: &Gate) -> Result<Client, kube::Error> {
+pub(super) fn client(mut config: Config, limiter: &ConcurrencyLimiter) -> Result<Client, kube::Error> {
     // Somebody else in this process may have chosen already; then theirs is used.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
@@ -61,5 +61,5 @@ pub(super) fn client(mut config: Config, gate: &Gate) -> Result<Client, kube::Er
     let service = config.extra_headers_layer()?.layer(service);
     let service = option_layer(auth).layer(service);
     let service = config.base_uri_layer().layer(service);
-    Ok(Client::new(gate.layer(service), config.default_namespace))
+    Ok(Client::new(limiter.layer(service), config.default_namespace))
 }

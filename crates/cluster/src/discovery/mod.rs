@@ -17,7 +17,7 @@ use futures::FutureExt as _;
 use kube::Client;
 use tokio::time::Instant;
 
-use crate::request::{ApiError, Flights};
+use crate::request::{ApiError, SingleFlight};
 pub(crate) use catalog::Catalog;
 
 /// A copy older than this is not used (docs/spec/hpa.md 2.4).
@@ -37,7 +37,7 @@ pub struct Resource {
     pub plural: String,
     /// Singular name; empty if the server published none.
     pub singular: String,
-    /// Kind.
+    /// AutoscalerKind.
     pub kind: String,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
@@ -75,7 +75,7 @@ pub struct Discovery(Arc<Inner>);
 struct Inner {
     client: Client,
     memory: Mutex<Memory>,
-    flights: Flights<(), Result<Arc<Catalog>, ApiError>>,
+    flights: SingleFlight<(), Result<Arc<Catalog>, ApiError>>,
 }
 
 #[derive(Default)]
@@ -89,7 +89,7 @@ struct Memory {
 impl Discovery {
     /// Nothing is asked until somebody wants to know.
     pub fn new(client: Client) -> Self {
-        Self(Arc::new(Inner { client, memory: Mutex::default(), flights: Flights::default() }))
+        Self(Arc::new(Inner { client, memory: Mutex::default(), flights: SingleFlight::default() }))
     }
 
     /// All resources with this group and kind, in the server's order (docs/spec/hpa.md 2.4, 3.2): dropped every 30 s, and asked once

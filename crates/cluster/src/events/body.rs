@@ -4,8 +4,8 @@ use engine::report::EventKind;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::correlate::Notice;
-use crate::lease::chance;
+use super::correlate::OutgoingEvent;
+use crate::lease::random;
 
 /// The body of a POST.
 #[derive(Debug, Serialize)]
@@ -101,7 +101,7 @@ struct Counted<'a> {
 }
 
 /// Where an event is: with its object, or in `default`.
-pub(super) fn namespace(notice: &Notice) -> &str {
+pub(super) fn namespace(notice: &OutgoingEvent) -> &str {
     match notice.about.namespace.as_str() {
         "" => "default",
         namespace => namespace,
@@ -109,7 +109,7 @@ pub(super) fn namespace(notice: &Notice) -> &str {
 }
 
 /// The event as it is created; also when it should have been there and is not.
-pub(super) fn create(notice: &Notice) -> Vec<u8> {
+pub(super) fn create(notice: &OutgoingEvent) -> Vec<u8> {
     let about = &notice.about;
     let metadata = Metadata { name: &notice.name, namespace: namespace(notice) };
     let involved_object = InvolvedObject {
@@ -162,7 +162,7 @@ pub(super) fn create(notice: &Notice) -> Vec<u8> {
 }
 
 /// What is changed of an event that is there.
-pub(super) fn patch(notice: &Notice) -> Vec<u8> {
+pub(super) fn patch(notice: &OutgoingEvent) -> Vec<u8> {
     if notice.action.is_some() {
         return serde_json::to_vec(&Continued { series: series(notice) }).unwrap_or_default();
     }
@@ -171,7 +171,7 @@ pub(super) fn patch(notice: &Notice) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-fn series(notice: &Notice) -> Series {
+fn series(notice: &OutgoingEvent) -> Series {
     Series { count: notice.count, last_observed_time: microseconds(notice.last) }
 }
 
@@ -187,7 +187,7 @@ fn cut(text: &str, most: usize) -> &str {
 /// `{object}.{nanoseconds in hex}`, or a UUID where that would be no name.
 pub(super) fn event_name(object: &str, nanos: i128) -> String {
     let name = format!("{object}.{nanos:x}");
-    if api::names::subdomain_faults(&name).is_empty() { name } else { chance::uuid() }
+    if api::names::subdomain_faults(&name).is_empty() { name } else { random::uuid() }
 }
 
 /// A Time: whole seconds, cut off.

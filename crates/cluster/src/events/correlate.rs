@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::body::event_name;
 use super::lru::Lru;
-use super::{About, Told};
+use super::{ObjectReference, RecordedEvent};
 
 /// How many keys each memory has.
 const MEMORY: usize = 4096;
@@ -42,8 +42,8 @@ const REFILL: Duration = Duration::from_mins(5);
 
 /// An event that is to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Notice {
-    pub(super) about: About,
+pub(super) struct OutgoingEvent {
+    pub(super) about: ObjectReference,
     pub(super) component: &'static str,
     pub(super) kind: EventKind,
     pub(super) reason: engine::CowStr,
@@ -104,8 +104,8 @@ impl Correlator {
     }
 
     /// What to send, if anything.
-    pub(super) fn observe(&mut self, told: Told) -> Option<Notice> {
-        let Told { about, component, pause, event, action, at, now } = told;
+    pub(super) fn observe(&mut self, told: RecordedEvent) -> Option<OutgoingEvent> {
+        let RecordedEvent { about, component, pause, event, action, at, now } = told;
         let object = (component, about.api_version, about.kind, &about.namespace, &about.name, &about.uid);
         let spam = self.hash.hash_one((object, event.kind as u8));
         let group = self.hash.hash_one((object, event.kind as u8, &event.reason));
@@ -131,7 +131,7 @@ impl Correlator {
             return None;
         }
         self.counted.entry(key, &new).sent = Some(now);
-        Some(Notice { about, component, kind, reason, message, action, name, count, first, last: at })
+        Some(OutgoingEvent { about, component, kind, reason, message, action, name, count, first, last: at })
     }
 
     /// Whether this message is one of too many.

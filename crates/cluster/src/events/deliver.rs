@@ -11,9 +11,9 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::correlate::{Correlator, Notice};
-use super::{About, Shared, Told, body};
-use crate::lease::chance;
+use super::correlate::{Correlator, OutgoingEvent};
+use super::{ObjectReference, RecordedEvent, Shared, body};
+use crate::lease::random;
 use crate::request::{ApiError, Request, send};
 
 /// How often delivery is tried.
@@ -33,11 +33,11 @@ const TOGETHER: usize = 8;
 const ASIDE: usize = 512;
 
 /// Delivers what is told until nobody is left to tell anything.
-pub(super) async fn run(client: Client, mut waiting: mpsc::Receiver<Told>, shared: Arc<Shared>) {
+pub(super) async fn run(client: Client, mut waiting: mpsc::Receiver<RecordedEvent>, shared: Arc<Shared>) {
     let mut correlator = Correlator::new();
-    let desk = Desk { client, refusal: AtomicU16::new(0) };
+    let desk = EventClient { client, refusal: AtomicU16::new(0) };
     let mut under_way = FuturesUnordered::new();
-    let mut line = Line::default();
+    let mut line = DeliveryQueue::default();
     let mut is_open = true;
     while is_open || !line.is_empty() || !under_way.is_empty() {
         while under_way.len() < TOGETHER
@@ -72,13 +72,13 @@ pub(super) async fn run(client: Client, mut waiting: mpsc::Receiver<Told>, share
 /// Those who are to be delivered, in the order in which they were told. Never two of one object at once: what is counted in an
 /// event comes after that event.
 #[derive(Debug, Default)]
-struct Line {
-    aside: VecDeque<Notice>,
+struct DeliveryQueue {
+    aside: VecDeque<OutgoingEvent>,
     /// Whose events are under way; these are few.
-    busy: Vec<About>,
+    busy: Vec<ObjectReference>,
 }
 
-impl Line {
+impl DeliveryQueue {
     fn len(&self) -> usize {
         self.aside.len()
     }
@@ -87,13 +87,13 @@ impl Line {
         self.aside.is_empty()
     }
 
-    fn add(&mut self, notice: Notice) {
+    fn add(&mut self, notice: OutgoingEvent) {
         self.aside.push_back(notice);
     }
 
     /// The first one whose object has none under way; it is from now on.
-    fn next(&mut self) -> Option<Notice> {
-        let is_free = |notice: &Notice| !self.busy.iter().any(|about| is_same(about, &notice.about));
+    fn next(&mut self) -> Option<OutgoingEvent> {
+        let is_free = |notice: &OutgoingEvent| !self.busy.iter().any(|about| is_same(about, &notice.about));
         let place = self.aside.iter().position(is_free)?;
         let notice = self.aside.remove(place)?;
         self.busy.push(notice.about.clone());
@@ -101,26 +101,26 @@ impl Line {
     }
 
     /// One of an object is delivered, or dropped.
-    fn done(&mut self, about: &About) {
+    fn done(&mut self, about: &ObjectReference) {
         self.busy.retain(|own| !is_same(own, about));
     }
 }
 
 /// Whether both are about the same object, in whichever version.
-fn is_same(one: &About, other: &About) -> bool {
+fn is_same(one: &ObjectReference, other: &ObjectReference) -> bool {
     (one.kind, &one.namespace, &one.name, &one.uid) == (other.kind, &other.namespace, &other.name, &other.uid)
 }
 
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum DeliveryOutcome {
     Created,
     Patched,
     Refused,
     GivenUp,
 }
 
-impl Outcome {
+impl DeliveryOutcome {
     fn counter(self, shared: &Shared) -> &AtomicU64 {
         match self {
             Self::Created => &shared.created,
@@ -132,14 +132,14 @@ impl Outcome {
 }
 
 /// Where requests are made.
-struct Desk {
+struct EventClient {
     client: Client,
     /// The last refusal, zero if something was accepted since: the same one is not logged for every event.
     refusal: AtomicU16,
 }
 
-impl Desk {
-    async fn deliver(&self, notice: &Notice) -> Outcome {
+impl EventClient {
+    async fn deliver(&self, notice: &OutgoingEvent) -> DeliveryOutcome {
         for attempt in 1..=ATTEMPTS {
             let error = match self.attempt(notice).await {
                 Ok(outcome) => {
@@ -150,41 +150,41 @@ impl Desk {
             };
             if error.code == 409 && attempt > 1 {
                 // It is there: an attempt whose answer was lost has made it.
-                return Outcome::Created;
+                return DeliveryOutcome::Created;
             }
             if !passes(&error) {
                 self.log_refusal(notice, &error);
-                return Outcome::Refused;
+                return DeliveryOutcome::Refused;
             }
             match attempt {
                 1 => {
                     tracing::warn!(%error, event = %notice.name, "failed to deliver an event; trying again");
-                    sleep(PAUSE.mul_f64(chance::unit())).await;
+                    sleep(PAUSE.mul_f64(random::unit())).await;
                 }
                 ATTEMPTS => tracing::warn!(%error, event = %notice.name, "gave up to deliver an event"),
                 _ => sleep(PAUSE).await,
             }
         }
-        Outcome::GivenUp
+        DeliveryOutcome::GivenUp
     }
 
     /// An event that was told before is counted; if it is no longer there, it is made anew with its count.
-    async fn attempt(&self, notice: &Notice) -> Result<Outcome, ApiError> {
+    async fn attempt(&self, notice: &OutgoingEvent) -> Result<DeliveryOutcome, ApiError> {
         let all = format!("/api/v1/namespaces/{}/events", body::namespace(notice));
         if notice.count > 1 {
             let one = format!("{all}/{}", notice.name);
             let patch = ("application/strategic-merge-patch+json", body::patch(notice));
             match send(&self.client, request(Method::PATCH, one, notice, patch)).await {
                 Err(error) if error.is_not_found() => {}
-                answer => return answer.map(|_| Outcome::Patched),
+                answer => return answer.map(|_| DeliveryOutcome::Patched),
             }
         }
         let create = ("application/json", body::create(notice));
-        send(&self.client, request(Method::POST, all, notice, create)).await.map(|_| Outcome::Created)
+        send(&self.client, request(Method::POST, all, notice, create)).await.map(|_| DeliveryOutcome::Created)
     }
 
-    fn log_refusal(&self, notice: &Notice, error: &ApiError) {
-        let About { kind, namespace, name, .. } = &notice.about;
+    fn log_refusal(&self, notice: &OutgoingEvent, error: &ApiError) {
+        let ObjectReference { kind, namespace, name, .. } = &notice.about;
         if self.refusal.swap(error.code, Ordering::Relaxed) == error.code {
             tracing::debug!(%error, kind, namespace, name, "the server refused an event");
         } else {
@@ -193,7 +193,7 @@ impl Desk {
     }
 }
 
-fn request(method: Method, uri: String, notice: &Notice, body: (&'static str, Vec<u8>)) -> Request {
+fn request(method: Method, uri: String, notice: &OutgoingEvent, body: (&'static str, Vec<u8>)) -> Request {
     Request {
         method,
         uri,

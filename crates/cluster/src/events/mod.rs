@@ -28,7 +28,7 @@ const QUEUE: usize = if cfg!(test) { 1000 } else { 10_000 };
 
 /// The object an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct ObjectReference {
     /// `autoscaling/v2`.
     pub api_version: &'static str,
     /// `HorizontalPodAutoscaler`.
@@ -45,7 +45,7 @@ pub struct About {
 
 /// What has become of the events so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct EventCounts {
     /// Created.
     pub created: u64,
     /// Counted in an event that was there.
@@ -62,19 +62,19 @@ pub struct Counts {
 
 /// Tells events in the background; never waits, never fails.
 #[derive(Clone, Debug)]
-pub struct Recorder {
+pub struct EventRecorder {
     component: &'static str,
     /// An event that was told again is sent again no sooner than this.
     pause: Duration,
     clock: Clock,
-    queue: mpsc::Sender<Told>,
+    queue: mpsc::Sender<RecordedEvent>,
     shared: Arc<Shared>,
 }
 
 /// An event, as it was told.
 #[derive(Clone, Debug)]
-struct Told {
-    about: About,
+struct RecordedEvent {
+    about: ObjectReference,
     component: &'static str,
     /// How long the same is not sent again, but counted.
     pause: Duration,
@@ -101,7 +101,7 @@ struct Shared {
     given_up: AtomicU64,
 }
 
-impl Recorder {
+impl EventRecorder {
     /// `component` is the source of the events, `host` stays empty as in Kubernetes.
     pub fn start(client: Client, component: &'static str, clock: Clock) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
@@ -121,17 +121,17 @@ impl Recorder {
     }
 
     /// Tells an event.
-    pub fn record(&self, about: &About, event: &Event) {
+    pub fn record(&self, about: &ObjectReference, event: &Event) {
         self.tell(about, event, None);
     }
 
     /// Tells an event in the form of `events.k8s.io`: with what was done, and a message that is cut if it is too long.
-    pub fn record_action(&self, about: &About, event: &Event, action: &str) {
+    pub fn record_action(&self, about: &ObjectReference, event: &Event, action: &str) {
         self.tell(about, event, Some(action.to_owned()));
     }
 
-    fn tell(&self, about: &About, event: &Event, action: Option<String>) {
-        let told = Told {
+    fn tell(&self, about: &ObjectReference, event: &Event, action: Option<String>) {
+        let told = RecordedEvent {
             about: about.clone(),
             component: self.component,
             pause: self.pause,
@@ -163,10 +163,10 @@ impl Recorder {
     }
 
     /// What has become of the events so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> EventCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Shared { created, patched, overflowed, held_back, refused, given_up, .. } = &*self.shared;
-        Counts {
+        EventCounts {
             created: read(created),
             patched: read(patched),
             overflowed: read(overflowed),

@@ -4,5 +4,5 @@ pub mod pods;
 mod pool;
 pub mod targets;
 
-pub use pods::Pods;
-pub use targets::{CachedScale, Target, TargetKind, Targets};
+pub use pods::PodIndex;
+pub use targets::{CachedScale, Target, TargetIndex, TargetKind};

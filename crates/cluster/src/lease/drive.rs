@@ -7,45 +7,45 @@ use kube::Client;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::chance;
-use super::elector::{Action, Elector, Event, Failure, Moment};
-use super::leadership::{Term, View};
+use super::elector::{ElectionAction, ElectionEvent, Elector, LeaseRequestFailure, StepTime};
+use super::leadership::{LeadershipView, Term};
+use super::random;
 use super::record::Lease;
-use super::settings::Settings;
+use super::settings::LeaseSettings;
 use crate::clock::Clock;
 use crate::request::{ApiError, Request, send};
 
 /// Stands for election until `stop` is told, then gives the lease back.
 pub(super) async fn run(
     client: Client,
-    settings: Settings,
+    settings: LeaseSettings,
     clock: Clock,
-    view: watch::Sender<View>,
+    view: watch::Sender<LeadershipView>,
     mut stop: oneshot::Receiver<()>,
 ) {
-    let mut desk = Desk { client, settings: settings.clone(), troubled: false };
+    let mut desk = LeaseClient { client, settings: settings.clone(), troubled: false };
     let mut elector = Elector::new(settings);
-    let mut event = Event::Due;
+    let mut event = ElectionEvent::Due;
     let mut stopping = false;
     loop {
-        let moment = Moment { now: Instant::now(), wall: clock.now(), jitter: chance::unit() };
+        let moment = StepTime { now: Instant::now(), wall: clock.now(), jitter: random::unit() };
         let action = elector.step(moment, event);
         publish(&view, &elector, &desk.settings);
         event = match action {
-            Action::Wait(until) => tokio::select! {
-                () = sleep_until(until) => Event::Due,
-                _ = &mut stop => { stopping = true; Event::Release }
+            ElectionAction::Wait(until) => tokio::select! {
+                () = sleep_until(until) => ElectionEvent::Due,
+                _ = &mut stop => { stopping = true; ElectionEvent::Release }
             },
-            Action::Stop => return,
+            ElectionAction::Stop => return,
             request => {
                 let answer = desk.carry_out(request).await;
                 // A write that is on its way is waited for: only then is it known what there is to give back.
                 if !stopping && stop.try_recv() != Err(oneshot::error::TryRecvError::Empty) {
                     stopping = true;
-                    elector.step(Moment { now: Instant::now(), ..moment }, Event::Answer(answer));
-                    Event::Release
+                    elector.step(StepTime { now: Instant::now(), ..moment }, ElectionEvent::Answer(answer));
+                    ElectionEvent::Release
                 } else {
-                    Event::Answer(answer)
+                    ElectionEvent::Answer(answer)
                 }
             }
         };
@@ -53,7 +53,7 @@ pub(super) async fn run(
 }
 
 /// Tells how the election stands, and logs what changed.
-fn publish(view: &watch::Sender<View>, elector: &Elector, settings: &Settings) {
+fn publish(view: &watch::Sender<LeadershipView>, elector: &Elector, settings: &LeaseSettings) {
     let term = elector.leading().zip(elector.leads_until()).map(|(renewal, until)| Term {
         until,
         wall: renewal.wall.saturating_add(settings.trust()).unwrap_or(renewal.wall),
@@ -81,16 +81,16 @@ fn publish(view: &watch::Sender<View>, elector: &Elector, settings: &Settings) {
 }
 
 /// Where requests are made.
-struct Desk {
+struct LeaseClient {
     client: Client,
-    settings: Settings,
+    settings: LeaseSettings,
     /// Whether the last request failed: trouble is logged when it begins, not at each try.
     troubled: bool,
 }
 
-impl Desk {
-    async fn carry_out(&mut self, action: Action) -> Result<Lease, Failure> {
-        let Some(request) = self.request(action) else { return Err(Failure::Unknown) };
+impl LeaseClient {
+    async fn carry_out(&mut self, action: ElectionAction) -> Result<Lease, LeaseRequestFailure> {
+        let Some(request) = self.request(action) else { return Err(LeaseRequestFailure::Unknown) };
         let limit = request.deadline;
         let answer = timeout(limit, send(&self.client, request)).await.unwrap_or_else(|_| {
             let message = format!("no answer within {limit:?}");
@@ -99,29 +99,29 @@ impl Desk {
         match answer {
             Ok(body) => {
                 self.troubled = false;
-                Lease::parse(&body).ok_or(Failure::Unknown)
+                Lease::parse(&body).ok_or(LeaseRequestFailure::Unknown)
             }
-            Err(error) if error.is_not_found() => Err(Failure::NotFound),
-            Err(error) if error.code == 409 => Err(Failure::Conflict),
+            Err(error) if error.is_not_found() => Err(LeaseRequestFailure::NotFound),
+            Err(error) if error.code == 409 => Err(LeaseRequestFailure::Conflict),
             Err(error) => {
                 if !self.troubled {
                     tracing::warn!(lease = %self.settings.name, %error, "failed to read or write the lease");
                 }
                 self.troubled = true;
-                Err(Failure::Unknown)
+                Err(LeaseRequestFailure::Unknown)
             }
         }
     }
 
-    fn request(&self, action: Action) -> Option<Request> {
-        let Settings { namespace, name, .. } = &self.settings;
+    fn request(&self, action: ElectionAction) -> Option<Request> {
+        let LeaseSettings { namespace, name, .. } = &self.settings;
         let all = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
         let one = format!("{all}/{name}");
         Some(match action {
-            Action::Get(limit) => self.with(Method::GET, one, None, limit),
-            Action::Create(lease, limit) => self.with(Method::POST, all, Some(&lease), limit),
-            Action::Update(lease, limit) => self.with(Method::PUT, one, Some(&lease), limit),
-            Action::Wait(_) | Action::Stop => return None,
+            ElectionAction::Get(limit) => self.with(Method::GET, one, None, limit),
+            ElectionAction::Create(lease, limit) => self.with(Method::POST, all, Some(&lease), limit),
+            ElectionAction::Update(lease, limit) => self.with(Method::PUT, one, Some(&lease), limit),
+            ElectionAction::Wait(_) | ElectionAction::Stop => return None,
         })
     }
 

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::record::Lease;
-use super::settings::Settings;
+use super::settings::LeaseSettings;
 
 /// When a step happens.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct StepTime {
     /// By a clock that never jumps: what is decided by.
     pub now: Instant,
     /// By the clock of the world: what is written down.
@@ -24,18 +24,18 @@ pub struct Moment {
 
 /// What happened.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum ElectionEvent {
     /// It is time for the next try.
     Due,
     /// The request was answered, or was not.
-    Answer(Result<Lease, Failure>),
+    Answer(Result<Lease, LeaseRequestFailure>),
     /// We are to stop, and give the lease back.
     Release,
 }
 
 /// Why there is no lease in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum LeaseRequestFailure {
     /// It does not exist.
     NotFound,
     /// Somebody else wrote in between.
@@ -46,7 +46,7 @@ pub enum Failure {
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum ElectionAction {
     /// Wait until then.
     Wait(Instant),
     /// Read the lease, for no longer than this.
@@ -61,7 +61,7 @@ pub enum Action {
 
 /// Between what was asked and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ElectionState {
     /// Until the next try.
     Waiting,
     /// A read is on its way.
@@ -85,7 +85,7 @@ pub struct Renewal {
 
 /// The lease as we last saw it, and since when it has been like that for us.
 #[derive(Clone, Debug)]
-struct Observed {
+struct ObservedLease {
     lease: Lease,
     since: Instant,
 }
@@ -93,9 +93,9 @@ struct Observed {
 /// A candidate, or the leader.
 #[derive(Debug)]
 pub struct Elector {
-    settings: Settings,
-    state: State,
-    observed: Option<Observed>,
+    settings: LeaseSettings,
+    state: ElectionState,
+    observed: Option<ObservedLease>,
     /// The last renewal that succeeded, if we lead.
     leading: Option<Renewal>,
     /// Whether a write of ours may have happened without our knowledge.
@@ -104,9 +104,9 @@ pub struct Elector {
 
 impl Elector {
     /// A candidate that has seen nothing.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: LeaseSettings) -> Self {
         let settings = settings.bounded();
-        Self { settings, state: State::Waiting, observed: None, leading: None, unsure: false }
+        Self { settings, state: ElectionState::Waiting, observed: None, leading: None, unsure: false }
     }
 
     /// The last renewal, if the election says that we lead.
@@ -125,22 +125,22 @@ impl Elector {
     }
 
     /// The next step.
-    pub fn step(&mut self, moment: Moment, event: Event) -> Action {
+    pub fn step(&mut self, moment: StepTime, event: ElectionEvent) -> ElectionAction {
         self.step_down_if_late(moment.now);
         match (self.state, event) {
-            (State::Stopped, _) => Action::Stop,
-            (State::Releasing { tries }, event) => self.release(moment, tries, event),
-            (_, Event::Release) => self.stop(moment),
-            (State::Reading, Event::Answer(answer)) => self.read(moment, answer),
-            (State::Writing { renewal, fresh }, Event::Answer(answer)) => {
+            (ElectionState::Stopped, _) => ElectionAction::Stop,
+            (ElectionState::Releasing { tries }, event) => self.release(moment, tries, event),
+            (_, ElectionEvent::Release) => self.stop(moment),
+            (ElectionState::Reading, ElectionEvent::Answer(answer)) => self.read(moment, answer),
+            (ElectionState::Writing { renewal, fresh }, ElectionEvent::Answer(answer)) => {
                 self.wrote(moment, renewal, fresh, answer)
             }
-            (State::Waiting, _) | (_, Event::Due) => self.attempt(moment),
+            (ElectionState::Waiting, _) | (_, ElectionEvent::Due) => self.attempt(moment),
         }
     }
 
     /// The leader writes what it remembers and reads only if that fails; a candidate reads first.
-    fn attempt(&mut self, moment: Moment) -> Action {
+    fn attempt(&mut self, moment: StepTime) -> ElectionAction {
         match (&self.leading, &self.observed) {
             (Some(_), Some(observed)) => {
                 let lease = observed.lease.clone();
@@ -150,28 +150,28 @@ impl Elector {
         }
     }
 
-    fn get(&mut self, now: Instant) -> Action {
-        self.state = State::Reading;
-        Action::Get(self.patience(now))
+    fn get(&mut self, now: Instant) -> ElectionAction {
+        self.state = ElectionState::Reading;
+        ElectionAction::Get(self.patience(now))
     }
 
-    fn claim(&mut self, moment: Moment, lease: &Lease, fresh: bool) -> Action {
+    fn claim(&mut self, moment: StepTime, lease: &Lease, fresh: bool) -> ElectionAction {
         let renewal = Renewal { started: moment.now, wall: moment.wall };
-        self.state = State::Writing { renewal, fresh };
+        self.state = ElectionState::Writing { renewal, fresh };
         let settings = &self.settings;
         let next = lease.held(&settings.identity, settings.lease_seconds(), moment.wall);
-        Action::Update(next, self.patience(moment.now))
+        ElectionAction::Update(next, self.patience(moment.now))
     }
 
-    fn create(&mut self, moment: Moment) -> Action {
+    fn create(&mut self, moment: StepTime) -> ElectionAction {
         let lease = Lease::new(&self.settings.namespace, &self.settings.name);
         match self.claim(moment, &lease, true) {
-            Action::Update(lease, limit) => Action::Create(lease, limit),
+            ElectionAction::Update(lease, limit) => ElectionAction::Create(lease, limit),
             other => other,
         }
     }
 
-    fn read(&mut self, moment: Moment, answer: Result<Lease, Failure>) -> Action {
+    fn read(&mut self, moment: StepTime, answer: Result<Lease, LeaseRequestFailure>) -> ElectionAction {
         match answer {
             Ok(lease) => {
                 self.observe(moment.now, lease);
@@ -183,21 +183,21 @@ impl Elector {
                     _ => self.wait(moment),
                 }
             }
-            Err(Failure::NotFound) => {
+            Err(LeaseRequestFailure::NotFound) => {
                 self.forget();
                 self.create(moment)
             }
-            Err(Failure::Conflict | Failure::Unknown) => self.wait(moment),
+            Err(LeaseRequestFailure::Conflict | LeaseRequestFailure::Unknown) => self.wait(moment),
         }
     }
 
     fn wrote(
         &mut self,
-        moment: Moment,
+        moment: StepTime,
         renewal: Renewal,
         fresh: bool,
-        answer: Result<Lease, Failure>,
-    ) -> Action {
+        answer: Result<Lease, LeaseRequestFailure>,
+    ) -> ElectionAction {
         match answer {
             Ok(lease) => {
                 self.observe(moment.now, lease);
@@ -209,9 +209,9 @@ impl Elector {
                 }
                 return self.wait(moment);
             }
-            Err(Failure::NotFound) => self.forget(),
-            Err(Failure::Unknown) => self.unsure = true,
-            Err(Failure::Conflict) => {}
+            Err(LeaseRequestFailure::NotFound) => self.forget(),
+            Err(LeaseRequestFailure::Unknown) => self.unsure = true,
+            Err(LeaseRequestFailure::Conflict) => {}
         }
         if fresh { self.wait(moment) } else { self.get(moment.now) }
     }
@@ -221,7 +221,7 @@ impl Elector {
         self.unsure = false;
         match &mut self.observed {
             Some(seen) if seen.lease.spec() == lease.spec() => seen.lease = lease,
-            observed => *observed = Some(Observed { lease, since: now }),
+            observed => *observed = Some(ObservedLease { lease, since: now }),
         }
         if !self.holds() {
             self.leading = None;
@@ -240,7 +240,7 @@ impl Elector {
     }
 
     /// Whether nobody holds the lease, or we do, or its holder has been silent for as long as it asked for.
-    fn may_claim(&self, now: Instant, observed: &Observed) -> bool {
+    fn may_claim(&self, now: Instant, observed: &ObservedLease) -> bool {
         let holder = observed.lease.holder();
         let patience = observed.lease.duration().unwrap_or(self.settings.lease_duration);
         holder.is_empty()
@@ -248,10 +248,10 @@ impl Elector {
             || now.saturating_duration_since(observed.since) >= patience
     }
 
-    fn wait(&mut self, moment: Moment) -> Action {
-        self.state = State::Waiting;
+    fn wait(&mut self, moment: StepTime) -> ElectionAction {
+        self.state = ElectionState::Waiting;
         let now = moment.now;
-        Action::Wait(match self.leading {
+        ElectionAction::Wait(match self.leading {
             Some(renewal) => {
                 (now + self.settings.pause()).min(renewal.started + self.settings.renew_deadline)
             }
@@ -280,50 +280,52 @@ impl Elector {
     }
 
     /// Stops leading, and starts to give back what we hold or may hold.
-    fn stop(&mut self, moment: Moment) -> Action {
-        if matches!(self.state, State::Writing { .. }) {
+    fn stop(&mut self, moment: StepTime) -> ElectionAction {
+        if matches!(self.state, ElectionState::Writing { .. }) {
             self.unsure = true;
         }
         self.leading = None;
         match (self.unsure, self.holds(), &self.observed) {
             (false, true, Some(observed)) => {
                 let lease = observed.lease.released(moment.wall);
-                self.state = State::Releasing { tries: 3 };
-                Action::Update(lease, self.patience(moment.now))
+                self.state = ElectionState::Releasing { tries: 3 };
+                ElectionAction::Update(lease, self.patience(moment.now))
             }
             (true, ..) => {
-                self.state = State::Releasing { tries: 3 };
-                Action::Get(self.patience(moment.now))
+                self.state = ElectionState::Releasing { tries: 3 };
+                ElectionAction::Get(self.patience(moment.now))
             }
             _ => self.over(),
         }
     }
 
     /// One more step of giving back: a read that shows us as the holder is followed by a write, a failure by a read.
-    fn release(&mut self, moment: Moment, tries: u8, event: Event) -> Action {
+    fn release(&mut self, moment: StepTime, tries: u8, event: ElectionEvent) -> ElectionAction {
         let Some(tries) = tries.checked_sub(1) else { return self.over() };
         match event {
-            Event::Answer(Ok(lease)) => {
+            ElectionEvent::Answer(Ok(lease)) => {
                 self.observe(moment.now, lease);
                 match &self.observed {
                     Some(observed) if self.holds() => {
                         let lease = observed.lease.released(moment.wall);
-                        self.state = State::Releasing { tries };
-                        Action::Update(lease, self.patience(moment.now))
+                        self.state = ElectionState::Releasing { tries };
+                        ElectionAction::Update(lease, self.patience(moment.now))
                     }
                     _ => self.over(),
                 }
             }
-            Event::Answer(Err(Failure::Conflict | Failure::Unknown)) => {
-                self.state = State::Releasing { tries };
-                Action::Get(self.patience(moment.now))
+            ElectionEvent::Answer(Err(LeaseRequestFailure::Conflict | LeaseRequestFailure::Unknown)) => {
+                self.state = ElectionState::Releasing { tries };
+                ElectionAction::Get(self.patience(moment.now))
             }
-            Event::Answer(Err(Failure::NotFound)) | Event::Due | Event::Release => self.over(),
+            ElectionEvent::Answer(Err(LeaseRequestFailure::NotFound))
+            | ElectionEvent::Due
+            | ElectionEvent::Release => self.over(),
         }
     }
 
-    fn over(&mut self) -> Action {
-        self.state = State::Stopped;
-        Action::Stop
+    fn over(&mut self) -> ElectionAction {
+        self.state = ElectionState::Stopped;
+        ElectionAction::Stop
     }
 }

@@ -16,17 +16,17 @@ use crate::clock::Clock;
 /// if the process was stopped, starved or asleep and the election could not notice. Both clocks must agree: that which
 /// never jumps stands still while a machine is suspended, that of the world does not.
 #[derive(Clone, Debug)]
-pub struct Leadership(Role);
+pub struct Leadership(ElectionMode);
 
 #[derive(Clone, Debug)]
-enum Role {
+enum ElectionMode {
     Alone,
-    Elected { view: watch::Receiver<View>, clock: Clock },
+    Elected { view: watch::Receiver<LeadershipView>, clock: Clock },
 }
 
 /// What the election tells.
 #[derive(Clone, Debug, Default)]
-pub(super) struct View {
+pub(super) struct LeadershipView {
     pub(super) term: Option<Term>,
     pub(super) holder: Option<Arc<str>>,
     pub(super) transitions: Option<u32>,
@@ -43,17 +43,17 @@ pub(super) struct Term {
 
 impl Leadership {
     /// Nobody else is there: we always lead.
-    pub fn alone() -> Self {
-        Self(Role::Alone)
+    pub fn without_election() -> Self {
+        Self(ElectionMode::Alone)
     }
 
-    pub(super) fn elected(view: watch::Receiver<View>, clock: Clock) -> Self {
-        Self(Role::Elected { view, clock })
+    pub(super) fn elected(view: watch::Receiver<LeadershipView>, clock: Clock) -> Self {
+        Self(ElectionMode::Elected { view, clock })
     }
 
     /// Whether we lead at this moment: false as soon as our own deadline has passed, whatever the election does.
-    pub fn leads(&self) -> bool {
-        let Role::Elected { view, clock } = &self.0 else { return true };
+    pub fn is_leader(&self) -> bool {
+        let ElectionMode::Elected { view, clock } = &self.0 else { return true };
         // An election that is no more renews nothing.
         let running = view.has_changed().is_ok();
         let term = view.borrow().term;
@@ -61,12 +61,12 @@ impl Leadership {
     }
 
     /// Waits until we lead; for ever, once the election has ended.
-    pub async fn won(&self) {
-        let Role::Elected { view, .. } = &self.0 else { return };
+    pub async fn acquired(&self) {
+        let ElectionMode::Elected { view, .. } = &self.0 else { return };
         let mut view = view.clone();
         loop {
             view.mark_unchanged();
-            if self.leads() {
+            if self.is_leader() {
                 return;
             }
             if view.changed().await.is_err() {
@@ -78,7 +78,7 @@ impl Leadership {
     /// Waits until we no longer lead. A jump of the world's clock makes `leads` false until the next renewal, but does
     /// not end this.
     pub async fn lost(&self) {
-        let Role::Elected { view, .. } = &self.0 else { return std::future::pending().await };
+        let ElectionMode::Elected { view, .. } = &self.0 else { return std::future::pending().await };
         let mut view = view.clone();
         loop {
             let term = view.borrow_and_update().term;
@@ -92,13 +92,13 @@ impl Leadership {
 
     /// Who leads, as last seen; none if nobody does or nothing was seen yet. Alone, there is nobody to name.
     pub fn holder(&self) -> Option<Arc<str>> {
-        let Role::Elected { view, .. } = &self.0 else { return None };
+        let ElectionMode::Elected { view, .. } = &self.0 else { return None };
         view.borrow().holder.clone()
     }
 
     /// How often the lease has changed hands, as last seen.
     pub fn transitions(&self) -> Option<u32> {
-        let Role::Elected { view, .. } = &self.0 else { return None };
+        let ElectionMode::Elected { view, .. } = &self.0 else { return None };
         view.borrow().transitions
     }
 }

@@ -8,10 +8,10 @@
 //! leadership  whether we lead, asked before every write
 //! ```
 
-pub(crate) mod chance;
 mod drive;
 mod elector;
 mod leadership;
+pub(crate) mod random;
 mod record;
 mod settings;
 #[cfg(test)]
@@ -22,25 +22,25 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
-pub use elector::{Action, Elector, Event, Failure, Moment, Renewal};
+pub use elector::{ElectionAction, ElectionEvent, Elector, LeaseRequestFailure, Renewal, StepTime};
 pub use leadership::Leadership;
-use leadership::View;
+use leadership::LeadershipView;
 pub use record::Lease;
-pub use settings::{InvalidSettings, Settings};
+pub use settings::{InvalidLeaseSettings, LeaseSettings};
 
 /// An election in progress. Dropped without [`Election::release`], it ends as if the process had died: we stop leading
 /// at once, but the lease stays ours until it runs out.
 #[derive(Debug)]
 pub struct Election {
-    view: watch::Sender<View>,
+    view: watch::Sender<LeadershipView>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
 impl Election {
     /// Stands for election in the background. The settings should have been validated.
-    pub fn start(client: Client, settings: Settings, clock: Clock) -> (Self, Leadership) {
-        let (view, seen) = watch::channel(View::default());
+    pub fn start(client: Client, settings: LeaseSettings, clock: Clock) -> (Self, Leadership) {
+        let (view, seen) = watch::channel(LeadershipView::default());
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(drive::run(client, settings, clock.clone(), view.clone(), stopped));
         (Self { view, stop: Some(stop), task }, Leadership::elected(seen, clock))

@@ -8,7 +8,7 @@ const JITTER: f64 = 1.2;
 
 /// How to stand for election, with the defaults of client-go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct LeaseSettings {
     /// Namespace of the lease.
     pub namespace: String,
     /// Name of the lease.
@@ -23,12 +23,12 @@ pub struct Settings {
     pub retry_period: Duration,
 }
 
-/// Settings that cannot work, in the words of the flags that set them.
+/// LeaseSettings that cannot work, in the words of the flags that set them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct InvalidSettings(String);
+pub struct InvalidLeaseSettings(String);
 
-impl Settings {
+impl LeaseSettings {
     /// The settings of client-go: 15 s, 10 s, 2 s.
     pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
         Self {
@@ -42,18 +42,20 @@ impl Settings {
     }
 
     /// Refuses settings with which an election cannot work, or would be unsafe.
-    pub fn validate(&self) -> Result<(), InvalidSettings> {
+    pub fn validate(&self) -> Result<(), InvalidLeaseSettings> {
         let (lease, renew, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
         for (flag, text) in [
             ("--leader-elect-resource-namespace", &self.namespace),
             ("--leader-elect-resource-name", &self.name),
         ] {
             if text.is_empty() {
-                return Err(InvalidSettings(format!("{flag} must not be empty; set it, or leave it out")));
+                return Err(InvalidLeaseSettings(format!(
+                    "{flag} must not be empty; set it, or leave it out"
+                )));
             }
         }
         if self.identity.is_empty() {
-            return Err(InvalidSettings("the identity of a candidate must not be empty".to_owned()));
+            return Err(InvalidLeaseSettings("the identity of a candidate must not be empty".to_owned()));
         }
         for (flag, value, default) in [
             ("--leader-elect-lease-duration", lease, "15s"),
@@ -61,13 +63,13 @@ impl Settings {
             ("--leader-elect-retry-period", retry, "2s"),
         ] {
             if value.is_zero() {
-                return Err(InvalidSettings(format!(
+                return Err(InvalidLeaseSettings(format!(
                     "{flag} must be greater than zero; leave it out for {default}"
                 )));
             }
         }
         if lease <= renew {
-            return Err(InvalidSettings(format!(
+            return Err(InvalidLeaseSettings(format!(
                 "--leader-elect-lease-duration ({lease:?}) must be greater than --leader-elect-renew-deadline \
                  ({renew:?}), or another process could take over before this one has stopped; raise the former or \
                  lower the latter"
@@ -75,7 +77,7 @@ impl Settings {
         }
         // In whole numbers, because durations may be of any size here.
         if renew.saturating_mul(10) <= retry.saturating_mul(12) {
-            return Err(InvalidSettings(format!(
+            return Err(InvalidLeaseSettings(format!(
                 "--leader-elect-renew-deadline ({renew:?}) must be greater than {JITTER} times \
                  --leader-elect-retry-period ({retry:?}), or a single slow answer would end the leadership; raise the \
                  former or lower the latter"

@@ -10,9 +10,9 @@ use engine::spec::{Metric, MetricSource};
 use futures::FutureExt as _;
 use kube::Client;
 
-use super::{Asker, DEADLINE, Meter, TOGETHER, uri, wire};
+use super::{DEADLINE, Meter, MetricScope, TOGETHER, uri, wire};
 use crate::discovery::Discovery;
-use crate::request::{ApiError, Flights, Request, decode, exchange};
+use crate::request::{ApiError, Request, SingleFlight, decode, exchange};
 
 const GROUP: &str = "custom.metrics.k8s.io";
 
@@ -29,7 +29,7 @@ pub(super) struct Values {
     discovery: Discovery,
     /// How long the version is believed.
     freshness: Duration,
-    flights: Arc<Flights<String, Answered>>,
+    flights: Arc<SingleFlight<String, Answered>>,
 }
 
 impl Values {
@@ -37,7 +37,11 @@ impl Values {
         Self { meter: Arc::default(), client, discovery, freshness, flights: Arc::default() }
     }
 
-    pub(super) async fn samples(&self, asker: Asker<'_>, metric: &Metric) -> Result<MetricSamples, String> {
+    pub(super) async fn samples(
+        &self,
+        asker: MetricScope<'_>,
+        metric: &Metric,
+    ) -> Result<MetricSamples, String> {
         let answer = self.values(asker, metric).await;
         let answer = answer.as_ref().map(Arc::as_ref).map_err(String::as_str);
         match &metric.source {
@@ -46,7 +50,7 @@ impl Values {
         }
     }
 
-    async fn values(&self, asker: Asker<'_>, metric: &Metric) -> Result<Arc<MetricValueList>, String> {
+    async fn values(&self, asker: MetricScope<'_>, metric: &Metric) -> Result<Arc<MetricValueList>, String> {
         let version = self.version().await?;
         let resource = self.described(metric).await?;
         let versions = Versions { custom: &version, ..Versions::default() };

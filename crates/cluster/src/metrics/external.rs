@@ -8,8 +8,8 @@ use engine::spec::{Metric, MetricId};
 use futures::FutureExt as _;
 use kube::Client;
 
-use super::{Asker, DEADLINE, Meter, TOGETHER, uri, wire};
-use crate::request::{ApiError, Flights, Request, decode, exchange};
+use super::{DEADLINE, Meter, MetricScope, TOGETHER, uri, wire};
+use crate::request::{ApiError, Request, SingleFlight, decode, exchange};
 
 type Answered = Result<Arc<ExternalMetricValueList>, ApiError>;
 
@@ -18,7 +18,7 @@ type Answered = Result<Arc<ExternalMetricValueList>, ApiError>;
 pub(super) struct Series {
     pub(super) meter: Arc<Meter>,
     client: Client,
-    flights: Arc<Flights<String, Answered>>,
+    flights: Arc<SingleFlight<String, Answered>>,
 }
 
 impl Series {
@@ -28,7 +28,7 @@ impl Series {
 
     pub(super) async fn samples(
         &self,
-        asker: Asker<'_>,
+        asker: MetricScope<'_>,
         metric: &Metric,
         id: &MetricId,
     ) -> Result<MetricSamples, String> {

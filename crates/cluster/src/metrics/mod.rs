@@ -37,18 +37,18 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// Resource metrics of pods from the same process, instead of over the API.
-pub trait Store: Send + Sync {
+pub trait LocalPodMetrics: Send + Sync {
     /// All pods of a namespace.
     fn pods(&self, namespace: &str) -> Arc<PodMetricsList>;
 }
 
 /// Asks for samples; lists are shared by all who need them at about the same time. Cheap to clone.
 #[derive(Clone)]
-pub struct Metrics(Arc<Inner>);
+pub struct MetricsClient(Arc<Inner>);
 
 /// For whom a metric is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker<'a> {
+pub struct MetricScope<'a> {
     /// Namespace of the autoscaler.
     pub namespace: &'a str,
     /// The target's pod selector as text.
@@ -61,18 +61,18 @@ pub struct Asker<'a> {
 
 /// How often the APIs were asked, and how often that could be saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
+pub struct MetricsApiCounts {
     /// `metrics.k8s.io`.
-    pub resource: Count,
+    pub resource: MetricsApiCount,
     /// `custom.metrics.k8s.io`.
-    pub custom: Count,
+    pub custom: MetricsApiCount,
     /// `external.metrics.k8s.io`.
-    pub external: Count,
+    pub external: MetricsApiCount,
 }
 
 /// Questions to one API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct MetricsApiCount {
     /// Requests sent.
     pub sent: u64,
     /// Those of them that failed.
@@ -94,7 +94,7 @@ struct Inner {
     external: external::Series,
 }
 
-impl Metrics {
+impl MetricsClient {
     /// `freshness` is how long a shared list may be used: less than the shortest period.
     pub fn new(client: Client, discovery: Discovery, freshness: Duration) -> Self {
         Self(Arc::new(Inner {
@@ -105,7 +105,7 @@ impl Metrics {
     }
 
     /// Takes resource metrics from `store` instead of the API.
-    pub fn with_store(self, store: Arc<dyn Store>) -> Self {
+    pub fn with_store(self, store: Arc<dyn LocalPodMetrics>) -> Self {
         let Inner { resource, custom, external } = &*self.0;
         Self(Arc::new(Inner {
             resource: resource.with_store(store),
@@ -115,7 +115,7 @@ impl Metrics {
     }
 
     /// What `metric` is for these pods, or why nobody knows, in the words of Kubernetes (docs/spec/hpa.md 4.7 `fetchErr`).
-    pub async fn samples(&self, asker: Asker<'_>, metric: &Metric) -> Result<MetricSamples, String> {
+    pub async fn samples(&self, asker: MetricScope<'_>, metric: &Metric) -> Result<MetricSamples, String> {
         if !metric.can_be_asked() {
             return Ok(MetricSamples::NotAsked);
         }
@@ -131,8 +131,8 @@ impl Metrics {
     }
 
     /// How often the APIs were asked.
-    pub fn traffic(&self) -> Traffic {
-        Traffic {
+    pub fn traffic(&self) -> MetricsApiCounts {
+        MetricsApiCounts {
             resource: self.0.resource.meter.read(),
             custom: self.0.custom.meter.read(),
             external: self.0.external.meter.read(),
@@ -149,9 +149,9 @@ impl Meter {
         }
     }
 
-    fn read(&self) -> Count {
+    fn read(&self) -> MetricsApiCount {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Count { sent: read(&self.sent), failed: read(&self.failed), saved: read(&self.saved) }
+        MetricsApiCount { sent: read(&self.sent), failed: read(&self.failed), saved: read(&self.saved) }
     }
 }
 

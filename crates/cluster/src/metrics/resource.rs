@@ -14,9 +14,9 @@ use kube::Client;
 use tokio::time::Instant;
 
 use super::usage::Usage;
-use super::{Asker, DEADLINE, Meter, Store, uri, wire};
+use super::{DEADLINE, LocalPodMetrics, Meter, MetricScope, uri, wire};
 use crate::discovery::Discovery;
-use crate::request::{ApiError, Flights, Request, decode, exchange};
+use crate::request::{ApiError, Request, SingleFlight, decode, exchange};
 
 const GROUP: &str = "metrics.k8s.io";
 
@@ -34,8 +34,8 @@ pub(super) struct Lists {
     source: Arc<Source>,
     freshness: Duration,
     memory: Mutex<Memory>,
-    flights: Flights<Arc<str>, Listed>,
-    store: Option<Arc<dyn Store>>,
+    flights: SingleFlight<Arc<str>, Listed>,
+    store: Option<Arc<dyn LocalPodMetrics>>,
 }
 
 /// Whom to ask.
@@ -63,25 +63,25 @@ impl Lists {
             source: Arc::new(source),
             freshness,
             memory: Mutex::default(),
-            flights: Flights::default(),
+            flights: SingleFlight::default(),
             store: None,
         }
     }
 
-    pub(super) fn with_store(&self, store: Arc<dyn Store>) -> Self {
+    pub(super) fn with_store(&self, store: Arc<dyn LocalPodMetrics>) -> Self {
         Self {
             meter: Arc::clone(&self.meter),
             source: Arc::clone(&self.source),
             freshness: self.freshness,
             memory: Mutex::default(),
-            flights: Flights::default(),
+            flights: SingleFlight::default(),
             store: Some(store),
         }
     }
 
     pub(super) async fn samples(
         &self,
-        asker: Asker<'_>,
+        asker: MetricScope<'_>,
         metric: &Metric,
         resource: &str,
         container: Option<&str>,
@@ -131,7 +131,7 @@ impl Lists {
         listed
     }
 
-    fn stored(&self, store: &dyn Store, namespace: &str) -> Arc<Usage> {
+    fn stored(&self, store: &dyn LocalPodMetrics, namespace: &str) -> Arc<Usage> {
         let list = store.pods(namespace);
         self.meter.note::<(), ()>(false, &Ok(()));
         let mut memory = self.memory();
@@ -198,7 +198,7 @@ fn failure(error: ApiError) -> String {
     words.unwrap_or(error.message)
 }
 
-fn parsed(asker: Asker<'_>) -> Result<Selector, String> {
+fn parsed(asker: MetricScope<'_>) -> Result<Selector, String> {
     Selector::parse(asker.selector).map_err(|e| e.to_string())
 }
 

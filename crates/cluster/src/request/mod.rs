@@ -4,9 +4,9 @@
 //! own controller talking to a server that misbehaves; `tests.rs` is the table.
 
 mod decode;
-mod flight;
 mod refusal;
 mod shape;
+mod single_flight;
 #[cfg(test)]
 pub(crate) mod tests;
 mod transport;
@@ -23,8 +23,8 @@ use kube::client::Body;
 use tokio::time::{Instant, sleep, timeout_at};
 
 pub use decode::{Expected, decode};
-pub(crate) use flight::Flights;
 pub(crate) use shape::{Kind, Shape};
+pub(crate) use single_flight::SingleFlight;
 pub use uri::{path, with_query};
 
 /// No answer that we ask for is larger: 100,000 pods with their metrics are half of it.

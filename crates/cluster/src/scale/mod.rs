@@ -33,13 +33,13 @@ pub struct ScaleObject {
 
 /// Reads and writes scales.
 #[derive(Clone)]
-pub struct Scales {
+pub struct ScaleClient {
     client: Client,
     discovery: Discovery,
     deadline: Duration,
 }
 
-impl Scales {
+impl ScaleClient {
     /// With a client and what it knows.
     pub fn new(client: Client, discovery: Discovery) -> Self {
         Self { client, discovery, deadline: DEADLINE }

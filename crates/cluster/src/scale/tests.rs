@@ -39,8 +39,8 @@ fn server(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Fake {
     })
 }
 
-fn scales(fake: &Fake) -> Scales {
-    Scales::new(fake.client(), Discovery::new(fake.client()))
+fn scales(fake: &Fake) -> ScaleClient {
+    ScaleClient::new(fake.client(), Discovery::new(fake.client()))
 }
 
 fn scale(selector: &Value) -> Value {
@@ -327,7 +327,7 @@ async fn a_cluster_is_scaled_and_conflicts_are_seen() {
         .body(deployment.to_string().into_bytes())
         .unwrap();
     client.request::<Value>(create).await.unwrap();
-    let scales = Scales::new(client.clone(), Discovery::new(client));
+    let scales = ScaleClient::new(client.clone(), Discovery::new(client));
     let gone = scales.get("default", "apps/v1", "Deployment", "gone").await.unwrap_err();
     assert_eq!(gone, ScaleReadError::Query("deployments.apps \"gone\" not found".to_owned()));
     let held = scales.get("default", "apps/v1", "Deployment", "web").await.unwrap();

@@ -10,8 +10,8 @@ use kube::Client;
 use kube::client::Body;
 use tokio::time::timeout;
 
-use super::Source;
-use super::failure::{Failure, Status};
+use super::WatchSource;
+use super::failure::{Status, WatchFailure};
 use crate::connect::cause;
 
 /// How much of an error is read.
@@ -22,18 +22,18 @@ const ERROR_TIME: Duration = Duration::from_secs(10);
 /// Asks, and waits for the beginning of a good answer.
 pub(super) async fn ask(
     client: &Client,
-    source: &Source,
+    source: &WatchSource,
     silence: Duration,
     parameters: &[(&str, &str)],
-) -> Result<Body, Failure> {
+) -> Result<Body, WatchFailure> {
     let watch = parameters.iter().any(|(name, _)| *name == "watch");
     let mut request = Request::new(Body::empty());
     let uri = source.uri(parameters);
-    *request.uri_mut() = uri.parse().map_err(|error| Failure::broken(format!("{uri}: {error}")))?;
+    *request.uri_mut() = uri.parse().map_err(|error| WatchFailure::broken(format!("{uri}: {error}")))?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(source.accept(watch)));
     let answer = timeout(silence, client.send(request)).await;
-    let answer = answer.map_err(|_| Failure::silent(silence))?;
-    let answer = answer.map_err(|error| Failure::broken(cause(&error)))?;
+    let answer = answer.map_err(|_| WatchFailure::silent(silence))?;
+    let answer = answer.map_err(|error| WatchFailure::broken(cause(&error)))?;
     if answer.status() == StatusCode::OK {
         return Ok(answer.into_body());
     }
@@ -41,21 +41,21 @@ pub(super) async fn ask(
 }
 
 /// The next bytes; none at the end.
-pub(super) async fn frame(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, Failure> {
+pub(super) async fn frame(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, WatchFailure> {
     match timeout(silence, body.frame()).await {
         Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().unwrap_or_default())),
-        Ok(Some(Err(error))) => Err(Failure::broken(cause(&error))),
+        Ok(Some(Err(error))) => Err(WatchFailure::broken(cause(&error))),
         Ok(None) => Ok(None),
-        Err(_) => Err(Failure::silent(silence)),
+        Err(_) => Err(WatchFailure::silent(silence)),
     }
 }
 
 /// Why the server refused.
-async fn refusal(answer: Response<Body>) -> Failure {
+async fn refusal(answer: Response<Body>) -> WatchFailure {
     let code = answer.status().as_u16();
     let pause = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let body = timeout(ERROR_TIME, Limited::new(answer.into_body(), ERROR_BODY).collect()).await;
     let text = body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let status: Status = serde_json::from_slice(&text).unwrap_or_default();
-    Failure::refused(code, status, pause.map(Duration::from_secs))
+    WatchFailure::refused(code, status, pause.map(Duration::from_secs))
 }

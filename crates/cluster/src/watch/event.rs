@@ -1,16 +1,16 @@
 //! What a line of a watch says.
 
-use super::failure::{Failure, Status};
-use super::json::{Cursor, Trouble};
-use super::object::{Head, view};
+use super::failure::{Status, WatchFailure};
+use super::json::{Cursor, JsonError};
+use super::object::{ObjectHead, view};
 use super::version::Version;
-use super::{Change, Source, View};
+use super::{View, WatchEvent, WatchSource};
 
 /// What a line says.
 #[derive(Debug)]
 pub(super) enum Event<T> {
     /// Something changed; the collection is at this version now.
-    Change(Change<T>, Option<Version>),
+    Change(WatchEvent<T>, Option<Version>),
     /// Something changed that is known already.
     Known(Option<Version>),
     /// Nothing changed up to this version.
@@ -22,26 +22,26 @@ pub(super) enum Event<T> {
 /// Reads a line.
 pub(super) fn read<T: View>(
     line: &[u8],
-    source: &Source,
+    source: &WatchSource,
     scratch: &mut Vec<u8>,
-) -> Result<Event<T>, Failure> {
-    let (kind, object) = open(line).map_err(|trouble| Failure::garbage(&trouble.last()))?;
+) -> Result<Event<T>, WatchFailure> {
+    let (kind, object) = open(line).map_err(|trouble| WatchFailure::garbage(&trouble.last()))?;
     if kind == "ERROR" {
         let status = Cursor::new(object).value::<Status>().unwrap_or_default();
-        return Err(Failure::error_event(status));
+        return Err(WatchFailure::error_event(status));
     }
-    let head = Head::of(object);
+    let head = ObjectHead::of(object);
     let version = Version::new(&head.version);
     Ok(match kind {
         "MODIFIED" if source.knows(&head.namespace, &head.name, &head.version) => Event::Known(version),
         "ADDED" | "MODIFIED" => match view(object, &head, scratch) {
-            Ok(object) => Event::Change(Change::Applied(object), version),
+            Ok(object) => Event::Change(WatchEvent::Applied(object), version),
             // Without a name nobody knows whose change was lost.
-            Err(why) if head.name.is_empty() => return Err(Failure::garbage(&why)),
+            Err(why) if head.name.is_empty() => return Err(WatchFailure::garbage(&why)),
             Err(why) => Event::Change(head.unreadable(why), version),
         },
         "DELETED" if head.name.is_empty() => {
-            return Err(Failure::garbage("an object without a name"));
+            return Err(WatchFailure::garbage("an object without a name"));
         }
         "DELETED" => Event::Change(head.deleted(), version),
         "BOOKMARK" => Event::Bookmark(version),
@@ -50,7 +50,7 @@ pub(super) fn read<T: View>(
 }
 
 /// The type of an event, and the text that begins with its object.
-fn open(line: &[u8]) -> Result<(&'static str, &[u8]), Trouble> {
+fn open(line: &[u8]) -> Result<(&'static str, &[u8]), JsonError> {
     let mut cursor = Cursor::new(line);
     let (mut kind, mut object) = (None, None);
     let mut first = true;
@@ -69,7 +69,7 @@ fn open(line: &[u8]) -> Result<(&'static str, &[u8]), Trouble> {
             _ => cursor.skip()?,
         }
     }
-    kind.zip(object).ok_or_else(|| Trouble::Broken("neither type nor object".to_owned()))
+    kind.zip(object).ok_or_else(|| JsonError::Broken("neither type nor object".to_owned()))
 }
 
 fn known(kind: &str) -> &'static str {
@@ -87,16 +87,16 @@ mod tests {
 
     #[test]
     fn a_change_that_is_known_is_not_read_again_but_moves_the_version() {
-        let source =
-            Source::pods().knowing(|namespace, name, version| (namespace, name, version) == ("ns", "a", "7"));
+        let source = WatchSource::pods()
+            .knowing(|namespace, name, version| (namespace, name, version) == ("ns", "a", "7"));
         let line = |kind: &str, version: u32| {
             let meta = format!(r#"{{"name":"a","namespace":"ns","resourceVersion":"{version}"}}"#);
             format!(r#"{{"type":"{kind}","object":{{"metadata":{meta}}}}}"#)
         };
         let read = |kind, version| read::<Pod>(line(kind, version).as_bytes(), &source, &mut Vec::new());
         assert!(matches!(read("MODIFIED", 7), Ok(Event::Known(Some(version))) if version.as_str() == "7"));
-        assert!(matches!(read("MODIFIED", 8), Ok(Event::Change(Change::Applied(_), _))));
-        assert!(matches!(read("ADDED", 7), Ok(Event::Change(Change::Applied(_), _))));
-        assert!(matches!(read("DELETED", 7), Ok(Event::Change(Change::Deleted { .. }, _))));
+        assert!(matches!(read("MODIFIED", 8), Ok(Event::Change(WatchEvent::Applied(_), _))));
+        assert!(matches!(read("ADDED", 7), Ok(Event::Change(WatchEvent::Applied(_), _))));
+        assert!(matches!(read("DELETED", 7), Ok(Event::Change(WatchEvent::Deleted { .. }, _))));
     }
 }

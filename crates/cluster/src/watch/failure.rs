@@ -11,9 +11,9 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct WatchFailure {
     pub(super) text: String,
-    pub(super) cure: Cure,
+    pub(super) cure: Recovery,
     /// How long the server asks to be left alone.
     pub(super) pause: Option<Duration>,
     /// HTTP status; 0 if there is none.
@@ -24,7 +24,7 @@ pub(super) struct Failure {
 
 /// What to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cure {
+pub(super) enum Recovery {
     /// The same again.
     Again,
     /// A list, because something may have been missed.
@@ -56,24 +56,24 @@ struct Cause {
     reason: Option<String>,
 }
 
-impl Failure {
-    fn new(text: impl Into<String>, cure: Cure) -> Self {
+impl WatchFailure {
+    fn new(text: impl Into<String>, cure: Recovery) -> Self {
         Self { text: text.into(), cure, pause: None, code: 0, too_new: false }
     }
 
     /// The request was not answered, or the answer was cut off.
     pub(super) fn broken(text: impl Into<String>) -> Self {
-        Self::new(text, Cure::Again)
+        Self::new(text, Recovery::Again)
     }
 
     /// Nothing was heard for so long that nobody can be there.
     pub(super) fn silent(after: Duration) -> Self {
-        Self::new(format!("nothing was heard for {} s", after.as_secs()), Cure::Again)
+        Self::new(format!("nothing was heard for {} s", after.as_secs()), Recovery::Again)
     }
 
     /// What was sent cannot be understood.
     pub(super) fn garbage(why: &str) -> Self {
-        Self::new(format!("the answer cannot be read: {why}"), Cure::Relist)
+        Self::new(format!("the answer cannot be read: {why}"), Recovery::Relist)
     }
 
     pub(super) fn too_long() -> Self {
@@ -82,13 +82,13 @@ impl Failure {
 
     /// The server is behind of what we have seen.
     pub(super) fn stale(found: &str, known: &str) -> Self {
-        Self::new(format!("the server is at version {found}, behind {known}"), Cure::Truth)
+        Self::new(format!("the server is at version {found}, behind {known}"), Recovery::Truth)
     }
 
     /// The watch itself reports an error: it is over, and what it missed is unknown.
     pub(super) fn error_event(status: Status) -> Self {
         let code = status.code.unwrap_or_default();
-        Self { cure: Cure::Relist, ..Self::refused(code, status, None) }
+        Self { cure: Recovery::Relist, ..Self::refused(code, status, None) }
     }
 
     /// The request was refused.
@@ -106,7 +106,8 @@ impl Failure {
             (None, None) => format!("the server answered {code}"),
         };
         // A version that is refused, forgotten or not yet known, and a collection that is gone: begin anew.
-        let cure = if too_new || matches!(code, 400 | 404 | 410) { Cure::Relist } else { Cure::Again };
+        let cure =
+            if too_new || matches!(code, 400 | 404 | 410) { Recovery::Relist } else { Recovery::Again };
         let pause = asked.map(|asked| asked.min(LONGEST_PAUSE));
         Self { text, cure, pause, code, too_new }
     }
@@ -114,7 +115,7 @@ impl Failure {
     /// What to do when a list that must not be older than some version is answered so.
     pub(super) fn of_relist(mut self) -> Self {
         if self.too_new || matches!(self.code, 400 | 410 | 422) {
-            self.cure = Cure::Truth;
+            self.cure = Recovery::Truth;
             self.pause = None;
         }
         self

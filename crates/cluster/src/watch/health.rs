@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 /// How a watch fares, for health, metrics and logs. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Health(Arc<watch::Sender<Condition>>);
+pub struct WatchHealth(Arc<watch::Sender<WatchCondition>>);
 
 /// A watch at some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Condition {
+pub struct WatchCondition {
     /// Whether a whole list was ever handed over.
     pub synced: bool,
-    /// Since when nothing is heard from the server; absent while it is.
+    /// ListConsistency when nothing is heard from the server; absent while it is.
     pub disconnected_since: Option<Instant>,
     /// What went wrong last; stays after it is over.
     pub last_error: Option<String>,
@@ -28,16 +28,16 @@ pub struct Condition {
     pub unreadable: u64,
 }
 
-impl Default for Health {
+impl Default for WatchHealth {
     fn default() -> Self {
-        let begun = Condition { disconnected_since: Some(Instant::now()), ..Condition::default() };
+        let begun = WatchCondition { disconnected_since: Some(Instant::now()), ..WatchCondition::default() };
         Self(Arc::new(watch::Sender::new(begun)))
     }
 }
 
-impl Health {
+impl WatchHealth {
     /// Everything at once.
-    pub fn condition(&self) -> Condition {
+    pub fn condition(&self) -> WatchCondition {
         self.0.borrow().clone()
     }
 
@@ -51,7 +51,7 @@ impl Health {
         self.0.borrow().absent
     }
 
-    /// Since when nothing is heard from the server; absent while it is.
+    /// ListConsistency when nothing is heard from the server; absent while it is.
     pub fn disconnected_since(&self) -> Option<Instant> {
         self.0.borrow().disconnected_since
     }
@@ -82,12 +82,12 @@ impl Health {
     }
 
     /// Waits until the watch fares so.
-    pub async fn wait_until(&self, so: impl FnMut(&Condition) -> bool) {
+    pub async fn wait_until(&self, so: impl FnMut(&WatchCondition) -> bool) {
         // We hold the sender ourselves, so it cannot go away.
         let _ = self.0.subscribe().wait_for(so).await;
     }
 
-    pub(super) fn note(&self, change: impl FnOnce(&mut Condition)) {
+    pub(super) fn note(&self, change: impl FnOnce(&mut WatchCondition)) {
         self.0.send_modify(change);
     }
 }

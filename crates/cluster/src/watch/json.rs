@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 /// Why it cannot be moved on.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum JsonError {
     /// The text ends here; more of it may help.
     Short,
     /// This is not what was expected, or no JSON at all.
@@ -41,16 +41,16 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next byte that is not white space.
-    pub(super) fn peek(&mut self) -> Result<u8, Trouble> {
+    pub(super) fn peek(&mut self) -> Result<u8, JsonError> {
         let blank = self.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         self.at += blank;
-        self.rest().first().copied().ok_or(Trouble::Short)
+        self.rest().first().copied().ok_or(JsonError::Short)
     }
 
-    pub(super) fn take(&mut self, expected: u8) -> Result<(), Trouble> {
+    pub(super) fn take(&mut self, expected: u8) -> Result<(), JsonError> {
         let found = self.peek()?;
         if found != expected {
-            return Err(Trouble::Broken(format!(
+            return Err(JsonError::Broken(format!(
                 "expected {:?}, found {:?}",
                 expected as char, found as char
             )));
@@ -60,26 +60,26 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a value; stays where it is if that fails.
-    pub(super) fn value<T: Deserialize<'a>>(&mut self) -> Result<T, Trouble> {
+    pub(super) fn value<T: Deserialize<'a>>(&mut self) -> Result<T, JsonError> {
         let mut values = serde_json::Deserializer::from_slice(self.rest()).into_iter::<T>();
         match values.next() {
             Some(Ok(value)) => {
                 self.at += values.byte_offset();
                 Ok(value)
             }
-            Some(Err(error)) if error.is_eof() => Err(Trouble::Short),
-            Some(Err(error)) => Err(Trouble::Broken(error.to_string())),
-            None => Err(Trouble::Short),
+            Some(Err(error)) if error.is_eof() => Err(JsonError::Short),
+            Some(Err(error)) => Err(JsonError::Broken(error.to_string())),
+            None => Err(JsonError::Short),
         }
     }
 
     /// Passes over a value.
-    pub(super) fn skip(&mut self) -> Result<(), Trouble> {
+    pub(super) fn skip(&mut self) -> Result<(), JsonError> {
         self.value::<IgnoredAny>().map(|_| ())
     }
 
     /// Passes over a value and tells where it stands.
-    pub(super) fn span(&mut self) -> Result<Range<usize>, Trouble> {
+    pub(super) fn span(&mut self) -> Result<Range<usize>, JsonError> {
         self.peek()?;
         let start = self.at;
         self.skip()?;
@@ -87,7 +87,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a text, or passes over what is none.
-    pub(super) fn text(&mut self) -> Result<Cow<'a, str>, Trouble> {
+    pub(super) fn text(&mut self) -> Result<Cow<'a, str>, JsonError> {
         if self.peek()? == b'"' {
             return self.value::<Text<'a>>().map(|text| text.0);
         }
@@ -95,7 +95,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Enters an object, if that is what comes next; otherwise passes over it.
-    pub(super) fn enter(&mut self) -> Result<bool, Trouble> {
+    pub(super) fn enter(&mut self) -> Result<bool, JsonError> {
         if self.peek()? == b'{' {
             self.at += 1;
             return Ok(true);
@@ -104,7 +104,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next key of the object we are in, up to its colon; none at its end. `first` is true before the first.
-    pub(super) fn key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>, Trouble> {
+    pub(super) fn key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>, JsonError> {
         if self.peek()? == b'}' {
             self.at += 1;
             return Ok(None);
@@ -118,7 +118,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-impl Trouble {
+impl JsonError {
     /// What it means when no more text will come.
     pub(super) fn last(self) -> String {
         match self {

@@ -2,7 +2,7 @@
 
 use bytes::{Buf as _, BytesMut};
 
-use super::failure::{Failure, LONGEST};
+use super::failure::{LONGEST, WatchFailure};
 
 /// Bytes that are not yet a whole line.
 #[derive(Debug, Default)]
@@ -23,17 +23,17 @@ impl Lines {
     }
 
     /// The next whole line. What is left when the body ends is cut off and never becomes one.
-    pub(super) fn next(&mut self) -> Result<Option<BytesMut>, Failure> {
+    pub(super) fn next(&mut self) -> Result<Option<BytesMut>, WatchFailure> {
         loop {
             let new = self.buffer.get(self.seen..).unwrap_or_default();
             let Some(end) = new.iter().position(|byte| *byte == b'\n').map(|offset| self.seen + offset)
             else {
                 self.seen = self.buffer.len();
                 let long = self.seen > LONGEST;
-                return if long { Err(Failure::too_long()) } else { Ok(None) };
+                return if long { Err(WatchFailure::too_long()) } else { Ok(None) };
             };
             if end > LONGEST {
-                return Err(Failure::too_long());
+                return Err(WatchFailure::too_long());
             }
             self.seen = 0;
             let line = self.buffer.split_to(end);

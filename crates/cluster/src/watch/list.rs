@@ -2,8 +2,8 @@
 
 use bytes::{Buf as _, BytesMut};
 
-use super::failure::{Failure, LONGEST};
-use super::json::{Cursor, Trouble};
+use super::failure::{LONGEST, WatchFailure};
+use super::json::{Cursor, JsonError};
 use super::version::Version;
 
 /// A list of which a part has arrived.
@@ -19,7 +19,7 @@ pub(super) struct List {
 #[derive(Debug, Default, Clone, Copy)]
 enum Phase {
     #[default]
-    Head,
+    ObjectHead,
     Items {
         first: bool,
     },
@@ -28,7 +28,7 @@ enum Phase {
 
 /// What comes next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum ListPiece {
     /// More bytes are needed.
     More,
     /// The list's version; items follow.
@@ -50,26 +50,26 @@ impl List {
     }
 
     /// The next piece.
-    pub(super) fn next(&mut self) -> Result<Piece, Failure> {
+    pub(super) fn next(&mut self) -> Result<ListPiece, WatchFailure> {
         if self.buffer.len() < self.enough && !self.ended {
-            return Ok(Piece::More);
+            return Ok(ListPiece::More);
         }
         let found = match self.phase {
-            Phase::Head => self.head(),
+            Phase::ObjectHead => self.head(),
             Phase::Items { first } => self.item(first),
             Phase::Tail => self.tail(),
         };
         match found {
-            Err(Trouble::Short) if !self.ended => {
+            Err(JsonError::Short) if !self.ended => {
                 let long = self.buffer.len() > LONGEST && matches!(self.phase, Phase::Items { .. });
                 if long {
-                    return Err(Failure::too_long());
+                    return Err(WatchFailure::too_long());
                 }
                 // Half as much again, so that a large item is not searched again for every packet.
                 self.enough = self.buffer.len() + self.buffer.len() / 2 + 1;
-                Ok(Piece::More)
+                Ok(ListPiece::More)
             }
-            Err(trouble) => Err(Failure::garbage(&format!("not a list: {}", trouble.last()))),
+            Err(trouble) => Err(WatchFailure::garbage(&format!("not a list: {}", trouble.last()))),
             Ok(piece) => {
                 self.enough = 0;
                 Ok(piece)
@@ -78,7 +78,7 @@ impl List {
     }
 
     /// Finds the version and where the items begin.
-    fn head(&mut self) -> Result<Piece, Trouble> {
+    fn head(&mut self) -> Result<ListPiece, JsonError> {
         let mut cursor = Cursor::new(&self.buffer);
         let (mut version, mut items) = (None, None);
         let mut first = true;
@@ -98,7 +98,7 @@ impl List {
                 _ => cursor.skip()?,
             }
         }
-        let missing = |what: &str| Trouble::Broken(format!("it has no {what}"));
+        let missing = |what: &str| JsonError::Broken(format!("it has no {what}"));
         let version = version.ok_or_else(|| missing("metadata.resourceVersion"))?;
         let mut items = items.ok_or_else(|| missing("items"))?;
         if items.peek()? == b'[' {
@@ -111,10 +111,10 @@ impl List {
         }
         let behind = items.at();
         self.buffer.advance(behind);
-        Ok(Piece::Begin(version))
+        Ok(ListPiece::Begin(version))
     }
 
-    fn item(&mut self, first: bool) -> Result<Piece, Trouble> {
+    fn item(&mut self, first: bool) -> Result<ListPiece, JsonError> {
         let mut cursor = Cursor::new(&self.buffer);
         if cursor.peek()? == b']' {
             let behind = cursor.at() + 1;
@@ -128,26 +128,26 @@ impl List {
         let range = cursor.span()?;
         // A number or word at the very end may go on in the next packet.
         if range.end == self.buffer.len() && !self.ended {
-            return Err(Trouble::Short);
+            return Err(JsonError::Short);
         }
         self.phase = Phase::Items { first: false };
         let mut item = self.buffer.split_to(range.end);
         item.advance(range.start);
-        Ok(Piece::Item(item))
+        Ok(ListPiece::Item(item))
     }
 
     /// A list is complete only with its last brace.
-    fn tail(&self) -> Result<Piece, Trouble> {
+    fn tail(&self) -> Result<ListPiece, JsonError> {
         let mut cursor = Cursor::new(&self.buffer);
         let mut first = false;
         while cursor.key(&mut first)?.is_some() {
             cursor.skip()?;
         }
-        Ok(Piece::End)
+        Ok(ListPiece::End)
     }
 }
 
-fn version_of(cursor: &mut Cursor<'_>) -> Result<Option<Version>, Trouble> {
+fn version_of(cursor: &mut Cursor<'_>) -> Result<Option<Version>, JsonError> {
     let mut version = None;
     let mut first = true;
     if cursor.enter()? {

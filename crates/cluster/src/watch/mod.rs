@@ -35,9 +35,9 @@ use futures::{Stream, stream};
 use kube::Client;
 use serde::de::DeserializeOwned;
 
-pub use health::{Condition, Health};
+pub use health::{WatchCondition, WatchHealth};
 pub use measured::{MeasuredNode, MeasuredPod};
-pub use source::Source;
+pub use source::WatchSource;
 pub(crate) use source::{METADATA, METADATA_LIST};
 
 /// A slim view of some kind of object.
@@ -48,13 +48,13 @@ pub trait View: DeserializeOwned + Send + 'static {
 
 /// Reads an object that an API server has answered with, without who owns which field, which is often half of it.
 pub fn slim<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
-    object::view(text, &object::Head::of(text), &mut Vec::new())
+    object::view(text, &object::ObjectHead::of(text), &mut Vec::new())
 }
 
 /// What a watch tells, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change<T> {
-    /// A list begins; what is not in it is gone once [`Change::Listed`] comes. A list that is cut off begins again.
+pub enum WatchEvent<T> {
+    /// A list begins; what is not in it is gone once [`WatchEvent::Listed`] comes. A list that is cut off begins again.
     Listing,
     /// The list is complete.
     Listed,
@@ -78,9 +78,12 @@ pub enum Change<T> {
     },
 }
 
-/// Watches `source` for ever. The stream never ends and never fails; trouble is told to [`Health`] and logged.
-pub fn watch<T: View>(client: Client, source: Source) -> (Health, impl Stream<Item = Change<T>> + Send) {
-    let health = Health::default();
+/// Watches `source` for ever. The stream never ends and never fails; trouble is told to [`WatchHealth`] and logged.
+pub fn watch<T: View>(
+    client: Client,
+    source: WatchSource,
+) -> (WatchHealth, impl Stream<Item = WatchEvent<T>> + Send) {
+    let health = WatchHealth::default();
     let watcher = state::Watcher::new(client, source, health.clone());
     let stream = stream::unfold(watcher, |mut watcher| async move { Some((watcher.next().await, watcher)) });
     (health, stream)

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 
-use super::Change;
-use super::json::{Cursor, Trouble};
+use super::WatchEvent;
+use super::json::{Cursor, JsonError};
 
 /// What every object says of itself, found without reading the rest.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Head<'a> {
+pub(super) struct ObjectHead<'a> {
     pub(super) namespace: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
     pub(super) version: Cow<'a, str>,
@@ -18,7 +18,7 @@ pub(super) struct Head<'a> {
     managed: Option<Range<usize>>,
 }
 
-impl<'a> Head<'a> {
+impl<'a> ObjectHead<'a> {
     /// Reads as far as the metadata goes, and as much as can be read.
     pub(super) fn of(text: &'a [u8]) -> Self {
         let mut head = Self::default();
@@ -27,7 +27,7 @@ impl<'a> Head<'a> {
         head
     }
 
-    fn read(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Trouble> {
+    fn read(&mut self, cursor: &mut Cursor<'a>) -> Result<(), JsonError> {
         let mut first = true;
         if !cursor.enter()? {
             return Ok(());
@@ -41,7 +41,7 @@ impl<'a> Head<'a> {
         Ok(())
     }
 
-    fn read_metadata(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Trouble> {
+    fn read_metadata(&mut self, cursor: &mut Cursor<'a>) -> Result<(), JsonError> {
         let mut first = true;
         if !cursor.enter()? {
             return Ok(());
@@ -58,19 +58,19 @@ impl<'a> Head<'a> {
         Ok(())
     }
 
-    pub(super) fn deleted<T>(&self) -> Change<T> {
-        Change::Deleted { namespace: self.namespace.to_string(), name: self.name.to_string() }
+    pub(super) fn deleted<T>(&self) -> WatchEvent<T> {
+        WatchEvent::Deleted { namespace: self.namespace.to_string(), name: self.name.to_string() }
     }
 
-    pub(super) fn unreadable<T>(&self, error: String) -> Change<T> {
-        Change::Unreadable { namespace: self.namespace.to_string(), name: self.name.to_string(), error }
+    pub(super) fn unreadable<T>(&self, error: String) -> WatchEvent<T> {
+        WatchEvent::Unreadable { namespace: self.namespace.to_string(), name: self.name.to_string(), error }
     }
 }
 
 /// Reads the object at the start of `text`, without who owns which field.
 pub(super) fn view<T: DeserializeOwned>(
     text: &[u8],
-    head: &Head<'_>,
+    head: &ObjectHead<'_>,
     scratch: &mut Vec<u8>,
 ) -> Result<T, String> {
     let managed = head.managed.as_ref();
@@ -85,5 +85,5 @@ pub(super) fn view<T: DeserializeOwned>(
         }
         None => text,
     };
-    Cursor::new(text).value().map_err(Trouble::last)
+    Cursor::new(text).value().map_err(JsonError::last)
 }

@@ -25,7 +25,7 @@ enum Form {
 
 /// What to watch.
 #[derive(Clone)]
-pub struct Source {
+pub struct WatchSource {
     /// Path of the collection: `/api/v1/pods`.
     pub path: String,
     /// Further parameters: `fieldSelector=…`.
@@ -34,13 +34,13 @@ pub struct Source {
     known: Option<Known>,
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for WatchSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.uri(&[]))
     }
 }
 
-impl Source {
+impl WatchSource {
     /// A whole collection.
     pub fn new(path: impl Into<String>) -> Self {
         Self { path: path.into(), parameters: Vec::new(), form: Form::Whole, known: None }
@@ -129,9 +129,11 @@ mod tests {
 
     #[test]
     fn parameters_are_encoded() {
-        assert_eq!(Source::pods().uri(&[]), "/api/v1/pods");
-        let some =
-            Source { parameters: vec![("labelSelector", "a=b,c in (d)".to_owned())], ..Source::pods() };
+        assert_eq!(WatchSource::pods().uri(&[]), "/api/v1/pods");
+        let some = WatchSource {
+            parameters: vec![("labelSelector", "a=b,c in (d)".to_owned())],
+            ..WatchSource::pods()
+        };
         assert_eq!(
             some.uri(&[("watch", "true")]),
             "/api/v1/pods?labelSelector=a%3Db%2Cc%20in%20%28d%29&watch=true"

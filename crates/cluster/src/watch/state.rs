@@ -11,12 +11,12 @@ use tokio::time::Instant;
 use super::ask::{ask, frame};
 use super::backoff::{Backoff, chance};
 use super::event::{self, Event};
-use super::failure::{Cure, Failure};
+use super::failure::{Recovery, WatchFailure};
 use super::lines::Lines;
-use super::list::{List, Piece};
-use super::object::{Head, view};
+use super::list::{List, ListPiece};
+use super::object::{ObjectHead, view};
 use super::version::Version;
-use super::{Change, Health, Source, View};
+use super::{View, WatchEvent, WatchHealth, WatchSource};
 
 /// How long a list may be silent, the wait for its turn included.
 const LIST_SILENCE: Duration = Duration::from_secs(90);
@@ -29,22 +29,22 @@ const BRIEF: Duration = Duration::from_secs(1);
 
 /// Where the loop is.
 #[derive(Debug)]
-enum State {
+enum WatcherState {
     /// A list is to be asked for.
-    List(Since),
+    List(ListConsistency),
     /// A list arrives.
-    Listing { since: Since, body: Body, list: List },
+    Listing { since: ListConsistency, body: Body, list: List },
     /// Whatever happens from now on is to be asked for.
     Watch,
     /// It arrives.
     Watching(Watching),
     /// Something went wrong; this comes then.
-    Pause { until: Instant, then: Next },
+    Pause { until: Instant, then: NextRequest },
 }
 
-impl Default for State {
+impl Default for WatcherState {
     fn default() -> Self {
-        Self::List(Since::Any)
+        Self::List(ListConsistency::Any)
     }
 }
 
@@ -61,14 +61,14 @@ struct Watching {
 
 /// What follows a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    List(Since),
+enum NextRequest {
+    List(ListConsistency),
     Watch,
 }
 
 /// What a list may be taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Since {
+enum ListConsistency {
     /// Whatever the server has at hand; at first nothing is known that could be newer.
     Any,
     /// Whatever the server has at hand that is not older than what we know.
@@ -80,9 +80,9 @@ enum Since {
 /// A watch under way.
 pub(super) struct Watcher<T> {
     client: Client,
-    source: Source,
-    health: Health,
-    state: State,
+    source: WatchSource,
+    health: WatchHealth,
+    state: WatcherState,
     /// The newest version we know.
     known: Option<Version>,
     backoff: Backoff,
@@ -91,12 +91,12 @@ pub(super) struct Watcher<T> {
 }
 
 impl<T: View> Watcher<T> {
-    pub(super) fn new(client: Client, source: Source, health: Health) -> Self {
+    pub(super) fn new(client: Client, source: WatchSource, health: WatchHealth) -> Self {
         Self {
             client,
             source,
             health,
-            state: State::default(),
+            state: WatcherState::default(),
             known: None,
             backoff: Backoff::default(),
             scratch: Vec::new(),
@@ -105,7 +105,7 @@ impl<T: View> Watcher<T> {
     }
 
     /// The next change.
-    pub(super) async fn next(&mut self) -> Change<T> {
+    pub(super) async fn next(&mut self) -> WatchEvent<T> {
         loop {
             // Items of a list are ready one after the other; others want to run too.
             coop::consume_budget().await;
@@ -119,45 +119,52 @@ impl<T: View> Watcher<T> {
     }
 
     /// Does what `state` says.
-    async fn step(&mut self, state: State) -> (Option<Change<T>>, State) {
+    async fn step(&mut self, state: WatcherState) -> (Option<WatchEvent<T>>, WatcherState) {
         match state {
-            State::List(since) => (None, self.list(since).await),
-            State::Listing { since, body, list } => self.listing(since, body, list).await,
-            State::Watch => (None, self.watch().await),
-            State::Watching(watching) => self.watching(watching).await,
-            State::Pause { until, then } => {
+            WatcherState::List(since) => (None, self.list(since).await),
+            WatcherState::Listing { since, body, list } => self.listing(since, body, list).await,
+            WatcherState::Watch => (None, self.watch().await),
+            WatcherState::Watching(watching) => self.watching(watching).await,
+            WatcherState::Pause { until, then } => {
                 tokio::time::sleep_until(until).await;
                 let next = match then {
-                    Next::List(since) => State::List(since),
-                    Next::Watch => State::Watch,
+                    NextRequest::List(since) => WatcherState::List(since),
+                    NextRequest::Watch => WatcherState::Watch,
                 };
                 (None, next)
             }
         }
     }
 
-    async fn list(&mut self, since: Since) -> State {
+    async fn list(&mut self, since: ListConsistency) -> WatcherState {
         let version = self.known.as_ref().map_or("0", Version::as_str);
         let answer = match since {
-            Since::Any => ask(&self.client, &self.source, LIST_SILENCE, &[("resourceVersion", "0")]).await,
-            Since::Known => {
-                let newer = [("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")];
-                ask(&self.client, &self.source, LIST_SILENCE, &newer).await.map_err(Failure::of_relist)
+            ListConsistency::Any => {
+                ask(&self.client, &self.source, LIST_SILENCE, &[("resourceVersion", "0")]).await
             }
-            Since::Truth => ask(&self.client, &self.source, LIST_SILENCE, &[]).await,
+            ListConsistency::Known => {
+                let newer = [("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")];
+                ask(&self.client, &self.source, LIST_SILENCE, &newer).await.map_err(WatchFailure::of_relist)
+            }
+            ListConsistency::Truth => ask(&self.client, &self.source, LIST_SILENCE, &[]).await,
         };
         match answer {
             Ok(body) => {
                 self.connected();
-                State::Listing { since, body, list: List::default() }
+                WatcherState::Listing { since, body, list: List::default() }
             }
-            Err(failure) => self.after(&failure, Next::List(since)),
+            Err(failure) => self.after(&failure, NextRequest::List(since)),
         }
     }
 
-    async fn listing(&mut self, since: Since, mut body: Body, mut list: List) -> (Option<Change<T>>, State) {
+    async fn listing(
+        &mut self,
+        since: ListConsistency,
+        mut body: Body,
+        mut list: List,
+    ) -> (Option<WatchEvent<T>>, WatcherState) {
         let change = match list.next() {
-            Ok(Piece::More) => match frame(&mut body, LIST_SILENCE).await {
+            Ok(ListPiece::More) => match frame(&mut body, LIST_SILENCE).await {
                 Ok(Some(bytes)) => {
                     list.push(&bytes);
                     None
@@ -166,36 +173,36 @@ impl<T: View> Watcher<T> {
                     list.end();
                     None
                 }
-                Err(failure) => return (None, self.after(&failure, Next::List(since))),
+                Err(failure) => return (None, self.after(&failure, NextRequest::List(since))),
             },
-            Ok(Piece::Begin(version)) => {
+            Ok(ListPiece::Begin(version)) => {
                 if let Some(known) = self.known.as_ref().filter(|known| version.is_before(known))
-                    && since != Since::Truth
+                    && since != ListConsistency::Truth
                 {
-                    let failure = Failure::stale(version.as_str(), known.as_str());
-                    return (None, self.after(&failure, Next::List(since)));
+                    let failure = WatchFailure::stale(version.as_str(), known.as_str());
+                    return (None, self.after(&failure, NextRequest::List(since)));
                 }
                 self.known = Some(version);
-                Some(Change::Listing)
+                Some(WatchEvent::Listing)
             }
-            Ok(Piece::Item(text)) => {
-                let head = Head::of(&text);
-                let read = view(&text, &head, &mut self.scratch).map(Change::Applied);
+            Ok(ListPiece::Item(text)) => {
+                let head = ObjectHead::of(&text);
+                let read = view(&text, &head, &mut self.scratch).map(WatchEvent::Applied);
                 Some(read.unwrap_or_else(|why| self.unreadable(&head, why)))
             }
-            Ok(Piece::End) => {
+            Ok(ListPiece::End) => {
                 self.health.note(|health| {
                     health.synced = true;
                     health.lists += 1;
                 });
-                return (Some(Change::Listed), State::Watch);
+                return (Some(WatchEvent::Listed), WatcherState::Watch);
             }
-            Err(failure) => return (None, self.after(&failure, Next::List(since))),
+            Err(failure) => return (None, self.after(&failure, NextRequest::List(since))),
         };
-        (change, State::Listing { since, body, list })
+        (change, WatcherState::Listing { since, body, list })
     }
 
-    async fn watch(&mut self) -> State {
+    async fn watch(&mut self) -> WatcherState {
         let lasts = LASTS.mul_f64(1.0 + chance()).as_secs().to_string();
         let version = self.known.as_ref().map_or("0", Version::as_str);
         let parameters = [
@@ -208,54 +215,60 @@ impl<T: View> Watcher<T> {
             Ok(body) => {
                 self.connected();
                 let begun = Instant::now();
-                State::Watching(Watching { body, lines: Lines::default(), begun, heard: begun, told: false })
+                WatcherState::Watching(Watching {
+                    body,
+                    lines: Lines::default(),
+                    begun,
+                    heard: begun,
+                    told: false,
+                })
             }
-            Err(failure) => self.after(&failure, Next::Watch),
+            Err(failure) => self.after(&failure, NextRequest::Watch),
         }
     }
 
-    async fn watching(&mut self, mut watching: Watching) -> (Option<Change<T>>, State) {
+    async fn watching(&mut self, mut watching: Watching) -> (Option<WatchEvent<T>>, WatcherState) {
         match watching.lines.next() {
             Ok(Some(line)) => match event::read(&line, &self.source, &mut self.scratch) {
                 Ok(Event::Change(change, version)) => {
                     let Some(told) = self.advance(version) else {
                         // A change that is older than what we know was told before.
-                        return (None, State::Watching(watching));
+                        return (None, WatcherState::Watching(watching));
                     };
                     watching.told |= told;
-                    if let Change::Unreadable { namespace, name, error } = &change {
+                    if let WatchEvent::Unreadable { namespace, name, error } = &change {
                         self.note_unreadable(namespace, name, error);
                     }
-                    (Some(change), State::Watching(watching))
+                    (Some(change), WatcherState::Watching(watching))
                 }
                 Ok(Event::Known(version)) => {
                     watching.told |= self.advance(version).unwrap_or_default();
-                    (None, State::Watching(watching))
+                    (None, WatcherState::Watching(watching))
                 }
                 Ok(Event::Bookmark(version)) => {
                     let behind = version.clone().filter(|_| self.advance(version.clone()).is_none());
                     match (behind, &self.known) {
                         (Some(version), Some(known)) => {
-                            let failure = Failure::stale(version.as_str(), known.as_str());
+                            let failure = WatchFailure::stale(version.as_str(), known.as_str());
                             (None, self.over(&watching, &failure))
                         }
-                        _ => (None, State::Watching(watching)),
+                        _ => (None, WatcherState::Watching(watching)),
                     }
                 }
-                Ok(Event::Other) => (None, State::Watching(watching)),
+                Ok(Event::Other) => (None, WatcherState::Watching(watching)),
                 Err(failure) => (None, self.over(&watching, &failure)),
             },
             Ok(None) => match frame(&mut watching.body, WATCH_SILENCE).await {
                 Ok(Some(bytes)) => {
                     watching.heard = Instant::now();
                     watching.lines.push(&bytes);
-                    (None, State::Watching(watching))
+                    (None, WatcherState::Watching(watching))
                 }
                 Ok(None) if watching.is_good() && watching.lines.is_empty() => {
                     self.backoff.reset();
-                    (None, State::Watch)
+                    (None, WatcherState::Watch)
                 }
-                Ok(None) => (None, self.over(&watching, &Failure::broken("the watch ended too soon"))),
+                Ok(None) => (None, self.over(&watching, &WatchFailure::broken("the watch ended too soon"))),
                 Err(failure) => (None, self.over(&watching, &failure)),
             },
             Err(failure) => (None, self.over(&watching, &failure)),
@@ -276,33 +289,35 @@ impl<T: View> Watcher<T> {
     }
 
     /// A watch has failed.
-    fn over(&mut self, watching: &Watching, failure: &Failure) -> State {
+    fn over(&mut self, watching: &Watching, failure: &WatchFailure) -> WatcherState {
         // One that told something and then must be listed again may do so for ever.
-        if watching.begun.elapsed() >= BRIEF || watching.told && failure.cure == Cure::Again {
+        if watching.begun.elapsed() >= BRIEF || watching.told && failure.cure == Recovery::Again {
             self.backoff.reset();
         }
         let silent = watching.heard.elapsed() >= WATCH_SILENCE;
         if silent {
             self.health.note(|health| health.disconnected_since = Some(watching.heard));
         }
-        self.after(failure, Next::Watch)
+        self.after(failure, NextRequest::Watch)
     }
 
     /// What follows a failure while doing something.
-    fn after(&mut self, failure: &Failure, doing: Next) -> State {
+    fn after(&mut self, failure: &WatchFailure, doing: NextRequest) -> WatcherState {
         let then = match (failure.cure, doing) {
-            (Cure::Truth, _) | (_, Next::List(Since::Truth)) => Next::List(Since::Truth),
-            (Cure::Again, Next::Watch) => Next::Watch,
-            _ if self.known.is_some() => Next::List(Since::Known),
-            _ => Next::List(Since::Any),
+            (Recovery::Truth, _) | (_, NextRequest::List(ListConsistency::Truth)) => {
+                NextRequest::List(ListConsistency::Truth)
+            }
+            (Recovery::Again, NextRequest::Watch) => NextRequest::Watch,
+            _ if self.known.is_some() => NextRequest::List(ListConsistency::Known),
+            _ => NextRequest::List(ListConsistency::Any),
         };
         let now = Instant::now();
         let pause = self.backoff.next(chance()).max(failure.pause.unwrap_or_default());
         self.note_failure(failure, now);
-        State::Pause { until: now + pause, then }
+        WatcherState::Pause { until: now + pause, then }
     }
 
-    fn note_failure(&self, failure: &Failure, now: Instant) {
+    fn note_failure(&self, failure: &WatchFailure, now: Instant) {
         let (path, error) = (&self.source.path, &failure.text);
         let before = self.health.condition();
         if failure.code == 404 {
@@ -335,7 +350,7 @@ impl<T: View> Watcher<T> {
         });
     }
 
-    fn unreadable(&self, head: &Head<'_>, why: String) -> Change<T> {
+    fn unreadable(&self, head: &ObjectHead<'_>, why: String) -> WatchEvent<T> {
         self.note_unreadable(&head.namespace, &head.name, &why);
         head.unreadable(why)
     }

@@ -3,26 +3,26 @@
 use std::time::Duration;
 
 use cluster::lease::Leadership;
-use cluster::scale::{ScaleObject, Scales};
+use cluster::scale::{ScaleClient, ScaleObject};
 use engine::ScaleWriteResult;
 use engine::act::{ScaleWrite, ScaleWriteAction};
 
 /// Writes scales, for as long as we lead.
-pub(crate) struct Hand {
-    pub(crate) scales: Scales,
+pub(crate) struct ScaleWriter {
+    pub(crate) scales: ScaleClient,
     pub(crate) leadership: Leadership,
 }
 
 /// How a write ended.
 #[allow(clippy::large_enum_variant, reason = "held for a moment, once per write")]
-pub(crate) enum Ended {
+pub(crate) enum ScaleWriteOutcome {
     /// It was done or it failed; with the scale as it is now.
     Written(ScaleWriteResult, ScaleObject),
     /// Somebody else leads now, and the write is theirs to make.
-    Deposed,
+    LeadershipLost,
 }
 
-impl Hand {
+impl ScaleWriter {
     /// Writes `replicas` to the scale that is held (docs/spec/hpa.md 3.7).
     pub(crate) async fn write(
         &self,
@@ -30,13 +30,13 @@ impl Hand {
         name: &str,
         mut held: ScaleObject,
         replicas: i32,
-    ) -> Ended {
+    ) -> ScaleWriteOutcome {
         let (mut write, mut next) = ScaleWrite::start();
         loop {
             next = match next {
                 ScaleWriteAction::Put => {
-                    if !self.leadership.leads() {
-                        return Ended::Deposed;
+                    if !self.leadership.is_leader() {
+                        return ScaleWriteOutcome::LeadershipLost;
                     }
                     match self.scales.put(namespace, name, &held, replicas).await {
                         Ok(new) => {
@@ -59,9 +59,11 @@ impl Hand {
                     tokio::time::sleep(Duration::try_from(time).unwrap_or_default()).await;
                     write.waited()
                 }
-                ScaleWriteAction::Done(Ok(())) => return Ended::Written(ScaleWriteResult::Done, held),
+                ScaleWriteAction::Done(Ok(())) => {
+                    return ScaleWriteOutcome::Written(ScaleWriteResult::Done, held);
+                }
                 ScaleWriteAction::Done(Err(error)) => {
-                    return Ended::Written(ScaleWriteResult::Failed(error), held);
+                    return ScaleWriteOutcome::Written(ScaleWriteResult::Failed(error), held);
                 }
             };
         }

@@ -7,12 +7,12 @@ use api::autoscaling::v2;
 use api::convert;
 use api::decisions::DecisionMode;
 use api::plimsoll::{self, Autoscaler};
-use cluster::Key;
-use cluster::events::About;
+use cluster::AutoscalerKey;
+use cluster::events::ObjectReference;
 use engine::spec::MetricSource;
 use engine::{Decision, Spec, Status};
 
-use super::settings::Settings;
+use super::settings::HpaSettings;
 
 /// The annotation that says what to do with decisions on this object: `active`, `shadow`, `dry-run` or `off`.
 pub(crate) const MODE: &str = "plimsoll.dev/mode";
@@ -25,16 +25,16 @@ pub(crate) const MEMORY: &str = "plimsoll.dev/memory";
     reason = "nearly all of them are HPAs, and each has an allocation of its own"
 )]
 #[derive(Clone, Debug)]
-pub(crate) enum Object {
+pub(crate) enum AutoscalerObject {
     Hpa(v2::HorizontalPodAutoscaler),
     Autoscaler(Box<Autoscaler>),
 }
 
 /// An autoscaler as it was last seen, parsed once.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: Key,
-    pub(crate) object: Arc<Object>,
+pub(crate) struct AutoscalerEntry {
+    pub(crate) key: AutoscalerKey,
+    pub(crate) object: Arc<AutoscalerObject>,
     pub(crate) spec: Arc<Spec>,
     /// Its own period, where it has one.
     own_period: Option<Duration>,
@@ -48,7 +48,7 @@ pub(crate) struct Entry {
     pub(crate) complaint: Option<String>,
 }
 
-impl Object {
+impl AutoscalerObject {
     pub(crate) fn metadata(&self) -> &api::meta::ObjectMeta {
         match self {
             Self::Hpa(hpa) => &hpa.metadata,
@@ -104,31 +104,31 @@ impl Object {
     }
 }
 
-impl Entry {
+impl AutoscalerEntry {
     pub(crate) fn of_hpa(mut hpa: v2::HorizontalPodAutoscaler) -> Self {
         api::autoscaling::Defaults::set_defaults(&mut hpa);
         hpa.kind = "HorizontalPodAutoscaler".into();
         hpa.api_version = v2::API_VERSION.into();
-        let key = Key::hpa(&hpa.metadata.namespace, &hpa.metadata.name);
+        let key = AutoscalerKey::hpa(&hpa.metadata.namespace, &hpa.metadata.name);
         let spec = convert::spec_of_hpa(&hpa);
-        Self::new(key, Object::Hpa(hpa), spec)
+        Self::new(key, AutoscalerObject::Hpa(hpa), spec)
     }
 
     pub(crate) fn of_autoscaler(mut autoscaler: Autoscaler) -> Self {
         api::autoscaling::Defaults::set_defaults(&mut autoscaler);
         autoscaler.kind = plimsoll::KIND.into();
         autoscaler.api_version = plimsoll::API_VERSION.into();
-        let key = Key::autoscaler(&autoscaler.metadata.namespace, &autoscaler.metadata.name);
+        let key = AutoscalerKey::autoscaler(&autoscaler.metadata.namespace, &autoscaler.metadata.name);
         let spec = convert::spec_of_autoscaler(&autoscaler);
         let period = autoscaler.spec.sync_period_seconds.filter(|s| *s > 0);
         let looks_only = autoscaler.spec.dry_run;
-        let mut entry = Self::new(key, Object::Autoscaler(Box::new(autoscaler)), spec);
+        let mut entry = Self::new(key, AutoscalerObject::Autoscaler(Box::new(autoscaler)), spec);
         entry.own_period = period.map(|s| Duration::from_secs(u64::from(s.unsigned_abs())));
         entry.looks_only = looks_only;
         entry
     }
 
-    fn new(key: Key, object: Object, spec: Spec) -> Self {
+    fn new(key: AutoscalerKey, object: AutoscalerObject, spec: Spec) -> Self {
         let (own_mode, complaint) = match object.metadata().annotations.get(MODE).map(String::as_str) {
             None => (None, None),
             Some("active") => (Some(DecisionMode::Active), None),
@@ -168,11 +168,11 @@ impl Entry {
             && self.object.target() == other.object.target()
     }
 
-    pub(crate) fn period(&self, settings: &Settings) -> Duration {
+    pub(crate) fn period(&self, settings: &HpaSettings) -> Duration {
         self.own_period.unwrap_or(settings.period)
     }
 
-    pub(crate) fn mode(&self, settings: &Settings) -> DecisionMode {
+    pub(crate) fn mode(&self, settings: &HpaSettings) -> DecisionMode {
         self.own_mode.unwrap_or(settings.mode)
     }
 
@@ -185,8 +185,8 @@ impl Entry {
     pub(crate) fn stored_status(&self, decision: &Decision) -> v2::HorizontalPodAutoscalerStatus {
         let old = self.object.status();
         match self.object.as_ref() {
-            Object::Hpa(hpa) => convert::stored_status(&hpa.spec, decision, old),
-            Object::Autoscaler(autoscaler) => {
+            AutoscalerObject::Hpa(hpa) => convert::stored_status(&hpa.spec, decision, old),
+            AutoscalerObject::Autoscaler(autoscaler) => {
                 let view = plimsoll::v2_view((**autoscaler).clone());
                 convert::stored_status(&view.spec, decision, old)
             }
@@ -194,9 +194,9 @@ impl Entry {
     }
 
     /// The object as events name it.
-    pub(crate) fn about(&self) -> About {
+    pub(crate) fn about(&self) -> ObjectReference {
         let meta = self.object.metadata();
-        About {
+        ObjectReference {
             api_version: self.key.kind.api_version(),
             kind: self.key.kind.name(),
             namespace: meta.namespace.clone(),
@@ -216,8 +216,8 @@ impl Entry {
     /// Resource and group as messages name them.
     pub(crate) fn group_resource(&self) -> &'static str {
         match self.object.as_ref() {
-            Object::Hpa(_) => "horizontalpodautoscalers.autoscaling",
-            Object::Autoscaler(_) => "autoscalers.plimsoll.dev",
+            AutoscalerObject::Hpa(_) => "horizontalpodautoscalers.autoscaling",
+            AutoscalerObject::Autoscaler(_) => "autoscalers.plimsoll.dev",
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! run        the loop: changes come in, passes go out when they are due        needs a client
 //! queue      when each autoscaler is due                                       pure
-//! world      what was watched: autoscalers, pods, targets                      pure
+//! store      what was watched: autoscalers, pods, targets                      pure
 //! pass       one pass, step by step                                            needs a client
 //!   observe    scale, pods, samples                                            needs a client
 //!   (decide)   engine::State::step                                             pure
@@ -18,19 +18,19 @@
 
 mod act;
 mod autoscaler;
-pub mod metrics;
+pub mod exported_metrics;
 mod observe;
-mod pass;
-pub mod queue;
-mod recall;
+mod persisted_state;
+mod reconcile;
 pub mod records;
 mod report;
 mod run;
 pub mod settings;
 pub mod shadow;
+mod store;
 mod watches;
-mod world;
+pub mod work_queue;
 
 pub use records::Records;
-pub use run::{Controller, Handle, Parts};
-pub use settings::Settings;
+pub use run::{HpaController, HpaControllerHandle, HpaControllerParts};
+pub use settings::HpaSettings;

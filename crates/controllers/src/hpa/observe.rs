@@ -5,58 +5,63 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use api::selector::Selector;
 use cluster::index::TargetKind;
-use cluster::metrics::{Asker, Metrics};
-use cluster::scale::{ScaleObject, Scales};
-use cluster::watch::Health;
+use cluster::metrics::{MetricScope, MetricsClient};
+use cluster::scale::{ScaleClient, ScaleObject};
+use cluster::watch::WatchHealth;
 use engine::spec::Metric;
 use engine::{MetricSamples, Observation, PodSelection, Scale, ScaleReadError};
 use futures::future::join_all;
 
-use super::autoscaler::Entry;
-use super::settings::Settings;
-use super::world::{World, target_kind};
+use super::autoscaler::AutoscalerEntry;
+use super::settings::HpaSettings;
+use super::store::{AutoscalerStore, target_kind};
 
 /// Sees: what was watched, and whom to ask for the rest.
-pub(crate) struct Eyes {
-    pub(crate) world: Arc<Mutex<World>>,
-    pub(crate) scales: Scales,
-    pub(crate) metrics: Metrics,
+pub(crate) struct Observer {
+    pub(crate) store: Arc<Mutex<AutoscalerStore>>,
+    pub(crate) scales: ScaleClient,
+    pub(crate) metrics: MetricsClient,
     /// How the watches of targets fare.
-    pub(crate) targets: Mutex<HashMap<TargetKind, Health>>,
+    pub(crate) targets: Mutex<HashMap<TargetKind, WatchHealth>>,
 }
 
 /// Where the scale of an observation comes from.
-pub(crate) enum Origin {
+pub(crate) enum ScaleOrigin {
     /// From the watch: good enough to decide that nothing is to be done.
     Watched,
     /// From the server just now: can be written back.
-    Asked(Box<Result<ScaleObject, ScaleReadError>>),
+    Fetched(Box<Result<ScaleObject, ScaleReadError>>),
 }
 
 /// What was seen.
-pub(crate) struct Seen {
+pub(crate) struct Observed {
     pub(crate) observation: Observation,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ScaleOrigin,
 }
 
-impl Eyes {
-    pub(crate) fn world(&self) -> std::sync::MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+impl Observer {
+    pub(crate) fn store(&self) -> std::sync::MutexGuard<'_, AutoscalerStore> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All that a step needs. `version` is the oldest version of the target that may be used: that of our last write.
-    pub(crate) async fn observe(&self, entry: &Entry, settings: &Settings, version: Option<u64>) -> Seen {
+    pub(crate) async fn observe(
+        &self,
+        entry: &AutoscalerEntry,
+        settings: &HpaSettings,
+        version: Option<u64>,
+    ) -> Observed {
         match self.watched(entry, version) {
             Some(scale) => {
                 let observation = self.complete(entry, settings, Ok(scale)).await;
-                Seen { observation, origin: Origin::Watched }
+                Observed { observation, origin: ScaleOrigin::Watched }
             }
             None => self.observe_with(entry, settings, self.ask(entry).await).await,
         }
     }
 
     /// The scale as the server says it now.
-    pub(crate) async fn ask(&self, entry: &Entry) -> Result<ScaleObject, ScaleReadError> {
+    pub(crate) async fn ask(&self, entry: &AutoscalerEntry) -> Result<ScaleObject, ScaleReadError> {
         let target = entry.object.target();
         let namespace = &entry.object.metadata().namespace;
         self.scales.get(namespace, &target.api_version, &target.kind, &target.name).await
@@ -65,24 +70,24 @@ impl Eyes {
     /// All that a step needs, with the scale as the server said it.
     pub(crate) async fn observe_with(
         &self,
-        entry: &Entry,
-        settings: &Settings,
+        entry: &AutoscalerEntry,
+        settings: &HpaSettings,
         answer: Result<ScaleObject, ScaleReadError>,
-    ) -> Seen {
+    ) -> Observed {
         let scale = answer.as_ref().map(|object| object.scale.clone()).map_err(Clone::clone);
         let observation = self.complete(entry, settings, scale).await;
-        Seen { observation, origin: Origin::Asked(Box::new(answer)) }
+        Observed { observation, origin: ScaleOrigin::Fetched(Box::new(answer)) }
     }
 
     /// The scale as it was last watched, if that watch is alive and has seen our own last write.
-    fn watched(&self, entry: &Entry, version: Option<u64>) -> Option<Scale> {
+    fn watched(&self, entry: &AutoscalerEntry, version: Option<u64>) -> Option<Scale> {
         let kind = target_kind(&entry.object)?;
-        let alive = |health: &Health| health.synced() && health.disconnected_since().is_none();
+        let alive = |health: &WatchHealth| health.synced() && health.disconnected_since().is_none();
         if !self.targets.lock().unwrap_or_else(PoisonError::into_inner).get(&kind).is_some_and(alive) {
             return None;
         }
         let meta = entry.object.metadata();
-        let cached = self.world().scale(kind, &meta.namespace, &entry.object.target().name)?;
+        let cached = self.store().scale(kind, &meta.namespace, &entry.object.target().name)?;
         match version {
             Some(oldest) if cached.resource_version.parse::<u64>().ok()? < oldest => None,
             _ => Some(cached.scale),
@@ -92,8 +97,8 @@ impl Eyes {
     /// Pods and samples, if the step will look at them.
     async fn complete(
         &self,
-        entry: &Entry,
-        settings: &Settings,
+        entry: &AutoscalerEntry,
+        settings: &HpaSettings,
         scale: Result<Scale, ScaleReadError>,
     ) -> Observation {
         let mut seen = Observation {
@@ -117,23 +122,31 @@ impl Eyes {
             }
         };
         let shared = {
-            let mut world = self.world();
-            world.pods.select(&entry.key, &selector);
-            let sharing = world.pods.sharing(&entry.key);
+            let mut store = self.store();
+            store.pods.select(&entry.key, &selector);
+            let sharing = store.pods.sharing(&entry.key);
             if sharing.len() > 1 {
                 seen.selection = PodSelection::Shared(sharing.iter().map(ToString::to_string).collect());
                 return seen;
             }
-            seen.pods = world.pods.selected(&entry.key);
-            world.share_metrics(&entry.key.namespace)
+            seen.pods = store.pods.selected(&entry.key);
+            store.share_metrics(&entry.key.namespace)
         };
-        let asker =
-            Asker { namespace: &entry.key.namespace, selector: &scale.selector, pods: &seen.pods, shared };
+        let asker = MetricScope {
+            namespace: &entry.key.namespace,
+            selector: &scale.selector,
+            pods: &seen.pods,
+            shared,
+        };
         seen.samples = self.samples(asker, &seen.spec.metrics).await;
         seen
     }
 
-    async fn samples(&self, asker: Asker<'_>, metrics: &[Metric]) -> Vec<Result<MetricSamples, String>> {
+    async fn samples(
+        &self,
+        asker: MetricScope<'_>,
+        metrics: &[Metric],
+    ) -> Vec<Result<MetricSamples, String>> {
         match metrics {
             [only] => vec![self.metrics.samples(asker, only).await],
             several => join_all(several.iter().map(|metric| self.metrics.samples(asker, metric))).await,

@@ -9,26 +9,26 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::autoscaler::{Entry, MEMORY, Object};
-use super::recall::Keep;
+use super::autoscaler::{AutoscalerEntry, AutoscalerObject, MEMORY};
+use super::persisted_state::PersistAction;
 
 /// When to give up on a write of status.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Writes status, for as long as we lead.
-pub(crate) struct Pen {
+pub(crate) struct StatusWriter {
     pub(crate) client: Client,
     pub(crate) leadership: Leadership,
 }
 
 /// What became of a report.
-pub(crate) struct Reported {
+pub(crate) struct ReportOutcome {
     /// How the status write went; `Ok` too when there was nothing to write.
     pub(crate) result: Result<(), String>,
     /// Whether anything was sent.
     pub(crate) sent: bool,
     /// The object as it is now, where it changed.
-    pub(crate) object: Option<Object>,
+    pub(crate) object: Option<AutoscalerObject>,
     /// What the object now remembers, and whether a write was made for that alone.
     pub(crate) kept: Option<(StateSnapshot, bool)>,
 }
@@ -44,30 +44,30 @@ struct Version {
     resource_version: String,
 }
 
-impl Pen {
+impl StatusWriter {
     /// Stores `status`, if it changed, and what is to be remembered, if that needs it (docs/spec/hpa.md 3.0).
     pub(crate) async fn store(
         &self,
-        entry: &Entry,
+        entry: &AutoscalerEntry,
         status: Option<HorizontalPodAutoscalerStatus>,
-        keep: Keep,
-    ) -> Reported {
-        let nothing = Reported { result: Ok(()), sent: false, object: None, kept: None };
+        keep: PersistAction,
+    ) -> ReportOutcome {
+        let nothing = ReportOutcome { result: Ok(()), sent: false, object: None, kept: None };
         let (memory, due) = match keep {
-            Keep::Nothing => (None, false),
-            Keep::Ride(memory) => (Some(memory), false),
-            Keep::Write(memory) => (Some(memory), true),
+            PersistAction::Nothing => (None, false),
+            PersistAction::Piggyback(memory) => (Some(memory), false),
+            PersistAction::Write(memory) => (Some(memory), true),
         };
-        if !(status.is_some() || due) || !self.leadership.leads() {
+        if !(status.is_some() || due) || !self.leadership.is_leader() {
             return nothing;
         }
         match entry.object.as_ref() {
-            Object::Hpa(_) => {
+            AutoscalerObject::Hpa(_) => {
                 let alone = status.is_none();
                 let status = status.unwrap_or_else(|| entry.object.status().clone());
                 self.put(entry, status, memory, alone).await
             }
-            Object::Autoscaler(_) => {
+            AutoscalerObject::Autoscaler(_) => {
                 // The server takes nothing but status through the status of a custom resource.
                 let reported = match status {
                     Some(status) => self.put(entry, status, None, false).await,
@@ -83,18 +83,18 @@ impl Pen {
 
     async fn put(
         &self,
-        entry: &Entry,
+        entry: &AutoscalerEntry,
         status: HorizontalPodAutoscalerStatus,
         memory: Option<StateSnapshot>,
         alone: bool,
-    ) -> Reported {
+    ) -> ReportOutcome {
         let new = entry.object.with(status, memory.as_ref().map(StateSnapshot::to_text));
         let result = match new.to_json() {
             Ok(body) => self.send(entry, Method::PUT, "/status", "application/json", body).await,
             Err(error) => Err(error.to_string()),
         };
         match result {
-            Ok(version) => Reported {
+            Ok(version) => ReportOutcome {
                 result: Ok(()),
                 sent: true,
                 object: Some(new.at_version(version)),
@@ -103,21 +103,26 @@ impl Pen {
             // What only memory was written for is tried again; nobody else needs to know.
             Err(error) if alone => {
                 tracing::debug!(autoscaler = %entry.key, error, "failed to keep what must survive a restart");
-                Reported { result: Ok(()), sent: true, object: None, kept: None }
+                ReportOutcome { result: Ok(()), sent: true, object: None, kept: None }
             }
-            Err(error) => Reported { result: Err(error), sent: true, object: None, kept: None },
+            Err(error) => ReportOutcome { result: Err(error), sent: true, object: None, kept: None },
         }
     }
 
     /// Keeps memory on an object whose status cannot carry it.
-    async fn annotate(&self, entry: &Entry, reported: Reported, memory: StateSnapshot) -> Reported {
+    async fn annotate(
+        &self,
+        entry: &AutoscalerEntry,
+        reported: ReportOutcome,
+        memory: StateSnapshot,
+    ) -> ReportOutcome {
         let body = json!({"metadata": {"annotations": {MEMORY: memory.to_text()}}}).to_string().into_bytes();
         match self.send(entry, Method::PATCH, "", "application/merge-patch+json", body).await {
             Ok(version) => {
                 let base = reported.object.unwrap_or_else(|| (*entry.object).clone());
                 let status = base.status().clone();
                 let object = base.with(status, Some(memory.to_text())).at_version(version);
-                Reported { object: Some(object), kept: Some((memory, true)), sent: true, ..reported }
+                ReportOutcome { object: Some(object), kept: Some((memory, true)), sent: true, ..reported }
             }
             Err(error) => {
                 tracing::debug!(autoscaler = %entry.key, error, "failed to keep what must survive a restart");
@@ -129,7 +134,7 @@ impl Pen {
     /// Sends a write; the version it made.
     async fn send(
         &self,
-        entry: &Entry,
+        entry: &AutoscalerEntry,
         method: Method,
         subresource: &str,
         content_type: &'static str,

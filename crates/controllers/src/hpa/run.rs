@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use api::decisions::DifferenceList;
-use cluster::clock::Steady;
-use cluster::connect::Gate;
+use cluster::clock::SteadyClock;
+use cluster::connect::ConcurrencyLimiter;
 use cluster::discovery::Discovery;
-use cluster::events::{About, Recorder};
+use cluster::events::{EventRecorder, ObjectReference};
 use cluster::index::TargetKind;
 use cluster::lease::Leadership;
-use cluster::scale::Scales;
-use cluster::{Clock, Key};
+use cluster::scale::ScaleClient;
+use cluster::{AutoscalerKey, Clock};
 use engine::Event;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -21,18 +21,18 @@ use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::act::Hand;
-use super::metrics::Metrics;
-use super::observe::Eyes;
-use super::pass::{Passed, Passer};
-use super::queue::Queue;
-use super::recall::Memories;
+use super::act::ScaleWriter;
+use super::exported_metrics::HpaMetrics;
+use super::observe::Observer;
+use super::persisted_state::PersistedStates;
+use super::reconcile::{ReconcileOutcome, Reconciler};
 use super::records::Records;
-use super::report::Pen;
-use super::settings::Settings;
+use super::report::StatusWriter;
+use super::settings::HpaSettings;
 use super::shadow::Shadow;
+use super::store::{AutoscalerChange, AutoscalerStore};
 use super::watches::Watches;
-use super::world::{Signal, World};
+use super::work_queue::WorkQueue;
 
 /// How often the clock is looked at, and targets that nobody watched yet.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -40,86 +40,90 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What a controller is made of.
-pub struct Parts {
+pub struct HpaControllerParts {
     /// The API server.
     pub client: Client,
     /// What it knows.
     pub discovery: Discovery,
     /// Whom to ask for samples.
-    pub samples: cluster::metrics::Metrics,
+    pub samples: cluster::metrics::MetricsClient,
     /// Whether we lead.
     pub leadership: Leadership,
     /// Where events go.
-    pub recorder: Recorder,
+    pub recorder: EventRecorder,
     /// What time it is in the world.
     pub clock: Clock,
     /// Flags and configuration.
-    pub settings: Settings,
+    pub settings: HpaSettings,
     /// Where decisions are kept.
     pub records: Records,
 }
 
 /// The controller, not yet running.
-pub struct Controller {
-    passer: Arc<Passer>,
-    signals: mpsc::UnboundedReceiver<Signal>,
+pub struct HpaController {
+    reconciler: Arc<Reconciler>,
+    signals: mpsc::UnboundedReceiver<AutoscalerChange>,
     watches: Watches,
-    steady: Arc<Steady>,
+    steady: Arc<SteadyClock>,
     changed: watch::Receiver<u64>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<Liveness>,
 }
 
 /// Sees and steers a running controller. Cheap to clone.
 #[derive(Clone)]
-pub struct Handle {
-    passer: Arc<Passer>,
+pub struct HpaControllerHandle {
+    reconciler: Arc<Reconciler>,
     changed: Arc<watch::Sender<u64>>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<Liveness>,
 }
 
 /// Signs of life.
 #[derive(Default)]
-struct Pulse {
+struct Liveness {
     /// Seconds since the start at which the loop last turned.
     turned: AtomicU64,
     synced: AtomicBool,
     began: OnceLock<Instant>,
-    gate: OnceLock<Gate>,
+    limiter: OnceLock<ConcurrencyLimiter>,
 }
 
-impl Controller {
+impl HpaController {
     /// A controller and what sees and steers it.
-    pub fn new(parts: Parts) -> (Self, Handle) {
-        let world = Arc::new(Mutex::new(World::default()));
-        let steady = Arc::new(Steady::new(parts.clock));
+    pub fn new(parts: HpaControllerParts) -> (Self, HpaControllerHandle) {
+        let store = Arc::new(Mutex::new(AutoscalerStore::default()));
+        let steady = Arc::new(SteadyClock::new(parts.clock));
         let told = steady.clone();
         let settings = Arc::new(parts.settings);
         let (tell, signals) = mpsc::unbounded_channel();
-        let scales = Scales::new(parts.client.clone(), parts.discovery);
-        let watches = Watches::new(parts.client.clone(), world.clone(), settings.clone(), tell);
-        let passer = Arc::new(Passer {
-            eyes: Eyes {
-                world,
+        let scales = ScaleClient::new(parts.client.clone(), parts.discovery);
+        let watches = Watches::new(parts.client.clone(), store.clone(), settings.clone(), tell);
+        let reconciler = Arc::new(Reconciler {
+            observer: Observer {
+                store,
                 scales: scales.clone(),
                 metrics: parts.samples,
                 targets: Mutex::new(HashMap::new()),
             },
-            hand: Hand { scales, leadership: parts.leadership.clone() },
-            pen: Pen { client: parts.client, leadership: parts.leadership.clone() },
+            scale_writer: ScaleWriter { scales, leadership: parts.leadership.clone() },
+            status_writer: StatusWriter { client: parts.client, leadership: parts.leadership.clone() },
             recorder: parts.recorder,
             leadership: parts.leadership,
             clock: Clock::new(move || told.now()),
             settings: RwLock::new(settings),
-            memories: Mutex::new(Memories::default()),
+            states: Mutex::new(PersistedStates::default()),
             versions: Mutex::default(),
             records: parts.records,
             shadow: Mutex::new(Shadow::default()),
-            metrics: Arc::new(Metrics::default()),
+            metrics: Arc::new(HpaMetrics::default()),
         });
         let (changed, seen) = watch::channel(0);
-        let pulse = Arc::new(Pulse::default());
-        let handle = Handle { passer: passer.clone(), changed: Arc::new(changed), pulse: pulse.clone() };
-        (Self { passer, signals, watches, steady, changed: seen, pulse }, handle)
+        let pulse = Arc::new(Liveness::default());
+        let handle = HpaControllerHandle {
+            reconciler: reconciler.clone(),
+            changed: Arc::new(changed),
+            pulse: pulse.clone(),
+        };
+        (Self { reconciler, signals, watches, steady, changed: seen, pulse }, handle)
     }
 
     /// Runs until `stop` is told; passes that have begun may end.
@@ -130,16 +134,16 @@ impl Controller {
             () = told(&mut stop) => return,
         }
         self.pulse.synced.store(true, Ordering::Relaxed);
-        let leadership = self.passer.leadership.clone();
+        let leadership = self.reconciler.leadership.clone();
         loop {
-            self.passer.metrics.leads(false);
+            self.reconciler.metrics.leads(false);
             tokio::select! {
-                () = leadership.won() => {}
+                () = leadership.acquired() => {}
                 () = told(&mut stop) => return,
                 () = self.idle() => {}
             }
             tracing::info!("leading");
-            self.passer.metrics.leads(true);
+            self.reconciler.metrics.leads(true);
             if self.lead(&mut stop).await {
                 return;
             }
@@ -164,48 +168,53 @@ impl Controller {
 
     /// Lets every autoscaler have its passes. True if it was told to stop, false if somebody else leads now.
     async fn lead(&mut self, stop: &mut watch::Receiver<bool>) -> bool {
-        let passer = self.passer.clone();
+        let reconciler = self.reconciler.clone();
         // What was remembered in an earlier term may be out of date: what objects say counts.
-        passer.memories().clear();
-        // What was told before is in the world, from which this begins.
+        reconciler.states().clear();
+        // What was told before is in the store, from which this begins.
         while self.signals.try_recv().is_ok() {}
         let now = Instant::now();
-        let mut queue = Queue::new(now);
-        let settings = passer.settings();
-        for entry in passer.eyes.world().entries() {
+        let mut queue = WorkQueue::new(now);
+        let settings = reconciler.settings();
+        for entry in reconciler.observer.store().entries() {
             queue.spread(&entry.key, now, entry.period(&settings));
         }
-        let unreadable: Vec<(Key, String)> =
-            passer.eyes.world().unreadable().map(|(key, error)| (key.clone(), error.clone())).collect();
+        let unreadable: Vec<(AutoscalerKey, String)> = reconciler
+            .observer
+            .store()
+            .unreadable()
+            .map(|(key, error)| (key.clone(), error.clone()))
+            .collect();
         for (key, error) in unreadable {
             self.complain(&key, error);
         }
-        let mut running: FuturesUnordered<BoxFuture<'static, (Key, Passed)>> = FuturesUnordered::new();
+        let mut running: FuturesUnordered<BoxFuture<'static, (AutoscalerKey, ReconcileOutcome)>> =
+            FuturesUnordered::new();
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
         loop {
             let now = Instant::now();
-            let limit = passer.settings().concurrency.max(1);
+            let limit = reconciler.settings().concurrency.max(1);
             while running.len() < limit
                 && let Some((key, late)) = queue.take(now)
             {
-                let passer = passer.clone();
+                let reconciler = reconciler.clone();
                 running.push(Box::pin(async move {
-                    let passed = passer.pass(&key, late).await;
+                    let passed = reconciler.reconcile(&key, late).await;
                     (key, passed)
                 }));
             }
-            passer.metrics.late.set(queue.late(now) as i64);
+            reconciler.metrics.late.set(queue.late(now) as i64);
             let next = queue.next().filter(|_| running.len() < limit);
             tokio::select! {
                 () = told(stop) => {
                     let _ = tokio::time::timeout(LAST_WORDS, async { while running.next().await.is_some() {} }).await;
                     return true;
                 }
-                () = passer.leadership.lost() => return false,
+                () = reconciler.leadership.lost() => return false,
                 Some(signal) = self.signals.recv() => self.signal(&mut queue, signal),
                 Some((key, passed)) = running.next() => match passed {
-                    Passed::Done | Passed::Deposed => queue.done(&key, Instant::now()),
-                    Passed::Gone => queue.remove(&key),
+                    ReconcileOutcome::Reconciled | ReconcileOutcome::LeadershipLost => queue.done(&key, Instant::now()),
+                    ReconcileOutcome::Deleted => queue.remove(&key),
                 },
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
                 Ok(()) = self.changed.changed() => self.resettle(&mut queue),
@@ -214,30 +223,32 @@ impl Controller {
         }
     }
 
-    fn signal(&self, queue: &mut Queue, signal: Signal) {
+    fn signal(&self, queue: &mut WorkQueue, signal: AutoscalerChange) {
         let now = Instant::now();
-        let settings = self.passer.settings();
-        let period = |key: &Key| self.passer.eyes.world().get(key).map(|entry| entry.period(&settings));
+        let settings = self.reconciler.settings();
+        let period = |key: &AutoscalerKey| {
+            self.reconciler.observer.store().get(key).map(|entry| entry.period(&settings))
+        };
         match signal {
-            Signal::New(key) => {
+            AutoscalerChange::New(key) => {
                 if let Some(period) = period(&key) {
                     queue.add(&key, now, period);
                 }
             }
-            Signal::Changed(key) => {
+            AutoscalerChange::Changed(key) => {
                 if let Some(period) = period(&key) {
                     queue.hurry(&key, now, period);
                 }
             }
-            Signal::Unreadable(key, error) => self.complain(&key, error),
+            AutoscalerChange::Unreadable(key, error) => self.complain(&key, error),
         }
     }
 
     /// An object that cannot be read gets an event, since nothing else can be written on it.
-    fn complain(&self, key: &Key, error: String) {
+    fn complain(&self, key: &AutoscalerKey, error: String) {
         tracing::warn!(autoscaler = %key, error, "an autoscaler cannot be read and is left alone");
-        self.passer.metrics.unreadable();
-        let about = About {
+        self.reconciler.metrics.unreadable();
+        let about = ObjectReference {
             api_version: key.kind.api_version(),
             kind: key.kind.name(),
             namespace: key.namespace.to_string(),
@@ -245,14 +256,14 @@ impl Controller {
             uid: String::new(),
             resource_version: String::new(),
         };
-        self.passer.recorder.record(&about, &Event::warning("InvalidObject", error));
+        self.reconciler.recorder.record(&about, &Event::warning("InvalidObject", error));
     }
 
     /// New settings are in force.
-    fn resettle(&self, queue: &mut Queue) {
-        let settings = self.passer.settings();
+    fn resettle(&self, queue: &mut WorkQueue) {
+        let settings = self.reconciler.settings();
         let now = Instant::now();
-        for entry in self.passer.eyes.world().entries() {
+        for entry in self.reconciler.observer.store().entries() {
             queue.hurry(&entry.key, now, entry.period(&settings));
         }
     }
@@ -261,16 +272,16 @@ impl Controller {
     fn turn(&mut self) {
         if let Some(step) = self.steady.resync() {
             tracing::warn!(seconds = step.as_secs_f64(), "the clock has jumped; windows keep their length");
-            self.passer.memories().shift(step);
+            self.reconciler.states().shift(step);
         }
         let wanted: HashSet<TargetKind> = {
-            let world = self.passer.eyes.world();
-            self.passer.metrics.autoscalers.set(world.len() as i64);
-            self.passer.metrics.pods(world.pods.len());
-            world.target_kinds()
+            let store = self.reconciler.observer.store();
+            self.reconciler.metrics.autoscalers.set(store.len() as i64);
+            self.reconciler.metrics.pods(store.pods.len());
+            store.target_kinds()
         };
         let healths = self.watches.targets(&wanted);
-        *self.passer.eyes.targets.lock().unwrap_or_else(PoisonError::into_inner) = healths;
+        *self.reconciler.observer.targets.lock().unwrap_or_else(PoisonError::into_inner) = healths;
         let since = self.pulse.began.get().map_or(0, |began| began.elapsed().as_secs());
         self.pulse.turned.store(since, Ordering::Relaxed);
     }
@@ -281,34 +292,34 @@ async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-impl Handle {
+impl HpaControllerHandle {
     /// The decisions that are kept.
     pub fn records(&self) -> Records {
-        self.passer.records.clone()
+        self.reconciler.records.clone()
     }
 
     /// What shadow mode has found.
     pub fn differences(&self, namespace: Option<&str>) -> DifferenceList {
-        self.passer.shadow.lock().unwrap_or_else(PoisonError::into_inner).report(namespace)
+        self.reconciler.shadow.lock().unwrap_or_else(PoisonError::into_inner).report(namespace)
     }
 
     /// Figures for Prometheus, as text.
     pub fn exposition(&self) -> String {
-        let passer = &self.passer;
-        let gate = self.pulse.gate.get().map(Gate::snapshot);
-        let (bytes, events) = (passer.records.approximate_bytes(), passer.recorder.counts());
-        passer.metrics.take_over(bytes, passer.eyes.metrics.traffic(), events, gate.as_ref());
-        passer.metrics.text()
+        let reconciler = &self.reconciler;
+        let limiter = self.pulse.limiter.get().map(ConcurrencyLimiter::snapshot);
+        let (bytes, events) = (reconciler.records.approximate_bytes(), reconciler.recorder.counts());
+        reconciler.metrics.take_over(bytes, reconciler.observer.metrics.traffic(), events, limiter.as_ref());
+        reconciler.metrics.text()
     }
 
     /// Lets the figures tell how many requests the API server bears.
-    pub fn measure(&self, gate: &Gate) {
-        self.pulse.gate.get_or_init(|| gate.clone());
+    pub fn measure(&self, limiter: &ConcurrencyLimiter) {
+        self.pulse.limiter.get_or_init(|| limiter.clone());
     }
 
     /// Puts new settings into force. Namespaces stay as they were at the start.
-    pub fn update(&self, mut settings: Settings) {
-        let mut held = self.passer.settings.write().unwrap_or_else(PoisonError::into_inner);
+    pub fn update(&self, mut settings: HpaSettings) {
+        let mut held = self.reconciler.settings.write().unwrap_or_else(PoisonError::into_inner);
         settings.namespaces.clone_from(&held.namespaces);
         *held = Arc::new(settings);
         drop(held);

@@ -6,9 +6,9 @@ use std::time::Duration;
 use api::decisions::DecisionMode;
 use engine::ControllerConfig;
 
-/// Settings in force; a new value replaces the old one while the controller runs.
+/// HpaSettings in force; a new value replaces the old one while the controller runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct HpaSettings {
     /// What decisions are made by.
     pub config: Arc<ControllerConfig>,
     /// Time between two decisions of an autoscaler that does not say otherwise.
@@ -23,7 +23,7 @@ pub struct Settings {
     pub remember: bool,
 }
 
-impl Default for Settings {
+impl Default for HpaSettings {
     fn default() -> Self {
         Self {
             config: Arc::new(ControllerConfig::default()),
@@ -37,7 +37,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl HpaSettings {
     /// Whether autoscalers of this namespace are ours.
     pub fn covers(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|n| n == namespace)

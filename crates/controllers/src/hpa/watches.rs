@@ -1,19 +1,19 @@
-//! The watches that fill the world: autoscalers and pods from the start, targets once somebody scales such a thing.
+//! The watches that fill the store: autoscalers and pods from the start, targets once somebody scales such a thing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::index::{Target, TargetKind};
-use cluster::watch::{self, Change, Health, Source, View};
-use cluster::{Key, Kind};
+use cluster::watch::{self, View, WatchEvent, WatchHealth, WatchSource};
+use cluster::{AutoscalerKey, AutoscalerKind};
 use futures::StreamExt;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::autoscaler::Entry;
-use super::settings::Settings;
-use super::world::{Signal, World};
+use super::autoscaler::AutoscalerEntry;
+use super::settings::HpaSettings;
+use super::store::{AutoscalerChange, AutoscalerStore};
 
 /// How many changes are taken in before others have a turn.
 const BREATH: usize = 256;
@@ -22,26 +22,26 @@ const BREATH: usize = 256;
 pub(crate) struct Watches {
     feed: Feed,
     tasks: JoinSet<()>,
-    targets: HashMap<TargetKind, Health>,
+    targets: HashMap<TargetKind, WatchHealth>,
 }
 
 /// Where changes go.
 #[derive(Clone)]
 struct Feed {
     client: Client,
-    world: Arc<Mutex<World>>,
-    settings: Arc<Settings>,
-    tell: mpsc::UnboundedSender<Signal>,
+    store: Arc<Mutex<AutoscalerStore>>,
+    settings: Arc<HpaSettings>,
+    tell: mpsc::UnboundedSender<AutoscalerChange>,
 }
 
 impl Watches {
     pub(crate) fn new(
         client: Client,
-        world: Arc<Mutex<World>>,
-        settings: Arc<Settings>,
-        tell: mpsc::UnboundedSender<Signal>,
+        store: Arc<Mutex<AutoscalerStore>>,
+        settings: Arc<HpaSettings>,
+        tell: mpsc::UnboundedSender<AutoscalerChange>,
     ) -> Self {
-        let feed = Feed { client, world, settings, tell };
+        let feed = Feed { client, store, settings, tell };
         Self { feed, tasks: JoinSet::new(), targets: HashMap::new() }
     }
 
@@ -64,7 +64,7 @@ impl Watches {
     }
 
     /// Watches these kinds of targets from now on; how their watches fare.
-    pub(crate) fn targets(&mut self, wanted: &HashSet<TargetKind>) -> HashMap<TargetKind, Health> {
+    pub(crate) fn targets(&mut self, wanted: &HashSet<TargetKind>) -> HashMap<TargetKind, WatchHealth> {
         // In several namespaces a target is asked for: one watch per kind and namespace is not worth it.
         if self.feed.settings.namespaces.len() > 1 {
             return HashMap::new();
@@ -89,23 +89,23 @@ fn scoped(collection: &str, scope: &str) -> String {
 }
 
 impl Feed {
-    fn source(collection: &str, scope: &str) -> Source {
-        Source::new(scoped(collection, scope))
+    fn source(collection: &str, scope: &str) -> WatchSource {
+        WatchSource::new(scoped(collection, scope))
     }
 
     fn spawn<T: View>(
         &self,
         tasks: &mut JoinSet<()>,
-        source: Source,
-        mut take: impl FnMut(&mut World, Change<T>) + Send + 'static,
-    ) -> Health {
+        source: WatchSource,
+        mut take: impl FnMut(&mut AutoscalerStore, WatchEvent<T>) + Send + 'static,
+    ) -> WatchHealth {
         let (health, changes) = watch::watch::<T>(self.client.clone(), source);
-        let world = self.world.clone();
+        let store = self.store.clone();
         tasks.spawn(async move {
             let mut changes = std::pin::pin!(changes);
             let mut taken = 0;
             while let Some(change) = changes.next().await {
-                take(&mut world.lock().unwrap_or_else(PoisonError::into_inner), change);
+                take(&mut store.lock().unwrap_or_else(PoisonError::into_inner), change);
                 taken += 1;
                 if taken % BREATH == 0 {
                     tokio::task::yield_now().await;
@@ -115,53 +115,59 @@ impl Feed {
         health
     }
 
-    fn pods(&self, tasks: &mut JoinSet<()>, scope: &str) -> Health {
-        self.spawn(tasks, Self::source("/api/v1/pods", scope), World::pod)
+    fn pods(&self, tasks: &mut JoinSet<()>, scope: &str) -> WatchHealth {
+        self.spawn(tasks, Self::source("/api/v1/pods", scope), AutoscalerStore::pod)
     }
 
-    fn hpas(&self, tasks: &mut JoinSet<()>, scope: &str) -> Health {
-        let world = self.world.clone();
+    fn hpas(&self, tasks: &mut JoinSet<()>, scope: &str) -> WatchHealth {
+        let store = self.store.clone();
         let source = Self::source("/apis/autoscaling/v2/horizontalpodautoscalers", scope);
         let source = source.knowing(move |namespace, name, version| {
-            let world = world.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = world.get(&Key::hpa(namespace, name));
+            let store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = store.get(&AutoscalerKey::hpa(namespace, name));
             known.is_some_and(|entry| entry.object.metadata().resource_version == version)
         });
-        self.spawn(tasks, source, self.autoscaler(Kind::Hpa, scope, Entry::of_hpa))
+        self.spawn(tasks, source, self.autoscaler(AutoscalerKind::Hpa, scope, AutoscalerEntry::of_hpa))
     }
 
-    fn autoscalers(&self, tasks: &mut JoinSet<()>, scope: &str) -> Health {
+    fn autoscalers(&self, tasks: &mut JoinSet<()>, scope: &str) -> WatchHealth {
         let source = Self::source("/apis/plimsoll.dev/v1alpha1/autoscalers", scope);
-        self.spawn(tasks, source, self.autoscaler(Kind::Autoscaler, scope, Entry::of_autoscaler))
+        self.spawn(
+            tasks,
+            source,
+            self.autoscaler(AutoscalerKind::Autoscaler, scope, AutoscalerEntry::of_autoscaler),
+        )
     }
 
     fn autoscaler<T: 'static>(
         &self,
-        kind: Kind,
+        kind: AutoscalerKind,
         scope: &str,
-        parse: fn(T) -> Entry,
-    ) -> impl Fn(&mut World, Change<T>) + Send + 'static {
+        parse: fn(T) -> AutoscalerEntry,
+    ) -> impl Fn(&mut AutoscalerStore, WatchEvent<T>) + Send + 'static {
         let (settings, tell, scope) = (self.settings.clone(), self.tell.clone(), scope.to_owned());
-        move |world, change| {
-            if let Some(signal) = world.autoscaler(kind, &scope, &settings, map(change, parse)) {
+        move |store, change| {
+            if let Some(signal) = store.autoscaler(kind, &scope, &settings, map(change, parse)) {
                 // The loop is gone only when everything ends.
                 let _ = tell.send(signal);
             }
         }
     }
 
-    fn target(&self, tasks: &mut JoinSet<()>, kind: TargetKind, scope: &str) -> Health {
+    fn target(&self, tasks: &mut JoinSet<()>, kind: TargetKind, scope: &str) -> WatchHealth {
         let source = Self::source(kind.path(), scope);
-        self.spawn::<Target>(tasks, source, move |world, change| world.target(kind, change))
+        self.spawn::<Target>(tasks, source, move |store, change| store.target(kind, change))
     }
 }
 
-fn map<T, U>(change: Change<T>, with: impl FnOnce(T) -> U) -> Change<U> {
+fn map<T, U>(change: WatchEvent<T>, with: impl FnOnce(T) -> U) -> WatchEvent<U> {
     match change {
-        Change::Listing => Change::Listing,
-        Change::Listed => Change::Listed,
-        Change::Applied(object) => Change::Applied(with(object)),
-        Change::Deleted { namespace, name } => Change::Deleted { namespace, name },
-        Change::Unreadable { namespace, name, error } => Change::Unreadable { namespace, name, error },
+        WatchEvent::Listing => WatchEvent::Listing,
+        WatchEvent::Listed => WatchEvent::Listed,
+        WatchEvent::Applied(object) => WatchEvent::Applied(with(object)),
+        WatchEvent::Deleted { namespace, name } => WatchEvent::Deleted { namespace, name },
+        WatchEvent::Unreadable { namespace, name, error } => {
+            WatchEvent::Unreadable { namespace, name, error }
+        }
     }
 }

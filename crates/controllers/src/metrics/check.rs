@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 /// Something that must hold.
 #[derive(Clone)]
-pub struct Check {
+pub struct HealthCheck {
     /// Its name in `/readyz?verbose`.
     pub name: &'static str,
     /// For which questions it counts.
-    pub scope: Scope,
+    pub scope: CheckScope,
     look: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
 /// For which questions a check counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum CheckScope {
     /// All.
     All,
     /// Whether requests should come here.
@@ -24,10 +24,10 @@ pub enum Scope {
     Live,
 }
 
-impl Check {
+impl HealthCheck {
     fn new(
         name: &'static str,
-        scope: Scope,
+        scope: CheckScope,
         look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         Self { name, scope, look: Arc::new(look) }
@@ -37,21 +37,21 @@ impl Check {
         name: &'static str,
         look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(name, Scope::All, look)
+        Self::new(name, CheckScope::All, look)
     }
 
     pub(super) fn ready(
         name: &'static str,
         look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(name, Scope::Ready, look)
+        Self::new(name, CheckScope::Ready, look)
     }
 
     pub(super) fn live(
         name: &'static str,
         look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(name, Scope::Live, look)
+        Self::new(name, CheckScope::Live, look)
     }
 
     /// Whether it holds, or why not.
@@ -60,7 +60,7 @@ impl Check {
     }
 }
 
-impl fmt::Debug for Check {
+impl fmt::Debug for HealthCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({:?})", self.name, self.scope)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::provider::{MetricsError, ProviderFuture};
 use api::selector::Selector;
 use cluster::discovery::{Discovery, Resource};
-use cluster::names::Names;
+use cluster::names::NameLister;
 use kube::Client;
 use sources::inventory::{Inventory, Node, Pod};
 use sources::prometheus::mapper::{KnownResource, RestMapper};
@@ -18,7 +18,7 @@ const NAMES_AGE: Duration = Duration::from_secs(5);
 /// The cluster, as rules see it.
 pub(super) struct Described {
     discovery: Discovery,
-    names: Names,
+    names: NameLister,
     known: RwLock<(Vec<Resource>, Arc<RestMapper>)>,
     inventory: Inventory,
 }
@@ -31,7 +31,7 @@ impl Described {
         let resources =
             resources.map_err(|error| format!("failed to ask which kinds the cluster has: {error}"))?;
         let mapper = Arc::new(mapper(&resources));
-        let names = Names::new(client.clone(), NAMES_AGE);
+        let names = NameLister::new(client.clone(), NAMES_AGE);
         Ok(Self { discovery, names, known: RwLock::new((resources, mapper)), inventory })
     }
 

@@ -16,13 +16,13 @@ use sources::store::{self, KubeletProvider, MissingPods, MissingReason, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::check::Check;
-use super::figures::Figures;
-use super::watches::Census;
+use super::check::HealthCheck;
+use super::exported_metrics::MetricsWriter;
+use super::watches::ClusterInventory;
 
 /// How kubelets are asked.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct KubeletSettings {
     /// How they are scraped.
     pub scraper: scraper::ScraperSettings,
     /// How long a node that cannot be scraped is still served.
@@ -30,12 +30,12 @@ pub struct Settings {
     /// Only these nodes.
     pub nodes: Selector,
     /// With whom they are divided.
-    pub sharding: Option<Division>,
+    pub sharding: Option<NodeSharding>,
 }
 
 /// How nodes are divided between replicas.
 #[derive(Clone, Debug)]
-pub struct Division {
+pub struct NodeSharding {
     /// Namespace of the Service in front of the replicas.
     pub namespace: String,
     /// Its name.
@@ -55,19 +55,19 @@ pub struct Kubelets {
     report: ScrapeReport,
     nodes: Selector,
     sharding: Option<Sharding>,
-    census: Census,
+    census: ClusterInventory,
 }
 
 impl Kubelets {
     /// Starts to scrape; ends with `tasks`.
     pub fn start(
         client: &Client,
-        census: &Census,
-        settings: Settings,
+        census: &ClusterInventory,
+        settings: KubeletSettings,
         stop: watch::Receiver<bool>,
         tasks: &mut JoinSet<()>,
     ) -> Result<Self, String> {
-        let Settings { scraper: asked, keep, nodes, sharding } = settings;
+        let KubeletSettings { scraper: asked, keep, nodes, sharding } = settings;
         let (resolution, compat) = (asked.resolution, asked.compat);
         let inventory = census.inventory.clone();
         let store = Store::new(store::StoreSettings { resolution, keep, compat }, inventory.clone());
@@ -77,7 +77,7 @@ impl Kubelets {
         let report = scraper.report();
         let wanted = nodes.clone();
         let filter = move |node: &Node| node.labels.are_selected(&wanted);
-        let sharding = sharding.map(|Division { namespace, service, settings }| {
+        let sharding = sharding.map(|NodeSharding { namespace, service, settings }| {
             let sharding = Sharding::new(settings, inventory.clone(), store.clone());
             super::replicas::follow(client, &namespace, &service, &sharding, tasks);
             sharding
@@ -126,12 +126,12 @@ impl Kubelets {
     }
 
     /// The checks of metrics-server (docs/spec/metrics-apis.md 1.12), with reasons.
-    pub fn checks(&self) -> Vec<Check> {
+    pub fn checks(&self) -> Vec<HealthCheck> {
         let (ready, timely, known) = (self.clone(), self.clone(), self.census.clone());
         vec![
-            Check::ready("metric-storage-ready", move || ready.is_ready()),
-            Check::live("metric-collection-timely", move || timely.is_timely()),
-            Check::ready("metric-informer-sync", move || known.is_synced()),
+            HealthCheck::ready("metric-storage-ready", move || ready.is_ready()),
+            HealthCheck::live("metric-collection-timely", move || timely.is_timely()),
+            HealthCheck::ready("metric-informer-sync", move || known.is_synced()),
         ]
     }
 
@@ -177,7 +177,7 @@ impl Kubelets {
     }
 
     /// The figures of metrics-server (docs/spec/metrics-apis.md 1.14), and our own.
-    pub fn figures(&self, figures: &mut Figures, now: Timestamp) {
+    pub fn figures(&self, figures: &mut MetricsWriter, now: Timestamp) {
         let numbers = self.report.counters();
         let points = self.store.points();
         figures

@@ -16,20 +16,20 @@ const MOST: usize = 4096;
 
 /// What kubelets said, as the controller reads it.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalResourceMetrics {
     kubelets: Kubelets,
     /// By namespace: the list, and of which generation it is.
     lists: Mutex<HashMap<String, (u64, Arc<PodMetricsList>)>>,
 }
 
-impl Local {
+impl LocalResourceMetrics {
     /// From what these kubelets say.
     pub fn new(kubelets: Kubelets) -> Self {
         Self { kubelets, lists: Mutex::default() }
     }
 }
 
-impl cluster::metrics::Store for Local {
+impl cluster::metrics::LocalPodMetrics for LocalResourceMetrics {
     fn pods(&self, namespace: &str) -> Arc<PodMetricsList> {
         let generation = self.kubelets.generation();
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);

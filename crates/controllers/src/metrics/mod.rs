@@ -14,7 +14,7 @@
 
 pub mod check;
 mod described;
-pub mod figures;
+pub mod exported_metrics;
 pub mod kubelets;
 mod local;
 mod replicas;
@@ -22,10 +22,10 @@ pub mod rules;
 mod server;
 mod watches;
 
-pub use check::{Check, Scope};
-pub use figures::Figures;
+pub use check::{CheckScope, HealthCheck};
+pub use exported_metrics::MetricsWriter;
 pub use kubelets::Kubelets;
-pub use local::Local;
+pub use local::LocalResourceMetrics;
 pub use rules::Rules;
 pub use server::{Providers, Sources};
-pub use watches::Census;
+pub use watches::ClusterInventory;

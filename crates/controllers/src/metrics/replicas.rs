@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cluster::watch::{self, Change, Source, View};
+use cluster::watch::{self, View, WatchEvent, WatchSource};
 use futures::StreamExt as _;
 use kube::Client;
 use serde::Deserialize;
@@ -17,7 +17,8 @@ pub(super) fn follow(
     sharding: &Sharding,
     tasks: &mut JoinSet<()>,
 ) {
-    let mut source = Source::new(format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"));
+    let mut source =
+        WatchSource::new(format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"));
     source.parameters.push(("labelSelector", format!("kubernetes.io/service-name={service}")));
     let (_, changes) = watch::watch::<Slice>(client.clone(), source);
     let (told, asking) = (sharding.clone(), sharding.clone());
@@ -43,21 +44,21 @@ struct Known {
 
 impl Known {
     /// Everybody, if that may have changed.
-    fn take(&mut self, change: Change<Slice>) -> Option<Vec<Replica>> {
+    fn take(&mut self, change: WatchEvent<Slice>) -> Option<Vec<Replica>> {
         match change {
-            Change::Listing => {
+            WatchEvent::Listing => {
                 self.listing = Some(HashMap::new());
                 return None;
             }
-            Change::Listed => self.slices = self.listing.take().unwrap_or_default(),
-            Change::Applied(slice) => {
+            WatchEvent::Listed => self.slices = self.listing.take().unwrap_or_default(),
+            WatchEvent::Applied(slice) => {
                 let into = self.listing.as_mut().unwrap_or(&mut self.slices);
                 into.insert(slice.metadata.name.clone(), slice.replicas());
                 if self.listing.is_some() {
                     return None;
                 }
             }
-            Change::Deleted { name, .. } | Change::Unreadable { name, .. } => {
+            WatchEvent::Deleted { name, .. } | WatchEvent::Unreadable { name, .. } => {
                 self.slices.remove(&name);
             }
         }
@@ -130,12 +131,12 @@ mod tests {
 
     use super::*;
 
-    fn slice(name: &str, pods: &[(&str, &str)]) -> Change<Slice> {
+    fn slice(name: &str, pods: &[(&str, &str)]) -> WatchEvent<Slice> {
         let endpoint =
             |(pod, address): &(&str, &str)| json!({"addresses": [address], "targetRef": {"name": pod}});
         let endpoints: Vec<_> = pods.iter().map(endpoint).collect();
         let slice = json!({"metadata": {"name": name}, "endpoints": endpoints, "ports": [{"name": "https", "port": 10250}]});
-        Change::Applied(serde_json::from_value(slice).unwrap())
+        WatchEvent::Applied(serde_json::from_value(slice).unwrap())
     }
 
     #[test]
@@ -146,15 +147,15 @@ mod tests {
                 all.iter().map(|one| format!("{}={}", one.id, one.address)).collect::<Vec<_>>().join(" ")
             })
         };
-        assert_eq!(shown(known.take(Change::Listing)), None);
+        assert_eq!(shown(known.take(WatchEvent::Listing)), None);
         assert_eq!(shown(known.take(slice("x", &[("b", "10.0.0.2"), ("a", "fd00::1")]))), None);
-        assert_eq!(shown(known.take(Change::Listed)).unwrap(), "a=[fd00::1]:10250 b=10.0.0.2:10250");
+        assert_eq!(shown(known.take(WatchEvent::Listed)).unwrap(), "a=[fd00::1]:10250 b=10.0.0.2:10250");
         let more = shown(known.take(slice("y", &[("c", "10.0.0.3")])));
         assert_eq!(more.unwrap(), "a=[fd00::1]:10250 b=10.0.0.2:10250 c=10.0.0.3:10250");
-        let less = known.take(Change::Deleted { namespace: String::new(), name: "x".into() });
+        let less = known.take(WatchEvent::Deleted { namespace: String::new(), name: "x".into() });
         assert_eq!(shown(less).unwrap(), "c=10.0.0.3:10250");
-        known.take(Change::Listing);
-        assert_eq!(shown(known.take(Change::Listed)).unwrap(), "");
+        known.take(WatchEvent::Listing);
+        assert_eq!(shown(known.take(WatchEvent::Listed)).unwrap(), "");
     }
 
     #[test]

@@ -17,15 +17,15 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::described::Described;
-use super::figures::Figures;
-use super::watches::Census;
+use super::exported_metrics::MetricsWriter;
+use super::watches::ClusterInventory;
 
 /// How often it is looked whether the file has changed.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// How rules are used.
 #[derive(Debug)]
-pub struct Settings {
+pub struct RuleSettings {
     /// The file, which is read again when it changes.
     pub file: PathBuf,
     /// What it said when it was read first.
@@ -44,7 +44,7 @@ pub struct Settings {
 
 /// Why rules cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum RulesError {
     /// They make no sense.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -79,15 +79,15 @@ impl Rules {
     /// Begins to look for series, and to look at the file; ends with `tasks`.
     pub async fn start(
         client: &Client,
-        settings: Settings,
-        census: Option<&Census>,
+        settings: RuleSettings,
+        census: Option<&ClusterInventory>,
         tasks: &mut JoinSet<()>,
-    ) -> Result<Self, Error> {
-        let Settings { file, config, provider, endpoint, manner, discovery, resource } = settings;
+    ) -> Result<Self, RulesError> {
+        let RuleSettings { file, config, provider, endpoint, manner, discovery, resource } = settings;
         let strict = provider.compat.is_strict();
         let inventory = census.map(|census| census.inventory.clone()).unwrap_or_default();
-        let world = Arc::new(Described::new(client, inventory).await.map_err(Error::Cluster)?);
-        let transport = http::HttpClient::new(endpoint).map_err(Error::Endpoint)?;
+        let world = Arc::new(Described::new(client, inventory).await.map_err(RulesError::Cluster)?);
+        let transport = http::HttpClient::new(endpoint).map_err(RulesError::Endpoint)?;
         let prometheus = PrometheusClient::new(Arc::new(transport), manner);
         let provider = PrometheusProvider::start(provider, prometheus, config, world.clone())?;
         let rules = Self { provider, resource, strict, reload: Arc::default(), asked: Arc::default() };
@@ -175,7 +175,7 @@ impl Rules {
     }
 
     /// How resource metrics fare, if they come from rules.
-    pub fn resource_report(&self, census: Option<&Census>) -> Option<ResourceReport> {
+    pub fn resource_report(&self, census: Option<&ClusterInventory>) -> Option<ResourceReport> {
         let pods = census.map(|census| census.inventory.pod_count() as u64).unwrap_or_default();
         let source = "prometheus".to_owned();
         self.resource.then(|| ResourceReport { source, pods, ..ResourceReport::default() })
@@ -226,7 +226,7 @@ impl Rules {
     }
 
     /// What Prometheus sees of it: the figures of prometheus-adapter (docs/spec/metrics-apis.md 5.12), and our own.
-    pub fn figures(&self, figures: &mut Figures) {
+    pub fn figures(&self, figures: &mut MetricsWriter) {
         let report = self.provider.report();
         figures.written(&report.backend.exposition());
         figures

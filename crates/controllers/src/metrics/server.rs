@@ -11,11 +11,11 @@ use jiff::{SignedDuration, Timestamp};
 use sources::federation::{Router, UpstreamCondition, UpstreamReport};
 use sources::sharding::Sharding;
 
-use super::check::Check;
-use super::figures::{self, Figures};
+use super::check::HealthCheck;
+use super::exported_metrics::{self, MetricsWriter};
 use super::kubelets::Kubelets;
 use super::rules::Rules;
-use super::watches::Census;
+use super::watches::ClusterInventory;
 
 /// What a metrics server is made of. Cheap to clone.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub struct Sources {
     /// Since when it runs.
     pub started: Timestamp,
     /// Nodes and pods, if they are watched.
-    pub census: Option<Census>,
+    pub census: Option<ClusterInventory>,
     /// Kubelets, if resource metrics come from them.
     pub kubelets: Option<Kubelets>,
     /// Rules for Prometheus, if there are any.
@@ -55,11 +55,11 @@ impl Sources {
     }
 
     /// What must hold for the server to be well.
-    pub fn checks(&self) -> Vec<Check> {
+    pub fn checks(&self) -> Vec<HealthCheck> {
         let mut checks = self.kubelets.as_ref().map(Kubelets::checks).unwrap_or_default();
         if self.kubelets.is_some() {
             // metrics-server has it, and it always passes there.
-            checks.push(Check::all("metadata-informer-sync", || Ok(())));
+            checks.push(HealthCheck::all("metadata-informer-sync", || Ok(())));
         }
         checks
     }
@@ -76,7 +76,7 @@ impl Sources {
             (!upstreams.is_empty())
                 .then(|| MetricsReport { metrics: announced as u64, ..MetricsReport::default() })
         };
-        let mut problems = self.census.as_ref().map(Census::problems).unwrap_or_default();
+        let mut problems = self.census.as_ref().map(ClusterInventory::problems).unwrap_or_default();
         problems.extend(self.rules.as_ref().map(Rules::problems).unwrap_or_default());
         problems.extend(self.sharding().map(silent).unwrap_or_default());
         let refused = self.router.as_ref().and_then(Router::problem);
@@ -108,7 +108,7 @@ impl Sources {
     }
 
     /// What Prometheus sees of it.
-    pub fn figures(&self, figures: &mut Figures, now: Timestamp) {
+    pub fn figures(&self, figures: &mut MetricsWriter, now: Timestamp) {
         if let Some(kubelets) = &self.kubelets {
             kubelets.figures(figures, now);
         }
@@ -124,7 +124,7 @@ impl Sources {
                 figures.value(&[("replica", &replica.id)], replica.nodes);
             }
         }
-        figures::process(figures);
+        exported_metrics::process(figures);
     }
 }
 
@@ -184,7 +184,7 @@ fn silent(sharding: &Sharding) -> Vec<ReportedProblem> {
     sharding.report().into_iter().filter_map(problem).collect()
 }
 
-fn upstream_figures(figures: &mut Figures, upstreams: &[UpstreamReport]) {
+fn upstream_figures(figures: &mut MetricsWriter, upstreams: &[UpstreamReport]) {
     if upstreams.is_empty() {
         return;
     }

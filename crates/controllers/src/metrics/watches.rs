@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use api::reports::ReportedProblem;
-use cluster::watch::{self, Change, Health, MeasuredNode, MeasuredPod, Source, View};
+use cluster::watch::{self, MeasuredNode, MeasuredPod, View, WatchEvent, WatchHealth, WatchSource};
 use futures::StreamExt as _;
 use kube::Client;
 use sources::inventory::{Inventory, Node, Pod};
@@ -16,26 +16,34 @@ const BREATH: usize = 256;
 
 /// Which nodes and running pods there are, as far as is known. Cheap to clone; the watches end with the last clone.
 #[derive(Clone, Debug)]
-pub struct Census {
+pub struct ClusterInventory {
     /// What is known.
     pub inventory: Inventory,
     /// How the watch of nodes fares.
-    pub nodes: Health,
+    pub nodes: WatchHealth,
     /// How the watch of running pods fares.
-    pub pods: Health,
+    pub pods: WatchHealth,
     #[allow(dead_code, reason = "held for their end")]
     tasks: Arc<JoinSet<()>>,
 }
 
-impl Census {
+impl ClusterInventory {
     /// Starts to watch.
     pub fn start(client: &Client) -> Self {
         let inventory = Inventory::new();
         let mut tasks = JoinSet::new();
-        let nodes =
-            spawn::<MeasuredNode>(&mut tasks, client, Source::nodes(), Intake::new(inventory.clone()));
-        let pods =
-            spawn::<MeasuredPod>(&mut tasks, client, Source::running_pods(), Intake::new(inventory.clone()));
+        let nodes = spawn::<MeasuredNode>(
+            &mut tasks,
+            client,
+            WatchSource::nodes(),
+            InventoryFeed::new(inventory.clone()),
+        );
+        let pods = spawn::<MeasuredPod>(
+            &mut tasks,
+            client,
+            WatchSource::running_pods(),
+            InventoryFeed::new(inventory.clone()),
+        );
         Self { inventory, nodes, pods, tasks: Arc::new(tasks) }
     }
 
@@ -54,7 +62,7 @@ impl Census {
     pub(super) fn problems(&self) -> Vec<ReportedProblem> {
         let watches = [("nodes", &self.nodes), ("pods", &self.pods)];
         let wrong = watches.iter().filter(|(_, health)| health.disconnected_since().is_some());
-        let problem = |(what, health): &(&str, &Health)| {
+        let problem = |(what, health): &(&str, &WatchHealth)| {
             let error = health.last_error().unwrap_or_else(|| "not connected yet".into());
             ReportedProblem {
                 reason: "WatchInterrupted".to_owned(),
@@ -69,7 +77,12 @@ impl Census {
     }
 }
 
-fn spawn<T: Kept>(tasks: &mut JoinSet<()>, client: &Client, source: Source, mut intake: Intake) -> Health {
+fn spawn<T: InventoryObject>(
+    tasks: &mut JoinSet<()>,
+    client: &Client,
+    source: WatchSource,
+    mut intake: InventoryFeed,
+) -> WatchHealth {
     let (health, changes) = watch::watch::<T>(client.clone(), source);
     tasks.spawn(async move {
         let mut changes = std::pin::pin!(changes);
@@ -86,7 +99,7 @@ fn spawn<T: Kept>(tasks: &mut JoinSet<()>, client: &Client, source: Source, mut 
 }
 
 /// What is kept of a kind of object, and where.
-trait Kept: View {
+trait InventoryObject: View {
     fn keep(self, inventory: &Inventory);
     fn remove(inventory: &Inventory, namespace: &str, name: &str);
     fn complete(inventory: &Inventory);
@@ -94,7 +107,7 @@ trait Kept: View {
     fn all(inventory: &Inventory, each: &mut dyn FnMut(&str, &str));
 }
 
-impl Kept for MeasuredNode {
+impl InventoryObject for MeasuredNode {
     fn keep(self, inventory: &Inventory) {
         let pair = |(kind, address): (String, String)| (kind.into(), address.into());
         inventory.set_node(Node {
@@ -120,7 +133,7 @@ impl Kept for MeasuredNode {
     }
 }
 
-impl Kept for MeasuredPod {
+impl InventoryObject for MeasuredPod {
     fn keep(self, inventory: &Inventory) {
         inventory.set_pod(Pod {
             namespace: self.namespace.into(),
@@ -143,7 +156,7 @@ impl Kept for MeasuredPod {
 }
 
 /// Takes changes in. What a list does not have is gone.
-struct Intake {
+struct InventoryFeed {
     inventory: Inventory,
     /// What the list under way had so far, by digest: names of 100,000 pods would be ten times as much. None if nothing was
     /// there that could be gone.
@@ -151,25 +164,25 @@ struct Intake {
     digest: RandomState,
 }
 
-impl Intake {
+impl InventoryFeed {
     fn new(inventory: Inventory) -> Self {
         Self { inventory, seen: None, digest: RandomState::new() }
     }
 
-    fn take<T: Kept>(&mut self, change: Change<T>) {
+    fn take<T: InventoryObject>(&mut self, change: WatchEvent<T>) {
         match change {
-            Change::Listing => {
+            WatchEvent::Listing => {
                 let mut any = false;
                 T::all(&self.inventory, &mut |_, _| any = true);
                 self.seen = any.then(HashSet::new);
             }
-            Change::Listed => {
+            WatchEvent::Listed => {
                 if let Some(seen) = self.seen.take() {
                     self.sweep::<T>(&seen);
                 }
                 T::complete(&self.inventory);
             }
-            Change::Applied(object) => {
+            WatchEvent::Applied(object) => {
                 let digest = self.digest.hash_one(object.key());
                 if let Some(seen) = &mut self.seen {
                     seen.insert(digest);
@@ -177,13 +190,13 @@ impl Intake {
                 object.keep(&self.inventory);
             }
             // One that cannot be read is as if it were not there.
-            Change::Deleted { namespace, name } | Change::Unreadable { namespace, name, .. } => {
+            WatchEvent::Deleted { namespace, name } | WatchEvent::Unreadable { namespace, name, .. } => {
                 T::remove(&self.inventory, &namespace, &name);
             }
         }
     }
 
-    fn sweep<T: Kept>(&self, seen: &HashSet<u64>) {
+    fn sweep<T: InventoryObject>(&self, seen: &HashSet<u64>) {
         let mut gone = Vec::new();
         T::all(&self.inventory, &mut |namespace, name| {
             if !seen.contains(&self.digest.hash_one((namespace, name))) {
@@ -202,8 +215,12 @@ mod tests {
 
     use super::*;
 
-    fn pod(name: &str) -> Change<MeasuredPod> {
-        Change::Applied(MeasuredPod { namespace: "shop".into(), name: name.into(), ..MeasuredPod::default() })
+    fn pod(name: &str) -> WatchEvent<MeasuredPod> {
+        WatchEvent::Applied(MeasuredPod {
+            namespace: "shop".into(),
+            name: name.into(),
+            ..MeasuredPod::default()
+        })
     }
 
     fn names(inventory: &Inventory) -> Vec<String> {
@@ -213,42 +230,46 @@ mod tests {
     #[test]
     fn what_a_list_does_not_have_is_gone() {
         let inventory = Inventory::new();
-        let mut intake = Intake::new(inventory.clone());
-        for change in [Change::Listing, pod("a"), pod("b"), pod("c"), Change::Listed] {
+        let mut intake = InventoryFeed::new(inventory.clone());
+        for change in [WatchEvent::Listing, pod("a"), pod("b"), pod("c"), WatchEvent::Listed] {
             intake.take(change);
         }
         assert_eq!(names(&inventory), ["a", "b", "c"]);
         // Until the next list is complete, nothing is gone; what is in neither is.
-        for change in [Change::Listing, pod("b"), pod("d")] {
+        for change in [WatchEvent::Listing, pod("b"), pod("d")] {
             intake.take(change);
         }
         assert_eq!(names(&inventory), ["a", "b", "c", "d"]);
         // A list that is cut off begins again.
-        for change in [Change::Listing, pod("b"), pod("e"), Change::Listed] {
+        for change in [WatchEvent::Listing, pod("b"), pod("e"), WatchEvent::Listed] {
             intake.take(change);
         }
         assert_eq!(names(&inventory), ["b", "e"]);
-        intake.take::<MeasuredPod>(Change::Deleted { namespace: "shop".into(), name: "b".into() });
+        intake.take::<MeasuredPod>(WatchEvent::Deleted { namespace: "shop".into(), name: "b".into() });
         let error = "no".into();
-        intake.take::<MeasuredPod>(Change::Unreadable { namespace: "shop".into(), name: "e".into(), error });
+        intake.take::<MeasuredPod>(WatchEvent::Unreadable {
+            namespace: "shop".into(),
+            name: "e".into(),
+            error,
+        });
         assert!(names(&inventory).is_empty());
     }
 
     #[test]
     fn a_list_of_nodes_does_not_touch_pods() {
         let inventory = Inventory::new();
-        let mut pods = Intake::new(inventory.clone());
-        for change in [Change::Listing, pod("a"), Change::Listed] {
+        let mut pods = InventoryFeed::new(inventory.clone());
+        for change in [WatchEvent::Listing, pod("a"), WatchEvent::Listed] {
             pods.take(change);
         }
         assert!(!inventory.is_complete());
-        let mut nodes = Intake::new(inventory.clone());
+        let mut nodes = InventoryFeed::new(inventory.clone());
         let node = |name: &str| MeasuredNode { name: name.into(), port: 7, ..MeasuredNode::default() };
-        for change in [Change::Listing, Change::Applied(node("n")), Change::Listed] {
+        for change in [WatchEvent::Listing, WatchEvent::Applied(node("n")), WatchEvent::Listed] {
             nodes.take(change);
         }
         assert!(inventory.is_complete());
-        for change in [Change::Listing, Change::Applied(node("m")), Change::Listed] {
+        for change in [WatchEvent::Listing, WatchEvent::Applied(node("m")), WatchEvent::Listed] {
             nodes.take(change);
         }
         assert_eq!(inventory.nodes().iter().map(|node| node.name.to_string()).collect::<Vec<_>>(), ["m"]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use api::keda::{API_VERSION, Trigger};
 use api::provider::Compat;
 use cluster::discovery::Discovery;
-use cluster::events::{About, Recorder};
+use cluster::events::{EventRecorder, ObjectReference};
 use cluster::lease::Leadership;
 use cluster::request::ApiError;
 use keda::admission::{
@@ -23,14 +23,14 @@ const COMPONENT: &str = "keda-admission";
 #[derive(Clone)]
 pub struct Admission {
     client: LeaderClient,
-    recorder: Recorder,
+    recorder: EventRecorder,
     compat: Compat,
 }
 
 impl Admission {
     /// Asks this cluster about what surrounds an object.
-    pub fn new(client: Client, discovery: Discovery, recorder: &Recorder, compat: Compat) -> Self {
-        let client = LeaderClient::new(client, discovery, Leadership::alone());
+    pub fn new(client: Client, discovery: Discovery, recorder: &EventRecorder, compat: Compat) -> Self {
+        let client = LeaderClient::new(client, discovery, Leadership::without_election());
         Self { client, recorder: recorder.with_component(COMPONENT), compat }
     }
 
@@ -59,7 +59,7 @@ impl Admission {
     fn tell(&self, request: &AdmissionInput<'_>, allowed: &Allowed) {
         let text =
             |path: &str| request.object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let about = About {
+        let about = ObjectReference {
             api_version: API_VERSION,
             kind: request.kind.name(),
             namespace: text("/metadata/namespace"),

@@ -132,7 +132,7 @@ struct Port {
 
 /// What scalers ask of a cluster, for whoever is no operator.
 pub fn cluster_reader(client: Client, discovery: Discovery, compat: Compat) -> Arc<dyn Cluster> {
-    let client = LeaderClient::new(client, discovery, Leadership::alone());
+    let client = LeaderClient::new(client, discovery, Leadership::without_election());
     Arc::new(ClusterReader::new(client, Arc::default(), compat))
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::cluster_reader::ClusterReader;
-use super::event_recorder::EventRecorder;
+use super::event_recorder::OperatorEventRecorder;
 use super::exported_metrics::OperatorCounters;
 use super::id::{Id, Kind};
 use super::leader_client::{LeaderClient, ResourcePath};
@@ -32,8 +32,8 @@ pub(crate) struct OperatorContext {
     pub(crate) reader: ClusterReader,
     pub(crate) builder: ScalerBuilder,
     /// Whom to ask for metrics of pods, where we act ourselves.
-    pub(crate) samples: Option<cluster::metrics::Metrics>,
-    pub(crate) events: EventRecorder,
+    pub(crate) samples: Option<cluster::metrics::MetricsClient>,
+    pub(crate) events: OperatorEventRecorder,
     pub(crate) push: PushSender,
     pub(crate) raw_metrics: RawMetricsSubscribers,
     pub(crate) counters: OperatorCounters,
@@ -167,7 +167,7 @@ impl OperatorContext {
             return Arc::clone(known);
         }
         // Only who leads acts on what is pushed.
-        let push = self.client.leadership.leads().then_some(&self.push);
+        let push = self.client.leadership.is_leader().then_some(&self.push);
         let new = ScalersCache::new(owner, self.settings.compat, push);
         *held = Some(Arc::clone(&new));
         new

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use api::autoscaling::v2::MetricSpec;
 use api::keda::ScaledObject;
 use api::selector::Selector;
-use cluster::index::{Pods, TargetKind};
-use cluster::metrics::Asker;
+use cluster::index::{PodIndex, TargetKind};
+use cluster::metrics::MetricScope;
 use engine::act::ScaleWriteError;
 use engine::spec::{Metric, MetricSource, MetricTarget};
 use engine::{
@@ -75,7 +75,7 @@ pub(crate) async fn round(context: &OperatorContext, id: &Id, entry: &ObjectEntr
     };
     let mut settled = step.settle(&mut memory.state, context.clock.now(), &seen, written);
     if !looked {
-        // Pods that nobody looked for are not none.
+        // PodIndex that nobody looked for are not none.
         settled.decision.selected = None;
     }
     for event in &settled.outcome.events {
@@ -131,7 +131,7 @@ async fn complete(
             Err(error) => seen.selection = PodSelection::Invalid(error),
         }
     }
-    let asker = Asker {
+    let asker = MetricScope {
         namespace: &object.metadata.namespace,
         selector: &scale.selector,
         pods: &seen.pods,
@@ -176,7 +176,7 @@ async fn write(
 
 /// The pods of a list, as the engine sees them.
 pub(crate) fn engine_pods(namespace: &str, selector: &Selector, list: &[api::pod::Pod]) -> Vec<engine::Pod> {
-    let mut pods = Pods::default();
+    let mut pods = PodIndex::default();
     for pod in list {
         pods.apply(pod);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::keda::API_VERSION;
 use api::meta::ObjectMeta;
 use api::provider::Compat;
-use cluster::events::{About, Recorder};
+use cluster::events::{EventRecorder, ObjectReference};
 use keda::event::Event;
 
 use super::cloud_events::CloudEvents;
@@ -33,10 +33,10 @@ impl EventSubject {
 
 /// Tells in the background; never waits, never fails.
 #[derive(Clone)]
-pub(crate) struct EventRecorder {
-    operator: Recorder,
+pub(crate) struct OperatorEventRecorder {
+    operator: EventRecorder,
     /// The loops of ScaledJobs have a name of their own.
-    handler: Recorder,
+    handler: EventRecorder,
     pub(crate) cloud_events: Arc<CloudEvents>,
     compat: Compat,
 }
@@ -48,8 +48,8 @@ const LONGEST_ACTION: usize = 128;
 /// gone, the API server has enough to do. The original writes every time.
 const PAUSE: Duration = Duration::from_secs(20);
 
-impl EventRecorder {
-    pub(crate) fn new(recorder: &Recorder, cloud_events: Arc<CloudEvents>, compat: Compat) -> Self {
+impl OperatorEventRecorder {
+    pub(crate) fn new(recorder: &EventRecorder, cloud_events: Arc<CloudEvents>, compat: Compat) -> Self {
         let pause = if compat.is_strict() { Duration::ZERO } else { PAUSE };
         let recorder = recorder.clone().with_pause(pause);
         Self {
@@ -84,8 +84,8 @@ impl EventRecorder {
     }
 }
 
-fn about(subject: EventSubject, metadata: &ObjectMeta) -> About {
-    About {
+fn about(subject: EventSubject, metadata: &ObjectMeta) -> ObjectReference {
+    ObjectReference {
         api_version: API_VERSION,
         kind: subject.kind(),
         namespace: metadata.namespace.clone(),
@@ -95,7 +95,13 @@ fn about(subject: EventSubject, metadata: &ObjectMeta) -> About {
     }
 }
 
-fn record(recorder: &Recorder, subject: EventSubject, metadata: &ObjectMeta, event: &Event, action: &str) {
+fn record(
+    recorder: &EventRecorder,
+    subject: EventSubject,
+    metadata: &ObjectMeta,
+    event: &Event,
+    action: &str,
+) {
     let about = about(subject, metadata);
     let told = engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
     recorder.record_action(&about, &told, action);

@@ -13,7 +13,7 @@ use super::context::OperatorContext;
 use super::event_recorder::EventSubject;
 use super::id::{Id, Kind};
 use super::scalers_cache::{ScaledResource, display};
-use crate::metrics::figures::Figures;
+use crate::metrics::exported_metrics::MetricsWriter;
 
 /// What is counted and not remembered elsewhere.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl HttpRequestDurations {
         }
     }
 
-    fn write(&self, page: &mut Figures) {
+    fn write(&self, page: &mut MetricsWriter) {
         page.family(
             "histogram",
             "keda_scaler_http_request_duration_seconds",
@@ -130,7 +130,7 @@ impl Series {
 
 /// The page.
 pub(crate) fn text(context: &OperatorContext) -> String {
-    let mut page = Figures::default();
+    let mut page = MetricsWriter::default();
     page.family("gauge", "keda_build_info", "Info metric, with static information about KEDA build.").value(
         &[
             ("version", api::keda::VERSION),
@@ -211,7 +211,7 @@ fn series(context: &OperatorContext, id: &Id) -> Vec<Series> {
     all
 }
 
-fn scalers(page: &mut Figures, series: &[Series]) {
+fn scalers(page: &mut MetricsWriter, series: &[Series]) {
     page.family("gauge", "keda_scaler_metrics_value", "The current value for each scaler's metric.");
     for one in series {
         if let Some(value) = one.value {
@@ -244,7 +244,7 @@ fn scalers(page: &mut Figures, series: &[Series]) {
 /// What scalers have sent over HTTP.
 fn requests(
     context: &OperatorContext,
-    page: &mut Figures,
+    page: &mut MetricsWriter,
     entries: &[(Id, std::sync::Arc<super::context::ObjectEntry>)],
 ) {
     let mut empty = Vec::new();
@@ -300,10 +300,10 @@ fn requests(
 
 fn objects(
     context: &OperatorContext,
-    page: &mut Figures,
+    page: &mut MetricsWriter,
     entries: &[(Id, std::sync::Arc<super::context::ObjectEntry>)],
 ) {
-    let errors = |page: &mut Figures, kind: Kind, label: &'static str| {
+    let errors = |page: &mut MetricsWriter, kind: Kind, label: &'static str| {
         for (id, entry) in entries.iter().filter(|(id, _)| id.kind == kind) {
             if let Some(errors) = entry.state().errors {
                 let labels = [("namespace", &*id.namespace), (label, &*id.name)];
@@ -345,7 +345,7 @@ fn objects(
     }
 }
 
-fn registered(context: &OperatorContext, page: &mut Figures) {
+fn registered(context: &OperatorContext, page: &mut MetricsWriter) {
     let (mut triggers, mut resources) =
         (BTreeMap::<String, u64>::new(), BTreeMap::<(&'static str, String), u64>::new());
     {

@@ -66,7 +66,7 @@ impl Answers {
         let question =
             MetricQuery { now: context.clock.now(), object: &object, metric, formula: triggers.formula() };
         let answer = activity::respond(&question, &told, &facts, settings.compat);
-        if context.client.leadership.leads() {
+        if context.client.leadership.is_leader() {
             for event in &answer.events {
                 context.events.record_poll(EventSubject::Object, &object.metadata, event);
             }

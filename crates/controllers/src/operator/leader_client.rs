@@ -6,7 +6,7 @@ use api::keda::GroupVersionKindResource;
 use cluster::discovery::{Discovery, Resource};
 use cluster::lease::Leadership;
 use cluster::request::{self, ApiError, Request, path, with_query};
-use cluster::scale::{ScaleObject, Scales};
+use cluster::scale::{ScaleClient, ScaleObject};
 use cluster::watch::slim;
 use http::Method;
 use keda::executor::ScaleResult;
@@ -28,7 +28,7 @@ const MERGE: &str = "application/merge-patch+json";
 pub(crate) struct LeaderClient {
     pub(crate) kube: Client,
     pub(crate) leadership: Leadership,
-    pub(crate) scales: Scales,
+    pub(crate) scales: ScaleClient,
     pub(crate) discovery: Discovery,
 }
 
@@ -80,7 +80,7 @@ impl<'a> ResourcePath<'a> {
 
 impl LeaderClient {
     pub(crate) fn new(kube: Client, discovery: Discovery, leadership: Leadership) -> Self {
-        let scales = Scales::new(kube.clone(), discovery.clone());
+        let scales = ScaleClient::new(kube.clone(), discovery.clone());
         Self { kube, leadership, scales, discovery }
     }
 
@@ -164,7 +164,7 @@ impl LeaderClient {
     }
 
     fn lead(&self) -> Result<(), ApiError> {
-        if self.leadership.leads() {
+        if self.leadership.is_leader() {
             return Ok(());
         }
         Err(failure("another instance leads by now"))

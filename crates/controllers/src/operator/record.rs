@@ -6,7 +6,7 @@ use api::autoscaling::v2::MetricTarget;
 use api::decisions::DecisionMode;
 use api::keda::{COMPOSITE_METRIC, PolledTrigger as Written, ScaledObject};
 use api::provider::Compat;
-use cluster::{Key, Kind};
+use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::round::{Cooldown, FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
 use engine::spec::{Aggregator, TargetRef};
 use engine::{
@@ -162,8 +162,12 @@ pub(crate) fn forget(context: &OperatorContext, id: &Id) {
     context.records.forget(&key(id));
 }
 
-fn key(id: &Id) -> Key {
-    Key { kind: Kind::ScaledObject, namespace: id.namespace.clone(), name: id.name.clone() }
+fn key(id: &Id) -> AutoscalerKey {
+    AutoscalerKey {
+        kind: AutoscalerKind::ScaledObject,
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+    }
 }
 
 fn decision(

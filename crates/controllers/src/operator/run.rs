@@ -9,7 +9,7 @@ use api::meta::ObjectMeta;
 use api::provider::ExternalMetricsProvider;
 use cluster::Clock;
 use cluster::discovery::Discovery;
-use cluster::events::Recorder;
+use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -26,7 +26,7 @@ use super::cloud_events::CloudEvents;
 use super::cluster_reader::ClusterReader;
 use super::context::OperatorContext;
 use super::credential_reader::CredentialReader;
-use super::event_recorder::{EventRecorder, EventSubject};
+use super::event_recorder::{EventSubject, OperatorEventRecorder};
 use super::exported_metrics::{self, HttpRequestDurations, OperatorCounters};
 use super::external_metrics::Answers;
 use super::id::{Id, Kind, Name};
@@ -62,7 +62,7 @@ pub struct OperatorParts {
     /// Whether we lead.
     pub leadership: Leadership,
     /// Where events go.
-    pub recorder: Recorder,
+    pub recorder: EventRecorder,
     /// What time it is in the store.
     pub clock: Clock,
     /// Flags and environment.
@@ -72,7 +72,7 @@ pub struct OperatorParts {
     /// SampleQuery credentials are looked up; by default as the settings say.
     pub auth: Option<AuthRules>,
     /// Whom to ask for metrics of pods, where we act ourselves (`cpu`, `memory`).
-    pub samples: Option<cluster::metrics::Metrics>,
+    pub samples: Option<cluster::metrics::MetricsClient>,
     /// Makes scalers; by default those of the table.
     pub build: Option<BuildScaler>,
     /// Where decisions are kept.
@@ -136,7 +136,7 @@ impl Operator {
             reader,
             builder,
             samples: parts.samples,
-            events: EventRecorder::new(&parts.recorder, cloud_events, settings.compat),
+            events: OperatorEventRecorder::new(&parts.recorder, cloud_events, settings.compat),
             push: PushSender(push),
             raw_metrics: RawMetricsSubscribers::default(),
             counters: OperatorCounters::default(),
@@ -160,7 +160,7 @@ impl Operator {
         let leadership = self.context.client.leadership.clone();
         loop {
             tokio::select! {
-                () = leadership.won() => {}
+                () = leadership.acquired() => {}
                 () = told(&mut stop) => return,
                 () = self.idle() => {}
             }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use api::keda::annotations::SCALED_JOB_NAME;
 use cluster::index::{Target, TargetKind};
-use cluster::watch::{self, Change, Health, Source, View};
+use cluster::watch::{self, View, WatchEvent, WatchHealth, WatchSource};
 use futures::StreamExt;
 use kube::Client;
 use tokio::sync::mpsc;
@@ -25,8 +25,8 @@ const EVENTING: &str = "/apis/eventing.keda.sh/v1alpha1";
 pub(crate) struct Watches {
     feed: Feed,
     tasks: JoinSet<()>,
-    targets: HashMap<TargetKind, Health>,
-    jobs: Vec<Health>,
+    targets: HashMap<TargetKind, WatchHealth>,
+    jobs: Vec<WatchHealth>,
 }
 
 /// Where changes go.
@@ -55,7 +55,7 @@ impl Watches {
         for scope in self.feed.scopes() {
             let (feed, tasks) = (&self.feed, &mut self.tasks);
             let store = feed.store.clone();
-            let objects = Source::new(scoped(KEDA, "scaledobjects", &scope));
+            let objects = WatchSource::new(scoped(KEDA, "scaledobjects", &scope));
             // Most changes are our own, and known.
             let objects = objects.knowing(move |namespace, name, version| {
                 let store = store.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,13 +135,13 @@ impl Watches {
                 }));
             }
         }
-        self.jobs.iter().all(Health::synced)
+        self.jobs.iter().all(WatchHealth::synced)
     }
 }
 
 /// Only what carries the label of a ScaledJob: the rest of the cluster's pods are none of our business.
-fn labelled(base: &str, plural: &str, scope: &str) -> Source {
-    let mut source = Source::new(scoped(base, plural, scope));
+fn labelled(base: &str, plural: &str, scope: &str) -> WatchSource {
+    let mut source = WatchSource::new(scoped(base, plural, scope));
     source.parameters.push(("labelSelector", SCALED_JOB_NAME.to_owned()));
     source
 }
@@ -165,18 +165,18 @@ impl Feed {
         base: &str,
         plural: &str,
         scope: &str,
-        take: impl FnMut(&mut Store, &str, Change<T>) -> Vec<StoreEvent> + Send + 'static,
-    ) -> Health {
-        self.run(tasks, Source::new(scoped(base, plural, scope)), scope, take)
+        take: impl FnMut(&mut Store, &str, WatchEvent<T>) -> Vec<StoreEvent> + Send + 'static,
+    ) -> WatchHealth {
+        self.run(tasks, WatchSource::new(scoped(base, plural, scope)), scope, take)
     }
 
     fn run<T: View>(
         &self,
         tasks: &mut JoinSet<()>,
-        source: Source,
+        source: WatchSource,
         scope: &str,
-        mut take: impl FnMut(&mut Store, &str, Change<T>) -> Vec<StoreEvent> + Send + 'static,
-    ) -> Health {
+        mut take: impl FnMut(&mut Store, &str, WatchEvent<T>) -> Vec<StoreEvent> + Send + 'static,
+    ) -> WatchHealth {
         let (health, changes) = watch::watch::<T>(self.client.clone(), source);
         let (store, tell, scope) = (self.store.clone(), self.tell.clone(), scope.to_owned());
         tasks.spawn(async move {

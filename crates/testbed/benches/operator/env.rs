@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use api::yaml::{SourceFile, parse};
 use cluster::index::Target;
-use cluster::watch::{self, Change};
+use cluster::watch::{self, WatchEvent};
 use futures::{Stream, StreamExt as _};
 use http::Method;
 use kube::Client;
@@ -107,11 +107,11 @@ pub(crate) async fn register(client: &Client, namespace: &str, port: u16) {
 
 /// Names and counts of deployments as they change, and of those that were there when the watch began.
 pub(crate) fn counts(client: &Client, namespace: &str) -> impl Stream<Item = (String, i32)> + use<> {
-    let source = watch::Source::new(format!("/apis/apps/v1/namespaces/{namespace}/deployments"));
+    let source = watch::WatchSource::new(format!("/apis/apps/v1/namespaces/{namespace}/deployments"));
     let (_, changes) = watch::watch::<Target>(client.clone(), source);
     changes.filter_map(|change| async {
         match change {
-            Change::Applied(target) => Some((target.metadata.name, target.spec.replicas.unwrap_or(1))),
+            WatchEvent::Applied(target) => Some((target.metadata.name, target.spec.replicas.unwrap_or(1))),
             _ => None,
         }
     })

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use controllers::hpa::Settings;
+use controllers::hpa::HpaSettings;
 use http::Method;
 use localkube::metrics::{PodUsage, Series};
 use serde_json::{Value, json};
@@ -210,8 +210,10 @@ fn windows_of_our_own_kind_outlive_a_controller() -> Result<(), Failure> {
         tokio::time::sleep(window / 2).await;
         first.kill().await;
         let witness = env.witness("held").await;
-        let second =
-            RunningController::start(proxied.client.clone(), Settings { remember: true, ..env.settings() });
+        let second = RunningController::start(
+            proxied.client.clone(),
+            HpaSettings { remember: true, ..env.settings() },
+        );
         witness.caught_up(&env, 3).await;
         let held = witness.last().at - fell;
         println!("{}: a window of {window:?} of an Autoscaler held for {held:?}", env.cluster);

@@ -40,8 +40,12 @@ async fn jump(env: &ControllerEnv, seconds: i64) {
     let clock =
         Clock::new(move || Timestamp::now() + SignedDuration::from_secs(told.load(Ordering::Relaxed)));
     let proxied = env.proxied().await;
-    let ours =
-        RunningController::start_with(proxied.client.clone(), env.settings(), Leadership::alone(), clock);
+    let ours = RunningController::start_with(
+        proxied.client.clone(),
+        env.settings(),
+        Leadership::without_election(),
+        clock,
+    );
     env.until_replicas("web", 6).await;
     let witness = env.witness("web").await;
     // Still six, and a pass that has seen it: the window begins then or later, however late passes are.

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use controllers::hpa::Settings;
+use controllers::hpa::HpaSettings;
 use http::Method;
 use localkube::metrics::Series;
 use serde_json::{Value, json};
@@ -71,8 +71,8 @@ async fn expect(env: &ControllerEnv, expected: &Expected) {
 }
 
 /// Lets every autoscaler have one pass: another would say other things of what has just been scaled.
-fn once(ours: &RunningController, settings: Settings) {
-    ours.handle.update(Settings { period: Duration::from_hours(1), ..settings });
+fn once(ours: &RunningController, settings: HpaSettings) {
+    ours.handle.update(HpaSettings { period: Duration::from_hours(1), ..settings });
 }
 
 const READY: &str = "True ReadyForNewScale";
@@ -316,7 +316,7 @@ fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
 
         let mut config = (*env.settings().config).clone();
         config.gates.scale_to_zero = true;
-        let settings = Settings { config: config.into(), ..env.settings() };
+        let settings = HpaSettings { config: config.into(), ..env.settings() };
         env.remembered().await;
         let ours = env.controller(settings.clone());
         once(&ours, settings.clone());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::decisions::{DecisionMode, DifferenceRecord};
-use controllers::hpa::Settings;
+use controllers::hpa::HpaSettings;
 use serde_json::json;
 use testbed::harness::Failure;
 use testbed::peer::{Peer, PeerOptions};
@@ -43,7 +43,7 @@ fn a_shadow_agrees_in_a_normal_life_and_reports_a_wrong_setting() -> Result<(), 
         env.hpa("worker", 2, 8, json!([queue("worker")])).await;
         let _acting = acting(&env).await;
         let proxied = env.proxied().await;
-        let settings = Settings { mode: DecisionMode::Shadow, period: PEER_PERIOD, ..env.settings() };
+        let settings = HpaSettings { mode: DecisionMode::Shadow, period: PEER_PERIOD, ..env.settings() };
         let shadow = RunningController::start(proxied.client.clone(), settings.clone());
         let compared = || shadow.handle.differences(None).compared;
 
@@ -77,7 +77,7 @@ fn a_shadow_agrees_in_a_normal_life_and_reports_a_wrong_setting() -> Result<(), 
 
         // 1.05 of the target is within the tolerance of the one that acts, but not within ours now.
         let strict = engine::ControllerConfig { tolerance: 0.01, ..(*settings.config).clone() };
-        shadow.handle.update(Settings { config: strict.into(), ..settings.clone() });
+        shadow.handle.update(HpaSettings { config: strict.into(), ..settings.clone() });
         let of = |field: &str| {
             let items = shadow.handle.differences(None).items;
             items.into_iter().find(|item: &DifferenceRecord| item.field == field)
@@ -112,7 +112,7 @@ fn a_dry_run_decides_and_writes_nothing() -> Result<(), Failure> {
         env.hpa("real", 2, 8, json!([queue("real")])).await;
         annotate(&env, "real", "active").await;
         let proxied = env.proxied().await;
-        let settings = Settings { mode: DecisionMode::DryRun, ..env.settings() };
+        let settings = HpaSettings { mode: DecisionMode::DryRun, ..env.settings() };
         let ours = RunningController::start(proxied.client.clone(), settings);
         // One object says otherwise.
         env.until_replicas("real", 6).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use controllers::hpa::Settings;
+use controllers::hpa::HpaSettings;
 use http::Method;
 use serde_json::{Value, json};
 use testbed::harness::Failure;
@@ -86,7 +86,7 @@ fn constant_metrics_lead_to_no_write_at_all() -> Result<(), Failure> {
         env.hpa_with("limited", spec).await;
         let proxied = env.proxied().await;
         // The usual window, so that there is something to remember.
-        let settings = Settings { config: engine::ControllerConfig::default().into(), ..env.settings() };
+        let settings = HpaSettings { config: engine::ControllerConfig::default().into(), ..env.settings() };
         let ours = RunningController::start(proxied.client.clone(), settings);
         for name in ["calm", "clamped", "limited"] {
             env.until_condition(name, "ScalingActive", "True ValidMetricFound").await;
@@ -200,7 +200,7 @@ fn without_remember_nothing_is_left_on_the_object() -> Result<(), Failure> {
         env.deployment("web", 4).await;
         env.ask_for("web", 6);
         env.hpa("web", 2, 8, json!([queue("web")])).await;
-        let ours = env.controller(Settings { remember: false, ..env.settings() });
+        let ours = env.controller(HpaSettings { remember: false, ..env.settings() });
         env.until_replicas("web", 6).await;
         env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
         ours.stop().await;
@@ -215,7 +215,7 @@ async fn leave(env: &ControllerEnv) {
     env.ask_for("web", 3);
     let future = "1;r=8@4102444800";
     env.patch(&format!("{HPAS}/web"), json!({"metadata": {"annotations": {MEMORY: future}}})).await;
-    let ours = env.controller(Settings { remember: false, ..env.settings() });
+    let ours = env.controller(HpaSettings { remember: false, ..env.settings() });
     env.until_replicas("web", 3).await;
     ours.stop().await;
     env.send(Method::DELETE, &format!("{HPAS}/web"), None).await.unwrap();

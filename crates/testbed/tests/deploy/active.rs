@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cluster::Clock;
-use cluster::lease::{Election, Settings as Lease};
-use controllers::hpa::Settings;
+use cluster::lease::{Election, LeaseSettings};
+use controllers::hpa::HpaSettings;
 use http::Method;
 use localkube::metrics::{Described, Series};
 use serde_json::json;
@@ -137,14 +137,14 @@ fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failu
         env.autoscalers().await;
         let account = env.account(SYSTEM, CONTROLLER).await;
 
-        let lease = Lease {
+        let lease = LeaseSettings {
             lease_duration: Duration::from_secs(5),
             renew_deadline: Duration::from_secs(3),
             retry_period: Duration::from_millis(500),
-            ..Lease::new(SYSTEM, CONTROLLER, "deploy")
+            ..LeaseSettings::new(SYSTEM, CONTROLLER, "deploy")
         };
         let (election, leadership) = Election::start(account.client.clone(), lease, Clock::system());
-        let settings = Settings { namespaces: Vec::new(), ..env.settings() };
+        let settings = HpaSettings { namespaces: Vec::new(), ..env.settings() };
         let ours =
             RunningController::start_with(account.client.clone(), settings, leadership, Clock::system());
         let served = serving::start(&account.client, &ours.handle, SYSTEM, CONTROLLER).await;

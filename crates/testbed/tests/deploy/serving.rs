@@ -6,7 +6,7 @@ use std::sync::Arc;
 use api::decisions::{DecisionRecord, DifferenceList};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use controllers::hpa::Handle;
+use controllers::hpa::HpaControllerHandle;
 use futures::stream::BoxStream;
 use kube::Client;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(crate) struct Served {
     place: ServiceRef,
 }
 
-struct Records(Handle);
+struct Records(HpaControllerHandle);
 
 impl serve::DecisionSource for Records {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
@@ -39,7 +39,12 @@ impl serve::DecisionSource for Records {
 }
 
 /// Serves on a free port, behind the authentication and authorization of the cluster that `client` leads to.
-pub(crate) async fn start(client: &Client, handle: &Handle, namespace: &str, service: &str) -> Served {
+pub(crate) async fn start(
+    client: &Client,
+    handle: &HpaControllerHandle,
+    namespace: &str,
+    service: &str,
+) -> Served {
     let names = vec!["127.0.0.1".to_owned(), format!("{service}.{namespace}.svc")];
     let options = serve::ServerOptions {
         address: (Ipv4Addr::LOCALHOST, 0).into(),
@@ -47,7 +52,7 @@ pub(crate) async fn start(client: &Client, handle: &Handle, namespace: &str, ser
         ..serve::ServerOptions::default()
     };
     let figures = handle.clone();
-    let content_type = controllers::hpa::metrics::CONTENT_TYPE.to_owned();
+    let content_type = controllers::hpa::exported_metrics::CONTENT_TYPE.to_owned();
     let app = App {
         metrics: Some(Arc::new(move || Exposition {
             content_type: content_type.clone(),

@@ -1,7 +1,7 @@
 //! Shadow mode under its own role: it decides, compares and tells, and could not write if it wanted to.
 
 use api::decisions::DecisionMode;
-use controllers::hpa::Settings;
+use controllers::hpa::HpaSettings;
 use http::Method;
 use localkube::metrics::Series;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn shadow_mode_works_under_its_role_and_cannot_write() -> Result<(), Failure> {
         let before = env.patch(HPA, status).await;
 
         let account = env.account(NAME, NAME).await;
-        let settings = Settings { namespaces: Vec::new(), mode: DecisionMode::Shadow, ..env.settings() };
+        let settings = HpaSettings { namespaces: Vec::new(), mode: DecisionMode::Shadow, ..env.settings() };
         let ours = RunningController::start(account.client.clone(), settings);
         env.until("a difference", async || {
             let events = env.events("web").await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::keda::AuthenticationRef;
-use cluster::connect::{Target, connect};
+use cluster::connect::{ConnectTarget, connect};
 use controllers::operator::OperatorSettings;
 use controllers::operator::auth::{
     ApiServerObjects, AuthObjects, AuthQuery, AuthResolver, AuthRules, Fetch, FetchError, ManifestObjects,
@@ -171,7 +171,7 @@ async fn with_cluster() -> (&'static Access, String, ApiServerObjects, Vault) {
     filled(&vault).await;
     vault.trust(access, reviewer.trim()).await.unwrap();
     vault.allow("shop", &namespace, "reader").await.unwrap();
-    let target = Target { kubeconfig: Some(access.kubeconfig.clone()), context: None };
+    let target = ConnectTarget { kubeconfig: Some(access.kubeconfig.clone()), context: None };
     let client = connect(&target).await.unwrap().client;
     (access, namespace, ApiServerObjects::new(client), vault)
 }

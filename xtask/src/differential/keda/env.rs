@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use api::provider::Compat;
 use cluster::Clock;
 use cluster::discovery::Discovery;
-use cluster::events::Recorder;
+use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use controllers::hpa::Records;
 use controllers::operator::{Operator, OperatorHandle, OperatorParts, OperatorSettings};
@@ -146,7 +146,7 @@ impl RunningOperator {
         let file = access.folder.join(format!("{}.kubeconfig", subject.namespace()));
         std::fs::write(&file, access.kubeconfig_for(access.admin()))
             .context("failed to write a kubeconfig")?;
-        let target = cluster::connect::Target { kubeconfig: Some(file), context: None };
+        let target = cluster::connect::ConnectTarget { kubeconfig: Some(file), context: None };
         let client = cluster::connect::connect(&target).await?.client;
         let (clock, discovery) = (Clock::system(), Discovery::new(client.clone()));
         let settings = OperatorSettings {
@@ -158,10 +158,10 @@ impl RunningOperator {
             ..OperatorSettings::default()
         };
         let (operator, handle) = Operator::new(OperatorParts {
-            recorder: Recorder::start(client.clone(), "keda-operator", clock.clone()),
+            recorder: EventRecorder::start(client.clone(), "keda-operator", clock.clone()),
             client,
             discovery,
-            leadership: Leadership::alone(),
+            leadership: Leadership::without_election(),
             clock,
             settings,
             web: scalers::web::HttpSettings::default(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use api::decisions::DecisionMode;
 use api::time::parse_go_duration;
 use api::yaml::{self, nearest};
-use controllers::hpa::Settings;
+use controllers::hpa::HpaSettings;
 use engine::ControllerConfig;
 use jiff::SignedDuration;
 use serde::Deserialize;
@@ -231,8 +231,8 @@ impl Options {
     }
 
     /// What the controller is set to, or what is wrong with it.
-    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
-        let mut settings = Settings::default();
+    pub(crate) fn settings(&self) -> Result<HpaSettings, Failure> {
+        let mut settings = HpaSettings::default();
         let mut config = ControllerConfig::default();
         if let Some(GoDuration(period)) = self.horizontal_pod_autoscaler_sync_period {
             settings.period = positive("horizontal-pod-autoscaler-sync-period", period)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use controllers::hpa::Handle;
+use controllers::hpa::HpaControllerHandle;
 
 use super::options::Options;
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ impl Reloader {
 
     /// Puts new settings into force whenever the file changes or `asked` resolves. A file that is wrong is reported, and
     /// the old settings stay.
-    pub(crate) async fn run(mut self, handle: Handle, mut asked: impl AsyncFnMut()) {
+    pub(crate) async fn run(mut self, handle: HpaControllerHandle, mut asked: impl AsyncFnMut()) {
         loop {
             let told = tokio::select! {
                 () = asked() => true,

@@ -4,13 +4,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use cluster::Clock;
-use cluster::connect::{Connection, Target, connect};
+use cluster::connect::{ConnectTarget, Connection, connect};
 use cluster::discovery::Discovery;
-use cluster::events::Recorder;
-use cluster::lease::{Election, Leadership, Settings as Lease};
-use cluster::metrics::Metrics;
-use controllers::hpa::queue::TOGETHER;
-use controllers::hpa::{Controller, Handle, Parts, Records};
+use cluster::events::EventRecorder;
+use cluster::lease::{Election, Leadership, LeaseSettings};
+use cluster::metrics::MetricsClient;
+use controllers::hpa::work_queue::TOGETHER;
+use controllers::hpa::{HpaController, HpaControllerHandle, HpaControllerParts, Records};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -28,12 +28,12 @@ const COMPONENT: &str = "horizontal-pod-autoscaler";
 
 /// A controller that runs.
 pub(crate) struct Process {
-    pub(crate) handle: Handle,
+    pub(crate) handle: HpaControllerHandle,
     pub(crate) server: Option<serve::Server>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     election: Option<Election>,
-    recorder: Recorder,
+    recorder: EventRecorder,
 }
 
 /// Runs until told to stop.
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, options: &Options) -> Outcome {
     // One thread: passes wait for the network, not for each other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let target = Target { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+        let target = ConnectTarget { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         let process = start(&connection, options, Clock::system()).await?;
         tracing::info!(
@@ -85,10 +85,10 @@ pub(crate) async fn start(
     let settings = options.settings()?;
     let client = connection.client.clone();
     let discovery = Discovery::new(client.clone());
-    let samples = Metrics::new(client.clone(), discovery.clone(), settings.period / TOGETHER);
-    let recorder = Recorder::start(client.clone(), COMPONENT, clock.clone());
+    let samples = MetricsClient::new(client.clone(), discovery.clone(), settings.period / TOGETHER);
+    let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
     let (election, leadership) = stand(connection, options, &clock)?;
-    let (controller, handle) = Controller::new(Parts {
+    let (controller, handle) = HpaController::new(HpaControllerParts {
         client: client.clone(),
         discovery,
         samples,
@@ -98,7 +98,7 @@ pub(crate) async fn start(
         settings,
         records: records(options)?,
     });
-    handle.measure(&connection.gate);
+    handle.measure(&connection.limiter);
     let server = service::start(options, client, &handle).await?;
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(controller.run(stopped));
@@ -140,13 +140,13 @@ fn stand(
     options: &Options,
     clock: &Clock,
 ) -> Result<(Option<Election>, Leadership), Failure> {
-    let Some(lease) = lease(options)? else { return Ok((None, Leadership::alone())) };
+    let Some(lease) = lease(options)? else { return Ok((None, Leadership::without_election())) };
     let (election, leadership) = Election::start(connection.client.clone(), lease, clock.clone());
     Ok((Some(election), leadership))
 }
 
 /// The lease to stand for; none if nobody else can be there.
-fn lease(options: &Options) -> Result<Option<Lease>, Failure> {
+fn lease(options: &Options) -> Result<Option<LeaseSettings>, Failure> {
     // Whoever writes nothing needs no lease: several may look on.
     let acts = matches!(options.mode, None | Some(super::options::ModeName::Active));
     if !options.leader_elect.unwrap_or(acts) {
@@ -156,7 +156,7 @@ fn lease(options: &Options) -> Result<Option<Lease>, Failure> {
         let given = given.and_then(|GoDuration(duration)| Duration::try_from(duration).ok());
         given.unwrap_or(Duration::from_secs(default))
     };
-    let lease = Lease {
+    let lease = LeaseSettings {
         namespace: options.leader_elect_resource_namespace.clone().unwrap_or_else(home),
         name: options.leader_elect_resource_name.clone().unwrap_or_else(|| "plimsoll-controller".into()),
         identity: identity(),

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use api::decisions::{DecisionRecord, DifferenceList};
-use controllers::hpa::{Handle, metrics};
+use controllers::hpa::{HpaControllerHandle, exported_metrics};
 use futures::stream::BoxStream;
 use kube::Client;
 use serve::{App, Exposition, HealthChecks, Server};
@@ -17,7 +17,7 @@ use crate::serving;
 /// The Service in front of the controller, in manifests and on the desk.
 pub(crate) const SERVICE: &str = "plimsoll-controller";
 
-struct Records(Handle);
+struct Records(HpaControllerHandle);
 
 impl serve::DecisionSource for Records {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
@@ -41,7 +41,7 @@ impl serve::DecisionSource for Records {
 pub(super) async fn start(
     options: &Options,
     client: Client,
-    handle: &Handle,
+    handle: &HpaControllerHandle,
 ) -> Result<Option<Server>, Failure> {
     let port = options.secure_port.unwrap_or(10257);
     if port < 0 {
@@ -63,7 +63,7 @@ pub(super) async fn start(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks: checks(handle),
         metrics: Some(Arc::new(move || Exposition {
-            content_type: metrics::CONTENT_TYPE.to_owned(),
+            content_type: exported_metrics::CONTENT_TYPE.to_owned(),
             text: figures.exposition(),
         })),
         decisions: Some(Arc::new(Records(handle.clone()))),
@@ -72,7 +72,7 @@ pub(super) async fn start(
     serving::start(served, client, app).await.map(Some)
 }
 
-fn checks(handle: &Handle) -> HealthChecks {
+fn checks(handle: &HpaControllerHandle) -> HealthChecks {
     let (turning, synced) = (handle.clone(), handle.clone());
     let turns = move |silence| turning.turns(silence);
     serving::checks(turns, move || synced.synced(), "autoscalers and pods were not seen yet")

@@ -5,7 +5,7 @@ mod table;
 use std::time::{Duration, Instant};
 
 use api::decisions::DecisionRecord;
-use cluster::Kind;
+use cluster::AutoscalerKind;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ pub(crate) enum Form {
 /// What the words of a user mean.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
-    kinds: Vec<Kind>,
+    kinds: Vec<AutoscalerKind>,
     /// None is all.
     names: Vec<Named>,
 }
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 fn wanted(words: &[String]) -> Result<Wanted, Failure> {
     named::no_jobs(words.iter().map(String::as_str))?;
     let Some((first, names)) = words.split_first() else {
-        return Ok(Wanted { kinds: Kind::ALL.to_vec(), names: Vec::new() });
+        return Ok(Wanted { kinds: AutoscalerKind::ALL.to_vec(), names: Vec::new() });
     };
     if first.contains('/') {
         let named = |word: &String| {
@@ -120,11 +120,11 @@ fn wanted(words: &[String]) -> Result<Wanted, Failure> {
         };
         let names: Vec<Named> = words.iter().map(named).collect::<Result<_, _>>()?;
         names.iter().try_for_each(|named| named::check("name", &named.name))?;
-        return Ok(Wanted { kinds: Kind::ALL.to_vec(), names });
+        return Ok(Wanted { kinds: AutoscalerKind::ALL.to_vec(), names });
     }
     let kinds = match named::kind(first) {
         Some(kind) => vec![kind],
-        None if first == "all" && names.is_empty() => Kind::ALL.to_vec(),
+        None if first == "all" && names.is_empty() => AutoscalerKind::ALL.to_vec(),
         None if first == "all" => {
             return Err(Failure::input("all has no names; write hpa NAME, autoscaler NAME or so NAME"));
         }
@@ -137,7 +137,7 @@ fn wanted(words: &[String]) -> Result<Wanted, Failure> {
         }
     };
     names.iter().try_for_each(|name| named::check("name", name))?;
-    let named = |kind: Kind| names.iter().map(move |name| Named { kind, name: name.clone() });
+    let named = |kind: AutoscalerKind| names.iter().map(move |name| Named { kind, name: name.clone() });
     let names = kinds.iter().copied().flat_map(named).collect();
     Ok(Wanted { kinds, names })
 }

@@ -6,7 +6,7 @@ use api::autoscaling::print::{self, Row};
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::DecisionRecord;
 use api::table::Table;
-use cluster::Kind;
+use cluster::AutoscalerKind;
 use engine::explain;
 use engine::normalize::{ScalingLimit, StabilizationHold};
 use engine::{Decision, ScaleOutcome};
@@ -42,9 +42,9 @@ impl Entry {
     /// As kubectl names it, and a line break.
     pub(crate) fn resource_name(&self) -> String {
         let resource = match self.object.kind {
-            Kind::Hpa => "horizontalpodautoscaler.autoscaling",
-            Kind::Autoscaler => "autoscaler.plimsoll.dev",
-            Kind::ScaledObject => "scaledobject.keda.sh",
+            AutoscalerKind::Hpa => "horizontalpodautoscaler.autoscaling",
+            AutoscalerKind::Autoscaler => "autoscaler.plimsoll.dev",
+            AutoscalerKind::ScaledObject => "scaledobject.keda.sh",
         };
         format!("{resource}/{}\n", self.object.hpa.metadata.name)
     }
@@ -63,7 +63,7 @@ impl Entry {
                     _ => why,
                 }
             }
-            None if self.object.kind == Kind::ScaledObject => {
+            None if self.object.kind == AutoscalerKind::ScaledObject => {
                 by_conditions_of_events(&self.object.hpa.status.conditions)
             }
             None => by_conditions(&self.object.hpa.status.conditions),
@@ -75,7 +75,7 @@ impl Entry {
         let hpa = &self.object.hpa;
         match self.record.as_ref().and_then(|record| record.round.as_ref()) {
             Some(round) => explain::targets(round),
-            None if self.object.kind == Kind::ScaledObject => "<unknown>".to_owned(),
+            None if self.object.kind == AutoscalerKind::ScaledObject => "<unknown>".to_owned(),
             None => {
                 print::targets(&hpa.spec.metrics, hpa.status.current_metrics.as_deref().unwrap_or_default())
             }
@@ -84,7 +84,7 @@ impl Entry {
 
     /// How many replicas there are, as far as that is known: a ScaledObject does not say it itself.
     pub(crate) fn replicas(&self) -> Option<i32> {
-        if self.object.kind != Kind::ScaledObject {
+        if self.object.kind != AutoscalerKind::ScaledObject {
             return Some(self.object.hpa.status.current_replicas);
         }
         let decision = &self.record.as_ref()?.decision;

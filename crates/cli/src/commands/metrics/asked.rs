@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::connect::{Target, connect};
+use cluster::connect::{ConnectTarget, connect};
 use cluster::discovery::Discovery;
 use sources::http::{Auth, Endpoint, HttpClient};
 use sources::prometheus::client::{PrometheusClient, PrometheusSettings};
@@ -43,7 +43,7 @@ impl Asked {
         if self.kubeconfig.is_none() && self.context.is_none() {
             return Ok(None);
         }
-        let target = Target { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
+        let target = ConnectTarget { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         let listed = Discovery::new(connection.client.clone()).resources_within(Duration::ZERO).await;
         let listed = listed.map_err(|error| {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use cluster::connect::{Credentials, Material};
-use controllers::metrics::kubelets::{Division, Settings};
+use controllers::metrics::kubelets::{KubeletSettings, NodeSharding};
 use jiff::Timestamp;
 use sources::Clock;
 use sources::http::{Auth, Endpoint, Secret};
@@ -16,7 +16,11 @@ use super::options::{Kubelets, Shares};
 use crate::failure::Failure;
 
 /// How kubelets are asked: with our credentials for the API server, unless others are named.
-pub(super) fn settings(options: &Kubelets, compat: Compat, ours: &Credentials) -> Result<Settings, Failure> {
+pub(super) fn settings(
+    options: &Kubelets,
+    compat: Compat,
+    ours: &Credentials,
+) -> Result<KubeletSettings, Failure> {
     let scraper = scraper::ScraperSettings {
         resolution: options.resolution,
         parallel: options.at_once,
@@ -34,11 +38,11 @@ pub(super) fn settings(options: &Kubelets, compat: Compat, ours: &Credentials) -
         trust: trust(options, compat, ours)?,
         clock: Clock::new(Timestamp::now),
     };
-    Ok(Settings { scraper, keep: options.keep, nodes: options.nodes.clone(), sharding: None })
+    Ok(KubeletSettings { scraper, keep: options.keep, nodes: options.nodes.clone(), sharding: None })
 }
 
 /// How nodes are divided between replicas.
-pub(super) fn division(shares: &Shares, resolution: Duration) -> Division {
+pub(super) fn division(shares: &Shares, resolution: Duration) -> NodeSharding {
     let endpoint = Endpoint {
         ca_file: shares.authority.clone(),
         insecure: shares.authority.is_none(),
@@ -50,7 +54,7 @@ pub(super) fn division(shares: &Shares, resolution: Duration) -> Division {
     let told = std::env::var("POD_NAME").ok().filter(|name| !name.is_empty());
     let id = told.unwrap_or_else(crate::commands::controller::hostname);
     let settings = sharding::ShardingSettings { id, resolution, endpoint, clock: Clock::new(Timestamp::now) };
-    Division { namespace: shares.namespace.clone(), service: shares.service.clone(), settings }
+    NodeSharding { namespace: shares.namespace.clone(), service: shares.service.clone(), settings }
 }
 
 fn trust(options: &Kubelets, compat: Compat, ours: &Credentials) -> Result<trust::TrustSettings, Failure> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use api::provider::Compat;
 use api::selector::Selector;
 use api::time::go_duration;
-use cluster::connect::Target;
+use cluster::connect::ConnectTarget;
 use jiff::SignedDuration;
 use serve::{ClientTrust, FrontProxyOptions, ReviewTtls};
 
@@ -24,7 +24,7 @@ use crate::serving;
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) compat: Compat,
-    pub(crate) target: Target,
+    pub(crate) target: ConnectTarget,
     /// What was said about where `metrics.k8s.io` comes from.
     pub(crate) resource: Option<Origin>,
     /// Whether a flag of metrics-server was given that makes sense for kubelets only.
@@ -140,7 +140,7 @@ impl Options {
         let context = Some(flags.text("context")?).filter(|name| !name.is_empty()).map(str::to_owned);
         Ok(Self {
             compat: if flags.text("compat")? == "strict" { Compat::Strict } else { Compat::Better },
-            target: Target { kubeconfig, context },
+            target: ConnectTarget { kubeconfig, context },
             resource,
             speaks_of_kubelets,
             kubelets,

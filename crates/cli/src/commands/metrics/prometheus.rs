@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use api::provider::Compat;
 use api::yaml::SourceFile;
-use cluster::connect::{Connection, Credentials, Material, Target, connect};
-use controllers::metrics::rules::Settings;
+use cluster::connect::{ConnectTarget, Connection, Credentials, Material, connect};
+use controllers::metrics::rules::RuleSettings;
 use jiff::Timestamp;
 use sources::Clock;
 use sources::http::{Auth, Endpoint, Secret};
@@ -38,7 +38,7 @@ pub(super) async fn settings(
     file: PathBuf,
     config: AdapterConfig,
     resource: bool,
-) -> Result<Settings, Failure> {
+) -> Result<RuleSettings, Failure> {
     let plan = DiscoverySettings {
         interval: options.relist,
         max_age: options.max_age,
@@ -50,7 +50,7 @@ pub(super) async fn settings(
         query_timeout: options.timeout,
         ..provider::ProviderSettings::new(Clock::new(Timestamp::now))
     };
-    Ok(Settings {
+    Ok(RuleSettings {
         file,
         config,
         provider,
@@ -89,7 +89,7 @@ pub(super) async fn endpoint(options: &Prometheus) -> Result<Endpoint, Failure> 
         endpoint.ca_file = Some(Path::new(SERVICE_ACCOUNT).join("ca.crt"));
         endpoint.auth = Auth::TokenFile(Path::new(SERVICE_ACCOUNT).join("token"));
     } else if let Some(kubeconfig) = &options.kubeconfig {
-        let target = Target { kubeconfig: Some(kubeconfig.clone()), context: None };
+        let target = ConnectTarget { kubeconfig: Some(kubeconfig.clone()), context: None };
         let Connection { credentials, .. } = connect(&target)
             .await
             .map_err(|error| Failure::Outside(format!("--prometheus-auth-config: {error}")))?;

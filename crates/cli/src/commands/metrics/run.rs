@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cluster::connect::{Connection, connect};
 use cluster::request::{Request, send};
-use controllers::metrics::{Census, Kubelets, Providers, Rules, Sources};
+use controllers::metrics::{ClusterInventory, Kubelets, Providers, Rules, Sources};
 use jiff::Timestamp;
 use serde_json::Value;
 use sources::federation::{self, FederationConfig, OwnService, Router, with_loop_guard};
@@ -83,7 +83,7 @@ pub(crate) async fn start(connection: &Connection, options: &Options) -> Result<
     let client = &connection.client;
     let (stop, stopping) = watch::channel(false);
     let mut tasks = JoinSet::new();
-    let census = (origin != Origin::Nowhere).then(|| Census::start(client));
+    let census = (origin != Origin::Nowhere).then(|| ClusterInventory::start(client));
     let kubelets = match &census {
         Some(census) if origin == Origin::Kubelets => {
             let mut settings =
@@ -132,7 +132,7 @@ async fn rules(
     file: &Path,
     config: AdapterConfig,
     origin: Origin,
-    census: Option<&Census>,
+    census: Option<&ClusterInventory>,
     tasks: &mut JoinSet<()>,
 ) -> Result<Rules, Failure> {
     let resource = origin == Origin::Prometheus;
@@ -140,7 +140,7 @@ async fn rules(
         prometheus::settings(&options.prometheus, options.compat, file.to_owned(), config, resource).await?;
     let started = Rules::start(&connection.client, settings, census, tasks).await;
     started.map_err(|error| match error {
-        controllers::metrics::rules::Error::Config(error) => {
+        controllers::metrics::rules::RulesError::Config(error) => {
             let place = error.rule.map(|rule| format!("{}[{rule}]: ", error.stage)).unwrap_or_default();
             let shown = file.display();
             Failure::input(format!(

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use controllers::metrics::figures::CONTENT_TYPE;
-use controllers::metrics::{Figures, Providers, Scope, Sources};
+use controllers::metrics::exported_metrics::CONTENT_TYPE;
+use controllers::metrics::{CheckScope, MetricsWriter, Providers, Sources};
 use jiff::Timestamp;
 use kube::Client;
 use serve::metrics::{FreshnessHistogram, MetricsApiSettings, custom, external, resource};
@@ -71,7 +71,7 @@ fn app(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks: checks(sources),
         metrics: Some(Arc::new(move || {
-            let mut page = Figures::default();
+            let mut page = MetricsWriter::default();
             figures.figures(&mut page, Timestamp::now());
             served(&mut page, &settings.freshness.seen(), &asked);
             Exposition { content_type: CONTENT_TYPE.to_owned(), text: page.finish() }
@@ -83,8 +83,8 @@ fn app(
     }
 }
 
-/// Figures of what was asked and answered.
-fn served(page: &mut Figures, ages: &FreshnessHistogram, traffic: &RequestMetrics) {
+/// MetricsWriter of what was asked and answered.
+fn served(page: &mut MetricsWriter, ages: &FreshnessHistogram, traffic: &RequestMetrics) {
     let within = FreshnessHistogram::bounds().into_iter().zip(ages.within);
     page.family(
         "histogram",
@@ -153,9 +153,9 @@ fn checks(sources: &Sources) -> HealthChecks {
     for check in sources.checks() {
         let name = check.name;
         match check.scope {
-            Scope::All => checks.add(name, move || check.look()),
-            Scope::Ready => checks.add_ready(name, move || check.look()),
-            Scope::Live => checks.add_live(name, move || check.look()),
+            CheckScope::All => checks.add(name, move || check.look()),
+            CheckScope::Ready => checks.add_ready(name, move || check.look()),
+            CheckScope::Live => checks.add_live(name, move || check.look()),
         }
     }
     checks

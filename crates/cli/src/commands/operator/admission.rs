@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use controllers::metrics::Figures;
+use controllers::metrics::MetricsWriter;
 use controllers::operator::Admission;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -49,7 +49,7 @@ impl Judged {
     }
 
     /// What was counted, for Prometheus.
-    pub(super) fn figures(&self, page: &mut Figures) {
+    pub(super) fn figures(&self, page: &mut MetricsWriter) {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         page.family(
             "counter",

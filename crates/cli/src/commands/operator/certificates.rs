@@ -89,7 +89,7 @@ impl Keeping {
     pub(super) async fn run(mut self, leadership: Leadership) {
         loop {
             tokio::time::sleep(EVERY).await;
-            self.turn(leadership.leads()).await;
+            self.turn(leadership.is_leader()).await;
         }
     }
 

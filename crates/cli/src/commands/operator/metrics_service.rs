@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cluster::Clock;
-use controllers::metrics::Figures;
+use controllers::metrics::MetricsWriter;
 use controllers::operator::OperatorHandle;
 use external_scaler::metrics_adapter::{
     CallMetrics, DURATION_BUCKETS_SECONDS, MetricsSource, SourceValue, service,
@@ -85,7 +85,7 @@ fn route(source: impl MetricsSource, calls: Arc<CallMetrics>, raw: Option<&RawMe
 }
 
 /// What was asked and answered, under the names of the original's library.
-pub(super) fn figures(page: &mut Figures, calls: &CallMetrics) {
+pub(super) fn figures(page: &mut MetricsWriter, calls: &CallMetrics) {
     let seen = calls.counts();
     let labels =
         [("grpc_method", "GetMetrics"), ("grpc_service", "api.MetricsService"), ("grpc_type", "unary")];

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use api::time::parse_go_duration;
-use cluster::connect::Target;
-use cluster::lease::Settings as Lease;
+use cluster::connect::ConnectTarget;
+use cluster::lease::LeaseSettings as Lease;
 use controllers::operator::{OperatorSettings, ScalingMode};
 
 use super::flags::Flags;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cluster::Clock;
 use cluster::connect::{Connection, connect};
 use cluster::discovery::Discovery;
-use cluster::events::Recorder;
+use cluster::events::EventRecorder;
 use cluster::lease::{Election, Leadership};
 use controllers::hpa::Records;
 use controllers::operator::auth::{AuthRules, VaultRules};
@@ -45,7 +45,7 @@ pub(crate) struct Process {
     /// Sees to certificates, and tells of them.
     keeping: JoinSet<()>,
     election: Option<Election>,
-    recorder: Recorder,
+    recorder: EventRecorder,
 }
 
 /// Runs until told to stop.
@@ -85,9 +85,9 @@ pub(crate) async fn start(
 ) -> Result<Process, Failure> {
     let client = connection.client.clone();
     let discovery = Discovery::new(client.clone());
-    let recorder = Recorder::start(client.clone(), COMPONENT, clock.clone());
+    let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
     let (election, leadership) = match &options.lease {
-        None => (None, Leadership::alone()),
+        None => (None, Leadership::without_election()),
         Some(lease) => {
             let (election, leadership) = Election::start(client.clone(), lease.clone(), clock.clone());
             (Some(election), leadership)
@@ -95,7 +95,7 @@ pub(crate) async fn start(
     };
     let admission = Admission::new(client.clone(), discovery.clone(), &recorder, options.settings.compat);
     // For `cpu` and `memory` of objects that act without an HPA.
-    let samples = cluster::metrics::Metrics::new(client.clone(), discovery.clone(), FRESH);
+    let samples = cluster::metrics::MetricsClient::new(client.clone(), discovery.clone(), FRESH);
     let (operator, handle) = Operator::new(OperatorParts {
         client: client.clone(),
         discovery,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cluster::Clock;
 use cluster::lease::Leadership;
-use controllers::metrics::Figures;
-use controllers::metrics::figures::{CONTENT_TYPE, process};
+use controllers::metrics::MetricsWriter;
+use controllers::metrics::exported_metrics::{CONTENT_TYPE, process};
 use controllers::operator::{Admission, OperatorHandle};
 use external_scaler::metrics_adapter::CallMetrics;
 use kube::Client;
@@ -127,7 +127,7 @@ fn page(
     lease: Option<(String, Leadership)>,
 ) -> MetricsExporter {
     Arc::new(move || {
-        let mut page = Figures::default();
+        let mut page = MetricsWriter::default();
         page.written(&handle.exported_metrics());
         judged.figures(&mut page);
         metrics_service::figures(&mut page, &calls);
@@ -135,7 +135,7 @@ fn page(
                     'name' is the string used to identify the lease. Please make sure to group by name.";
         page.family("gauge", "leader_election_master_status", help);
         if let Some((name, leadership)) = &lease {
-            page.value(&[("name", name)], u8::from(leadership.leads()));
+            page.value(&[("name", name)], u8::from(leadership.is_leader()));
         }
         process(&mut page);
         Exposition { content_type: CONTENT_TYPE.to_owned(), text: page.finish() }

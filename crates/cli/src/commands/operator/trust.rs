@@ -53,7 +53,7 @@ impl Authority {
 pub(super) async fn keep(client: Client, leadership: Leadership, serving: Serving, authority: Authority) {
     loop {
         let Some(pem) = authority.pem() else { return };
-        if leadership.leads() {
+        if leadership.is_leader() {
             if let Some(name) = &serving.webhook
                 && let Err(error) = webhook(&client, name, &pem).await
             {

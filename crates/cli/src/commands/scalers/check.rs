@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use api::yaml;
-use cluster::connect::{Target, connect};
+use cluster::connect::{ConnectTarget, connect};
 use cluster::discovery::Discovery;
 use controllers::operator::auth::{
     ApiServerObjects, AuthObjects, AuthResolver, AuthRules, ManifestObjects, VaultRules,
@@ -103,7 +103,7 @@ async fn cluster(args: &Args) -> Result<Option<Client>, Failure> {
     if !args.cluster {
         return Ok(None);
     }
-    let target = Target { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+    let target = ConnectTarget { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
     let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
     Ok(Some(connection.client))
 }

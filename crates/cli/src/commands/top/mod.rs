@@ -7,7 +7,7 @@ mod view;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use cluster::Kind;
+use cluster::AutoscalerKind;
 use jiff::Timestamp;
 
 use super::get::{join, pause};
@@ -128,7 +128,7 @@ async fn live(args: &Args, site: &Site, first: Overview, interval: Duration) -> 
 
 async fn look(args: &Args, site: &Site, cached: bool) -> Result<Overview, Failure> {
     let scope = site.scope(args.all_namespaces);
-    let which = Which { kinds: &Kind::ALL, scope, labels: None, cached };
+    let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached };
     let objects = site.objects(which).await.map_err(|trouble| site.failure("list autoscalers", &trouble))?;
     let (mut records, unavailable) = site.latest_about(&objects, scope).await;
     let entries = join(objects, &mut records);

@@ -2,7 +2,7 @@
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::{DecisionMode, DecisionRecord};
-use cluster::Kind;
+use cluster::AutoscalerKind;
 use engine::explain::short_name;
 use engine::normalize::ScalingLimit;
 use engine::{Course, ScaleOutcome};
@@ -74,7 +74,7 @@ pub(crate) fn grade(entry: &Entry, troubles: &[Trouble]) -> Grade {
     worst.unwrap_or(if disabled { Grade::Paused } else { Grade::Fine })
 }
 
-fn by_record(kind: Kind, record: &DecisionRecord, now: Timestamp) -> Vec<Trouble> {
+fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> Vec<Trouble> {
     let decision = &record.decision;
     let mut found = Vec::new();
     if silent(record, now) {

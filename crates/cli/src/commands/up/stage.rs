@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use api::yaml::{self, SourceFile};
 use cluster::Clock;
-use cluster::connect::{self, Connection, Credentials, Material, Target};
+use cluster::connect::{self, ConnectTarget, Connection, Credentials, Material};
 use localkube::nodes::{Nodes, Plan, Workload};
 use localkube::{Cluster, Running, Server};
 use serve::{ServiceBackend, ServiceRef};
@@ -98,7 +98,7 @@ impl Stage {
             objects::create(&client, &yaml::parse(&definition)?).await?;
         }
         // All that is ours talks to the cluster as it would to any other: over TLS, by kubeconfig.
-        let target = Target { kubeconfig: Some(args.kubeconfig.clone()), context: None };
+        let target = ConnectTarget { kubeconfig: Some(args.kubeconfig.clone()), context: None };
         let connection = connect::connect(&target).await.map_err(|e| Failure::Outside(e.to_string()))?;
         // Its kubelets have an authority of their own.
         let authority = Some(Material::Given(nodes.ca_pem().as_bytes().to_vec()));

@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_line_says_when_what_and_why() {
-        let named = Named { kind: cluster::Kind::Hpa, name: "web".into() };
+        let named = Named { kind: cluster::AutoscalerKind::Hpa, name: "web".into() };
         let grown = record("2026-01-05T09:14:45Z", 1, &[610]);
         assert_eq!(
             short(&named, &grown, at("2026-01-05T10:00:00Z")),

@@ -2,7 +2,7 @@
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::{DecisionMode, DecisionRecord};
-use cluster::Kind;
+use cluster::AutoscalerKind;
 use engine::explain::{Explanation, Row, clock};
 use engine::{Decision, Spec, TriggerPoll};
 use jiff::Timestamp;
@@ -97,7 +97,11 @@ async fn without(site: &Site, named: &Named, missing: &Missing) -> Failure {
                 "{named} in {}: the {who} has not decided anything about it yet\n  remedy: wait {}; if it stays so, \
                  the {who}'s log says why",
                 site.namespace,
-                if named.kind == Kind::ScaledObject { "a polling interval" } else { "a sync period" },
+                if named.kind == AutoscalerKind::ScaledObject {
+                    "a polling interval"
+                } else {
+                    "a sync period"
+                },
             )
         }
         Missing::Unavailable(why) => {
@@ -116,7 +120,7 @@ async fn one(
     let missing = match site.decisions_of(&site.namespace, named).await {
         Ok(records) => {
             let mut found = explained(named, in_force(named, &records, at, now)?, at, now);
-            if named.kind == Kind::ScaledObject && at.is_none() {
+            if named.kind == AutoscalerKind::ScaledObject && at.is_none() {
                 paused(site, named, &mut found.explanation).await;
             }
             return Ok(found);
@@ -150,7 +154,7 @@ async fn one(
 /// The decision about the HPA that a ScaledObject acts through, as far as that can be had.
 async fn behind(site: &Site, of: &Explained, at: Option<Timestamp>, now: Timestamp) -> Option<Explained> {
     let name = of.round.as_ref()?.hpa.clone()?;
-    one(site, &Named { kind: Kind::Hpa, name }, at, now).await.ok()
+    one(site, &Named { kind: AutoscalerKind::Hpa, name }, at, now).await.ok()
 }
 
 /// Says that nobody decides about an object that is paused.

@@ -1,7 +1,7 @@
 //! What an autoscaler's own object tells when the controller cannot be asked.
 
 use api::autoscaling::{print, v2};
-use cluster::Kind;
+use cluster::AutoscalerKind;
 use engine::explain::{Explanation, Row};
 use jiff::Timestamp;
 
@@ -26,8 +26,8 @@ pub(crate) fn explanation(
     let is_active = |c: &v2::HorizontalPodAutoscalerCondition| c.type_ == "Active" && c.status == "True";
     let what = match named.kind {
         // It does not say how many there are.
-        Kind::ScaledObject if status.conditions.iter().any(is_active) => "active".to_owned(),
-        Kind::ScaledObject => "not active".to_owned(),
+        AutoscalerKind::ScaledObject if status.conditions.iter().any(is_active) => "active".to_owned(),
+        AutoscalerKind::ScaledObject => "not active".to_owned(),
         _ if current == desired => format!("at {current}"),
         _ => format!("at {current}, wants {desired}"),
     };
@@ -112,7 +112,7 @@ mod tests {
             "message": "New size: 3", "count": 2, "lastTimestamp": "2026-01-05T08:58:00Z"}))
             .unwrap();
         let why = Unavailable { cause: "nobody there".into(), remedy: "start somebody".into() };
-        let named = Named { kind: cluster::Kind::Hpa, name: "web".into() };
+        let named = Named { kind: cluster::AutoscalerKind::Hpa, name: "web".into() };
         let now = "2026-01-05T09:00:00Z".parse().unwrap();
         let text = explanation(&named, &hpa, &[event], &Missing::Unavailable(why), now).to_string();
         assert_eq!(

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-mod gate;
-mod pressure;
+mod adaptive_limit;
+mod limiter;
 mod settings;
 mod wire;
 

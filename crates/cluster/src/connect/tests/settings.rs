@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
 use super::Scratch;
-use crate::connect::settings::{Surroundings, load};
-use crate::connect::{Target, connect};
+use crate::connect::settings::{ProcessEnvironment, load};
+use crate::connect::{ConnectTarget, connect};
 
 const GOOD: &str = "apiVersion: v1
 kind: Config
@@ -22,11 +22,11 @@ contexts:
 - {name: proxied, context: {cluster: proxied, user: me}}
 ";
 
-fn target(kubeconfig: Option<PathBuf>, context: Option<&str>) -> Target {
-    Target { kubeconfig, context: context.map(str::to_owned) }
+fn target(kubeconfig: Option<PathBuf>, context: Option<&str>) -> ConnectTarget {
+    ConnectTarget { kubeconfig, context: context.map(str::to_owned) }
 }
 
-async fn error(target: &Target, around: &Surroundings) -> String {
+async fn error(target: &ConnectTarget, around: &ProcessEnvironment) -> String {
     load(target, around).await.unwrap_err().to_string()
 }
 
@@ -34,8 +34,11 @@ async fn error(target: &Target, around: &Surroundings) -> String {
 async fn the_current_context_or_the_one_that_is_named() {
     let scratch = Scratch::new("contexts");
     let path = scratch.file(".kube/config", GOOD);
-    let around =
-        Surroundings { home: Some(scratch.path().to_owned()), in_pod: true, ..Surroundings::default() };
+    let around = ProcessEnvironment {
+        home: Some(scratch.path().to_owned()),
+        in_pod: true,
+        ..ProcessEnvironment::default()
+    };
     let found = load(&target(None, None), &around).await.unwrap();
     assert_eq!(found.origin, "~/.kube/config, context prod");
     assert_eq!(found.config.cluster_url, "https://10.1.2.3:6443");
@@ -54,11 +57,11 @@ async fn files_of_the_environment_are_merged_and_may_be_missing() {
     let second = scratch.file("second", GOOD);
     let missing = scratch.path().join("missing");
     let list = std::env::join_paths([&missing, &first, &second]).unwrap();
-    let around = Surroundings { kubeconfig: Some(list), ..Surroundings::default() };
+    let around = ProcessEnvironment { kubeconfig: Some(list), ..ProcessEnvironment::default() };
     let found = load(&target(None, None), &around).await.unwrap();
     assert!(found.origin.ends_with("second, context dev"), "{}", found.origin);
 
-    let around = Surroundings { kubeconfig: Some(missing.into()), ..Surroundings::default() };
+    let around = ProcessEnvironment { kubeconfig: Some(missing.into()), ..ProcessEnvironment::default() };
     let text = error(&target(None, None), &around).await;
     assert!(
         text.contains("does not exist\n  kubeconfig: named by the environment variable KUBECONFIG\n"),
@@ -69,14 +72,15 @@ async fn files_of_the_environment_are_merged_and_may_be_missing() {
 #[tokio::test]
 async fn without_any_kubeconfig() {
     let scratch = Scratch::new("none");
-    let around = Surroundings { home: Some(scratch.path().to_owned()), ..Surroundings::default() };
+    let around =
+        ProcessEnvironment { home: Some(scratch.path().to_owned()), ..ProcessEnvironment::default() };
     assert_eq!(
         error(&target(None, None), &around).await,
         "cannot find a cluster: there is no kubeconfig
   looked at: KUBECONFIG (not set), ~/.kube/config (not there), service account (not in a pod)
   remedy: name a file with --kubeconfig or KUBECONFIG; `plimsoll up` starts a local cluster"
     );
-    let pod = Surroundings { in_pod: true, ..around };
+    let pod = ProcessEnvironment { in_pod: true, ..around };
     let text = error(&target(None, Some("prod")), &pod).await;
     assert!(text.starts_with("cannot choose a context: there is no kubeconfig"), "{text}");
 }
@@ -85,7 +89,8 @@ async fn without_any_kubeconfig() {
 async fn a_context_that_does_not_exist() {
     let scratch = Scratch::new("unknown");
     let path = scratch.file("config", GOOD);
-    let around = Surroundings { home: Some(scratch.path().to_owned()), ..Surroundings::default() };
+    let around =
+        ProcessEnvironment { home: Some(scratch.path().to_owned()), ..ProcessEnvironment::default() };
     assert_eq!(
         error(&target(Some(path), Some("prdo")), &around).await,
         "there is no context `prdo`; did you mean `prod`?
@@ -112,7 +117,7 @@ async fn contexts_that_lead_nowhere() {
         ("bare", "cluster `bare` has no server\n"),
         ("proxied", "cannot reach cluster `proxied`: proxies (proxy-url) are not supported\n"),
     ] {
-        let text = error(&target(Some(path.clone()), Some(context)), &Surroundings::default()).await;
+        let text = error(&target(Some(path.clone()), Some(context)), &ProcessEnvironment::default()).await;
         assert!(text.starts_with(what) && text.contains("\n  remedy: "), "{text}");
     }
 }
@@ -120,7 +125,8 @@ async fn contexts_that_lead_nowhere() {
 #[tokio::test]
 async fn files_that_cannot_be_read() {
     let scratch = Scratch::new("unreadable");
-    let around = Surroundings { home: Some(scratch.path().to_owned()), ..Surroundings::default() };
+    let around =
+        ProcessEnvironment { home: Some(scratch.path().to_owned()), ..ProcessEnvironment::default() };
     let missing = target(Some(scratch.path().join("missing")), None);
     assert_eq!(
         error(&missing, &around).await,
@@ -134,7 +140,8 @@ async fn files_that_cannot_be_read() {
 #[tokio::test]
 async fn yaml_that_is_none_is_shown_by_its_place_only() {
     let scratch = Scratch::new("yaml");
-    let around = Surroundings { home: Some(scratch.path().to_owned()), ..Surroundings::default() };
+    let around =
+        ProcessEnvironment { home: Some(scratch.path().to_owned()), ..ProcessEnvironment::default() };
     for text in [
         "users:\n- name: me\n  user: {token: [secret-token\n",
         "contexts: secret-token\n",

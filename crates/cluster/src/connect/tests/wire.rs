@@ -18,12 +18,12 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::Scratch;
-use crate::connect::{Connection, Target, connect, explain};
-use crate::watch::{Change, Source, watch};
+use crate::connect::{ConnectTarget, Connection, connect, explain};
+use crate::watch::{WatchEvent, WatchSource, watch};
 
 async fn connection(scratch: &Scratch, kubeconfig: &str) -> Connection {
     let path = scratch.file("kubeconfig", kubeconfig);
-    connect(&Target { kubeconfig: Some(path), context: None }).await.unwrap()
+    connect(&ConnectTarget { kubeconfig: Some(path), context: None }).await.unwrap()
 }
 
 fn plain(server: &str) -> String {
@@ -64,10 +64,10 @@ async fn many_watches_share_one_connection() {
     assert_eq!(get(&connection, "/version").await.unwrap().version(), Version::HTTP_2);
 
     let watches: Vec<_> =
-        (0..40).map(|_| Box::pin(watch::<Pod>(connection.client.clone(), Source::pods()).1)).collect();
+        (0..40).map(|_| Box::pin(watch::<Pod>(connection.client.clone(), WatchSource::pods()).1)).collect();
     let mut watches = watches;
     for watch in &mut watches {
-        while watch.next().await.unwrap() != Change::Listed {}
+        while watch.next().await.unwrap() != WatchEvent::Listed {}
     }
     // All of them are open at the same time, and each hears of the pod.
     let next = join_all(watches.iter_mut().map(|watch| watch.next()));
@@ -79,12 +79,13 @@ async fn many_watches_share_one_connection() {
     };
     let (told, ()) = futures::join!(next, create);
     assert!(
-        told.iter().all(|change| matches!(change, Some(Change::Applied(pod)) if pod.metadata.name == "a"))
+        told.iter()
+            .all(|change| matches!(change, Some(WatchEvent::Applied(pod)) if pod.metadata.name == "a"))
     );
     let answers = join_all((0..200).map(|_| get(&connection, "/api/v1/pods"))).await;
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap().version() == Version::HTTP_2));
     assert_eq!(connections.load(Ordering::Relaxed), 1);
-    assert!(connection.gate.snapshot().admitted >= 242);
+    assert!(connection.limiter.snapshot().admitted >= 242);
 }
 
 #[tokio::test]

@@ -5,17 +5,25 @@ use engine::report::EventKind;
 use serde_json::{Value, json};
 
 use super::{about, warning};
-use crate::events::Told;
+use crate::events::RecordedEvent;
 use crate::events::body::{create, event_name, namespace, patch};
-use crate::events::correlate::{Correlator, Notice};
+use crate::events::correlate::{Correlator, OutgoingEvent};
 
-fn notice(event: Event) -> Notice {
+fn notice(event: Event) -> OutgoingEvent {
     let at = "2026-11-15T08:54:02.987654321Z".parse().unwrap();
     let now = tokio::time::Instant::now();
     let component = "horizontal-pod-autoscaler";
     let mut correlator = Correlator::new();
     correlator
-        .observe(Told { about: about("web"), component, pause: Duration::ZERO, event, action: None, at, now })
+        .observe(RecordedEvent {
+            about: about("web"),
+            component,
+            pause: Duration::ZERO,
+            event,
+            action: None,
+            at,
+            now,
+        })
         .unwrap()
 }
 

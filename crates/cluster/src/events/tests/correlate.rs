@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{about, warning};
-use crate::events::Told;
-use crate::events::correlate::{Correlator, Notice};
+use crate::events::RecordedEvent;
+use crate::events::correlate::{Correlator, OutgoingEvent};
 
 /// A correlator, and time in seconds.
 struct Case {
@@ -20,9 +20,9 @@ impl Case {
         Self { start: Instant::now(), correlator: Correlator::new() }
     }
 
-    fn tell(&mut self, second: u64, told: Told) -> Option<Notice> {
+    fn tell(&mut self, second: u64, told: RecordedEvent) -> Option<OutgoingEvent> {
         let at = Timestamp::from_second(1_800_000_000 + second as i64).unwrap();
-        self.correlator.observe(Told { at, now: self.start + Duration::from_secs(second), ..told })
+        self.correlator.observe(RecordedEvent { at, now: self.start + Duration::from_secs(second), ..told })
     }
 
     /// `(count, message)` of what is sent.
@@ -32,9 +32,9 @@ impl Case {
     }
 }
 
-fn told(name: &str, event: Event) -> Told {
+fn told(name: &str, event: Event) -> RecordedEvent {
     let component = "horizontal-pod-autoscaler";
-    Told {
+    RecordedEvent {
         about: about(name),
         component,
         pause: Duration::ZERO,
@@ -132,7 +132,9 @@ fn too_much_is_held_back_but_counted() {
     let normal = Event { kind: EventKind::Normal, ..warning("m") };
     assert!(case.tell(304, told("web", normal)).is_some());
     assert!(case.tell(304, told("other", warning("m"))).is_some());
-    assert!(case.tell(304, Told { component: "plimsoll-shadow", ..told("web", warning("m")) }).is_some());
+    assert!(
+        case.tell(304, RecordedEvent { component: "plimsoll-shadow", ..told("web", warning("m")) }).is_some()
+    );
     // But another reason or message has not.
     let other = Event { reason: "Other".into(), ..warning("x") };
     assert!(case.tell(304, told("web", other)).is_none());
@@ -164,17 +166,18 @@ fn a_clock_that_stands_still_or_goes_back_makes_no_name_twice() {
     for (n, second) in [5, 5, 5, 0, 5, 0].into_iter().enumerate() {
         assert!(names.insert(case.tell(second, told("web", warning(&n.to_string()))).unwrap().name));
     }
-    let odd = Told { at: Timestamp::MIN, ..told("web", warning("x")) };
+    let odd = RecordedEvent { at: Timestamp::MIN, ..told("web", warning("x")) };
     assert!(case.correlator.observe(odd).is_some());
 }
 
 #[test]
 fn events_of_the_newer_form_are_held_back_only_when_they_repeat() {
     let mut case = Case::new();
-    let acted = |message: &str| Told { action: Some("Acted".into()), ..told("web", warning(message)) };
+    let acted =
+        |message: &str| RecordedEvent { action: Some("Acted".into()), ..told("web", warning(message)) };
     for number in 0..40 {
         let about = super::about(&format!("web-{number}"));
-        assert!(case.tell(0, Told { about, ..acted("m") }).is_some());
+        assert!(case.tell(0, RecordedEvent { about, ..acted("m") }).is_some());
     }
     let sent = (0..40).filter(|_| case.tell(1, acted("m")).is_some()).count();
     assert_eq!(sent, 26, "the first, and 25 that repeat it");
@@ -183,7 +186,8 @@ fn events_of_the_newer_form_are_held_back_only_when_they_repeat() {
 #[test]
 fn who_wants_a_pause_has_the_same_counted_but_not_sent_again_at_once() {
     let mut case = Case::new();
-    let calm = |message: &str| Told { pause: Duration::from_secs(20), ..told("web", warning(message)) };
+    let calm =
+        |message: &str| RecordedEvent { pause: Duration::from_secs(20), ..told("web", warning(message)) };
     assert_eq!(case.tell(0, calm("a")).unwrap().count, 1);
     assert_eq!((case.tell(5, calm("a")), case.tell(19, calm("a"))), (None, None));
     assert_eq!(case.tell(19, calm("b")).unwrap().count, 1, "something else is told at once");

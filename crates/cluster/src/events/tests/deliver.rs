@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{about, warning};
 use crate::clock::Clock;
-use crate::events::{Counts, QUEUE, Recorder};
+use crate::events::{EventCounts, EventRecorder, QUEUE};
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ enum Fault {
 /// A cluster whose requests fail as told, and a recorder there.
 struct Case {
     cluster: Running,
-    recorder: Recorder,
+    recorder: EventRecorder,
     faults: Arc<Mutex<VecDeque<Fault>>>,
     seen: Arc<Mutex<Vec<Method>>>,
 }
@@ -47,7 +47,7 @@ impl Case {
             async move { answer(fault, &inner, request).await }
         });
         let clock = cluster.clock();
-        let recorder = Recorder::start(
+        let recorder = EventRecorder::start(
             Client::new(service, "default"),
             "horizontal-pod-autoscaler",
             Clock::new(move || clock.now()),
@@ -101,8 +101,8 @@ async fn answer(
     }
 }
 
-fn place(name: &str) -> super::About {
-    super::About { namespace: "default".to_owned(), ..about(name) }
+fn place(name: &str) -> super::ObjectReference {
+    super::ObjectReference { namespace: "default".to_owned(), ..about(name) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,7 +122,7 @@ async fn an_event_is_created_and_then_counted() {
     assert_eq!(all[0].first_timestamp, first.first_timestamp);
     assert_ne!(all[0].last_timestamp, first.last_timestamp);
     assert_eq!(case.methods(), [Method::POST, Method::PATCH]);
-    assert_eq!(case.recorder.counts(), Counts { created: 1, patched: 1, ..Counts::default() });
+    assert_eq!(case.recorder.counts(), EventCounts { created: 1, patched: 1, ..EventCounts::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,7 +151,7 @@ async fn a_server_that_is_away_is_tried_again_and_the_order_kept() {
     assert!(took >= Duration::from_secs(40) && took < Duration::from_secs(51), "{took:?}");
     let messages: Vec<_> = case.stored().await.into_iter().filter_map(|event| event.message).collect();
     assert_eq!(messages, ["0", "1", "2"]);
-    assert_eq!(case.recorder.counts(), Counts { created: 3, ..Counts::default() });
+    assert_eq!(case.recorder.counts(), EventCounts { created: 3, ..EventCounts::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +160,7 @@ async fn twelve_attempts_are_enough() {
     case.fail([Fault::Down; 12]);
     case.tell(warning("lost")).await;
     assert_eq!(case.methods().len(), 12);
-    assert_eq!(case.recorder.counts(), Counts { given_up: 1, ..Counts::default() });
+    assert_eq!(case.recorder.counts(), EventCounts { given_up: 1, ..EventCounts::default() });
     // What was never created is, when it happens again.
     case.tell(warning("lost")).await;
     assert_eq!(case.stored().await[0].count, Some(2));
@@ -177,7 +177,7 @@ async fn a_refusal_is_final() {
     }
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert_eq!(case.methods(), vec![Method::POST; 5]);
-    assert_eq!(case.recorder.counts(), Counts { refused: 5, ..Counts::default() });
+    assert_eq!(case.recorder.counts(), EventCounts { refused: 5, ..EventCounts::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,7 +186,7 @@ async fn an_answer_that_was_lost_makes_no_second_event() {
     case.fail([Fault::Lost]);
     case.tell(warning("m")).await;
     assert_eq!(case.stored().await.len(), 1);
-    assert_eq!(case.recorder.counts(), Counts { created: 1, ..Counts::default() });
+    assert_eq!(case.recorder.counts(), EventCounts { created: 1, ..EventCounts::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +204,7 @@ async fn too_many_are_dropped_and_nobody_waits() {
     assert_eq!(start.elapsed(), Duration::from_secs(1));
     case.recorder.flush(Duration::from_mins(10)).await;
     let created = QUEUE as u64;
-    assert_eq!(case.recorder.counts(), Counts { created, overflowed: 200, ..Counts::default() });
+    assert_eq!(case.recorder.counts(), EventCounts { created, overflowed: 200, ..EventCounts::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,7 +222,7 @@ async fn one_that_cannot_be_delivered_holds_up_its_own_object_alone() {
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert_eq!(case.stored().await[0].involved_object.name.as_deref(), Some("worker"));
     case.recorder.flush(Duration::from_mins(1)).await;
-    assert_eq!(case.recorder.counts(), Counts { created: 2, patched: 1, ..Counts::default() });
+    assert_eq!(case.recorder.counts(), EventCounts { created: 2, patched: 1, ..EventCounts::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,5 +239,8 @@ async fn another_component_shares_queue_and_counts() {
         shadow.record(&place("web"), &warning("m"));
     }
     shadow.flush(Duration::from_secs(1)).await;
-    assert_eq!(shadow.counts(), Counts { created: 2, patched: 24, held_back: 6, ..Counts::default() });
+    assert_eq!(
+        shadow.counts(),
+        EventCounts { created: 2, patched: 24, held_back: 6, ..EventCounts::default() }
+    );
 }

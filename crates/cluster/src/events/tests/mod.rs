@@ -9,10 +9,10 @@ mod deliver;
 use engine::Event;
 use engine::report::EventKind;
 
-use super::About;
+use super::ObjectReference;
 
-fn about(name: &str) -> About {
-    About {
+fn about(name: &str) -> ObjectReference {
+    ObjectReference {
         api_version: "autoscaling/v2",
         kind: "HorizontalPodAutoscaler",
         namespace: "hc".to_owned(),

@@ -7,7 +7,7 @@ use api::selector::{Operator, Requirement, Selector};
 use super::posting::{Link, Posting};
 use crate::index::pool::{Id, NONE, Pool};
 
-/// Labels of all pods. Pods of one template have one label set, so selectors are compared with sets, not with pods.
+/// Labels of all pods. PodIndex of one template have one label set, so selectors are compared with sets, not with pods.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     namespaces: Pool<Namespace>,

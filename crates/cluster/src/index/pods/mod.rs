@@ -1,4 +1,4 @@
-//! Pods, and which autoscalers select them.
+//! PodIndex, and which autoscalers select them.
 
 mod labels;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use self::labels::Labels;
 use self::selections::Selections;
 use self::shapes::Shapes;
 use super::pool::{Id, NONE, Pool};
-use crate::key::Key;
+use crate::key::AutoscalerKey;
 
 /// All pods, and for each autoscaler those that its selector matches, kept up to date as pods come and go.
 ///
@@ -25,7 +25,7 @@ use crate::key::Key;
 ///   └─► Shape
 /// ```
 #[derive(Debug, Default)]
-pub struct Pods {
+pub struct PodIndex {
     records: Pool<Record>,
     shapes: Shapes,
     labels: Labels,
@@ -51,7 +51,7 @@ struct Record {
 }
 
 /// What is watched.
-impl Pods {
+impl PodIndex {
     /// A pod was created or has changed.
     pub fn apply(&mut self, pod: &api::pod::Pod) {
         let meta = &pod.metadata;
@@ -109,7 +109,7 @@ impl Pods {
         }
     }
 
-    /// A list begins: what is not applied until [`Pods::listed`] is gone.
+    /// A list begins: what is not applied until [`PodIndex::listed`] is gone.
     pub fn listing(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.listing = true;
@@ -167,9 +167,9 @@ impl Pods {
 }
 
 /// Who selects what.
-impl Pods {
-    /// Makes an autoscaler known. Until [`Pods::select`], it selects nothing.
-    pub fn register(&mut self, key: &Key) {
+impl PodIndex {
+    /// Makes an autoscaler known. Until [`PodIndex::select`], it selects nothing.
+    pub fn register(&mut self, key: &AutoscalerKey) {
         if self.selections.find(key).is_none() {
             let namespace = self.labels.enter(&key.namespace);
             self.labels.add_autoscaler(namespace);
@@ -178,21 +178,21 @@ impl Pods {
     }
 
     /// Notes the selector of an autoscaler that is known.
-    pub fn select(&mut self, key: &Key, selector: &Selector) {
+    pub fn select(&mut self, key: &AutoscalerKey, selector: &Selector) {
         if let Some(id) = self.selections.find(key) {
             self.selections.select(&mut self.labels, id, selector);
         }
     }
 
     /// Forgets an autoscaler.
-    pub fn forget(&mut self, key: &Key) {
+    pub fn forget(&mut self, key: &AutoscalerKey) {
         if let Some(id) = self.selections.find(key) {
             self.selections.forget(&mut self.labels, id);
         }
     }
 
     /// The pods that an autoscaler selects, in an order that does not change by itself.
-    pub fn selected(&self, key: &Key) -> Vec<engine::Pod> {
+    pub fn selected(&self, key: &AutoscalerKey) -> Vec<engine::Pod> {
         let id = self.selections.find(key).unwrap_or(NONE);
         self.pods_of(self.selections.sets(id))
     }
@@ -204,17 +204,18 @@ impl Pods {
     }
 
     /// All autoscalers that share a pod with this one, itself included, sorted; empty if it shares none.
-    pub fn sharing(&self, key: &Key) -> Vec<Key> {
+    pub fn sharing(&self, key: &AutoscalerKey) -> Vec<AutoscalerKey> {
         let Some(id) = self.selections.find(key) else { return Vec::new() };
         let all = self.selections.get(id).map_or(0, |known| self.labels.autoscalers(known.namespace));
         let found = self.selections.sharing(id, all).into_iter();
-        let mut keys: Vec<Key> = found.filter_map(|id| Some(self.selections.get(id)?.key.clone())).collect();
+        let mut keys: Vec<AutoscalerKey> =
+            found.filter_map(|id| Some(self.selections.get(id)?.key.clone())).collect();
         keys.sort_unstable();
         keys
     }
 
     /// A number that is another one whenever the pods that an autoscaler selects are others or have changed.
-    pub fn pods_changed(&self, key: &Key) -> u64 {
+    pub fn pods_changed(&self, key: &AutoscalerKey) -> u64 {
         self.selections.find(key).and_then(|id| self.selections.get(id)).map_or(0, |known| known.changed)
     }
 

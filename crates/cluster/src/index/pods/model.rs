@@ -17,7 +17,7 @@ const PHASES: [&str; 4] = ["Pending", "Running", "Succeeded", "Failed"];
 struct Model {
     pods: BTreeMap<(String, String), api::pod::Pod>,
     seen: Option<BTreeSet<(String, String)>>,
-    selectors: BTreeMap<Key, Selector>,
+    selectors: BTreeMap<AutoscalerKey, Selector>,
 }
 
 #[derive(Clone, Debug)]
@@ -26,9 +26,9 @@ enum Step {
     Remove(&'static str, &'static str),
     Listing,
     Listed,
-    Register(Key),
-    Select(Key, Selector),
-    Forget(Key),
+    Register(AutoscalerKey),
+    Select(AutoscalerKey, Selector),
+    Forget(AutoscalerKey),
 }
 
 impl Model {
@@ -60,18 +60,19 @@ impl Model {
         matching.map(|pod| pod.view(pod.spec.shape().into())).collect()
     }
 
-    fn selected(&self, key: &Key) -> Vec<engine::Pod> {
+    fn selected(&self, key: &AutoscalerKey) -> Vec<engine::Pod> {
         self.selectors.get(key).map_or_else(Vec::new, |selector| self.matching(&key.namespace, selector))
     }
 
-    fn sharing(&self, key: &Key) -> Vec<Key> {
+    fn sharing(&self, key: &AutoscalerKey) -> Vec<AutoscalerKey> {
         let Some(own) = self.selectors.get(key) else { return Vec::new() };
         let pods = self.pods.values().filter(|pod| *pod.metadata.namespace == *key.namespace);
         let pods: Vec<_> = pods.filter(|pod| own.matches_map(&pod.metadata.labels)).collect();
-        let shares = |(other, selector): &(&Key, &Selector)| {
+        let shares = |(other, selector): &(&AutoscalerKey, &Selector)| {
             other.namespace == key.namespace && pods.iter().any(|p| selector.matches_map(&p.metadata.labels))
         };
-        let found: Vec<Key> = self.selectors.iter().filter(shares).map(|(other, _)| other.clone()).collect();
+        let found: Vec<AutoscalerKey> =
+            self.selectors.iter().filter(shares).map(|(other, _)| other.clone()).collect();
         if found.len() > 1 { found } else { Vec::new() }
     }
 
@@ -89,17 +90,18 @@ impl Model {
                 shapes.push(shape);
             }
         }
-        let audience = |(namespace, labels): &(&String, &BTreeMap<String, String>)| -> BTreeSet<&Key> {
-            let here = self.selectors.iter().filter(|(key, _)| *key.namespace == **namespace);
-            here.filter(|(_, selector)| selector.matches_map(labels)).map(|(key, _)| key).collect()
-        };
+        let audience =
+            |(namespace, labels): &(&String, &BTreeMap<String, String>)| -> BTreeSet<&AutoscalerKey> {
+                let here = self.selectors.iter().filter(|(key, _)| *key.namespace == **namespace);
+                here.filter(|(_, selector)| selector.matches_map(labels)).map(|(key, _)| key).collect()
+            };
         let audiences: BTreeSet<_> =
             sets.iter().map(audience).filter(|members| !members.is_empty()).collect();
         [namespaces.len(), sets.len(), shapes.len(), self.selectors.len(), audiences.len()]
     }
 }
 
-impl Pods {
+impl PodIndex {
     fn take(&mut self, step: &Step) {
         match step {
             Step::Apply(pod) => self.apply(pod),
@@ -119,11 +121,11 @@ impl Pods {
     }
 }
 
-fn keys() -> Vec<Key> {
+fn keys() -> Vec<AutoscalerKey> {
     let names = ["w", "x", "y", "z"];
     let all = NAMESPACES.iter().flat_map(|namespace| {
-        let hpas = names.iter().map(|name| Key::hpa(namespace, name));
-        hpas.chain([Key::autoscaler(namespace, "w")])
+        let hpas = names.iter().map(|name| AutoscalerKey::hpa(namespace, name));
+        hpas.chain([AutoscalerKey::autoscaler(namespace, "w")])
     });
     all.collect()
 }
@@ -191,7 +193,7 @@ proptest! {
         steps in prop::collection::vec(steps(), 1..80),
         asked in prop::collection::vec(selectors(), 4),
     ) {
-        let (mut index, mut model) = (Pods::default(), Model::default());
+        let (mut index, mut model) = (PodIndex::default(), Model::default());
         for key in keys().into_iter().take(3) {
             index.register(&key);
             model.take(&Step::Register(key));
@@ -227,7 +229,7 @@ proptest! {
     /// Asked again without a change, the same pods come in the same order.
     #[test]
     fn the_order_stays(pods in prop::collection::vec(pods(), 1..30), others in prop::collection::vec(selectors(), 4)) {
-        let mut index = Pods::default();
+        let mut index = PodIndex::default();
         let keys = keys();
         let Some((first, rest)) = keys.split_first() else { return Ok(()) };
         index.register(first);

@@ -5,7 +5,7 @@ use api::selector::Selector;
 use super::labels::{Anchor, Labels};
 use super::posting::{Ids, Link};
 use crate::index::pool::{Id, NONE, Pool};
-use crate::key::Key;
+use crate::key::AutoscalerKey;
 
 /// All autoscalers, and the label sets that each of them selects.
 ///
@@ -23,7 +23,7 @@ pub(super) struct Selections {
 /// An autoscaler that is known.
 #[derive(Debug)]
 pub(super) struct Autoscaler {
-    pub(super) key: Key,
+    pub(super) key: AutoscalerKey,
     pub(super) namespace: Id,
     selector: Selector,
     anchor: Anchor,
@@ -42,7 +42,7 @@ struct Audience {
 }
 
 impl Selections {
-    pub(super) fn find(&self, key: &Key) -> Option<Id> {
+    pub(super) fn find(&self, key: &AutoscalerKey) -> Option<Id> {
         self.autoscalers.find(self.autoscalers.hash(key), |known| known.key == *key)
     }
 
@@ -50,7 +50,7 @@ impl Selections {
         self.autoscalers.get(id)
     }
 
-    pub(super) fn register(&mut self, key: &Key, namespace: Id) {
+    pub(super) fn register(&mut self, key: &AutoscalerKey, namespace: Id) {
         self.changes += 1;
         let autoscaler = Autoscaler {
             key: key.clone(),

@@ -29,8 +29,8 @@ fn names(pods: &[engine::Pod]) -> Vec<&str> {
     pods.iter().map(|pod| &*pod.name).collect()
 }
 
-fn select(index: &mut Pods, name: &str, text: &str) -> Key {
-    let key = Key::hpa("shop", name);
+fn select(index: &mut PodIndex, name: &str, text: &str) -> AutoscalerKey {
+    let key = AutoscalerKey::hpa("shop", name);
     index.register(&key);
     index.select(&key, &selector(text));
     key
@@ -38,7 +38,7 @@ fn select(index: &mut Pods, name: &str, text: &str) -> Key {
 
 #[test]
 fn pods_are_selected_as_they_come_and_go() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     index.apply(&web("web-1"));
     index.apply(&pod("shop", "db-1", &[("app", "db")]));
     index.apply(&pod("other", "web-9", &[("app", "web")]));
@@ -55,7 +55,7 @@ fn pods_are_selected_as_they_come_and_go() {
 
 #[test]
 fn changed_labels_move_a_pod() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     let (web_key, db_key) = (select(&mut index, "web", "app=web"), select(&mut index, "db", "app=db"));
     index.apply(&web("x"));
     index.apply(&pod("shop", "x", &[("app", "db")]));
@@ -69,9 +69,9 @@ fn changed_labels_move_a_pod() {
 /// Spec 7.4: a new autoscaler selects nothing, and an old selector stays until the next one.
 #[test]
 fn an_autoscaler_selects_nothing_until_told() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     index.apply(&web("web-1"));
-    let key = Key::hpa("shop", "web");
+    let key = AutoscalerKey::hpa("shop", "web");
     index.select(&key, &selector("app=web"));
     assert!(index.selected(&key).is_empty(), "not registered");
     index.register(&key);
@@ -87,9 +87,9 @@ fn an_autoscaler_selects_nothing_until_told() {
 /// T33: ambiguity comes with pods and with what was selected so far.
 #[test]
 fn sharing_is_about_pods() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     let first = select(&mut index, "first", "app=web");
-    let second = Key::hpa("shop", "second");
+    let second = AutoscalerKey::hpa("shop", "second");
     index.register(&second);
     index.apply(&web("web-1"));
     assert_eq!(index.sharing(&first), []);
@@ -111,10 +111,10 @@ fn sharing_is_about_pods() {
 
 #[test]
 fn namespaces_and_kinds_are_apart() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     let here = select(&mut index, "web", "app=web");
-    let there = Key::hpa("other", "web");
-    let ours = Key::autoscaler("shop", "web");
+    let there = AutoscalerKey::hpa("other", "web");
+    let ours = AutoscalerKey::autoscaler("shop", "web");
     for key in [&there, &ours] {
         index.register(key);
         index.select(key, &selector("app=web"));
@@ -128,7 +128,7 @@ fn namespaces_and_kinds_are_apart() {
 
 #[test]
 fn a_list_replaces_what_was_known() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     let key = select(&mut index, "web", "app=web");
     for name in ["web-1", "web-2", "web-3"] {
         index.apply(&web(name));
@@ -151,7 +151,7 @@ fn a_list_replaces_what_was_known() {
 
 #[test]
 fn the_state_of_a_pod_is_the_engines() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     let key = select(&mut index, "web", "app=web");
     let mut seen = web("web-1");
     seen.status.start_time = Some("2026-01-01T12:00:00Z".parse().unwrap());
@@ -171,7 +171,7 @@ fn the_state_of_a_pod_is_the_engines() {
 
 #[test]
 fn siblings_share_their_shape() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     let key = select(&mut index, "web", "app=web");
     index.apply(&web("web-1"));
     index.apply(&web("web-2"));
@@ -188,10 +188,10 @@ fn siblings_share_their_shape() {
 
 #[test]
 fn changes_of_selected_pods_are_counted() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     let key = select(&mut index, "web", "app=web");
     let mut last = index.pods_changed(&key);
-    let mut changed = |index: &Pods| std::mem::replace(&mut last, index.pods_changed(&key)) != last;
+    let mut changed = |index: &PodIndex| std::mem::replace(&mut last, index.pods_changed(&key)) != last;
     let mut seen = web("web-1");
     index.apply(&seen);
     assert!(changed(&index), "a pod came");
@@ -213,15 +213,15 @@ fn changes_of_selected_pods_are_counted() {
     index.forget(&key);
     index.register(&key);
     assert!(changed(&index), "it is another autoscaler");
-    assert_eq!(index.pods_changed(&Key::hpa("shop", "unknown")), 0);
+    assert_eq!(index.pods_changed(&AutoscalerKey::hpa("shop", "unknown")), 0);
 }
 
 /// Neither the pods' memory nor that of what they had in common grows with time.
 #[test]
 fn nothing_stays_behind() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     for round in 0..3 {
-        let keys = ["web", "db", "all"].map(|name| Key::hpa("shop", name));
+        let keys = ["web", "db", "all"].map(|name| AutoscalerKey::hpa("shop", name));
         for (key, text) in keys.iter().zip(["app=web", "app in (db,cache)", "!missing"]) {
             index.register(key);
             index.select(key, &selector(text));
@@ -250,12 +250,12 @@ fn nothing_stays_behind() {
 /// A selector is posted under the label that tells it apart, not under one that all have.
 #[test]
 fn a_new_label_set_meets_few_selectors() {
-    let mut index = Pods::default();
+    let mut index = PodIndex::default();
     for number in 0..100 {
         select(&mut index, &format!("c{number}"), &format!("app=shop,part=p{number}"));
     }
     index.apply(&pod("shop", "x", &[("app", "shop"), ("part", "p7")]));
     let set = index.labels.matching(index.labels.namespace("shop").unwrap(), &Selector::everything())[0];
     assert!(index.labels.asking(set).count() <= 2);
-    assert_eq!(index.selected(&Key::hpa("shop", "c7")).len(), 1);
+    assert_eq!(index.selected(&AutoscalerKey::hpa("shop", "c7")).len(), 1);
 }

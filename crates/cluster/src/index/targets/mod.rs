@@ -100,7 +100,7 @@ pub struct CachedScale {
 
 /// All targets of the watched kinds.
 #[derive(Debug, Default)]
-pub struct Targets {
+pub struct TargetIndex {
     pool: Pool<Record>,
     lists: [Generation; 4],
 }
@@ -171,7 +171,7 @@ impl View for Target {
     }
 }
 
-impl Targets {
+impl TargetIndex {
     /// A target was created or has changed.
     pub fn apply(&mut self, kind: TargetKind, target: &Target) {
         let meta = &target.metadata;
@@ -202,7 +202,7 @@ impl Targets {
         }
     }
 
-    /// A list of this kind begins: what is not applied until [`Targets::listed`] is gone.
+    /// A list of this kind begins: what is not applied until [`TargetIndex::listed`] is gone.
     pub fn listing(&mut self, kind: TargetKind) {
         let list = self.list_mut(kind);
         *list = Generation { number: list.number.wrapping_add(1), open: true };

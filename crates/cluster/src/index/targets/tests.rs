@@ -20,7 +20,7 @@ fn web(replicas: i32) -> Target {
 #[test]
 fn scales_are_those_the_server_serves() {
     let recorded: Vec<Value> = serde_json::from_str(include_str!("recorded.json")).unwrap();
-    let mut targets = Targets::default();
+    let mut targets = TargetIndex::default();
     for case in &recorded {
         let kind = case["kind"].as_str().unwrap();
         targets.apply(TargetKind::of(group(kind), kind).unwrap(), &target(&case["object"]));
@@ -52,12 +52,12 @@ fn group(kind: &str) -> &'static str {
 
 #[test]
 fn the_last_seen_counts() {
-    let mut targets = Targets::default();
+    let mut targets = TargetIndex::default();
     targets.apply(TargetKind::Deployment, &web(3));
     targets.apply(TargetKind::Deployment, &web(5));
     targets.apply(TargetKind::StatefulSet, &web(9));
     let replicas =
-        |targets: &Targets, kind| targets.scale(kind, "shop", "web").map(|s| s.scale.spec_replicas);
+        |targets: &TargetIndex, kind| targets.scale(kind, "shop", "web").map(|s| s.scale.spec_replicas);
     assert_eq!(replicas(&targets, TargetKind::Deployment), Some(5));
     assert_eq!(replicas(&targets, TargetKind::StatefulSet), Some(9));
     assert_eq!(replicas(&targets, TargetKind::ReplicaSet), None);
@@ -70,7 +70,7 @@ fn the_last_seen_counts() {
 
 #[test]
 fn a_list_replaces_its_kind() {
-    let mut targets = Targets::default();
+    let mut targets = TargetIndex::default();
     let mut other = web(1);
     other.metadata.name = "db".into();
     targets.apply(TargetKind::Deployment, &web(3));
@@ -106,7 +106,7 @@ fn what_cannot_be_told_is_left_to_the_server() {
         (TargetKind::ReplicationController, json!({})),
     ];
     for (kind, selector) in cases {
-        let mut targets = Targets::default();
+        let mut targets = TargetIndex::default();
         let mut seen = web(1);
         seen.spec.selector = serde_json::from_value(selector.clone()).unwrap();
         targets.apply(kind, &seen);
@@ -118,7 +118,7 @@ fn what_cannot_be_told_is_left_to_the_server() {
 fn absent_and_null_fields_have_their_defaults() {
     let bare = target(&json!({"metadata": {"name": "web", "namespace": null}, "spec": null, "status": null}));
     assert_eq!(View::key(&bare), ("", "web"));
-    let mut targets = Targets::default();
+    let mut targets = TargetIndex::default();
     let selector = json!({"matchLabels": {"app": "web"}, "matchExpressions": null});
     targets.apply(
         TargetKind::ReplicaSet,

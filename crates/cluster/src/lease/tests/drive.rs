@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::Clock;
-use crate::lease::{Election, Leadership, Settings};
+use crate::lease::{Election, Leadership, LeaseSettings};
 
 fn clock() -> Clock {
     let clock = localkube::clock::Clock::system();
@@ -16,12 +16,12 @@ fn clock() -> Clock {
 }
 
 fn stand(client: &Client, identity: &str) -> (Election, Leadership) {
-    Election::start(client.clone(), Settings::new("default", "test", identity), clock())
+    Election::start(client.clone(), LeaseSettings::new("default", "test", identity), clock())
 }
 
 async fn within(seconds: u64, leadership: &Leadership) {
-    timeout(Duration::from_secs(seconds), leadership.won()).await.unwrap();
-    assert!(leadership.leads());
+    timeout(Duration::from_secs(seconds), leadership.acquired()).await.unwrap();
+    assert!(leadership.is_leader());
 }
 
 fn leases(client: &Client) -> Api<Lease> {
@@ -36,7 +36,7 @@ async fn one_leads_and_the_other_follows_when_it_is_released() {
     within(1, &one).await;
     let (second, two) = stand(&client, "two");
     sleep(Duration::from_mins(10)).await;
-    assert!(one.leads() && !two.leads());
+    assert!(one.is_leader() && !two.is_leader());
     for leadership in [&one, &two] {
         assert_eq!(leadership.holder().as_deref(), Some("one"));
         assert_eq!(leadership.transitions(), Some(0));
@@ -48,7 +48,7 @@ async fn one_leads_and_the_other_follows_when_it_is_released() {
     });
     first.release().await;
     timeout(Duration::from_secs(1), lost).await.unwrap().unwrap();
-    assert!(!one.leads());
+    assert!(!one.is_leader());
     let given = leases(&client).get("test").await.unwrap().spec.unwrap();
     assert_eq!((given.holder_identity.as_deref(), given.lease_duration_seconds), (Some(""), Some(1)));
 
@@ -71,7 +71,7 @@ async fn a_leader_that_died_is_followed_when_its_lease_has_run_out() {
     let start = Instant::now();
     drop(first);
     sleep(Duration::from_millis(1)).await;
-    assert!(!one.leads(), "nobody renews");
+    assert!(!one.is_leader(), "nobody renews");
     timeout(Duration::from_secs(1), one.lost()).await.unwrap();
     within(30, &two).await;
     let took = start.elapsed();
@@ -86,7 +86,7 @@ async fn a_deleted_lease_is_made_again() {
     within(1, &one).await;
     leases(&client).delete("test", &DeleteParams::default()).await.unwrap();
     sleep(Duration::from_secs(3)).await;
-    assert!(one.leads());
+    assert!(one.is_leader());
     let spec = leases(&client).get("test").await.unwrap().spec.unwrap();
     assert_eq!((spec.holder_identity.as_deref(), spec.lease_transitions), (Some("one"), Some(0)));
 }
@@ -134,7 +134,7 @@ async fn a_clock_of_the_world_that_jumps_silences_but_does_not_depose() {
         let hours = shift.load(std::sync::atomic::Ordering::Relaxed);
         base.now() + jiff::SignedDuration::from_hours(hours)
     });
-    let settings = Settings::new("default", "test", "one");
+    let settings = LeaseSettings::new("default", "test", "one");
     let (_election, one) = Election::start(cluster.client(), settings, clock);
     within(1, &one).await;
     for hours in [1, -5] {
@@ -142,17 +142,17 @@ async fn a_clock_of_the_world_that_jumps_silences_but_does_not_depose() {
         tokio::pin!(lost);
         ahead.store(hours, std::sync::atomic::Ordering::Relaxed);
         // As after a suspended machine has woken up: nobody knows, until the next renewal.
-        assert_eq!(one.leads(), hours < 0);
+        assert_eq!(one.is_leader(), hours < 0);
         assert!(timeout(Duration::from_secs(3), &mut lost).await.is_err());
-        assert!(one.leads());
+        assert!(one.is_leader());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn alone_we_always_lead() {
-    let alone = Leadership::alone();
-    assert!(alone.leads());
-    alone.won().await;
+    let alone = Leadership::without_election();
+    assert!(alone.is_leader());
+    alone.acquired().await;
     assert!(timeout(Duration::from_hours(1), alone.lost()).await.is_err());
     assert_eq!((alone.holder(), alone.transitions()), (None, None));
 }

@@ -1,19 +1,19 @@
 use std::time::Duration;
 
-use crate::lease::Settings;
+use crate::lease::LeaseSettings;
 
-fn settings(lease: u64, renew: u64, retry: u64) -> Settings {
-    Settings {
+fn settings(lease: u64, renew: u64, retry: u64) -> LeaseSettings {
+    LeaseSettings {
         lease_duration: Duration::from_millis(lease),
         renew_deadline: Duration::from_millis(renew),
         retry_period: Duration::from_millis(retry),
-        ..Settings::new("ns", "name", "me")
+        ..LeaseSettings::new("ns", "name", "me")
     }
 }
 
 #[test]
 fn the_defaults_are_those_of_client_go() {
-    let defaults = Settings::new("ns", "name", "me");
+    let defaults = LeaseSettings::new("ns", "name", "me");
     assert_eq!(defaults, settings(15_000, 10_000, 2_000));
     assert_eq!(defaults.validate(), Ok(()));
 }
@@ -29,9 +29,9 @@ fn what_cannot_work_is_refused_with_the_flag_and_the_remedy() {
         (settings(0, 10_000, 2_000), "--leader-elect-lease-duration must be greater than zero"),
         (settings(15_000, 0, 2_000), "--leader-elect-renew-deadline must be greater than zero"),
         (settings(15_000, 10_000, 0), "--leader-elect-retry-period must be greater than zero"),
-        (Settings::new("", "name", "me"), "--leader-elect-resource-namespace must not be empty"),
-        (Settings::new("ns", "", "me"), "--leader-elect-resource-name must not be empty"),
-        (Settings::new("ns", "name", ""), "the identity of a candidate must not be empty"),
+        (LeaseSettings::new("", "name", "me"), "--leader-elect-resource-namespace must not be empty"),
+        (LeaseSettings::new("ns", "", "me"), "--leader-elect-resource-name must not be empty"),
+        (LeaseSettings::new("ns", "name", ""), "the identity of a candidate must not be empty"),
     ];
     for (settings, start) in cases {
         let error = settings.validate().unwrap_err().to_string();
@@ -50,7 +50,7 @@ fn others_never_wait_less_than_we_count_on() {
     assert_eq!(odd.lease_seconds(), 2);
     assert_eq!(odd.trust(), Duration::from_millis(1_500));
     assert_eq!(settings(15_000, 10_000, 2_000).trust(), Duration::from_millis(12_500));
-    // Settings that should have been refused are at least not dangerous.
+    // LeaseSettings that should have been refused are at least not dangerous.
     assert_eq!(settings(0, 0, 0).lease_seconds(), 1);
     assert_eq!(settings(1_000, 9_000, 0).trust(), Duration::from_secs(1));
     assert!(settings(0, 0, 0).pause() >= Duration::from_millis(10));
@@ -59,7 +59,7 @@ fn others_never_wait_less_than_we_count_on() {
 
 #[test]
 fn candidates_wait_one_to_two_point_two_periods() {
-    let defaults = Settings::new("ns", "name", "me");
+    let defaults = LeaseSettings::new("ns", "name", "me");
     for (jitter, millis) in [(0.0, 2_000), (0.5, 3_200), (1.0, 4_400), (7.0, 4_400), (f64::NAN, 2_000)] {
         let expected = Duration::from_millis(millis);
         assert_eq!(defaults.candidate_pause(jitter), expected, "{jitter}");

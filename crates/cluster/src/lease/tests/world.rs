@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::lease::{Action, Elector, Event, Failure, Lease, Moment, Settings};
+use crate::lease::{
+    ElectionAction, ElectionEvent, Elector, Lease, LeaseRequestFailure, LeaseSettings, StepTime,
+};
 
 /// Microseconds of true time.
 type Time = u64;
@@ -47,8 +49,8 @@ struct Process {
 
 /// Something that will happen.
 enum Coming {
-    Step(usize, u64, Event),
-    Arrive(usize, u64, Action),
+    Step(usize, u64, ElectionEvent),
+    Arrive(usize, u64, ElectionAction),
 }
 
 struct World {
@@ -107,7 +109,7 @@ impl World {
         let identity = format!("p{}", self.processes.len());
         let drift = self.hazards.drift;
         let process = Process {
-            elector: Elector::new(Settings::new("ns", "l", &identity)),
+            elector: Elector::new(LeaseSettings::new("ns", "l", &identity)),
             zero: Instant::now() + Duration::from_secs(self.below(100_000)),
             pace: 1000 - drift + self.below(2 * drift + 1),
             wall: SignedDuration::from_secs(self.below(7200) as i64 - 3600),
@@ -116,7 +118,7 @@ impl World {
             asleep: 0,
         };
         self.processes.push(process);
-        self.plan(at, Coming::Step(self.processes.len() - 1, 0, Event::Due));
+        self.plan(at, Coming::Step(self.processes.len() - 1, 0, ElectionEvent::Due));
     }
 
     /// How long a way takes.
@@ -136,7 +138,7 @@ impl World {
                 let answer = self.serve(action);
                 if !self.happens(self.hazards.lost) {
                     let back = self.now + self.way();
-                    self.plan(back, Coming::Step(who, request, Event::Answer(answer)));
+                    self.plan(back, Coming::Step(who, request, ElectionEvent::Answer(answer)));
                 }
             }
         }
@@ -149,7 +151,7 @@ impl World {
         (0..self.processes.len()).filter(|who| leads(&self.processes[*who])).collect()
     }
 
-    fn step(&mut self, who: usize, request: u64, event: Event) {
+    fn step(&mut self, who: usize, request: u64, event: ElectionEvent) {
         if !self.processes[who].alive || self.processes[who].request != request {
             return;
         }
@@ -158,7 +160,7 @@ impl World {
             let reborn = self.now + self.below(20 * SECOND);
             return self.join(reborn);
         }
-        if !matches!(event, Event::Release) {
+        if !matches!(event, ElectionEvent::Release) {
             if self.now >= self.processes[who].asleep && self.happens(self.hazards.starved) {
                 self.processes[who].asleep = self.now + self.below(30 * SECOND);
             }
@@ -172,18 +174,20 @@ impl World {
         let process = &mut self.processes[who];
         process.request += 1;
         let request = process.request;
-        let moment = Moment { now: process.local(now), wall: process.wall(now), jitter };
+        let moment = StepTime { now: process.local(now), wall: process.wall(now), jitter };
         let action = process.elector.step(moment, event);
         let limit = match action {
-            Action::Stop => return process.alive = false,
-            Action::Wait(until) => {
+            ElectionAction::Stop => return process.alive = false,
+            ElectionAction::Wait(until) => {
                 let at = process.true_time(until);
-                return self.plan(at, Coming::Step(who, request, Event::Due));
+                return self.plan(at, Coming::Step(who, request, ElectionEvent::Due));
             }
-            Action::Get(limit) | Action::Create(_, limit) | Action::Update(_, limit) => limit,
+            ElectionAction::Get(limit)
+            | ElectionAction::Create(_, limit)
+            | ElectionAction::Update(_, limit) => limit,
         };
         let late = self.processes[who].true_time(moment.now + limit);
-        self.plan(late, Coming::Step(who, request, Event::Answer(Err(Failure::Unknown))));
+        self.plan(late, Coming::Step(who, request, ElectionEvent::Answer(Err(LeaseRequestFailure::Unknown))));
         if !self.happens(self.hazards.lost) {
             let there = self.now + self.way();
             self.plan(there, Coming::Arrive(who, request, action));
@@ -191,17 +195,21 @@ impl World {
     }
 
     /// The API server: no write without the version it is for.
-    fn serve(&mut self, action: Action) -> Result<Lease, Failure> {
+    fn serve(&mut self, action: ElectionAction) -> Result<Lease, LeaseRequestFailure> {
         let version = |lease: &Value| lease["metadata"]["resourceVersion"].clone();
         let next = match (action, &self.lease) {
-            (Action::Get(_), Some(lease)) => return Ok(Lease::parse(lease.to_string().as_bytes()).unwrap()),
-            (Action::Get(_) | Action::Update(..), None) => return Err(Failure::NotFound),
-            (Action::Create(..), Some(_)) => return Err(Failure::Conflict),
-            (Action::Create(lease, _), None) => lease.body(),
-            (Action::Update(lease, _), Some(stored)) => {
+            (ElectionAction::Get(_), Some(lease)) => {
+                return Ok(Lease::parse(lease.to_string().as_bytes()).unwrap());
+            }
+            (ElectionAction::Get(_) | ElectionAction::Update(..), None) => {
+                return Err(LeaseRequestFailure::NotFound);
+            }
+            (ElectionAction::Create(..), Some(_)) => return Err(LeaseRequestFailure::Conflict),
+            (ElectionAction::Create(lease, _), None) => lease.body(),
+            (ElectionAction::Update(lease, _), Some(stored)) => {
                 let new: Value = serde_json::from_slice(&lease.body()).unwrap();
                 if version(&new) != version(stored) {
-                    return Err(Failure::Conflict);
+                    return Err(LeaseRequestFailure::Conflict);
                 }
                 lease.body()
             }
@@ -294,7 +302,7 @@ proptest! {
             world.advance();
         }
         let since = world.now;
-        world.step(leader, world.processes[leader].request, Event::Release);
+        world.step(leader, world.processes[leader].request, ElectionEvent::Release);
         prop_assert_eq!(world.leaders(), Vec::<usize>::new());
         world.until_led(since + 60 * SECOND);
         let bound = 44 * SECOND / 10 + 10 * delay;

@@ -82,12 +82,12 @@ fn server(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Fake {
     Fake::new(move |asked| described(asked, groups).unwrap_or_else(|| reply(asked)))
 }
 
-fn metrics(fake: &Fake) -> Metrics {
-    Metrics::new(fake.client(), Discovery::new(fake.client()), FRESHNESS)
+fn metrics(fake: &Fake) -> MetricsClient {
+    MetricsClient::new(fake.client(), Discovery::new(fake.client()), FRESHNESS)
 }
 
-fn alone() -> Asker<'static> {
-    Asker { namespace: "ns", selector: "app=web", pods: &[], shared: false }
+fn alone() -> MetricScope<'static> {
+    MetricScope { namespace: "ns", selector: "app=web", pods: &[], shared: false }
 }
 
 /// Questions that were put to the metrics APIs.

@@ -10,8 +10,8 @@ use super::*;
 
 const WHOLE: &str = "GET /apis/metrics.k8s.io/v1beta1/namespaces/ns/pods";
 
-fn of(app: &'static str) -> Asker<'static> {
-    Asker { selector: app, shared: true, ..alone() }
+fn of(app: &'static str) -> MetricScope<'static> {
+    MetricScope { selector: app, shared: true, ..alone() }
 }
 
 fn two_apps() -> Value {
@@ -39,7 +39,7 @@ async fn a_namespace_is_listed_once_and_everybody_gets_his_part() {
         "no metrics returned from resource metrics API"
     );
     assert_eq!(asked(&fake), [WHOLE]);
-    assert_eq!(metrics.traffic().resource, Count { sent: 2, failed: 0, saved: 20 });
+    assert_eq!(metrics.traffic().resource, MetricsApiCount { sent: 2, failed: 0, saved: 20 });
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,7 +54,7 @@ async fn a_failure_is_told_to_all_who_wait_and_then_forgotten() {
         assert!(answers.iter().all(|answer| answer.as_ref().unwrap_err() == words));
         assert_eq!(asked(&fake), [WHOLE]);
     }
-    assert_eq!(metrics.traffic().resource, Count { sent: 2, failed: 2, saved: 8 });
+    assert_eq!(metrics.traffic().resource, MetricsApiCount { sent: 2, failed: 2, saved: 8 });
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,7 +104,7 @@ async fn v1_is_asked_where_v1beta1_is_not_served() {
     let v1 = WHOLE.replace("v1beta1", "v1");
     metrics.samples(of("app=a"), &resource("cpu")).await.unwrap();
     assert_eq!(asked(&fake), [WHOLE, &v1]);
-    metrics.samples(Asker { selector: "", ..alone() }, &resource("cpu")).await.unwrap();
+    metrics.samples(MetricScope { selector: "", ..alone() }, &resource("cpu")).await.unwrap();
     assert_eq!(asked(&fake), [v1]);
 }
 
@@ -142,10 +142,10 @@ async fn the_same_question_at_the_same_time_is_sent_once_and_not_remembered() {
         ask().await.unwrap();
         assert_eq!(asked(&fake).len(), 1);
     }
-    let Traffic { custom, external, .. } = metrics.traffic();
+    let MetricsApiCounts { custom, external, .. } = metrics.traffic();
     assert_eq!(
         (custom, external),
-        (Count { sent: 3, failed: 0, saved: 2 }, Count { sent: 3, failed: 0, saved: 2 })
+        (MetricsApiCount { sent: 3, failed: 0, saved: 2 }, MetricsApiCount { sent: 3, failed: 0, saved: 2 })
     );
 }
 
@@ -169,7 +169,7 @@ async fn the_version_is_asked_for_again_after_a_while() {
 
 struct Shelf(Mutex<Arc<PodMetricsList>>);
 
-impl Store for Shelf {
+impl LocalPodMetrics for Shelf {
     fn pods(&self, namespace: &str) -> Arc<PodMetricsList> {
         if namespace == "ns" { Arc::clone(&self.0.lock().unwrap()) } else { Arc::default() }
     }
@@ -180,16 +180,16 @@ async fn a_store_takes_the_place_of_the_api() {
     let fake = server(|_| Reply::new(500, TEXT, "boom"));
     let list = |items: &Value| Arc::new(serde_json::from_value::<PodMetricsList>(items.clone()).unwrap());
     let shelf = Arc::new(Shelf(Mutex::new(list(&two_apps()))));
-    let metrics = metrics(&fake).with_store(Arc::clone(&shelf) as Arc<dyn Store>);
+    let metrics = metrics(&fake).with_store(Arc::clone(&shelf) as Arc<dyn LocalPodMetrics>);
     for shared in [true, false] {
-        let asker = Asker { shared, ..of("app=a") };
+        let asker = MetricScope { shared, ..of("app=a") };
         assert_eq!(stray(&metrics.samples(asker, &resource("cpu")).await.unwrap()), [1000, 3000]);
     }
     *shelf.0.lock().unwrap() = list(&pod_list(&[pod_metrics("a1", "a", "7")]));
     assert_eq!(stray(&metrics.samples(of("app=a"), &container("cpu", "c")).await.unwrap()), [7000]);
     let none = "no metrics returned from resource metrics API";
     assert_eq!(metrics.samples(of("app=b"), &resource("cpu")).await.unwrap_err(), none);
-    let elsewhere = Asker { namespace: "other", ..of("app=a") };
+    let elsewhere = MetricScope { namespace: "other", ..of("app=a") };
     assert_eq!(metrics.samples(elsewhere, &resource("cpu")).await.unwrap_err(), none);
     assert!(fake.lines().is_empty());
 }

@@ -5,10 +5,10 @@ use api::pod::Pod;
 use proptest::prelude::*;
 
 use super::server::{event, list_text, pod};
-use crate::watch::Source;
+use crate::watch::WatchSource;
 use crate::watch::event::{Event, read};
-use crate::watch::list::{List, Piece};
-use crate::watch::{Change, View as _};
+use crate::watch::list::{List, ListPiece};
+use crate::watch::{View as _, WatchEvent};
 
 /// Reads a list that arrives in pieces of a size.
 fn in_pieces(text: &[u8], size: usize) -> Result<Vec<String>, String> {
@@ -17,13 +17,13 @@ fn in_pieces(text: &[u8], size: usize) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     loop {
         match list.next().map_err(|failure| failure.text)? {
-            Piece::More => match chunks.next() {
+            ListPiece::More => match chunks.next() {
                 Some(chunk) => list.push(chunk),
                 None => list.end(),
             },
-            Piece::Begin(version) => found.push(version.as_str().to_owned()),
-            Piece::Item(item) => found.push(String::from_utf8(item.to_vec()).unwrap()),
-            Piece::End => return Ok(found),
+            ListPiece::Begin(version) => found.push(version.as_str().to_owned()),
+            ListPiece::Item(item) => found.push(String::from_utf8(item.to_vec()).unwrap()),
+            ListPiece::End => return Ok(found),
         }
     }
 }
@@ -68,7 +68,7 @@ fn what_is_no_list_is_refused() {
 fn a_huge_item_is_refused_before_it_fills_the_memory() {
     let mut list = List::default();
     list.push(br#"{"metadata":{"resourceVersion":"1"},"items":[{"x":""#);
-    assert!(matches!(list.next(), Ok(Piece::Begin(_))));
+    assert!(matches!(list.next(), Ok(ListPiece::Begin(_))));
     let megabyte = vec![b'x'; 1 << 20];
     let pushed = (0..100).find(|_| {
         list.push(&megabyte);
@@ -83,8 +83,8 @@ fn who_owns_which_field_is_cut_away() {
         "managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{"f:maxReplicas":{}}}}],"labels":{"a":"b"}},
         "spec":{"maxReplicas":4}}"#;
     let line = event("ADDED", &object.replace('\n', ""));
-    let Ok(Event::Change(Change::Applied(hpa), version)) =
-        read::<HorizontalPodAutoscaler>(line.as_bytes(), &Source::pods(), &mut Vec::new())
+    let Ok(Event::Change(WatchEvent::Applied(hpa), version)) =
+        read::<HorizontalPodAutoscaler>(line.as_bytes(), &WatchSource::pods(), &mut Vec::new())
     else {
         unreachable!()
     };
@@ -98,8 +98,8 @@ fn who_owns_which_field_is_cut_away() {
 #[test]
 fn keys_may_come_in_any_order_and_with_escapes() {
     let line = r#"{"object":{"spec":{},"metadata":{"resourceVersion":"7","name":"\u0061","x":null,"namespace":"n"}},"type":"ADDED"}"#;
-    let Ok(Event::Change(Change::Applied(pod), Some(version))) =
-        read::<Pod>(line.as_bytes(), &Source::pods(), &mut Vec::new())
+    let Ok(Event::Change(WatchEvent::Applied(pod), Some(version))) =
+        read::<Pod>(line.as_bytes(), &WatchSource::pods(), &mut Vec::new())
     else {
         unreachable!()
     };
@@ -109,7 +109,7 @@ fn keys_may_come_in_any_order_and_with_escapes() {
 proptest! {
     #[test]
     fn nothing_that_arrives_can_hurt(bytes in proptest::collection::vec(any::<u8>(), 0..200), size in 1_usize..20) {
-        let _ = read::<Pod>(&bytes, &Source::pods(), &mut Vec::new());
+        let _ = read::<Pod>(&bytes, &WatchSource::pods(), &mut Vec::new());
         let _ = in_pieces(&bytes, size);
     }
 
@@ -123,17 +123,17 @@ proptest! {
         if let Some(there) = line.get_mut(at) {
             *there = byte;
         }
-        let _ = read::<Pod>(&line, &Source::pods(), &mut Vec::new());
+        let _ = read::<Pod>(&line, &WatchSource::pods(), &mut Vec::new());
         let mut list = List::default();
         let mut ended = false;
         let mut chunks = text.chunks(size);
         while !ended {
             match list.next() {
-                Ok(Piece::More) => match chunks.next() {
+                Ok(ListPiece::More) => match chunks.next() {
                     Some(chunk) => list.push(chunk),
                     None => list.end(),
                 },
-                Ok(Piece::End) | Err(_) => ended = true,
+                Ok(ListPiece::End) | Err(_) => ended = true,
                 Ok(_) => {}
             }
         }

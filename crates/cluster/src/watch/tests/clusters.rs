@@ -7,7 +7,7 @@ use localkube::{Cluster, Options};
 use serde_json::{Value, json};
 
 use super::server::told;
-use crate::watch::{Change, Source, watch};
+use crate::watch::{WatchEvent, WatchSource, watch};
 
 fn post(path: &str, object: &Value) -> Request<Vec<u8>> {
     Request::post(path)
@@ -26,7 +26,7 @@ async fn pods_come_and_go() {
     let client = cluster.client();
     let pods = "/api/v1/namespaces/default/pods";
     client.request::<Value>(post(pods, &pod("a"))).await.unwrap();
-    let (health, changes) = watch::<api::pod::Pod>(cluster.client(), Source::pods());
+    let (health, changes) = watch::<api::pod::Pod>(cluster.client(), WatchSource::pods());
     futures::pin_mut!(changes);
     let mut seen = Vec::new();
     while seen.last().is_none_or(|last| last != "listed") {
@@ -49,13 +49,13 @@ async fn autoscalers_come_without_their_managed_fields() {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
     let made = cluster.client().request::<Value>(post(path, &hpa)).await.unwrap();
     assert!(made["metadata"]["managedFields"].is_array());
-    let (_, changes) = watch::<HorizontalPodAutoscaler>(cluster.client(), Source::hpas());
+    let (_, changes) = watch::<HorizontalPodAutoscaler>(cluster.client(), WatchSource::hpas());
     futures::pin_mut!(changes);
-    assert_eq!(changes.next().await, Some(Change::Listing));
-    let Some(Change::Applied(hpa)) = changes.next().await else { unreachable!() };
+    assert_eq!(changes.next().await, Some(WatchEvent::Listing));
+    let Some(WatchEvent::Applied(hpa)) = changes.next().await else { unreachable!() };
     assert_eq!((hpa.metadata.name.as_str(), hpa.spec.max_replicas), ("web", 5));
     assert!(hpa.metadata.managed_fields.is_empty());
-    assert_eq!(changes.next().await, Some(Change::Listed));
+    assert_eq!(changes.next().await, Some(WatchEvent::Listed));
 }
 
 #[tokio::test]
@@ -63,20 +63,20 @@ async fn history_that_is_forgotten_is_made_up_for_by_a_list() {
     // The cluster remembers so little that a watch which does not read falls behind.
     let options = Options { memory: 4, workloads: false, ..Options::default() };
     let cluster = Cluster::start(options).await.unwrap();
-    let (health, changes) = watch::<api::pod::Pod>(cluster.client(), Source::pods());
+    let (health, changes) = watch::<api::pod::Pod>(cluster.client(), WatchSource::pods());
     futures::pin_mut!(changes);
-    assert_eq!(changes.next().await, Some(Change::Listing));
-    assert_eq!(changes.next().await, Some(Change::Listed));
+    assert_eq!(changes.next().await, Some(WatchEvent::Listing));
+    assert_eq!(changes.next().await, Some(WatchEvent::Listed));
     for n in 0..50 {
         let create = post("/api/v1/namespaces/default/pods", &pod(&format!("p{n}")));
         cluster.client().request::<Value>(create).await.unwrap();
     }
     let mut names = std::collections::BTreeSet::new();
     while names.len() < 50 {
-        if let Change::Applied(pod) = changes.next().await.unwrap() {
+        if let WatchEvent::Applied(pod) = changes.next().await.unwrap() {
             names.insert(pod.metadata.name);
         }
     }
-    assert_eq!(changes.next().await, Some(Change::Listed));
+    assert_eq!(changes.next().await, Some(WatchEvent::Listed));
     assert_eq!(health.lists(), 2);
 }

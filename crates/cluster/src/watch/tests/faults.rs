@@ -17,12 +17,12 @@ fn not_older_than(version: u32) -> String {
 }
 
 fn status(code: u16, message: &str) -> String {
-    format!(r#"{{"kind":"Status","status":"Failure","message":"{message}","reason":"X","code":{code}}}"#)
+    format!(r#"{{"kind":"Status","status":"WatchFailure","message":"{message}","reason":"X","code":{code}}}"#)
 }
 
 /// As the real server answers.
 fn too_large() -> Answer {
-    let text = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",
+    let text = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"WatchFailure",
         "message":"Timeout: Too large resource version: 99999999, current: 1159","reason":"Timeout",
         "details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],
         "retryAfterSeconds":1},"code":504}"#;
@@ -303,7 +303,7 @@ async fn a_collection_that_does_not_exist_is_waited_for() {
     let missing = || Answer::Status(404, None, "404 page not found".to_owned());
     let server = Server::new([missing(), missing(), list(10, &[])]);
     let (health, changes) =
-        crate::watch::watch::<api::pod::Pod>(server.client(), crate::watch::Source::pods());
+        crate::watch::watch::<api::pod::Pod>(server.client(), crate::watch::WatchSource::pods());
     let reader = tokio::spawn(async move {
         futures::pin_mut!(changes);
         loop {

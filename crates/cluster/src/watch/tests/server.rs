@@ -14,7 +14,7 @@ use kube::client::Body;
 use tokio::time::Instant;
 use tower::{BoxError, service_fn};
 
-use crate::watch::{Change, Health, Source, watch};
+use crate::watch::{WatchEvent, WatchHealth, WatchSource, watch};
 use api::pod::Pod;
 
 type Chunks = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BoxError>> + Send>>;
@@ -104,15 +104,15 @@ impl Server {
     }
 
     /// Reads the first changes.
-    pub(super) async fn changes(&self, count: usize) -> (Health, Vec<String>) {
-        let (health, changes) = watch::<Pod>(self.client(), Source::pods());
+    pub(super) async fn changes(&self, count: usize) -> (WatchHealth, Vec<String>) {
+        let (health, changes) = watch::<Pod>(self.client(), WatchSource::pods());
         let told = changes.take(count).map(|change| told(&change)).collect().await;
         (health, told)
     }
 
     /// Reads changes for a while.
-    pub(super) async fn changes_for(&self, seconds: u64) -> (Health, Vec<String>) {
-        let (health, changes) = watch::<Pod>(self.client(), Source::pods());
+    pub(super) async fn changes_for(&self, seconds: u64) -> (WatchHealth, Vec<String>) {
+        let (health, changes) = watch::<Pod>(self.client(), WatchSource::pods());
         let end = tokio::time::sleep(std::time::Duration::from_secs(seconds));
         let told = changes.take_until(end).map(|change| told(&change)).collect().await;
         (health, told)
@@ -128,13 +128,15 @@ fn without_timeout(query: &str) -> String {
     parts.collect::<Vec<_>>().join("&")
 }
 
-pub(super) fn told(change: &Change<Pod>) -> String {
+pub(super) fn told(change: &WatchEvent<Pod>) -> String {
     match change {
-        Change::Listing => "listing".to_owned(),
-        Change::Listed => "listed".to_owned(),
-        Change::Applied(pod) => format!("+{} {}", pod.metadata.name, pod.status.phase).trim_end().to_owned(),
-        Change::Deleted { namespace, name } => format!("-{namespace}/{name}"),
-        Change::Unreadable { namespace, name, .. } => format!("?{namespace}/{name}"),
+        WatchEvent::Listing => "listing".to_owned(),
+        WatchEvent::Listed => "listed".to_owned(),
+        WatchEvent::Applied(pod) => {
+            format!("+{} {}", pod.metadata.name, pod.status.phase).trim_end().to_owned()
+        }
+        WatchEvent::Deleted { namespace, name } => format!("-{namespace}/{name}"),
+        WatchEvent::Unreadable { namespace, name, .. } => format!("?{namespace}/{name}"),
     }
 }
 

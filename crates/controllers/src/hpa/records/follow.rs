@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use api::decisions::DecisionRecord;
-use cluster::Key;
+use cluster::AutoscalerKey;
 use futures::Stream;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, channel};
@@ -24,16 +24,16 @@ pub struct TooSlow {
 
 /// Who follows which autoscaler.
 #[derive(Debug, Default)]
-pub(super) struct Followers(HashMap<Key, Sender<Arc<DecisionRecord>>>);
+pub(super) struct Followers(HashMap<AutoscalerKey, Sender<Arc<DecisionRecord>>>);
 
 impl Followers {
-    pub(super) fn add(&mut self, key: Key) -> Receiver<Arc<DecisionRecord>> {
+    pub(super) fn add(&mut self, key: AutoscalerKey) -> Receiver<Arc<DecisionRecord>> {
         // Those who left an autoscaler that makes no decisions are noticed here.
         self.0.retain(|_, sender| sender.receiver_count() > 0);
         self.0.entry(key).or_insert_with(|| channel(BEHIND).0).subscribe()
     }
 
-    pub(super) fn tell(&mut self, key: &Key, run: &Run) {
+    pub(super) fn tell(&mut self, key: &AutoscalerKey, run: &Run) {
         // Nearly always nobody follows anything.
         if self.0.is_empty() {
             return;
@@ -44,7 +44,7 @@ impl Followers {
         }
     }
 
-    pub(super) fn end(&mut self, key: &Key) {
+    pub(super) fn end(&mut self, key: &AutoscalerKey) {
         self.0.remove(key);
     }
 }

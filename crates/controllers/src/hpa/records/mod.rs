@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::decisions::{DecisionMode, DecisionRecord};
-use cluster::{Key, Kind};
+use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::{Decision, Spec, TriggerPoll};
 use futures::Stream;
 use jiff::SignedDuration;
@@ -41,7 +41,7 @@ pub struct Records {
 
 #[derive(Debug, Default)]
 struct Table {
-    kept: HashMap<Key, Kept>,
+    kept: HashMap<AutoscalerKey, Kept>,
     followers: Followers,
     packer: Packer,
 }
@@ -73,7 +73,7 @@ impl Records {
     /// Adds a decision.
     pub fn add(
         &self,
-        key: &Key,
+        key: &AutoscalerKey,
         mode: DecisionMode,
         period: SignedDuration,
         spec: &Arc<Spec>,
@@ -85,7 +85,7 @@ impl Records {
     /// Adds a decision, and what triggers said before it.
     pub fn add_round(
         &self,
-        key: &Key,
+        key: &AutoscalerKey,
         mode: DecisionMode,
         period: SignedDuration,
         spec: &Arc<Spec>,
@@ -120,8 +120,8 @@ impl Records {
 
     /// The newest run of every autoscaler (in a namespace), by namespace, name and kind.
     pub fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
-        let wanted = |key: &Key| namespace.is_none_or(|namespace| *key.namespace == *namespace);
-        let mut found: Vec<(Key, Arc<Run>)> = {
+        let wanted = |key: &AutoscalerKey| namespace.is_none_or(|namespace| *key.namespace == *namespace);
+        let mut found: Vec<(AutoscalerKey, Arc<Run>)> = {
             let table = self.lock();
             let wanted = table.kept.iter().filter(|(key, _)| wanted(key));
             wanted.map(|(key, kept)| (key.clone(), kept.newest.clone())).collect()
@@ -163,7 +163,7 @@ impl Records {
     }
 
     /// Forgets an autoscaler.
-    pub fn forget(&self, key: &Key) {
+    pub fn forget(&self, key: &AutoscalerKey) {
         let mut table = self.lock();
         table.kept.remove(key);
         table.followers.end(key);
@@ -185,12 +185,12 @@ impl Records {
 }
 
 /// `hpa.web`: as records name an autoscaler.
-pub(super) fn name_of(key: &Key) -> String {
+pub(super) fn name_of(key: &AutoscalerKey) -> String {
     format!("{}.{}", key.kind.short(), key.name)
 }
 
-fn key_of(namespace: &str, name: &str) -> Option<Key> {
+fn key_of(namespace: &str, name: &str) -> Option<AutoscalerKey> {
     let (kind, name) = name.split_once('.')?;
-    let kind = Kind::ALL.into_iter().find(|known| known.short() == kind)?;
-    Some(Key { kind, namespace: namespace.into(), name: name.into() })
+    let kind = AutoscalerKind::ALL.into_iter().find(|known| known.short() == kind)?;
+    Some(AutoscalerKey { kind, namespace: namespace.into(), name: name.into() })
 }

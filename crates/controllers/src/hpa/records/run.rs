@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord};
-use cluster::Key;
+use cluster::AutoscalerKey;
 use engine::normalize::{ScalingLimit, StabilizationHold};
 use engine::{Decision, Spec, TriggerPoll};
 use jiff::{SignedDuration, Timestamp};
@@ -71,7 +71,7 @@ impl Run {
     }
 
     /// As it is served.
-    pub(super) fn record(&self, key: &Key) -> DecisionRecord {
+    pub(super) fn record(&self, key: &AutoscalerKey) -> DecisionRecord {
         DecisionRecord {
             api_version: key.kind.decisions().to_owned(),
             kind: "Decision".to_owned(),

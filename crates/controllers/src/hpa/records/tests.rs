@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use api::decisions::{API_VERSION, DecisionMode, DecisionRecord};
-use cluster::Key;
+use cluster::AutoscalerKey;
 use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
 use engine::spec::{
     Aggregator, FailurePolicy, Metric, MetricSource, MetricTarget, TargetRef, UtilizationBase,
@@ -101,7 +101,7 @@ pub(in crate::hpa) fn json(value: &impl serde::Serialize) -> serde_json::Value {
 }
 
 fn add(records: &Records, spec: &Arc<Spec>, decision: &Decision) {
-    records.add(&Key::hpa("shop", &spec.name), DecisionMode::Active, PERIOD, spec, decision);
+    records.add(&AutoscalerKey::hpa("shop", &spec.name), DecisionMode::Active, PERIOD, spec, decision);
 }
 
 fn add_all(records: &Records, spec: &Arc<Spec>, decisions: &[Decision]) {
@@ -165,7 +165,7 @@ fn what_makes_a_run_end() {
     add(&records, &Arc::new((*spec).clone()), &same);
     assert_eq!(times(&records.of("shop", "hpa.web")), [2], "a spec that says the same is the same");
     add(&records, &Arc::new(Spec { max: 99, ..(*spec).clone() }), &same);
-    records.add(&Key::hpa("shop", "web"), DecisionMode::Shadow, PERIOD, &spec, &same);
+    records.add(&AutoscalerKey::hpa("shop", "web"), DecisionMode::Shadow, PERIOD, &spec, &same);
     assert_eq!(times(&records.of("shop", "hpa.web")), [2, 1, 1], "another spec, another mode");
 }
 
@@ -192,8 +192,12 @@ fn the_latest_of_all_and_of_a_namespace() {
     let records = Records::default();
     let spec = Arc::new(mk_spec("web"));
     let decision = once(0, &spec, Some(250));
-    let keys =
-        [Key::hpa("b", "web"), Key::autoscaler("a", "web"), Key::hpa("a", "web"), Key::hpa("a", "api.v2")];
+    let keys = [
+        AutoscalerKey::hpa("b", "web"),
+        AutoscalerKey::autoscaler("a", "web"),
+        AutoscalerKey::hpa("a", "web"),
+        AutoscalerKey::hpa("a", "api.v2"),
+    ];
     for key in &keys {
         records.add(key, DecisionMode::Active, PERIOD, &spec, &decision);
     }
@@ -226,7 +230,7 @@ fn whoever_follows_is_told_every_decision() {
     let mut next = || stream.next().now_or_never().unwrap().map(|r| r.map(|record| record.times));
     assert_eq!((next(), next()), (Some(Ok(1)), Some(Ok(2))));
     assert!(other.next().now_or_never().is_none());
-    records.forget(&Key::hpa("shop", "web"));
+    records.forget(&AutoscalerKey::hpa("shop", "web"));
     assert_eq!(next(), None, "it is gone");
     let mut nonsense = std::pin::pin!(records.follow("shop", "nonsense"));
     assert!(nonsense.next().now_or_never().unwrap().is_none());

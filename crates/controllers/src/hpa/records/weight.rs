@@ -1,6 +1,6 @@
 //! About how much memory decisions take.
 
-use cluster::Key;
+use cluster::AutoscalerKey;
 use engine::evaluate::{Arithmetic, Evaluation};
 use engine::round::{PolledTrigger, TriggerMetric, TriggerPoll};
 use engine::{CowStr, Decision, Status};
@@ -11,7 +11,7 @@ use super::{Kept, Table};
 impl Table {
     pub(super) fn weight(&self) -> usize {
         // A slot of the map and the byte that describes it.
-        let slots = self.kept.capacity() * 8 / 7 * (size_of::<(Key, Kept)>() + 1);
+        let slots = self.kept.capacity() * 8 / 7 * (size_of::<(AutoscalerKey, Kept)>() + 1);
         let entries = self.kept.iter().map(|(key, kept)| {
             let names = block(16 + key.namespace.len()) + block(16 + key.name.len());
             let round = kept.newest.round.as_deref().map_or(0, round);

@@ -13,7 +13,7 @@ mod tests;
 use std::collections::{HashMap, VecDeque};
 
 use api::decisions::{API_VERSION, DecisionMeta, DifferenceList, DifferenceRecord};
-use cluster::Key;
+use cluster::AutoscalerKey;
 use engine::report::condition;
 use engine::{Decision, Spec, Status};
 use jiff::{SignedDuration, Timestamp};
@@ -31,7 +31,7 @@ pub const KEEP: usize = 1000;
 /// What was compared and what was found.
 #[derive(Debug, Default)]
 pub struct Shadow {
-    autoscalers: HashMap<Key, Compared>,
+    autoscalers: HashMap<AutoscalerKey, Compared>,
     /// By number, oldest first.
     found: VecDeque<Found>,
     counts: Counts,
@@ -79,7 +79,7 @@ struct Doubt {
 #[derive(Debug)]
 struct Found {
     number: u64,
-    key: Key,
+    key: AutoscalerKey,
     record: DifferenceRecord,
 }
 
@@ -89,7 +89,7 @@ impl Shadow {
     pub fn look(
         &mut self,
         now: Timestamp,
-        key: &Key,
+        key: &AutoscalerKey,
         theirs: &Status,
         spec: &Spec,
         ours: &Decision,
@@ -144,7 +144,7 @@ impl Shadow {
     }
 
     /// Forgets an autoscaler: what it differed in is over.
-    pub fn forget(&mut self, key: &Key) {
+    pub fn forget(&mut self, key: &AutoscalerKey) {
         let Some(compared) = self.autoscalers.remove(key) else { return };
         self.differing -= usize::from(compared.differs());
         for view in compared.fields {
@@ -166,7 +166,7 @@ impl Shadow {
 
     /// What was compared and found (in a namespace), newest first.
     pub fn report(&self, namespace: Option<&str>) -> DifferenceList {
-        let wanted = |key: &Key| namespace.is_none_or(|namespace| *key.namespace == *namespace);
+        let wanted = |key: &AutoscalerKey| namespace.is_none_or(|namespace| *key.namespace == *namespace);
         let compared = || self.autoscalers.iter().filter(|(key, _)| wanted(key)).map(|(_, c)| c);
         let (decisions, since) = match namespace {
             None => (self.counts.compared, self.since),
@@ -184,7 +184,7 @@ impl Shadow {
     }
 
     /// Keeps a new difference. For it goes the oldest that is over, or the oldest.
-    fn begin(&mut self, place: usize, key: &Key, record: DifferenceRecord) -> u64 {
+    fn begin(&mut self, place: usize, key: &AutoscalerKey, record: DifferenceRecord) -> u64 {
         if let Some(count) = self.counts.differences.get_mut(place) {
             *count += 1;
         }
@@ -232,7 +232,7 @@ impl Doubt {
     }
 }
 
-fn record(key: &Key, field: &str, doubt: &Doubt, now: Timestamp, why: String) -> DifferenceRecord {
+fn record(key: &AutoscalerKey, field: &str, doubt: &Doubt, now: Timestamp, why: String) -> DifferenceRecord {
     DifferenceRecord {
         api_version: API_VERSION.to_owned(),
         kind: "Difference".to_owned(),

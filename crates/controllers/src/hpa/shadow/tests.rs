@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use api::decisions::{DecisionMeta, DifferenceList, DifferenceRecord};
-use cluster::Key;
+use cluster::AutoscalerKey;
 use engine::{Decision, ScaleOutcome, Spec, Status};
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,14 +14,19 @@ mod digest;
 /// Looks every 15 s at autoscalers of ten replicas.
 struct Life {
     shadow: Shadow,
-    key: Key,
+    key: AutoscalerKey,
     spec: Spec,
     now: i64,
 }
 
 impl Life {
     fn new() -> Self {
-        Self { shadow: Shadow::default(), key: Key::hpa("shop", "web"), spec: mk_spec("web"), now: 0 }
+        Self {
+            shadow: Shadow::default(),
+            key: AutoscalerKey::hpa("shop", "web"),
+            spec: mk_spec("web"),
+            now: 0,
+        }
     }
 
     /// One decision of ours and what they say meanwhile; the fields in which a difference begins.
@@ -210,7 +215,7 @@ fn reports_are_of_all_or_of_a_namespace() {
     for _ in 0..3 {
         life.counts(10, 12);
     }
-    life.key = Key::autoscaler("bank", "api");
+    life.key = AutoscalerKey::autoscaler("bank", "api");
     for _ in 0..2 {
         life.counts(10, 10);
     }
@@ -218,11 +223,11 @@ fn reports_are_of_all_or_of_a_namespace() {
     assert_eq!((all.autoscalers, all.compared, all.since, all.items.len()), (2, 5, Some(at(0)), 1));
     let bank = life.shadow.report(Some("bank"));
     assert_eq!((bank.autoscalers, bank.compared, bank.since, bank.items.len()), (1, 2, Some(at(45)), 0));
-    life.shadow.forget(&Key::hpa("shop", "web"));
+    life.shadow.forget(&AutoscalerKey::hpa("shop", "web"));
     let all = life.shadow.report(None);
     assert_eq!((all.autoscalers, all.compared, all.items[0].over), (1, 5, true));
     assert_eq!(life.shadow.differing(), 0);
-    life.shadow.forget(&Key::hpa("shop", "never"));
+    life.shadow.forget(&AutoscalerKey::hpa("shop", "never"));
 }
 
 /// The oldest that are over go first; an open one that had to go does no harm.
@@ -231,7 +236,7 @@ fn only_the_newest_are_kept() {
     let mut life = Life::new();
     let open = KEEP + 5;
     for n in 0..open {
-        life.key = Key::hpa("shop", &format!("h{n}"));
+        life.key = AutoscalerKey::hpa("shop", &format!("h{n}"));
         life.counts(10, 12);
         life.counts(10, 12);
         if n == 7 {
@@ -243,7 +248,7 @@ fn only_the_newest_are_kept() {
     assert_eq!((&*names[0], &*names[KEEP - 1]), ("hpa.h1004", "hpa.h4"));
     assert!(!names.contains(&"hpa.h7".to_owned()));
     assert_eq!(life.shadow.differing(), open - 1);
-    life.key = Key::hpa("shop", "h0");
+    life.key = AutoscalerKey::hpa("shop", "h0");
     assert!(!life.counts(10, 12));
     assert!(!life.counts(10, 10));
     assert_eq!(life.shadow.differing(), open - 2);

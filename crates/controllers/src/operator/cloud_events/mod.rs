@@ -23,7 +23,7 @@ use super::id::Name;
 use super::leader_client::LeaderClient;
 use super::settings::OperatorSettings;
 use super::store::Store;
-use crate::metrics::figures::Figures;
+use crate::metrics::exported_metrics::MetricsWriter;
 use event::Message;
 
 /// SampleQuery many events may wait.
@@ -129,7 +129,7 @@ impl CloudEvents {
         }
     }
 
-    pub(crate) fn figures(&self, page: &mut Figures) {
+    pub(crate) fn figures(&self, page: &mut MetricsWriter) {
         let held = self.shared.destinations();
         let help = "Measured the number of emitted cloudevents.";
         page.family("counter", "keda_cloudeventsource_events_emitted_total", help);

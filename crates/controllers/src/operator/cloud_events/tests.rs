@@ -82,7 +82,7 @@ async fn an_event_reaches_those_who_want_it() {
         .unwrap();
     let client = running.client();
     let discovery = cluster::discovery::Discovery::new(client.clone());
-    let client = LeaderClient::new(client, discovery, cluster::lease::Leadership::alone());
+    let client = LeaderClient::new(client, discovery, cluster::lease::Leadership::without_election());
     let events = CloudEvents::start(client, &OperatorSettings::default(), Clock::system());
     let (address, mut told) = server().await;
     let mut store = Store::default();
@@ -97,9 +97,9 @@ async fn an_event_reaches_those_who_want_it() {
         }))
         .unwrap()
     };
-    let one = cluster::watch::Change::Applied(destination("one", &[]));
+    let one = cluster::watch::WatchEvent::Applied(destination("one", &[]));
     store.take_destination(false, "", one);
-    let other = cluster::watch::Change::Applied(destination("other", &["keda.scaledobject.ready.v1"]));
+    let other = cluster::watch::WatchEvent::Applied(destination("other", &["keda.scaledobject.ready.v1"]));
     store.take_destination(false, "", other);
     events.update(&store);
     events.offer(EventSubject::Object, &metadata(), &Event::normal("ScaledObjectReady", "yes"));

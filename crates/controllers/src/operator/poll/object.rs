@@ -273,7 +273,7 @@ pub(crate) async fn report(context: &OperatorContext, id: &Id, changes: &status:
 
 /// What a query has changed is written, if it is for us to write.
 pub(crate) async fn after_query(context: &OperatorContext, id: &Id, changes: &status::StatusChanges) {
-    if context.client.leadership.leads() {
+    if context.client.leadership.is_leader() {
         report(context, id, changes).await;
     }
 }

@@ -23,7 +23,7 @@ const HEAD_START: Duration = Duration::from_millis(50);
 pub(crate) async fn pushed(context: &OperatorContext, pushed: PushNotification) {
     let PushNotification { id, trigger, ticket } = pushed;
     let id = &id;
-    if id.kind == Kind::Job || !context.client.leadership.leads() {
+    if id.kind == Kind::Job || !context.client.leadership.is_leader() {
         return;
     }
     let Some(entry) = context.known_entry(id) else { return };

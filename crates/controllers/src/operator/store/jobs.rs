@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use api::keda::annotations::SCALED_JOB_NAME;
-use cluster::watch::{Change, View};
+use cluster::watch::{View, WatchEvent};
 use keda::jobs::{JobPodView, JobView};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -144,12 +144,12 @@ impl Jobs {
     /// A job that we made ourselves, before the watch tells it; one that is gone already stays so.
     pub(crate) fn made(&mut self, job: Job) {
         if !self.gone.iter().any(|gone| (&*gone.namespace, &*gone.name) == job.key()) {
-            self.take_job("", Change::Applied(job));
+            self.take_job("", WatchEvent::Applied(job));
         }
     }
 
     /// A change of jobs.
-    pub(crate) fn take_job(&mut self, scope: &str, change: Change<Job>) {
+    pub(crate) fn take_job(&mut self, scope: &str, change: WatchEvent<Job>) {
         let named = |job: Job| (Name::new(&job.namespace, &job.view.name), job);
         match self.all.take(scope, keyed(change, named)) {
             StoreChange::Applied(name, old) => {
@@ -178,7 +178,7 @@ impl Jobs {
     }
 
     /// A change of pods.
-    pub(crate) fn take_pod(&mut self, scope: &str, change: Change<JobPod>) {
+    pub(crate) fn take_pod(&mut self, scope: &str, change: WatchEvent<JobPod>) {
         let named = |pod: JobPod| (Name::new(&pod.namespace, &pod.name), pod);
         match self.pods.take(scope, keyed(change, named)) {
             StoreChange::Applied(name, old) => {

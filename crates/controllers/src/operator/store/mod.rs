@@ -17,8 +17,8 @@ use api::keda::{
 };
 use api::map::StringMap;
 use api::meta::ObjectMeta;
-use cluster::index::{CachedScale, Target, TargetKind, Targets};
-use cluster::watch::Change;
+use cluster::index::{CachedScale, Target, TargetIndex, TargetKind};
+use cluster::watch::WatchEvent;
 
 use super::context::Small as _;
 use super::id::{Id, Kind, Name};
@@ -72,7 +72,7 @@ pub(crate) struct Store {
     pub(crate) destinations: ObjectStore<Arc<CloudEventSource>>,
     pub(crate) cluster_destinations: ObjectStore<Arc<CloudEventSource>>,
     pub(crate) hpas: ObjectStore<Hpa>,
-    pub(crate) targets: Targets,
+    pub(crate) targets: TargetIndex,
     pub(crate) jobs: Jobs,
     cluster_authentications: ObjectStore<Arc<TriggerAuthentication>>,
     /// Who uses a TriggerAuthentication; without namespace, one of the cluster.
@@ -173,7 +173,7 @@ impl Store {
     }
 
     /// A change of ScaledObjects.
-    pub(crate) fn take_object(&mut self, scope: &str, change: Change<ScaledObject>) -> Vec<StoreEvent> {
+    pub(crate) fn take_object(&mut self, scope: &str, change: WatchEvent<ScaledObject>) -> Vec<StoreEvent> {
         let change = keyed(change, |object| {
             let mut object = object.small();
             self.interner.share(&mut object);
@@ -220,7 +220,7 @@ impl Store {
     }
 
     /// A change of ScaledJobs.
-    pub(crate) fn take_scaled_job(&mut self, scope: &str, change: Change<ScaledJob>) -> Vec<StoreEvent> {
+    pub(crate) fn take_scaled_job(&mut self, scope: &str, change: WatchEvent<ScaledJob>) -> Vec<StoreEvent> {
         let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object.small())));
         let done = self.scaled_jobs.take(scope, change);
         match done {
@@ -258,7 +258,7 @@ impl Store {
         &mut self,
         of_cluster: bool,
         scope: &str,
-        change: Change<TriggerAuthentication>,
+        change: WatchEvent<TriggerAuthentication>,
     ) -> Vec<StoreEvent> {
         let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
         let object_store =
@@ -294,7 +294,7 @@ impl Store {
         &mut self,
         of_cluster: bool,
         scope: &str,
-        change: Change<CloudEventSource>,
+        change: WatchEvent<CloudEventSource>,
     ) -> Vec<StoreEvent> {
         let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
         let object_store = if of_cluster { &mut self.cluster_destinations } else { &mut self.destinations };
@@ -308,7 +308,7 @@ impl Store {
     pub(crate) fn take_hpa(
         &mut self,
         scope: &str,
-        change: Change<HorizontalPodAutoscaler>,
+        change: WatchEvent<HorizontalPodAutoscaler>,
     ) -> Vec<StoreEvent> {
         let change = keyed(change, |hpa| (name_of(&hpa.metadata), Hpa::of(hpa)));
         match self.hpas.take(scope, change) {
@@ -343,17 +343,17 @@ impl Store {
     }
 
     /// A change of targets of one kind: who scales a target that comes or goes is told.
-    pub(crate) fn take_target(&mut self, kind: TargetKind, change: Change<Target>) -> Vec<StoreEvent> {
+    pub(crate) fn take_target(&mut self, kind: TargetKind, change: WatchEvent<Target>) -> Vec<StoreEvent> {
         let (namespace, name) = match change {
-            Change::Listing => {
+            WatchEvent::Listing => {
                 self.targets.listing(kind);
                 return Vec::new();
             }
-            Change::Listed => {
+            WatchEvent::Listed => {
                 self.targets.listed(kind);
                 return Vec::new();
             }
-            Change::Applied(target) => {
+            WatchEvent::Applied(target) => {
                 let (namespace, name) = (target.metadata.namespace.clone(), target.metadata.name.clone());
                 let known = self.targets.scale(kind, &namespace, &name).is_some();
                 self.targets.apply(kind, &target);
@@ -362,7 +362,7 @@ impl Store {
                 }
                 (namespace, name)
             }
-            Change::Deleted { namespace, name } | Change::Unreadable { namespace, name, .. } => {
+            WatchEvent::Deleted { namespace, name } | WatchEvent::Unreadable { namespace, name, .. } => {
                 self.targets.remove(kind, &namespace, &name);
                 (namespace, name)
             }
@@ -455,12 +455,14 @@ fn is_ours_alone(old: &ObjectMeta, new: &ObjectMeta) -> bool {
     !differs(&plain(old), &plain(new))
 }
 
-fn keyed<T, U>(change: Change<T>, with: impl FnOnce(T) -> (Name, U)) -> Change<(Name, U)> {
+fn keyed<T, U>(change: WatchEvent<T>, with: impl FnOnce(T) -> (Name, U)) -> WatchEvent<(Name, U)> {
     match change {
-        Change::Listing => Change::Listing,
-        Change::Listed => Change::Listed,
-        Change::Applied(object) => Change::Applied(with(object)),
-        Change::Deleted { namespace, name } => Change::Deleted { namespace, name },
-        Change::Unreadable { namespace, name, error } => Change::Unreadable { namespace, name, error },
+        WatchEvent::Listing => WatchEvent::Listing,
+        WatchEvent::Listed => WatchEvent::Listed,
+        WatchEvent::Applied(object) => WatchEvent::Applied(with(object)),
+        WatchEvent::Deleted { namespace, name } => WatchEvent::Deleted { namespace, name },
+        WatchEvent::Unreadable { namespace, name, error } => {
+            WatchEvent::Unreadable { namespace, name, error }
+        }
     }
 }

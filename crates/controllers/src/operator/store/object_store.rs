@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cluster::watch::Change;
+use cluster::watch::WatchEvent;
 
 use crate::operator::id::Name;
 
@@ -57,20 +57,20 @@ impl<V: Versioned> ObjectStore<V> {
     }
 
     /// Takes in a change of the list of `scope` (a namespace, or all if empty).
-    pub(crate) fn take(&mut self, scope: &str, change: Change<(Name, V)>) -> StoreChange<V> {
+    pub(crate) fn take(&mut self, scope: &str, change: WatchEvent<(Name, V)>) -> StoreChange<V> {
         match change {
-            Change::Listing => {
+            WatchEvent::Listing => {
                 self.listing.insert(scope.to_owned(), HashSet::new());
                 StoreChange::Unchanged
             }
-            Change::Listed => {
+            WatchEvent::Listed => {
                 let Some(shown) = self.listing.remove(scope) else { return StoreChange::Unchanged };
                 let stale =
                     |name: &Name| (scope.is_empty() || &*name.namespace == scope) && !shown.contains(name);
                 let gone: Vec<(Name, V)> = self.items.extract_if(|name, _| stale(name)).collect();
                 if gone.is_empty() { StoreChange::Unchanged } else { StoreChange::Removed(gone) }
             }
-            Change::Applied((name, value)) => {
+            WatchEvent::Applied((name, value)) => {
                 if let Some(shown) = self.listing.get_mut(scope) {
                     shown.insert(name.clone());
                 }
@@ -81,14 +81,14 @@ impl<V: Versioned> ObjectStore<V> {
                 let old = self.items.insert(name.clone(), value);
                 StoreChange::Applied(name, old)
             }
-            Change::Deleted { namespace, name } => {
+            WatchEvent::Deleted { namespace, name } => {
                 let name = Name::new(&namespace, &name);
                 match self.items.remove(&name) {
                     Some(old) => StoreChange::Removed(vec![(name, old)]),
                     None => StoreChange::Unchanged,
                 }
             }
-            Change::Unreadable { namespace, name, error } => {
+            WatchEvent::Unreadable { namespace, name, error } => {
                 let name = Name::new(&namespace, &name);
                 let old = self.items.remove(&name);
                 if let Some(shown) = self.listing.get_mut(scope) {
@@ -128,8 +128,8 @@ mod tests {
         Name::new("ns", name)
     }
 
-    fn applied(of: &str, version: &'static str) -> Change<(Name, &'static str)> {
-        Change::Applied((name(of), version))
+    fn applied(of: &str, version: &'static str) -> WatchEvent<(Name, &'static str)> {
+        WatchEvent::Applied((name(of), version))
     }
 
     #[test]
@@ -137,12 +137,12 @@ mod tests {
         let mut object_store = ObjectStore::default();
         object_store.take("", applied("a", "1"));
         object_store.take("", applied("b", "2"));
-        object_store.take("", Change::Applied((Name::new("other", "c"), "3")));
-        object_store.take("ns", Change::Listing);
+        object_store.take("", WatchEvent::Applied((Name::new("other", "c"), "3")));
+        object_store.take("ns", WatchEvent::Listing);
         object_store.take("ns", applied("b", "2"));
-        assert_eq!(object_store.take("ns", Change::Listed), StoreChange::Removed(vec![(name("a"), "1")]));
+        assert_eq!(object_store.take("ns", WatchEvent::Listed), StoreChange::Removed(vec![(name("a"), "1")]));
         assert_eq!(object_store.len(), 2);
-        assert_eq!(object_store.take("ns", Change::Listed), StoreChange::Unchanged);
+        assert_eq!(object_store.take("ns", WatchEvent::Listed), StoreChange::Unchanged);
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(object_store.take("", applied("a", "8")), StoreChange::Unchanged);
         assert_eq!(object_store.get(&name("a")), Some(&"9"));
         assert_eq!(object_store.take("", applied("a", "10")), StoreChange::Applied(name("a"), Some("9")));
-        object_store.take("", Change::Deleted { namespace: "ns".into(), name: "a".into() });
+        object_store.take("", WatchEvent::Deleted { namespace: "ns".into(), name: "a".into() });
         object_store.wrote(&name("a"), "11");
         assert_eq!(object_store.get(&name("a")), None, "what is gone is not brought back by a late answer");
     }
@@ -161,14 +161,14 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_there_but_not_forgotten_by_a_list() {
         let mut object_store = ObjectStore::default();
-        object_store.take("", Change::Listing);
+        object_store.take("", WatchEvent::Listing);
         object_store.take("", applied("a", "1"));
-        let broken = Change::Unreadable { namespace: "ns".into(), name: "a".into(), error: "odd".into() };
+        let broken = WatchEvent::Unreadable { namespace: "ns".into(), name: "a".into(), error: "odd".into() };
         assert_eq!(
             object_store.take("", broken),
             StoreChange::Undecodable(name("a"), Some("1"), "odd".into())
         );
-        assert_eq!(object_store.take("", Change::Listed), StoreChange::Unchanged);
+        assert_eq!(object_store.take("", WatchEvent::Listed), StoreChange::Unchanged);
         assert_eq!(object_store.get(&name("a")), None);
     }
 }

@@ -111,12 +111,12 @@ async fn who_does_not_lead_answers_but_writes_nothing() {
     let mut kept = None;
     let bench = Bench::led(OperatorSettings::default(), |client, clock| {
         // Somebody else holds the lease, for longer than this takes.
-        let lease = lease::Settings {
+        let lease = lease::LeaseSettings {
             lease_duration: Duration::from_hours(10),
             renew_deadline: Duration::from_hours(5),
-            ..lease::Settings::new("shop", "operator.keda.sh", "other")
+            ..lease::LeaseSettings::new("shop", "operator.keda.sh", "other")
         };
-        let own = lease::Settings { identity: "own".to_owned(), ..lease.clone() };
+        let own = lease::LeaseSettings { identity: "own".to_owned(), ..lease.clone() };
         let (other, _) = Election::start(client.clone(), lease, clock.clone());
         let (election, leadership) = Election::start(client, own, clock);
         kept = Some((other, election));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::yaml::{SourceFile, parse};
 use cluster::Clock;
 use cluster::discovery::Discovery;
-use cluster::events::Recorder;
+use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use cluster::request::{Request, send};
 use http::Method;
@@ -53,7 +53,7 @@ impl Bench {
     }
 
     pub(super) async fn with(settings: OperatorSettings) -> Self {
-        Self::led(settings, |_, _| Leadership::alone()).await
+        Self::led(settings, |_, _| Leadership::without_election()).await
     }
 
     /// An operator that leads or not.
@@ -78,7 +78,7 @@ impl Bench {
             client: own.clone(),
             discovery: Discovery::new(own),
             leadership: leadership(client.clone(), clock.clone()),
-            recorder: Recorder::start(client.clone(), "keda-operator", clock.clone()),
+            recorder: EventRecorder::start(client.clone(), "keda-operator", clock.clone()),
             clock,
             settings,
             web: scalers::web::HttpSettings::default(),

@@ -3,7 +3,7 @@
 use api::provider::Compat;
 use cluster::Clock;
 use cluster::discovery::Discovery;
-use cluster::events::Recorder;
+use cluster::events::EventRecorder;
 use http::Method;
 use keda::admission::{AdmissionInput, AdmissionKind, Operation, Verdict};
 use serde_json::{Value, json};
@@ -156,7 +156,7 @@ async fn an_object_may_turn_to_another_target() {
 async fn the_webhook_takes_what_the_operator_can_scale() {
     let bench = Bench::start().await;
     widgets(&bench).await;
-    let recorder = Recorder::start(bench.client.clone(), "keda-admission", Clock::system());
+    let recorder = EventRecorder::start(bench.client.clone(), "keda-admission", Clock::system());
     let discovery = Discovery::new(bench.client.clone());
     let admission = Admission::new(bench.client.clone(), discovery, &recorder, Compat::Better);
     let judge = async |api_version: &str, kind: &str| {

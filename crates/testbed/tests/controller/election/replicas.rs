@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use cluster::Clock;
-use cluster::connect::{Target, connect};
-use cluster::lease::{Election, Settings as Lease};
-use controllers::hpa::Settings;
+use cluster::connect::{ConnectTarget, connect};
+use cluster::lease::{Election, LeaseSettings};
+use controllers::hpa::HpaSettings;
 use http::Method;
 use serde::{Deserialize, Serialize};
 use testbed::proxy::{Entry, Proxy};
@@ -193,13 +193,13 @@ fn one_of_several() {
     let part: Part = serde_json::from_str(&part).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let target = Target { kubeconfig: Some(part.kubeconfig), context: None };
+        let target = ConnectTarget { kubeconfig: Some(part.kubeconfig), context: None };
         let client = connect(&target).await.unwrap().client;
-        let lease = Lease {
+        let lease = LeaseSettings {
             lease_duration: LEASE,
             renew_deadline: RENEW,
             retry_period: RETRY,
-            ..Lease::new(&part.namespace, NAME, &part.identity)
+            ..LeaseSettings::new(&part.namespace, NAME, &part.identity)
         };
         lease.validate().unwrap();
         let (election, leadership) = Election::start(client.clone(), lease, Clock::system());
@@ -207,11 +207,11 @@ fn one_of_several() {
             downscale_stabilization: jiff::SignedDuration::ZERO,
             ..engine::ControllerConfig::default()
         };
-        let settings = Settings {
+        let settings = HpaSettings {
             config: config.into(),
             period: PERIOD,
             namespaces: vec![part.namespace],
-            ..Settings::default()
+            ..HpaSettings::default()
         };
         let ours = RunningController::start_with(client, settings, leadership, Clock::system());
         let mut terminate = signal(SignalKind::terminate()).unwrap();

@@ -4,37 +4,37 @@ use std::time::Duration;
 
 use cluster::Clock;
 use cluster::discovery::Discovery;
-use cluster::events::Recorder;
+use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
-use cluster::metrics::Metrics;
-use controllers::hpa::{Controller, Handle, Parts, Records, Settings};
+use cluster::metrics::MetricsClient;
+use controllers::hpa::{HpaController, HpaControllerHandle, HpaControllerParts, HpaSettings, Records};
 use kube::Client;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// A controller in this process.
 pub(crate) struct RunningController {
-    pub(crate) handle: Handle,
+    pub(crate) handle: HpaControllerHandle,
     stop: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
-    recorder: Recorder,
+    recorder: EventRecorder,
 }
 
 impl RunningController {
-    pub(crate) fn start(client: Client, settings: Settings) -> Self {
-        Self::start_with(client, settings, Leadership::alone(), Clock::system())
+    pub(crate) fn start(client: Client, settings: HpaSettings) -> Self {
+        Self::start_with(client, settings, Leadership::without_election(), Clock::system())
     }
 
     pub(crate) fn start_with(
         client: Client,
-        settings: Settings,
+        settings: HpaSettings,
         leadership: Leadership,
         clock: Clock,
     ) -> Self {
         let discovery = Discovery::new(client.clone());
-        let samples = Metrics::new(client.clone(), discovery.clone(), settings.period / 4);
-        let recorder = Recorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone());
-        let (controller, handle) = Controller::new(Parts {
+        let samples = MetricsClient::new(client.clone(), discovery.clone(), settings.period / 4);
+        let recorder = EventRecorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone());
+        let (controller, handle) = HpaController::new(HpaControllerParts {
             client,
             discovery,
             samples,

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use cluster::request::{self, ApiError, Request};
-use controllers::hpa::Settings;
+use controllers::hpa::HpaSettings;
 use futures::FutureExt as _;
 use http::Method;
 use kube::Client;
@@ -395,22 +395,22 @@ impl ControllerEnv {
         .await;
     }
 
-    /// Settings for tests: a short period, no stabilisation, only this namespace.
-    pub(crate) fn settings(&self) -> Settings {
+    /// HpaSettings for tests: a short period, no stabilisation, only this namespace.
+    pub(crate) fn settings(&self) -> HpaSettings {
         let config = engine::ControllerConfig {
             downscale_stabilization: jiff::SignedDuration::ZERO,
             ..engine::ControllerConfig::default()
         };
-        Settings {
+        HpaSettings {
             config: Arc::new(config),
             period: PERIOD,
             namespaces: vec![self.namespace.clone()],
-            ..Settings::default()
+            ..HpaSettings::default()
         }
     }
 
     /// Starts our controller on this namespace.
-    pub(crate) fn controller(&self, settings: Settings) -> RunningController {
+    pub(crate) fn controller(&self, settings: HpaSettings) -> RunningController {
         RunningController::start(self.client.clone(), settings)
     }
 }

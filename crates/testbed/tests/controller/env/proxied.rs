@@ -1,6 +1,6 @@
 //! Between our controller and the API server: a proxy that makes faults and writes down what is asked.
 
-use cluster::connect::{Target, connect};
+use cluster::connect::{ConnectTarget, connect};
 use http::Method;
 use kube::Client;
 use testbed::proxy::{Entry, Proxy, Rules};
@@ -19,7 +19,7 @@ impl ControllerEnv {
         let proxy = Proxy::start(&self.kubeconfig).await.unwrap();
         let file = std::env::temp_dir().join(format!("plimsoll-proxied-{}-{}", std::process::id(), unique()));
         std::fs::write(&file, proxy.kubeconfig()).unwrap();
-        let target = Target { kubeconfig: Some(file.clone()), context: None };
+        let target = ConnectTarget { kubeconfig: Some(file.clone()), context: None };
         let client = connect(&target).await.unwrap().client;
         let _ = std::fs::remove_file(file);
         let rules = proxy.rules();

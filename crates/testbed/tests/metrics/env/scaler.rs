@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use controllers::hpa::Settings;
+use controllers::hpa::HpaSettings;
 use testbed::peer::{Peer, PeerOptions};
 
 use super::TestNamespace;
@@ -27,11 +27,11 @@ impl Scaler {
             downscale_stabilization: jiff::SignedDuration::ZERO,
             ..engine::ControllerConfig::default()
         };
-        let settings = Settings {
+        let settings = HpaSettings {
             config: Arc::new(config),
             period: PERIOD,
             namespaces: vec![ns.namespace.clone()],
-            ..Settings::default()
+            ..HpaSettings::default()
         };
         Self::Plimsoll(RunningController::start(ns.client().clone(), settings))
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::live::sample::{at, record};
 
 fn web() -> Named {
-    Named { kind: cluster::Kind::Hpa, name: "web".into() }
+    Named { kind: cluster::AutoscalerKind::Hpa, name: "web".into() }
 }
 
 #[test]

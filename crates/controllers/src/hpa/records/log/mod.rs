@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cluster::Key;
+use cluster::AutoscalerKey;
 
 use super::run::Run;
 
@@ -39,7 +39,7 @@ struct Inner {
 }
 
 /// What becomes a line: put into words by the thread, not by whoever decides.
-type Line = (Key, Arc<Run>);
+type Line = (AutoscalerKey, Arc<Run>);
 
 impl DecisionLog {
     /// Appends to `file`, which is opened again when it was renamed or removed.
@@ -70,7 +70,7 @@ impl DecisionLog {
         self.0.lost.load(Ordering::Relaxed)
     }
 
-    pub(super) fn write(&self, key: &Key, run: &Arc<Run>) {
+    pub(super) fn write(&self, key: &AutoscalerKey, run: &Arc<Run>) {
         let sent =
             self.0.queue.as_ref().is_some_and(|queue| queue.try_send((key.clone(), run.clone())).is_ok());
         if !sent {

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 
 use api::decisions::{DecisionMode, DecisionRecord};
-use cluster::Key;
+use cluster::AutoscalerKey;
 
 use super::{DecisionLog, Inner, Line, Writer};
 use crate::hpa::records::Records;
@@ -42,7 +42,7 @@ fn lines(file: &std::path::Path) -> Vec<DecisionRecord> {
 fn line(second: i64) -> Line {
     let spec = Arc::new(mk_spec("web"));
     let run = Run::new(DecisionMode::Active, PERIOD, &spec, &once(second, &spec, Some(250)), None);
-    (Key::hpa("shop", "web"), Arc::new(run))
+    (AutoscalerKey::hpa("shop", "web"), Arc::new(run))
 }
 
 /// A line for each run; with `all`, for each decision. What was told is there when nobody tells more.
@@ -55,7 +55,13 @@ fn runs_become_lines() {
         let records = Records::new(20).with_log(&file, all).unwrap();
         for (second, milli) in [(0, 250), (15, 250), (30, 400)] {
             let decision = once(second, &spec, Some(milli));
-            records.clone().add(&Key::hpa("shop", "web"), DecisionMode::Active, PERIOD, &spec, &decision);
+            records.clone().add(
+                &AutoscalerKey::hpa("shop", "web"),
+                DecisionMode::Active,
+                PERIOD,
+                &spec,
+                &decision,
+            );
         }
         assert_eq!(records.lost_lines(), 0);
         drop(records);

@@ -1,13 +1,13 @@
-//! Figures for Prometheus, as text.
+//! MetricsWriter for Prometheus, as text.
 
 use std::fmt::{Display, Write as _};
 
-/// The content type of [`Figures`].
+/// The content type of [`MetricsWriter`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A page of figures, written one family after the other.
 #[derive(Debug, Default)]
-pub struct Figures {
+pub struct MetricsWriter {
     text: String,
     name: &'static str,
 }
@@ -15,7 +15,7 @@ pub struct Figures {
 /// Labels of a series.
 pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
-impl Figures {
+impl MetricsWriter {
     /// Begins a family; what follows belongs to it.
     pub fn family(&mut self, kind: &str, name: &'static str, help: &str) -> &mut Self {
         self.name = name;
@@ -83,7 +83,7 @@ impl Figures {
 }
 
 /// What the operating system knows about this process, as every exporter tells it.
-pub fn process(figures: &mut Figures) {
+pub fn process(figures: &mut MetricsWriter) {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let (status, stat) = (read("status"), read("stat"));
     let resident = status
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_text_is_that_of_prometheus() {
-        let mut figures = Figures::default();
+        let mut figures = MetricsWriter::default();
         figures.family("gauge", "a", "What a is.").value(&[], 1).value(&[("x", "q\"\\\n"), ("y", "")], 0.5);
         figures.family("histogram", "h", "Times.").histogram(
             &[("n", "m")],
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_process_has_a_size() {
-        let mut figures = Figures::default();
+        let mut figures = MetricsWriter::default();
         process(&mut figures);
         assert!(figures.finish().contains("process_resident_memory_bytes "));
     }

@@ -14,18 +14,18 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-use super::pressure::{Admission, Outcome, Pressure, Snapshot};
+use super::adaptive_limit::{AdaptiveLimit, Admission, LimiterSnapshot, RequestOutcome};
 
 /// How often a request is sent again.
 const RETRIES: u32 = 2;
 
-/// A layer that lets as many requests pass at once as the server bears, in the order they came. Clones are the same gate.
+/// A layer that lets as many requests pass at once as the server bears, in the order they came. Clones are the same limiter.
 #[derive(Clone, Default)]
-pub struct Gate(Arc<Inner>);
+pub struct ConcurrencyLimiter(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    pressure: Mutex<Pressure>,
+    adaptive_limit: Mutex<AdaptiveLimit>,
     /// Whoever holds it is the next to pass; tokio hands it on in order.
     turn: tokio::sync::Mutex<()>,
     /// Tells the next that a request has come back.
@@ -33,41 +33,50 @@ struct Inner {
     waiting: AtomicUsize,
 }
 
-/// A service behind a gate.
+/// A service behind a limiter.
 #[derive(Clone, Debug)]
-pub struct Gated<S> {
-    gate: Gate,
+pub struct LimitedService<S> {
+    limiter: ConcurrencyLimiter,
     inner: S,
 }
 
 /// A request in flight.
-struct Ticket<'a> {
-    gate: &'a Gate,
+struct RequestPermit<'a> {
+    limiter: &'a ConcurrencyLimiter,
     admitted: Instant,
-    outcome: Outcome,
+    outcome: RequestOutcome,
 }
 
 /// Counts who waits, however the waiting ends.
 struct Waiting<'a>(&'a AtomicUsize);
 
-impl Gate {
+impl ConcurrencyLimiter {
     /// What can be seen of the pressure.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot { waiting: self.0.waiting.load(Ordering::Relaxed), ..self.pressure().snapshot() }
+    pub fn snapshot(&self) -> LimiterSnapshot {
+        LimiterSnapshot {
+            waiting: self.0.waiting.load(Ordering::Relaxed),
+            ..self.adaptive_limit().snapshot()
+        }
     }
 
-    fn pressure(&self) -> MutexGuard<'_, Pressure> {
-        self.0.pressure.lock().unwrap_or_else(PoisonError::into_inner)
+    fn adaptive_limit(&self) -> MutexGuard<'_, AdaptiveLimit> {
+        self.0.adaptive_limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn enter(&self) -> Ticket<'_> {
+    async fn enter(&self) -> RequestPermit<'_> {
         let _waiting = Waiting::new(&self.0.waiting);
         let _turn = self.0.turn.lock().await;
         loop {
             let now = Instant::now();
-            let admission = self.pressure().admit(now);
+            let admission = self.adaptive_limit().admit(now);
             match admission {
-                Admission::Now => return Ticket { gate: self, admitted: now, outcome: Outcome::Abandoned },
+                Admission::Now => {
+                    return RequestPermit {
+                        limiter: self,
+                        admitted: now,
+                        outcome: RequestOutcome::Abandoned,
+                    };
+                }
                 Admission::At(moment) => tokio::time::sleep_until(moment).await,
                 Admission::Full => self.0.freed.notified().await,
             }
@@ -75,10 +84,10 @@ impl Gate {
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for RequestPermit<'_> {
     fn drop(&mut self) {
-        self.gate.pressure().finish(Instant::now(), self.admitted, self.outcome);
-        self.gate.0.freed.notify_one();
+        self.limiter.adaptive_limit().finish(Instant::now(), self.admitted, self.outcome);
+        self.limiter.0.freed.notify_one();
     }
 }
 
@@ -95,21 +104,21 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for ConcurrencyLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Gate").field(&self.snapshot()).finish()
+        f.debug_tuple("ConcurrencyLimiter").field(&self.snapshot()).finish()
     }
 }
 
-impl<S> Layer<S> for Gate {
-    type Service = Gated<S>;
+impl<S> Layer<S> for ConcurrencyLimiter {
+    type Service = LimitedService<S>;
 
-    fn layer(&self, inner: S) -> Gated<S> {
-        Gated { gate: self.clone(), inner }
+    fn layer(&self, inner: S) -> LimitedService<S> {
+        LimitedService { limiter: self.clone(), inner }
     }
 }
 
-impl<S, B> Service<Request<Body>> for Gated<S>
+impl<S, B> Service<Request<Body>> for LimitedService<S>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
@@ -130,12 +139,12 @@ where
         if never_waits(&request) {
             return Box::pin(async move { service.oneshot(request).await.map_err(Into::into) });
         }
-        let gate = self.gate.clone();
-        Box::pin(async move { gate.send(service, request).await })
+        let limiter = self.limiter.clone();
+        Box::pin(async move { limiter.send(service, request).await })
     }
 }
 
-impl Gate {
+impl ConcurrencyLimiter {
     async fn send<S, B>(&self, service: S, mut request: Request<Body>) -> Result<Response<B>, BoxError>
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone,
@@ -150,10 +159,10 @@ impl Gate {
             ticket.outcome = outcome(answer.as_ref().ok());
             drop(ticket);
             match (answer, again) {
-                // The pause itself is kept by the gate, for everybody.
+                // The pause itself is kept by the limiter, for everybody.
                 (Ok(answer), Some(again)) if left > 0 && may_repeat(&method, &answer) => {
                     left -= 1;
-                    self.pressure().retried();
+                    self.adaptive_limit().retried();
                     request = again;
                 }
                 (answer, _) => return answer,
@@ -177,13 +186,15 @@ fn may_repeat<B>(method: &Method, answer: &Response<B>) -> bool {
             || status == StatusCode::SERVICE_UNAVAILABLE && *method == Method::GET)
 }
 
-fn outcome<B>(answer: Option<&Response<B>>) -> Outcome {
-    let Some(answer) = answer else { return Outcome::Failed };
+fn outcome<B>(answer: Option<&Response<B>>) -> RequestOutcome {
+    let Some(answer) = answer else { return RequestOutcome::Failed };
     match answer.status() {
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Outcome::Overloaded(pause(answer)),
-        StatusCode::GATEWAY_TIMEOUT => Outcome::TimedOut,
-        status if status.is_server_error() => Outcome::Failed,
-        _ => Outcome::Answered,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            RequestOutcome::Overloaded(pause(answer))
+        }
+        StatusCode::GATEWAY_TIMEOUT => RequestOutcome::TimedOut,
+        status if status.is_server_error() => RequestOutcome::Failed,
+        _ => RequestOutcome::Answered,
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use cluster::Key;
+use cluster::AutoscalerKey;
 use tokio::time::Instant;
 
 /// Changes that come in one breath are looked at together.
@@ -23,15 +23,15 @@ const MOMENTS: f64 = 128.0;
 
 /// When each autoscaler is due.
 #[derive(Debug)]
-pub struct Queue {
+pub struct WorkQueue {
     /// Phases count from here.
     epoch: Instant,
-    slots: HashMap<Key, Slot>,
-    due: BTreeSet<(Instant, Key)>,
+    slots: HashMap<AutoscalerKey, QueueEntry>,
+    due: BTreeSet<(Instant, AutoscalerKey)>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct QueueEntry {
     period: Duration,
     /// Its place in the period.
     phase: f64,
@@ -45,20 +45,20 @@ struct Slot {
     again: bool,
 }
 
-impl Queue {
+impl WorkQueue {
     /// Empty; phases count from `now`.
     pub fn new(now: Instant) -> Self {
         Self { epoch: now, slots: HashMap::new(), due: BTreeSet::new() }
     }
 
     /// An autoscaler that was there when we began: at its place in the first period.
-    pub fn spread(&mut self, key: &Key, now: Instant, period: Duration) {
+    pub fn spread(&mut self, key: &AutoscalerKey, now: Instant, period: Duration) {
         let at = self.place(phase(key), period, now);
         self.insert(key, at, period);
     }
 
     /// A new autoscaler: after one period.
-    pub fn add(&mut self, key: &Key, now: Instant, period: Duration) {
+    pub fn add(&mut self, key: &AutoscalerKey, now: Instant, period: Duration) {
         self.insert(key, now + period, period);
     }
 
@@ -70,17 +70,23 @@ impl Queue {
         first + period * u32::try_from(periods).unwrap_or(u32::MAX)
     }
 
-    fn insert(&mut self, key: &Key, at: Instant, period: Duration) {
+    fn insert(&mut self, key: &AutoscalerKey, at: Instant, period: Duration) {
         if !self.slots.contains_key(key) {
-            let slot =
-                Slot { period, phase: phase(key), tick: at, last: None, waiting: Some(at), again: false };
+            let slot = QueueEntry {
+                period,
+                phase: phase(key),
+                tick: at,
+                last: None,
+                waiting: Some(at),
+                again: false,
+            };
             self.slots.insert(key.clone(), slot);
             self.due.insert((at, key.clone()));
         }
     }
 
     /// What is asked for has changed: look at once.
-    pub fn hurry(&mut self, key: &Key, now: Instant, period: Duration) {
+    pub fn hurry(&mut self, key: &AutoscalerKey, now: Instant, period: Duration) {
         let Some(slot) = self.slots.get_mut(key) else { return };
         slot.period = period;
         let at = now + BREATH;
@@ -96,7 +102,7 @@ impl Queue {
     }
 
     /// The next autoscaler that is due, with how late its pass begins; its pass has begun.
-    pub fn take(&mut self, now: Instant) -> Option<(Key, Duration)> {
+    pub fn take(&mut self, now: Instant) -> Option<(AutoscalerKey, Duration)> {
         let (at, _) = self.due.first()?;
         if *at > now {
             return None;
@@ -112,7 +118,7 @@ impl Queue {
     }
 
     /// A pass is over: the next one follows the phase, or comes at once if it was asked for meanwhile.
-    pub fn done(&mut self, key: &Key, now: Instant) {
+    pub fn done(&mut self, key: &AutoscalerKey, now: Instant) {
         let Some(slot) = self.slots.get(key).filter(|slot| slot.waiting.is_none()) else { return };
         // Ticks that were missed are not made up for, and a first pass that came off its phase moves towards it.
         let earliest = slot.last.map_or(now, |last| now.max(last + slot.period / 2));
@@ -125,7 +131,7 @@ impl Queue {
     }
 
     /// An autoscaler is gone for good.
-    pub fn remove(&mut self, key: &Key) {
+    pub fn remove(&mut self, key: &AutoscalerKey) {
         if let Some(slot) = self.slots.remove(key)
             && let Some(waiting) = slot.waiting
         {
@@ -155,7 +161,7 @@ impl Queue {
 }
 
 /// The place of an autoscaler in the period, always the same: that of its namespace, and a little of its own.
-fn phase(key: &Key) -> f64 {
+fn phase(key: &AutoscalerKey) -> f64 {
     let share = |value: &dyn Fn(&mut DefaultHasher)| {
         let mut hasher = DefaultHasher::new();
         value(&mut hasher);
@@ -174,8 +180,8 @@ mod tests {
 
     const PERIOD: Duration = Duration::from_secs(15);
 
-    fn key(name: &str) -> Key {
-        Key::hpa("ns", name)
+    fn key(name: &str) -> AutoscalerKey {
+        AutoscalerKey::hpa("ns", name)
     }
 
     fn secs(seconds: f64) -> Duration {
@@ -185,7 +191,7 @@ mod tests {
     #[test]
     fn a_new_one_comes_after_a_period_and_then_once_per_period() {
         let start = Instant::now();
-        let mut queue = Queue::new(start);
+        let mut queue = WorkQueue::new(start);
         queue.add(&key("a"), start, PERIOD);
         assert_eq!(queue.take(start + secs(14.9)), None);
         assert_eq!(queue.take(start + PERIOD), Some((key("a"), Duration::ZERO)));
@@ -205,7 +211,7 @@ mod tests {
     #[test]
     fn ticks_that_were_missed_are_not_made_up_for() {
         let start = Instant::now();
-        let mut queue = Queue::new(start);
+        let mut queue = WorkQueue::new(start);
         queue.spread(&key("a"), start, PERIOD);
         let first = queue.next().unwrap();
         queue.take(first).unwrap();
@@ -216,7 +222,7 @@ mod tests {
     #[test]
     fn a_change_is_looked_at_at_once_and_the_phase_stays() {
         let start = Instant::now();
-        let mut queue = Queue::new(start);
+        let mut queue = WorkQueue::new(start);
         queue.spread(&key("a"), start, PERIOD);
         let first = queue.next().unwrap();
         queue.take(first).unwrap();
@@ -230,7 +236,7 @@ mod tests {
     #[test]
     fn a_change_during_a_pass_leads_to_another_one() {
         let start = Instant::now();
-        let mut queue = Queue::new(start);
+        let mut queue = WorkQueue::new(start);
         queue.add(&key("a"), start, PERIOD);
         queue.take(start + secs(15.0)).unwrap();
         queue.hurry(&key("a"), start + secs(15.1), PERIOD);
@@ -241,9 +247,9 @@ mod tests {
     #[test]
     fn many_are_spread_over_the_period_and_none_is_left_out() {
         let start = Instant::now();
-        let mut queue = Queue::new(start);
+        let mut queue = WorkQueue::new(start);
         for i in 0..1500 {
-            queue.spread(&Key::hpa(&format!("ns-{i}"), "web"), start, PERIOD);
+            queue.spread(&AutoscalerKey::hpa(&format!("ns-{i}"), "web"), start, PERIOD);
         }
         for second in 1..=15 {
             let mut taken = 0;
@@ -259,7 +265,7 @@ mod tests {
     #[test]
     fn those_of_one_namespace_come_close_together() {
         let start = Instant::now();
-        let mut queue = Queue::new(start);
+        let mut queue = WorkQueue::new(start);
         for i in 0..100 {
             queue.spread(&key(&format!("hpa-{i}")), start, PERIOD);
         }
@@ -274,7 +280,7 @@ mod tests {
     #[test]
     fn one_that_is_gone_is_not_due() {
         let start = Instant::now();
-        let mut queue = Queue::new(start);
+        let mut queue = WorkQueue::new(start);
         queue.add(&key("a"), start, PERIOD);
         queue.remove(&key("a"));
         queue.done(&key("a"), start);

@@ -5,56 +5,56 @@ use std::time::Duration;
 
 use api::convert::same_status;
 use api::decisions::DecisionMode;
-use cluster::events::Recorder;
+use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use cluster::scale::ScaleObject;
-use cluster::{Clock, Key};
+use cluster::{AutoscalerKey, Clock};
 use engine::act::ScaleWriteError;
 use engine::{Course, Decision, DecisionDetail, Event, ScaleOutcome, ScaleWriteResult, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::act::{Ended, Hand};
-use super::autoscaler::Entry;
-use super::metrics::Metrics;
-use super::observe::{Eyes, Origin, Seen};
-use super::recall::{Keep, Memories, Remembered};
+use super::act::{ScaleWriteOutcome, ScaleWriter};
+use super::autoscaler::AutoscalerEntry;
+use super::exported_metrics::HpaMetrics;
+use super::observe::{Observed, Observer, ScaleOrigin};
+use super::persisted_state::{PersistAction, PersistedState, PersistedStates};
 use super::records::Records;
-use super::report::Pen;
-use super::settings::Settings;
+use super::report::StatusWriter;
+use super::settings::HpaSettings;
 use super::shadow::Shadow;
 
 /// All that a pass needs.
-pub(crate) struct Passer {
-    pub(crate) eyes: Eyes,
-    pub(crate) hand: Hand,
-    pub(crate) pen: Pen,
-    pub(crate) recorder: Recorder,
+pub(crate) struct Reconciler {
+    pub(crate) observer: Observer,
+    pub(crate) scale_writer: ScaleWriter,
+    pub(crate) status_writer: StatusWriter,
+    pub(crate) recorder: EventRecorder,
     pub(crate) leadership: Leadership,
     pub(crate) clock: Clock,
-    pub(crate) settings: RwLock<Arc<Settings>>,
-    pub(crate) memories: Mutex<Memories>,
+    pub(crate) settings: RwLock<Arc<HpaSettings>>,
+    pub(crate) states: Mutex<PersistedStates>,
     /// The version that our last scale write made of each target: what was watched before it is out of date.
-    pub(crate) versions: Mutex<std::collections::HashMap<Key, u64>>,
+    pub(crate) versions: Mutex<std::collections::HashMap<AutoscalerKey, u64>>,
     pub(crate) records: Records,
     pub(crate) shadow: Mutex<Shadow>,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<HpaMetrics>,
 }
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passed {
+pub(crate) enum ReconcileOutcome {
     /// The autoscaler was looked at, or did not want to be.
-    Done,
+    Reconciled,
     /// It is gone, and so is what was remembered of it.
-    Gone,
+    Deleted,
     /// Somebody else leads.
-    Deposed,
+    LeadershipLost,
 }
 
 /// A decision with what it was made from.
 struct Decided {
-    seen: Seen,
+    seen: Observed,
     decision: Decision,
     state: State,
 }
@@ -63,51 +63,51 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Passer {
-    pub(crate) fn settings(&self) -> Arc<Settings> {
+impl Reconciler {
+    pub(crate) fn settings(&self) -> Arc<HpaSettings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn memories(&self) -> MutexGuard<'_, Memories> {
-        lock(&self.memories)
+    pub(crate) fn states(&self) -> MutexGuard<'_, PersistedStates> {
+        lock(&self.states)
     }
 
     /// One pass.
-    pub(crate) async fn pass(&self, key: &Key, late: Duration) -> Passed {
+    pub(crate) async fn reconcile(&self, key: &AutoscalerKey, late: Duration) -> ReconcileOutcome {
         let began = Instant::now();
-        let Some(entry) = self.eyes.world().get(key).cloned() else {
+        let Some(entry) = self.observer.store().get(key).cloned() else {
             self.forget(key);
-            return Passed::Gone;
+            return ReconcileOutcome::Deleted;
         };
         let settings = self.settings();
         let mode = entry.mode(&settings);
         if mode == DecisionMode::Off {
-            return Passed::Done;
+            return ReconcileOutcome::Reconciled;
         }
-        if !self.leadership.leads() {
-            return Passed::Deposed;
+        if !self.leadership.is_leader() {
+            return ReconcileOutcome::LeadershipLost;
         }
-        let mut remembered =
-            self.memories().of(&entry, self.clock.now(), settings.remember && mode == DecisionMode::Active);
-        if remembered.complaint != entry.complaint {
-            remembered.complaint.clone_from(&entry.complaint);
+        let mut persisted =
+            self.states().of(&entry, self.clock.now(), settings.remember && mode == DecisionMode::Active);
+        if persisted.complaint != entry.complaint {
+            persisted.complaint.clone_from(&entry.complaint);
             if let Some(complaint) = &entry.complaint {
                 self.recorder.record(&entry.about(), &Event::warning("InvalidAnnotation", complaint.clone()));
             }
         }
-        let mut decided = self.decide(&entry, &settings, mode, &mut remembered).await;
+        let mut decided = self.decide(&entry, &settings, mode, &mut persisted).await;
         let at = decided.decision.at;
         let before = decided.seen.observation.status.clone();
-        if !self.act(&entry, mode, &remembered, &mut decided).await {
-            return Passed::Deposed;
+        if !self.act(&entry, mode, &persisted, &mut decided).await {
+            return ReconcileOutcome::LeadershipLost;
         }
-        remembered.state = decided.state;
-        remembered.current = decided.seen.observation.scale.as_ref().ok().map(|scale| scale.spec_replicas);
+        persisted.state = decided.state;
+        persisted.current = decided.seen.observation.scale.as_ref().ok().map(|scale| scale.spec_replicas);
         if decided.decision.outcome == ScaleOutcome::Scaled {
-            remembered.current = Some(decided.decision.desired);
+            persisted.current = Some(decided.decision.desired);
         }
         if mode == DecisionMode::Active {
-            self.report(&entry, &settings, at, &mut decided.decision, &mut remembered).await;
+            self.report(&entry, &settings, at, &mut decided.decision, &mut persisted).await;
         } else {
             decided.decision.status_written(&key.name, Ok(()));
         }
@@ -121,64 +121,73 @@ impl Passer {
         log(key, &decided.decision);
         let period = SignedDuration::try_from(entry.period(&settings)).unwrap_or(SignedDuration::ZERO);
         self.records.add(key, mode, period, &entry.spec, &decided.decision);
-        self.memories().put(key, remembered);
-        Passed::Done
+        self.states().put(key, persisted);
+        ReconcileOutcome::Reconciled
     }
 
     /// The time, as it is told where this was taken out: a clock that jumps in the middle of a pass would end its windows.
-    fn now(&self, remembered: &Remembered) -> Timestamp {
+    fn now(&self, persisted: &PersistedState) -> Timestamp {
         let now = self.clock.now();
-        now.checked_sub(self.memories().jumped_since(remembered)).unwrap_or(now)
+        now.checked_sub(self.states().jumped_since(persisted)).unwrap_or(now)
     }
 
     /// Observes and decides. What would be written is decided on what the server says now, not on what was watched.
     async fn decide(
         &self,
-        entry: &Entry,
-        settings: &Settings,
+        entry: &AutoscalerEntry,
+        settings: &HpaSettings,
         mode: DecisionMode,
-        remembered: &mut Remembered,
+        persisted: &mut PersistedState,
     ) -> Decided {
         let version = lock(&self.versions).get(&entry.key).copied();
-        let seen = self.eyes.observe(entry, settings, version).await;
-        self.follow(entry, mode, &seen, remembered);
-        let first = self.step(seen, remembered);
+        let seen = self.observer.observe(entry, settings, version).await;
+        self.follow(entry, mode, &seen, persisted);
+        let first = self.step(seen, persisted);
         let writes = mode == DecisionMode::Active && !entry.looks_only && first.decision.write().is_some();
-        if !writes || !matches!(first.seen.origin, Origin::Watched) {
+        if !writes || !matches!(first.seen.origin, ScaleOrigin::Watched) {
             return first;
         }
-        let answer = self.eyes.ask(entry).await;
+        let answer = self.observer.ask(entry).await;
         let same = answer.as_ref().is_ok_and(|now| Ok(&now.scale) == first.seen.observation.scale.as_ref());
         if same {
-            return Decided { seen: Seen { origin: Origin::Asked(Box::new(answer)), ..first.seen }, ..first };
+            return Decided {
+                seen: Observed { origin: ScaleOrigin::Fetched(Box::new(answer)), ..first.seen },
+                ..first
+            };
         }
-        let seen = self.eyes.observe_with(entry, settings, answer).await;
-        self.step(seen, remembered)
+        let seen = self.observer.observe_with(entry, settings, answer).await;
+        self.step(seen, persisted)
     }
 
-    fn step(&self, seen: Seen, remembered: &Remembered) -> Decided {
-        let mut state = remembered.state.clone();
-        let decision = state.step_with(self.now(remembered), &seen.observation, DecisionDetail::Counts);
+    fn step(&self, seen: Observed, persisted: &PersistedState) -> Decided {
+        let mut state = persisted.state.clone();
+        let decision = state.step_with(self.now(persisted), &seen.observation, DecisionDetail::Counts);
         Decided { seen, decision, state }
     }
 
     /// Notes that somebody else has scaled, so that rates count it: the controller beside which we are in shadow.
-    fn follow(&self, entry: &Entry, mode: DecisionMode, seen: &Seen, remembered: &mut Remembered) {
+    fn follow(
+        &self,
+        entry: &AutoscalerEntry,
+        mode: DecisionMode,
+        seen: &Observed,
+        persisted: &mut PersistedState,
+    ) {
         if let (DecisionMode::Shadow, Some(before), Ok(scale)) =
-            (mode, remembered.current, &seen.observation.scale)
+            (mode, persisted.current, &seen.observation.scale)
             && before != scale.spec_replicas
         {
-            let now = self.now(remembered);
-            remembered.state.observed_change(now, &entry.spec, before, scale.spec_replicas);
+            let now = self.now(persisted);
+            persisted.state.observed_change(now, &entry.spec, before, scale.spec_replicas);
         }
     }
 
     /// Carries out what was decided. False if somebody else leads now.
     async fn act(
         &self,
-        entry: &Entry,
+        entry: &AutoscalerEntry,
         mode: DecisionMode,
-        remembered: &Remembered,
+        persisted: &PersistedState,
         decided: &mut Decided,
     ) -> bool {
         let Some(replicas) = decided.decision.write() else { return true };
@@ -190,13 +199,13 @@ impl Passer {
                 // Cannot be: what is written was asked for. If it were, nothing would be written.
                 let text = "the scale was not read from the server".to_owned();
                 let written = ScaleWriteResult::Failed(ScaleWriteError { text, conflict: false });
-                decided.state.settle(self.now(remembered), seen, &mut decided.decision, written);
+                decided.state.settle(self.now(persisted), seen, &mut decided.decision, written);
                 return true;
             };
             let namespace = &entry.object.metadata().namespace;
-            match self.hand.write(namespace, &entry.object.target().name, held, replicas).await {
-                Ended::Deposed => return false,
-                Ended::Written(written, held) => {
+            match self.scale_writer.write(namespace, &entry.object.target().name, held, replicas).await {
+                ScaleWriteOutcome::LeadershipLost => return false,
+                ScaleWriteOutcome::Written(written, held) => {
                     self.metrics.wrote("scale", written == ScaleWriteResult::Done);
                     if let (ScaleWriteResult::Done, Ok(version)) = (&written, held.resource_version.parse()) {
                         lock(&self.versions).insert(entry.key.clone(), version);
@@ -205,46 +214,46 @@ impl Passer {
                 }
             }
         };
-        decided.state.settle(self.now(remembered), seen, &mut decided.decision, written);
+        decided.state.settle(self.now(persisted), seen, &mut decided.decision, written);
         true
     }
 
     /// Status and events.
     async fn report(
         &self,
-        entry: &Entry,
-        settings: &Settings,
+        entry: &AutoscalerEntry,
+        settings: &HpaSettings,
         at: Timestamp,
         decision: &mut Decision,
-        remembered: &mut Remembered,
+        persisted: &mut PersistedState,
     ) {
         let status = entry.stored_status(decision);
         let changed = !same_status(entry.object.status(), &status);
         let keep = if settings.remember {
-            remembered.keep(at, Instant::now(), &entry.spec, &settings.config, changed)
+            persisted.keep(at, Instant::now(), &entry.spec, &settings.config, changed)
         } else {
-            Keep::Nothing
+            PersistAction::Nothing
         };
         let from = entry.object.metadata().resource_version.clone();
-        let reported = self.pen.store(entry, changed.then_some(status), keep).await;
+        let reported = self.status_writer.store(entry, changed.then_some(status), keep).await;
         if reported.sent {
             self.metrics.wrote("status", reported.result.is_ok());
         }
         if let Some((memory, alone)) = reported.kept {
-            remembered.kept(memory, alone, Instant::now());
+            persisted.kept(memory, alone, Instant::now());
         }
         if let Some(object) = reported.object {
-            self.eyes.world().wrote(&entry.key, &from, object);
+            self.observer.store().wrote(&entry.key, &from, object);
         }
         decision.status_written(&entry.key.name, reported.result);
-        if self.leadership.leads() {
+        if self.leadership.is_leader() {
             let about = entry.about();
             decision.events.iter().for_each(|event| self.recorder.record(&about, event));
         }
     }
 
     /// Compares with what the controller that acts has said.
-    fn compare(&self, entry: &Entry, settings: &Settings, decision: &Decision) {
+    fn compare(&self, entry: &AutoscalerEntry, settings: &HpaSettings, decision: &Decision) {
         let period = SignedDuration::try_from(entry.period(settings)).unwrap_or(SignedDuration::ZERO);
         let mut shadow = lock(&self.shadow);
         let found = shadow.look(decision.at, &entry.key, &entry.status(), &entry.spec, decision, period);
@@ -265,8 +274,8 @@ impl Passer {
     }
 
     /// Forgets an autoscaler that is gone (docs/spec/hpa.md 7.3).
-    fn forget(&self, key: &Key) {
-        self.memories().forget(key);
+    fn forget(&self, key: &AutoscalerKey) {
+        self.states().forget(key);
         lock(&self.versions).remove(key);
         lock(&self.shadow).forget(key);
         self.records.forget(key);
@@ -274,15 +283,15 @@ impl Passer {
     }
 }
 
-fn held(origin: &Origin) -> Option<ScaleObject> {
+fn held(origin: &ScaleOrigin) -> Option<ScaleObject> {
     match origin {
-        Origin::Watched => None,
-        Origin::Asked(answer) => answer.as_ref().as_ref().ok().cloned(),
+        ScaleOrigin::Watched => None,
+        ScaleOrigin::Fetched(answer) => answer.as_ref().as_ref().ok().cloned(),
     }
 }
 
 /// One line per thing that happened, none for things that did not.
-fn log(key: &Key, decision: &Decision) {
+fn log(key: &AutoscalerKey, decision: &Decision) {
     match &decision.outcome {
         ScaleOutcome::Scaled => tracing::info!(
             autoscaler = %key, from = decision.current(), to = decision.desired, reason = decision.reason, "scaled"

@@ -10,7 +10,7 @@ use tokio::time::{Duration, Instant};
 
 /// Answers that are under way, by what was asked. An answer that has come is not kept.
 #[derive(Debug)]
-pub(crate) struct Flights<K, T: Clone>(Mutex<HashMap<K, Flight<T>>>);
+pub(crate) struct SingleFlight<K, T: Clone>(Mutex<HashMap<K, Flight<T>>>);
 
 #[derive(Debug)]
 struct Flight<T: Clone> {
@@ -19,13 +19,13 @@ struct Flight<T: Clone> {
     answer: WeakShared<BoxFuture<'static, T>>,
 }
 
-impl<K, T: Clone> Default for Flights<K, T> {
+impl<K, T: Clone> Default for SingleFlight<K, T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<K: Eq + Hash + Clone, T: Clone> Flights<K, T> {
+impl<K: Eq + Hash + Clone, T: Clone> SingleFlight<K, T> {
     /// Waits for the answer that is under way since no longer than `within`, or for the one of `ask`. Tells whether it
     /// asked itself.
     pub(crate) async fn join(
@@ -101,7 +101,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn those_who_ask_together_share_one_answer_and_the_next_asks_again() {
-        let (flights, count) = (Flights::default(), Arc::new(AtomicU32::new(0)));
+        let (flights, count) = (SingleFlight::default(), Arc::new(AtomicU32::new(0)));
         let ask = || flights.join(&"a", SECOND, || slow(&count, SECOND / 2));
         let other = flights.join(&"b", SECOND, || slow(&count, SECOND / 2));
         let (a, b, c, d) = tokio::join!(ask(), ask(), other, ask());
@@ -113,7 +113,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_is_long_under_way_is_not_joined() {
-        let (flights, count) = (Flights::default(), Arc::new(AtomicU32::new(0)));
+        let (flights, count) = (SingleFlight::default(), Arc::new(AtomicU32::new(0)));
         let first = flights.join(&"a", SECOND, || slow(&count, 5 * SECOND));
         let late = async {
             sleep(2 * SECOND).await;
@@ -125,7 +125,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_leaves_does_not_take_the_answer_along() {
-        let (flights, count) = (Flights::default(), Arc::new(AtomicU32::new(0)));
+        let (flights, count) = (SingleFlight::default(), Arc::new(AtomicU32::new(0)));
         let gone = tokio::time::timeout(SECOND / 4, flights.join(&"a", SECOND, || slow(&count, SECOND / 2)));
         let stays = async {
             sleep(SECOND / 8).await;

@@ -19,12 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The limit of requests in flight: it grows a little with each answer and is halved when the server is overloaded.
 #[derive(Clone, Debug)]
-pub struct Pressure {
+pub struct AdaptiveLimit {
     limit: f64,
     in_flight: usize,
     hold: Option<Instant>,
     eased: Option<Instant>,
-    counts: Snapshot,
+    counts: LimiterSnapshot,
 }
 
 /// Whether a request may pass.
@@ -40,7 +40,7 @@ pub enum Admission {
 
 /// How a request came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// Answered, be it with a refusal.
     Answered,
     /// 429 or 503, and how long the server asks to be left alone.
@@ -55,7 +55,7 @@ pub enum Outcome {
 
 /// What can be seen of the pressure from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct LimiterSnapshot {
     /// How many requests may be in flight.
     pub limit: usize,
     /// How many are.
@@ -74,13 +74,13 @@ pub struct Snapshot {
     pub retried: u64,
 }
 
-impl Default for Pressure {
+impl Default for AdaptiveLimit {
     fn default() -> Self {
-        Self { limit: START, in_flight: 0, hold: None, eased: None, counts: Snapshot::default() }
+        Self { limit: START, in_flight: 0, hold: None, eased: None, counts: LimiterSnapshot::default() }
     }
 }
 
-impl Pressure {
+impl AdaptiveLimit {
     /// Asks for a request to pass.
     pub fn admit(&mut self, now: Instant) -> Admission {
         match self.hold {
@@ -96,21 +96,21 @@ impl Pressure {
     }
 
     /// A request that passed at `admitted` has come back.
-    pub fn finish(&mut self, now: Instant, admitted: Instant, outcome: Outcome) {
+    pub fn finish(&mut self, now: Instant, admitted: Instant, outcome: RequestOutcome) {
         // A limit that is not used says nothing about what the server bears.
         let used = self.in_flight as f64 * 2.0 >= self.limit;
         self.in_flight = self.in_flight.saturating_sub(1);
         match outcome {
-            Outcome::Answered if used => self.limit = (self.limit + 1.0 / self.limit).min(MOST),
-            Outcome::Answered | Outcome::Failed => {}
-            Outcome::Overloaded(pause) => {
+            RequestOutcome::Answered if used => self.limit = (self.limit + 1.0 / self.limit).min(MOST),
+            RequestOutcome::Answered | RequestOutcome::Failed => {}
+            RequestOutcome::Overloaded(pause) => {
                 self.counts.overloaded += 1;
                 self.ease(now, admitted);
                 let until = pause.map(|pause| now + pause.min(LONGEST_HOLD));
                 self.hold = self.hold.max(until);
             }
-            Outcome::Abandoned if now.saturating_duration_since(admitted) < PATIENCE => {}
-            Outcome::TimedOut | Outcome::Abandoned => {
+            RequestOutcome::Abandoned if now.saturating_duration_since(admitted) < PATIENCE => {}
+            RequestOutcome::TimedOut | RequestOutcome::Abandoned => {
                 self.counts.timed_out += 1;
                 self.ease(now, admitted);
             }
@@ -123,8 +123,8 @@ impl Pressure {
     }
 
     /// What can be seen from outside.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    pub fn snapshot(&self) -> LimiterSnapshot {
+        LimiterSnapshot {
             limit: self.limit as usize,
             in_flight: self.in_flight,
             held_until: self.hold,

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use cluster::connect::Snapshot;
-use cluster::events::Counts;
-use cluster::metrics::Traffic;
+use cluster::connect::LimiterSnapshot;
+use cluster::events::EventCounts;
+use cluster::metrics::MetricsApiCounts;
 use engine::{Decision, Status};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -15,11 +15,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-/// The content type of [`super::Handle::exposition`].
+/// The content type of [`super::HpaControllerHandle::exposition`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All figures of the controller.
-pub(crate) struct Metrics {
+pub(crate) struct HpaMetrics {
     registry: Registry,
     reconciliations: Family<Pass, Counter>,
     reconciliation_duration: Family<Pass, Histogram, fn() -> Histogram>,
@@ -91,7 +91,7 @@ fn buckets() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 2.0, 15))
 }
 
-impl Default for Metrics {
+impl Default for HpaMetrics {
     fn default() -> Self {
         let mut metrics = Self {
             registry: Registry::default(),
@@ -121,7 +121,7 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl HpaMetrics {
     fn register(&mut self) {
         let theirs = self.registry.sub_registry_with_prefix("horizontal_pod_autoscaler_controller");
         theirs.register(
@@ -263,9 +263,9 @@ impl Metrics {
     pub(crate) fn take_over(
         &self,
         record_bytes: usize,
-        traffic: Traffic,
-        events: Counts,
-        gate: Option<&Snapshot>,
+        traffic: MetricsApiCounts,
+        events: EventCounts,
+        limiter: Option<&LimiterSnapshot>,
     ) {
         self.record_bytes.set(record_bytes as i64);
         for (api, count) in
@@ -280,7 +280,7 @@ impl Metrics {
                 family.get_or_create(&Told { result }).inner().store(*value, Relaxed);
             }
         };
-        let Counts { created, patched, overflowed, held_back, refused, given_up } = events;
+        let EventCounts { created, patched, overflowed, held_back, refused, given_up } = events;
         let figures = [
             ("created", created),
             ("counted", patched),
@@ -290,16 +290,16 @@ impl Metrics {
             ("given_up", given_up),
         ];
         told(&self.events, &figures);
-        if let Some(gate) = gate {
+        if let Some(limiter) = limiter {
             let figures = [
-                ("admitted", gate.admitted),
-                ("overloaded", gate.overloaded),
-                ("timed_out", gate.timed_out),
-                ("retried", gate.retried),
+                ("admitted", limiter.admitted),
+                ("overloaded", limiter.overloaded),
+                ("timed_out", limiter.timed_out),
+                ("retried", limiter.retried),
             ];
             told(&self.requests, &figures);
-            self.in_flight.set(gate.in_flight as i64);
-            self.in_flight_limit.set(gate.limit as i64);
+            self.in_flight.set(limiter.in_flight as i64);
+            self.in_flight_limit.set(limiter.limit as i64);
         }
     }
 }

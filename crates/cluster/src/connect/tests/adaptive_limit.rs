@@ -2,33 +2,33 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::connect::pressure::{Admission, Outcome, Pressure};
+use crate::connect::adaptive_limit::{AdaptiveLimit, Admission, RequestOutcome};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// As many requests as may pass.
-fn fill(pressure: &mut Pressure, now: Instant) -> usize {
+fn fill(pressure: &mut AdaptiveLimit, now: Instant) -> usize {
     (0..1000).take_while(|_| pressure.admit(now) == Admission::Now).count()
 }
 
 #[test]
 fn at_first_thirty_two_pass() {
     let now = Instant::now();
-    let mut pressure = Pressure::default();
+    let mut pressure = AdaptiveLimit::default();
     assert_eq!(fill(&mut pressure, now), 32);
     assert_eq!(pressure.admit(now), Admission::Full);
-    pressure.finish(now, now, Outcome::Answered);
+    pressure.finish(now, now, RequestOutcome::Answered);
     assert_eq!(pressure.admit(now), Admission::Now);
 }
 
 #[test]
 fn the_limit_grows_slowly_up_to_256() {
     let now = Instant::now();
-    let mut pressure = Pressure::default();
-    let round = |pressure: &mut Pressure| {
+    let mut pressure = AdaptiveLimit::default();
+    let round = |pressure: &mut AdaptiveLimit| {
         let passed = fill(pressure, now);
         for _ in 0..passed {
-            pressure.finish(now, now, Outcome::Answered);
+            pressure.finish(now, now, RequestOutcome::Answered);
         }
         passed
     };
@@ -43,10 +43,10 @@ fn the_limit_grows_slowly_up_to_256() {
 #[test]
 fn a_limit_that_is_not_used_does_not_grow() {
     let now = Instant::now();
-    let mut pressure = Pressure::default();
+    let mut pressure = AdaptiveLimit::default();
     for _ in 0..10_000 {
         pressure.admit(now);
-        pressure.finish(now, now, Outcome::Answered);
+        pressure.finish(now, now, RequestOutcome::Answered);
     }
     assert_eq!(pressure.snapshot().limit, 32);
 }
@@ -54,15 +54,15 @@ fn a_limit_that_is_not_used_does_not_grow() {
 #[test]
 fn requests_that_were_refused_together_halve_it_once() {
     let start = Instant::now();
-    let mut pressure = Pressure::default();
+    let mut pressure = AdaptiveLimit::default();
     let passed = fill(&mut pressure, start);
     for _ in 0..passed {
-        pressure.finish(start + SECOND, start, Outcome::Overloaded(None));
+        pressure.finish(start + SECOND, start, RequestOutcome::Overloaded(None));
     }
     assert_eq!(pressure.snapshot().limit, 16);
     let next = start + 2 * SECOND;
     assert_eq!(fill(&mut pressure, next), 16);
-    pressure.finish(next + SECOND, next, Outcome::TimedOut);
+    pressure.finish(next + SECOND, next, RequestOutcome::TimedOut);
     assert_eq!(pressure.snapshot().limit, 8);
     assert_eq!((pressure.snapshot().overloaded, pressure.snapshot().timed_out), (32, 1));
 }
@@ -70,11 +70,11 @@ fn requests_that_were_refused_together_halve_it_once() {
 #[test]
 fn two_may_always_pass() {
     let mut now = Instant::now();
-    let mut pressure = Pressure::default();
+    let mut pressure = AdaptiveLimit::default();
     for _ in 0..20 {
         now += SECOND;
         assert_eq!(pressure.admit(now), Admission::Now);
-        pressure.finish(now + SECOND / 2, now, Outcome::Overloaded(None));
+        pressure.finish(now + SECOND / 2, now, RequestOutcome::Overloaded(None));
     }
     assert_eq!(fill(&mut pressure, now), 2);
 }
@@ -82,11 +82,11 @@ fn two_may_always_pass() {
 #[test]
 fn a_pause_is_kept_but_no_longer_than_a_minute() {
     let now = Instant::now();
-    let mut pressure = Pressure::default();
+    let mut pressure = AdaptiveLimit::default();
     for (asked, kept) in [(5, 5), (600, 60), (3, 60)] {
         let at = Instant::now();
         let _ = pressure.admit(at);
-        pressure.finish(now, at, Outcome::Overloaded(Some(asked * SECOND)));
+        pressure.finish(now, at, RequestOutcome::Overloaded(Some(asked * SECOND)));
         assert_eq!(pressure.admit(now), Admission::At(now + kept * SECOND));
     }
     assert_eq!(pressure.snapshot().held_until, Some(now + 60 * SECOND));
@@ -98,9 +98,9 @@ fn a_pause_is_kept_but_no_longer_than_a_minute() {
 fn who_gives_up_late_found_the_server_slow() {
     let start = Instant::now();
     for (after, limit) in [(SECOND / 2, 32), (2 * SECOND, 16)] {
-        let mut pressure = Pressure::default();
+        let mut pressure = AdaptiveLimit::default();
         pressure.admit(start);
-        pressure.finish(start + after, start, Outcome::Abandoned);
+        pressure.finish(start + after, start, RequestOutcome::Abandoned);
         assert_eq!((pressure.snapshot().limit, pressure.snapshot().in_flight), (limit, 0));
     }
 }
@@ -108,8 +108,8 @@ fn who_gives_up_late_found_the_server_slow() {
 #[test]
 fn failures_of_the_network_say_nothing() {
     let now = Instant::now();
-    let mut pressure = Pressure::default();
+    let mut pressure = AdaptiveLimit::default();
     pressure.admit(now);
-    pressure.finish(now, now, Outcome::Failed);
+    pressure.finish(now, now, RequestOutcome::Failed);
     assert_eq!(pressure.snapshot().limit, 32);
 }

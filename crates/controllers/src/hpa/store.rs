@@ -3,53 +3,53 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use cluster::index::{CachedScale, Pods, Target, TargetKind, Targets};
-use cluster::watch::Change;
-use cluster::{Key, Kind};
+use cluster::index::{CachedScale, PodIndex, Target, TargetIndex, TargetKind};
+use cluster::watch::WatchEvent;
+use cluster::{AutoscalerKey, AutoscalerKind};
 
-use super::autoscaler::{Entry, Object};
-use super::settings::Settings;
+use super::autoscaler::{AutoscalerEntry, AutoscalerObject};
+use super::settings::HpaSettings;
 
 /// What a change means for the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub(crate) enum AutoscalerChange {
     /// An autoscaler that was not known.
-    New(Key),
+    New(AutoscalerKey),
     /// What an autoscaler asks for has changed.
-    Changed(Key),
+    Changed(AutoscalerKey),
     /// An autoscaler cannot be read, and why.
-    Unreadable(Key, String),
+    Unreadable(AutoscalerKey, String),
 }
 
 /// Everything that was watched.
 #[derive(Debug, Default)]
-pub(crate) struct World {
-    autoscalers: HashMap<Key, Entry>,
+pub(crate) struct AutoscalerStore {
+    autoscalers: HashMap<AutoscalerKey, AutoscalerEntry>,
     /// Those that cannot be read, and why: whoever comes to lead must say so.
-    unreadable: HashMap<Key, String>,
-    pub(crate) pods: Pods,
-    pub(crate) targets: Targets,
+    unreadable: HashMap<AutoscalerKey, String>,
+    pub(crate) pods: PodIndex,
+    pub(crate) targets: TargetIndex,
     /// How many autoscalers of each namespace need resource metrics.
     askers: HashMap<Arc<str>, usize>,
     /// What a list in progress has shown so far, by kind and the namespace it is of.
-    listing: HashMap<(Kind, String), HashSet<Key>>,
+    listing: HashMap<(AutoscalerKind, String), HashSet<AutoscalerKey>>,
 }
 
-impl World {
-    pub(crate) fn get(&self, key: &Key) -> Option<&Entry> {
+impl AutoscalerStore {
+    pub(crate) fn get(&self, key: &AutoscalerKey) -> Option<&AutoscalerEntry> {
         self.autoscalers.get(key)
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &AutoscalerKey> {
         self.autoscalers.keys()
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &AutoscalerEntry> {
         self.autoscalers.values()
     }
 
     /// Autoscalers that cannot be read, and why.
-    pub(crate) fn unreadable(&self) -> impl Iterator<Item = (&Key, &String)> {
+    pub(crate) fn unreadable(&self) -> impl Iterator<Item = (&AutoscalerKey, &String)> {
         self.unreadable.iter()
     }
 
@@ -65,20 +65,21 @@ impl World {
     /// A change of autoscalers of one kind, in the list of `scope` (a namespace, or all if empty).
     pub(crate) fn autoscaler(
         &mut self,
-        kind: Kind,
+        kind: AutoscalerKind,
         scope: &str,
-        settings: &Settings,
-        change: Change<Entry>,
-    ) -> Option<Signal> {
+        settings: &HpaSettings,
+        change: WatchEvent<AutoscalerEntry>,
+    ) -> Option<AutoscalerChange> {
         match change {
-            Change::Listing => {
+            WatchEvent::Listing => {
                 self.listing.insert((kind, scope.to_owned()), HashSet::new());
                 None
             }
-            Change::Listed => {
+            WatchEvent::Listed => {
                 let shown = self.listing.remove(&(kind, scope.to_owned()))?;
-                let in_scope = |key: &Key| key.kind == kind && (scope.is_empty() || &*key.namespace == scope);
-                let gone: Vec<Key> =
+                let in_scope =
+                    |key: &AutoscalerKey| key.kind == kind && (scope.is_empty() || &*key.namespace == scope);
+                let gone: Vec<AutoscalerKey> =
                     self.keys().filter(|key| in_scope(key) && !shown.contains(*key)).cloned().collect();
                 for key in &gone {
                     self.remove(key);
@@ -86,7 +87,7 @@ impl World {
                 self.unreadable.retain(|key, _| !in_scope(key) || shown.contains(key));
                 None
             }
-            Change::Applied(entry) => {
+            WatchEvent::Applied(entry) => {
                 if !settings.covers(&entry.key.namespace) {
                     return None;
                 }
@@ -95,12 +96,12 @@ impl World {
                 }
                 self.insert(entry)
             }
-            Change::Deleted { namespace, name } => {
-                self.remove(&Key { kind, namespace: namespace.into(), name: name.into() });
+            WatchEvent::Deleted { namespace, name } => {
+                self.remove(&AutoscalerKey { kind, namespace: namespace.into(), name: name.into() });
                 None
             }
-            Change::Unreadable { namespace, name, error } => {
-                let key = Key { kind, namespace: namespace.into(), name: name.into() };
+            WatchEvent::Unreadable { namespace, name, error } => {
+                let key = AutoscalerKey { kind, namespace: namespace.into(), name: name.into() };
                 // What it asks for now is not known, so nothing may be decided for it.
                 let known = self.unreadable.get(&key).cloned();
                 self.remove(&key);
@@ -112,27 +113,29 @@ impl World {
                 }
                 // A new list shows it again; that is nothing new.
                 self.unreadable.insert(key.clone(), error.clone());
-                (known.as_ref() != Some(&error)).then_some(Signal::Unreadable(key, error))
+                (known.as_ref() != Some(&error)).then_some(AutoscalerChange::Unreadable(key, error))
             }
         }
     }
 
-    fn insert(&mut self, entry: Entry) -> Option<Signal> {
+    fn insert(&mut self, entry: AutoscalerEntry) -> Option<AutoscalerChange> {
         let key = entry.key.clone();
         self.pods.register(&key);
         self.unreadable.remove(&key);
         if entry.wants_resources {
             *self.askers.entry(key.namespace.clone()).or_default() += 1;
         }
-        let Some(old) = self.autoscalers.insert(key.clone(), entry) else { return Some(Signal::New(key)) };
+        let Some(old) = self.autoscalers.insert(key.clone(), entry) else {
+            return Some(AutoscalerChange::New(key));
+        };
         if old.wants_resources {
             self.one_asker_less(&key);
         }
         let same = self.autoscalers.get(&key).is_some_and(|new| new.asks_the_same(&old));
-        (!same).then_some(Signal::Changed(key))
+        (!same).then_some(AutoscalerChange::Changed(key))
     }
 
-    fn remove(&mut self, key: &Key) {
+    fn remove(&mut self, key: &AutoscalerKey) {
         self.unreadable.remove(key);
         if let Some(old) = self.autoscalers.remove(key) {
             self.pods.forget(key);
@@ -142,7 +145,7 @@ impl World {
         }
     }
 
-    fn one_asker_less(&mut self, key: &Key) {
+    fn one_asker_less(&mut self, key: &AutoscalerKey) {
         if let Some(askers) = self.askers.get_mut(&key.namespace) {
             *askers -= 1;
             if *askers == 0 {
@@ -152,7 +155,7 @@ impl World {
     }
 
     /// Our own write, before the watch tells it; one that somebody else has overtaken is ignored.
-    pub(crate) fn wrote(&mut self, key: &Key, from_version: &str, object: Object) {
+    pub(crate) fn wrote(&mut self, key: &AutoscalerKey, from_version: &str, object: AutoscalerObject) {
         if let Some(entry) = self.autoscalers.get_mut(key)
             && entry.object.metadata().resource_version == from_version
         {
@@ -161,25 +164,25 @@ impl World {
     }
 
     /// A change of pods.
-    pub(crate) fn pod(&mut self, change: Change<api::pod::Pod>) {
+    pub(crate) fn pod(&mut self, change: WatchEvent<api::pod::Pod>) {
         match change {
-            Change::Listing => self.pods.listing(),
-            Change::Listed => self.pods.listed(),
-            Change::Applied(pod) => self.pods.apply(&pod),
+            WatchEvent::Listing => self.pods.listing(),
+            WatchEvent::Listed => self.pods.listed(),
+            WatchEvent::Applied(pod) => self.pods.apply(&pod),
             // A pod that cannot be read is not counted; that it is there at all is in the watch's own figures.
-            Change::Deleted { namespace, name } | Change::Unreadable { namespace, name, .. } => {
+            WatchEvent::Deleted { namespace, name } | WatchEvent::Unreadable { namespace, name, .. } => {
                 self.pods.remove(&namespace, &name);
             }
         }
     }
 
     /// A change of targets.
-    pub(crate) fn target(&mut self, kind: TargetKind, change: Change<Target>) {
+    pub(crate) fn target(&mut self, kind: TargetKind, change: WatchEvent<Target>) {
         match change {
-            Change::Listing => self.targets.listing(kind),
-            Change::Listed => self.targets.listed(kind),
-            Change::Applied(target) => self.targets.apply(kind, &target),
-            Change::Deleted { namespace, name } | Change::Unreadable { namespace, name, .. } => {
+            WatchEvent::Listing => self.targets.listing(kind),
+            WatchEvent::Listed => self.targets.listed(kind),
+            WatchEvent::Applied(target) => self.targets.apply(kind, &target),
+            WatchEvent::Deleted { namespace, name } | WatchEvent::Unreadable { namespace, name, .. } => {
                 self.targets.remove(kind, &namespace, &name);
             }
         }
@@ -197,7 +200,7 @@ impl World {
 }
 
 /// The watched kind that an autoscaler targets, if it is one.
-pub(crate) fn target_kind(object: &Object) -> Option<TargetKind> {
+pub(crate) fn target_kind(object: &AutoscalerObject) -> Option<TargetKind> {
     let target = object.target();
     TargetKind::of(api::scale::group_of(&target.api_version).ok()?, &target.kind)
 }
@@ -206,39 +209,41 @@ pub(crate) fn target_kind(object: &Object) -> Option<TargetKind> {
 mod tests {
     use super::*;
 
-    fn broken(error: &str) -> Change<Entry> {
-        Change::Unreadable { namespace: "ns".into(), name: "web".into(), error: error.into() }
+    fn broken(error: &str) -> WatchEvent<AutoscalerEntry> {
+        WatchEvent::Unreadable { namespace: "ns".into(), name: "web".into(), error: error.into() }
     }
 
-    fn readable() -> Change<Entry> {
+    fn readable() -> WatchEvent<AutoscalerEntry> {
         let mut hpa = api::autoscaling::v2::HorizontalPodAutoscaler::default();
         hpa.metadata.namespace = "ns".into();
         hpa.metadata.name = "web".into();
-        Change::Applied(Entry::of_hpa(hpa))
+        WatchEvent::Applied(AutoscalerEntry::of_hpa(hpa))
     }
 
     #[test]
     fn what_cannot_be_read_is_told_once_and_known_until_it_can_or_is_gone() {
-        let (mut world, settings) = (World::default(), Settings::default());
-        let tell = |world: &mut World, change| world.autoscaler(Kind::Hpa, "", &settings, change);
-        let key = Key::hpa("ns", "web");
-        let said = |why: &str| Some(Signal::Unreadable(key.clone(), why.to_owned()));
-        assert_eq!(tell(&mut world, broken("bad")), said("bad"));
-        assert_eq!(tell(&mut world, broken("bad")), None);
-        assert_eq!(tell(&mut world, broken("worse")), said("worse"));
-        assert_eq!((world.len(), world.unreadable().count()), (0, 1));
+        let (mut store, settings) = (AutoscalerStore::default(), HpaSettings::default());
+        let tell = |store: &mut AutoscalerStore, change| {
+            store.autoscaler(AutoscalerKind::Hpa, "", &settings, change)
+        };
+        let key = AutoscalerKey::hpa("ns", "web");
+        let said = |why: &str| Some(AutoscalerChange::Unreadable(key.clone(), why.to_owned()));
+        assert_eq!(tell(&mut store, broken("bad")), said("bad"));
+        assert_eq!(tell(&mut store, broken("bad")), None);
+        assert_eq!(tell(&mut store, broken("worse")), said("worse"));
+        assert_eq!((store.len(), store.unreadable().count()), (0, 1));
         // A list that shows it again is nothing new; one that does not means that it is gone.
-        tell(&mut world, Change::Listing);
-        assert_eq!(tell(&mut world, broken("worse")), None);
-        tell(&mut world, Change::Listed);
-        assert_eq!(world.unreadable().count(), 1);
-        tell(&mut world, Change::Listing);
-        tell(&mut world, Change::Listed);
-        assert_eq!(world.unreadable().count(), 0);
-        tell(&mut world, broken("bad"));
-        assert_eq!(tell(&mut world, readable()), Some(Signal::New(key.clone())));
-        assert_eq!((world.len(), world.unreadable().count()), (1, 0));
-        assert_eq!(tell(&mut world, broken("bad")), said("bad"));
-        assert_eq!(world.len(), 0, "what it asks for now is not known");
+        tell(&mut store, WatchEvent::Listing);
+        assert_eq!(tell(&mut store, broken("worse")), None);
+        tell(&mut store, WatchEvent::Listed);
+        assert_eq!(store.unreadable().count(), 1);
+        tell(&mut store, WatchEvent::Listing);
+        tell(&mut store, WatchEvent::Listed);
+        assert_eq!(store.unreadable().count(), 0);
+        tell(&mut store, broken("bad"));
+        assert_eq!(tell(&mut store, readable()), Some(AutoscalerChange::New(key.clone())));
+        assert_eq!((store.len(), store.unreadable().count()), (1, 0));
+        assert_eq!(tell(&mut store, broken("bad")), said("bad"));
+        assert_eq!(store.len(), 0, "what it asks for now is not known");
     }
 }

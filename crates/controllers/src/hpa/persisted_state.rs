@@ -6,20 +6,20 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use cluster::Key;
+use cluster::AutoscalerKey;
 use engine::memory::StateSnapshot;
 use engine::{ControllerConfig, Spec, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::autoscaler::{Entry, MEMORY};
+use super::autoscaler::{AutoscalerEntry, MEMORY};
 
 /// Time between two writes that are made for memory alone, where no window is longer.
 const AT_LEAST: Duration = Duration::from_mins(1);
 
 /// What is remembered of one autoscaler.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Remembered {
+pub(crate) struct PersistedState {
     pub(crate) state: State,
     /// What is kept on the object, as far as we know.
     kept: Option<StateSnapshot>,
@@ -35,27 +35,27 @@ pub(crate) struct Remembered {
 
 /// What is remembered of all of them.
 #[derive(Debug, Default)]
-pub(crate) struct Memories {
-    by_key: HashMap<Key, Remembered>,
+pub(crate) struct PersistedStates {
+    by_key: HashMap<AutoscalerKey, PersistedState>,
     /// By how much the clock has jumped in all.
     jumped: SignedDuration,
 }
 
 /// What to keep on the object after a decision.
-pub(crate) enum Keep {
+pub(crate) enum PersistAction {
     /// What is there still says it all.
     Nothing,
     /// Let it ride on a status write, but make none for it.
-    Ride(StateSnapshot),
+    Piggyback(StateSnapshot),
     /// Make a write for it.
     Write(StateSnapshot),
 }
 
-impl Memories {
+impl PersistedStates {
     /// What is remembered; after a restart, what the object says.
-    pub(crate) fn of(&self, entry: &Entry, now: Timestamp, remember: bool) -> Remembered {
+    pub(crate) fn of(&self, entry: &AutoscalerEntry, now: Timestamp, remember: bool) -> PersistedState {
         if let Some(known) = self.by_key.get(&entry.key) {
-            return Remembered { jumped: self.jumped, ..known.clone() };
+            return PersistedState { jumped: self.jumped, ..known.clone() };
         }
         let text = entry.object.metadata().annotations.get(MEMORY).filter(|_| remember);
         let kept = text.and_then(|text| match StateSnapshot::parse(text) {
@@ -69,21 +69,21 @@ impl Memories {
             }
         });
         let state = kept.as_ref().map(|memory| memory.recall(now)).unwrap_or_default();
-        Remembered { state, kept, jumped: self.jumped, ..Remembered::default() }
+        PersistedState { state, kept, jumped: self.jumped, ..PersistedState::default() }
     }
 
     /// Takes back what was taken out; if the clock has jumped meanwhile, it moves too.
-    pub(crate) fn put(&mut self, key: &Key, mut remembered: Remembered) {
-        remembered.state.shift(self.jumped_since(&remembered));
-        self.by_key.insert(key.clone(), remembered);
+    pub(crate) fn put(&mut self, key: &AutoscalerKey, mut state: PersistedState) {
+        state.state.shift(self.jumped_since(&state));
+        self.by_key.insert(key.clone(), state);
     }
 
     /// By how much the clock has jumped since this was taken out.
-    pub(crate) fn jumped_since(&self, remembered: &Remembered) -> SignedDuration {
-        self.jumped.saturating_sub(remembered.jumped)
+    pub(crate) fn jumped_since(&self, state: &PersistedState) -> SignedDuration {
+        self.jumped.saturating_sub(state.jumped)
     }
 
-    pub(crate) fn forget(&mut self, key: &Key) {
+    pub(crate) fn forget(&mut self, key: &AutoscalerKey) {
         self.by_key.remove(key);
     }
 
@@ -95,11 +95,11 @@ impl Memories {
     /// The clock of the world has jumped: what is remembered moves with it, so that windows keep their length.
     pub(crate) fn shift(&mut self, by: SignedDuration) {
         self.jumped = self.jumped.saturating_add(by);
-        self.by_key.values_mut().for_each(|remembered| remembered.state.shift(by));
+        self.by_key.values_mut().for_each(|state| state.state.shift(by));
     }
 }
 
-impl Remembered {
+impl PersistedState {
     /// What to keep on the object, given that the state is that of the decision just made. What is there may cover it and
     /// still hold longer than we do, so that a write which is made anyway (`rides`) carries what we know now.
     pub(crate) fn keep(
@@ -109,19 +109,19 @@ impl Remembered {
         spec: &Spec,
         config: &ControllerConfig,
         rides: bool,
-    ) -> Keep {
+    ) -> PersistAction {
         let covered = self.kept.as_ref().is_some_and(|kept| kept.covers(&self.state, at, spec, config));
         if covered && !rides {
-            return Keep::Nothing;
+            return PersistAction::Nothing;
         }
         let memory = self.state.memory(at, spec, config);
         if covered {
-            return Keep::Ride(memory);
+            return PersistAction::Piggyback(memory);
         }
         let window = longest_window(spec, config).max(AT_LEAST);
         match self.own_write {
-            Some(last) if now.saturating_duration_since(last) < window => Keep::Ride(memory),
-            _ => Keep::Write(memory),
+            Some(last) if now.saturating_duration_since(last) < window => PersistAction::Piggyback(memory),
+            _ => PersistAction::Write(memory),
         }
     }
 
