@@ -23,7 +23,7 @@ const AUTHORITIES: &str = "/custom/ca";
 /// What `plimsoll operator` was told, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    pub(crate) target: Target,
+    pub(crate) target: ConnectTarget,
     pub(crate) settings: OperatorSettings,
     pub(crate) web: scalers::web::HttpSettings,
     pub(crate) lease: Option<Lease>,
@@ -82,7 +82,7 @@ impl Options {
         let mut web = scalers::web::HttpSettings::from_environment(&variable);
         web.authorities = authorities(flags)?;
         Ok(Self {
-            target: Target {
+            target: ConnectTarget {
                 kubeconfig: flags.file("kubeconfig")?,
                 context: Some(flags.text("context")?.to_owned()).filter(|context| !context.is_empty()),
             },
