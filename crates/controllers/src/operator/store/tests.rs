@@ -15,8 +15,8 @@ fn spec() -> Value {
     json!({"scaleTargetRef": {"name": "web"}, "triggers": [trigger]})
 }
 
-fn gone(name: &str) -> Change<ScaledObject> {
-    Change::Deleted { namespace: "ns".into(), name: name.into() }
+fn gone(name: &str) -> WatchEvent<ScaledObject> {
+    WatchEvent::Deleted { namespace: "ns".into(), name: name.into() }
 }
 
 #[test]
@@ -24,18 +24,18 @@ fn what_is_asked_for_is_told_and_what_we_wrote_is_not() {
     let mut store = Store::default();
     let id = Id::object("ns", "a");
     let one = object("a", 1, &spec());
-    assert_eq!(store.take_object("", Change::Applied(one.clone())), [StoreEvent::New(id.clone())]);
+    assert_eq!(store.take_object("", WatchEvent::Applied(one.clone())), [StoreEvent::New(id.clone())]);
     let mut status = one.clone();
     status.metadata.resource_version = "2".into();
     status.status.hpa_name = "keda-hpa-a".into();
-    assert_eq!(store.take_object("", Change::Applied(status.clone())), []);
+    assert_eq!(store.take_object("", WatchEvent::Applied(status.clone())), []);
     let mut edited = status;
     edited.metadata.resource_version = "3".into();
     edited.metadata.generation = 2;
-    assert_eq!(store.take_object("", Change::Applied(edited.clone())), [StoreEvent::Changed(id.clone())]);
+    assert_eq!(store.take_object("", WatchEvent::Applied(edited.clone())), [StoreEvent::Changed(id.clone())]);
     edited.metadata.resource_version = "4".into();
     edited.metadata.annotations.insert(api::keda::annotations::PAUSED.into(), "true".into());
-    assert_eq!(store.take_object("", Change::Applied(edited)), [StoreEvent::Changed(id.clone())]);
+    assert_eq!(store.take_object("", WatchEvent::Applied(edited)), [StoreEvent::Changed(id.clone())]);
     assert_eq!(store.take_object("", gone("a")), [StoreEvent::Gone(id)]);
 }
 
@@ -43,13 +43,13 @@ fn what_is_asked_for_is_told_and_what_we_wrote_is_not() {
 fn who_uses_an_authentication_is_known_until_it_does_not() {
     let mut store = Store::default();
     let name = Name::new("ns", "creds");
-    store.take_object("", Change::Applied(object("a", 1, &spec())));
-    store.take_object("", Change::Applied(object("b", 2, &spec())));
+    store.take_object("", WatchEvent::Applied(object("a", 1, &spec())));
+    store.take_object("", WatchEvent::Applied(object("b", 2, &spec())));
     assert_eq!(store.users(&name).len(), 2);
     let mut other = spec();
     other["triggers"][0]["authenticationRef"] =
         json!({"name": "creds", "kind": "ClusterTriggerAuthentication"});
-    store.take_object("", Change::Applied(object("b", 3, &other)));
+    store.take_object("", WatchEvent::Applied(object("b", 3, &other)));
     assert_eq!(store.users(&name), [Id::object("ns", "a")]);
     assert_eq!(store.users(&Name::new("", "creds")), [Id::object("ns", "b")]);
     store.take_object("", gone("a"));
@@ -61,9 +61,9 @@ fn who_uses_an_authentication_is_known_until_it_does_not() {
 fn what_cannot_be_read_uses_and_scales_nothing() {
     let mut store = Store::default();
     for version in [1, 2, 3] {
-        store.take_object("", Change::Applied(object("a", version, &spec())));
+        store.take_object("", WatchEvent::Applied(object("a", version, &spec())));
         assert_eq!(store.scalers_of[&Name::new("ns", "web")], [Id::object("ns", "a")]);
-        let odd = Change::Unreadable { namespace: "ns".into(), name: "a".into(), error: "odd".into() };
+        let odd = WatchEvent::Unreadable { namespace: "ns".into(), name: "a".into(), error: "odd".into() };
         assert_eq!(store.take_object("", odd), [StoreEvent::Unreadable(Id::object("ns", "a"), "odd".into())]);
         assert!(store.users.is_empty() && store.scalers_of.is_empty());
     }
@@ -80,8 +80,8 @@ fn a_job_that_went_before_we_heard_that_it_was_made_is_gone() {
     jobs.made(job("slow"));
     assert_eq!(jobs.of(&Name::new("ns", "sj")).len(), 1, "the watch need not have told");
     for name in ["slow", "swift"] {
-        jobs.take_job("", Change::Applied(job(name)));
-        jobs.take_job("", Change::Deleted { namespace: "ns".into(), name: name.into() });
+        jobs.take_job("", WatchEvent::Applied(job(name)));
+        jobs.take_job("", WatchEvent::Deleted { namespace: "ns".into(), name: name.into() });
     }
     jobs.made(job("swift"));
     assert_eq!(jobs.of(&Name::new("ns", "sj")), []);
@@ -101,30 +101,33 @@ fn hpa(version: u32, owner: bool, max: i32, active: &str) -> HorizontalPodAutosc
 fn an_hpa_is_kept_whole_only_until_it_was_looked_at() {
     let mut store = Store::default();
     let (id, name) = (Id::object("ns", "a"), Name::new("ns", "keda-hpa-a"));
-    let signals = store.take_hpa("", Change::Applied(hpa(1, true, 5, "True")));
+    let signals = store.take_hpa("", WatchEvent::Applied(hpa(1, true, 5, "True")));
     let fingerprint = store.hpas.get(&name).unwrap().fingerprint;
     assert_eq!(signals, [StoreEvent::Hpa(id.clone(), Some(fingerprint))]);
     store.checked_hpa(&name, fingerprint + 1);
     assert!(store.hpas.get(&name).unwrap().full.is_some(), "another one was looked at");
     store.checked_hpa(&name, fingerprint);
     assert_eq!(
-        store.take_hpa("", Change::Applied(hpa(2, true, 5, "False"))),
+        store.take_hpa("", WatchEvent::Applied(hpa(2, true, 5, "False"))),
         [],
         "only its status has changed"
     );
     let held = store.hpas.get(&name).unwrap();
     assert!(held.full.is_none() && held.scaling_active.as_ref().unwrap().status == "False");
-    assert_eq!(store.take_hpa("", Change::Applied(hpa(3, true, 6, "False"))).len(), 1);
+    assert_eq!(store.take_hpa("", WatchEvent::Applied(hpa(3, true, 6, "False"))).len(), 1);
     assert!(store.hpas.get(&name).unwrap().full.is_some());
-    assert_eq!(store.take_hpa("", Change::Applied(hpa(4, false, 6, "False"))), [StoreEvent::Hpa(id, None)]);
+    assert_eq!(
+        store.take_hpa("", WatchEvent::Applied(hpa(4, false, 6, "False"))),
+        [StoreEvent::Hpa(id, None)]
+    );
 }
 
 #[test]
 fn jobs_are_found_with_their_pods() {
     let mut store = Store::default();
     let name = Name::new("ns", "sj");
-    let job = |name: &str, version: &str, conditions: Value| -> Change<Job> {
-        Change::Applied(
+    let job = |name: &str, version: &str, conditions: Value| -> WatchEvent<Job> {
+        WatchEvent::Applied(
             serde_json::from_value(json!({
                 "metadata": {"name": name, "namespace": "ns", "resourceVersion": version, "labels": {"scaledjob.keda.sh/name": "sj"}},
                 "status": {"conditions": conditions},
@@ -138,14 +141,14 @@ fn jobs_are_found_with_their_pods() {
         "metadata": {"name": "sj-1-x", "namespace": "ns", "resourceVersion": "3", "labels": {"job-name": "sj-1"}},
         "status": {"phase": "Running"},
     }));
-    store.jobs.take_pod("", Change::Applied(pod.unwrap()));
+    store.jobs.take_pod("", WatchEvent::Applied(pod.unwrap()));
     let jobs = store.jobs.of(&name);
     assert_eq!(jobs.len(), 2);
     assert_eq!(jobs[0].pods.as_ref().unwrap()[0].phase, "Running");
     assert_eq!(jobs[1].pods, Some(Vec::new()));
     store.jobs.take_job("", job("sj-1", "4", json!([{"type": "Complete", "status": "True"}])));
     assert_eq!(store.jobs.of(&name)[0].state, keda::jobs::JobState::Complete);
-    store.jobs.take_job("", Change::Deleted { namespace: "ns".into(), name: "sj-1".into() });
+    store.jobs.take_job("", WatchEvent::Deleted { namespace: "ns".into(), name: "sj-1".into() });
     assert_eq!(store.jobs.of(&name).len(), 1);
 }
 
@@ -154,14 +157,14 @@ fn an_edit_that_comes_back_with_our_own_write_is_still_news() {
     let mut store = Store::default();
     let (id, name) = (Id::object("ns", "a"), Name::new("ns", "a"));
     let one = object("a", 1, &spec());
-    store.take_object("", Change::Applied(one.clone()));
+    store.take_object("", WatchEvent::Applied(one.clone()));
     // Ours alone: the watch has nothing to add.
     let mut written = one.clone();
     written.metadata.resource_version = "2".into();
     written.metadata.finalizers.push(FINALIZER.to_owned());
     store.wrote_object(&name, written.clone());
     assert_eq!(store.object(&id).unwrap().metadata.finalizers, [FINALIZER]);
-    assert_eq!(store.take_object("", Change::Applied(written.clone())), []);
+    assert_eq!(store.take_object("", WatchEvent::Applied(written.clone())), []);
     // Somebody edits it at 3, we write its status at 4.
     let mut edited = written;
     edited.metadata.resource_version = "3".into();
@@ -170,8 +173,8 @@ fn an_edit_that_comes_back_with_our_own_write_is_still_news() {
     written.metadata.resource_version = "4".into();
     written.status.hpa_name = "keda-hpa-a".into();
     store.wrote_object(&name, written.clone());
-    assert_eq!(store.take_object("", Change::Applied(edited)), [StoreEvent::Changed(id)]);
-    assert_eq!(store.take_object("", Change::Applied(written)), []);
+    assert_eq!(store.take_object("", WatchEvent::Applied(edited)), [StoreEvent::Changed(id)]);
+    assert_eq!(store.take_object("", WatchEvent::Applied(written)), []);
 }
 
 #[test]
@@ -185,7 +188,7 @@ fn only_another_spec_of_an_authentication_is_an_edit() {
         let secret = json!([{"parameter": "password", "name": "secret", "key": key}]);
         serde_json::from_value(json!({"metadata": metadata, "spec": {"secretTargetRef": secret}})).unwrap()
     };
-    let mut take = |authentication| store.take_authentication(false, "", Change::Applied(authentication));
+    let mut take = |authentication| store.take_authentication(false, "", WatchEvent::Applied(authentication));
     assert_eq!(take(authentication(1, &[], "a")), [StoreEvent::Authentication(name.clone(), false)]);
     assert_eq!(take(authentication(2, &[FINALIZER], "a")), [StoreEvent::Authentication(name.clone(), false)]);
     assert_eq!(take(authentication(3, &[FINALIZER], "a")), []);
