@@ -1,7 +1,7 @@
-//! A full cluster against its limits: 10,000 pods, 1,000 autoscalers and 50 watchers, and then many writes.
+//! A full cluster measured against its limits: 10,000 pods, 1,000 autoscalers, 50 watchers, and then many writes.
 //!
-//! Everything goes through the API as a tower service in this process: requests are decoded, defaulted, validated and
-//! stored, answers and events are encoded; only the sockets are left out.
+//! All requests go through the API as a tower service in this process: they are decoded, defaulted, validated and
+//! stored, and answers and events are encoded. Only the sockets are left out.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 use std::process::ExitCode;
@@ -74,7 +74,7 @@ async fn run() -> ExitCode {
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Does something so many times, in several tasks.
+/// Runs an action `count` times, spread over several tasks.
 async fn spread<F, T>(count: usize, api: &Api, what: F)
 where
     F: Fn(Api, usize) -> T + Clone + Send + 'static,
@@ -99,7 +99,7 @@ where
     }
 }
 
-/// Sends what must succeed.
+/// Sends a request that must succeed.
 async fn write(api: &Api, method: Method, path: &str, body: &Value) {
     let answer = send(api, method, path, body).await;
     let code = answer.status();
@@ -156,11 +156,11 @@ async fn patch_status(api: &Api, index: usize) {
     write(api, Method::PATCH, &path, &status).await;
 }
 
-/// What watchers saw.
+/// The number of events that each watcher received.
 struct Seen(Vec<Arc<AtomicUsize>>);
 
 impl Seen {
-    /// Waits until every watcher saw so many events.
+    /// Waits until every watcher has received `count` events.
     async fn all(&self, count: usize) {
         while self.0.iter().any(|seen| seen.load(Ordering::Relaxed) < count) {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -169,7 +169,7 @@ impl Seen {
     }
 }
 
-/// Starts watchers that check that revisions only grow.
+/// Starts watchers that check that revisions only increase.
 async fn watch(api: &Api) -> Seen {
     let list = send(api, Method::GET, "/api/v1/pods?limit=1", &Value::Null).await;
     let list: Value =
@@ -198,13 +198,13 @@ async fn watch(api: &Api) -> Seen {
     Seen(all)
 }
 
-/// The revision in an event, found without reading all of it.
+/// The revision in an event, found without parsing the whole event.
 fn revision_of(line: &str) -> u64 {
     let (_, rest) = line.split_once("\"resourceVersion\":\"").unwrap();
     rest.split('"').next().unwrap().parse().unwrap()
 }
 
-/// Resident memory, now and at most.
+/// Resident memory in MiB: now, and the peak.
 fn memory() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {

@@ -1,22 +1,22 @@
-//! What may refuse a write although the object is valid: its namespace, and webhooks.
+//! Admission: the namespace, the service account and the webhooks may refuse a valid object.
 
 use serde_json::Value;
 
-use crate::admission::{self, Review};
+use crate::admission::{self, AdmissionRequest};
 use crate::object::{self, string};
 use crate::status::Status;
-use crate::store::Key;
-use crate::verbs::Call;
+use crate::store::ObjectKey;
+use crate::verbs::ApiCall;
 
-/// Nothing can be created in a namespace that does not exist or is going.
-pub(crate) fn namespace(call: &Call, key: &Key) -> Result<(), Status> {
+/// Refuses to create objects in a namespace that does not exist or is being deleted.
+pub(crate) fn namespace(call: &ApiCall, key: &ObjectKey) -> Result<(), Status> {
     if !call.served.namespaced {
         return Ok(());
     }
     let catalog = call.cluster.catalog();
     let Some(namespaces) = catalog.resource("", "namespaces") else { return Ok(()) };
     let name = &key.namespace;
-    let Some(found) = call.cluster.get(namespaces, &Key::new("", name)) else {
+    let Some(found) = call.cluster.get(namespaces, &ObjectKey::new("", name)) else {
         return Err(Status::not_found(namespaces.about(name)));
     };
     if found.fields.first().is_some_and(|phase| &**phase == "Terminating") {
@@ -25,15 +25,17 @@ pub(crate) fn namespace(call: &Call, key: &Key) -> Result<(), Status> {
     Ok(())
 }
 
-/// No pod runs for a service account that does not exist.
-pub(crate) fn account(call: &Call, key: &Key, value: &Value) -> Result<(), Status> {
+/// Refuses pods whose service account does not exist.
+pub(crate) fn account(call: &ApiCall, key: &ObjectKey, value: &Value) -> Result<(), Status> {
     if call.served.row().is_none_or(|row| row.kind != "Pod") {
         return Ok(());
     }
     let name = string(value, &["spec", "serviceAccountName"]);
     let catalog = call.cluster.catalog();
     let accounts = catalog.resource("", "serviceaccounts");
-    if accounts.is_none_or(|accounts| call.cluster.get(accounts, &Key::new(&key.namespace, name)).is_some()) {
+    if accounts
+        .is_none_or(|accounts| call.cluster.get(accounts, &ObjectKey::new(&key.namespace, name)).is_some())
+    {
         return Ok(());
     }
     let namespace = &key.namespace;
@@ -42,9 +44,9 @@ pub(crate) fn account(call: &Call, key: &Key, value: &Value) -> Result<(), Statu
     Err(Status::forbidden(call.served.about(&key.name), &text))
 }
 
-/// Asks the webhooks that want to see this write.
+/// Calls the validating webhooks that match this write.
 pub(crate) async fn webhooks(
-    call: &Call,
+    call: &ApiCall,
     operation: &'static str,
     object: Option<&Value>,
     old: Option<&Value>,
@@ -60,7 +62,7 @@ pub(crate) async fn webhooks(
         store.list(configurations.id, None, None).map(|(_, found)| object::unpack(found)).collect()
     };
     let shown = object.or(old);
-    let review = Review {
+    let review = AdmissionRequest {
         uid: crate::random::uid(),
         group: call.served.group.clone(),
         version: call.version.clone(),
@@ -85,7 +87,7 @@ pub(crate) async fn webhooks(
     Ok(())
 }
 
-fn namespace_labels(call: &Call) -> Value {
+fn namespace_labels(call: &ApiCall) -> Value {
     let catalog = call.cluster.catalog();
     let name = match &call.namespace {
         Some(namespace) => namespace.clone(),
@@ -93,7 +95,7 @@ fn namespace_labels(call: &Call) -> Value {
         None => return Value::Null,
     };
     let found =
-        catalog.resource("", "namespaces").and_then(|all| call.cluster.get(all, &Key::new("", &name)));
+        catalog.resource("", "namespaces").and_then(|all| call.cluster.get(all, &ObjectKey::new("", &name)));
     found
         .map(|found| object::unpack(&found).pointer("/metadata/labels").cloned().unwrap_or_default())
         .unwrap_or_default()

@@ -1,14 +1,14 @@
-//! What is in a cluster before anybody writes to it.
+//! The objects that a new cluster contains.
 
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::object::set;
 use crate::status::Status;
-use crate::store::Key;
+use crate::store::ObjectKey;
 use crate::verbs::create;
 
-/// Fills an empty cluster.
+/// Creates the objects of a new cluster.
 pub(crate) async fn fill(cluster: &Cluster) -> Result<(), Status> {
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
         put(cluster, "", "namespaces", &json!({"metadata": {"name": name}})).await?;
@@ -56,7 +56,7 @@ async fn put(cluster: &Cluster, group: &str, plural: &str, value: &Value) -> Res
     let catalog = cluster.catalog();
     let Some(served) = catalog.resource(group, plural) else { return Ok(()) };
     let text = |field: &str| value.pointer(field).and_then(Value::as_str).unwrap_or_default();
-    let key = Key::new(text("/metadata/namespace"), text("/metadata/name"));
+    let key = ObjectKey::new(text("/metadata/namespace"), text("/metadata/name"));
     let mut call = cluster.own_call(served, &key);
     "kube-apiserver".clone_into(&mut call.manager);
     create::create(&call, value.clone()).await.map(|_| ())

@@ -1,4 +1,4 @@
-//! Everything that is served at the moment: the built-in kinds, and those of custom resource definitions.
+//! The catalog of all resources that are served now: the built-in kinds and those of custom resource definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -6,16 +6,16 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::custom::Definition;
-use crate::kinds::{KINDS, Kind};
+use crate::kinds::{BuiltInKind, KINDS};
 use crate::schema::{self, Schema};
 use crate::status::About;
-use crate::store::Resource;
+use crate::store::ResourceId;
 
 /// A resource that is served.
 #[derive(Debug)]
-pub struct Served {
-    /// Its number in the store.
-    pub id: Resource,
+pub struct ServedResource {
+    /// Its id in the store.
+    pub id: ResourceId,
     /// API group; empty for the core one.
     pub group: String,
     /// Versions, the preferred one first.
@@ -26,55 +26,56 @@ pub struct Served {
     pub list_kind: String,
     /// Plural name in paths.
     pub plural: String,
-    /// Singular name for people.
+    /// Singular name.
     pub singular: String,
-    /// Short names for people.
+    /// Short names.
     pub short: Vec<String>,
-    /// Names under which several kinds are listed together.
+    /// Categories such as `all`.
     pub categories: Vec<String>,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    /// Whether changes are counted in `metadata.generation`.
+    /// Whether `metadata.generation` counts changes.
     pub generation: bool,
-    /// Where it comes from.
-    pub origin: Origin,
-    /// What objects of built-in kinds look like in each version, found when it is first needed.
+    /// Built-in or custom.
+    pub origin: ResourceOrigin,
+    /// The schemas of a built-in kind by version, loaded on first use.
     schemas: Vec<OnceLock<Option<Arc<Schema>>>>,
 }
 
-/// Where a resource comes from.
+/// Whether a resource is built-in or custom.
 #[derive(Clone, Debug)]
-pub enum Origin {
-    /// The table of kinds.
-    BuiltIn(&'static Kind),
+pub enum ResourceOrigin {
+    /// Built in: a row of the table of kinds.
+    BuiltIn(&'static BuiltInKind),
     /// A custom resource definition.
     Custom(Arc<Definition>),
 }
 
-/// Where the scale subresource finds its values in an object.
+/// The paths of the scale subresource's values in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalePaths {
-    /// The replicas asked for, such as `spec.replicas`.
+    /// Path of the desired replicas, such as `spec.replicas`.
     pub spec: Vec<String>,
-    /// The replicas there are.
+    /// Path of the current replicas.
     pub status: Vec<String>,
-    /// The selector of the pods; as text in custom resources.
+    /// Path of the pod selector, which is text in custom resources.
     pub selector: Option<Vec<String>>,
 }
 
-/// All that is served.
+/// All resources that are served.
 #[derive(Debug, Default)]
 pub struct Catalog {
     /// By group and plural name.
-    by_path: BTreeMap<String, BTreeMap<String, Arc<Served>>>,
+    by_path: BTreeMap<String, BTreeMap<String, Arc<ServedResource>>>,
 }
 
 impl Catalog {
     /// The built-in kinds and those of the given definitions.
-    pub fn new(definitions: impl IntoIterator<Item = (Resource, Arc<Definition>)>) -> Self {
-        let built_in = KINDS.iter().zip(0..).map(|(kind, number)| Served::built_in(Resource(number), kind));
-        let custom = definitions.into_iter().map(|(id, definition)| Served::custom(id, definition));
-        let mut by_path = BTreeMap::<String, BTreeMap<String, Arc<Served>>>::new();
+    pub fn new(definitions: impl IntoIterator<Item = (ResourceId, Arc<Definition>)>) -> Self {
+        let built_in =
+            KINDS.iter().zip(0..).map(|(kind, number)| ServedResource::built_in(ResourceId(number), kind));
+        let custom = definitions.into_iter().map(|(id, definition)| ServedResource::custom(id, definition));
+        let mut by_path = BTreeMap::<String, BTreeMap<String, Arc<ServedResource>>>::new();
         for served in built_in.chain(custom) {
             let group = by_path.entry(served.group.clone()).or_default();
             group.insert(served.plural.clone(), Arc::new(served));
@@ -82,44 +83,44 @@ impl Catalog {
         Self { by_path }
     }
 
-    /// The resource behind a path.
-    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Served>> {
+    /// The resource of a group, version and plural name.
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<ServedResource>> {
         let served = self.resource(group, plural)?;
         served.versions.iter().any(|v| v == version).then_some(served)
     }
 
-    /// A resource, whatever its versions.
-    pub fn resource(&self, group: &str, plural: &str) -> Option<&Arc<Served>> {
+    /// The resource of a group and plural name, in any version.
+    pub fn resource(&self, group: &str, plural: &str) -> Option<&Arc<ServedResource>> {
         self.by_path.get(group)?.get(plural)
     }
 
-    /// Whether anything is served in a version of a group.
+    /// Whether any resource is served in this version of the group.
     pub fn has_version(&self, group: &str, version: &str) -> bool {
         self.all().any(|served| served.group == group && served.versions.iter().any(|v| v == version))
     }
 
-    /// Whether a group is one of the table.
+    /// Whether the group has built-in kinds.
     pub fn is_built_in(&self, group: &str) -> bool {
         KINDS.iter().any(|kind| kind.group == group)
     }
 
-    /// Every group with each of its versions.
+    /// All groups with their versions.
     pub fn versions(&self) -> BTreeSet<(String, String)> {
-        let pairs = |served: &Arc<Served>| {
+        let pairs = |served: &Arc<ServedResource>| {
             let group = served.group.clone();
             served.versions.clone().into_iter().map(move |version| (group.clone(), version))
         };
         self.all().flat_map(pairs).collect()
     }
 
-    /// Every resource, by group and plural name.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Served>> {
+    /// All resources, by group and plural name.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<ServedResource>> {
         self.by_path.values().flat_map(BTreeMap::values)
     }
 }
 
-impl Served {
-    fn built_in(id: Resource, kind: &'static Kind) -> Self {
+impl ServedResource {
+    fn built_in(id: ResourceId, kind: &'static BuiltInKind) -> Self {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         Self {
             id,
@@ -133,12 +134,12 @@ impl Served {
             categories: owned(kind.categories),
             namespaced: kind.namespaced,
             generation: kind.generation,
-            origin: Origin::BuiltIn(kind),
+            origin: ResourceOrigin::BuiltIn(kind),
             schemas: kind.versions.iter().map(|_| OnceLock::new()).collect(),
         }
     }
 
-    fn custom(id: Resource, definition: Arc<Definition>) -> Self {
+    fn custom(id: ResourceId, definition: Arc<Definition>) -> Self {
         Self {
             id,
             group: definition.group.clone(),
@@ -151,16 +152,16 @@ impl Served {
             categories: definition.categories.clone(),
             namespaced: definition.namespaced,
             generation: true,
-            origin: Origin::Custom(definition),
+            origin: ResourceOrigin::Custom(definition),
             schemas: Vec::new(),
         }
     }
 
-    /// The row of the table, if it is built in.
-    pub fn row(&self) -> Option<&'static Kind> {
+    /// The row of a built-in kind.
+    pub fn row(&self) -> Option<&'static BuiltInKind> {
         match &self.origin {
-            Origin::BuiltIn(kind) => Some(kind),
-            Origin::Custom(_) => None,
+            ResourceOrigin::BuiltIn(kind) => Some(kind),
+            ResourceOrigin::Custom(_) => None,
         }
     }
 
@@ -169,51 +170,51 @@ impl Served {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
 
-    /// `deployments.apps`, as errors name it.
+    /// `deployments.apps`, as in error texts.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// An object, as most errors name it.
+    /// Identifies an object in most errors.
     pub fn about(&self, name: &str) -> About {
         About::new(&self.group, &self.plural, name)
     }
 
-    /// An object, as errors of validation name it.
+    /// Identifies an object in validation errors.
     pub fn about_kind(&self, name: &str) -> About {
         About::new(&self.group, &self.kind, name)
     }
 
-    /// What objects look like in a version.
+    /// The schema of a version.
     pub fn schema(&self, version: &str) -> Option<Arc<Schema>> {
         match &self.origin {
-            Origin::BuiltIn(kind) => {
+            ResourceOrigin::BuiltIn(kind) => {
                 let found =
                     self.versions.iter().position(|v| v == version).and_then(|at| self.schemas.get(at))?;
                 found.get_or_init(|| schema::built_in(kind.group, version, kind.kind)).clone()
             }
-            Origin::Custom(definition) => definition.schema(version),
+            ResourceOrigin::Custom(definition) => definition.schema(version),
         }
     }
 
-    /// Whether objects have a status of their own in a version.
+    /// Whether the version has a status subresource.
     pub fn has_status(&self, version: &str) -> bool {
         match &self.origin {
-            Origin::BuiltIn(kind) => kind.status,
-            Origin::Custom(definition) => definition.has_status(version),
+            ResourceOrigin::BuiltIn(kind) => kind.status,
+            ResourceOrigin::Custom(definition) => definition.has_status(version),
         }
     }
 
-    /// Where the scale subresource finds its values, if there is one.
+    /// The paths of the scale subresource, if there is one.
     pub fn scale(&self, version: &str) -> Option<ScalePaths> {
         match &self.origin {
-            Origin::BuiltIn(kind) if kind.scale => Some(ScalePaths::usual()),
-            Origin::BuiltIn(_) => None,
-            Origin::Custom(definition) => definition.scale(version),
+            ResourceOrigin::BuiltIn(kind) if kind.scale => Some(ScalePaths::usual()),
+            ResourceOrigin::BuiltIn(_) => None,
+            ResourceOrigin::Custom(definition) => definition.scale(version),
         }
     }
 
-    /// The values of the fields objects can be selected by, in the order of the table.
+    /// The values of the selectable fields, in the order of the table of kinds.
     pub fn selected_fields(&self, object: &Value) -> Box<[Box<str>]> {
         let fields = self.row().map_or(&[][..], |row| row.fields);
         let text = |found: Option<&Value>| match found {

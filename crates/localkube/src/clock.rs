@@ -1,10 +1,10 @@
-//! The time of a cluster: it starts at the system's time and goes on as tokio's does, so that it stands still, and
-//! jumps, in tests under paused time.
+//! The clock of a cluster: it starts at the system's time and advances with tokio's clock, so that it pauses and jumps
+//! in tests with paused time.
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// A clock that follows tokio's.
+/// A clock that advances with tokio's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Timestamp,
@@ -12,12 +12,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows `start` now.
+    /// A clock that starts at `start`.
     pub fn starting_at(start: Timestamp) -> Self {
         Self { start, since: Instant::now() }
     }
 
-    /// A clock that shows the system's time now.
+    /// A clock that starts at the system's time.
     pub fn system() -> Self {
         let since_1970 =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -26,7 +26,7 @@ impl Clock {
         Self::starting_at(start.unwrap_or(Timestamp::UNIX_EPOCH))
     }
 
-    /// What it shows now.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         self.start.saturating_add(self.since.elapsed()).unwrap_or(self.start)
     }

@@ -1,4 +1,4 @@
-//! The cluster: what is stored, what is served, and who is told of changes.
+//! The state of a cluster: store, catalog and change notifications.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,44 +10,44 @@ use tokio::sync::{mpsc, watch};
 
 use crate::access::Access;
 use crate::aggregate::Upstream;
-use crate::catalog::{Catalog, Served};
+use crate::catalog::{Catalog, ServedResource};
 use crate::clock::Clock;
 use crate::custom::Definition;
 use crate::object;
-use crate::store::{Change, Key, Object, Refusal, Resource, Revision, Store};
+use crate::store::{ChangeRecord, ObjectKey, ResourceId, Revision, Store, StoredObject, WriteError};
 
-/// How a cluster is made.
+/// How a cluster is started.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many changes of each resource are remembered for watches.
-    pub memory: usize,
-    /// What time it is; none is the system's.
+    /// How many changes of each resource the store keeps for watches.
+    pub watch_history: usize,
+    /// The clock; `None` is the system's.
     pub clock: Option<Clock>,
-    /// Whether deployments, replica sets, stateful sets and jobs are acted on.
+    /// Whether the controllers of deployments, replica sets, stateful sets and jobs run.
     pub workloads: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { memory: 10_000, clock: None, workloads: true }
+        Self { watch_history: 10_000, clock: None, workloads: true }
     }
 }
 
-/// The APIs behind this one, by group and version.
+/// The aggregated APIs, by group and version.
 type Upstreams = BTreeMap<(String, String), Arc<Upstream>>;
 
-/// What housekeeping is told of.
-pub(crate) type Notice = (Arc<Served>, Arc<Change>);
+/// A change, as housekeeping receives it.
+pub(crate) type ChangeNotice = (Arc<ServedResource>, Arc<ChangeRecord>);
 
-/// A cluster. Clones are the same one.
+/// A handle to a cluster; clones share it.
 #[derive(Clone)]
-pub struct Cluster(pub(crate) Arc<Inner>);
+pub struct Cluster(pub(crate) Arc<ClusterState>);
 
-pub(crate) struct Inner {
+pub(crate) struct ClusterState {
     pub(crate) store: Mutex<Store>,
     catalog: RwLock<Arc<Catalog>>,
     changed: watch::Sender<Revision>,
-    notices: mpsc::UnboundedSender<Notice>,
+    notices: mpsc::UnboundedSender<ChangeNotice>,
     upstreams: RwLock<Arc<Upstreams>>,
     next_resource: AtomicU32,
     pub(crate) clock: Clock,
@@ -55,16 +55,16 @@ pub(crate) struct Inner {
 }
 
 impl Cluster {
-    /// An empty cluster, and the notices its housekeeping needs.
-    pub(crate) fn empty(options: &Options, access: Access) -> (Self, mpsc::UnboundedReceiver<Notice>) {
+    /// Creates an empty cluster; returns the change notices for housekeeping as well.
+    pub(crate) fn empty(options: &Options, access: Access) -> (Self, mpsc::UnboundedReceiver<ChangeNotice>) {
         let (notices, heard) = mpsc::unbounded_channel();
-        let inner = Inner {
-            store: Mutex::new(Store::new(options.memory)),
+        let inner = ClusterState {
+            store: Mutex::new(Store::new(options.watch_history)),
             catalog: RwLock::new(Arc::new(Catalog::new([]))),
             changed: watch::Sender::new(1),
             notices,
             upstreams: RwLock::default(),
-            // Far behind the numbers of the built-in kinds.
+            // Ids of custom resources start far above those of the built-in kinds.
             next_resource: AtomicU32::new(1000),
             clock: options.clock.unwrap_or_else(Clock::system),
             access,
@@ -72,41 +72,41 @@ impl Cluster {
         (Self(Arc::new(inner)), heard)
     }
 
-    /// All that is served.
+    /// All resources that are served.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.0.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Tells of each new revision.
+    /// A receiver of new revisions.
     pub(crate) fn revisions(&self) -> watch::Receiver<Revision> {
         self.0.changed.subscribe()
     }
 
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
-        // A store is left whole by whoever panics: each of its methods changes it in one go.
+        // Every method of the store changes it completely or not at all, so a panic leaves it consistent.
         self.0.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn get(&self, served: &Served, key: &Key) -> Option<Arc<Object>> {
+    pub(crate) fn get(&self, served: &ServedResource, key: &ObjectKey) -> Option<Arc<StoredObject>> {
         self.store().get(served.id, key)
     }
 
-    /// Stores a new object; `value` gets its revision.
+    /// Stores a new object; sets the revision in `value`.
     pub(crate) fn put_new(
         &self,
-        served: &Arc<Served>,
-        key: Key,
+        served: &Arc<ServedResource>,
+        key: ObjectKey,
         value: &mut Value,
-    ) -> Result<Arc<Object>, Refusal> {
+    ) -> Result<Arc<StoredObject>, WriteError> {
         let mut store = self.store();
         let made = store.create(served.id, key, |revision| object::pack(served, value, revision))?;
         self.announce(&mut store, served);
         Ok(made)
     }
 
-    /// Stores an object as it is, past everything that would refuse it: for tests of what an older version may have left
-    /// behind. What was there is replaced; false if there is no such resource.
-    pub fn store_raw(&self, group: &str, plural: &str, key: &Key, mut value: Value) -> bool {
+    /// Stores an object without defaulting or validation, for tests of objects that an older version left behind. It
+    /// replaces an existing object; returns false if there is no such resource.
+    pub fn store_raw(&self, group: &str, plural: &str, key: &ObjectKey, mut value: Value) -> bool {
         let catalog = self.catalog();
         let Some(served) = catalog.resource(group, plural) else { return false };
         let stored = match self.get(served, key) {
@@ -116,14 +116,14 @@ impl Cluster {
         stored.is_ok()
     }
 
-    /// Stores a changed object in the place of that with the revision `expected`.
+    /// Replaces the object that has the revision `expected`.
     pub(crate) fn put(
         &self,
-        served: &Arc<Served>,
-        key: Key,
+        served: &Arc<ServedResource>,
+        key: ObjectKey,
         expected: Revision,
         value: &mut Value,
-    ) -> Result<Arc<Object>, Refusal> {
+    ) -> Result<Arc<StoredObject>, WriteError> {
         let mut store = self.store();
         let made =
             store.update(served.id, key, expected, |revision| object::pack(served, value, revision))?;
@@ -131,14 +131,14 @@ impl Cluster {
         Ok(made)
     }
 
-    /// Removes the object with the revision `expected`, whose last form is `value`.
+    /// Removes the object that has the revision `expected`; `value` is its last state.
     pub(crate) fn remove(
         &self,
-        served: &Arc<Served>,
-        key: &Key,
+        served: &Arc<ServedResource>,
+        key: &ObjectKey,
         expected: Revision,
         value: &mut Value,
-    ) -> Result<Arc<Object>, Refusal> {
+    ) -> Result<Arc<StoredObject>, WriteError> {
         let mut store = self.store();
         let gone =
             store.delete(served.id, key, expected, |revision| object::pack(served, value, revision))?;
@@ -146,9 +146,9 @@ impl Cluster {
         Ok(gone)
     }
 
-    /// Tells housekeeping and watches of the change just made, while the store is still locked: in order. Definitions are
-    /// served, and aggregated APIs known, before anybody can see that they are.
-    fn announce(&self, store: &mut Store, served: &Arc<Served>) {
+    /// Notifies housekeeping and watches of the last change while the store is locked, so that notifications are in
+    /// order. The catalog and the aggregated APIs are updated before the change becomes visible.
+    fn announce(&self, store: &mut Store, served: &Arc<ServedResource>) {
         match served.row().map_or("", |row| row.kind) {
             "CustomResourceDefinition" => self.reload(store),
             "APIService" => self.connect(store),
@@ -163,7 +163,7 @@ impl Cluster {
         self.0.changed.send_replace(revision);
     }
 
-    /// The API behind this one that serves a version of a group.
+    /// The aggregated API that serves a version of a group.
     pub(crate) fn upstream(&self, group: &str, version: &str) -> Option<Arc<Upstream>> {
         let all = self.0.upstreams.read().unwrap_or_else(PoisonError::into_inner);
         if all.is_empty() {
@@ -172,11 +172,11 @@ impl Cluster {
         all.get(&(group.to_owned(), version.to_owned())).cloned()
     }
 
-    /// Makes the list of aggregated APIs anew.
+    /// Rebuilds the table of aggregated APIs.
     fn connect(&self, store: &Store) {
         let catalog = self.catalog();
         let Some(services) = catalog.resource("apiregistration.k8s.io", "apiservices") else { return };
-        let stored: Vec<Arc<Object>> =
+        let stored: Vec<Arc<StoredObject>> =
             store.list(services.id, None, None).map(|(_, o)| Arc::clone(o)).collect();
         let upstreams = stored.iter().filter_map(|stored| {
             let value = object::unpack(stored);
@@ -192,10 +192,10 @@ impl Cluster {
         *self.0.upstreams.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 
-    /// Where a port of a service is: on this machine, for services that say so.
+    /// The address of a port of a service; only `ExternalName` services on this machine have one.
     pub(crate) fn resolve(&self, namespace: &str, name: &str, port: u16) -> Option<SocketAddr> {
         let catalog = self.catalog();
-        let stored = self.get(catalog.resource("", "services")?, &Key::new(namespace, name))?;
+        let stored = self.get(catalog.resource("", "services")?, &ObjectKey::new(namespace, name))?;
         let service = object::unpack(&stored);
         let host = object::string(&service, &["spec", "externalName"]);
         match host {
@@ -204,11 +204,12 @@ impl Cluster {
         }
     }
 
-    /// Makes the catalog anew from the definitions that are stored.
+    /// Rebuilds the catalog from the stored definitions.
     fn reload(&self, store: &mut Store) {
         let old = self.catalog();
         let Some(crds) = old.resource("apiextensions.k8s.io", "customresourcedefinitions") else { return };
-        let stored: Vec<Arc<Object>> = store.list(crds.id, None, None).map(|(_, o)| Arc::clone(o)).collect();
+        let stored: Vec<Arc<StoredObject>> =
+            store.list(crds.id, None, None).map(|(_, o)| Arc::clone(o)).collect();
         let definitions = stored.iter().filter_map(|object| Definition::read(&object::unpack(object)));
         let numbered = definitions.map(|definition| {
             let before = old.resource(&definition.group, &definition.plural);
@@ -224,8 +225,8 @@ impl Cluster {
         self.0.changed.send_modify(|_| {});
     }
 
-    fn next_resource(&self, store: &mut Store) -> Resource {
-        let new = Resource(self.0.next_resource.fetch_add(1, Ordering::Relaxed));
+    fn next_resource(&self, store: &mut Store) -> ResourceId {
+        let new = ResourceId(self.0.next_resource.fetch_add(1, Ordering::Relaxed));
         store.begin_resource(new);
         new
     }

@@ -1,4 +1,4 @@
-//! JSON whose objects may have a field twice: the second is taken, objects are merged, and it is told.
+//! JSON objects with duplicate fields: the last value wins, objects are merged, and the paths are reported.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,24 +6,24 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads JSON, and the paths of fields that are there twice.
+/// Parses JSON; returns the paths of duplicate fields as well.
 pub(crate) fn read(text: &[u8]) -> Result<(Value, Vec<String>), ()> {
-    let mut found = Found::default();
-    // What is not UTF-8 is replaced, as Go does.
+    let mut found = DuplicateFields::default();
+    // Invalid UTF-8 is replaced, as in Go.
     let text = String::from_utf8_lossy(text);
     let mut reader = serde_json::Deserializer::from_str(&text);
-    let value = Seed { found: &mut found, old: None }.deserialize(&mut reader).map_err(drop)?;
+    let value = ValueSeed { found: &mut found, old: None }.deserialize(&mut reader).map_err(drop)?;
     reader.end().map_err(drop)?;
     Ok((value, found.twice))
 }
 
 #[derive(Default)]
-struct Found {
+struct DuplicateFields {
     path: Vec<String>,
     twice: Vec<String>,
 }
 
-impl Found {
+impl DuplicateFields {
     fn note(&mut self, field: &str) {
         let mut path = String::new();
         for step in self.path.iter().map(String::as_str).chain([field]) {
@@ -36,13 +36,13 @@ impl Found {
     }
 }
 
-/// Reads a value, into an earlier one of the same field if there is one.
-struct Seed<'a> {
-    found: &'a mut Found,
+/// Deserializes a value into an earlier value of the same field, if there is one.
+struct ValueSeed<'a> {
+    found: &'a mut DuplicateFields,
     old: Option<Value>,
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -50,7 +50,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,7 +89,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut list = Vec::new();
         loop {
             self.found.path.push(format!("[{}]", list.len()));
-            let next = items.next_element_seed(Seed { found: self.found, old: None })?;
+            let next = items.next_element_seed(ValueSeed { found: self.found, old: None })?;
             self.found.path.pop();
             match next {
                 Some(item) => list.push(item),
@@ -110,7 +110,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
             }
             let old = map.get_mut(&field).map(Value::take);
             self.found.path.push(field.clone());
-            let value = fields.next_value_seed(Seed { found: self.found, old })?;
+            let value = fields.next_value_seed(ValueSeed { found: self.found, old })?;
             self.found.path.pop();
             map.insert(field.clone(), value);
             seen.insert(field);
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_twice_is_taken_and_told() {
+    fn duplicate_fields_are_merged_and_reported() {
         let text = br#"{"data": {"a": "1", "a": "2"}, "list": [{"b": 1, "b": 2}], "data": {"c": "3"}}"#;
         let (value, twice) = read(text).unwrap();
         assert_eq!(value, json!({"data": {"a": "2", "c": "3"}, "list": [{"b": 2}]}));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_their_kind() {
+    fn numbers_keep_their_type() {
         let text = br#"{"a": 1, "b": -1, "c": 1.5, "d": 1.0, "e": true, "f": null}"#;
         assert_eq!(read(text).unwrap().0, serde_json::from_slice::<Value>(text).unwrap());
         assert_eq!(read(b"{\"a\": \"\xff\"}").unwrap().0, json!({"a": "\u{fffd}"}));

@@ -1,4 +1,4 @@
-//! The API over HTTP, as a tower service: in-process for tests, or behind a listener.
+//! The API as a tower service: called in-process by tests, or behind a listener.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -17,22 +17,24 @@ use hyper::body::Frame;
 use serde_json::Value;
 
 use crate::access::{self, User};
-use crate::catalog::Origin;
+use crate::catalog::ResourceOrigin;
 use crate::cluster::Cluster;
 use crate::object::set;
-use crate::present::Form;
-use crate::request::{Path, Query, ResourcePath};
+use crate::present::Representation;
+use crate::request::{Query, RequestPath, ResourcePath};
 use crate::status::Status;
-use crate::verbs::{Call, Outcome, create, decode, delete, patch, read, scale, special, update, watch};
+use crate::verbs::{
+    ApiCall, CallOutcome, create, decode, delete, patch, read, scale, special, update, watch,
+};
 use crate::{aggregate, discovery, fields, openapi, options};
 
-/// The largest body that is read, as on the real server.
-const LARGEST_BODY: usize = 3 * 1024 * 1024;
+/// The maximum size of a request body, as on the real server.
+const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of an answer.
-pub(crate) type Body = UnsyncBoxBody<Bytes, Error>;
+/// The body of a response.
+pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, Error>;
 
 /// The API of a cluster.
 #[derive(Clone)]
@@ -53,9 +55,9 @@ where
     B::Data: Send,
     B::Error: Into<Error>,
 {
-    type Response = Response<Body>;
+    type Response = Response<ResponseBody>;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+    type Future = BoxFuture<'static, Result<Response<ResponseBody>, Infallible>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -65,11 +67,11 @@ where
         let cluster = self.cluster.clone();
         async move {
             let (parts, body) = request.into_parts();
-            let read = Limited::new(body, LARGEST_BODY).collect().await;
+            let read = Limited::new(body, MAX_BODY_BYTES).collect().await;
             let answer = match read {
                 Ok(body) => answer(cluster, parts, body.to_bytes()).await,
                 Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-                    Err(Status::too_large(LARGEST_BODY))
+                    Err(Status::too_large(MAX_BODY_BYTES))
                 }
                 Err(error) => Err(Status::bad_request(format!("the body could not be read: {error}"))),
             };
@@ -79,31 +81,31 @@ where
     }
 }
 
-async fn answer(cluster: Cluster, parts: Parts, body: Bytes) -> Result<Response<Body>, Status> {
+async fn answer(cluster: Cluster, parts: Parts, body: Bytes) -> Result<Response<ResponseBody>, Status> {
     let now = cluster.0.clock.now();
     let user = cluster.0.access.authenticate(&parts.headers, parts.extensions.get::<User>(), now)?;
     let query = Query::parse(parts.uri.query().unwrap_or_default())
         .ok_or_else(|| Status::bad_request("the query is not properly encoded"))?;
-    let path = Path::parse(parts.uri.path())
+    let path = RequestPath::parse(parts.uri.path())
         .ok_or_else(|| Status::bad_request("the path is not properly encoded"))?;
     cluster.0.access.authorize(&user, &parts.method, &path, parts.uri.path(), &query)?;
     match path {
-        Path::Resource(path) => match cluster.upstream(&path.group, &path.version) {
+        RequestPath::Resource(path) => match cluster.upstream(&path.group, &path.version) {
             Some(upstream) => aggregate::forward(upstream, parts, body, &user).await,
             None => resource(cluster, &parts, query, path, user, body).await,
         },
-        Path::Discovery { group, version } => {
+        RequestPath::Discovery { group, version } => {
             let upstream = group.as_deref().zip(version.as_deref()).and_then(|(g, v)| cluster.upstream(g, v));
             match upstream {
                 Some(upstream) => aggregate::forward(upstream, parts, body, &user).await,
                 None => discover(&cluster, &parts, group.as_deref(), version.as_deref()).await,
             }
         }
-        Path::Other => other(&cluster, &parts),
+        RequestPath::Other => other(&cluster, &parts),
     }
 }
 
-/// Answers a request for objects.
+/// Answers a request for a resource.
 async fn resource(
     cluster: Cluster,
     parts: &Parts,
@@ -111,7 +113,7 @@ async fn resource(
     path: ResourcePath,
     user: User,
     body: Bytes,
-) -> Result<Response<Body>, Status> {
+) -> Result<Response<ResponseBody>, Status> {
     let catalog = cluster.catalog();
     if !catalog.has_version(&path.group, &path.version) {
         return if catalog.is_built_in(&path.group) { Err(Status::no_path()) } else { Ok(no_page()) };
@@ -126,8 +128,12 @@ async fn resource(
         |name| parts.headers.get(name).and_then(|value| HeaderValue::to_str(value).ok()).unwrap_or_default();
     let agent = header(USER_AGENT).split('/').next().unwrap_or_default();
     let manager = query.get("fieldManager").filter(|given| !given.is_empty()).unwrap_or(agent).to_owned();
-    let form = Form::accepted(&all_values(parts, &ACCEPT), query.get("includeObject"), path.name.is_none())?;
-    let call = Call {
+    let form = Representation::accepted(
+        &all_values(parts, &ACCEPT),
+        query.get("includeObject"),
+        path.name.is_none(),
+    )?;
+    let call = ApiCall {
         served: served.clone(),
         version: path.version,
         namespace: path.namespace,
@@ -141,7 +147,7 @@ async fn resource(
         warnings: Mutex::default(),
         cluster,
     };
-    if let Origin::Custom(definition) = &call.served.origin
+    if let ResourceOrigin::Custom(definition) = &call.served.origin
         && let Some(warning) = definition.warning(&call.version)
     {
         call.warn(warning);
@@ -161,7 +167,7 @@ async fn resource(
     options::check(&call, &parts.method, header(CONTENT_TYPE))?;
     let outcome = act(&call, &parts.method, header(CONTENT_TYPE), &body).await?;
     if parts.method != Method::GET {
-        // Those who watch come first, or many writers could outrun what is remembered for them.
+        // Lets watches run first, so that many writers do not exceed the kept watch history.
         tokio::task::yield_now().await;
     }
     let code = outcome.code;
@@ -180,8 +186,13 @@ fn all_values(parts: &Parts, name: &http::HeaderName) -> String {
     values.collect::<Vec<_>>().join(",")
 }
 
-/// Does what a method means for the object or collection of a path.
-async fn act(call: &Call, method: &Method, content_type: &str, body: &[u8]) -> Result<Outcome, Status> {
+/// Performs a method on an object or collection.
+async fn act(
+    call: &ApiCall,
+    method: &Method,
+    content_type: &str,
+    body: &[u8],
+) -> Result<CallOutcome, Status> {
     let review = call.served.row().is_some_and(|row| row.review);
     let target = (call.name.is_some(), call.subresource.as_deref());
     let object = || decode::object(call, content_type, body);
@@ -199,7 +210,7 @@ async fn act(call: &Call, method: &Method, content_type: &str, body: &[u8]) -> R
                 for (key, value) in metadata.as_object().into_iter().flatten() {
                     set(&mut answer, &["metadata", key], value.clone());
                 }
-                Ok(Outcome::other(201, answer))
+                Ok(CallOutcome::other(201, answer))
             }
             (_, (true, _)) => Err(Status::no_path()),
             _ => Err(Status::not_allowed()),
@@ -226,13 +237,13 @@ async fn act(call: &Call, method: &Method, content_type: &str, body: &[u8]) -> R
         (&Method::PUT, (true, None | Some("status"))) => update::update(call, object()?).await,
         (&Method::PATCH, (true, None | Some("status"))) => patch::patch(call, content_type, body).await,
         (&Method::DELETE, (true, None)) => {
-            delete::delete(call, &delete::Options::of(call, content_type, body)?).await
+            delete::delete(call, &delete::DeleteOptions::of(call, content_type, body)?).await
         }
         (&Method::DELETE, (false, None))
             if call.served.namespaced == call.namespace.is_some()
                 && call.served.row().is_none_or(|row| row.collection) =>
         {
-            delete::delete_collection(call, &delete::Options::of(call, content_type, body)?).await
+            delete::delete_collection(call, &delete::DeleteOptions::of(call, content_type, body)?).await
         }
         (&Method::GET, (true, Some("scale"))) => scale::get(call),
         (&Method::PUT, (true, Some("scale"))) => {
@@ -252,7 +263,7 @@ async fn discover(
     parts: &Parts,
     group: Option<&str>,
     version: Option<&str>,
-) -> Result<Response<Body>, Status> {
+) -> Result<Response<ResponseBody>, Status> {
     if parts.method != Method::GET {
         return Err(Status::not_allowed());
     }
@@ -276,8 +287,8 @@ async fn discover(
     Ok(response)
 }
 
-/// Answers what is not about objects.
-fn other(cluster: &Cluster, parts: &Parts) -> Result<Response<Body>, Status> {
+/// Answers non-resource requests.
+fn other(cluster: &Cluster, parts: &Parts) -> Result<Response<ResponseBody>, Status> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(Status::not_allowed());
     }
@@ -295,7 +306,7 @@ fn other(cluster: &Cluster, parts: &Parts) -> Result<Response<Body>, Status> {
     })
 }
 
-/// Everything below which something is to be found.
+/// The paths of the root document.
 fn paths(cluster: &Cluster) -> Vec<String> {
     let fixed = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"];
     let mut paths: BTreeSet<String> = fixed.into_iter().map(str::to_owned).collect();
@@ -310,27 +321,27 @@ fn paths(cluster: &Cluster) -> Vec<String> {
     paths.into_iter().collect()
 }
 
-fn document(cluster: &Cluster, group: &str, version: &str) -> Response<Body> {
+fn document(cluster: &Cluster, group: &str, version: &str) -> Response<ResponseBody> {
     openapi::document(&cluster.catalog(), group, version).map_or_else(no_page, |found| json(200, &found))
 }
 
-fn no_page() -> Response<Body> {
+fn no_page() -> Response<ResponseBody> {
     plain(404, "404 page not found\n")
 }
 
-fn json(code: u16, value: &Value) -> Response<Body> {
+fn json(code: u16, value: &Value) -> Response<ResponseBody> {
     text(code, value.to_string().into())
 }
 
-fn text(code: u16, body: Bytes) -> Response<Body> {
+fn text(code: u16, body: Bytes) -> Response<ResponseBody> {
     respond(code, "application/json", body)
 }
 
-fn plain(code: u16, body: &'static str) -> Response<Body> {
+fn plain(code: u16, body: &'static str) -> Response<ResponseBody> {
     respond(code, "text/plain; charset=utf-8", Bytes::from_static(body.as_bytes()))
 }
 
-fn respond(code: u16, content_type: &'static str, body: Bytes) -> Response<Body> {
+fn respond(code: u16, content_type: &'static str, body: Bytes) -> Response<ResponseBody> {
     let mut response = Response::new(BodyExt::boxed_unsync(Full::new(body).map_err(|never| match never {})));
     *response.status_mut() =
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);

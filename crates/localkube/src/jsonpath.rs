@@ -1,20 +1,23 @@
-//! The JSONPath of printer columns, as far as Kubernetes takes it: `.spec.ports[0].port`,
+//! The JSONPath of printer columns, in Kubernetes' dialect: `.spec.ports[0].port`,
 //! `.status.conditions[?(@.type=="Ready")].status`, `.spec.items[*].name`, `.metadata.labels.app\.io/name`.
+//!
+//! The parser is our own: jsonpath-rust follows RFC 9535, which has no escaped dots and other rules for filters, slices
+//! and missing values than Kubernetes.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
-/// A path through an object.
+/// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Path(Vec<Step>);
+pub struct JsonPath(Vec<JsonPathStep>);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum JsonPathStep {
     Field(String),
-    /// Every item of a list, or every value of a map; in brackets, only the items.
+    /// Every item of a list or every value of a map.
     All,
-    /// The value itself and everything in it.
+    /// The value itself and all its descendants.
     Deep,
     Slice {
         from: Option<i64>,
@@ -22,20 +25,20 @@ enum Step {
         by: Option<i64>,
     },
     Index(i64),
-    Either(Vec<Path>),
-    /// Items that have the path.
-    Has(Path),
-    Compare(Operand, Comparison, Operand),
+    Either(Vec<JsonPath>),
+    /// Items in which the path exists.
+    Has(JsonPath),
+    Compare(FilterOperand, FilterOperator, FilterOperand),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Operand {
-    Path(Path),
+enum FilterOperand {
+    Path(JsonPath),
     Literal(Value),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+enum FilterOperator {
     Equal,
     Unequal,
     Less,
@@ -44,10 +47,10 @@ enum Comparison {
     AtLeast,
 }
 
-/// How many filters a path may have; they can stand in each other, and no column needs many.
-const FILTERS: usize = 16;
+/// The maximum number of filters in a path; filters can be nested, and no column needs many.
+const MAX_FILTERS: usize = 16;
 
-/// Why a text is no path.
+/// A text is not a valid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("failed to read the JSONPath {path:?} at {rest:?}")]
 pub struct ParseError {
@@ -55,20 +58,22 @@ pub struct ParseError {
     rest: String,
 }
 
-impl Path {
-    /// Reads a path.
+impl JsonPath {
+    /// Parses a path.
     pub fn parse(path: &str) -> Result<Self, ParseError> {
         let mut rest = path;
-        let found = if path.matches("?(").count() > FILTERS { None } else { steps(&mut rest) };
+        let found = if path.matches("?(").count() > MAX_FILTERS { None } else { steps(&mut rest) };
         match found {
             Some(found) if rest.is_empty() && !found.0.is_empty() => Ok(found),
-            // Kubernetes takes a path to nowhere, and one with text behind it, and finds nothing there.
-            Some(_) if rest.is_empty() || rest.starts_with(' ') => Ok(Self(vec![Step::Either(Vec::new())])),
+            // Kubernetes accepts an empty path, and one followed by text, and finds nothing there.
+            Some(_) if rest.is_empty() || rest.starts_with(' ') => {
+                Ok(Self(vec![JsonPathStep::Either(Vec::new())]))
+            }
             _ => Err(ParseError { path: path.to_owned(), rest: rest.to_owned() }),
         }
     }
 
-    /// The first value the path leads to.
+    /// The first value at the path.
     pub fn first<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.all(value).into_iter().next()
     }
@@ -80,7 +85,7 @@ impl Path {
     }
 }
 
-impl Step {
+impl JsonPathStep {
     fn from<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         let items = || value.as_array().map_or(&[][..], Vec::as_slice).iter();
         match self {
@@ -131,7 +136,7 @@ fn children(value: &Value) -> Vec<&Value> {
     }
 }
 
-impl Operand {
+impl FilterOperand {
     fn of<'a>(&'a self, item: &'a Value) -> Option<&'a Value> {
         match self {
             Self::Path(path) => path.first(item),
@@ -140,8 +145,8 @@ impl Operand {
     }
 }
 
-impl Comparison {
-    /// Values of different types are neither equal nor in order.
+impl FilterOperator {
+    /// Values of different types are neither equal nor ordered.
     fn holds(self, left: &Value, right: &Value) -> bool {
         let order = match (left, right) {
             (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
@@ -163,19 +168,19 @@ impl Comparison {
     }
 }
 
-/// Reads as many steps as there are; nothing if one is malformed.
-fn steps(rest: &mut &str) -> Option<Path> {
+/// Parses steps; `None` if one is malformed.
+fn steps(rest: &mut &str) -> Option<JsonPath> {
     let mut steps = Vec::new();
     loop {
         if eat(rest, "..") {
-            steps.push(Step::Deep);
+            steps.push(JsonPathStep::Deep);
             field(rest, &mut steps);
         } else if eat(rest, ".") {
             field(rest, &mut steps);
         } else if eat(rest, "[") {
             steps.push(bracket(rest)?);
         } else {
-            return Some(Path(steps));
+            return Some(JsonPath(steps));
         }
     }
 }
@@ -192,8 +197,8 @@ fn take<'a>(rest: &mut &'a str, wanted: impl Fn(char) -> bool) -> &'a str {
     taken
 }
 
-/// Reads a name; a backslash makes the next character part of it.
-fn field(rest: &mut &str, steps: &mut Vec<Step>) {
+/// Parses a name; a backslash escapes the next character.
+fn field(rest: &mut &str, steps: &mut Vec<JsonPathStep>) {
     let mut name = String::new();
     loop {
         name.push_str(take(rest, |c| !".[]()=!<>,\\ ".contains(c)));
@@ -205,16 +210,16 @@ fn field(rest: &mut &str, steps: &mut Vec<Step>) {
         *rest = characters.as_str();
     }
     match name.as_str() {
-        "*" => steps.push(Step::All),
+        "*" => steps.push(JsonPathStep::All),
         "" => {}
-        _ => steps.push(Step::Field(name)),
+        _ => steps.push(JsonPathStep::Field(name)),
     }
 }
 
-/// Reads what stands between brackets, and the closing one.
-fn bracket(rest: &mut &str) -> Option<Step> {
+/// Parses the contents of brackets and the closing bracket.
+fn bracket(rest: &mut &str) -> Option<JsonPathStep> {
     if eat(rest, "*]") {
-        return Some(Step::Slice { from: None, to: None, by: None });
+        return Some(JsonPathStep::Slice { from: None, to: None, by: None });
     }
     if eat(rest, "?(") {
         let step = filter(rest)?;
@@ -222,16 +227,16 @@ fn bracket(rest: &mut &str) -> Option<Step> {
     }
     let mut choices = Vec::new();
     loop {
-        choices.push(if eat(rest, "'") { Path(quoted(rest)?) } else { Path(vec![range(rest)?]) });
+        choices.push(if eat(rest, "'") { JsonPath(quoted(rest)?) } else { JsonPath(vec![range(rest)?]) });
         if !eat(rest, ",") {
             break;
         }
     }
-    eat(rest, "]").then_some(Step::Either(choices))
+    eat(rest, "]").then_some(JsonPathStep::Either(choices))
 }
 
-/// Reads names to the closing quote. A dot in them must be escaped, or it is taken for a step.
-fn quoted(rest: &mut &str) -> Option<Vec<Step>> {
+/// Parses names up to the closing quote; an unescaped dot separates steps.
+fn quoted(rest: &mut &str) -> Option<Vec<JsonPathStep>> {
     let (mut inner, left) = rest.split_once('\'')?;
     *rest = left;
     let mut steps = Vec::new();
@@ -243,50 +248,50 @@ fn quoted(rest: &mut &str) -> Option<Vec<Step>> {
     }
 }
 
-/// Reads an index or a slice.
-fn range(rest: &mut &str) -> Option<Step> {
+/// Parses an index or a slice.
+fn range(rest: &mut &str) -> Option<JsonPathStep> {
     let number = |rest: &mut &str| {
         let digits = take(rest, |c| c == '-' || c.is_ascii_digit());
         if digits.is_empty() { Some(None) } else { digits.parse::<i64>().ok().map(Some) }
     };
     let from = number(rest)?;
     if !eat(rest, ":") {
-        return from.map(Step::Index);
+        return from.map(JsonPathStep::Index);
     }
     let to = number(rest)?;
     let by = if eat(rest, ":") { number(rest)? } else { None };
-    Some(Step::Slice { from, to, by })
+    Some(JsonPathStep::Slice { from, to, by })
 }
 
-fn filter(rest: &mut &str) -> Option<Step> {
-    const COMPARISONS: &[(&str, Comparison)] = &[
-        ("==", Comparison::Equal),
-        ("!=", Comparison::Unequal),
-        ("<=", Comparison::AtMost),
-        (">=", Comparison::AtLeast),
-        ("<", Comparison::Less),
-        (">", Comparison::Greater),
+fn filter(rest: &mut &str) -> Option<JsonPathStep> {
+    const COMPARISONS: &[(&str, FilterOperator)] = &[
+        ("==", FilterOperator::Equal),
+        ("!=", FilterOperator::Unequal),
+        ("<=", FilterOperator::AtMost),
+        (">=", FilterOperator::AtLeast),
+        ("<", FilterOperator::Less),
+        (">", FilterOperator::Greater),
     ];
     let left = operand(rest)?;
     match COMPARISONS.iter().find(|(token, _)| eat(rest, token)) {
-        Some((_, comparison)) => Some(Step::Compare(left, *comparison, operand(rest)?)),
+        Some((_, comparison)) => Some(JsonPathStep::Compare(left, *comparison, operand(rest)?)),
         None => match left {
-            Operand::Path(path) => Some(Step::Has(path)),
-            Operand::Literal(_) => None,
+            FilterOperand::Path(path) => Some(JsonPathStep::Has(path)),
+            FilterOperand::Literal(_) => None,
         },
     }
 }
 
-fn operand(rest: &mut &str) -> Option<Operand> {
+fn operand(rest: &mut &str) -> Option<FilterOperand> {
     *rest = rest.trim_start();
     let operand = if eat(rest, "@") {
-        Operand::Path(steps(rest)?)
+        FilterOperand::Path(steps(rest)?)
     } else if let Some(quote) = ['"', '\''].into_iter().find(|quote| rest.starts_with(*quote)) {
         let (text, left) = rest.get(1..)?.split_once(quote)?;
         *rest = left;
-        Operand::Literal(text.into())
+        FilterOperand::Literal(text.into())
     } else {
-        Operand::Literal(serde_json::from_str(take(rest, |c| !" )=!<>".contains(c))).ok()?)
+        FilterOperand::Literal(serde_json::from_str(take(rest, |c| !" )=!<>".contains(c))).ok()?)
     };
     *rest = rest.trim_start();
     Some(operand)

@@ -1,23 +1,23 @@
-//! The kinds that are served. Adding one is adding a row.
+//! The table of built-in kinds. Each row is a kind.
 
 use crate::rules::{self, Rules};
 
-/// One kind.
+/// A built-in kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct BuiltInKind {
     /// API group; empty for the core one.
     pub group: &'static str,
-    /// Versions, the preferred one first; all show the same objects.
+    /// Versions, the preferred one first; all have the same objects.
     pub versions: &'static [&'static str],
     /// Kind.
     pub kind: &'static str,
     /// Plural name in paths.
     pub plural: &'static str,
-    /// Singular name for people.
+    /// Singular name.
     pub singular: &'static str,
-    /// Short names for people.
+    /// Short names.
     pub short: &'static [&'static str],
-    /// Names under which several kinds are listed together.
+    /// Categories such as `all`.
     pub categories: &'static [&'static str],
     /// Whether objects live in namespaces.
     pub namespaced: bool,
@@ -25,44 +25,44 @@ pub struct Kind {
     pub status: bool,
     /// Whether there is a scale subresource.
     pub scale: bool,
-    /// Whether changes of anything but metadata and status are counted in `metadata.generation`.
+    /// Whether `metadata.generation` counts changes outside of metadata and status.
     pub generation: bool,
-    /// Further subresources, each with its own code.
+    /// Other subresources.
     pub more: &'static [&'static str],
-    /// The fields, beside name and namespace, by which objects can be selected.
-    pub fields: &'static [Field],
-    /// What is special about objects of this kind.
+    /// The selectable fields, besides name and namespace.
+    pub fields: &'static [SelectableField],
+    /// Defaulting and validation of this kind.
     pub rules: &'static Rules,
-    /// Whether a deletion is answered with the object instead of a `Status`.
+    /// Whether a deletion returns the object instead of a `Status`.
     pub returns_deleted: bool,
-    /// Whether a status is kept when an object is created.
+    /// Whether the status of a created object is kept.
     pub born_with_status: bool,
-    /// Whether an update must name the revision it replaces.
+    /// Whether an update must name the resource version that it replaces.
     pub needs_revision: bool,
-    /// Whether an update of an object that does not exist creates it.
+    /// Whether an update creates a missing object.
     pub made_by_update: bool,
-    /// Whether all objects can be deleted in one go.
+    /// Whether `deletecollection` is supported.
     pub collection: bool,
-    /// Whether objects are questions: answered, and never stored.
+    /// Whether the objects are reviews: answered and never stored.
     pub review: bool,
 }
 
-/// A field by which objects can be selected.
+/// A field for field selectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct SelectableField {
     /// Name in selectors.
     pub name: &'static str,
-    /// Where its value is.
+    /// Path of its value.
     pub path: &'static str,
-    /// What it counts as when it is absent.
+    /// Its value if it is absent.
     pub absent: &'static str,
 }
 
-const fn field(name: &'static str) -> Field {
-    Field { name, path: name, absent: "" }
+const fn field(name: &'static str) -> SelectableField {
+    SelectableField { name, path: name, absent: "" }
 }
 
-impl Field {
+impl SelectableField {
     const fn at(self, path: &'static str) -> Self {
         Self { path, ..self }
     }
@@ -77,8 +77,8 @@ const fn kind(
     versions: &'static [&'static str],
     kind: &'static str,
     plural: &'static str,
-) -> Kind {
-    Kind {
+) -> BuiltInKind {
+    BuiltInKind {
         group,
         versions,
         kind,
@@ -102,7 +102,7 @@ const fn kind(
     }
 }
 
-impl Kind {
+impl BuiltInKind {
     const fn called(self, singular: &'static str, short: &'static [&'static str]) -> Self {
         Self { singular, short, ..self }
     }
@@ -135,7 +135,7 @@ impl Kind {
         Self { more, ..self }
     }
 
-    const fn selected_by(self, fields: &'static [Field]) -> Self {
+    const fn selected_by(self, fields: &'static [SelectableField]) -> Self {
         Self { fields, ..self }
     }
 
@@ -167,14 +167,14 @@ impl Kind {
         Self { rules, ..self }
     }
 
-    /// `deployments.apps`, as errors name it.
+    /// `deployments.apps`, as in error texts.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 }
 
-/// The kinds that are built in.
-pub const KINDS: &[Kind] = &[
+/// The built-in kinds.
+pub const KINDS: &[BuiltInKind] = &[
     kind("", &["v1"], "Namespace", "namespaces")
         .called("namespace", &["ns"])
         .deleted_one_by_one()
@@ -325,8 +325,8 @@ pub const KINDS: &[Kind] = &[
         .reviewed(),
 ];
 
-/// The built-in kind behind a path.
-pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
+/// The built-in kind of a path.
+pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static BuiltInKind> {
     KINDS.iter().find(|kind| kind.group == group && kind.plural == plural && kind.versions.contains(&version))
 }
 
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_found_in_every_version_they_have() {
+    fn kinds_are_found_in_each_of_their_versions() {
         for version in ["v1", "v2"] {
             assert!(find("autoscaling", version, "horizontalpodautoscalers").is_some());
         }

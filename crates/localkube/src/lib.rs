@@ -1,22 +1,21 @@
-//! An in-memory Kubernetes API server, small enough to read: what `plimsoll up` runs on and what integration tests talk
-//! to.
+//! An in-memory Kubernetes API server: `plimsoll up` and integration tests run on it.
 //!
 //! ```text
 //! request ─► http ─► verbs ─► store ─► watches, housekeeping
 //!            server  decode   object
-//!                    rules    fields (who owns what)
+//!                    rules    fields (ownership)
 //! ```
 //!
 //! | to change | look in |
 //! |---|---|
-//! | what is served | `kinds` (the table), `custom` (definitions), `catalog` (both) |
+//! | which resources are served | `kinds` (table), `custom` (definitions), `catalog` (both) |
 //! | what a verb does | `verbs`, one file each |
-//! | what is filled in or refused | `rules`, one file per kind; `schema` for types and unknown fields |
+//! | defaulting and validation | `rules`, one file per kind; `schema` for types and unknown fields |
 //! | how patches merge | `patch`, and `fields` for server-side apply |
-//! | what answers look like | `present`, `tables`, `discovery`, `openapi`, `status` |
-//! | who may do what | `access`, `admission` (webhooks), `aggregate` (APIs behind this one) |
-//! | what happens by itself | `housekeeping`, `workloads`, `nodes` |
-//! | what is measured | `metrics`: the three metrics APIs of simulated nodes and of scripts |
+//! | the form of answers | `present`, `tables`, `discovery`, `openapi`, `status` |
+//! | authentication, authorization, admission | `access`, `admission` (webhooks), `aggregate` (aggregated APIs) |
+//! | controllers | `housekeeping`, `workloads`, `nodes` |
+//! | metrics APIs | `metrics`: the three metrics APIs of simulated nodes and of scripts |
 
 pub mod access;
 mod admission;

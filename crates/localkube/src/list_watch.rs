@@ -1,5 +1,5 @@
-//! List-and-watch through a `kube::Client`: how the workload controllers and the simulated nodes follow a cluster. The client
-//! may be connected to localkube or to a real API server.
+//! List-and-watch through a `kube::Client`, for the workload controllers and the simulated nodes. The client may be
+//! connected to localkube or to a real API server.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;

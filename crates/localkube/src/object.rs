@@ -1,18 +1,18 @@
-//! Between the text that is stored and the JSON that is worked on.
+//! Conversion between stored JSON text and parsed JSON.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use crate::catalog::Served;
-use crate::store::{Object, Revision};
+use crate::catalog::ServedResource;
+use crate::store::{Revision, StoredObject};
 
-/// The beginning of every stored object, which items of lists of built-in kinds leave out.
+/// The prefix of every stored object, which list items of built-in kinds omit.
 pub(crate) fn prefix(api_version: &str, kind: &str) -> String {
     format!("{{\"kind\":{},\"apiVersion\":{},", Value::from(kind), Value::from(api_version))
 }
 
-/// Makes an object ready to be stored: with its revision, kind and version first.
-pub(crate) fn pack(served: &Served, value: &mut Value, revision: Revision) -> Object {
+/// Serializes an object for the store, with kind, version and revision.
+pub(crate) fn pack(served: &ServedResource, value: &mut Value, revision: Revision) -> StoredObject {
     let api_version = match value.get("apiVersion").and_then(Value::as_str) {
         Some(given) => given.to_owned(),
         None => served.api_version(served.versions.first().map_or("", String::as_str)),
@@ -27,34 +27,34 @@ pub(crate) fn pack(served: &Served, value: &mut Value, revision: Revision) -> Ob
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.insert("resourceVersion".to_owned(), Value::from(revision.to_string()));
     }
-    // What was parsed can be written, and writing to memory does not fail.
+    // Parsed JSON can be serialized, and writing to memory does not fail.
     let rest = serde_json::to_vec(&object).unwrap_or_default();
     text.extend_from_slice(rest.get(1..).unwrap_or_default());
     let packed = Value::Object(object);
-    let made = Object {
+    let made = StoredObject {
         text: Bytes::from(text),
         revision,
         uid: string(&packed, &["metadata", "uid"]).into(),
         labels: labels(&packed),
         fields: served.selected_fields(&packed),
         owners: owners(&packed),
-        going: !string(&packed, &["metadata", "deletionTimestamp"]).is_empty(),
+        deleting: !string(&packed, &["metadata", "deletionTimestamp"]).is_empty(),
     };
     *value = packed;
     made
 }
 
 /// The JSON of a stored object.
-pub(crate) fn unpack(object: &Object) -> Value {
+pub(crate) fn unpack(object: &StoredObject) -> Value {
     serde_json::from_slice(&object.text).unwrap_or_default()
 }
 
-/// The text at a path, or nothing.
+/// The string at a path, or an empty one.
 pub(crate) fn string<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     path.iter().try_fold(value, |at, step| at.get(step)).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Puts a value at a path, making objects on the way where there are none.
+/// Sets the value at a path; creates missing objects on the way.
 pub(crate) fn set(value: &mut Value, path: &[&str], new: Value) {
     let Some((first, rest)) = path.split_first() else {
         *value = new;

@@ -1,4 +1,5 @@
-//! What clients want of OpenAPI v3: the schemas of the kinds, and which requests validate fields and take which patches.
+//! OpenAPI v3 as far as clients use it: schemas of the kinds, and for each request whether it validates fields and
+//! which patches it accepts.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,21 +8,21 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::catalog::{Catalog, Origin, Served};
+use crate::catalog::{Catalog, ResourceOrigin, ServedResource};
 use crate::custom::Definition;
 use crate::schema;
 
 /// Schemas by name.
-type Schemas = Map<String, Value>;
+type SchemaMap = Map<String, Value>;
 
-/// `/openapi/v3`: where the documents are, with a hash each by which clients know that they are still the same.
+/// `/openapi/v3`: the documents, each with a hash for client caches.
 pub(crate) fn index(catalog: &Catalog) -> Value {
     let mut hashes: BTreeMap<String, DefaultHasher> = BTreeMap::new();
     for served in catalog.all() {
         for version in &served.versions {
             let hasher = hashes.entry(path(&served.group, version)).or_default();
             (&served.kind, &served.plural, env!("CARGO_PKG_VERSION")).hash(hasher);
-            if let Origin::Custom(definition) = &served.origin {
+            if let ResourceOrigin::Custom(definition) = &served.origin {
                 definition.openapi(version).to_string().hash(hasher);
             }
         }
@@ -35,21 +36,22 @@ pub(crate) fn index(catalog: &Catalog) -> Value {
 
 /// The document of a version of a group, if it is served.
 pub(crate) fn document(catalog: &Catalog, group: &str, version: &str) -> Option<Value> {
-    let here = |served: &&Arc<Served>| served.group == group && served.versions.iter().any(|v| v == version);
-    let all: Vec<&Arc<Served>> = catalog.all().filter(here).collect();
+    let here =
+        |served: &&Arc<ServedResource>| served.group == group && served.versions.iter().any(|v| v == version);
+    let all: Vec<&Arc<ServedResource>> = catalog.all().filter(here).collect();
     let custom = all.first()?.row().is_none();
     let mut known = match schema::document().pointer_mut("/components/schemas").map(Value::take) {
         Some(Value::Object(known)) => known,
-        _ => Schemas::new(),
+        _ => SchemaMap::new(),
     };
     for served in &all {
-        if let Origin::Custom(definition) = &served.origin {
+        if let ResourceOrigin::Custom(definition) = &served.origin {
             add_custom(definition, version, &mut known);
         }
     }
     let kinds: BTreeSet<&str> = all.iter().flat_map(|served| [&*served.kind, &*served.list_kind]).collect();
     let ours = |schema: &Value| {
-        let all = schema.get(KINDS).and_then(Value::as_array).into_iter().flatten();
+        let all = schema.get(GROUP_VERSION_KIND).and_then(Value::as_array).into_iter().flatten();
         let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut same = all.filter(|of| text(of, "group") == group && text(of, "version") == version);
         same.any(|of| kinds.contains(&*text(of, "kind")))
@@ -64,9 +66,9 @@ pub(crate) fn document(catalog: &Catalog, group: &str, version: &str) -> Option<
     }))
 }
 
-const KINDS: &str = "x-kubernetes-group-version-kind";
+const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
 const REFERENCE: &str = "#/components/schemas/";
-const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const META_V1: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 fn path(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
@@ -76,10 +78,10 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("{REFERENCE}{name}")})
 }
 
-/// The named schemas and all they refer to; patches refer to one, too.
-fn reachable(mut known: Schemas, mut wanted: Vec<String>) -> Schemas {
+/// The named schemas and all schemas that they refer to; requests refer to the one of patches.
+fn reachable(mut known: SchemaMap, mut wanted: Vec<String>) -> SchemaMap {
     let mut found = BTreeMap::new();
-    wanted.push(format!("{META}.Patch"));
+    wanted.push(format!("{META_V1}.Patch"));
     while let Some(name) = wanted.pop() {
         if let Some(schema) = known.remove(&name) {
             references(&schema, &mut wanted);
@@ -104,15 +106,15 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Adds the schemas of a custom resource and of its list; names turn the group around.
-fn add_custom(definition: &Definition, version: &str, known: &mut Schemas) {
+/// Adds the schemas of a custom resource and of its list; names start with the reversed group.
+fn add_custom(definition: &Definition, version: &str, known: &mut SchemaMap) {
     let reversed: Vec<&str> = definition.group.rsplit('.').collect();
     let name = |kind: &str| format!("{}.{version}.{kind}", reversed.join("."));
     let marked = |kind: &str| json!([{"group": definition.group, "kind": kind, "version": version}]);
-    let meta = |kind: &str| json!({"allOf": [reference(&format!("{META}.{kind}"))]});
+    let meta = |kind: &str| json!({"allOf": [reference(&format!("{META_V1}.{kind}"))]});
     let mut schema = match definition.openapi(version) {
         Value::Object(schema) => schema,
-        _ => Schemas::new(),
+        _ => SchemaMap::new(),
     };
     schema.entry("type").or_insert_with(|| "object".into());
     if let Some(fields) = schema.entry("properties").or_insert_with(|| json!({})).as_object_mut() {
@@ -120,7 +122,7 @@ fn add_custom(definition: &Definition, version: &str, known: &mut Schemas) {
         fields.insert("kind".to_owned(), json!({"type": "string"}));
         fields.insert("metadata".to_owned(), meta("ObjectMeta"));
     }
-    schema.insert(KINDS.to_owned(), marked(&definition.kind));
+    schema.insert(GROUP_VERSION_KIND.to_owned(), marked(&definition.kind));
     known.insert(name(&definition.kind), schema.into());
     let list = json!({
         "type": "object",
@@ -131,13 +133,13 @@ fn add_custom(definition: &Definition, version: &str, known: &mut Schemas) {
             "kind": {"type": "string"},
             "metadata": meta("ListMeta"),
         },
-        KINDS: marked(&definition.list_kind),
+        GROUP_VERSION_KIND: marked(&definition.list_kind),
     });
     known.insert(name(&definition.list_kind), list);
 }
 
-/// The paths of a resource, with as much about each request as clients look at.
-fn paths(served: &Served, version: &str) -> Vec<(String, Value)> {
+/// The paths of a resource, with the request properties that clients use.
+fn paths(served: &ServedResource, version: &str) -> Vec<(String, Value)> {
     let namespace = if served.namespaced { "namespaces/{namespace}/" } else { "" };
     let all = format!("/{}/{namespace}{}", path(&served.group, version), served.plural);
     let request = |action: &str, parameters: &[&str]| {
@@ -149,7 +151,7 @@ fn paths(served: &Served, version: &str) -> Vec<(String, Value)> {
             "parameters": parameters.iter().map(parameter).collect::<Vec<_>>(),
             "responses": {"200": {"description": "OK"}},
             "x-kubernetes-action": action,
-            KINDS: {"group": served.group, "version": version, "kind": served.kind},
+            GROUP_VERSION_KIND: {"group": served.group, "version": version, "kind": served.kind},
         })
     };
     let write = ["dryRun", "fieldManager", "fieldValidation"];
@@ -162,7 +164,7 @@ fn paths(served: &Served, version: &str) -> Vec<(String, Value)> {
         let strategic = served.row().map(|_| "application/strategic-merge-patch+json");
         let usual =
             ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
-        let body = json!({"schema": reference(&format!("{META}.Patch"))});
+        let body = json!({"schema": reference(&format!("{META_V1}.Patch"))});
         let content: Map<String, Value> =
             usual.into_iter().chain(strategic).map(|media| (media.to_owned(), body.clone())).collect();
         patch.insert("requestBody".to_owned(), json!({"content": content, "required": true}));

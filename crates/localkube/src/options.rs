@@ -1,16 +1,16 @@
-//! What is wrong with the options of a write: its manager, its dry run, its field validation.
+//! Validation of write options: field manager, dry run, field validation.
 
 use api::field::FieldError;
 use http::Method;
 
 use crate::status::Status;
-use crate::verbs::{Call, patch};
+use crate::verbs::{ApiCall, patch};
 
-/// The longest name a manager may have.
-const LONGEST_MANAGER: usize = 128;
+/// The maximum length of a field manager's name.
+const MAX_MANAGER_BYTES: usize = 128;
 
-/// Refuses options that no write can have.
-pub(crate) fn check(call: &Call, method: &Method, content_type: &str) -> Result<(), Status> {
+/// Refuses invalid options.
+pub(crate) fn check(call: &ApiCall, method: &Method, content_type: &str) -> Result<(), Status> {
     let kind = match *method {
         Method::POST => "CreateOptions",
         Method::PUT => "UpdateOptions",
@@ -27,8 +27,8 @@ pub(crate) fn check(call: &Call, method: &Method, content_type: &str) -> Result<
     if apply && manager.is_empty() {
         faults.push(FieldError::required("fieldManager", "is required for apply patch"));
     }
-    if manager.len() > LONGEST_MANAGER {
-        faults.push(FieldError::too_long("fieldManager", LONGEST_MANAGER));
+    if manager.len() > MAX_MANAGER_BYTES {
+        faults.push(FieldError::too_long("fieldManager", MAX_MANAGER_BYTES));
     }
     faults.extend(dry_run(query("dryRun")));
     let validation = query("fieldValidation");
@@ -39,10 +39,10 @@ pub(crate) fn check(call: &Call, method: &Method, content_type: &str) -> Result<
             &["", "Ignore", "Strict", "Warn"],
         ));
     }
-    if faults.is_empty() { Ok(()) } else { Err(Call::invalid_options(kind, &faults)) }
+    if faults.is_empty() { Ok(()) } else { Err(ApiCall::invalid_options(kind, &faults)) }
 }
 
-/// What is wrong with the value of a dry run.
+/// Error in the value of `dryRun`.
 pub(crate) fn dry_run(value: &str) -> Option<FieldError> {
     let wrong = !matches!(value, "" | "All");
     wrong.then(|| FieldError::not_supported("dryRun", api::field::AsJson(&[value]), &["All"]))

@@ -1,4 +1,4 @@
-//! How objects are shown: whole, as rows of a table, or as metadata alone.
+//! Representations of objects: whole, as a table, or metadata only.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Value, json};
@@ -6,34 +6,34 @@ use serde_json::{Value, json};
 use crate::object::{self, set};
 use crate::schema;
 use crate::status::Status;
-use crate::store::Object;
+use crate::store::StoredObject;
 use crate::tables::{self, Include};
-use crate::verbs::read::List;
-use crate::verbs::{Body, Call, Outcome};
+use crate::verbs::read::ObjectList;
+use crate::verbs::{ApiCall, CallBody, CallOutcome};
 
-/// The form an `Accept` header asks for.
+/// The representation that an `Accept` header requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum Representation {
     /// Whole objects.
     Whole,
-    /// A table for people.
+    /// A table.
     Table {
         /// Version of `meta.k8s.io`.
         version: String,
-        /// What rows show of their objects.
+        /// What rows include of their objects.
         include: Include,
     },
-    /// Metadata alone.
+    /// Metadata only.
     Partial {
         /// Version of `meta.k8s.io`.
         version: String,
-        /// Whether a list was asked for.
+        /// Whether a list was requested.
         list: bool,
     },
 }
 
-impl Form {
-    /// The first form of the header that can be had; none asks for anything else.
+impl Representation {
+    /// The first supported representation of the header; whole objects if there is no header.
     pub(crate) fn accepted(header: &str, include: Option<&str>, list: bool) -> Result<Self, Status> {
         if header.trim().is_empty() {
             return Ok(Self::Whole);
@@ -69,16 +69,16 @@ impl Form {
         }
     }
 
-    /// Whether objects are shown just as they are stored.
-    pub(crate) fn is_stored(&self, call: &Call) -> bool {
-        // Defaults of custom resources may be newer than the objects.
+    /// Whether objects are shown exactly as stored.
+    pub(crate) fn is_stored(&self, call: &ApiCall) -> bool {
+        // The defaults of custom resources may have changed since an object was stored.
         *self == Self::Whole
             && call.served.row().is_some()
             && call.served.versions.first() == Some(&call.version)
     }
 
-    /// Refuses a list in the form of one object, and the other way round.
-    pub(crate) fn fits(&self, call: &Call, watch: bool) -> Result<(), Status> {
+    /// Refuses the representation of a single object for a list, and the other way round.
+    pub(crate) fn fits(&self, call: &ApiCall, watch: bool) -> Result<(), Status> {
         let is_list = call.name.is_none() && !watch;
         match self {
             Self::Partial { list, .. } if *list != is_list => {
@@ -100,8 +100,8 @@ impl Form {
         }
     }
 
-    /// The object of an event of a watch; only the first has the columns of a table.
-    pub(crate) fn event(&self, call: &Call, object: &Object, first: bool) -> Value {
+    /// The object of a watch event; only the first event includes the columns of a table.
+    pub(crate) fn event(&self, call: &ApiCall, object: &StoredObject, first: bool) -> Value {
         let mut shown = self.one(call, self.seen(call, object));
         if matches!(self, Self::Table { .. }) && !first {
             tables::follow_up(&mut shown);
@@ -109,8 +109,8 @@ impl Form {
         shown
     }
 
-    /// The object from which the form is made: tables and metadata are made of what is stored.
-    fn seen(&self, call: &Call, object: &Object) -> Value {
+    /// The object that is represented: tables and metadata use the stored version.
+    fn seen(&self, call: &ApiCall, object: &StoredObject) -> Value {
         match self {
             Self::Whole | Self::Table { include: Include::Object, .. } => call.shown(object),
             Self::Table { .. } | Self::Partial { .. } => object::unpack(object),
@@ -118,7 +118,7 @@ impl Form {
     }
 
     /// The object of a bookmark.
-    pub(crate) fn bookmark(&self, call: &Call, metadata: &Value) -> Value {
+    pub(crate) fn bookmark(&self, call: &ApiCall, metadata: &Value) -> Value {
         let mut empty = json!({
             "kind": call.served.kind,
             "apiVersion": call.served.api_version(&call.version),
@@ -127,12 +127,12 @@ impl Form {
         if call.served.row().is_some()
             && let Some(schema) = call.served.schema(&call.version)
         {
-            schema::settle(&schema, &mut empty);
+            schema::normalize(&schema, &mut empty);
         }
         self.one(call, empty)
     }
 
-    fn one(&self, call: &Call, object: Value) -> Value {
+    fn one(&self, call: &ApiCall, object: Value) -> Value {
         match self {
             Self::Whole => object,
             Self::Table { version, include } => {
@@ -157,22 +157,22 @@ impl Form {
         }
     }
 
-    /// The body of an answer.
-    pub(crate) fn body(&self, call: &Call, outcome: Outcome) -> Bytes {
+    /// The body of a response.
+    pub(crate) fn body(&self, call: &ApiCall, outcome: CallOutcome) -> Bytes {
         match outcome.body {
-            Body::Stored(object) if self.is_stored(call) => object.text.clone(),
-            Body::Stored(object) => self.one(call, self.seen(call, &object)).to_string().into(),
-            Body::Value(value) => self.one(call, value).to_string().into(),
-            Body::List(list) => self.list(call, &list),
-            Body::Other(value) => value.to_string().into(),
+            CallBody::Stored(object) if self.is_stored(call) => object.text.clone(),
+            CallBody::Stored(object) => self.one(call, self.seen(call, &object)).to_string().into(),
+            CallBody::Value(value) => self.one(call, value).to_string().into(),
+            CallBody::List(list) => self.list(call, &list),
+            CallBody::Other(value) => value.to_string().into(),
         }
     }
 
-    fn list(&self, call: &Call, list: &List) -> Bytes {
+    fn list(&self, call: &ApiCall, list: &ObjectList) -> Bytes {
         let mut metadata = json!({"resourceVersion": list.revision.to_string()});
         match &list.next {
             Some(next) => set(&mut metadata, &["continue"], json!(next)),
-            // Lists of custom resources always have one.
+            // Lists of custom resources always have a `continue` field.
             None if call.served.row().is_none() && *self == Self::Whole => {
                 set(&mut metadata, &["continue"], json!(""));
             }
@@ -201,17 +201,17 @@ impl Form {
     }
 }
 
-/// Writes the texts of the objects behind each other, without parsing them.
-fn whole_list(call: &Call, list: &List, metadata: &Value) -> Bytes {
+/// Concatenates the texts of the objects without parsing them.
+fn whole_list(call: &ApiCall, list: &ObjectList, metadata: &Value) -> Bytes {
     let api_version = call.served.api_version(&call.version);
     let head = object::prefix(&api_version, &call.served.list_kind);
     let size: usize = list.objects.iter().map(|object| object.text.len() + 1).sum();
     let mut text = BytesMut::with_capacity(size + 200);
     text.put_slice(head.as_bytes());
     text.put_slice(format!("\"metadata\":{metadata},\"items\":[").as_bytes());
-    // Items of built-in kinds do not repeat what the list says; those of custom ones do.
+    // List items of built-in kinds omit kind and version; those of custom resources do not.
     let prefix = call.served.row().map(|row| object::prefix(&api_version, row.kind)).unwrap_or_default();
-    let stored = Form::Whole.is_stored(call);
+    let stored = Representation::Whole.is_stored(call);
     for (index, object) in list.objects.iter().enumerate() {
         if index > 0 {
             text.put_u8(b',');

@@ -1,23 +1,23 @@
-//! Names and ids nobody has used.
+//! Random names and ids.
 
 use std::sync::OnceLock;
 
 use rustls::crypto::SecureRandom;
 use rustls::crypto::aws_lc_rs::default_provider;
 
-/// The letters of generated names: none that spell words or are taken for each other.
+/// The letters of generated names: no vowels and no similar characters.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Random bytes.
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     static SOURCE: OnceLock<&'static dyn SecureRandom> = OnceLock::new();
     let mut bytes = [0; N];
-    // It fails only where the system has no randomness at all; names then repeat and are refused as taken.
+    // Random bytes are unavailable only on a broken system; generated names then collide and are refused.
     let _ = SOURCE.get_or_init(|| default_provider().secure_random).fill(&mut bytes);
     bytes
 }
 
-/// Five letters for the end of a name.
+/// A random suffix of five letters.
 pub(crate) fn suffix() -> String {
     let letter =
         |byte: u8| char::from(LETTERS.get(usize::from(byte) % LETTERS.len()).copied().unwrap_or(b'x'));
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_have_the_form_of_version_4() {
+    fn uids_have_the_form_of_uuid_version_4() {
         let (one, two) = (uid(), uid());
         assert_ne!(one, two);
         assert_eq!(one.len(), 36);

@@ -1,46 +1,46 @@
-//! What a request asks for, told from its method, path and query alone.
+//! Parsing of request paths and queries.
 
-/// What a path names.
+/// The target of a request path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Path {
+pub enum RequestPath {
     /// Objects of a resource.
     Resource(ResourcePath),
     /// `/api`, `/apis`, `/api/v1`, `/apis/{group}` or `/apis/{group}/{version}`.
     Discovery {
-        /// Group; none for the list of groups.
+        /// Group; `None` for the list of groups.
         group: Option<String>,
-        /// Version; none for the list of versions.
+        /// Version; `None` for the list of versions.
         version: Option<String>,
     },
     /// Anything else: `/healthz`, `/version`, `/openapi/v3`, …
     Other,
 }
 
-/// A path to objects of a resource.
+/// A resource path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourcePath {
     /// API group; empty for the core one.
     pub group: String,
     /// Version.
     pub version: String,
-    /// Namespace; none for all of them, or for resources outside of any.
+    /// Namespace; `None` for all namespaces or cluster-scoped resources.
     pub namespace: Option<String>,
     /// Plural name of the resource.
     pub resource: String,
-    /// Name; none for the collection.
+    /// Name; `None` for the collection.
     pub name: Option<String>,
     /// Subresource, such as `status` or `scale`.
     pub subresource: Option<String>,
-    /// Whether it is watched, said in the old way: by a path that begins with `watch`.
+    /// Whether this is a watch in the deprecated path form `/watch/…`.
     pub watch: bool,
 }
 
-/// Parameters of the query, decoded, in order.
+/// Decoded query parameters, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
 
-impl Path {
-    /// Reads a path; none if it is not properly encoded.
+impl RequestPath {
+    /// Parses a path; `None` if it is not properly encoded.
     pub fn parse(path: &str) -> Option<Self> {
         let decoded = decode(path, false)?;
         let segments: Vec<&str> = decoded.trim_matches('/').split('/').collect();
@@ -62,14 +62,14 @@ impl Path {
     }
 }
 
-/// The part of a path behind group and version.
+/// Parses the path after group and version.
 fn resource(group: &str, version: &str, rest: &[&str]) -> Option<ResourcePath> {
     let (watch, rest) = match rest {
         ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
         _ => (false, rest),
     };
     let (namespace, rest) = match rest {
-        // A namespace and its subresources are objects themselves.
+        // A namespace and its subresources are not inside a namespace.
         ["namespaces"] | ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => (None, rest),
         ["namespaces", namespace, rest @ ..] => (Some((*namespace).to_owned()), rest),
         _ => (None, rest),
@@ -96,7 +96,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Option<ResourcePath> {
 }
 
 impl Query {
-    /// Reads a query; none if it is not properly encoded.
+    /// Parses a query; `None` if it is not properly encoded.
     pub fn parse(text: &str) -> Option<Self> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -110,13 +110,13 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a parameter is true as Go reads it: `watch`, `watch=1`, `watch=true`.
+    /// Whether a parameter is true in Go's sense: `watch`, `watch=1`, `watch=true`.
     pub fn is_set(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| matches!(value, "" | "1" | "t" | "T" | "true" | "TRUE" | "True"))
     }
 }
 
-/// Undoes percent-encoding; none if it is broken or not UTF-8.
+/// Percent-decodes a text; `None` if it is malformed or not UTF-8.
 fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -141,21 +141,21 @@ mod tests {
     use super::*;
 
     fn shown(path: &str) -> String {
-        match Path::parse(path) {
-            Some(Path::Resource(p)) => {
+        match RequestPath::parse(path) {
+            Some(RequestPath::Resource(p)) => {
                 let part = |text: Option<String>| text.unwrap_or_else(|| "-".into());
                 let group = if p.group.is_empty() { "core".into() } else { p.group };
                 let (name, sub) = (part(p.name), part(p.subresource));
                 format!("{group} {} {} {} {name} {sub}", p.version, part(p.namespace), p.resource)
             }
-            Some(Path::Discovery { group, version }) => format!("discovery {group:?} {version:?}"),
-            Some(Path::Other) => "other".into(),
+            Some(RequestPath::Discovery { group, version }) => format!("discovery {group:?} {version:?}"),
+            Some(RequestPath::Other) => "other".into(),
             None => "broken".into(),
         }
     }
 
     #[test]
-    fn paths_name_objects() {
+    fn paths_are_parsed() {
         for (path, expected) in [
             ("/api/v1/pods", "core v1 - pods - -"),
             ("/api/v1/namespaces", "core v1 - namespaces - -"),
@@ -195,8 +195,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(text in ".{0,60}") {
-            let _ = (Path::parse(&text), Query::parse(&text));
+        fn no_input_panics(text in ".{0,60}") {
+            let _ = (RequestPath::parse(&text), Query::parse(&text));
         }
     }
 }

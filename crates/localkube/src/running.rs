@@ -1,4 +1,4 @@
-//! A cluster that runs: its API, and what it does by itself.
+//! A running cluster: its API and its controllers.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::http::Api;
 use crate::server::Server;
 use crate::workloads::{self, Workloads};
 
-/// A running cluster; what it does by itself ends when this is dropped.
+/// A running cluster; its controllers stop when this is dropped.
 pub struct Running {
     cluster: Cluster,
     #[allow(dead_code, reason = "held for their end")]
@@ -24,7 +24,7 @@ pub struct Running {
 }
 
 impl Cluster {
-    /// Starts a cluster with nothing in it but what every cluster has.
+    /// Starts a cluster with its initial objects.
     pub async fn start(options: Options) -> io::Result<Running> {
         let access = Access::new().map_err(io::Error::other)?;
         let (cluster, heard) = Self::empty(&options, access);
@@ -40,12 +40,12 @@ impl Cluster {
 }
 
 impl Running {
-    /// Its API, in this process.
+    /// The API in this process.
     pub fn api(&self) -> Api {
         Api::new(self.cluster.clone())
     }
 
-    /// A client of it, in this process: its administrator.
+    /// A client in this process, authenticated as administrator.
     pub fn client(&self) -> kube::Client {
         let api = self.api().map_request(|mut request: http::Request<kube::client::Body>| {
             request.extensions_mut().insert(User::admin());
@@ -54,17 +54,17 @@ impl Running {
         kube::Client::new(api, "default")
     }
 
-    /// What time it is there.
+    /// The clock of the cluster.
     pub fn clock(&self) -> Clock {
         self.cluster.0.clock
     }
 
-    /// What it serves and stores.
+    /// The state of the cluster.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// Lets others reach it on a free port of this machine.
+    /// Serves the cluster on a free port of this machine.
     pub async fn serve(&self) -> io::Result<Server> {
         Server::start(self.cluster.clone(), 0).await
     }

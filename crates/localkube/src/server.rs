@@ -1,4 +1,4 @@
-//! A cluster behind a listener: TLS, HTTP/1.1 and HTTP/2, on a free port of this machine.
+//! The TLS listener of a cluster: HTTP/1.1 and HTTP/2 on a free port of this machine.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,13 +16,13 @@ use crate::access::User;
 use crate::cluster::Cluster;
 use crate::http::Api;
 
-/// How long a client may take to greet.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a TLS handshake may take.
+const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A cluster that listens, until this is dropped.
+/// A listening cluster; it stops when this is dropped.
 #[derive(Debug)]
 pub struct Server {
-    /// Where it listens, such as `https://127.0.0.1:41675`.
+    /// Its URL, such as `https://127.0.0.1:41675`.
     pub url: String,
     /// A kubeconfig for its administrator.
     pub kubeconfig: String,
@@ -30,7 +30,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on a port of this machine; port 0 is any free one.
+    /// Listens on a port of this machine; port 0 is any free port.
     pub(crate) async fn start(cluster: Cluster, port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let url = format!("https://{}", listener.local_addr()?);
@@ -48,12 +48,12 @@ impl Drop for Server {
     }
 }
 
-/// Serves every connection; they end with this task.
+/// Serves connections until it is dropped.
 async fn accept(listener: TcpListener, acceptor: TlsAcceptor, cluster: Cluster) {
     let mut connections = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
-            // What fails here fails for one connection, or for want of files, which others will give back.
+            // Accepting fails for one connection, or while file descriptors are exhausted.
             Ok((stream, _)) = listener.accept() => {
                 connections.spawn(serve(stream, acceptor.clone(), cluster.clone()));
             }
@@ -64,9 +64,11 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, cluster: Cluster) 
 }
 
 async fn serve(stream: TcpStream, acceptor: TlsAcceptor, cluster: Cluster) {
-    // Watches send small frames that must not wait for each other.
+    // Small watch frames must not be delayed.
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else { return };
+    let Ok(Ok(stream)) = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await else {
+        return;
+    };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let user = certificate.and_then(|certificate| User::of_certificate(certificate.as_ref()));
     let api = Api::new(cluster).map_request(move |mut request: http::Request<hyper::body::Incoming>| {
@@ -76,6 +78,6 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, cluster: Cluster) {
         request
     });
     let service = TowerToHyperService::new(api);
-    // A client that goes away in the middle is not an error of ours.
+    // A client that disconnects is not an error.
     let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
 }

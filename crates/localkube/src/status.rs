@@ -1,42 +1,42 @@
-//! Errors as the Kubernetes API answers them: code, reason, message, details.
+//! API errors: the `Status` object.
 
 use serde_json::{Map, Value, json};
 
-/// An answer that is an error.
+/// An error answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Status {
     /// HTTP code.
     pub code: u16,
-    /// One word for programs.
+    /// The machine-readable reason.
     pub reason: &'static str,
-    /// A sentence for people.
+    /// The message.
     pub message: String,
-    /// What it is about.
+    /// The object that the error is about.
     pub about: Option<Box<About>>,
-    /// What exactly is wrong with the object.
+    /// The individual errors.
     pub causes: Vec<Cause>,
-    /// After how many seconds it may be tried again.
+    /// Seconds until a retry.
     pub retry_after: Option<u32>,
 }
 
-/// The object an error is about.
+/// The object that an error is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// API group; empty for the core one.
     pub group: String,
-    /// Resource in most errors, kind in those of validation.
+    /// The resource in most errors, the kind in validation errors.
     pub kind: String,
     /// Name.
     pub name: String,
 }
 
-/// One thing that is wrong with an object.
+/// One error in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// One word for programs.
+    /// The machine-readable reason.
     pub reason: String,
-    /// A sentence for people.
+    /// The message.
     pub message: String,
     /// Path of the field.
     pub field: String,
@@ -51,7 +51,7 @@ impl Cause {
 }
 
 impl About {
-    /// An object by resource and name.
+    /// An object by group, resource and name.
     pub fn new(group: &str, kind: &str, name: &str) -> Self {
         Self { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
     }
@@ -68,36 +68,36 @@ impl Status {
         Self { code, reason, message, about: about.map(Box::new), causes: Vec::new(), retry_after: None }
     }
 
-    /// 404: there is no such object.
+    /// 404: the object does not exist.
     pub fn not_found(about: About) -> Self {
         Self::new(404, "NotFound", format!("{} not found", about.quoted()), Some(about))
     }
 
-    /// 404: there is no such path.
+    /// 404: the path does not exist.
     pub fn no_path() -> Self {
         let text = "the server could not find the requested resource";
         Self::new(404, "NotFound", text.into(), Some(About::default()))
     }
 
-    /// 409: the name is taken.
+    /// 409: the object exists.
     pub fn already_exists(about: About) -> Self {
         Self::new(409, "AlreadyExists", format!("{} already exists", about.quoted()), Some(about))
     }
 
-    /// 409: the name is taken, and the server could not make another.
+    /// 409: the server could not generate a free name.
     pub fn no_name_left(about: About) -> Self {
         let text = "the server was not able to generate a unique name for the object";
         let message = format!("{} already exists, {text}", about.quoted());
         Self { retry_after: Some(1), ..Self::new(409, "AlreadyExists", message, Some(about)) }
     }
 
-    /// 409: the name is taken by an object that is going.
+    /// 409: an object of that name is being deleted.
     pub fn being_deleted(about: About) -> Self {
         let message = format!("object is being deleted: {} already exists", about.quoted());
         Self::new(409, "AlreadyExists", message, Some(about))
     }
 
-    /// 409: somebody else wrote in between.
+    /// 409: a concurrent write changed the object.
     pub fn conflict(about: About) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {}: the object has been modified; please apply your changes to the latest \
@@ -107,19 +107,19 @@ impl Status {
         Self::new(409, "Conflict", message, Some(about))
     }
 
-    /// 409: for another reason.
+    /// 409 with another reason.
     pub fn conflict_because(about: About, reason: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {}: {reason}", about.quoted());
         Self::new(409, "Conflict", message, Some(about))
     }
 
-    /// 405: that cannot be done here.
+    /// 405: the method is not supported.
     pub fn not_allowed() -> Self {
         let text = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", text.into(), Some(About::default()))
     }
 
-    /// 406: it cannot be shown in the form asked for.
+    /// 406: the representation is not supported.
     pub fn not_acceptable(list: bool) -> Self {
         let streams = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         let known = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -128,14 +128,14 @@ impl Status {
         Self::new(406, "NotAcceptable", text, Some(About::default()))
     }
 
-    /// 406: JSON, but in a form nobody knows.
+    /// 406: the JSON representation is unknown.
     pub fn unknown_form() -> Self {
         let text = "only the following media types are accepted: application/json, application/yaml, \
                     application/vnd.kubernetes.protobuf";
         Self::new(406, "NotAcceptable", text.into(), None)
     }
 
-    /// 406: a list was asked for in the form of one object, or the other way round.
+    /// 406: the representation of a single object was requested for a list, or the other way round.
     pub fn wrong_form(is_list: bool, found: &str) -> Self {
         let text = if is_list {
             format!("you requested PartialObjectMetadata, but the requested object is a list ({found})")
@@ -153,14 +153,14 @@ impl Status {
         Self::new(413, "RequestEntityTooLarge", text, None)
     }
 
-    /// 415: the body is in a form nobody knows.
+    /// 415: the content type is not supported.
     pub fn unsupported_media_type() -> Self {
         let text = "the body of the request was in an unknown format - accepted media types include: application/json, \
                     application/yaml, application/vnd.kubernetes.protobuf";
         Self::new(415, "UnsupportedMediaType", text.into(), None)
     }
 
-    /// 415: there is no such patch; custom resources have no strategic one.
+    /// 415: the patch type is not supported; custom resources have no strategic merge patch.
     pub fn unsupported_patch(strategic: bool) -> Self {
         if strategic {
             let text = "the body of the request was in an unknown format - accepted media types include: \
@@ -170,13 +170,13 @@ impl Status {
         Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type".into(), Some(About::default()))
     }
 
-    /// 403: it may not be done.
+    /// 403: forbidden.
     pub fn forbidden(about: About, why: &str) -> Self {
         let message = format!("{} is forbidden: {why}", about.quoted());
         Self::new(403, "Forbidden", message, Some(about))
     }
 
-    /// 403: the namespace is going.
+    /// 403: the namespace is terminating.
     pub fn terminating(about: About, namespace: &str) -> Self {
         let text =
             format!("unable to create new content in namespace {namespace} because it is being terminated");
@@ -189,17 +189,17 @@ impl Status {
         Self { causes: vec![cause], ..Self::new(403, "Forbidden", message, Some(about)) }
     }
 
-    /// 500: the request cannot be served although it makes sense.
+    /// 500: a valid request failed.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message.into(), None)
     }
 
-    /// 410: that revision is no longer known; list again.
+    /// 410: the revision is too old; list again.
     pub fn expired(asked: u64, oldest: u64) -> Self {
         Self::new(410, "Expired", format!("too old resource version: {asked} ({oldest})"), None)
     }
 
-    /// 504: that revision is still to come.
+    /// 504: the revision is in the future.
     pub fn too_large_revision(asked: u64, current: u64) -> Self {
         let cause = Cause {
             reason: "ResourceVersionTooLarge".into(),
@@ -211,21 +211,21 @@ impl Status {
         Self { causes: vec![cause], retry_after: Some(1), ..status }
     }
 
-    /// 410: the page to go on from is no longer known; list from the beginning.
+    /// 410: the continue token is too old; list from the beginning.
     pub fn expired_page() -> Self {
         let text = "The provided continue parameter is too old to display a consistent list result. You can start a new \
                     list without the continue parameter.";
         Self::new(410, "Expired", text.into(), None)
     }
 
-    /// 400: the request makes no sense.
+    /// 400: the request is invalid.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message.into(), None)
     }
 
-    /// 422: the object is not valid.
+    /// 422: the object is invalid.
     pub fn invalid(about: About, causes: Vec<Cause>) -> Self {
-        // What is found twice is said once.
+        // Repeated errors appear once in the message.
         let mut each: Vec<String> = Vec::new();
         for text in causes.iter().map(|c| format!("{}: {}", c.field, c.message)) {
             if !each.contains(&text) {
@@ -237,7 +237,7 @@ impl Status {
         Self { causes, ..Self::new(422, "Invalid", message, Some(about)) }
     }
 
-    /// The `Status` object on the wire.
+    /// The `Status` object.
     pub fn to_json(&self) -> Value {
         let mut details = Map::new();
         if let Some(about) = &self.about {
@@ -264,7 +264,7 @@ impl Status {
             if !self.reason.is_empty() {
                 object.insert("reason".to_owned(), json!(self.reason));
             }
-            // A `Status` about nothing in particular still has details on the real server; one without them has none.
+            // On the real server, an empty `details` differs from an absent one.
             if self.about.is_some() || !details.is_empty() {
                 object.insert("details".to_owned(), Value::Object(details));
             }
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_those_clients_know() {
+    fn messages_match_the_real_server() {
         let about = || About::new("apps", "deployments", "web");
         assert_eq!(Status::not_found(about()).message, "deployments.apps \"web\" not found");
         assert_eq!(Status::already_exists(About::new("", "pods", "a")).message, "pods \"a\" already exists");
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cause_stands_alone_several_in_brackets() {
+    fn several_causes_are_in_brackets() {
         let cause = |field: &str| Cause {
             reason: "FieldValueRequired".into(),
             message: "Required value".into(),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_form_leaves_out_what_is_empty() {
+    fn empty_details_are_omitted() {
         let status = Status::not_found(About::new("", "pods", "a")).to_json();
         assert_eq!(status["details"], json!({"name": "a", "kind": "pods"}));
         assert_eq!(status["code"], 404);

@@ -1,22 +1,22 @@
-//! What is wrong with text that is not JSON, in the words clients of the real server see.
+//! JSON syntax errors with the texts of the real server.
 
 use crate::status::Status;
-use crate::verbs::Call;
+use crate::verbs::ApiCall;
 
-/// Why a body could not be read.
-pub(crate) fn unrecognized(call: &Call, body: &[u8], why: &str) -> Status {
+/// 400: the body is not valid JSON.
+pub(crate) fn unrecognized(call: &ApiCall, body: &[u8], why: &str) -> Status {
     unreadable(call, body, &format!("couldn't get version/kind; json parse error: {why}"))
 }
 
-/// Why what is in a body is no object.
-pub(crate) fn unreadable(call: &Call, body: &[u8], why: &str) -> Status {
+/// 400: the body is not an object of the kind.
+pub(crate) fn unreadable(call: &ApiCall, body: &[u8], why: &str) -> Status {
     let (kind, shown) = (&call.served.kind, excerpt(body));
     Status::bad_request(format!(
         "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
     ))
 }
 
-/// The beginning of a body: as text if it looks like JSON, as hexadecimal digits otherwise.
+/// The beginning of a body: as text if it looks like JSON, otherwise in hexadecimal.
 fn excerpt(body: &[u8]) -> String {
     const SHOWN: usize = 30;
     let head = body.get(..SHOWN).unwrap_or(body);
@@ -34,31 +34,31 @@ fn excerpt(body: &[u8]) -> String {
     format!("{hex}{more}")
 }
 
-/// The first fault of a text that is not JSON.
+/// The first syntax error of a text that is not JSON.
 pub(crate) fn explain(body: &[u8]) -> String {
-    let mut reader = Reader { rest: body, depth: 0 };
+    let mut reader = JsonScanner { rest: body, depth: 0 };
     let found = reader.value("looking for beginning of value").and_then(|()| {
         reader.space();
         reader.rest.first().map_or(Ok(()), |_| reader.unexpected("after top-level value"))
     });
     match found {
         Err(text) => text,
-        // Whatever else the reader did not like, such as a number out of range or half a surrogate pair.
+        // Other errors of the parser, such as a number out of range or half a surrogate pair.
         Ok(()) => "invalid JSON".to_owned(),
     }
 }
 
-struct Reader<'a> {
+struct JsonScanner<'a> {
     rest: &'a [u8],
     depth: usize,
 }
 
-/// How deep objects and lists may be nested; what is parsed without complaint is never this deep.
-const DEEPEST: usize = 200;
+/// The maximum nesting; valid JSON is never nested this deeply.
+const MAX_NESTING: usize = 200;
 
-type Found = Result<(), String>;
+type ScanResult = Result<(), String>;
 
-impl Reader<'_> {
+impl JsonScanner<'_> {
     fn space(&mut self) {
         self.rest = self.rest.trim_ascii_start();
     }
@@ -73,8 +73,8 @@ impl Reader<'_> {
         self.rest.first().copied()
     }
 
-    /// The error about the next byte.
-    fn unexpected(&self, place: &str) -> Found {
+    /// The error at the next byte.
+    fn unexpected(&self, place: &str) -> ScanResult {
         let Some(byte) = self.peek() else { return Err("unexpected end of JSON input".to_owned()) };
         let shown = match byte {
             b'\'' => "'\\''".to_owned(),
@@ -89,9 +89,9 @@ impl Reader<'_> {
         Err(format!("invalid character {shown} {place}"))
     }
 
-    fn value(&mut self, place: &str) -> Found {
+    fn value(&mut self, place: &str) -> ScanResult {
         self.space();
-        if self.depth > DEEPEST {
+        if self.depth > MAX_NESTING {
             return self.unexpected("exceeded max depth");
         }
         match self.peek() {
@@ -106,14 +106,14 @@ impl Reader<'_> {
         }
     }
 
-    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Found) -> Found {
+    fn nested(&mut self, read: impl FnOnce(&mut Self) -> ScanResult) -> ScanResult {
         self.depth += 1;
         let found = read(self);
         self.depth -= 1;
         found
     }
 
-    fn object(&mut self) -> Found {
+    fn object(&mut self) -> ScanResult {
         self.take();
         self.space();
         if self.peek() == Some(b'}') {
@@ -144,7 +144,7 @@ impl Reader<'_> {
         }
     }
 
-    fn array(&mut self) -> Found {
+    fn array(&mut self) -> ScanResult {
         self.take();
         self.space();
         if self.peek() == Some(b']') {
@@ -165,7 +165,7 @@ impl Reader<'_> {
         }
     }
 
-    fn string(&mut self) -> Found {
+    fn string(&mut self) -> ScanResult {
         self.take();
         loop {
             match self.peek() {
@@ -199,7 +199,7 @@ impl Reader<'_> {
         }
     }
 
-    fn literal(&mut self, word: &str) -> Found {
+    fn literal(&mut self, word: &str) -> ScanResult {
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
                 return self.unexpected(&format!("in literal {word} (expecting '{}')", char::from(expected)));
@@ -215,7 +215,7 @@ impl Reader<'_> {
         count
     }
 
-    fn number(&mut self) -> Found {
+    fn number(&mut self) -> ScanResult {
         if self.peek() == Some(b'-') {
             self.take();
             if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_named_as_the_real_server_names_them() {
+    fn syntax_errors_have_the_texts_of_the_real_server() {
         for (text, expected) in [
             ("{", "unexpected end of JSON input"),
             ("{\"a\":}", "invalid character '}' looking for beginning of value"),
@@ -269,12 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused_and_not_followed() {
+    fn deep_nesting_is_refused_without_recursion() {
         assert_eq!(explain("[".repeat(1_000_000).as_bytes()), "invalid character '[' exceeded max depth");
     }
 
     #[test]
-    fn excerpts_are_text_or_digits() {
+    fn excerpts_are_text_or_hexadecimal() {
         assert_eq!(excerpt(b"[]"), "5b5d");
         assert_eq!(
             excerpt(b"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\"}"),

@@ -1,5 +1,5 @@
-//! Objects in protobuf, compared with what a real API server says of the same objects in JSON: of each kind one in which
-//! everything is empty, one in which everything is filled in, and mixed ones; and what kubectl sends.
+//! Protobuf bodies compared with the JSON of a real API server for the same objects: for each kind an empty, a full and
+//! mixed ones; and the bodies that kubectl sends.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -10,15 +10,15 @@ use localkube::{Cluster, Options, Running, protobuf};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// One object, both ways.
+/// An object in both encodings.
 #[derive(Deserialize)]
-struct Recorded {
+struct RecordedObject {
     label: String,
     body: String,
     json: Value,
 }
 
-fn recorded() -> Vec<Recorded> {
+fn recorded() -> Vec<RecordedObject> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/localkube/protobuf.jsonl.zst");
     let text = zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap();
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -26,7 +26,7 @@ fn recorded() -> Vec<Recorded> {
 }
 
 #[test]
-fn protobuf_says_what_json_says() {
+fn protobuf_equals_json() {
     let all = recorded();
     assert!(all.len() > 80);
     for row in KINDS {
@@ -41,7 +41,7 @@ fn protobuf_says_what_json_says() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-fn differences(Recorded { label, body, json }: Recorded) -> Vec<String> {
+fn differences(RecordedObject { label, body, json }: RecordedObject) -> Vec<String> {
     let body = BASE64_STANDARD.decode(body).unwrap();
     let mut found = Vec::new();
     match protobuf::read(&body, "", "") {
@@ -51,7 +51,7 @@ fn differences(Recorded { label, body, json }: Recorded) -> Vec<String> {
     found
 }
 
-/// What protobuf cannot say: that there is nothing, and of what kind an object inside another one is.
+/// Removes what protobuf cannot express: empty values, and kinds of nested objects.
 fn sayable(value: Value) -> Value {
     match value {
         Value::Object(mut map) => {
@@ -93,9 +93,10 @@ fn compare(path: &str, ours: &Value, real: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Sends protobuf; the code and the answer.
+/// Sends protobuf; returns the answer, or the code and message.
 async fn send(cluster: &Running, method: &str, path: &str, body: Vec<u8>) -> Result<Value, (u16, String)> {
-    let request = http::Request::builder().method(method).uri(path).header("content-type", protobuf::MEDIA);
+    let request =
+        http::Request::builder().method(method).uri(path).header("content-type", protobuf::MEDIA_TYPE);
     let answer = cluster.client().request::<Value>(request.body(body).unwrap()).await;
     answer.map_err(|error| match error {
         kube::Error::Api(status) => (status.code, status.message),
@@ -104,7 +105,7 @@ async fn send(cluster: &Running, method: &str, path: &str, body: Vec<u8>) -> Res
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_kubectl_sends_is_understood() {
+async fn bodies_of_kubectl_are_decoded() {
     let cluster = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
     for (command, path) in [
         ("create deployment", "/apis/apps/v1/namespaces/default/deployments"),
@@ -124,7 +125,7 @@ async fn what_kubectl_sends_is_understood() {
         let answer = send(&cluster, "POST", &format!("{path}{query}"), body).await;
         let answer = answer.unwrap_or_else(|error| panic!("{command}: {error:?}"));
         assert_eq!(answer["kind"], sent.json["kind"]);
-        // Nothing was sent that is not there, and a zero that was set is not filled in.
+        // Nothing is added, and an explicit zero is not defaulted.
         assert_eq!(answer["spec"]["replicas"], sent.json["spec"]["replicas"], "{command}");
     }
     let options = b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x05\x12\x03\x0a\x01x".to_vec();

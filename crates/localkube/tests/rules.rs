@@ -1,12 +1,11 @@
-//! Replays what a Kubernetes 1.36 API server answered to objects of the built-in kinds: what it filled in, what it
-//! refused. Each line of the file is `{kind, given, answer | causes}`, with `old` in changes and `sub` in those of a
-//! subresource.
+//! Replays recorded answers of a Kubernetes 1.36 API server for objects of the built-in kinds: defaulting and
+//! validation. Each line is `{kind, given, answer | causes}`, with `old` for updates and `sub` for subresources.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use api::autoscaling::{Version, Versioned};
 use api::field::FieldError;
-use localkube::kinds::{KINDS, Kind};
+use localkube::kinds::{BuiltInKind, KINDS};
 use serde_json::{Value, json};
 
 const VECTORS: &[u8] = include_bytes!("../../../tests/vectors/localkube/rules.jsonl.zst");
@@ -19,12 +18,12 @@ fn vectors() -> Vec<Value> {
         .collect()
 }
 
-fn row(name: &str) -> &'static Kind {
+fn row(name: &str) -> &'static BuiltInKind {
     KINDS.iter().find(|row| row.kind == name).unwrap()
 }
 
-/// What the server does around the rules, as far as it matters here.
-fn run(row: &Kind, vector: &Value) -> Result<Value, Vec<Value>> {
+/// Runs the rules of a kind as the server does.
+fn run(row: &BuiltInKind, vector: &Value) -> Result<Value, Vec<Value>> {
     let mut object = vector["given"].clone();
     let version = object["apiVersion"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     (row.rules.default)(&mut object, &version);
@@ -64,7 +63,7 @@ fn run(row: &Kind, vector: &Value) -> Result<Value, Vec<Value>> {
     if faults.is_empty() { Ok(object) } else { Err(faults.iter().map(cause).collect()) }
 }
 
-/// The uid the real server gave, also if it only tells in a complaint.
+/// The uid of the recording; some recordings contain it only in an error.
 fn uid(vector: &Value) -> String {
     if let Some(uid) = vector["answer"]["metadata"]["uid"].as_str() {
         return uid.to_owned();
@@ -74,7 +73,7 @@ fn uid(vector: &Value) -> String {
     told.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').find(is_uid).unwrap_or("uid").to_owned()
 }
 
-/// A cause without what the real server shows of its own structures: those of pods, and how two of them differ.
+/// A cause without the Go structures that the real server prints.
 fn told(cause: &Value) -> Value {
     let mut cause = cause.clone();
     let message = cause["message"].as_str().unwrap_or_default();
@@ -88,8 +87,8 @@ fn told(cause: &Value) -> Value {
     cause
 }
 
-/// Names and numbers that are drawn by lot, and what is none of the rules' business.
-fn comparable(mut object: Value, row: &Kind) -> Value {
+/// Removes random names and numbers, and metadata.
+fn comparable(mut object: Value, row: &BuiltInKind) -> Value {
     object["metadata"] = json!({"labels": object["metadata"]["labels"]});
     if row.kind == "Service" {
         if object["spec"]["clusterIP"].as_str().is_some_and(|address| address != "None") {
@@ -115,12 +114,12 @@ fn comparable(mut object: Value, row: &Kind) -> Value {
     }
 }
 
-/// Whether a fault is one of those that all kinds share; some kinds have faults of their own there.
+/// Whether an error is one of the metadata errors that all kinds share.
 fn is_meta(field: &str) -> bool {
     matches!(field, "metadata.name" | "metadata.labels" | "metadata.resourceVersion")
 }
 
-/// The ways in which two values differ, by path.
+/// The paths in which two values differ.
 fn differences(path: &str, ours: &Value, theirs: &Value, found: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {
@@ -141,13 +140,13 @@ fn differences(path: &str, ours: &Value, theirs: &Value, found: &mut Vec<String>
 }
 
 #[test]
-fn objects_are_filled_in_and_refused_as_by_the_real_server() {
+fn objects_match_the_recorded_answers() {
     let mut wrong = Vec::new();
     for (number, vector) in vectors().iter().enumerate() {
         let row = row(vector["kind"].as_str().unwrap());
         let mut found = Vec::new();
         let mut theirs = vector["causes"].as_array().cloned().unwrap_or_default();
-        // The rules of metadata are the same for all kinds, and elsewhere.
+        // Metadata errors are the same for all kinds and tested elsewhere.
         theirs.retain(|cause| row.kind == "APIService" || !is_meta(cause["field"].as_str().unwrap()));
         match (run(row, vector), vector.get("answer")) {
             (Ok(ours), Some(theirs)) => {
@@ -173,7 +172,7 @@ fn objects_are_filled_in_and_refused_as_by_the_real_server() {
 }
 
 #[test]
-fn defaults_are_filled_in_once() {
+fn defaulting_is_idempotent() {
     for vector in vectors() {
         let row = row(vector["kind"].as_str().unwrap());
         let version = row.versions[0];
@@ -187,9 +186,9 @@ fn defaults_are_filled_in_once() {
     }
 }
 
-/// Types were checked before, but nothing may depend on it.
+/// The rules do not panic even if types were not checked.
 #[test]
-fn rules_take_any_object() {
+fn rules_accept_any_json() {
     let strangers = [json!(null), json!([]), json!("x"), json!({"spec": [], "metadata": 1, "status": "x"})];
     let some = vectors().into_iter().step_by(7).map(|vector| vector["given"].clone());
     for object in some.chain(strangers) {

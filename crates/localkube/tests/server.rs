@@ -1,4 +1,4 @@
-//! The API behind its listener, and clients that behave badly.
+//! The listener, and misbehaving clients.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ async fn ask(client: &Client, method: Method, path: &str, body: &Value) -> (u16,
     (code, serde_json::from_slice(&text).unwrap_or_default())
 }
 
-/// A connection without any identity, to write on by hand.
+/// An unauthenticated connection.
 async fn connect(running: &Running, server: &Server) -> TlsStream<TcpStream> {
     let (_, found) =
         ask(&running.client(), Method::GET, &format!("{MAPS}/kube-root-ca.crt"), &Value::Null).await;
@@ -55,7 +55,7 @@ async fn connect(running: &Running, server: &Server) -> TlsStream<TcpStream> {
 }
 
 #[tokio::test]
-async fn strangers_see_nothing() {
+async fn unauthenticated_clients_are_refused() {
     let (running, server, client) = start().await;
     assert_eq!(ask(&client, Method::GET, "/api/v1/nodes", &Value::Null).await.0, 200);
     let mut stranger = connect(&running, &server).await;
@@ -74,7 +74,7 @@ async fn strangers_see_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_cut_off_leaves_nothing() {
+async fn truncated_body_stores_nothing() {
     let (running, server, client) = start().await;
     let token = token(&client).await;
     let mut cut = connect(&running, &server).await;
@@ -85,7 +85,7 @@ async fn a_body_that_is_cut_off_leaves_nothing() {
     cut.write_all(head.as_bytes()).await.unwrap();
     cut.flush().await.unwrap();
     drop(cut);
-    // Whatever becomes of it, the server goes on, and nothing of it is ever stored.
+    // The server continues, and nothing of the request is stored.
     for _ in 0..3 {
         let whole = json!({"metadata": {"generateName": "whole-"}});
         assert_eq!(ask(&client, Method::POST, MAPS, &whole).await.0, 201);
@@ -97,7 +97,7 @@ async fn a_body_that_is_cut_off_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn watches_that_are_cut_off_end() {
+async fn dropped_watches_end() {
     let (_running, _server, client) = start().await;
     for round in 0..20 {
         let request = Request::builder().uri(format!("{MAPS}?watch=1")).body(Body::empty()).unwrap();
@@ -110,7 +110,7 @@ async fn watches_that_are_cut_off_end() {
 }
 
 #[tokio::test]
-async fn a_watch_begun_before_a_write_sees_it_over_tls() {
+async fn watch_over_tls_sees_later_writes() {
     let (_running, _server, client) = start().await;
     let (_, list) = ask(&client, Method::GET, MAPS, &Value::Null).await;
     let since = list["metadata"]["resourceVersion"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Tables of objects in many states, compared with what a real API server answered about the same objects.
+//! Tables of objects in many states, compared with recorded answers of a real API server.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use localkube::catalog::Catalog;
 use localkube::custom::Definition;
-use localkube::store::Resource;
+use localkube::store::ResourceId;
 use localkube::tables::{self, Include};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One recorded answer.
+/// A recorded answer.
 #[derive(Deserialize)]
-struct Recorded {
+struct RecordedTable {
     label: String,
     group: String,
     version: String,
@@ -22,16 +22,16 @@ struct Recorded {
     now: Timestamp,
     include: String,
     objects: Vec<Value>,
-    /// Names the columns only the first time; an object that is the same as the one given is not repeated.
+    /// Columns are recorded only once; an object equal to the given one is recorded as `same`.
     answer: Value,
     definition: Option<Value>,
 }
 
 #[test]
-fn tables_are_those_of_the_real_server() {
+fn tables_match_the_real_server() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/localkube/tables.jsonl.zst");
     let text = zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap();
-    let all: Vec<Recorded> = text
+    let all: Vec<RecordedTable> = text
         .split(|byte| *byte == b'\n')
         .filter(|l| !l.is_empty())
         .map(|l| serde_json::from_slice(l).unwrap())
@@ -41,11 +41,11 @@ fn tables_are_those_of_the_real_server() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-fn difference(recorded: Recorded) -> Option<String> {
-    let Recorded { label, group, version, resource, now, include, objects, mut answer, definition } =
+fn difference(recorded: RecordedTable) -> Option<String> {
+    let RecordedTable { label, group, version, resource, now, include, objects, mut answer, definition } =
         recorded;
     let definition =
-        definition.map(|definition| (Resource(100), Arc::new(Definition::read(&definition).unwrap())));
+        definition.map(|definition| (ResourceId(100), Arc::new(Definition::read(&definition).unwrap())));
     let catalog = Catalog::new(definition);
     let served = catalog.find(&group, &version, &resource).unwrap();
     let include = Include::parse(Some(&include)).unwrap();

@@ -67,7 +67,7 @@ impl NodesEnv {
             if let Some(seen) = look().await {
                 return seen;
             }
-            assert!(Instant::now() < until, "{what}: not within {PATIENCE:?}; {:?}", self.nodes.trouble());
+            assert!(Instant::now() < until, "{what}: not within {PATIENCE:?}; {:?}", self.nodes.last_error());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

@@ -7,7 +7,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use localkube::metrics::{Described, MetricsApi, PodUsage, Script, Series, Settings};
+use localkube::metrics::{DescribedObject, MetricsApi, PodUsage, Script, Series, MetricsSettings};
 use localkube::nodes::{Nodes, Plan};
 use serde_json::{Value, json};
 use testbed::etcd::{self, Etcd};
@@ -167,14 +167,14 @@ fn say(script: &Script, number: usize, namespace: &str, pods: &[String], replica
         2 => {
             for pod in pods {
                 script.set_custom(
-                    Described::pod(namespace, pod),
+                    DescribedObject::pod(namespace, pod),
                     "qps",
                     Series::milli(each).of_object(&labels),
                 );
             }
         }
         _ => script.set_custom(
-            Described::new(namespace, "deployments.apps", "web"),
+            DescribedObject::new(namespace, "deployments.apps", "web"),
             "depth",
             Series::milli(total),
         ),
@@ -185,7 +185,7 @@ fn say(script: &Script, number: usize, namespace: &str, pods: &[String], replica
 async fn the_peer_scales_on_every_metric_and_in_its_namespace_alone() -> Result<(), Failure> {
     let Some(env) = env().await? else { return Ok(()) };
     let (here, there) = (env.access.namespace("peer").unwrap(), env.access.namespace("alone").unwrap());
-    let api = MetricsApi::start(Settings::default()).await.unwrap();
+    let api = MetricsApi::start(MetricsSettings::default()).await.unwrap();
     api.register(&env.client, &here).await.unwrap();
     let script = api.script();
     let plan = |namespace: &str| Plan {

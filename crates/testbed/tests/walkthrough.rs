@@ -81,7 +81,7 @@ async fn walk(ns: TestNamespace, kubectl: PathBuf) {
     };
     let nodes = Nodes::start(client.clone(), plan).await.unwrap();
     let resolution =
-        localkube::metrics::Settings { resolution: Duration::from_secs(1), ..Default::default() };
+        localkube::metrics::MetricsSettings { resolution: Duration::from_secs(1), ..Default::default() };
     let metrics = MetricsApi::of_nodes(&nodes, resolution).await.unwrap();
     metrics.register(&client, "kube-system").await.unwrap();
     let config = engine::ControllerConfig {

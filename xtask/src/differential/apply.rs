@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::{join, join_all};
 use http::Method;
 use jiff::Timestamp;
-use localkube::metrics::{ContainerUsage, Described, PodUsage, Series, When};
+use localkube::metrics::{ContainerUsage, DescribedObject, PodUsage, Series, SampleTime};
 use quantity::Quantity;
 use serde_json::Value;
 
@@ -51,19 +51,19 @@ impl HpaEnv {
                 script.set_pod(namespace, pod, sample(usage, now)?)
             }
             HpaAction::OfPod { pod, metric, value: None } => {
-                script.remove_custom(&Described::pod(namespace, pod), metric);
+                script.remove_custom(&DescribedObject::pod(namespace, pod), metric);
             }
             HpaAction::OfPod { pod, metric, value: Some(value) } => {
                 // Its labels are those of its workload: the name without the number.
                 let app = pod.rsplit_once('-').map_or(pod.as_str(), |(app, _)| app);
                 let series = series("a", value)?.of_object(&[("app", app)]);
-                script.set_custom(Described::pod(namespace, pod), metric, series);
+                script.set_custom(DescribedObject::pod(namespace, pod), metric, series);
             }
             HpaAction::OfObject { resource, name, metric, values } => {
                 let object = if name == "{ns}" {
-                    Described::namespace(namespace)
+                    DescribedObject::namespace(namespace)
                 } else {
-                    Described::new(namespace, resource, name)
+                    DescribedObject::new(namespace, resource, name)
                 };
                 script.remove_custom(&object, metric);
                 for (label, value) in ["a", "b"].into_iter().zip(values) {
@@ -164,9 +164,9 @@ fn sample(usage: &Usage, now: Timestamp) -> Result<PodUsage, String> {
         sample.containers.push(container);
     }
     let when = match usage.when {
-        Age::Fresh => When::Now,
-        Age::Old(age) => When::At(now - age),
-        Age::Unknown => When::Never,
+        Age::Fresh => SampleTime::Now,
+        Age::Old(age) => SampleTime::At(now - age),
+        Age::Unknown => SampleTime::Never,
     };
     Ok(sample.at(when).over(Duration::from_secs(usage.window.into())))
 }

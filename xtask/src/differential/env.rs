@@ -100,7 +100,7 @@ impl HpaEnv {
     pub(crate) async fn start(plane: ControlPlane, setting: &Setting) -> anyhow::Result<Self> {
         let access = plane.access().clone();
         let client = testbed::harness::connect(&access.kubeconfig_for(access.admin())).await?;
-        let api = MetricsApi::start(localkube::metrics::Settings::default()).await?;
+        let api = MetricsApi::start(localkube::metrics::MetricsSettings::default()).await?;
         api.register(&client, "kube-system").await?;
         // Before the controllers begin: what kinds there are, they ask seldom.
         for definition in target::definitions() {

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use localkube::metrics::{Group, Outage};
+use localkube::metrics::{MetricsGroup, Outage};
 
 use super::compare::View;
 use super::env::{HpaEnv, PERIOD, Setting, now};
@@ -31,7 +31,7 @@ struct Rounds<'a> {
     lanes: Vec<Lane>,
     next: u64,
     /// The API that fails now.
-    failing: Option<Group>,
+    failing: Option<MetricsGroup>,
     outages: usize,
 }
 
@@ -139,7 +139,7 @@ impl Rounds<'_> {
     }
 
     /// What fails in this round, if anything.
-    fn outage(&mut self, round: usize) -> Option<(Group, Outage)> {
+    fn outage(&mut self, round: usize) -> Option<(MetricsGroup, Outage)> {
         if !round.is_multiple_of(CALM) || self.play.only.is_some() {
             return None;
         }
@@ -147,22 +147,22 @@ impl Rounds<'_> {
             |code, reason, message: &str| Outage::Status { code, reason, message: message.to_owned() };
         let outages = [
             (
-                Group::Resource,
+                MetricsGroup::Resource,
                 status(503, "ServiceUnavailable", "the server is currently unable to handle the request"),
             ),
-            (Group::Custom, Outage::Empty),
-            (Group::External, status(500, "InternalError", "Internal error occurred: no data")),
-            (Group::Resource, Outage::Empty),
-            (Group::Custom, status(403, "Forbidden", "not today")),
-            (Group::External, Outage::Text { code: 404, body: "404 page not found".to_owned() }),
-            (Group::Resource, status(404, "NotFound", "no such thing")),
-            (Group::Custom, status(429, "TooManyRequests", "slower")),
-            (Group::External, Outage::Empty),
-            (Group::Resource, Outage::Text { code: 502, body: "<html>Bad Gateway</html>".to_owned() }),
-            (Group::Custom, Outage::Garbage),
-            (Group::External, Outage::Garbage),
-            (Group::Resource, Outage::Garbage),
-            (Group::Custom, Outage::Text { code: 200, body: "hello".to_owned() }),
+            (MetricsGroup::Custom, Outage::Empty),
+            (MetricsGroup::External, status(500, "InternalError", "Internal error occurred: no data")),
+            (MetricsGroup::Resource, Outage::Empty),
+            (MetricsGroup::Custom, status(403, "Forbidden", "not today")),
+            (MetricsGroup::External, Outage::Text { code: 404, body: "404 page not found".to_owned() }),
+            (MetricsGroup::Resource, status(404, "NotFound", "no such thing")),
+            (MetricsGroup::Custom, status(429, "TooManyRequests", "slower")),
+            (MetricsGroup::External, Outage::Empty),
+            (MetricsGroup::Resource, Outage::Text { code: 502, body: "<html>Bad Gateway</html>".to_owned() }),
+            (MetricsGroup::Custom, Outage::Garbage),
+            (MetricsGroup::External, Outage::Garbage),
+            (MetricsGroup::Resource, Outage::Garbage),
+            (MetricsGroup::Custom, Outage::Text { code: 200, body: "hello".to_owned() }),
         ];
         let place = (self.play.seed as usize + self.outages) % outages.len();
         self.outages += 1;

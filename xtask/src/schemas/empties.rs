@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
 use anyhow::Context;
-use localkube::kinds::{KINDS, Kind};
+use localkube::kinds::{BuiltInKind, KINDS};
 use serde_json::{Map, Value, json};
 use testbed::Access;
 
@@ -74,7 +74,7 @@ pub(super) fn observe(
 }
 
 /// Gives an object a kind and a name.
-fn identify(object: &mut Value, kind: &Kind, version: &str) {
+fn identify(object: &mut Value, kind: &BuiltInKind, version: &str) {
     let Some(map) = object.as_object_mut() else { return };
     map.extend([
         ("kind".to_owned(), json!(kind.kind)),
@@ -147,19 +147,19 @@ fn is_zero(value: &Value) -> bool {
     [json!(""), json!(false), json!(0)].contains(value)
 }
 
-fn api_version(kind: &Kind, version: &str) -> String {
+fn api_version(kind: &BuiltInKind, version: &str) -> String {
     if kind.group.is_empty() { version.to_owned() } else { format!("{}/{version}", kind.group) }
 }
 
 /// Where an object is in the API.
-fn path(kind: &Kind, version: &str) -> String {
+fn path(kind: &BuiltInKind, version: &str) -> String {
     let root = if kind.group.is_empty() { "api" } else { "apis" };
     let namespace = if kind.namespaced { format!("namespaces/{NAME}/") } else { String::new() };
     format!("/{root}/{}/{namespace}{}/{NAME}", api_version(kind, version), kind.plural)
 }
 
 /// Where it is in the database.
-fn key(kind: &Kind) -> String {
+fn key(kind: &BuiltInKind) -> String {
     let namespace = if kind.namespaced { format!("{NAME}/") } else { String::new() };
     let folder = match kind.plural {
         "nodes" => "minions",

@@ -1,11 +1,11 @@
-//! Who is asking, and whether he may.
+//! Authentication and authorization.
 //!
 //! ```text
-//! user    who
-//! pki     how he shows it: certificates
-//! tokens  how he shows it: bearer tokens
-//! policy  what he may do
-//! review  questions about all this
+//! user    the user of a request
+//! pki     authentication by certificate
+//! tokens  authentication by bearer token
+//! policy  authorization
+//! review  TokenReview, SubjectAccessReview and the like
 //! ```
 
 mod pki;
@@ -25,44 +25,44 @@ use jiff::Timestamp;
 
 pub use self::pki::{Authority, FRONT_PROXY, Identity, Pki, PkiError, SERVER_NAMES, kubeconfig};
 pub(crate) use self::pki::{parts, roots};
-pub use self::policy::{Attributes, Denied, Target};
+pub use self::policy::{AccessTarget, Attributes, DenyRule};
 pub use self::review::{answer, token_request};
-pub use self::tokens::{Account, ISSUER, Refusal, Tokens};
+pub use self::tokens::{ISSUER, ServiceAccountRef, TokenError, Tokens};
 pub use self::user::User;
 
 use self::pki::MASTERS;
 use self::user::{ANONYMOUS, AUTHENTICATED};
-use crate::request::{Path, Query};
+use crate::request::{Query, RequestPath};
 use crate::status::Status;
 
-/// Who may do what in a cluster.
+/// Authentication and authorization of a cluster.
 #[derive(Debug)]
 pub struct Access {
     /// Certificates.
     pub pki: Pki,
     /// Bearer tokens.
     pub tokens: Tokens,
-    denied: RwLock<Vec<Denied>>,
+    denied: RwLock<Vec<DenyRule>>,
 }
 
 impl Access {
-    /// New keys for everybody.
+    /// Creates new keys for all identities.
     pub fn new() -> Result<Self, PkiError> {
         Ok(Self { pki: Pki::new()?, tokens: Tokens::new(), denied: RwLock::default() })
     }
 
-    /// From now on, denies what the rule says; for tests of what happens then.
-    pub fn deny(&self, rule: Denied) {
+    /// Denies what the rule describes from now on; tests use this.
+    pub fn deny(&self, rule: DenyRule) {
         self.denied.write().unwrap_or_else(PoisonError::into_inner).push(rule);
     }
 
-    /// Whether somebody may do something.
+    /// Whether a user may perform an action.
     pub fn allows(&self, user: &User, wanted: &Attributes) -> bool {
         wanted.allowed(user, &self.denied.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Who sent a request: the user of its token, else that of the connection, else nobody in particular; and whom he
-    /// acts for, if he may.
+    /// The user that sent a request: that of the connection, else that of the bearer token, else the anonymous user.
+    /// Impersonation headers replace it if the user may impersonate.
     pub fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -80,12 +80,12 @@ impl Access {
         impersonated(headers, user)
     }
 
-    /// Whether a request may be served.
+    /// Whether the user may send this request.
     pub fn authorize(
         &self,
         user: &User,
         method: &Method,
-        path: &Path,
+        path: &RequestPath,
         raw: &str,
         query: &Query,
     ) -> Result<(), Status> {
@@ -111,7 +111,7 @@ fn unauthorized() -> Status {
     }
 }
 
-/// Whom the headers ask to act for; only administrators may.
+/// The user that the impersonation headers name; only administrators may impersonate.
 fn impersonated(headers: &HeaderMap, user: User) -> Result<User, Status> {
     const EXTRA: &str = "impersonate-extra-";
     let all = |name: &str| -> Vec<String> {
@@ -131,7 +131,7 @@ fn impersonated(headers: &HeaderMap, user: User) -> Result<User, Status> {
         return Err(Status::bad_request(text));
     };
     if !user.is_in(MASTERS) {
-        let target = Target::Resource(crate::request::ResourcePath {
+        let target = AccessTarget::Resource(crate::request::ResourcePath {
             resource: "users".to_owned(),
             name: Some(name),
             ..Default::default()

@@ -1,4 +1,4 @@
-//! Certificates: who is who in a cluster.
+//! Certificates of a cluster and its users.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-/// Why certificates could not be made or used.
+/// Certificates could not be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
-    /// A certificate could not be made.
+    /// A certificate could not be created.
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    /// A certificate or key is not what TLS needs.
+    /// A certificate or key is not usable for TLS.
     #[error("failed to set up TLS: {0}")]
     Tls(String),
 }
@@ -33,25 +33,25 @@ pub struct Identity {
     pub key: String,
 }
 
-/// Somebody whose signature is trusted.
+/// A certificate authority.
 #[derive(Clone, Debug)]
 pub struct Authority {
     name: String,
     identity: Identity,
 }
 
-/// Everything a cluster needs.
+/// All certificates of a cluster.
 #[derive(Debug)]
 pub struct Pki {
-    /// Signs servers and users.
+    /// Signs certificates of servers and users.
     pub cluster: Authority,
-    /// Signs the client with which aggregated APIs are called.
+    /// Signs the client certificate for calls to aggregated APIs.
     pub front_proxy: Authority,
     /// The API server.
     pub server: Identity,
     /// The administrator.
     pub admin: Identity,
-    /// The API server, when it calls aggregated APIs.
+    /// The API server as a client of aggregated APIs.
     pub front_proxy_client: Identity,
 }
 
@@ -61,13 +61,13 @@ pub(super) const ADMIN: &str = "kubernetes-admin";
 /// The group whose members may do everything.
 pub(super) const MASTERS: &str = "system:masters";
 
-/// The common name in the certificate with which aggregated APIs are called.
+/// The common name of the client certificate for calls to aggregated APIs.
 pub const FRONT_PROXY: &str = "front-proxy-client";
 
 /// The name of cluster, user and context in a kubeconfig.
-const NAME: &str = "localkube";
+const KUBECONFIG_NAME: &str = "localkube";
 
-/// The names under which a cluster's own workloads and this machine know its API server.
+/// The host names under which a cluster's workloads and this machine reach its API server.
 pub const SERVER_NAMES: &[&str] = &[
     "127.0.0.1",
     "localhost",
@@ -78,14 +78,14 @@ pub const SERVER_NAMES: &[&str] = &[
 ];
 
 impl Authority {
-    /// A new authority with a key of its own.
+    /// Creates an authority with a new key.
     pub fn new(name: &str) -> Result<Self, PkiError> {
         let key = KeyPair::generate()?;
         let certificate = authority_parameters(name).self_signed(&key)?.pem();
         Ok(Self::of(name, Identity { certificate, key: key.serialize_pem() }))
     }
 
-    /// The authority that was made with this name and identity.
+    /// The existing authority with this name and identity.
     pub fn of(name: &str, identity: Identity) -> Self {
         Self { name: name.to_owned(), identity }
     }
@@ -95,12 +95,12 @@ impl Authority {
         &self.identity
     }
 
-    /// Its certificate, which whoever trusts it is given.
+    /// Its certificate, which clients need to trust it.
     pub fn certificate(&self) -> &str {
         &self.identity.certificate
     }
 
-    /// A certificate for a server under these host names and addresses.
+    /// Issues a server certificate for these host names and addresses.
     pub fn server(&self, names: &[&str]) -> Result<Identity, PkiError> {
         let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut parameters = CertificateParams::new(owned)?;
@@ -108,7 +108,7 @@ impl Authority {
         self.sign(parameters, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// A certificate for a client: `name` is the user and `group` is his group.
+    /// Issues a client certificate: `name` is the user, `group` a group of the user.
     pub fn client(&self, name: &str, group: Option<&str>) -> Result<Identity, PkiError> {
         let mut parameters = CertificateParams::default();
         parameters.distinguished_name = subject(name, group);
@@ -142,7 +142,7 @@ fn authority_parameters(name: &str) -> CertificateParams {
 fn subject(name: &str, group: Option<&str>) -> DistinguishedName {
     let mut subject = DistinguishedName::new();
     subject.push(DnType::CommonName, name);
-    // One at most: rcgen keeps one value of each kind.
+    // At most one group: rcgen keeps one value per attribute type.
     if let Some(group) = group {
         subject.push(DnType::OrganizationName, group);
     }
@@ -150,7 +150,7 @@ fn subject(name: &str, group: Option<&str>) -> DistinguishedName {
 }
 
 impl Pki {
-    /// New authorities, and everybody they sign.
+    /// Creates new authorities and all certificates that they sign.
     pub fn new() -> Result<Self, PkiError> {
         let cluster = Authority::new("localkube-ca")?;
         let front_proxy = Authority::new("localkube-front-proxy-ca")?;
@@ -163,17 +163,17 @@ impl Pki {
         })
     }
 
-    /// The authority behind the server's certificate and those of users.
+    /// The CA certificate behind the certificates of the server and of users.
     pub fn ca_pem(&self) -> String {
         self.cluster.certificate().to_owned()
     }
 
-    /// The authority behind the certificate with which aggregated APIs are called.
+    /// The CA certificate behind the client certificate for aggregated APIs.
     pub fn front_proxy_ca_pem(&self) -> String {
         self.front_proxy.certificate().to_owned()
     }
 
-    /// How the server speaks TLS: with HTTP/1.1 and HTTP/2, and clients may show a certificate.
+    /// The TLS configuration of the server: HTTP/1.1 and HTTP/2, with optional client certificates.
     pub fn server_config(&self) -> Result<Arc<ServerConfig>, PkiError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let roots = Arc::new(roots(self.cluster.certificate().as_bytes())?);
@@ -194,7 +194,7 @@ impl Pki {
 
     /// A kubeconfig for the administrator.
     pub fn kubeconfig(&self, url: &str) -> String {
-        kubeconfig(NAME, url, self.cluster.certificate(), &self.admin)
+        kubeconfig(KUBECONFIG_NAME, url, self.cluster.certificate(), &self.admin)
     }
 }
 
@@ -202,7 +202,7 @@ fn tls(error: impl std::fmt::Display) -> PkiError {
     PkiError::Tls(error.to_string())
 }
 
-/// The authorities in a PEM file, which must hold at least one.
+/// The root certificates in a PEM file, which must contain at least one.
 pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, PkiError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -211,7 +211,7 @@ pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, PkiError> {
     if roots.is_empty() { Err(tls("there is no certificate in the bundle")) } else { Ok(roots) }
 }
 
-/// An identity in the form TLS wants.
+/// An identity in rustls' types.
 pub(crate) fn parts(
     identity: &Identity,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), PkiError> {
@@ -219,7 +219,7 @@ pub(crate) fn parts(
     Ok((chain.map_err(tls)?, PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(tls)?))
 }
 
-/// A kubeconfig with everything inside, so that it can be copied; `name` is that of cluster, user and context.
+/// A self-contained kubeconfig; `name` is the name of its cluster, user and context.
 pub fn kubeconfig(name: &str, url: &str, authority: &str, identity: &Identity) -> String {
     let url = serde_json::Value::from(url);
     let [authority, certificate, key] =
@@ -255,7 +255,7 @@ mod tests {
     use crate::access::User;
 
     #[test]
-    fn everybody_is_who_the_certificate_says() {
+    fn certificates_identify_their_users() {
         let pki = Pki::new().unwrap();
         let user =
             |identity: &Identity| User::of_certificate(parts(identity).unwrap().0.first().unwrap()).unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_can_be_made_of_it() {
+    fn server_config_can_be_built() {
         let pki = Pki::new().unwrap();
         assert_eq!(pki.server_config().unwrap().alpn_protocols.len(), 2);
         assert_ne!(pki.ca_pem(), pki.front_proxy_ca_pem());
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kubeconfig_holds_server_authority_and_identity() {
+    fn kubeconfig_contains_server_authority_and_identity() {
         let identity = Identity { certificate: "cert".into(), key: "key".into() };
         let text = kubeconfig("local", "https://127.0.0.1:6443", "ca", &identity);
         assert!(text.contains("    server: \"https://127.0.0.1:6443\"\n"), "{text}");

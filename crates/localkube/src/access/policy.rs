@@ -1,39 +1,39 @@
-//! Who may do what. There are no roles here: whoever said who he is may do everything, unless a test denies it.
+//! Authorization. There are no roles: every authenticated user may do everything, unless a test denies it.
 
 use http::Method;
 
 use super::pki::MASTERS;
 use super::user::{AUTHENTICATED, User};
-use crate::request::{Path, Query, ResourcePath};
+use crate::request::{Query, RequestPath, ResourcePath};
 use crate::status::{About, Status};
 
-/// What somebody wants to do.
+/// An action that a user wants to perform.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// `get`, `list`, `create`, …; the method in lower case for paths.
+    /// `get`, `list`, `create`, …; for non-resource paths the HTTP method in lower case.
     pub verb: String,
-    /// What it is done to.
-    pub target: Target,
+    /// The target of the action.
+    pub target: AccessTarget,
 }
 
-/// What something is done to.
+/// The target of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum AccessTarget {
     /// Objects of a resource.
     Resource(ResourcePath),
-    /// A path that is about no objects.
+    /// A non-resource path.
     Path(String),
 }
 
-impl Default for Target {
+impl Default for AccessTarget {
     fn default() -> Self {
         Self::Path(String::new())
     }
 }
 
-/// Something a user may not do, for tests; what is empty means any.
+/// A rule that denies an action, for tests; an empty field matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Denied {
+pub struct DenyRule {
     /// Name of the user, such as `system:serviceaccount:team:bob`.
     pub user: String,
     /// Verb.
@@ -44,14 +44,14 @@ pub struct Denied {
     pub namespace: String,
 }
 
-/// The paths that everybody may get.
-const PUBLIC: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
+/// The paths that anonymous users may get.
+const ANONYMOUS_PATHS: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
 impl Attributes {
-    /// What a request wants to do.
-    pub fn of(method: &Method, path: &Path, raw: &str, query: &Query) -> Self {
-        let Path::Resource(resource) = path else {
-            return Self { verb: method.as_str().to_lowercase(), target: Target::Path(raw.to_owned()) };
+    /// The action that a request performs.
+    pub fn of(method: &Method, path: &RequestPath, raw: &str, query: &Query) -> Self {
+        let RequestPath::Resource(resource) = path else {
+            return Self { verb: method.as_str().to_lowercase(), target: AccessTarget::Path(raw.to_owned()) };
         };
         let verb = match (method.as_str(), resource.name.is_some()) {
             ("GET" | "HEAD", false) if query.is_set("watch") => "watch",
@@ -65,31 +65,32 @@ impl Attributes {
             _ => "",
         };
         let mut resource = resource.clone();
-        // A namespace is in itself.
+        // A namespace object counts as being in the namespace of its own name.
         if resource.group.is_empty() && resource.resource == "namespaces" {
             resource.namespace = resource.namespace.or(resource.name.clone());
         }
-        Self { verb: verb.to_owned(), target: Target::Resource(resource) }
+        Self { verb: verb.to_owned(), target: AccessTarget::Resource(resource) }
     }
 
-    /// Whether somebody may do this.
-    pub fn allowed(&self, user: &User, denied: &[Denied]) -> bool {
+    /// Whether the user may perform this action.
+    pub fn allowed(&self, user: &User, denied: &[DenyRule]) -> bool {
         if denied.iter().any(|rule| rule.covers(user, self)) {
             return false;
         }
-        let public = matches!(&self.target, Target::Path(path) if PUBLIC.contains(&path.as_str()));
+        let public =
+            matches!(&self.target, AccessTarget::Path(path) if ANONYMOUS_PATHS.contains(&path.as_str()));
         user.is_in(MASTERS) || user.is_in(AUTHENTICATED) || public && self.verb == "get"
     }
 
-    /// The answer to somebody who may not.
+    /// The `Forbidden` answer to this action.
     pub fn refusal(&self, user: &User) -> Status {
         let (verb, user) = (&self.verb, api::gotext::quote(&user.name));
         let (message, about) = match &self.target {
-            Target::Path(path) => (
+            AccessTarget::Path(path) => (
                 format!("forbidden: User {user} cannot {verb} path {}", api::gotext::quote(path)),
                 About::default(),
             ),
-            Target::Resource(path) => {
+            AccessTarget::Resource(path) => {
                 let about = About::new(&path.group, &path.resource, path.name.as_deref().unwrap_or_default());
                 let dot = if path.group.is_empty() { "" } else { "." };
                 let name = path
@@ -121,8 +122,8 @@ impl Attributes {
     }
 }
 
-impl Denied {
-    /// A rule that denies a user everything.
+impl DenyRule {
+    /// A rule that denies all actions of a user.
     pub fn everything(user: &str) -> Self {
         Self { user: user.to_owned(), ..Self::default() }
     }
@@ -130,8 +131,10 @@ impl Denied {
     fn covers(&self, user: &User, wanted: &Attributes) -> bool {
         let fits = |rule: &str, actual: &str| rule.is_empty() || rule == actual;
         let (resource, namespace) = match &wanted.target {
-            Target::Resource(path) => (path.resource.as_str(), path.namespace.as_deref().unwrap_or_default()),
-            Target::Path(_) => ("", ""),
+            AccessTarget::Resource(path) => {
+                (path.resource.as_str(), path.namespace.as_deref().unwrap_or_default())
+            }
+            AccessTarget::Path(_) => ("", ""),
         };
         fits(&self.user, &user.name)
             && fits(&self.verb, &wanted.verb)
@@ -149,11 +152,11 @@ mod tests {
     fn attributes(method: &str, uri: &str) -> Attributes {
         let (raw, query) = uri.split_once('?').unwrap_or((uri, ""));
         let method = Method::from_bytes(method.as_bytes()).unwrap();
-        Attributes::of(&method, &Path::parse(raw).unwrap(), raw, &Query::parse(query).unwrap())
+        Attributes::of(&method, &RequestPath::parse(raw).unwrap(), raw, &Query::parse(query).unwrap())
     }
 
     #[test]
-    fn anonymous_users_are_refused_in_the_words_of_the_real_server() {
+    fn forbidden_messages_match_the_real_server() {
         let user = User::anonymous();
         for (method, uri, expected) in [
             ("GET", "/api", "forbidden: User \"system:anonymous\" cannot get path \"/api\""),
@@ -195,17 +198,17 @@ mod tests {
     }
 
     #[test]
-    fn everybody_else_may_do_what_is_not_denied() {
+    fn authenticated_users_may_do_what_is_not_denied() {
         let bob = User::service_account("team", "bob");
         let wanted = attributes("GET", "/api/v1/namespaces/x/pods");
         assert!(wanted.allowed(&bob, &[]) && wanted.allowed(&User::admin(), &[]));
         let denied = |verb: &str, resource: &str| {
             let rule =
-                Denied { verb: verb.into(), resource: resource.into(), ..Denied::everything(&bob.name) };
+                DenyRule { verb: verb.into(), resource: resource.into(), ..DenyRule::everything(&bob.name) };
             !wanted.allowed(&bob, &[rule])
         };
         assert!(denied("", "") && denied("list", "pods") && denied("", "pods"));
         assert!(!denied("get", "pods") && !denied("list", "nodes"));
-        assert!(wanted.allowed(&User::admin(), &[Denied::everything(&bob.name)]));
+        assert!(wanted.allowed(&User::admin(), &[DenyRule::everything(&bob.name)]));
     }
 }

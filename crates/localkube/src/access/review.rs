@@ -1,12 +1,12 @@
-//! Questions about users that are answered and never stored.
+//! Review objects: they are answered and never stored.
 
 use api::field::{AsJson, FieldError};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::Access;
-use super::policy::{Attributes, Target};
-use super::tokens::{Account, ISSUER};
+use super::policy::{AccessTarget, Attributes};
+use super::tokens::{ISSUER, ServiceAccountRef};
 use super::user::User;
 use crate::request::ResourcePath;
 use crate::status::{About, Cause, Status};
@@ -99,7 +99,7 @@ fn access_review(access: &Access, review: &Value, own: Option<&User>) -> Result<
     let wanted = match (resource, path) {
         (Some(given), _) => resource_attributes(given),
         (_, Some(given)) => {
-            let target = Target::Path(text(given, "/path").to_owned());
+            let target = AccessTarget::Path(text(given, "/path").to_owned());
             Attributes { verb: text(given, "/verb").to_owned(), target }
         }
         _ => Attributes::default(),
@@ -118,7 +118,7 @@ fn resource_attributes(given: &Value) -> Attributes {
         subresource: optional("/subresource"),
         watch: false,
     };
-    Attributes { verb: text(given, "/verb").to_owned(), target: Target::Resource(path) }
+    Attributes { verb: text(given, "/verb").to_owned(), target: AccessTarget::Resource(path) }
 }
 
 fn invalid(about: About, faults: &[FieldError]) -> Status {
@@ -130,7 +130,7 @@ fn invalid(about: About, faults: &[FieldError]) -> Status {
     Status::invalid(about, faults.iter().map(cause).collect())
 }
 
-/// Answers a `TokenRequest` for a service account that exists.
+/// Answers a `TokenRequest` for an existing service account.
 #[expect(clippy::needless_pass_by_value, reason = "a request is used up by its answer")]
 pub fn token_request(
     access: &Access,
@@ -156,7 +156,7 @@ pub fn token_request(
     }
     let expiry = now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
     let bound = request.pointer("/spec/boundObjectRef").cloned().unwrap_or_default();
-    let token = access.tokens.issue(Account { namespace, name, uid }, &audiences, now, expiry);
+    let token = access.tokens.issue(ServiceAccountRef { namespace, name, uid }, &audiences, now, expiry);
     let format = api::instant::format;
     Ok(json!({
         "kind": "TokenRequest",

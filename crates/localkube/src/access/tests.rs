@@ -19,7 +19,7 @@ fn review(access: &Access, kind: &str, spec: &Value) -> Value {
 }
 
 #[test]
-fn a_request_is_of_its_connection_or_its_token_or_of_nobody() {
+fn user_comes_from_the_connection_the_token_or_is_anonymous() {
     let access = Access::new().unwrap();
     let who =
         |pairs: &[(&'static str, &str)], peer: Option<&User>| access.authenticate(&headers(pairs), peer, NOW);
@@ -34,7 +34,7 @@ fn a_request_is_of_its_connection_or_its_token_or_of_nobody() {
 }
 
 #[test]
-fn administrators_act_for_others() {
+fn administrators_can_impersonate() {
     let access = Access::new().unwrap();
     let who =
         |pairs: &[(&'static str, &str)], peer: &User| access.authenticate(&headers(pairs), Some(peer), NOW);
@@ -54,7 +54,7 @@ fn administrators_act_for_others() {
 }
 
 #[test]
-fn tokens_are_made_and_reviewed() {
+fn tokens_are_issued_and_reviewed() {
     let access = Access::new().unwrap();
     let request = json!({"spec": {"audiences": ["foo"], "expirationSeconds": 700}});
     let made = token_request(&access, "team", "bob", "u-1", request, NOW).unwrap();
@@ -79,7 +79,7 @@ fn tokens_are_made_and_reviewed() {
 }
 
 #[test]
-fn access_is_reviewed() {
+fn subject_access_reviews_are_answered() {
     let access = Access::new().unwrap();
     let pods = json!({"namespace": "x", "verb": "get", "resource": "pods"});
     let allowed = |user: &str, groups: &[&str]| {
@@ -88,7 +88,7 @@ fn access_is_reviewed() {
     };
     assert!(allowed("admin", &["system:masters"]) && allowed("bob", &["system:authenticated"]));
     assert!(!allowed("bob", &[]));
-    access.deny(Denied { resource: "pods".into(), ..Denied::everything("bob") });
+    access.deny(DenyRule { resource: "pods".into(), ..DenyRule::everything("bob") });
     assert!(!allowed("bob", &["system:authenticated"]) && allowed("eve", &["system:authenticated"]));
     let own = review(&access, "SelfSubjectAccessReview", &json!({"resourceAttributes": pods}));
     assert_eq!(own["status"], json!({"allowed": true}));
@@ -97,7 +97,7 @@ fn access_is_reviewed() {
 }
 
 #[test]
-fn incomplete_reviews_are_refused_in_the_words_of_the_real_server() {
+fn review_errors_have_the_texts_of_the_real_server() {
     let access = Access::new().unwrap();
     let refused = |spec: Value| {
         answer(&access, "SubjectAccessReview", json!({"spec": spec}), &User::admin(), NOW)

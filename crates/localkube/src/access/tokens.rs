@@ -1,4 +1,4 @@
-//! Bearer tokens: that of the administrator, and those of service accounts, in the form of a JWT.
+//! Bearer tokens: one of the administrator, and JWTs of service accounts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::user::User;
 
-/// Who issues tokens, and the audience of those for the API server itself.
+/// The issuer of tokens, and the audience of tokens for the API server itself.
 pub const ISSUER: &str = "https://kubernetes.default.svc";
 
-/// What a cluster signs tokens with.
+/// The signing key for tokens.
 pub struct Tokens {
     key: [u8; 32],
     admin: String,
@@ -20,7 +20,7 @@ pub struct Tokens {
 
 /// The service account a token is for.
 #[derive(Clone, Copy, Debug)]
-pub struct Account<'a> {
+pub struct ServiceAccountRef<'a> {
     /// Namespace.
     pub namespace: &'a str,
     /// Name.
@@ -29,21 +29,21 @@ pub struct Account<'a> {
     pub uid: &'a str,
 }
 
-/// Why a token is refused.
+/// A token is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// It is none of ours, or no longer good.
+pub enum TokenError {
+    /// The token is unknown or expired.
     #[error("invalid bearer token")]
     Invalid,
-    /// It is meant for somebody else.
+    /// The token is for another audience.
     #[error(
         "[invalid bearer token, token audiences {} is invalid for the target audiences {}]",
         list(.given), list(.wanted)
     )]
     Audience {
-        /// Whom it is meant for.
+        /// The audiences of the token.
         given: Vec<String>,
-        /// Who was to accept it.
+        /// The accepted audiences.
         wanted: Vec<String>,
     },
 }
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// A new key, and a token for the administrator.
+    /// Creates a new key, and a token for the administrator.
     pub fn new() -> Self {
         Self { key: crate::random::bytes(), admin: URL_SAFE_NO_PAD.encode(crate::random::bytes::<24>()) }
     }
@@ -70,15 +70,15 @@ impl Tokens {
         &self.admin
     }
 
-    /// A token for a service account, from `now` until `expiry`.
+    /// Issues a token for a service account, valid from `now` until `expiry`.
     pub fn issue(
         &self,
-        account: Account<'_>,
+        account: ServiceAccountRef<'_>,
         audiences: &[String],
         now: Timestamp,
         expiry: Timestamp,
     ) -> String {
-        let Account { namespace, name, uid } = account;
+        let ServiceAccountRef { namespace, name, uid } = account;
         let claims = json!({
             "aud": audiences,
             "exp": expiry.as_second(),
@@ -95,20 +95,20 @@ impl Tokens {
         format!("{signed}.{signature}")
     }
 
-    /// Whose token it is, and for which of the wanted audiences.
+    /// The user of a token, and the accepted audiences that the token is for.
     pub fn read(
         &self,
         token: &str,
         wanted: &[String],
         now: Timestamp,
-    ) -> Result<(User, Vec<String>), Refusal> {
+    ) -> Result<(User, Vec<String>), TokenError> {
         if same(token.as_bytes(), self.admin.as_bytes()) {
             return Ok((User::admin(), wanted.to_vec()));
         }
-        let claims = self.claims(token).ok_or(Refusal::Invalid)?;
+        let claims = self.claims(token).ok_or(TokenError::Invalid)?;
         let text = |path: &str| claims.pointer(path).and_then(Value::as_str).unwrap_or_default();
         if claims.get("exp").and_then(Value::as_i64).is_none_or(|expiry| expiry <= now.as_second()) {
-            return Err(Refusal::Invalid);
+            return Err(TokenError::Invalid);
         }
         let given: Vec<String> = claims
             .get("aud")
@@ -118,7 +118,7 @@ impl Tokens {
         let shared: Vec<String> =
             wanted.iter().filter(|audience| given.contains(audience)).cloned().collect();
         if shared.is_empty() {
-            return Err(Refusal::Audience { given, wanted: wanted.to_vec() });
+            return Err(TokenError::Audience { given, wanted: wanted.to_vec() });
         }
         let mut user = User::service_account(
             text("/kubernetes.io/namespace"),
@@ -128,7 +128,7 @@ impl Tokens {
         Ok((user.with_credential(&format!("JTI={}", text("/jti"))), shared))
     }
 
-    /// The claims of a token of ours.
+    /// The claims of a token that this key has signed.
     fn claims(&self, token: &str) -> Option<Value> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (_, claims) = signed.split_once('.')?;
@@ -136,7 +136,7 @@ impl Tokens {
         genuine.then(|| serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok())?
     }
 
-    /// HMAC with SHA-256, by way of a cipher suite: there is no other way to the one cryptography library.
+    /// HMAC-SHA256 of a text.
     fn sign(&self, text: &str) -> Vec<u8> {
         let suite = TLS13_AES_128_GCM_SHA256.tls13();
         let tag =
@@ -151,7 +151,7 @@ impl Default for Tokens {
     }
 }
 
-/// Compares secrets without telling by its time where they differ.
+/// Compares secrets in constant time.
 fn same(a: &[u8], b: &[u8]) -> bool {
     !a.is_empty() && a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    const BOB: Account<'_> = Account { namespace: "team", name: "bob", uid: "u-1" };
+    const BOB: ServiceAccountRef<'_> = ServiceAccountRef { namespace: "team", name: "bob", uid: "u-1" };
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_000_000 + second).unwrap()
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_for_its_audience_until_it_expires() {
+    fn token_is_valid_for_its_audience_until_it_expires() {
         let tokens = Tokens::new();
         let token = tokens.issue(BOB, &words(&["a", "b"]), at(0), at(600));
         let (user, shared) = tokens.read(&token, &words(&["b", "c"]), at(599)).unwrap();
         assert_eq!((user.name.as_str(), user.uid.as_str()), ("system:serviceaccount:team:bob", "u-1"));
         assert!(user.is_in("system:serviceaccounts:team") && user.is_in("system:authenticated"));
         assert_eq!(shared, ["b"]);
-        assert_eq!(tokens.read(&token, &words(&["b"]), at(600)), Err(Refusal::Invalid));
+        assert_eq!(tokens.read(&token, &words(&["b"]), at(600)), Err(TokenError::Invalid));
         assert_eq!(
             tokens.read(&token, &words(&["c"]), at(0)).unwrap_err().to_string(),
             "[invalid bearer token, token audiences [\"a\" \"b\"] is invalid for the target audiences [\"c\"]]"
@@ -188,11 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_signed_here_is_refused() {
+    fn tokens_of_other_signers_are_refused() {
         let (tokens, others) = (Tokens::new(), Tokens::new());
         let audience = words(&["a"]);
         let token = tokens.issue(BOB, &audience, at(0), at(600));
-        assert_eq!(others.read(&token, &audience, at(0)), Err(Refusal::Invalid));
+        assert_eq!(others.read(&token, &audience, at(0)), Err(TokenError::Invalid));
         let claims = URL_SAFE_NO_PAD.encode(json!({"aud": ["a"], "exp": 9_999_999}).to_string());
         for forged in [
             format!("e30.{claims}."),
@@ -201,7 +201,7 @@ mod tests {
             String::new(),
             "..".into(),
         ] {
-            assert_eq!(tokens.read(&forged, &audience, at(0)), Err(Refusal::Invalid), "{forged}");
+            assert_eq!(tokens.read(&forged, &audience, at(0)), Err(TokenError::Invalid), "{forged}");
         }
         assert_eq!(tokens.read(tokens.admin(), &audience, at(0)).unwrap().0, User::admin());
     }

@@ -1,4 +1,4 @@
-//! Who is asking.
+//! Users of the API.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use super::pki::{ADMIN, MASTERS};
 pub struct User {
     /// Name.
     pub name: String,
-    /// What tells users of one name apart over time.
+    /// Distinguishes users of the same name over time.
     pub uid: String,
     /// Groups.
     pub groups: Vec<String>,
-    /// What else is known.
+    /// Extra attributes.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The name of whoever does not say who he is.
+/// The name of unauthenticated users.
 pub(super) const ANONYMOUS: &str = "system:anonymous";
 
-/// The group of whoever said who he is.
+/// The group of all authenticated users.
 pub(super) const AUTHENTICATED: &str = "system:authenticated";
 
 const UNAUTHENTICATED: &str = "system:unauthenticated";
-const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 impl User {
     fn of(name: &str, groups: &[&str]) -> Self {
@@ -36,7 +36,7 @@ impl User {
         Self { name: name.to_owned(), groups, ..Self::default() }
     }
 
-    /// The cluster itself.
+    /// The API server itself.
     pub fn system() -> Self {
         Self::of("system:apiserver", &[MASTERS, AUTHENTICATED])
     }
@@ -46,7 +46,7 @@ impl User {
         Self::of(ADMIN, &[MASTERS, AUTHENTICATED])
     }
 
-    /// Whoever does not say who he is.
+    /// The unauthenticated user.
     pub fn anonymous() -> Self {
         Self::of(ANONYMOUS, &[UNAUTHENTICATED])
     }
@@ -58,7 +58,7 @@ impl User {
         Self::of(&format!("system:serviceaccount:{namespace}:{name}"), &groups)
     }
 
-    /// The user a certificate (DER) was signed for: its common name, and its organizations as groups.
+    /// The user of a certificate (DER): its common name, with its organizations as groups.
     pub fn of_certificate(der: &[u8]) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let subject = certificate.subject();
@@ -70,16 +70,16 @@ impl User {
     }
 
     pub(super) fn with_credential(mut self, id: &str) -> Self {
-        self.extra.insert(CREDENTIAL.to_owned(), vec![id.to_owned()]);
+        self.extra.insert(CREDENTIAL_ID.to_owned(), vec![id.to_owned()]);
         self
     }
 
-    /// Whether this is a member of a group.
+    /// Whether the user is a member of a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// The `UserInfo` on the wire.
+    /// The `UserInfo` object.
     pub fn to_json(&self) -> Value {
         let mut info = Map::new();
         for (field, text) in [("username", &self.name), ("uid", &self.uid)] {
@@ -98,7 +98,7 @@ impl User {
 }
 
 fn sha256(bytes: &[u8]) -> Vec<u8> {
-    // The hash of a cipher suite: there is no other way to the one cryptography library.
+    // SHA-256 through a rustls cipher suite.
     TLS13_AES_128_GCM_SHA256
         .tls13()
         .map(|suite| suite.common.hash_provider.hash(bytes).as_ref().to_vec())

@@ -1,4 +1,4 @@
-//! Asks one webhook.
+//! Calls one webhook.
 
 use std::net::SocketAddr;
 
@@ -8,15 +8,15 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
 
-use super::matching::{Target, Webhook};
-use super::{Resolve, Webhooks};
+use super::matching::{Webhook, WebhookTarget};
+use super::{ResolveService, Webhooks};
 use crate::access::PkiError;
-use crate::aggregate::peer::{Peer, Place, Trust};
+use crate::aggregate::peer::{PeerAddress, PeerClient, ServerTrust};
 use crate::status::Cause;
 
-/// What a webhook said.
+/// The response of a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct WebhookVerdict {
     pub(super) allowed: bool,
     pub(super) code: u16,
     pub(super) reason: String,
@@ -25,23 +25,23 @@ pub(super) struct Answer {
     pub(super) warnings: Vec<String>,
 }
 
-pub(super) fn peer(webhook: &Webhook, address: Option<SocketAddr>) -> Result<Peer, PkiError> {
-    let place = address.map_or(Place::ByName, Place::At);
-    Peer::new(place, Trust::Bundle(&webhook.bundle), None)
+pub(super) fn peer(webhook: &Webhook, address: Option<SocketAddr>) -> Result<PeerClient, PkiError> {
+    let place = address.map_or(PeerAddress::ByName, PeerAddress::At);
+    PeerClient::new(place, ServerTrust::Bundle(&webhook.bundle), None)
 }
 
 impl Webhooks {
-    /// Asks a webhook; what went wrong is told in the words of the real server.
+    /// Calls a webhook; errors have the texts of the real API server.
     pub(super) async fn call(
         &self,
         webhook: &Webhook,
         uid: &str,
         body: &str,
-        resolve: &Resolve<'_>,
-    ) -> Result<Answer, String> {
+        resolve: &ResolveService<'_>,
+    ) -> Result<WebhookVerdict, String> {
         let base = match &webhook.target {
-            Target::Url(url) => url.clone(),
-            Target::Service { namespace, name, port, path } => {
+            WebhookTarget::Url(url) => url.clone(),
+            WebhookTarget::Service { namespace, name, port, path } => {
                 format!("https://{name}.{namespace}.svc:{port}{path}")
             }
         };
@@ -49,8 +49,8 @@ impl Webhooks {
         let unreached =
             |error: &str| format!("failed to call webhook: Post {}: {error}", api::gotext::quote(&uri));
         let address = match &webhook.target {
-            Target::Url(_) => None,
-            Target::Service { namespace, name, port, .. } => {
+            WebhookTarget::Url(_) => None,
+            WebhookTarget::Service { namespace, name, port, .. } => {
                 let found = resolve(namespace, name, *port);
                 let missing = || unreached(&format!("service {} not found", api::gotext::quote(name)));
                 Some(found.ok_or_else(missing)?)
@@ -79,8 +79,8 @@ impl Webhooks {
     }
 }
 
-/// Reads the answer of a webhook.
-fn read(status: StatusCode, body: &[u8], uid: &str) -> Result<Answer, String> {
+/// Decodes the response of a webhook.
+fn read(status: StatusCode, body: &[u8], uid: &str) -> Result<WebhookVerdict, String> {
     if !status.is_success() {
         let text = match status.as_u16() {
             404 => "the server could not find the requested resource",
@@ -117,9 +117,9 @@ fn read(status: StatusCode, body: &[u8], uid: &str) -> Result<Answer, String> {
     };
     let code =
         response.pointer("/status/code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-    Ok(Answer {
+    Ok(WebhookVerdict {
         allowed: response.get("allowed") == Some(&Value::Bool(true)),
-        // A refusal is never a success.
+        // A denial never has a success code.
         code: code.filter(|code| (400..600).contains(code)).unwrap_or(400),
         reason: text("/status/reason").to_owned(),
         message: text("/status/message").to_owned(),

@@ -1,4 +1,4 @@
-//! Which webhooks want to see a write.
+//! Selects the webhooks that match a write.
 //!
 //! Conditions in CEL (`matchConditions`) are not evaluated: they count as met.
 
@@ -9,29 +9,29 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::review::Review;
+use super::review::AdmissionRequest;
 
-/// A webhook that is to be asked.
+/// A webhook to be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Webhook {
     pub(super) name: String,
-    pub(super) target: Target,
-    /// The authorities behind its certificate (PEM).
+    pub(super) target: WebhookTarget,
+    /// The CA bundle for its certificate (PEM).
     pub(super) bundle: Vec<u8>,
     pub(super) timeout: Duration,
-    /// Whether a write goes on when it cannot be asked.
+    /// Whether the write continues when the webhook cannot be called (`failurePolicy: Ignore`).
     pub(super) optional: bool,
 }
 
-/// Where a webhook is.
+/// The location of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum WebhookTarget {
     Url(String),
     Service { namespace: String, name: String, port: u16, path: String },
 }
 
-/// The webhooks of some configurations that want to see a write, by configuration, in the order they are listed there.
-pub(super) fn matching(configurations: &[Value], review: &Review) -> Vec<Webhook> {
+/// The webhooks that match a write, in the order of the configurations' names and of the list in each.
+pub(super) fn matching(configurations: &[Value], review: &AdmissionRequest) -> Vec<Webhook> {
     let mut configurations: Vec<&Value> = configurations.iter().collect();
     configurations.sort_by_key(|configuration| text(configuration, "/metadata/name"));
     configurations
@@ -54,13 +54,13 @@ impl Webhook {
     fn read(webhook: &Value) -> Option<Self> {
         let client = webhook.get("clientConfig")?;
         let target = match client.get("service").filter(|service| service.is_object()) {
-            Some(service) => Target::Service {
+            Some(service) => WebhookTarget::Service {
                 namespace: text(service, "/namespace").to_owned(),
                 name: text(service, "/name").to_owned(),
                 port: service.get("port").and_then(Value::as_u64).map_or(443, |port| port as u16),
                 path: format!("/{}", text(service, "/path").trim_start_matches('/')),
             },
-            None => Target::Url(text(client, "/url").to_owned()),
+            None => WebhookTarget::Url(text(client, "/url").to_owned()),
         };
         Some(Self {
             name: text(webhook, "/name").to_owned(),
@@ -72,15 +72,15 @@ impl Webhook {
     }
 }
 
-fn wants(webhook: &Value, review: &Review) -> bool {
-    // Equivalent versions are not told apart; the object is shown in the version of the request.
+fn wants(webhook: &Value, review: &AdmissionRequest) -> bool {
+    // All versions of a resource count as equivalent; the object is sent in the version of the request.
     let equivalent = text(webhook, "/matchPolicy") != "Exact";
     list(webhook, "rules").iter().any(|rule| covers(rule, review, equivalent))
         && selects(webhook.get("namespaceSelector"), namespace_labels(review))
         && (webhook.get("objectSelector").is_none() || wants_object(webhook.get("objectSelector"), review))
 }
 
-fn covers(rule: &Value, review: &Review, equivalent: bool) -> bool {
+fn covers(rule: &Value, review: &AdmissionRequest, equivalent: bool) -> bool {
     let has = |field: &str, wanted: &str| list(rule, field).iter().any(|one| one == "*" || one == wanted);
     let scope = match text(rule, "/scope") {
         "Cluster" => !review.namespaced,
@@ -95,13 +95,13 @@ fn covers(rule: &Value, review: &Review, equivalent: bool) -> bool {
 }
 
 /// `pods`, `pods/status`, `pods/*`, `*/status`, `*` (without subresources) and `*/*`.
-fn covers_resource(pattern: &str, review: &Review) -> bool {
+fn covers_resource(pattern: &str, review: &AdmissionRequest) -> bool {
     let (resource, part) = pattern.split_once('/').unwrap_or((pattern, ""));
     (resource == "*" || resource == review.resource) && (part == "*" || part == review.subresource)
 }
 
-/// The labels by which the namespace is selected; none where there is no namespace.
-fn namespace_labels(review: &Review) -> Option<&Value> {
+/// The labels for the namespace selector; `None` where there is no namespace.
+fn namespace_labels(review: &AdmissionRequest) -> Option<&Value> {
     if review.is_namespace() {
         let shown = review.object.as_ref().or(review.old_object.as_ref())?;
         return Some(shown.pointer("/metadata/labels").unwrap_or(&Value::Null));
@@ -109,7 +109,7 @@ fn namespace_labels(review: &Review) -> Option<&Value> {
     review.namespaced.then_some(&review.namespace_labels)
 }
 
-fn wants_object(selector: Option<&Value>, review: &Review) -> bool {
+fn wants_object(selector: Option<&Value>, review: &AdmissionRequest) -> bool {
     let shown = [&review.object, &review.old_object];
     let mut labels =
         shown.iter().filter_map(|object| object.as_ref()).map(|object| object.pointer("/metadata/labels"));
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    fn names(rules: &Value, more: &Value, review: &Review) -> Vec<String> {
+    fn names(rules: &Value, more: &Value, review: &AdmissionRequest) -> Vec<String> {
         let mut webhook = json!({"name": "a", "clientConfig": {"url": "https://x"}, "rules": [rules]});
         for (field, value) in more.as_object().unwrap() {
             webhook[field] = value.clone();
@@ -144,8 +144,8 @@ mod tests {
         json!({"operations": ["CREATE", "UPDATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": [resource]})
     }
 
-    fn review(subresource: &str) -> Review {
-        Review {
+    fn review(subresource: &str) -> AdmissionRequest {
+        AdmissionRequest {
             group: "apps".into(),
             version: "v1".into(),
             resource: "deployments".into(),
@@ -155,12 +155,12 @@ mod tests {
             namespace_labels: json!({"team": "x"}),
             operation: "CREATE",
             object: Some(json!({"metadata": {"labels": {"app": "web"}}})),
-            ..Review::default()
+            ..AdmissionRequest::default()
         }
     }
 
     #[test]
-    fn rules_name_resources_and_subresources() {
+    fn rules_match_resources_and_subresources() {
         for (pattern, object, scale) in [
             ("deployments", true, false),
             ("deployments/scale", false, true),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_name_operations_groups_versions_and_scope() {
+    fn rules_match_operations_groups_versions_and_scope() {
         let asked = |field: &str, value: Value, more: Value| {
             let mut rule = rule("*");
             rule[field] = value;
@@ -195,8 +195,8 @@ mod tests {
     }
 
     #[test]
-    fn selectors_look_at_the_namespace_and_at_both_objects() {
-        let asked = |field: &str, label: Value, review: &Review| {
+    fn selectors_match_the_namespace_and_both_objects() {
+        let asked = |field: &str, label: Value, review: &AdmissionRequest| {
             !names(&rule("*"), &json!({field: {"matchLabels": label}}), review).is_empty()
         };
         assert!(asked("namespaceSelector", json!({"team": "x"}), &review("")));

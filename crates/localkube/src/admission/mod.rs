@@ -1,4 +1,4 @@
-//! Validating webhooks: others that may refuse a write.
+//! Validating webhooks.
 
 mod call;
 mod matching;
@@ -13,29 +13,29 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use self::call::Answer;
+use self::call::WebhookVerdict;
 use self::matching::Webhook;
-pub(crate) use self::review::Review;
-use crate::aggregate::peer::Peer;
+pub(crate) use self::review::AdmissionRequest;
+use crate::aggregate::peer::PeerClient;
 use crate::status::{About, Cause, Status};
 
 /// Finds the address of a service by namespace, name and port.
-pub(crate) type Resolve<'a> = dyn Fn(&str, &str, u16) -> Option<SocketAddr> + Sync + 'a;
+pub(crate) type ResolveService<'a> = dyn Fn(&str, &str, u16) -> Option<SocketAddr> + Sync + 'a;
 
-/// What tells one way to a webhook from another: address, host and port of its name, authorities.
-type Way = (Option<SocketAddr>, String, Vec<u8>);
+/// Identifies a connection to a webhook: address, host and port of its name, CA bundle.
+type PeerKey = (Option<SocketAddr>, String, Vec<u8>);
 
-/// The webhooks that were asked before, with their connections.
+/// The webhooks that were called before, with their connections.
 #[derive(Default)]
 pub(crate) struct Webhooks {
-    peers: Mutex<BTreeMap<Way, Peer>>,
+    peers: Mutex<BTreeMap<PeerKey, PeerClient>>,
 }
 
-/// Asks all webhooks that want to see a write at once; they may refuse it, and warn of it.
+/// Calls all matching webhooks at once; each may deny the write or add warnings.
 pub(crate) async fn ask(
     configurations: &[Value],
-    review: &Review,
-    resolve: &Resolve<'_>,
+    review: &AdmissionRequest,
+    resolve: &ResolveService<'_>,
 ) -> Result<Vec<String>, Status> {
     Webhooks::default().ask(configurations, review, resolve).await
 }
@@ -45,8 +45,8 @@ impl Webhooks {
     pub(crate) async fn ask(
         &self,
         configurations: &[Value],
-        review: &Review,
-        resolve: &Resolve<'_>,
+        review: &AdmissionRequest,
+        resolve: &ResolveService<'_>,
     ) -> Result<Vec<String>, Status> {
         let webhooks = matching::matching(configurations, review);
         if webhooks.is_empty() {
@@ -71,8 +71,13 @@ impl Webhooks {
         Ok(warnings)
     }
 
-    /// The way to a webhook; the one taken before, if it leads to the same place.
-    fn peer(&self, webhook: &Webhook, address: Option<SocketAddr>, host: String) -> Result<Peer, String> {
+    /// The client for a webhook; an existing one is reused.
+    fn peer(
+        &self,
+        webhook: &Webhook,
+        address: Option<SocketAddr>,
+        host: String,
+    ) -> Result<PeerClient, String> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (address, host, webhook.bundle.clone());
         if let Some(peer) = peers.get(&key) {
@@ -84,7 +89,7 @@ impl Webhooks {
     }
 }
 
-fn denied(webhook: &str, answer: &Answer) -> Status {
+fn denied(webhook: &str, answer: &WebhookVerdict) -> Status {
     let webhook = api::gotext::quote(webhook);
     let why = [&answer.message, &answer.reason].into_iter().find(|text| !text.is_empty());
     let message = match why {
@@ -115,7 +120,7 @@ fn failed(webhook: &str, error: &str) -> Status {
     }
 }
 
-/// A reason of the API; others are not passed on.
+/// A known reason of the API; other reasons are dropped.
 fn known(reason: &str) -> &'static str {
     const REASONS: &[&str] = &[
         "Unauthorized",

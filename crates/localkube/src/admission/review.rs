@@ -1,13 +1,13 @@
-//! A write that webhooks are asked about.
+//! The write that webhooks review.
 
 use serde_json::{Map, Value, json};
 
 use crate::access::User;
 
-/// A write that webhooks are asked about.
+/// The write that webhooks review.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Review {
-    /// Id of the question.
+pub(crate) struct AdmissionRequest {
+    /// Id of the review.
     pub(crate) uid: String,
     /// API group; empty for the core one.
     pub(crate) group: String,
@@ -29,23 +29,23 @@ pub(crate) struct Review {
     pub(crate) namespace_labels: Value,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub(crate) operation: &'static str,
-    /// Who writes.
+    /// The user that writes.
     pub(crate) user: User,
-    /// The object as it will be.
+    /// The object after the write.
     pub(crate) object: Option<Value>,
-    /// The object as it was.
+    /// The object before the write.
     pub(crate) old_object: Option<Value>,
-    /// Whether nothing will be stored.
+    /// Whether the request is a dry run.
     pub(crate) dry_run: bool,
 }
 
-impl Review {
-    /// Whether this is about a namespace itself.
+impl AdmissionRequest {
+    /// Whether the object is a namespace.
     pub(super) fn is_namespace(&self) -> bool {
         self.group.is_empty() && self.resource == "namespaces"
     }
 
-    /// The `AdmissionReview` on the wire.
+    /// The `AdmissionReview` object.
     pub(super) fn to_json(&self) -> Value {
         let kind = match self.subresource.as_str() {
             "scale" => json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),

@@ -1,4 +1,4 @@
-//! Webhooks against servers in the test, with the texts of the real API server.
+//! Webhooks served by the tests themselves, with the error texts of the real API server.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -15,8 +15,8 @@ use super::*;
 use crate::access::Authority;
 use crate::aggregate::tests::{body, serve};
 
-fn review() -> Review {
-    Review {
+fn review() -> AdmissionRequest {
+    AdmissionRequest {
         uid: "u-1".into(),
         version: "v1".into(),
         kind: "ConfigMap".into(),
@@ -27,7 +27,7 @@ fn review() -> Review {
         operation: "CREATE",
         user: crate::access::User::admin(),
         object: Some(json!({"metadata": {"name": "a"}})),
-        ..Review::default()
+        ..AdmissionRequest::default()
     }
 }
 
@@ -45,7 +45,7 @@ async fn refusal(client: Value, more: Value) -> Status {
     ask(&[configuration(&client, &more)], &review(), &|_, _, _| None).await.unwrap_err()
 }
 
-/// A webhook that answers with a status and a text; its client configuration.
+/// Starts a webhook that answers with a status and a text; returns its client configuration.
 async fn webhook(code: u16, text: String) -> Value {
     let authority = Authority::new("hooks").unwrap();
     let identity = authority.server(&["127.0.0.1"]).unwrap();
@@ -63,7 +63,7 @@ async fn answering(response: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_webhook_allows_warns_and_denies() {
+async fn webhook_allows_warns_and_denies() {
     let allowing = answering(json!({"uid": "u-1", "allowed": true, "warnings": ["careful"]})).await;
     let warnings = ask(&[configuration(&allowing, &json!({}))], &review(), &|_, _, _| None).await;
     assert_eq!(warnings.unwrap(), ["careful"]);
@@ -83,7 +83,7 @@ async fn a_webhook_allows_warns_and_denies() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_cannot_be_asked_stops_the_write_unless_it_is_optional() {
+async fn failing_webhook_refuses_the_write_unless_failures_are_ignored() {
     let authority = STANDARD.encode(Authority::new("x").unwrap().certificate());
     let served = answering(json!({"uid": "u-1", "allowed": true})).await;
     let url = served["url"].as_str().unwrap().to_owned();
@@ -122,7 +122,7 @@ async fn a_webhook_that_cannot_be_asked_stops_the_write_unless_it_is_optional() 
 }
 
 #[tokio::test]
-async fn a_slow_webhook_is_given_up() {
+async fn slow_webhook_times_out() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/x", listener.local_addr().unwrap());
     let refused = refusal(json!({"url": url}), json!({"timeoutSeconds": 1})).await;
@@ -133,7 +133,7 @@ async fn a_slow_webhook_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_service_leads_to_its_webhook_and_the_review_is_that_of_the_real_server() {
+async fn webhook_service_is_resolved_and_receives_the_review() {
     let authority = Authority::new("hooks").unwrap();
     let identity = authority.server(&["hook.team.svc"]).unwrap();
     let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
@@ -150,7 +150,7 @@ async fn a_service_leads_to_its_webhook_and_the_review_is_that_of_the_real_serve
     let resolve = |namespace: &str, name: &str, port: u16| {
         ((namespace, name, port) == ("team", "hook", 443)).then_some(address)
     };
-    ask(&[configuration(&client, &json!({}))], &Review { dry_run: true, ..review() }, &resolve)
+    ask(&[configuration(&client, &json!({}))], &AdmissionRequest { dry_run: true, ..review() }, &resolve)
         .await
         .unwrap();
     let (path, seen) = received.recv().await.unwrap();
@@ -169,7 +169,7 @@ async fn a_service_leads_to_its_webhook_and_the_review_is_that_of_the_real_serve
 }
 
 #[tokio::test]
-async fn connections_are_kept() {
+async fn webhook_connections_are_reused() {
     let authority = Authority::new("hooks").unwrap();
     let identity = authority.server(&["127.0.0.1"]).unwrap();
     let count = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,4 @@
-//! APIs behind this one: requests for the group and version of an APIService go to the server it names.
+//! Aggregated APIs: requests for the group and version of an APIService go to the server that it names.
 
 pub(crate) mod peer;
 
@@ -20,25 +20,25 @@ use http::{HeaderMap, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Collected, Full};
 use serde_json::{Value, json};
 
-use self::peer::{Find, Peer, Place, Trust};
+use self::peer::{PeerAddress, PeerClient, ServerTrust, ServiceResolver};
 use crate::access::{Pki, User};
 use crate::cluster::Cluster;
-use crate::discovery::{Aggregated, Resource};
-use crate::http::Body;
+use crate::discovery::{AggregatedVersion, ApiResource};
+use crate::http::ResponseBody;
 use crate::status::Status;
 
-/// How long a server may take to say what it serves.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an aggregated server may take to answer discovery.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The server behind an APIService.
+/// The server of an APIService.
 pub(crate) struct Upstream {
     group_version: String,
     namespace: String,
     service: String,
     port: u16,
-    find: Find,
-    /// None if its certificates are unusable.
-    peer: Option<Peer>,
+    find: ServiceResolver,
+    /// `None` if its certificates are unusable.
+    peer: Option<PeerClient>,
     bundle: Option<Vec<u8>>,
     identity: crate::access::Identity,
 }
@@ -50,8 +50,8 @@ impl std::fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// The server behind an APIService; none if it is served here. Its service is taken to be on this machine, until
-    /// [`Upstream::resolved_by`] says better.
+    /// The server of an APIService; `None` if the API is served here. Its service is assumed to be on this machine
+    /// until [`Upstream::resolved_by`] is called.
     pub(crate) fn of(api_service: &Value, pki: &Pki) -> Option<Self> {
         let service = api_service.pointer("/spec/service").filter(|service| service.is_object())?;
         let text = |value: &Value, field: &str| {
@@ -79,7 +79,7 @@ impl Upstream {
         Some(upstream.connected())
     }
 
-    /// The same server, its service being looked up by namespace, name and port whenever a connection is made.
+    /// The same server; its service is resolved by namespace, name and port for each connection.
     pub(crate) fn resolved_by(
         mut self,
         resolve: impl Fn(&str, &str, u16) -> Option<SocketAddr> + Send + Sync + 'static,
@@ -90,13 +90,13 @@ impl Upstream {
     }
 
     fn connected(mut self) -> Self {
-        let trust = self.bundle.as_ref().map_or(Trust::Anybody, |bundle| Trust::Bundle(bundle));
-        let place = Place::Service(self.service.clone(), Arc::clone(&self.find));
-        self.peer = Peer::new(place, trust, Some(&self.identity)).ok();
+        let trust = self.bundle.as_ref().map_or(ServerTrust::Anybody, |bundle| ServerTrust::Bundle(bundle));
+        let place = PeerAddress::Service(self.service.clone(), Arc::clone(&self.find));
+        self.peer = PeerClient::new(place, trust, Some(&self.identity)).ok();
         self
     }
 
-    /// `https://metrics.kube-system.svc:443`, which is also what its certificate must say.
+    /// `https://metrics.kube-system.svc:443`; the certificate must be valid for this host.
     fn uri(&self, path: &str) -> Option<Uri> {
         format!("https://{}.{}.svc:{}{path}", self.service, self.namespace, self.port).parse().ok()
     }
@@ -111,7 +111,7 @@ impl Upstream {
         peer.send(request).await
     }
 
-    /// Gets the list of what it serves.
+    /// Gets the server's `APIResourceList`.
     async fn list(&self) -> Result<Bytes, String> {
         let path = format!("/apis/{}", self.group_version);
         let address = format!("https://localhost:{}{path}", self.port);
@@ -129,12 +129,12 @@ impl Upstream {
             }
         };
         let late = || Err(format!("Get {address:?}: context deadline exceeded"));
-        let found = tokio::time::timeout(PATIENCE, get).await.unwrap_or_else(|_| late());
+        let found = tokio::time::timeout(DISCOVERY_TIMEOUT, get).await.unwrap_or_else(|_| late());
         found.map_err(|error| format!("failing or missing response from {address}: {error}"))
     }
 }
 
-/// Says who is asking, in the headers that a front proxy is believed; whatever the client said about itself is dropped.
+/// Sets the front-proxy headers of a user; headers about the user that the client sent are removed.
 fn identify(headers: &mut HeaderMap, user: &User) {
     const EXTRA: &str = "x-remote-extra-";
     let own = |name: &HeaderName| name.as_str().starts_with("x-remote-") || *name == AUTHORIZATION;
@@ -162,7 +162,7 @@ fn identify(headers: &mut HeaderMap, user: &User) {
     }
 }
 
-/// A key as part of a header's name: what cannot be in one is percent-encoded.
+/// A key as part of a header name; other characters are percent-encoded.
 fn escaped(key: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
     let one = |byte: u8| {
@@ -171,13 +171,13 @@ fn escaped(key: &str) -> String {
     key.bytes().map(one).collect()
 }
 
-/// Passes a request on, and its answer back as it comes.
+/// Forwards a request and streams the answer back.
 pub(crate) async fn forward(
     upstream: Arc<Upstream>,
     parts: Parts,
     body: Bytes,
     user: &User,
-) -> Result<Response<Body>, Status> {
+) -> Result<Response<ResponseBody>, Status> {
     let path = parts.uri.path_and_query().map_or_else(|| parts.uri.path().to_owned(), ToString::to_string);
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = parts.method;
@@ -193,7 +193,7 @@ pub(crate) async fn forward(
     }
     let Ok(answer) = upstream.send(request, &path).await else { return Ok(unavailable()) };
     let (mut parts, body) = answer.into_parts();
-    // How this connection is kept is said by whoever holds it.
+    // These headers describe the upstream connection.
     for name in [CONNECTION, TRANSFER_ENCODING] {
         parts.headers.remove(name);
     }
@@ -201,8 +201,8 @@ pub(crate) async fn forward(
     Ok(Response::from_parts(parts, body.map_err(Into::into).boxed_unsync()))
 }
 
-/// What the real aggregator says of a server that is not there.
-fn unavailable() -> Response<Body> {
+/// The answer of the real aggregator for an unreachable server.
+fn unavailable() -> Response<ResponseBody> {
     let body = Full::new(Bytes::from_static(b"service unavailable\n")).map_err(|never| match never {});
     let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -210,7 +210,7 @@ fn unavailable() -> Response<Body> {
     response
 }
 
-/// The condition `Available` of an APIService, its time aside.
+/// The condition `Available` of an APIService, without its time.
 pub(crate) async fn availability(_api_service: &Value, upstream: Option<&Upstream>) -> Value {
     let (status, reason, message) = match upstream {
         None => ("True", "Local", "Local APIServices are always available".to_owned()),
@@ -226,8 +226,8 @@ pub(crate) async fn availability(_api_service: &Value, upstream: Option<&Upstrea
     json!({"type": "Available", "status": status, "reason": reason, "message": message})
 }
 
-/// What the servers behind this one serve.
-pub(crate) async fn groups(cluster: &Cluster) -> Vec<Aggregated> {
+/// The resources of all aggregated APIs.
+pub(crate) async fn groups(cluster: &Cluster) -> Vec<AggregatedVersion> {
     let catalog = cluster.catalog();
     let Some(services) = catalog.resource("apiregistration.k8s.io", "apiservices") else { return Vec::new() };
     let stored = cluster.objects(services, None);
@@ -241,13 +241,13 @@ pub(crate) async fn groups(cluster: &Cluster) -> Vec<Aggregated> {
             (number("/spec/groupPriorityMinimum"), number("/spec/versionPriority"));
         Some(async move {
             let resources = upstream.list().await.ok().and_then(|body| resources(&body));
-            Aggregated { group, version, group_priority, version_priority, resources }
+            AggregatedVersion { group, version, group_priority, version_priority, resources }
         })
     });
     futures::future::join_all(asked).await
 }
 
-fn resources(body: &[u8]) -> Option<Vec<Resource>> {
+fn resources(body: &[u8]) -> Option<Vec<ApiResource>> {
     let mut list: Value = serde_json::from_slice(body).ok()?;
     serde_json::from_value(list.get_mut("resources")?.take()).ok()
 }

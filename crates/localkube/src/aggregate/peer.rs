@@ -1,4 +1,4 @@
-//! A server elsewhere, reached over TLS: a webhook or an aggregated API. Connections are kept and used again.
+//! Client for a webhook or an aggregated API over TLS. Connections are reused.
 
 use std::error::Error;
 use std::io;
@@ -26,39 +26,43 @@ use tokio::net::TcpStream;
 
 use crate::access::{Identity, PkiError, parts, roots};
 
-/// Finds an address, each time a connection is made.
-pub(crate) type Find = Arc<dyn Fn() -> Option<SocketAddr> + Send + Sync>;
+/// Resolves an address for each connection.
+pub(crate) type ServiceResolver = Arc<dyn Fn() -> Option<SocketAddr> + Send + Sync>;
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone)]
-pub(crate) enum Place {
-    /// Where the host name of the request leads.
+pub(crate) enum PeerAddress {
+    /// The host name of the request.
     ByName,
-    /// At an address.
+    /// A fixed address.
     At(SocketAddr),
-    /// Where a service leads, which has a name for complaints.
-    Service(String, Find),
+    /// A service; its name appears in errors.
+    Service(String, ServiceResolver),
 }
 
-/// Whom to believe that he is the server.
+/// How the server's certificate is verified.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Trust<'a> {
-    /// Whoever has a certificate of these authorities (PEM).
+pub(crate) enum ServerTrust<'a> {
+    /// Signed by one of these authorities (PEM).
     Bundle(&'a [u8]),
-    /// Anybody.
+    /// Not verified.
     Anybody,
 }
 
-/// A server elsewhere.
+/// A client for one server.
 #[derive(Clone)]
-pub(crate) struct Peer {
-    client: Client<HttpsConnector<Dialer>, Full<Bytes>>,
+pub(crate) struct PeerClient {
+    client: Client<HttpsConnector<PeerDialer>, Full<Bytes>>,
 }
 
-impl Peer {
-    pub(crate) fn new(place: Place, trust: Trust<'_>, identity: Option<&Identity>) -> Result<Self, PkiError> {
+impl PeerClient {
+    pub(crate) fn new(
+        place: PeerAddress,
+        trust: ServerTrust<'_>,
+        identity: Option<&Identity>,
+    ) -> Result<Self, PkiError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let verifier = Verifier::new(trust, Arc::clone(&provider))?;
+        let verifier = PeerVerifier::new(trust, Arc::clone(&provider))?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| PkiError::Tls(error.to_string()))?
@@ -75,38 +79,38 @@ impl Peer {
             .with_tls_config(config)
             .https_only()
             .enable_all_versions()
-            .wrap_connector(Dialer { place });
+            .wrap_connector(PeerDialer { place });
         Ok(Self { client: Client::builder(TokioExecutor::new()).build(connector) })
     }
 
-    /// Sends a request; a failure is told in the words of Go's client.
+    /// Sends a request; errors have the texts of Go's HTTP client.
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, String> {
-        self.client.request(request).await.map_err(|error| words(&error))
+        self.client.request(request).await.map_err(|error| go_error_text(&error))
     }
 }
 
-/// What went wrong, from the innermost error that says it.
-fn words(error: &(dyn Error + 'static)) -> String {
+/// The text of the innermost error that is known.
+fn go_error_text(error: &(dyn Error + 'static)) -> String {
     let mut at = Some(error);
     let mut last = String::new();
     while let Some(error) = at {
-        if let Some(text) = error.downcast_ref::<rustls::Error>().map(tls_words) {
+        if let Some(text) = error.downcast_ref::<rustls::Error>().map(go_tls_error_text) {
             return text;
         }
-        if let Some(Unreached(text)) = error.downcast_ref() {
+        if let Some(ConnectError(text)) = error.downcast_ref() {
             return text.clone();
         }
         last = error.to_string();
-        // An IO error hides what it wraps from the usual chain.
+        // An `io::Error` does not report the error that it wraps as its source.
         let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         at = wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source());
     }
     if last.contains("closed") || last.contains("eof") { "EOF".to_owned() } else { last }
 }
 
-fn tls_words(error: &rustls::Error) -> String {
+fn go_tls_error_text(error: &rustls::Error) -> String {
     let detail = match error {
-        // The other errors of the library here: an authority that shows its own certificate, and is not trusted.
+        // rustls reports a CA certificate used as a server certificate as another error.
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_)) => {
             "x509: certificate signed by unknown authority".to_owned()
         }
@@ -119,22 +123,22 @@ fn tls_words(error: &rustls::Error) -> String {
     format!("tls: failed to verify certificate: {detail}")
 }
 
-/// Why no connection was made.
+/// No connection was made.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Unreached(String);
+struct ConnectError(String);
 
-fn unreached(text: String) -> io::Error {
-    io::Error::other(Unreached(text))
+fn connect_error(text: String) -> io::Error {
+    io::Error::other(ConnectError(text))
 }
 
-/// Makes connections.
+/// Opens connections.
 #[derive(Clone)]
-struct Dialer {
-    place: Place,
+struct PeerDialer {
+    place: PeerAddress,
 }
 
-impl tower::Service<Uri> for Dialer {
+impl tower::Service<Uri> for PeerDialer {
     type Response = TokioIo<TcpStream>;
     type Error = io::Error;
     type Future = BoxFuture<'static, io::Result<TokioIo<TcpStream>>>;
@@ -147,19 +151,20 @@ impl tower::Service<Uri> for Dialer {
         let place = self.place.clone();
         async move {
             let address = match place {
-                Place::At(address) => address,
-                Place::Service(name, find) => find()
-                    .ok_or_else(|| unreached(format!("service {} not found", api::gotext::quote(&name))))?,
-                Place::ByName => look_up(&uri).await?,
+                PeerAddress::At(address) => address,
+                PeerAddress::Service(name, find) => find().ok_or_else(|| {
+                    connect_error(format!("service {} not found", api::gotext::quote(&name)))
+                })?,
+                PeerAddress::ByName => look_up(&uri).await?,
             };
             let stream = TcpStream::connect(address).await.map_err(|error| {
                 let reason = match error.kind() {
                     io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
                     _ => error.to_string(),
                 };
-                unreached(format!("dial tcp {address}: connect: {reason}"))
+                connect_error(format!("dial tcp {address}: connect: {reason}"))
             })?;
-            // Small requests must not wait for each other.
+            // Small requests must not be delayed.
             stream.set_nodelay(true)?;
             Ok(TokioIo::new(stream))
         }
@@ -171,30 +176,30 @@ async fn look_up(uri: &Uri) -> io::Result<SocketAddr> {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     let mut found = tokio::net::lookup_host((host, uri.port_u16().unwrap_or(443)))
         .await
-        .map_err(|_| unreached(format!("dial tcp: lookup {host}: no such host")))?;
-    found.next().ok_or_else(|| unreached(format!("dial tcp: lookup {host}: no such host")))
+        .map_err(|_| connect_error(format!("dial tcp: lookup {host}: no such host")))?;
+    found.next().ok_or_else(|| connect_error(format!("dial tcp: lookup {host}: no such host")))
 }
 
-/// Checks servers' certificates. Beside those signed by an authority it takes an authority's own, as Go does: whoever
-/// makes one certificate for a webhook gives it as the bundle, too.
+/// Verifies server certificates. Like Go, it accepts a certificate of the bundle itself as well as one signed by it:
+/// self-signed webhook certificates are often used as their own bundle.
 #[derive(Debug)]
-struct Verifier {
+struct PeerVerifier {
     anybody: bool,
     signed: Option<Arc<WebPkiServerVerifier>>,
     bundle: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
 }
 
-impl Verifier {
-    fn new(trust: Trust<'_>, provider: Arc<CryptoProvider>) -> Result<Self, PkiError> {
+impl PeerVerifier {
+    fn new(trust: ServerTrust<'_>, provider: Arc<CryptoProvider>) -> Result<Self, PkiError> {
         let (anybody, pem) = match trust {
-            Trust::Anybody => (true, &[][..]),
-            Trust::Bundle(pem) => (false, pem),
+            ServerTrust::Anybody => (true, &[][..]),
+            ServerTrust::Bundle(pem) => (false, pem),
         };
         let tls = |error: String| PkiError::Tls(error);
         let bundle: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         let bundle = bundle.map_err(|error| tls(error.to_string()))?;
-        // Without a bundle nobody is trusted: the authorities of the machine are not asked.
+        // Without a bundle no certificate is trusted: the system's roots are not used.
         let signed = if bundle.is_empty() {
             None
         } else {
@@ -206,7 +211,7 @@ impl Verifier {
     }
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for PeerVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

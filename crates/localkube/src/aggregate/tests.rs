@@ -15,10 +15,10 @@ use tokio_rustls::TlsAcceptor;
 use super::*;
 use crate::access::{Authority, Identity, parts, roots};
 
-/// A server over TLS on this machine; with an authority it asks clients for a certificate of it.
+/// A TLS server on this machine; with an authority it requires a client certificate signed by it.
 pub(crate) async fn serve<F>(identity: &Identity, clients: Option<&str>, answer: F) -> SocketAddr
 where
-    F: Fn(http::request::Parts, Bytes) -> Response<Body> + Clone + Send + Sync + 'static,
+    F: Fn(http::request::Parts, Bytes) -> Response<ResponseBody> + Clone + Send + Sync + 'static,
 {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -61,7 +61,7 @@ where
     address
 }
 
-pub(crate) fn body(text: impl Into<Bytes>) -> Body {
+pub(crate) fn body(text: impl Into<Bytes>) -> ResponseBody {
     Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
@@ -79,12 +79,12 @@ fn get(path: &str) -> Parts {
     Request::get(path).body(()).unwrap().into_parts().0
 }
 
-async fn text(response: Response<Body>) -> String {
+async fn text(response: Response<ResponseBody>) -> String {
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
 #[tokio::test]
-async fn a_request_arrives_with_the_user_in_headers_and_nothing_the_client_claimed() {
+async fn forwarded_request_has_front_proxy_headers_and_no_client_credentials() {
     let pki = Pki::new().unwrap();
     let authority = Authority::new("upstream").unwrap();
     let identity = authority.server(&["metrics.kube-system.svc"]).unwrap();
@@ -106,7 +106,7 @@ async fn a_request_arrives_with_the_user_in_headers_and_nothing_the_client_claim
         *response.status_mut() = StatusCode::IM_A_TEAPOT;
         response
     };
-    // The server takes only clients of the front proxy's authority.
+    // The server accepts only clients of the front-proxy authority.
     let address = serve(&identity, Some(&pki.front_proxy_ca_pem()), echo).await;
     let upstream = Arc::new(upstream(address.port(), Some(authority.certificate()), &pki));
     let request = Request::post("https://cluster/apis/metrics.k8s.io/v1beta1/pods?watch=1&a=b%20c")
@@ -132,7 +132,7 @@ async fn a_request_arrives_with_the_user_in_headers_and_nothing_the_client_claim
 }
 
 #[tokio::test]
-async fn an_answer_streams() {
+async fn forwarded_answer_is_streamed() {
     let pki = Pki::new().unwrap();
     let authority = Authority::new("upstream").unwrap();
     let identity = authority.server(&["metrics.kube-system.svc"]).unwrap();
@@ -148,7 +148,7 @@ async fn an_answer_streams() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unavailable() {
+async fn unreachable_server_is_unavailable() {
     let pki = Pki::new().unwrap();
     let answer =
         forward(Arc::new(upstream(1, None, &pki)), get("/apis"), Bytes::new(), &User::admin()).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_server_that_is_not_there_is_unavailable() {
 }
 
 #[tokio::test]
-async fn availability_is_told_as_by_the_real_aggregator() {
+async fn availability_conditions_match_the_real_aggregator() {
     let pki = Pki::new().unwrap();
     let authority = Authority::new("upstream").unwrap();
     let identity = authority.server(&["metrics.kube-system.svc"]).unwrap();
@@ -215,7 +215,7 @@ async fn availability_is_told_as_by_the_real_aggregator() {
 }
 
 #[test]
-fn apis_that_are_served_here_have_nobody_behind_them() {
+fn local_apis_have_no_upstream() {
     let pki = Pki::new().unwrap();
     assert!(Upstream::of(&json!({"spec": {"group": "apps", "version": "v1"}}), &pki).is_none());
     assert!(Upstream::of(&json!({"spec": {"service": null}}), &pki).is_none());

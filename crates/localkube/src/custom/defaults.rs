@@ -1,21 +1,21 @@
-//! Fills in the defaults of a schema, and drops nulls where none may be.
+//! Applies the defaults of a schema, and drops nulls that are not allowed.
 
 use serde_json::{Map, Value};
 
-use super::node::{Additional, Node};
+use super::node::{AdditionalProperties, SchemaNode};
 
-/// The fields of every object, which a schema cannot default.
-const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
+/// The fields of every object that a schema cannot default.
+const ENVELOPE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Applies the defaults of a schema to an object.
-pub(crate) fn apply(node: &Node, object: &mut Value) {
+pub(crate) fn apply(node: &SchemaNode, object: &mut Value) {
     if let Value::Object(fields) = object {
-        let kept: Vec<(String, Value)> = ENVELOPE
+        let kept: Vec<(String, Value)> = ENVELOPE_FIELDS
             .iter()
             .filter_map(|name| fields.get(*name).map(|v| ((*name).to_owned(), v.clone())))
             .collect();
         fill_fields(node, fields);
-        for name in ENVELOPE {
+        for name in ENVELOPE_FIELDS {
             match kept.iter().find(|(kept, _)| kept == name) {
                 Some((_, value)) => drop(fields.insert(name.to_owned(), value.clone())),
                 None => drop(fields.shift_remove(name)),
@@ -24,7 +24,7 @@ pub(crate) fn apply(node: &Node, object: &mut Value) {
     }
 }
 
-fn fill(node: &Node, value: &mut Value) {
+fn fill(node: &SchemaNode, value: &mut Value) {
     match value {
         Value::Object(fields) => fill_fields(node, fields),
         Value::Array(items) => {
@@ -43,7 +43,7 @@ fn fill(node: &Node, value: &mut Value) {
     }
 }
 
-fn fill_fields(node: &Node, fields: &mut Map<String, Value>) {
+fn fill_fields(node: &SchemaNode, fields: &mut Map<String, Value>) {
     for (name, inner) in &node.properties {
         if !inner.nullable && fields.get(name).is_some_and(Value::is_null) {
             fields.shift_remove(name);
@@ -57,7 +57,7 @@ fn fill_fields(node: &Node, fields: &mut Map<String, Value>) {
             fill(inner, value);
         }
     }
-    if let Additional::Like(inner) = &node.additional {
+    if let AdditionalProperties::Like(inner) = &node.additional {
         fields.retain(|_, value| inner.nullable || !value.is_null());
         fields.values_mut().for_each(|value| fill(inner, value));
     }

@@ -1,4 +1,4 @@
-//! What a schema asks of a custom resource beyond OpenAPI: embedded objects, lists with sets and keys, scale.
+//! Validation of custom resources beyond OpenAPI: embedded objects, list sets and maps, scale.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use api::gotext;
 use serde_json::{Map, Value};
 
 use super::faults::{duplicate, fault, json, missing, shown};
-use super::node::{ListKind, Node};
+use super::node::{ListKind, SchemaNode};
 use super::validate::join;
 use crate::catalog::ScalePaths;
 
-/// Checks the objects that are embedded in an object.
-pub(super) fn embedded(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError>) {
+/// Checks embedded resources.
+pub(super) fn embedded(node: &SchemaNode, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     if node.embedded && value.is_object() {
         identity(value, path, out);
     }
@@ -45,8 +45,8 @@ fn identity(value: &Value, path: &str, out: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks that sets and maps hold nothing twice. What is there several times is named once.
-pub(super) fn lists(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError>) {
+/// Checks that list sets and list maps have no duplicates; each duplicate is reported once.
+pub(super) fn lists(node: &SchemaNode, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     if let Value::Array(items) = value {
         match &node.list {
             ListKind::Atomic => {}
@@ -63,8 +63,8 @@ pub(super) fn lists(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldE
     each(node, value, path, &mut |node, value, path| lists(node, value, path, out));
 }
 
-/// Whether a set or map holds something twice.
-pub(super) fn has_duplicates(node: &Node, value: &Value) -> bool {
+/// Whether a list set or list map has duplicates.
+pub(super) fn has_duplicates(node: &SchemaNode, value: &Value) -> bool {
     let mut found = Vec::new();
     lists(node, value, "", &mut found);
     !found.is_empty()
@@ -87,8 +87,8 @@ fn twice(items: impl Iterator<Item = Option<Value>>, path: &str, out: &mut Vec<F
     }
 }
 
-/// Visits everything directly inside a value that the schema knows, by name.
-fn each(node: &Node, value: &Value, path: &str, visit: &mut dyn FnMut(&Node, &Value, &str)) {
+/// Visits the direct children of a value that the schema declares, by name.
+fn each(node: &SchemaNode, value: &Value, path: &str, visit: &mut dyn FnMut(&SchemaNode, &Value, &str)) {
     match value {
         Value::Object(fields) => {
             let mut names: Vec<&String> = fields.keys().collect();
@@ -109,7 +109,7 @@ fn each(node: &Node, value: &Value, path: &str, visit: &mut dyn FnMut(&Node, &Va
     }
 }
 
-/// Checks that what the scale subresource will read can be read.
+/// Checks that the values of the scale subresource have the right types.
 pub(super) fn scale(paths: &ScalePaths, object: &Value) -> Vec<FieldError> {
     let count = |path: &[String]| {
         let field = format!(".{}", path.join("."));
@@ -133,7 +133,7 @@ pub(super) fn scale(paths: &ScalePaths, object: &Value) -> Vec<FieldError> {
     [count(&paths.spec), count(&paths.status), selector].into_iter().flatten().collect()
 }
 
-/// The value at a path, or the words in which Go says that it is not of the expected type.
+/// The value at a path, or Go's error text if it has another type.
 fn reach<'a>(
     object: &'a Value,
     path: &[String],

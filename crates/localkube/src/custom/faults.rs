@@ -1,31 +1,31 @@
-//! The faults of a custom resource, worded as the API server words them.
+//! Validation errors of custom resources, with the texts of the API server.
 
 use api::field::{FieldError, FieldErrorKind};
 use api::gotext;
 use serde_json::{Map, Number, Value};
 
-/// The place the server names where a fault belongs to no single field.
-const NOWHERE: &str = "<nil>";
+/// The field that the server names for an error without a single field.
+const NO_FIELD: &str = "<nil>";
 
 pub(super) fn fault(kind: FieldErrorKind, field: &str, value: String, detail: String) -> FieldError {
     FieldError { field: field.to_owned(), kind, value, detail }
 }
 
-/// A value of the wrong type or format; `got` is what it is instead.
+/// A value has the wrong type or format; `got` is the actual one.
 pub(super) fn wrong_type(path: &str, wanted: &str, got: &str) -> FieldError {
     let got = gotext::quote(got);
     let detail = format!("{path} in body must be of type {wanted}: {got}");
     fault(FieldErrorKind::TypeInvalid, path, got, detail)
 }
 
-/// A value that breaks a rule: `spec.a in body …`.
+/// A value violates a constraint: `spec.a in body …`.
 pub(super) fn broken(path: &str, value: &Value, rule: &str) -> FieldError {
     fault(FieldErrorKind::Invalid, path, shown(value), format!("{path} in body {rule}"))
 }
 
-/// A fault of a whole that cannot be laid on one field.
+/// An error that belongs to no single field.
 pub(super) fn elsewhere(detail: String) -> FieldError {
-    fault(FieldErrorKind::Invalid, NOWHERE, "\"\"".to_owned(), detail)
+    fault(FieldErrorKind::Invalid, NO_FIELD, "\"\"".to_owned(), detail)
 }
 
 pub(super) fn missing(path: &str) -> FieldError {
@@ -55,7 +55,7 @@ pub(super) fn duplicate(path: &str, value: &Value) -> FieldError {
     fault(FieldErrorKind::Duplicate, path, shown(value), String::new())
 }
 
-/// A value as faults show it.
+/// A value as validation errors show it.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => gotext::quote(text),
@@ -64,7 +64,7 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// The JSON of a value with its keys in order, as Go writes maps.
+/// JSON with sorted keys, as Go marshals maps.
 pub(super) fn json(value: &Value) -> String {
     fn ordered(value: &Value) -> Value {
         match value {

@@ -1,5 +1,5 @@
-//! The formats of texts and numbers that the API server checks. It checks a few more that no API of Kubernetes uses
-//! (colours, credit cards, book numbers); here those say nothing, like unknown ones.
+//! The formats of strings and numbers that the API server checks. A few more that no Kubernetes API uses (colours,
+//! credit cards, book numbers) are accepted unchecked, like unknown formats.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use regex::Regex;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Format(&'static str);
 
-const KNOWN: &[&str] = &[
+const KNOWN_FORMATS: &[&str] = &[
     "int32",
     "int64",
     "float",
@@ -39,9 +39,9 @@ const KNOWN: &[&str] = &[
 ];
 
 impl Format {
-    /// The format of that name, if it is one that is checked.
+    /// The format of this name, if it is checked.
     pub(crate) fn known(name: &str) -> Option<Self> {
-        KNOWN.iter().find(|known| **known == name).map(|known| Self(known))
+        KNOWN_FORMATS.iter().find(|known| **known == name).map(|known| Self(known))
     }
 
     /// Its name.
@@ -49,7 +49,7 @@ impl Format {
         self.0
     }
 
-    /// Whether a text has this format.
+    /// Whether a string has this format.
     pub(crate) fn accepts(self, text: &str) -> bool {
         match self.0 {
             "date-time" | "datetime" => date_time(text),
@@ -70,12 +70,12 @@ impl Format {
         }
     }
 
-    /// Whether a whole number fits.
+    /// Whether an integer is in range.
     pub(crate) fn holds_integer(self, number: f64) -> bool {
         self.0 != "int32" || (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number)
     }
 
-    /// Whether a number fits.
+    /// Whether a number is in range.
     pub(crate) fn holds_number(self, number: f64) -> bool {
         self.0 != "float" || number.abs() <= f64::from(f32::MAX)
     }
@@ -90,7 +90,7 @@ fn matches(pattern: &Pattern, text: &str) -> bool {
 static UUID: Pattern = LazyLock::new(|| {
     Regex::new(r"^(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$").ok()
 });
-// What the server accepts here is odd: one word, or several of which the last has at least two letters.
+// The server's rule is unusual: one word, or several of which the last has at least two letters.
 static HOST: Pattern = LazyLock::new(|| {
     Regex::new(r"^([a-zA-Z0-9\p{L}]([a-zA-Z0-9\-\p{L}]{0,61}[a-zA-Z0-9\p{L}])?\.)*[a-zA-Z\p{L}]{2,63}$").ok()
 });
@@ -125,7 +125,7 @@ fn date_time(text: &str) -> bool {
     })
 }
 
-/// Leading zeros are read as decimal here.
+/// Leading zeros are accepted.
 fn ipv4(text: &str) -> bool {
     let parts: Vec<&str> = text.split('.').collect();
     let byte = |part: &&str| {
@@ -147,7 +147,7 @@ fn cidr(text: &str) -> bool {
     })
 }
 
-/// An address with or without a name in front.
+/// An address with or without a display name.
 fn email(text: &str) -> bool {
     let address = match text.split_once('<') {
         Some((_, rest)) => rest.strip_suffix('>').unwrap_or_default(),
@@ -162,7 +162,7 @@ fn email(text: &str) -> bool {
     })
 }
 
-/// Something with a scheme, or an absolute path.
+/// A URI with a scheme, or an absolute path.
 fn uri(text: &str) -> bool {
     if text.is_empty() || text.chars().any(|c| c.is_ascii_control() || c == ' ') {
         return false;
@@ -175,13 +175,13 @@ fn uri(text: &str) -> bool {
         Some((start, rest)) if scheme(start) => rest,
         _ => return text.starts_with('/'),
     };
-    // A bracket in the host must be closed.
+    // Brackets in the host must be closed.
     let host =
         rest.strip_prefix("//").and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     host.contains('[') == host.contains(']')
 }
 
-/// As Go writes durations, and some longer words.
+/// Go's duration syntax with some longer unit names.
 fn duration(text: &str) -> bool {
     text == "0" || matches(&DURATION, text)
 }

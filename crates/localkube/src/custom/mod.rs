@@ -1,11 +1,11 @@
-//! Custom resources: their definitions, and what the server does to objects of theirs.
+//! Custom resource definitions, and defaulting and validation of their objects.
 //!
 //! ```text
-//! rules       what a definition must be; structural: the same for its schemas
-//! names       which definition has which name
-//! node        a schema, read
-//! defaults    what it fills in
-//! validate    what it refuses; extra: beyond OpenAPI; formats, faults: the words for it
+//! rules       defaulting and validation of definitions; structural: of their schemas
+//! names       acceptance of names
+//! node        a parsed schema
+//! defaults    defaulting of objects
+//! validate    validation of objects; extra: beyond OpenAPI; formats, faults: texts
 //! ```
 
 mod defaults;
@@ -30,12 +30,12 @@ use serde_json::Value;
 pub use self::names::accepted;
 pub use self::rules::RULES;
 
-use self::node::{Node, list, texts};
+use self::node::{SchemaNode, list, texts};
 use crate::catalog::ScalePaths;
 use crate::schema::Schema;
 use crate::tables::Column;
 
-/// A custom resource definition that is served.
+/// A custom resource definition.
 #[derive(Debug)]
 pub struct Definition {
     /// API group.
@@ -46,47 +46,48 @@ pub struct Definition {
     pub list_kind: String,
     /// Plural name in paths.
     pub plural: String,
-    /// Singular name for people.
+    /// Singular name.
     pub singular: String,
-    /// Short names for people.
+    /// Short names.
     pub short: Vec<String>,
-    /// Names under which several kinds are listed together.
+    /// Categories such as `all`.
     pub categories: Vec<String>,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    versions: Vec<Version>,
+    versions: Vec<DefinedVersion>,
 }
 
-/// One version that is served.
+/// One served version.
 #[derive(Debug)]
-struct Version {
+struct DefinedVersion {
     name: String,
     storage: bool,
     openapi: Value,
     schema: Arc<Schema>,
-    node: Node,
+    node: SchemaNode,
     status: bool,
     scale: Option<ScalePaths>,
     columns: Vec<Column>,
     warning: Option<String>,
 }
 
-/// How the warning about a deprecated version ends, unless the definition words it.
-const DEPRECATED: &str = " is deprecated";
+/// End of the default deprecation warning.
+const DEPRECATED_SUFFIX: &str = " is deprecated";
 
-/// Says in warnings which version to use instead: the best one that is not deprecated itself.
-fn advise(versions: &mut [Version], group: &str, kind: &str) {
+/// Adds to deprecation warnings which version to use: the best one that is not deprecated.
+fn advise(versions: &mut [DefinedVersion], group: &str, kind: &str) {
     let Some(best) = versions.iter().position(|version| version.warning.is_none()) else { return };
     let instead = versions.get(best).map(|version| version.name.clone()).unwrap_or_default();
     for version in versions.iter_mut().skip(best + 1) {
-        if let Some(warning) = version.warning.as_mut().filter(|warning| warning.ends_with(DEPRECATED)) {
+        if let Some(warning) = version.warning.as_mut().filter(|warning| warning.ends_with(DEPRECATED_SUFFIX))
+        {
             warning.push_str(&format!("; use {group}/{instead} {kind}"));
         }
     }
 }
 
 impl Definition {
-    /// Reads a definition; none if its names were not accepted. One that has no status at all is taken as it is.
+    /// Parses a definition; `None` if its names were not accepted. A definition without any status counts as accepted.
     pub fn read(crd: &Value) -> Option<Self> {
         let spec = crd.get("spec")?;
         let names = match crd.get("status").filter(|status| !status.is_null()) {
@@ -95,12 +96,14 @@ impl Definition {
         };
         let group = text(spec, "group");
         let kind = text(names, "kind");
-        let mut versions: Vec<Version> = list(spec, "versions")
+        let mut versions: Vec<DefinedVersion> = list(spec, "versions")
             .iter()
             .filter(|version| version.get("served") == Some(&Value::Bool(true)))
-            .map(|version| Version::read(version, &format!("{group}/{}", text(version, "name")), &kind))
+            .map(|version| {
+                DefinedVersion::read(version, &format!("{group}/{}", text(version, "name")), &kind)
+            })
             .collect();
-        versions.sort_by_cached_key(|version| Priority::of(&version.name));
+        versions.sort_by_cached_key(|version| VersionOrder::of(&version.name));
         advise(&mut versions, &group, &kind);
         Some(Self {
             kind,
@@ -115,64 +118,64 @@ impl Definition {
         })
     }
 
-    fn version(&self, name: &str) -> Option<&Version> {
+    fn version(&self, name: &str) -> Option<&DefinedVersion> {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    /// The versions that are served, the preferred one first.
+    /// The served versions, the preferred one first.
     pub fn served_versions(&self) -> Vec<String> {
         self.versions.iter().map(|version| version.name.clone()).collect()
     }
 
-    /// The version objects are stored in, if it is served.
+    /// The storage version, if it is served.
     pub fn storage_version(&self) -> Option<&str> {
         self.versions.iter().find(|version| version.storage).map(|version| version.name.as_str())
     }
 
-    /// What clients of a version are warned of.
+    /// The deprecation warning of a version.
     pub fn warning(&self, version: &str) -> Option<&str> {
         self.version(version)?.warning.as_deref()
     }
 
-    /// What objects look like in a version.
+    /// The schema of a version.
     pub fn schema(&self, version: &str) -> Option<Arc<Schema>> {
         self.version(version).map(|version| Arc::clone(&version.schema))
     }
 
-    /// Whether objects have a status of their own in a version.
+    /// Whether the version has a status subresource.
     pub fn has_status(&self, version: &str) -> bool {
         self.version(version).is_some_and(|version| version.status)
     }
 
-    /// Where the scale subresource finds its values, if there is one.
+    /// The paths of the scale subresource, if there is one.
     pub fn scale(&self, version: &str) -> Option<ScalePaths> {
         self.version(version)?.scale.clone()
     }
 
-    /// The columns of tables; none if the definition names none.
+    /// The printer columns of a version.
     pub fn columns(&self, version: &str) -> &[Column] {
         self.version(version).map(|version| version.columns.as_slice()).unwrap_or_default()
     }
 
-    /// The `openAPIV3Schema` of a version as it was given.
+    /// The `openAPIV3Schema` of a version as written.
     pub fn openapi(&self, version: &str) -> Value {
         self.version(version).map(|version| version.openapi.clone()).unwrap_or_default()
     }
 
-    /// Fills in the defaults of a version, and drops nulls where none may be.
+    /// Applies the defaults of a version, and drops nulls that are not allowed.
     pub fn default(&self, version: &str, object: &mut Value) {
         if let Some(version) = self.version(version) {
             defaults::apply(&version.node, object);
         }
     }
 
-    /// What is wrong with an object. Parts that are as they were in `old` are not looked at again.
+    /// Validates an object. Parts that are unchanged from `old` are not validated again.
     pub fn validate(&self, version: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let Some(version) = self.version(version) else { return Vec::new() };
         let mut faults = Vec::new();
         validate::check(&version.node, object, old, "", &mut faults);
         extra::embedded(&version.node, object, "", &mut faults);
-        // What was there twice before may stay so.
+        // Existing duplicates may stay.
         if old.is_none_or(|old| !extra::has_duplicates(&version.node, old)) {
             extra::lists(&version.node, object, "", &mut faults);
         }
@@ -183,19 +186,19 @@ impl Definition {
     }
 }
 
-impl Version {
+impl DefinedVersion {
     fn read(version: &Value, api_version: &str, kind: &str) -> Self {
         let openapi = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
         let subresources = version.get("subresources");
         let warning = (version.get("deprecated") == Some(&Value::Bool(true))).then(|| {
             let given = version.get("deprecationWarning").and_then(Value::as_str);
-            given.map_or_else(|| format!("{api_version} {kind}{DEPRECATED}"), str::to_owned)
+            given.map_or_else(|| format!("{api_version} {kind}{DEPRECATED_SUFFIX}"), str::to_owned)
         });
         Self {
             name: text(version, "name"),
             storage: version.get("storage") == Some(&Value::Bool(true)),
             schema: Schema::of_custom(&openapi),
-            node: Node::read(&openapi),
+            node: SchemaNode::read(&openapi),
             openapi,
             status: subresources.and_then(|all| all.get("status")).is_some_and(Value::is_object),
             scale: subresources.and_then(|all| all.get("scale")).and_then(scale_paths),
@@ -212,7 +215,7 @@ pub fn convert(object: &mut Value, api_version: &str) {
     }
 }
 
-/// Whether a definition's names were accepted once.
+/// Whether the condition `Established` is true.
 fn is_established(crd: &Value) -> bool {
     let conditions = crd.get("status").map(|status| list(status, "conditions")).unwrap_or_default();
     let is = |condition: &Value, field: &str, word: &str| {
@@ -248,21 +251,21 @@ fn column(column: &Value) -> Column {
     }
 }
 
-/// The order of versions: stable ones before beta before alpha, later ones first, then all others by name.
+/// The order of versions: stable before beta before alpha, newer first, then others by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Priority {
-    Known(Reverse<Stage>, Reverse<u32>, Reverse<u32>),
+enum VersionOrder {
+    Known(Reverse<VersionStage>, Reverse<u32>, Reverse<u32>),
     Other(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum VersionStage {
     Alpha,
     Beta,
     Stable,
 }
 
-impl Priority {
+impl VersionOrder {
     fn of(version: &str) -> Self {
         Self::known(version).unwrap_or_else(|| Self::Other(version.to_owned()))
     }
@@ -273,10 +276,10 @@ impl Priority {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let (major, rest) = rest.split_at_checked(digits)?;
         let (stage, minor) = match rest {
-            "" => (Stage::Stable, 0),
+            "" => (VersionStage::Stable, 0),
             rest => match (rest.strip_prefix("alpha"), rest.strip_prefix("beta")) {
-                (Some(minor), _) => (Stage::Alpha, number(minor)?),
-                (_, Some(minor)) => (Stage::Beta, number(minor)?),
+                (Some(minor), _) => (VersionStage::Alpha, number(minor)?),
+                (_, Some(minor)) => (VersionStage::Beta, number(minor)?),
                 _ => return None,
             },
         };

@@ -1,4 +1,4 @@
-//! The names of a custom resource definition: what they may be, and who has them.
+//! Validation and acceptance of the names of a definition.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ const LABEL_RULE: &str = "a DNS-1035 label must consist of lower case alphanumer
      alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
      validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
-/// What is wrong with a name that must be a label beginning with a letter.
+/// Errors in a name that must be a DNS-1035 label.
 pub(super) fn label_faults(name: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if name.len() > 63 {
@@ -25,14 +25,14 @@ pub(super) fn label_faults(name: &str) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a kind.
+/// Error in the name of a kind.
 pub(super) fn kind_fault(field: &str, kind: &str) -> Option<FieldError> {
     let faults = label_faults(&kind.to_lowercase());
     let detail = format!("may have mixed case, but should otherwise match: {}", faults.join(","));
     (!faults.is_empty()).then(|| FieldError::invalid(field, kind, detail))
 }
 
-/// The status of a definition after the server looked at its names and those of the `others`; none if it is settled.
+/// The status of a definition after its names were compared with those of the `others`; `None` if it is unchanged.
 ///
 /// A name that another definition of the group has is not accepted, and a definition is served only after all its names
 /// were accepted once.
@@ -41,12 +41,12 @@ pub fn accepted<'a>(
     others: impl IntoIterator<Item = &'a Value>,
     now: Timestamp,
 ) -> Option<Value> {
-    let taken = Taken::by(crd, others);
+    let taken = TakenNames::by(crd, others);
     let wanted = crd.pointer("/spec/names")?;
     let mut names =
         crd.pointer("/status/acceptedNames").filter(|names| names.is_object()).cloned().unwrap_or(json!({}));
     let mut verdict = ("True", "NoConflicts", "no conflicts found".to_owned());
-    for (field, reason) in FIELDS {
+    for (field, reason) in NAME_FIELDS {
         let mine = values(wanted, field);
         let taken = if field.to_lowercase().ends_with("kind") { &taken.kinds } else { &taken.resources };
         let conflicts: Vec<String> = mine.iter().filter(|name| taken.contains(*name)).cloned().collect();
@@ -87,8 +87,8 @@ pub fn accepted<'a>(
     (crd.get("status") != Some(&status)).then_some(status)
 }
 
-/// The fields that hold names, in the order in which conflicts are looked for; the last conflict is the one told.
-const FIELDS: [(&str, &str); 5] = [
+/// The name fields, in the order in which conflicts are checked; the last conflict is reported.
+const NAME_FIELDS: [(&str, &str); 5] = [
     ("plural", "PluralConflict"),
     ("singular", "SingularConflict"),
     ("shortNames", "ShortNamesConflict"),
@@ -96,14 +96,14 @@ const FIELDS: [(&str, &str); 5] = [
     ("listKind", "ListKindConflict"),
 ];
 
-/// The names other definitions have.
+/// The accepted names of other definitions.
 #[derive(Default)]
-struct Taken {
+struct TakenNames {
     resources: BTreeSet<String>,
     kinds: BTreeSet<String>,
 }
 
-impl Taken {
+impl TakenNames {
     fn by<'a>(crd: &Value, others: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut taken = Self::default();
         for other in others {
@@ -139,7 +139,7 @@ fn set(object: &mut Value, field: &str, value: Option<&Value>) {
     }
 }
 
-/// Sets a condition; the time stays if only its words change.
+/// Sets a condition; its transition time stays if the status stays.
 fn condition(all: &mut Vec<Value>, kind: &str, status: &str, reason: &str, message: &str, now: Timestamp) {
     let is = |c: &Value, field: &str, text: &str| c.get(field).and_then(Value::as_str) == Some(text);
     let old = all.iter_mut().find(|c| is(c, "type", kind));

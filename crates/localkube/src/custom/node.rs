@@ -1,44 +1,44 @@
-//! The schema of a custom resource, read once: patterns compiled, limits as numbers.
+//! A parsed schema of a custom resource: patterns compiled, limits as numbers.
 
 use regex::Regex;
 use serde_json::Value;
 
 use super::formats::Format;
 
-/// What one place in an object must look like.
+/// The schema of one value.
 #[derive(Debug, Default)]
-pub(crate) struct Node {
+pub(crate) struct SchemaNode {
     pub(crate) kind: Option<String>,
     pub(crate) format: Option<Format>,
     pub(crate) nullable: bool,
     pub(crate) int_or_string: bool,
     pub(crate) preserve_unknown: bool,
     pub(crate) embedded: bool,
-    pub(crate) properties: Vec<(String, Node)>,
+    pub(crate) properties: Vec<(String, SchemaNode)>,
     pub(crate) required: Vec<String>,
-    pub(crate) additional: Additional,
-    pub(crate) items: Option<Box<Node>>,
+    pub(crate) additional: AdditionalProperties,
+    pub(crate) items: Option<Box<SchemaNode>>,
     pub(crate) list: ListKind,
     pub(crate) default: Option<Value>,
     pub(crate) choices: Vec<Value>,
-    pub(crate) limits: Limits,
-    pub(crate) any_of: Vec<Node>,
-    pub(crate) one_of: Vec<Node>,
-    pub(crate) all_of: Vec<Node>,
-    pub(crate) not: Option<Box<Node>>,
+    pub(crate) limits: ValueLimits,
+    pub(crate) any_of: Vec<SchemaNode>,
+    pub(crate) one_of: Vec<SchemaNode>,
+    pub(crate) all_of: Vec<SchemaNode>,
+    pub(crate) not: Option<Box<SchemaNode>>,
 }
 
-/// What fields may be in an object beside those named.
+/// `additionalProperties`.
 #[derive(Debug, Default)]
-pub(crate) enum Additional {
+pub(crate) enum AdditionalProperties {
     #[default]
     Unsaid,
     Allowed,
     Refused,
-    Like(Box<Node>),
+    Like(Box<SchemaNode>),
 }
 
-/// How the items of a list are told apart.
+/// `x-kubernetes-list-type`.
 #[derive(Debug, Default)]
 pub(crate) enum ListKind {
     #[default]
@@ -47,30 +47,30 @@ pub(crate) enum ListKind {
     Map(Vec<String>),
 }
 
-/// Bounds of numbers, texts, lists and objects.
+/// Limits of numbers, strings, lists and objects.
 #[derive(Debug, Default)]
-pub(crate) struct Limits {
+pub(crate) struct ValueLimits {
     pub(crate) minimum: Option<f64>,
     pub(crate) exclusive_minimum: bool,
     pub(crate) maximum: Option<f64>,
     pub(crate) exclusive_maximum: bool,
     pub(crate) multiple_of: Option<f64>,
-    pub(crate) length: Span,
-    pub(crate) items: Span,
-    pub(crate) properties: Span,
-    /// A pattern that is no regular expression matches nothing; the definition was refused anyway.
+    pub(crate) length: CountRange,
+    pub(crate) items: CountRange,
+    pub(crate) properties: CountRange,
+    /// An invalid regular expression matches nothing; the definition was refused anyway.
     pub(crate) pattern: Option<(String, Option<Regex>)>,
 }
 
-/// The smallest and the largest count.
+/// A minimum and a maximum count.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Span {
+pub(crate) struct CountRange {
     pub(crate) least: Option<i64>,
     pub(crate) most: Option<i64>,
 }
 
-impl Node {
-    /// Reads an `openAPIV3Schema`.
+impl SchemaNode {
+    /// Parses an `openAPIV3Schema`.
     pub(crate) fn read(schema: &Value) -> Self {
         let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or_default();
         let each = |name: &str| list(schema, name).iter().map(Self::read).collect();
@@ -87,10 +87,10 @@ impl Node {
                 .unwrap_or_default(),
             required: texts(schema, "required"),
             additional: match schema.get("additionalProperties") {
-                None | Some(Value::Null) => Additional::Unsaid,
-                Some(Value::Bool(true)) => Additional::Allowed,
-                Some(Value::Bool(false)) => Additional::Refused,
-                Some(inner) => Additional::Like(Box::new(Self::read(inner))),
+                None | Some(Value::Null) => AdditionalProperties::Unsaid,
+                Some(Value::Bool(true)) => AdditionalProperties::Allowed,
+                Some(Value::Bool(false)) => AdditionalProperties::Refused,
+                Some(inner) => AdditionalProperties::Like(Box::new(Self::read(inner))),
             },
             items: schema
                 .get("items")
@@ -103,7 +103,7 @@ impl Node {
             },
             default: schema.get("default").filter(|default| !default.is_null()).cloned(),
             choices: list(schema, "enum").to_vec(),
-            limits: Limits::read(schema),
+            limits: ValueLimits::read(schema),
             any_of: each("anyOf"),
             one_of: each("oneOf"),
             all_of: each("allOf"),
@@ -111,23 +111,23 @@ impl Node {
         }
     }
 
-    /// The node of a field of an object.
+    /// The schema of a property.
     pub(crate) fn property(&self, name: &str) -> Option<&Self> {
         self.properties.iter().find(|(known, _)| known == name).map(|(_, node)| node).or(
             match &self.additional {
-                Additional::Like(node) => Some(node),
+                AdditionalProperties::Like(node) => Some(node),
                 _ => None,
             },
         )
     }
 }
 
-impl Limits {
+impl ValueLimits {
     fn read(schema: &Value) -> Self {
         let number = |name: &str| schema.get(name).and_then(Value::as_f64);
         let count = |name: &str| schema.get(name).and_then(Value::as_i64);
         let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or_default();
-        let span = |least: &str, most: &str| Span { least: count(least), most: count(most) };
+        let span = |least: &str, most: &str| CountRange { least: count(least), most: count(most) };
         Self {
             minimum: number("minimum"),
             exclusive_minimum: flag("exclusiveMinimum"),

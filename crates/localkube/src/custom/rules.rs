@@ -1,4 +1,4 @@
-//! What the API server does to custom resource definitions themselves.
+//! Defaulting and validation of custom resource definitions.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ fn create(crd: &mut Value) {
     }
 }
 
-/// Remembers every version objects may be stored in.
+/// Adds the storage version to `status.storedVersions`.
 fn update(crd: &mut Value, _: &Value) {
     let storage: Vec<String> = storage_versions(crd).into_iter().map(str::to_owned).collect();
     let Some(stored) = crd.pointer_mut("/status/storedVersions").and_then(Value::as_array_mut) else {
@@ -169,7 +169,7 @@ fn validate_versions(crd: &Value, out: &mut Vec<FieldError>) {
     if storage_versions(crd).len() != 1 {
         whole("must have exactly one version marked as storage version");
     }
-    // The server keeps the first version a second time, in a field that users do not see.
+    // The server also validates the first version in a deprecated field.
     if let Some(first) = all.first().map(|version| text(version, "/name")).filter(|name| !name.is_empty()) {
         let faults = label_faults(first);
         if !faults.is_empty() {
@@ -178,7 +178,7 @@ fn validate_versions(crd: &Value, out: &mut Vec<FieldError>) {
     }
 }
 
-/// The versions as the server prints them: in its own form, from which what all versions share is taken out.
+/// The versions as the server prints its internal type, without the parts that all versions share.
 fn internal(versions: &[Value]) -> String {
     let each: Vec<String> = versions
         .iter()
@@ -228,7 +228,7 @@ fn label(path: &str, name: &str, out: &mut Vec<FieldError>) {
     }
 }
 
-/// Conversion by webhook is known but not carried out.
+/// Webhook conversion is validated but not performed.
 fn validate_conversion(crd: &Value, out: &mut Vec<FieldError>) {
     if crd.pointer("/spec/conversion").is_none() {
         return;
@@ -288,7 +288,7 @@ fn validate_stored(crd: &Value, out: &mut Vec<FieldError>) {
     }
 }
 
-/// Groups of Kubernetes itself need to be approved.
+/// Groups of the Kubernetes project need an approval annotation.
 fn approval(crd: &Value, out: &mut Vec<FieldError>) {
     const ANNOTATION: &str = "api-approved.kubernetes.io";
     let group = text(crd, "/spec/group");

@@ -1,35 +1,35 @@
-//! What the server asks of the schema, the subresources and the columns of a definition.
+//! Validation of the schema, subresources and printer columns of a definition.
 //!
-//! Rules in CEL are not compiled, so that faults in them are not found.
+//! Rules in CEL are not compiled, so errors in them are not found.
 
 use api::field::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::faults::{fault, json};
-use super::node::{Node, list, texts};
+use super::node::{SchemaNode, list, texts};
 use super::validate as object;
 
-const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+const SCHEMA_TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: &[&str] =
     &["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-/// Where in a schema a part of it stands, on which depends what it must say.
+/// The position of a subschema, which determines what it must specify.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SchemaPosition {
     Root,
     Field,
     Item,
 }
 
-type Check = fn(&Value, &str, &mut Vec<FieldError>);
+type PartCheck = fn(&Value, &str, &mut Vec<FieldError>);
 
-/// Checks all versions. What all of them share the server keeps in one place, and faults in it are found there.
+/// Validates all versions. The server keeps parts that all versions share at the top level and reports errors there.
 pub(super) fn validate(versions: &[Value], out: &mut Vec<FieldError>) {
-    let parts: [(&str, &str, Check); 3] = [
+    let parts: [(&str, &str, PartCheck); 3] = [
         ("schema", "spec.validation", |part, path, out| {
             if let Some(schema) = part.get("openAPIV3Schema").filter(|schema| schema.is_object()) {
-                check(schema, &format!("{path}.openAPIV3Schema"), Place::Root, out);
+                check(schema, &format!("{path}.openAPIV3Schema"), SchemaPosition::Root, out);
             }
         }),
         ("subresources", "spec.subresources", check_subresources),
@@ -55,7 +55,7 @@ pub(super) fn validate(versions: &[Value], out: &mut Vec<FieldError>) {
     }
 }
 
-/// Where there is a status, the whole must be an object.
+/// With a status subresource the root must be an object.
 fn check_status_root(version: &Value, out: &mut Vec<FieldError>) {
     let root = version.pointer("/schema/openAPIV3Schema/type").and_then(Value::as_str).unwrap_or_default();
     if version.pointer("/subresources/status").is_some() && !matches!(root, "" | "object") {
@@ -72,7 +72,7 @@ fn text<'a>(schema: &'a Value, name: &str) -> &'a str {
     schema.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn check(schema: &Value, path: &str, place: Place, out: &mut Vec<FieldError>) {
+fn check(schema: &Value, path: &str, place: SchemaPosition, out: &mut Vec<FieldError>) {
     let at = |field: &str| format!("{path}.{field}");
     check_type(schema, path, place, out);
     for field in ["$ref", "patternProperties"] {
@@ -111,18 +111,18 @@ fn check(schema: &Value, path: &str, place: Place, out: &mut Vec<FieldError>) {
     check_list(schema, path, out);
     check_default(schema, path, out);
     if let Some(inner) = additional.filter(|inner| inner.is_object()) {
-        check(inner, &at("additionalProperties"), Place::Field, out);
+        check(inner, &at("additionalProperties"), SchemaPosition::Field, out);
     }
     for (name, inner) in properties.into_iter().flatten() {
         let path = format!("{path}.properties[{name}]");
-        if place == Place::Root && name == "metadata" {
+        if place == SchemaPosition::Root && name == "metadata" {
             check_metadata(inner, &path, out);
         } else {
-            check(inner, &path, Place::Field, out);
+            check(inner, &path, SchemaPosition::Field, out);
         }
     }
     match schema.get("items") {
-        Some(items) if items.is_object() => check(items, &at("items"), Place::Item, out),
+        Some(items) if items.is_object() => check(items, &at("items"), SchemaPosition::Item, out),
         _ if text(schema, "type") == "array" => {
             out.push(FieldError::required(at("items"), "must be specified"));
         }
@@ -135,21 +135,25 @@ fn check(schema: &Value, path: &str, place: Place, out: &mut Vec<FieldError>) {
     check_alternatives(schema, path, flag(schema, "x-kubernetes-int-or-string"), out);
 }
 
-fn check_type(schema: &Value, path: &str, place: Place, out: &mut Vec<FieldError>) {
+fn check_type(schema: &Value, path: &str, place: SchemaPosition, out: &mut Vec<FieldError>) {
     let field = format!("{path}.type");
     let free =
         flag(schema, "x-kubernetes-int-or-string") || flag(schema, "x-kubernetes-preserve-unknown-fields");
     match (text(schema, "type"), place) {
-        ("", Place::Root) => out.push(FieldError::required(field, "must not be empty at the root")),
-        ("", Place::Field) if !free => {
+        ("", SchemaPosition::Root) => out.push(FieldError::required(field, "must not be empty at the root")),
+        ("", SchemaPosition::Field) if !free => {
             out.push(FieldError::required(field, "must not be empty for specified object fields"));
         }
-        ("", Place::Item) if !free => {
+        ("", SchemaPosition::Item) if !free => {
             out.push(FieldError::required(field, "must not be empty for specified array items"));
         }
-        ("object", Place::Root) | ("", _) => {}
-        (other, Place::Root) => out.push(FieldError::invalid(field, other, "must be object at the root")),
-        (other, _) if !TYPES.contains(&other) => out.push(FieldError::not_supported(field, other, TYPES)),
+        ("object", SchemaPosition::Root) | ("", _) => {}
+        (other, SchemaPosition::Root) => {
+            out.push(FieldError::invalid(field, other, "must be object at the root"))
+        }
+        (other, _) if !SCHEMA_TYPES.contains(&other) => {
+            out.push(FieldError::not_supported(field, other, SCHEMA_TYPES))
+        }
         _ => {}
     }
 }
@@ -237,11 +241,11 @@ fn check_keys(schema: &Value, path: &str, keys: &[String], out: &mut Vec<FieldEr
     }
 }
 
-/// A default must itself be valid, and hold nothing the schema does not know.
+/// A default must be valid and contain only declared fields.
 fn check_default(schema: &Value, path: &str, out: &mut Vec<FieldError>) {
     let Some(default) = schema.get("default").filter(|default| !default.is_null()) else { return };
     let field = format!("{path}.default");
-    let node = Node::read(schema);
+    let node = SchemaNode::read(schema);
     if has_unknown(&node, default) {
         out.push(fault(
             FieldErrorKind::Invalid,
@@ -260,11 +264,13 @@ fn check_default(schema: &Value, path: &str, out: &mut Vec<FieldError>) {
     out.extend(faults.into_iter().map(moved));
 }
 
-fn has_unknown(node: &Node, value: &Value) -> bool {
+fn has_unknown(node: &SchemaNode, value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.iter().any(|(name, value)| match node.property(name) {
             Some(inner) => has_unknown(inner, value),
-            None => !node.preserve_unknown && matches!(node.additional, super::node::Additional::Unsaid),
+            None => {
+                !node.preserve_unknown && matches!(node.additional, super::node::AdditionalProperties::Unsaid)
+            }
         }),
         Value::Array(items) => {
             node.items.as_ref().is_some_and(|inner| items.iter().any(|item| has_unknown(inner, item)))
@@ -286,9 +292,9 @@ fn check_metadata(schema: &Value, path: &str, out: &mut Vec<FieldError>) {
     }
 }
 
-/// Alternatives may only narrow what the schema around them says.
+/// `allOf`, `anyOf`, `oneOf` and `not` may only narrow the schema that contains them.
 fn check_alternatives(schema: &Value, path: &str, int_or_string: bool, out: &mut Vec<FieldError>) {
-    // The two types of an int-or-string may be listed.
+    // An int-or-string may list its two types.
     let types: Vec<&str> = list(schema, "anyOf").iter().map(|inner| text(inner, "type")).collect();
     let both = int_or_string && types == ["integer", "string"];
     for group in ["allOf", "anyOf", "oneOf"] {

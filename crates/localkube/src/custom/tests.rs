@@ -1,4 +1,5 @@
-//! Custom resources and definitions as kube-apiserver 1.36 answered them: `recorded.jsonl.zst` has one exchange per line.
+//! Custom resources and definitions, compared with recorded answers of kube-apiserver 1.36: one exchange per line of
+//! `recorded.jsonl.zst`.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -27,7 +28,7 @@ fn faults(found: &[FieldError]) -> Vec<Value> {
     found.iter().map(|fault| json!([fault.field, fault.kind.reason(), fault.message()])).collect()
 }
 
-/// Whole numbers are written in one way.
+/// Writes whole numbers without a fraction.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.as_f64().is_some_and(|n| n.fract() == 0.0 && n.abs() < 1e15) => {
@@ -40,12 +41,12 @@ fn plain(value: &Value) -> Value {
 }
 
 #[derive(Default)]
-struct Outcome {
+struct VectorReport {
     tried: usize,
     wrong: Vec<String>,
 }
 
-impl Outcome {
+impl VectorReport {
     fn compare(&mut self, line: &Value, object: &Value, found: &[FieldError]) {
         self.tried += 1;
         let (mut ours, mut real) = (faults(found), line["faults"].as_array().cloned().unwrap_or_default());
@@ -81,9 +82,9 @@ impl Outcome {
 }
 
 #[test]
-fn objects_are_defaulted_and_refused_as_on_the_real_server() {
+fn objects_are_defaulted_and_validated_like_the_real_server() {
     let mut definitions = BTreeMap::new();
-    let mut outcome = Outcome::default();
+    let mut outcome = VectorReport::default();
     for line in recorded() {
         if let Some(name) = line["schema"].as_str() {
             definitions.insert(name.to_owned(), definition(name, &line["openapi"], &line["subresources"]));
@@ -99,8 +100,8 @@ fn objects_are_defaulted_and_refused_as_on_the_real_server() {
 }
 
 #[test]
-fn definitions_are_defaulted_and_refused_as_on_the_real_server() {
-    let mut outcome = Outcome::default();
+fn definitions_are_defaulted_and_validated_like_the_real_server() {
+    let mut outcome = VectorReport::default();
     for line in recorded().iter().filter(|line| line.get("definition").is_some()) {
         let mut crd = line["definition"].clone();
         (RULES.default)(&mut crd, "v1");
@@ -137,7 +138,7 @@ fn condition(crd: &Value, at: usize) -> String {
 }
 
 #[test]
-fn new_names_are_accepted_and_then_served() {
+fn accepted_definitions_are_served() {
     let apples = crd("apples", &json!({"kind": "Apple", "shortNames": ["ap"], "categories": ["all"]}));
     assert!(Definition::read(&apples).is_none());
     let apples = settle(apples, &[]);
@@ -159,7 +160,7 @@ fn new_names_are_accepted_and_then_served() {
 }
 
 #[test]
-fn names_that_others_have_are_not_accepted() {
+fn conflicting_names_are_not_accepted() {
     let apples = [settle(crd("apples", &json!({"kind": "Apple", "shortNames": ["ap"]})), &[])];
     for (names, told, accepted) in [
         (
@@ -183,13 +184,13 @@ fn names_that_others_have_are_not_accepted() {
         assert_eq!(condition(&refused, 1), "Established False NotAccepted: not all names are accepted");
         assert_eq!(refused["status"]["acceptedNames"], accepted, "{names}");
         assert!(Definition::read(&refused).is_none());
-        // They are accepted once the others are gone.
+        // The names are accepted after the other definitions are gone.
         assert!(Definition::read(&settle(refused, &[])).is_some());
     }
 }
 
 #[test]
-fn a_served_definition_keeps_what_its_objects_hang_on() {
+fn established_definition_keeps_its_immutable_fields() {
     let old = settle(crd("apples", &json!({"kind": "Apple"})), &[]);
     let faults = |change: &dyn Fn(&mut Value)| {
         let mut new = old.clone();
@@ -218,10 +219,10 @@ fn a_served_definition_keeps_what_its_objects_hang_on() {
 }
 
 #[test]
-fn versions_are_in_the_order_of_kubernetes() {
+fn versions_are_sorted_like_kubernetes() {
     let mut names =
         ["v1", "v2", "v1beta1", "v1alpha1", "v11alpha2", "foo1", "v10", "v2beta1", "v1beta2", "abc"];
-    names.sort_by_key(|name| Priority::of(name));
+    names.sort_by_key(|name| VersionOrder::of(name));
     assert_eq!(
         names,
         ["v10", "v2", "v1", "v2beta1", "v1beta2", "v1beta1", "v11alpha2", "v1alpha1", "abc", "foo1"]
@@ -229,7 +230,7 @@ fn versions_are_in_the_order_of_kubernetes() {
 }
 
 #[test]
-fn what_was_wrong_before_may_stay() {
+fn unchanged_invalid_parts_are_accepted() {
     let openapi = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "a": {"type": "integer", "maximum": 3}, "b": {"type": "integer", "maximum": 3},
         "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"],

@@ -1,4 +1,4 @@
-//! Checks a custom resource against its schema, in the order and words of the API server.
+//! Validates a custom resource against its schema, in the order and with the texts of the API server.
 //!
 //! Rules in CEL (`x-kubernetes-validations`) are not evaluated.
 
@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 use super::faults::{
     broken, elsewhere, fault, float_text, missing, too_long, too_many, unsupported, wrong_type,
 };
-use super::node::{Additional, ListKind, Node};
+use super::node::{AdditionalProperties, ListKind, SchemaNode};
 
-/// The largest whole number that JSON's floating point numbers tell apart from its neighbours.
-const MOST_PRECISE: f64 = 9_007_199_254_740_991.0;
+/// The largest integer that a 64-bit float represents exactly.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// Checks one value and all in it; faults go to `out`. A part that is as it was in `old` is not checked again, so that
-/// an object stays editable after its schema became stricter. The answer is how many values the schema spoke about,
-/// by which the nearest of several alternatives is found.
+/// Validates a value and its children; errors go to `out`. A part that is unchanged from `old` is not validated again,
+/// so that an object stays editable after its schema became stricter. Returns how many values the schema matched, which
+/// selects the closest of several alternatives.
 pub(super) fn check(
-    node: &Node,
+    node: &SchemaNode,
     value: &Value,
     old: Option<&Value>,
     path: &str,
@@ -35,7 +35,7 @@ pub(super) fn check(
         Value::Array(items) => seen += check_items(node, items, old.and_then(Value::as_array), path, out),
         _ => {}
     }
-    // A null is none of the choices, even where null is listed.
+    // Null is never one of the choices, even if the enum lists it.
     if !node.choices.is_empty() && (value.is_null() || !node.choices.iter().any(|choice| same(choice, value)))
     {
         out.push(unsupported(path, value, &node.choices));
@@ -46,7 +46,7 @@ pub(super) fn check(
     seen
 }
 
-/// The type of a value in the words of the schema, and the format of numbers.
+/// The OpenAPI type of a value, and the format of numbers.
 fn kind_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
@@ -61,10 +61,10 @@ fn kind_of(value: &Value) -> (&'static str, &'static str) {
 }
 
 fn is_whole(number: f64) -> bool {
-    number.fract() == 0.0 && number.abs() <= MOST_PRECISE
+    number.fract() == 0.0 && number.abs() <= MAX_EXACT_INTEGER
 }
 
-fn type_fault(node: &Node, value: &Value, path: &str) -> Option<FieldError> {
+fn type_fault(node: &SchemaNode, value: &Value, path: &str) -> Option<FieldError> {
     let wanted = match &node.kind {
         _ if node.int_or_string => "integer,string",
         Some(kind) => kind,
@@ -78,22 +78,22 @@ fn type_fault(node: &Node, value: &Value, path: &str) -> Option<FieldError> {
         return None;
     }
     match node.format {
-        // The server takes a list for anything with a text format.
+        // The server accepts a list for any string format.
         Some(_) if matches!(kind, "string" | "array") && !matches!(wanted, "integer" | "number") => None,
         Some(wanted) if !matches!(kind, "string" | "array") => Some(wrong_type(path, wanted.name(), format)),
         _ => Some(wrong_type(path, wanted, kind)),
     }
 }
 
-fn alternatives(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError>) {
-    let tried = |nodes: &[Node]| -> Vec<(usize, Vec<FieldError>)> {
-        let one = |node: &Node| {
+fn alternatives(node: &SchemaNode, value: &Value, path: &str, out: &mut Vec<FieldError>) {
+    let tried = |nodes: &[SchemaNode]| -> Vec<(usize, Vec<FieldError>)> {
+        let one = |node: &SchemaNode| {
             let mut faults = Vec::new();
             (check(node, value, None, path, &mut faults), faults)
         };
         nodes.iter().map(one).collect()
     };
-    // The faults of the alternative that spoke about most of the value; the first of several.
+    // The errors of the alternative that matched the most values; the first of several.
     let nearest = |tried: Vec<(usize, Vec<FieldError>)>| {
         let best = tried.into_iter().reduce(|best, next| if next.0 > best.0 { next } else { best });
         best.map(|(_, faults)| faults).unwrap_or_default()
@@ -137,8 +137,8 @@ fn alternatives(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError
     }
 }
 
-/// Only the first broken limit of a text is named.
-fn check_text(node: &Node, value: &Value, text: &str, path: &str, out: &mut Vec<FieldError>) {
+/// Only the first violated limit is reported.
+fn check_text(node: &SchemaNode, value: &Value, text: &str, path: &str, out: &mut Vec<FieldError>) {
     let length = text.chars().count() as i64;
     let span = node.limits.length;
     match (&node.limits.pattern, span.least, span.most) {
@@ -156,7 +156,7 @@ fn check_text(node: &Node, value: &Value, text: &str, path: &str, out: &mut Vec<
     }
 }
 
-fn check_number(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError>) {
+fn check_number(node: &SchemaNode, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     let Some(number) = value.as_f64() else { return };
     let format = node.format.map(|format| format!("with format {}", format.name()));
     let fits = match node.kind.as_deref() {
@@ -173,7 +173,7 @@ fn check_number(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError
         out.push(elsewhere(format!("Checked value must be of type {kind} {format} in {path}")));
     }
     let limits = &node.limits;
-    // To whole numbers the server compares whole limits.
+    // The server compares integers with truncated limits.
     let whole = value.as_i64();
     let limit = |limit: f64| if whole.is_some() { limit.trunc() } else { limit };
     let shown = |limit: f64| if whole.is_some() { format!("{limit:.0}") } else { float_text(limit) };
@@ -200,7 +200,7 @@ fn check_number(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError
 }
 
 fn check_items(
-    node: &Node,
+    node: &SchemaNode,
     items: &[Value],
     old: Option<&Vec<Value>>,
     path: &str,
@@ -222,14 +222,14 @@ fn check_items(
     seen
 }
 
-/// The item of the old list that is the same one; only lists with keys tell.
-fn counterpart<'a>(node: &Node, item: &Value, old: Option<&'a Vec<Value>>) -> Option<&'a Value> {
+/// The item of the old list with the same keys; other lists have no counterparts.
+fn counterpart<'a>(node: &SchemaNode, item: &Value, old: Option<&'a Vec<Value>>) -> Option<&'a Value> {
     let ListKind::Map(keys) = &node.list else { return None };
     old?.iter().find(|old| keys.iter().all(|key| old.get(key) == item.get(key)))
 }
 
 fn check_fields(
-    node: &Node,
+    node: &SchemaNode,
     fields: &Map<String, Value>,
     old: Option<&Map<String, Value>>,
     path: &str,
@@ -247,7 +247,7 @@ fn check_fields(
     }
     let mut names: Vec<&String> = fields.keys().collect();
     names.sort();
-    if matches!(node.additional, Additional::Refused) {
+    if matches!(node.additional, AdditionalProperties::Refused) {
         for name in names.iter().filter(|name| !node.properties.iter().any(|(known, _)| known == **name)) {
             let detail = format!("{} in body is a forbidden property", join(path, name));
             out.push(FieldError::invalid(path, *name, detail));
@@ -268,12 +268,12 @@ fn check_fields(
     seen
 }
 
-/// The path of a field.
+/// Joins a path and a field name.
 pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// Whether two values are the same; numbers by value, however they are written.
+/// Whether two values are equal; numbers are compared by value.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x.as_f64() == y.as_f64(),

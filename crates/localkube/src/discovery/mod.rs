@@ -1,4 +1,4 @@
-//! Discovery: which groups, versions and resources there are, as lists and as the one document clients prefer today.
+//! Discovery of groups, versions and resources: the lists, and the aggregated document that clients prefer.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use crate::catalog::Catalog;
 mod document;
 mod resource;
 
-pub(crate) use resource::Resource;
+pub(crate) use resource::ApiResource;
 
-/// A version of a group that another server serves; there is one for each APIService.
+/// A version of a group that an aggregated API serves; there is one per APIService.
 #[derive(Clone, Debug)]
-pub(crate) struct Aggregated {
+pub(crate) struct AggregatedVersion {
     /// The group.
     pub(crate) group: String,
     /// The version.
@@ -23,27 +23,27 @@ pub(crate) struct Aggregated {
     pub(crate) group_priority: i64,
     /// `spec.versionPriority` of the APIService.
     pub(crate) version_priority: i64,
-    /// The `resources` of the server's `APIResourceList`; none if it did not answer.
-    pub(crate) resources: Option<Vec<Resource>>,
+    /// The `resources` of the server's `APIResourceList`; `None` if it did not answer.
+    pub(crate) resources: Option<Vec<ApiResource>>,
 }
 
-/// A version of a group, whoever serves it.
+/// A version of a group, served here or aggregated.
 #[derive(Debug)]
-struct Version {
+struct DiscoveredVersion {
     name: String,
     priority: i64,
     group_priority: i64,
-    /// None if they are not known.
-    resources: Option<Vec<Resource>>,
-    /// Whether the one document says the group and version of each kind: only for custom resources.
+    /// `None` if they are unknown.
+    resources: Option<Vec<ApiResource>>,
+    /// Whether the aggregated document states group and version of each kind: only for custom resources.
     explicit: bool,
 }
 
-/// Versions by group, each in the order they are preferred in.
-type Groups = BTreeMap<String, Vec<Version>>;
+/// Versions by group, the preferred ones first.
+type Groups = BTreeMap<String, Vec<DiscoveredVersion>>;
 
-/// The built-in groups that come first, as Kubernetes has them; those of custom resources are behind.
-const PRIORITIES: &[(&str, i64)] = &[
+/// The priorities of the built-in groups, as in Kubernetes; custom groups follow.
+const GROUP_PRIORITIES: &[(&str, i64)] = &[
     ("apiregistration.k8s.io", i64::MAX),
     ("apps", 17_800),
     ("authentication.k8s.io", 17_700),
@@ -54,17 +54,16 @@ const PRIORITIES: &[(&str, i64)] = &[
     ("apiextensions.k8s.io", 16_700),
     ("coordination.k8s.io", 16_500),
 ];
-const CUSTOM_PRIORITY: i64 = 1000;
+const CUSTOM_GROUP_PRIORITY: i64 = 1000;
 const CUSTOM_VERSION_PRIORITY: i64 = 100;
 
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-const PLAIN: &str = "application/json";
+const AGGREGATED_MEDIA_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const JSON_MEDIA_TYPE: &str = "application/json";
 
-/// Content type and body of a discovery answer: `/api` or `/apis`, or a group's or version's path below; none if there is
-/// nothing to be found.
+/// Content type and body of a discovery answer for `/api`, `/apis`, a group or a version; `None` if it does not exist.
 pub(crate) fn answer(
     catalog: &Catalog,
-    others: &[Aggregated],
+    others: &[AggregatedVersion],
     core: bool,
     group: Option<&str>,
     version: Option<&str>,
@@ -82,8 +81,8 @@ pub(crate) fn answer(
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
         }),
         (false, None, _) => {
-            // Groups of the same priority follow the names of their APIServices, here.
-            let service = |group: &str, versions: &[Version]| {
+            // Groups of equal priority are sorted by the names of their APIServices.
+            let service = |group: &str, versions: &[DiscoveredVersion]| {
                 versions.iter().map(|v| format!("{}.{group}", v.name)).min().unwrap_or_default()
             };
             let list =
@@ -101,10 +100,10 @@ pub(crate) fn answer(
             found
         }
     };
-    Some(((if whole { AGGREGATED } else { PLAIN }).to_owned(), value))
+    Some(((if whole { AGGREGATED_MEDIA_TYPE } else { JSON_MEDIA_TYPE }).to_owned(), value))
 }
 
-/// What `/version` answers.
+/// The answer of `/version`.
 pub(crate) fn version() -> Value {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -128,7 +127,7 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// Whether the first form of an `Accept` header that is known here is the one document.
+/// Whether the first known media type of an `Accept` header is the aggregated document.
 fn wants_aggregated(accept: &str) -> bool {
     let known = |range: &str| {
         let mut parts = range.split(';').map(str::trim);
@@ -136,28 +135,30 @@ fn wants_aggregated(accept: &str) -> bool {
         let parts: Vec<&str> = parts.collect();
         let aggregated = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
         match parts.iter().any(|part| part.starts_with("as=")) {
-            true if media == PLAIN && aggregated.iter().all(|part| parts.contains(part)) => Some(true),
+            true if media == JSON_MEDIA_TYPE && aggregated.iter().all(|part| parts.contains(part)) => {
+                Some(true)
+            }
             true => None,
-            false => matches!(media, "*/*" | "application/*" | PLAIN).then_some(false),
+            false => matches!(media, "*/*" | "application/*" | JSON_MEDIA_TYPE).then_some(false),
         }
     };
     accept.split(',').find_map(known).unwrap_or_default()
 }
 
-fn groups(catalog: &Catalog, others: &[Aggregated]) -> Groups {
+fn groups(catalog: &Catalog, others: &[AggregatedVersion]) -> Groups {
     let mut groups = Groups::new();
     for served in catalog.all() {
         let priority =
-            PRIORITIES.iter().find(|(group, _)| *group == served.group).map(|(_, priority)| *priority);
+            GROUP_PRIORITIES.iter().find(|(group, _)| *group == served.group).map(|(_, priority)| *priority);
         let versions = groups.entry(served.group.clone()).or_default();
         for version in &served.versions {
             let entries = resource::of(served, version);
             match versions.iter_mut().find(|known| known.name == *version) {
                 Some(known) => known.resources.get_or_insert_default().extend(entries),
-                None => versions.push(Version {
+                None => versions.push(DiscoveredVersion {
                     name: version.clone(),
                     priority: CUSTOM_VERSION_PRIORITY,
-                    group_priority: priority.unwrap_or(CUSTOM_PRIORITY),
+                    group_priority: priority.unwrap_or(CUSTOM_GROUP_PRIORITY),
                     resources: Some(entries),
                     explicit: served.row().is_none(),
                 }),
@@ -165,7 +166,7 @@ fn groups(catalog: &Catalog, others: &[Aggregated]) -> Groups {
         }
     }
     for other in others {
-        groups.entry(other.group.clone()).or_default().push(Version {
+        groups.entry(other.group.clone()).or_default().push(DiscoveredVersion {
             name: other.version.clone(),
             priority: other.version_priority,
             group_priority: other.group_priority,
@@ -179,8 +180,11 @@ fn groups(catalog: &Catalog, others: &[Aggregated]) -> Groups {
     groups
 }
 
-/// Groups by priority, and by the given key among equals.
-fn ordered(groups: &Groups, key: impl Fn(&str, &[Version]) -> String) -> Vec<(&str, &[Version])> {
+/// Groups by priority, then by the given key.
+fn ordered(
+    groups: &Groups,
+    key: impl Fn(&str, &[DiscoveredVersion]) -> String,
+) -> Vec<(&str, &[DiscoveredVersion])> {
     let mut all: Vec<_> =
         groups.iter().map(|(group, versions)| (group.as_str(), versions.as_slice())).collect();
     all.sort_by_cached_key(|(group, versions)| {
@@ -204,8 +208,8 @@ fn age(version: &str) -> (u8, Reverse<u64>, Reverse<u64>, String) {
     parsed().unwrap_or_else(|| (3, Reverse(0), Reverse(0), version.to_owned()))
 }
 
-fn summary(group: &str, versions: &[Version]) -> Value {
-    let name = |version: &Version| json!({"groupVersion": format!("{group}/{}", version.name), "version": version.name});
+fn summary(group: &str, versions: &[DiscoveredVersion]) -> Value {
+    let name = |version: &DiscoveredVersion| json!({"groupVersion": format!("{group}/{}", version.name), "version": version.name});
     json!({
         "name": group,
         "versions": versions.iter().map(name).collect::<Vec<_>>(),
@@ -213,7 +217,7 @@ fn summary(group: &str, versions: &[Version]) -> Value {
     })
 }
 
-fn resources(group: &str, versions: &[Version], version: &str) -> Option<Value> {
+fn resources(group: &str, versions: &[DiscoveredVersion], version: &str) -> Option<Value> {
     let found = versions.iter().find(|known| known.name == version)?.resources.as_ref()?;
     Some(if group.is_empty() {
         json!({"kind": "APIResourceList", "groupVersion": version, "resources": found})

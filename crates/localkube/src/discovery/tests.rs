@@ -1,4 +1,4 @@
-//! Discovery, compared with what a real API server answered with the same custom resources and APIServices.
+//! Discovery compared with recorded answers of a real API server that had the same custom resources and APIServices.
 
 use std::sync::Arc;
 
@@ -8,30 +8,30 @@ use serde_json::{Value, json};
 use super::*;
 use crate::custom::Definition;
 
-/// The kinds that are not served here, and hashes, have been left out of the answers; custom resources of the same
-/// version, which come in any order, are sorted.
+/// The recording omits kinds that localkube does not serve, and hashes; custom resources of the same version are
+/// sorted.
 #[derive(Deserialize)]
-struct Recorded {
+struct RecordedDiscovery {
     definitions: Vec<Value>,
-    /// By path; those with a plus are of the one document.
+    /// By path; paths with a plus are aggregated documents.
     answers: BTreeMap<String, Value>,
 }
 
 const ONE_DOCUMENT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-fn away(group: &str, version: &str, group_priority: i64) -> Aggregated {
+fn away(group: &str, version: &str, group_priority: i64) -> AggregatedVersion {
     let (group, version) = (group.to_owned(), version.to_owned());
-    Aggregated { group, version, group_priority, version_priority: 15, resources: None }
+    AggregatedVersion { group, version, group_priority, version_priority: 15, resources: None }
 }
 
 #[test]
-fn discovery_is_that_of_the_real_server() {
+fn discovery_matches_the_real_server() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/localkube/discovery.json.zst");
     let text = zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap();
-    let Recorded { definitions, answers } = serde_json::from_slice(&text).unwrap();
+    let RecordedDiscovery { definitions, answers } = serde_json::from_slice(&text).unwrap();
     let definitions = definitions.iter().map(|d| Arc::new(Definition::read(d).unwrap()));
-    let catalog = Catalog::new((100..).map(crate::store::Resource).zip(definitions));
+    let catalog = Catalog::new((100..).map(crate::store::ResourceId).zip(definitions));
     let others = [away("mm.h3.io", "v1", 100), away("nn.h3.io", "v1", 18_000), away("zz.h3.io", "v7", 10)];
     assert!(answers.len() > 30);
     for (path, recorded) in answers {
@@ -58,14 +58,14 @@ fn discovery_is_that_of_the_real_server() {
 }
 
 #[test]
-fn subresources_of_foreign_resources_get_a_parent() {
+fn subresources_of_unserved_resources_get_a_parent() {
     let resources = json!([
         {"name": "pods/rate", "singularName": "", "namespaced": true, "kind": "MetricValueList", "verbs": ["get"]},
         {"name": "nodes", "singularName": "", "namespaced": false, "kind": "NodeMetrics", "verbs": ["get"], "shortNames": null},
         {"name": "nodes/x", "group": "g.io", "version": "v3", "kind": "NodeMetrics", "verbs": ["get"]},
     ]);
-    let resources: Vec<Resource> = serde_json::from_value(resources).unwrap();
-    let others = [Aggregated { resources: Some(resources), ..away("metrics.io", "v1", 100) }];
+    let resources: Vec<ApiResource> = serde_json::from_value(resources).unwrap();
+    let others = [AggregatedVersion { resources: Some(resources), ..away("metrics.io", "v1", 100) }];
     let found = answer(&Catalog::new([]), &others, false, None, None, ONE_DOCUMENT).unwrap().1;
     let last = found["items"].as_array().unwrap().last().unwrap();
     let expected = json!([

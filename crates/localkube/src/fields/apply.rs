@@ -1,41 +1,41 @@
-//! Server-side apply: a manager says which fields it wants and how, and owns them from then on.
+//! Server-side apply: a manager applies a configuration and owns its fields.
 
 use serde_json::{Value, json};
 
-use super::entry::{Entry, Operation};
+use super::entry::{ManagedEntry, Operation};
 use super::managed::{entries_before_apply, take_entries, write};
 use super::merge::{merge, remove};
-use super::{FieldSet, Step, Writer, typed};
-use crate::schema::{Place, Schema};
+use super::{FieldSet, FieldWriter, PathStep, typed};
+use crate::schema::{Schema, SchemaCursor};
 use crate::status::{Cause, Status};
 
-/// kubectl keeps here what it applied when it still did so by itself.
+/// The annotation in which client-side `kubectl apply` keeps its last configuration.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-const KUBECTL: &str = "kubectl";
+const KUBECTL_MANAGER: &str = "kubectl";
 
-/// Fields that another manager owns and that would change.
+/// Fields of another manager that would change.
 #[derive(Debug)]
 struct Conflict {
     who: String,
     fields: FieldSet,
 }
 
-/// The object with a configuration applied and its owners noted, not yet with defaults; `live` is none where it does not
-/// exist yet.
+/// Applies a configuration and records its owner; defaults are not applied yet. `live` is `None` if the object does not
+/// exist.
 ///
-/// Fields that this manager applied before and lists no more are removed, unless somebody else owns them too. A change
-/// to what somebody else owns is refused with 409, unless `force`.
+/// Fields that this manager applied before and no longer lists are removed, unless another manager owns them. Changing
+/// a field of another manager is a conflict (409), unless `force`.
 pub fn apply(
     schema: &Schema,
     live: Option<&Value>,
     config: &Value,
-    who: &Writer<'_>,
+    who: &FieldWriter<'_>,
     force: bool,
 ) -> Result<Value, Status> {
     if config.pointer("/metadata/managedFields").is_some_and(|entries| !entries.is_null()) {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
-    let place = Place::Known(schema);
+    let place = SchemaCursor::Known(schema);
     typed::check(place, config)?;
     let config = &without_resets(config, who);
     let mut entries = live.map(|live| entries_before_apply(schema, live, who)).unwrap_or_default();
@@ -63,7 +63,7 @@ pub fn apply(
     }
     if !wanted.is_empty() {
         let mut own = who.entry(Operation::Apply, wanted);
-        // Who applied nothing new keeps its time, even if it had none.
+        // A manager that changes nothing keeps its time, even if it has none.
         if object == live {
             own.time = last.and_then(|last| last.time);
         }
@@ -71,26 +71,31 @@ pub fn apply(
     }
     entries.retain(|entry| !entry.fields.is_empty());
     keep_last_applied(&mut object, config, who);
-    write(&mut object, entries.iter().map(Entry::to_json).collect());
+    write(&mut object, entries.iter().map(ManagedEntry::to_json).collect());
     Ok(object)
 }
 
-/// Whether an entry is what this manager applied before; it is the same manager in every version.
-fn is_own(entry: &Entry, who: &Writer<'_>) -> bool {
+/// Whether an entry is this manager's earlier apply, in any version.
+fn is_own(entry: &ManagedEntry, who: &FieldWriter<'_>) -> bool {
     entry.operation == Operation::Apply
         && entry.manager == who.manager
         && entry.subresource == who.subresource.unwrap_or_default()
 }
 
-/// What was applied last and nobody claims now.
-fn unclaimed(place: Place<'_>, last: &Entry, wanted: &FieldSet, others: &[Entry]) -> FieldSet {
+/// The fields of the last apply that no manager claims now.
+fn unclaimed(
+    place: SchemaCursor<'_>,
+    last: &ManagedEntry,
+    wanted: &FieldSet,
+    others: &[ManagedEntry],
+) -> FieldSet {
     let mut claimed = wanted.clone();
     for entry in others {
         claimed.union(&entry.fields);
     }
-    // Whatever is applied, an object keeps what makes it one.
+    // An object always keeps these fields.
     for key in ["apiVersion", "kind", "metadata"] {
-        claimed.children.entry(Step::Field(key.to_owned())).or_default().member = true;
+        claimed.children.entry(PathStep::Field(key.to_owned())).or_default().member = true;
     }
     claimed.with_declared(place);
     let mut gone = last.fields.clone();
@@ -99,14 +104,14 @@ fn unclaimed(place: Place<'_>, last: &Entry, wanted: &FieldSet, others: &[Entry]
     gone
 }
 
-fn without_resets(config: &Value, who: &Writer<'_>) -> Value {
+fn without_resets(config: &Value, who: &FieldWriter<'_>) -> Value {
     let mut config = config.clone();
     for path in who.resets {
         let Some((last, above)) = path.split_last() else { continue };
         let place = above.iter().try_fold(&mut config, |place, key| place.get_mut(key));
         let identity = ["name", "namespace", "generateName"];
         match place.and_then(Value::as_object_mut) {
-            // The name is not to be changed either, but it says which object is meant.
+            // The name cannot change, but it identifies the object.
             Some(map) if path == &["metadata"] => {
                 if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
                     metadata.retain(|key, _| identity.contains(&key.as_str()));
@@ -121,7 +126,7 @@ fn without_resets(config: &Value, who: &Writer<'_>) -> Value {
     config
 }
 
-fn conflicts(entries: &[Entry], taken: &FieldSet) -> Vec<Conflict> {
+fn conflicts(entries: &[ManagedEntry], taken: &FieldSet) -> Vec<Conflict> {
     let mut found: Vec<Conflict> = entries
         .iter()
         .map(|entry| Conflict { who: described(entry), fields: entry.fields.intersection(taken) })
@@ -131,8 +136,8 @@ fn conflicts(entries: &[Entry], taken: &FieldSet) -> Vec<Conflict> {
     found
 }
 
-/// `"kubectl" with subresource "scale" using apps/v1`; who applies uses all versions.
-fn described(entry: &Entry) -> String {
+/// `"kubectl" with subresource "scale" using apps/v1`; appliers have no version.
+fn described(entry: &ManagedEntry) -> String {
     let mut text = format!("\"{}\"", entry.manager);
     if !entry.subresource.is_empty() {
         text.push_str(&format!(" with subresource \"{}\"", entry.subresource));
@@ -167,10 +172,11 @@ fn refuse(conflicts: &[Conflict]) -> Status {
     Status { code: 409, reason: "Conflict", causes, ..Status::bad_request(text) }
 }
 
-/// Whether kubectl had applied all these fields by itself before it learned to ask the server.
-fn were_kubectls(schema: &Schema, live: &Value, conflicts: &[Conflict], who: &Writer<'_>) -> bool {
+/// Whether client-side `kubectl apply` set all these fields before.
+fn were_kubectls(schema: &Schema, live: &Value, conflicts: &[Conflict], who: &FieldWriter<'_>) -> bool {
     let last = live.get("metadata").and_then(|m| m.get("annotations")?.get(LAST_APPLIED)?.as_str());
-    let last = last.filter(|_| who.manager == KUBECTL).and_then(|text| serde_json::from_str(text).ok());
+    let last =
+        last.filter(|_| who.manager == KUBECTL_MANAGER).and_then(|text| serde_json::from_str(text).ok());
     last.is_some_and(|last: Value| {
         let allowed = FieldSet::of(schema, &last);
         conflicts.iter().all(|conflict| {
@@ -181,11 +187,11 @@ fn were_kubectls(schema: &Schema, live: &Value, conflicts: &[Conflict], who: &Wr
     })
 }
 
-/// So that kubectl can go back to applying by itself.
-fn keep_last_applied(object: &mut Value, config: &Value, who: &Writer<'_>) {
+/// Updates the annotation, so that client-side `kubectl apply` keeps working.
+fn keep_last_applied(object: &mut Value, config: &Value, who: &FieldWriter<'_>) {
     let annotations = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
     if let Some(annotation) = annotations.and_then(|all| all.get_mut(LAST_APPLIED))
-        && who.manager == KUBECTL
+        && who.manager == KUBECTL_MANAGER
     {
         let mut config = config.clone();
         config.sort_all_objects();

@@ -1,43 +1,43 @@
-//! The fields of a value, and those in which two values differ.
+//! The fields of a value, and the fields in which two values differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{FieldSet, Step};
-use crate::schema::{List, ListKind, Place, Schema, Shape};
+use super::{FieldSet, PathStep};
+use crate::schema::{ListKind, ListSchema, Schema, SchemaCursor, SchemaShape};
 
-/// In which fields two values differ.
+/// The fields in which two values differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
-    /// Fields that only the new one has.
+pub struct FieldDiff {
+    /// Fields that only the new value has.
     pub added: FieldSet,
-    /// Fields that have another value.
+    /// Fields with another value.
     pub modified: FieldSet,
-    /// Fields that only the old one had.
+    /// Fields that only the old value has.
     pub removed: FieldSet,
 }
 
 impl FieldSet {
-    /// The fields that somebody who wrote this value speaks for.
+    /// The fields that the writer of this value owns.
     pub fn of(schema: &Schema, value: &Value) -> Self {
-        of(Place::Known(schema), value)
+        of(SchemaCursor::Known(schema), value)
     }
 }
 
 /// The fields in which two objects differ.
-pub fn compare(schema: &Schema, old: &Value, new: &Value) -> Comparison {
-    let mut found = Comparison::default();
-    both(Place::Known(schema), old, new, &mut found);
+pub fn compare(schema: &Schema, old: &Value, new: &Value) -> FieldDiff {
+    let mut found = FieldDiff::default();
+    both(SchemaCursor::Known(schema), old, new, &mut found);
     found
 }
 
-/// The step to an item of a list.
-pub(super) fn item_step(list: &List, item: &Value) -> Step {
+/// The path step to a list item.
+pub(super) fn item_step(list: &ListSchema, item: &Value) -> PathStep {
     match &list.kind {
         ListKind::Map(keys) => {
             let defaults = match &list.items.schema().shape {
-                Shape::Object(object) => Some(&object.fields),
+                SchemaShape::Object(object) => Some(&object.fields),
                 _ => None,
             };
             let default = |key: &String| defaults?.get(key)?.schema.schema().default.clone();
@@ -46,17 +46,17 @@ pub(super) fn item_step(list: &List, item: &Value) -> Step {
                 .filter_map(|key| Some((key.clone(), item.get(key).cloned().or_else(|| default(key))?)))
                 .collect();
             pairs.sort_by(|one, other| one.0.cmp(&other.0));
-            Step::Key(pairs)
+            PathStep::Key(pairs)
         }
-        ListKind::Set | ListKind::Atomic => Step::Value(item.clone()),
+        ListKind::Set | ListKind::Atomic => PathStep::Value(item.clone()),
     }
 }
 
-pub(super) fn items_of(list: &List) -> Place<'_> {
-    Place::Known(list.items.schema())
+pub(super) fn items_of(list: &ListSchema) -> SchemaCursor<'_> {
+    SchemaCursor::Known(list.items.schema())
 }
 
-fn of(place: Place<'_>, value: &Value) -> FieldSet {
+fn of(place: SchemaCursor<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     if place.is_leaf(value) {
         set.member = true;
@@ -68,7 +68,7 @@ fn of(place: Place<'_>, value: &Value) -> FieldSet {
                 let mut below = of(place.field(key), value);
                 let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
                 below.member |= empty || !place.declares(key);
-                set.put(Step::Field(key.clone()), below);
+                set.put(PathStep::Field(key.clone()), below);
             }
         }
         (Value::Array(items), Some(list)) => {
@@ -82,7 +82,7 @@ fn of(place: Place<'_>, value: &Value) -> FieldSet {
     set
 }
 
-fn both(place: Place<'_>, old: &Value, new: &Value, found: &mut Comparison) {
+fn both(place: SchemaCursor<'_>, old: &Value, new: &Value, found: &mut FieldDiff) {
     if old == new {
         return;
     }
@@ -96,16 +96,16 @@ fn both(place: Place<'_>, old: &Value, new: &Value, found: &mut Comparison) {
         other => other.is_null(),
     };
     match (old, new, place.list()) {
-        // `{}` and `null` hold the same, but are not the same.
+        // `{}` and `null` are both empty but differ.
         _ if is_empty(old) && is_empty(new) => found.modified.member = true,
         (Value::Object(old), Value::Object(new), None) => both_maps(place, old, new, found),
         (Value::Array(old), Value::Array(new), Some(list)) => both_lists(list, old, new, found),
-        // An emptied list or map is still there: what was in it is what changed.
+        // An emptied list or map still exists: its items are what changed.
         (Value::Object(old), Value::Null, None) => both_maps(place, old, &Map::new(), found),
         (Value::Null, Value::Object(new), None) => both_maps(place, &Map::new(), new, found),
         (Value::Array(old), Value::Null, Some(list)) => both_lists(list, old, &[], found),
         (Value::Null, Value::Array(new), Some(list)) => both_lists(list, &[], new, found),
-        // Something else than it was: that changed, and what was below it is gone.
+        // The type changed: the value is modified, and everything below it is removed or added.
         _ => {
             found.modified.member = true;
             found.removed.children = whole(place, old).children;
@@ -114,24 +114,29 @@ fn both(place: Place<'_>, old: &Value, new: &Value, found: &mut Comparison) {
     }
 }
 
-fn both_maps(place: Place<'_>, old: &Map<String, Value>, new: &Map<String, Value>, found: &mut Comparison) {
+fn both_maps(
+    place: SchemaCursor<'_>,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    found: &mut FieldDiff,
+) {
     for (key, new) in new {
         let zero = || place.declared(key).and_then(|field| field.zero.as_ref());
         match old.get(key).or_else(zero) {
             Some(old) if old == new => {}
-            old => found.step(Step::Field(key.clone()), place.field(key), old, Some(new)),
+            old => found.step(PathStep::Field(key.clone()), place.field(key), old, Some(new)),
         }
     }
     for (key, old) in old {
         if !new.contains_key(key) {
             let zero = place.declared(key).and_then(|field| field.zero.as_ref());
-            found.step(Step::Field(key.clone()), place.field(key), Some(old), zero);
+            found.step(PathStep::Field(key.clone()), place.field(key), Some(old), zero);
         }
     }
 }
 
-fn both_lists(list: &List, old: &[Value], new: &[Value], found: &mut Comparison) {
-    let mut before: BTreeMap<Step, &Value> = BTreeMap::new();
+fn both_lists(list: &ListSchema, old: &[Value], new: &[Value], found: &mut FieldDiff) {
+    let mut before: BTreeMap<PathStep, &Value> = BTreeMap::new();
     for item in old {
         before.entry(item_step(list, item)).or_insert(item);
     }
@@ -150,15 +155,15 @@ fn both_lists(list: &List, old: &[Value], new: &[Value], found: &mut Comparison)
     }
 }
 
-impl Comparison {
-    /// What somebody wrote, and what is gone.
+impl FieldDiff {
+    /// The fields that were written, and those that were removed.
     pub(super) fn split(self) -> (FieldSet, FieldSet) {
         let mut written = self.added;
         written.union(&self.modified);
         (written, self.removed)
     }
 
-    fn step(&mut self, step: Step, place: Place<'_>, old: Option<&Value>, new: Option<&Value>) {
+    fn step(&mut self, step: PathStep, place: SchemaCursor<'_>, old: Option<&Value>, new: Option<&Value>) {
         match (old, new) {
             (None, Some(new)) => self.added.put(step, whole(place, new)),
             (Some(old), None) => self.removed.put(step, whole(place, old)),
@@ -174,8 +179,8 @@ impl Comparison {
     }
 }
 
-/// A value that is there on one side only: all of it.
-fn whole(place: Place<'_>, value: &Value) -> FieldSet {
+/// All fields of a value that exists on one side only.
+fn whole(place: SchemaCursor<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet { member: true, ..FieldSet::default() };
     if place.is_leaf(value) {
         return set;
@@ -183,7 +188,7 @@ fn whole(place: Place<'_>, value: &Value) -> FieldSet {
     match (value, place.list()) {
         (Value::Object(map), None) => {
             for (key, value) in map {
-                set.put(Step::Field(key.clone()), whole(place.field(key), value));
+                set.put(PathStep::Field(key.clone()), whole(place.field(key), value));
             }
         }
         (Value::Array(items), Some(list)) => {

@@ -1,10 +1,10 @@
-//! One entry of `metadata.managedFields`, and their order.
+//! Entries of `metadata.managedFields` and their order.
 
 use serde_json::{Value, json};
 
 use super::FieldSet;
 
-/// How an entry came about.
+/// The operation of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Operation {
     Apply,
@@ -13,7 +13,7 @@ pub(super) enum Operation {
 
 /// One entry.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct ManagedEntry {
     pub(super) manager: String,
     pub(super) operation: Operation,
     pub(super) api_version: String,
@@ -22,11 +22,11 @@ pub(super) struct Entry {
     pub(super) fields: FieldSet,
 }
 
-/// More entries for updates than this are too many: the oldest become one that nobody is.
-const MOST_UPDATERS: usize = 10;
-const ANCIENT: &str = "ancient-changes";
+/// The maximum number of update entries; older ones are merged into one.
+const MAX_UPDATE_ENTRIES: usize = 10;
+const ANCIENT_MANAGER: &str = "ancient-changes";
 
-impl Entry {
+impl ManagedEntry {
     pub(super) fn from_json(json: &Value) -> Self {
         let owned = |key: &str| text(json, key).unwrap_or_default().to_owned();
         Self {
@@ -69,33 +69,38 @@ pub(super) fn operation(entry: &Value) -> Operation {
     if text(entry, "operation") == Some("Apply") { Operation::Apply } else { Operation::Update }
 }
 
-/// Puts entries in the order of the API server, after making few of too many.
+/// Sorts entries as the API server does, after merging surplus update entries.
 pub(super) fn arrange(entries: &mut Vec<Value>) {
     entries.sort_by(|one, other| rank(one).cmp(&rank(other)));
     let appliers = entries.iter().filter(|entry| operation(entry) == Operation::Apply).count();
-    let Some(surplus) = (entries.len() - appliers).checked_sub(MOST_UPDATERS).filter(|surplus| *surplus > 0)
+    let Some(surplus) =
+        (entries.len() - appliers).checked_sub(MAX_UPDATE_ENTRIES).filter(|surplus| *surplus > 0)
     else {
         return;
     };
-    // Appliers come first, and then the oldest updaters.
-    let mut ancient: Vec<Entry> = Vec::new();
+    // Appliers come first, then the oldest updaters.
+    let mut ancient: Vec<ManagedEntry> = Vec::new();
     for entry in entries.drain(appliers..=appliers + surplus) {
-        let entry = Entry::from_json(&entry);
+        let entry = ManagedEntry::from_json(&entry);
         match ancient.iter_mut().find(|ancient| ancient.api_version == entry.api_version) {
             Some(ancient) => {
                 ancient.fields.union(&entry.fields);
                 ancient.time = entry.time;
             }
             None => {
-                ancient.push(Entry { manager: ANCIENT.to_owned(), subresource: String::new(), ..entry });
+                ancient.push(ManagedEntry {
+                    manager: ANCIENT_MANAGER.to_owned(),
+                    subresource: String::new(),
+                    ..entry
+                });
             }
         }
     }
-    entries.extend(ancient.iter().map(Entry::to_json));
+    entries.extend(ancient.iter().map(ManagedEntry::to_json));
     entries.sort_by(|one, other| rank(one).cmp(&rank(other)));
 }
 
-/// Appliers first, then by time; those without one come first.
+/// Appliers first, then by time; entries without a time come first.
 fn rank(entry: &Value) -> (Operation, [Option<&str>; 4]) {
     (operation(entry), ["time", "manager", "apiVersion", "subresource"].map(|key| text(entry, key)))
 }

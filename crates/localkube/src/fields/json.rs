@@ -1,16 +1,16 @@
-//! Sets of fields on the wire: `FieldsV1`.
+//! The JSON of field sets: `FieldsV1`.
 
 use serde_json::{Map, Value};
 
-use super::{FieldSet, Step};
+use super::{FieldSet, PathStep};
 
 impl FieldSet {
-    /// The set on the wire.
+    /// The `FieldsV1` JSON of the set.
     pub fn to_json(&self) -> Value {
         let mut map = Map::with_capacity(self.children.len());
         for (step, below) in &self.children {
             let mut inner = below.to_json();
-            // A place with nothing below needs no mark of its own: why else would it be there?
+            // A leaf needs no `.` entry.
             if let Value::Object(inner) = &mut inner
                 && below.member
                 && !inner.is_empty()
@@ -22,7 +22,7 @@ impl FieldSet {
         Value::Object(map)
     }
 
-    /// Whether all of this set is in another on the wire.
+    /// Whether this set is a subset of a set in JSON.
     pub(super) fn is_within(&self, json: &Value) -> bool {
         self.children.iter().all(|(step, below)| {
             let there = json.get(step.to_text());
@@ -30,7 +30,7 @@ impl FieldSet {
         })
     }
 
-    /// Whether anything of this set is in another on the wire.
+    /// Whether this set intersects a set in JSON.
     pub(super) fn touches(&self, json: &Value) -> bool {
         self.children.iter().any(|(step, below)| {
             let there = json.get(step.to_text());
@@ -38,13 +38,13 @@ impl FieldSet {
         })
     }
 
-    /// The set from the wire; what makes no sense there is passed over.
+    /// Parses `FieldsV1` JSON; invalid keys are skipped.
     pub fn from_json(json: &Value) -> Self {
         let mut set = Self::default();
         for (key, below) in json.as_object().into_iter().flatten() {
             if key == "." {
                 set.member = true;
-            } else if let Some(step) = Step::from_text(key) {
+            } else if let Some(step) = PathStep::from_text(key) {
                 let mut inner = Self::from_json(below);
                 inner.member |= inner.children.is_empty();
                 set.children.insert(step, inner);
@@ -54,12 +54,12 @@ impl FieldSet {
     }
 }
 
-/// Whether what stands at a place on the wire says that the place itself is meant.
+/// Whether the JSON at a path contains the path itself.
 fn is_member(json: &Value) -> bool {
     json.as_object().is_some_and(|map| map.is_empty() || map.contains_key("."))
 }
 
-impl Step {
+impl PathStep {
     fn to_text(&self) -> String {
         match self {
             Self::Field(name) => format!("f:{name}"),

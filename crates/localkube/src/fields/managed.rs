@@ -1,36 +1,36 @@
-//! `metadata.managedFields`: who wrote what, when, how.
+//! `metadata.managedFields`: which manager wrote which fields, when and how.
 
 use serde_json::{Map, Value, json};
 
-use super::entry::{Entry, Operation, arrange, operation, text};
-use super::{Comparison, FieldSet, Step, compare};
+use super::entry::{ManagedEntry, Operation, arrange, operation, text};
+use super::{FieldDiff, FieldSet, PathStep, compare};
 use crate::schema::Schema;
 
-/// Who writes.
+/// The user that writes.
 #[derive(Clone, Copy)]
-pub struct Writer<'a> {
-    /// The name it gives itself.
+pub struct FieldWriter<'a> {
+    /// The manager's name.
     pub manager: &'a str,
-    /// The version in which it writes, with its group: `apps/v1`.
+    /// The version of the write with its group: `apps/v1`.
     pub api_version: &'a str,
-    /// The subresource it writes to.
+    /// The subresource of the write.
     pub subresource: Option<&'a str>,
-    /// The time, as the API writes it.
+    /// The time in the API's format.
     pub now: &'a str,
-    /// Paths below which a write to this resource or subresource changes nothing; see [`resets`].
+    /// Paths that a write to this resource or subresource does not change; see [`resets`].
     pub resets: &'a [&'a [&'a str]],
-    /// The object in another version, with its schema; none where all versions look the same.
-    pub convert: Option<Convert<'a>>,
+    /// Converts the object to another version; `None` where all versions have the same fields.
+    pub convert: Option<ConvertVersion<'a>>,
 }
 
-/// Gives an object in the version named.
-pub type Convert<'a> = &'a dyn Fn(&Value, &str) -> Option<Value>;
+/// Converts an object to the named version.
+pub type ConvertVersion<'a> = &'a dyn Fn(&Value, &str) -> Option<Value>;
 
-/// Whoever wrote before anybody applied.
+/// The manager of fields that were written before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// What nobody owns.
-const UNOWNED: &[&str] = &[
+/// Metadata fields without an owner.
+const UNOWNED_METADATA: &[&str] = &[
     "name",
     "namespace",
     "creationTimestamp",
@@ -42,7 +42,7 @@ const UNOWNED: &[&str] = &[
     "resourceVersion",
 ];
 
-/// What writes to a resource (`subresource` none) or to its status leave alone.
+/// The paths that a write to a resource (`subresource` is `None`) or to its status does not change.
 pub fn resets(kind: &str, custom: bool, subresource: Option<&str>) -> &'static [&'static [&'static str]] {
     match (subresource, kind) {
         (None, _) => &[&["status"]],
@@ -55,15 +55,15 @@ pub fn resets(kind: &str, custom: bool, subresource: Option<&str>) -> &'static [
     }
 }
 
-/// Notes in `new` who wrote what, after a create (`live` is none), an update or a patch that is no apply.
+/// Updates the managed fields in `new` after a create (`live` is `None`), an update or a patch other than apply.
 ///
-/// Call it when defaults are in place and before the server adds what is its own, such as a cluster address.
-pub fn record_update(schema: &Schema, live: Option<&Value>, new: &mut Value, who: &Writer<'_>) {
+/// Call this after defaulting and before the server adds its own values, such as a cluster IP.
+pub fn record_update(schema: &Schema, live: Option<&Value>, new: &mut Value, who: &FieldWriter<'_>) {
     let given = take_entries(new);
     let kept = live.and_then(entries_of);
     let mut entries = match (live, given) {
         (Some(_), Some(given)) if is_reset(&given) => return,
-        // Nobody is tracked any more, until somebody applies.
+        // Managed fields were reset: they are not tracked until the next apply.
         (Some(_), _) if kept.is_none_or(<[Value]>::is_empty) => return,
         (_, Some(given)) if who.subresource.is_none() && !given.is_empty() => given,
         _ => kept.unwrap_or_default().to_vec(),
@@ -77,7 +77,7 @@ pub fn record_update(schema: &Schema, live: Option<&Value>, new: &mut Value, who
         let other = if version == who.api_version { None } else { who.in_version(version, before, new) };
         let Some(fields) = entry.get("fieldsV1") else { return true };
         match &other {
-            // Most writers write what they wrote before: only the time is new.
+            // The manager owns all changed fields already: only the time changes.
             None if who.is(entry, Operation::Update)
                 && taken.is_within(fields)
                 && !removed.touches(fields) =>
@@ -98,19 +98,23 @@ pub fn record_update(schema: &Schema, live: Option<&Value>, new: &mut Value, who
     write(new, entries);
 }
 
-/// The entries of an object, as they stand; objects from before anybody applied get one for all they have.
-pub(super) fn entries_before_apply(schema: &Schema, live: &Value, who: &Writer<'_>) -> Vec<Entry> {
+/// The entries of an object; an object without entries gets one for all its fields.
+pub(super) fn entries_before_apply(
+    schema: &Schema,
+    live: &Value,
+    who: &FieldWriter<'_>,
+) -> Vec<ManagedEntry> {
     match entries_of(live) {
-        Some(entries) if !entries.is_empty() => entries.iter().map(Entry::from_json).collect(),
+        Some(entries) if !entries.is_empty() => entries.iter().map(ManagedEntry::from_json).collect(),
         _ => {
             let fields = who.changes(schema, &json!({}), live).added;
-            let nobody = Writer { manager: BEFORE_FIRST_APPLY, subresource: None, ..*who };
+            let nobody = FieldWriter { manager: BEFORE_FIRST_APPLY, subresource: None, ..*who };
             if fields.is_empty() { Vec::new() } else { vec![nobody.entry(Operation::Update, fields)] }
         }
     }
 }
 
-/// Writes entries into an object.
+/// Stores entries in an object.
 pub(super) fn write(object: &mut Value, mut entries: Vec<Value>) {
     arrange(&mut entries);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
@@ -120,7 +124,7 @@ pub(super) fn write(object: &mut Value, mut entries: Vec<Value>) {
     }
 }
 
-/// Takes the entries out of an object.
+/// Removes the entries from an object.
 pub(super) fn take_entries(object: &mut Value) -> Option<Vec<Value>> {
     match object.get_mut("metadata")?.as_object_mut()?.shift_remove("managedFields")? {
         Value::Array(entries) => Some(entries),
@@ -128,9 +132,9 @@ pub(super) fn take_entries(object: &mut Value) -> Option<Vec<Value>> {
     }
 }
 
-impl Writer<'_> {
-    /// The fields in which two objects differ, as far as they are this writer's to change.
-    pub(super) fn changes(&self, schema: &Schema, old: &Value, new: &Value) -> Comparison {
+impl FieldWriter<'_> {
+    /// The fields in which two objects differ, without those that this writer cannot change.
+    pub(super) fn changes(&self, schema: &Schema, old: &Value, new: &Value) -> FieldDiff {
         let mut found = compare(schema, old, new);
         for set in [&mut found.added, &mut found.modified, &mut found.removed] {
             self.strip(set);
@@ -138,18 +142,18 @@ impl Writer<'_> {
         found
     }
 
-    /// Takes out what nobody owns, and what is not this writer's.
+    /// Removes fields without an owner, and fields that this writer cannot change.
     pub(super) fn strip(&self, set: &mut FieldSet) {
         set.member = false;
         for key in ["apiVersion", "kind"] {
-            set.children.remove(&Step::Field(key.to_owned()));
+            set.children.remove(&PathStep::Field(key.to_owned()));
         }
-        let metadata = Step::Field("metadata".to_owned());
+        let metadata = PathStep::Field("metadata".to_owned());
         if let Some(below) = set.children.get_mut(&metadata) {
             below.member = false;
-            below
-                .children
-                .retain(|step, _| !matches!(step, Step::Field(key) if UNOWNED.contains(&key.as_str())));
+            below.children.retain(
+                |step, _| !matches!(step, PathStep::Field(key) if UNOWNED_METADATA.contains(&key.as_str())),
+            );
             if below.children.is_empty() {
                 set.children.remove(&metadata);
             }
@@ -158,7 +162,7 @@ impl Writer<'_> {
             let mut reset = FieldSet { member: true, ..FieldSet::default() };
             for key in path.iter().rev() {
                 let mut above = FieldSet::default();
-                above.put(Step::Field((*key).to_owned()), reset);
+                above.put(PathStep::Field((*key).to_owned()), reset);
                 reset = above;
             }
             set.subtract_all_below(&reset);
@@ -173,7 +177,7 @@ impl Writer<'_> {
         Some(self.changes(&schema, &convert(old, version)?, &convert(new, version)?).split())
     }
 
-    /// Whether an entry is this writer's.
+    /// Whether an entry belongs to this writer.
     fn is(&self, entry: &Value, done: Operation) -> bool {
         text(entry, "manager") == Some(self.manager)
             && operation(entry) == done
@@ -181,8 +185,8 @@ impl Writer<'_> {
             && text(entry, "apiVersion") == Some(self.api_version)
     }
 
-    pub(super) fn entry(&self, operation: Operation, fields: FieldSet) -> Entry {
-        Entry {
+    pub(super) fn entry(&self, operation: Operation, fields: FieldSet) -> ManagedEntry {
+        ManagedEntry {
             manager: self.manager.to_owned(),
             operation,
             api_version: self.api_version.to_owned(),
@@ -192,13 +196,13 @@ impl Writer<'_> {
         }
     }
 
-    /// Those who scale are noted without a time.
+    /// Entries of the scale subresource have no time.
     fn time(&self) -> Option<&str> {
         (self.subresource != Some("scale")).then_some(self.now)
     }
 }
 
-/// Takes fields from an entry and says whether any are left.
+/// Removes fields from an entry; returns whether any are left.
 fn lose(entry: &mut Value, taken: &FieldSet, removed: &FieldSet) -> bool {
     let Some(fields) = entry.get_mut("fieldsV1") else { return true };
     if taken.touches(fields) || removed.touches(fields) {
@@ -211,10 +215,10 @@ fn lose(entry: &mut Value, taken: &FieldSet, removed: &FieldSet) -> bool {
     true
 }
 
-fn own(entries: &mut Vec<Value>, fields: FieldSet, who: &Writer<'_>) {
+fn own(entries: &mut Vec<Value>, fields: FieldSet, who: &FieldWriter<'_>) {
     let mut own = who.entry(Operation::Update, fields);
     if let Some(at) = entries.iter().position(|entry| who.is(entry, Operation::Update)) {
-        own.fields.union(&Entry::from_json(&entries.swap_remove(at)).fields);
+        own.fields.union(&ManagedEntry::from_json(&entries.swap_remove(at)).fields);
     }
     entries.push(own.to_json());
 }
@@ -225,7 +229,7 @@ fn set(entry: &mut Value, key: &str, value: Option<&str>) {
     }
 }
 
-/// `[]` and `[{}]` ask for a new start.
+/// `[]` and `[{}]` reset the managed fields.
 fn is_reset(given: &[Value]) -> bool {
     given.iter().all(|entry| entry.as_object().is_some_and(Map::is_empty)) && given.len() < 2
 }

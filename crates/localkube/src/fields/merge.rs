@@ -1,15 +1,15 @@
-//! What an applied configuration makes of an object.
+//! Merging and removing the fields of an applied configuration.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use super::compare::{item_step, items_of};
-use super::{FieldSet, Step};
-use crate::schema::{List, Place};
+use super::{FieldSet, PathStep};
+use crate::schema::{ListSchema, SchemaCursor};
 
-/// The object with the configuration laid over it; nothing is removed.
-pub(super) fn merge(place: Place<'_>, live: Option<&Value>, config: &Value) -> Value {
+/// Merges the configuration into the object; nothing is removed.
+pub(super) fn merge(place: SchemaCursor<'_>, live: Option<&Value>, config: &Value) -> Value {
     if place.is_leaf(config) {
         return config.clone();
     }
@@ -31,16 +31,16 @@ pub(super) fn merge(place: Place<'_>, live: Option<&Value>, config: &Value) -> V
     }
 }
 
-/// Items that both have stand in the order of the configuration; those that only the object has keep their places
-/// among them.
-fn merge_lists(list: &List, live: &[Value], config: &[Value]) -> Vec<Value> {
-    let ours: Vec<Step> = live.iter().map(|item| item_step(list, item)).collect();
-    let theirs: Vec<Step> = config.iter().map(|item| item_step(list, item)).collect();
-    let by_step: BTreeMap<&Step, &Value> = ours.iter().zip(live).rev().collect();
+/// Items that both lists have are in the order of the configuration; items of the object alone keep their positions
+/// relative to them.
+fn merge_lists(list: &ListSchema, live: &[Value], config: &[Value]) -> Vec<Value> {
+    let ours: Vec<PathStep> = live.iter().map(|item| item_step(list, item)).collect();
+    let theirs: Vec<PathStep> = config.iter().map(|item| item_step(list, item)).collect();
+    let by_step: BTreeMap<&PathStep, &Value> = ours.iter().zip(live).rev().collect();
     let mut merged = Vec::with_capacity(live.len() + config.len());
     let mut live = ours.iter().zip(live).peekable();
     for (position, (step, item)) in theirs.iter().zip(config).enumerate() {
-        // First what stands before the next item that both have.
+        // First the items before the next common item.
         let next = theirs.iter().skip(position).find(|step| by_step.contains_key(step));
         while let Some((our_step, our_item)) = live.peek() {
             if next == Some(our_step) {
@@ -60,8 +60,8 @@ fn merge_lists(list: &List, live: &[Value], config: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Removes fields; a list or map that loses all it had is left `null`.
-pub(super) fn remove(place: Place<'_>, value: &mut Value, gone: &FieldSet) {
+/// Removes fields; a list or map that becomes empty is left `null`.
+pub(super) fn remove(place: SchemaCursor<'_>, value: &mut Value, gone: &FieldSet) {
     if gone.children.is_empty() || place.is_leaf(value) {
         return;
     }
@@ -88,9 +88,9 @@ pub(super) fn remove(place: Place<'_>, value: &mut Value, gone: &FieldSet) {
     }
 }
 
-fn remove_keys(place: Place<'_>, map: &mut Map<String, Value>, gone: &FieldSet) {
+fn remove_keys(place: SchemaCursor<'_>, map: &mut Map<String, Value>, gone: &FieldSet) {
     for (step, below) in &gone.children {
-        let Step::Field(key) = step else { continue };
+        let PathStep::Field(key) = step else { continue };
         if below.member {
             map.shift_remove(key);
         } else if let Some(value) = map.get_mut(key) {

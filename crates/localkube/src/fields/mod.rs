@@ -1,4 +1,4 @@
-//! Who owns which fields of an object: sets of fields, `metadata.managedFields`, server-side apply.
+//! Field ownership: field sets, `metadata.managedFields`, server-side apply.
 
 mod apply;
 mod compare;
@@ -17,40 +17,40 @@ use std::fmt;
 use serde_json::Value;
 
 pub use apply::apply;
-pub use compare::{Comparison, compare};
-pub use managed::{Convert, Writer, record_update, resets};
+pub use compare::{FieldDiff, compare};
+pub use managed::{ConvertVersion, FieldWriter, record_update, resets};
 
-use crate::schema::Place;
+use crate::schema::SchemaCursor;
 
-/// A set of fields: a tree whose branches are steps of paths.
+/// A set of fields: a tree of path steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    /// Whether the place itself is in the set.
+    /// Whether the path itself is in the set.
     pub member: bool,
-    /// What is in it below.
-    pub children: BTreeMap<Step, FieldSet>,
+    /// The fields below.
+    pub children: BTreeMap<PathStep, FieldSet>,
 }
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A field of a structure or a key of a map.
+pub enum PathStep {
+    /// A struct field or a map key.
     Field(String),
-    /// An item of a list, by the fields that make it known.
+    /// A list item, by its key fields.
     Key(Vec<(String, Value)>),
     /// An item of a set.
     Value(Value),
-    /// An item of a list, by its place.
+    /// A list item, by its index.
     Index(usize),
 }
 
 impl FieldSet {
-    /// Whether nothing is in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         !self.member && self.children.values().all(Self::is_empty)
     }
 
-    /// The fields in either.
+    /// Adds the fields of the other set.
     pub fn union(&mut self, other: &Self) {
         self.member |= other.member;
         for (step, below) in &other.children {
@@ -63,13 +63,13 @@ impl FieldSet {
         }
     }
 
-    /// The fields not in the other; what is below them stays.
+    /// Removes the fields of the other set; fields below them stay.
     pub fn subtract(&mut self, other: &Self) {
         self.member &= !other.member;
         self.each_shared(other, Self::subtract);
     }
 
-    /// The fields not in the other, nor below one that is.
+    /// Removes the fields of the other set and everything below them.
     pub fn subtract_all_below(&mut self, other: &Self) {
         if other.member {
             *self = Self::default();
@@ -78,7 +78,7 @@ impl FieldSet {
         }
     }
 
-    /// The fields in both.
+    /// The fields in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut both = Self { member: self.member && other.member, children: BTreeMap::new() };
@@ -90,28 +90,29 @@ impl FieldSet {
         both
     }
 
-    /// All paths in the set as errors name them: at each level first those that end there.
+    /// All paths of the set as in error texts; at each level, paths that end there come first.
     pub fn paths(&self) -> Vec<String> {
         let mut found = Vec::new();
         self.collect(&mut String::new(), &mut found);
         found
     }
 
-    /// With all declared fields on the way to a member as members themselves.
-    pub(crate) fn with_declared(&mut self, place: Place<'_>) {
+    /// Adds all declared fields on the way to a member.
+    pub(crate) fn with_declared(&mut self, place: SchemaCursor<'_>) {
         for (step, below) in &mut self.children {
             let (next, declared) = match step {
-                Step::Field(name) => (place.field(name), place.declares(name)),
-                Step::Key(_) | Step::Value(_) | Step::Index(_) => {
-                    (place.list().map_or(Place::Open, |list| Place::Known(list.items.schema())), false)
-                }
+                PathStep::Field(name) => (place.field(name), place.declares(name)),
+                PathStep::Key(_) | PathStep::Value(_) | PathStep::Index(_) => (
+                    place.list().map_or(SchemaCursor::Open, |list| SchemaCursor::Known(list.items.schema())),
+                    false,
+                ),
             };
             below.member |= declared;
             below.with_declared(next);
         }
     }
 
-    pub(crate) fn put(&mut self, step: Step, below: Self) {
+    pub(crate) fn put(&mut self, step: PathStep, below: Self) {
         if below.member || !below.children.is_empty() {
             self.children.insert(step, below);
         }
@@ -142,7 +143,7 @@ impl FieldSet {
     }
 }
 
-impl Step {
+impl PathStep {
     fn rank(&self) -> u8 {
         match self {
             Self::Field(_) => 0,
@@ -153,7 +154,7 @@ impl Step {
     }
 }
 
-impl Ord for Step {
+impl Ord for PathStep {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Field(mine), Self::Field(theirs)) => mine.cmp(theirs),
@@ -170,13 +171,13 @@ impl Ord for Step {
     }
 }
 
-impl PartialOrd for Step {
+impl PartialOrd for PathStep {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-/// Numbers by size, the rest by its text.
+/// Numbers by value, other values by their text.
 fn order(mine: &Value, theirs: &Value) -> Ordering {
     match (mine, theirs) {
         (Value::String(mine), Value::String(theirs)) => mine.cmp(theirs),
@@ -188,8 +189,8 @@ fn order(mine: &Value, theirs: &Value) -> Ordering {
     }
 }
 
-/// As errors name it: `.spec`, `[name="a"]`, `[="x"]`, `[0]`.
-impl fmt::Display for Step {
+/// The form in error texts: `.spec`, `[name="a"]`, `[="x"]`, `[0]`.
+impl fmt::Display for PathStep {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Field(name) => write!(out, ".{name}"),

@@ -1,4 +1,4 @@
-//! Sequences of writes whose owners were recorded from a real API server.
+//! Sequences of writes whose managed fields were recorded from a real API server.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -11,8 +11,8 @@ use super::*;
 use crate::schema::{Schema, built_in};
 use crate::status::Status;
 
-/// An object and who writes to it; time goes on by a minute with every write.
-struct Story {
+/// An object and writes to it; the time advances by a minute with every write.
+struct OwnershipScenario {
     schema: Arc<Schema>,
     kind: &'static str,
     api_version: &'static str,
@@ -20,7 +20,7 @@ struct Story {
     object: Option<Value>,
 }
 
-impl Story {
+impl OwnershipScenario {
     fn of(group: &str, kind: &'static str, api_version: &'static str) -> Self {
         Self { schema: built_in(group, "v1", kind).unwrap(), kind, api_version, minute: 0, object: None }
     }
@@ -29,13 +29,18 @@ impl Story {
         Self::of("", "ConfigMap", "v1")
     }
 
-    fn write<R>(&mut self, manager: &str, to: Option<&str>, does: impl FnOnce(&Self, &Writer<'_>) -> R) -> R {
+    fn write<R>(
+        &mut self,
+        manager: &str,
+        to: Option<&str>,
+        does: impl FnOnce(&Self, &FieldWriter<'_>) -> R,
+    ) -> R {
         self.minute += 1;
         let now = format!("2026-01-01T00:{:02}:00Z", self.minute);
         let custom = self.kind == "Thing";
         let resets = resets(self.kind, custom, to);
         let api_version = self.api_version;
-        does(self, &Writer { manager, api_version, subresource: to, now: &now, resets, convert: None })
+        does(self, &FieldWriter { manager, api_version, subresource: to, now: &now, resets, convert: None })
     }
 
     /// A create or an update by a client that sends everything but `managedFields`.
@@ -61,7 +66,7 @@ impl Story {
         Ok(())
     }
 
-    /// Who owns what: `MANAGER OPERATION MINUTE`, and the fields.
+    /// The owners: `MANAGER OPERATION MINUTE`, and the fields.
     fn owners(&self) -> Vec<(String, Value)> {
         let entries = self.object.as_ref().unwrap()["metadata"]["managedFields"].as_array();
         let owner = |entry: &Value| {
@@ -85,8 +90,8 @@ fn owners(expected: &[(&str, Value)]) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn what_somebody_changes_is_theirs() {
-    let mut story = Story::config_map();
+fn writers_own_the_fields_they_change() {
+    let mut story = OwnershipScenario::config_map();
     story.put("m1", None, json!({"data": {"a": "1", "b": "2"}, "metadata": {"labels": {"x": "y"}}}));
     let labels = json!({"f:labels": {".": {}, "f:x": {}}});
     let all = json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}, "f:metadata": labels});
@@ -96,24 +101,24 @@ fn what_somebody_changes_is_theirs() {
     let first = json!({"f:data": {".": {}, "f:b": {}}, "f:metadata": labels});
     let second = json!({"f:data": {"f:a": {}, "f:c": {}}});
     assert_eq!(story.owners(), owners(&[("m1 Update 01", first.clone()), ("m2 Update 02", second)]));
-    // Nothing new for m2: it keeps its time.
+    // m2 changes nothing and keeps its time.
     story.put("m2", None, json!({"data": {"a": "9", "b": "2"}, "metadata": label}));
     let second = json!({"f:data": {"f:a": {}}});
     assert_eq!(story.owners(), owners(&[("m1 Update 01", first), ("m2 Update 02", second.clone())]));
-    // Who removes owns nothing; who made the map still owns it.
+    // Removing a field gives no ownership; the creator of the map still owns it.
     story.put("m3", None, json!({"data": {"a": "9"}}));
     assert_eq!(story.owners(), owners(&[("m1 Update 01", json!({"f:data": {}})), ("m2 Update 02", second)]));
 }
 
 #[test]
-fn appliers_share_and_leave() {
-    let mut story = Story::config_map();
+fn appliers_share_and_give_up_fields() {
+    let mut story = OwnershipScenario::config_map();
     story.put("m", None, json!({"data": {"a": "9"}}));
     let m = ("m Update 01", json!({"f:data": {".": {}, "f:a": {}}}));
     let both = json!({"f:data": {"f:a": {}, "f:d": {}}});
     story.apply("ap1", false, json!({"data": {"a": "9", "d": "4"}})).unwrap();
     assert_eq!(story.owners(), owners(&[("ap1 Apply 02", both.clone()), m.clone()]));
-    // The second changes nothing, so it has no time, and comes first.
+    // The second apply changes nothing, so it has no time and comes first.
     story.apply("ap2", false, json!({"data": {"a": "9", "d": "4"}})).unwrap();
     assert_eq!(
         story.owners(),
@@ -130,7 +135,7 @@ fn appliers_share_and_leave() {
 
 #[test]
 fn conflicts_are_refused_unless_forced() {
-    let mut story = Story::config_map();
+    let mut story = OwnershipScenario::config_map();
     story.put("m", None, json!({"data": {"a": "1", "b": "1"}}));
     let refused = story.apply("ap", false, json!({"data": {"a": "2"}})).unwrap_err();
     assert_eq!(refused.code, 409);
@@ -155,8 +160,8 @@ fn conflicts_are_refused_unless_forced() {
 }
 
 #[test]
-fn items_of_lists_have_owners_of_their_own() {
-    let mut story = Story::of("", "Service", "v1");
+fn list_items_have_their_own_owners() {
+    let mut story = OwnershipScenario::of("", "Service", "v1");
     let ports = |ports: Value| json!({"spec": {"ports": ports}});
     story
         .apply(
@@ -189,8 +194,8 @@ fn items_of_lists_have_owners_of_their_own() {
 }
 
 #[test]
-fn structures_that_are_always_there_belong_to_nobody() {
-    let mut story = Story::of("apps", "Deployment", "apps/v1");
+fn always_present_structs_have_no_owner() {
+    let mut story = OwnershipScenario::of("apps", "Deployment", "apps/v1");
     let container = json!({"name": "c", "resources": {"limits": {"cpu": "1"}}, "ports": [{"containerPort": 80, "protocol": "TCP"}]});
     story.put("m1", None, json!({
         "spec": {
@@ -209,7 +214,7 @@ fn structures_that_are_always_there_belong_to_nobody() {
     let strategy = json!({"f:rollingUpdate": {".": {}, "f:maxSurge": {}}, "f:type": {}});
     let fields = json!({"f:spec": {"f:replicas": {}, "f:selector": {}, "f:strategy": strategy, "f:template": template}});
     assert_eq!(story.owners(), owners(&[("m1 Update 01", fields)]));
-    // Who scales has no time.
+    // The scale subresource has no time.
     let mut scaled = story.object.clone().unwrap();
     scaled["spec"]["replicas"] = json!(2);
     scaled["metadata"] = json!({});
@@ -225,9 +230,9 @@ fn structures_that_are_always_there_belong_to_nobody() {
 }
 
 #[test]
-fn after_a_reset_nobody_is_noted_until_somebody_applies() {
+fn reset_managed_fields_stay_empty_until_the_next_apply() {
     for empty in [json!([]), json!([{}])] {
-        let mut story = Story::config_map();
+        let mut story = OwnershipScenario::config_map();
         story.put("m1", None, json!({"data": {"a": "1"}}));
         story.put("m1", None, json!({"data": {"a": "1"}, "metadata": {"managedFields": empty}}));
         assert_eq!(story.owners(), owners(&[]));
@@ -245,8 +250,8 @@ fn after_a_reset_nobody_is_noted_until_somebody_applies() {
 }
 
 #[test]
-fn many_updaters_become_history() {
-    let mut story = Story::config_map();
+fn surplus_update_entries_are_merged() {
+    let mut story = OwnershipScenario::config_map();
     let mut data = json!({});
     for writer in 0..12 {
         data[format!("k{writer}")] = json!("1");
@@ -263,7 +268,7 @@ fn many_updaters_become_history() {
     );
 }
 
-fn thing() -> Story {
+fn thing() -> OwnershipScenario {
     let definition = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
         "atom": {"type": "array", "items": {"type": "string"}},
@@ -272,11 +277,11 @@ fn thing() -> Story {
         "n": {"type": "integer"},
     }}}});
     let schema = Schema::of_custom(&definition);
-    Story { schema, kind: "Thing", api_version: "example.com/v1", minute: 0, object: None }
+    OwnershipScenario { schema, kind: "Thing", api_version: "example.com/v1", minute: 0, object: None }
 }
 
 #[test]
-fn custom_resources_follow_their_definition() {
+fn custom_resources_are_owned_as_their_definition_says() {
     let mut story = thing();
     let spec = json!({"set": ["b", "a"], "atom": ["x"], "m": {"k": {"x": 1}}, "any": {"foo": {"bar": [1]}}});
     story.put("m1", None, json!({"spec": spec}));
@@ -304,7 +309,7 @@ fn custom_resources_follow_their_definition() {
 }
 
 #[test]
-fn configurations_that_do_not_fit_are_refused() {
+fn invalid_configurations_are_refused() {
     for (spec, problem) in [
         (json!({"bogus": 1}), ".spec.bogus: field not declared in schema"),
         (json!({"n": "x"}), ".spec.n: expected numeric (int or float), got string"),
@@ -323,8 +328,8 @@ fn configurations_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn kubectl_takes_over_what_it_applied_by_itself() {
-    let mut story = Story::config_map();
+fn kubectl_takes_over_its_client_side_applied_fields() {
+    let mut story = OwnershipScenario::config_map();
     let last =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "1"}})
             .to_string();
@@ -342,7 +347,7 @@ fn kubectl_takes_over_what_it_applied_by_itself() {
 }
 
 #[test]
-fn entries_in_another_version_are_looked_at_in_that_version() {
+fn entries_of_another_version_are_compared_in_that_version() {
     let v1 = built_in("autoscaling", "v1", "HorizontalPodAutoscaler").unwrap();
     let hpa = |version: &str, spec: Value| json!({"apiVersion": version, "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": spec});
     let convert = |object: &Value, version: &str| {
@@ -353,7 +358,7 @@ fn entries_in_another_version_are_looked_at_in_that_version() {
     live["metadata"]["managedFields"] = json!([{"manager": "m1", "operation": "Update", "apiVersion": "autoscaling/v2",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:maxReplicas": {}, "f:metrics": {}}}}]);
     let mut new = hpa("autoscaling/v1", json!({"maxReplicas": 3, "targetCPUUtilizationPercentage": 60}));
-    let who = Writer {
+    let who = FieldWriter {
         manager: "m2",
         api_version: "autoscaling/v1",
         subresource: None,
@@ -368,7 +373,7 @@ fn entries_in_another_version_are_looked_at_in_that_version() {
 }
 
 #[test]
-fn sets_of_fields_are_read_as_they_are_written() {
+fn field_sets_round_trip() {
     let json = json!({"f:a": {".": {}, "f:b": {}}, "f:l": {"k:{\"n\":1,\"p\":\"x\"}": {".": {}, "f:q": {}}, "v:\"s\"": {}, "v:2": {}, "v:10": {}, "i:3": {}}});
     let set = FieldSet::from_json(&json);
     assert_eq!(set.to_json(), json);
@@ -385,7 +390,7 @@ fn any_set() -> impl Strategy<Value = FieldSet> {
         (any::<bool>(), prop::collection::btree_map("[a-c]", inner, 0..4)).prop_map(|(member, below)| {
             let mut set = FieldSet { member, ..FieldSet::default() };
             for (key, below) in below {
-                set.put(Step::Field(key), below);
+                set.put(PathStep::Field(key), below);
             }
             set
         })
@@ -393,9 +398,9 @@ fn any_set() -> impl Strategy<Value = FieldSet> {
 }
 
 proptest! {
-    /// What two sets share and what only one has make that one.
+    /// A set is the union of its intersection with another set and its difference from it.
     #[test]
-    fn sets_part_and_join(one in any_set(), other in any_set()) {
+    fn intersection_and_difference_make_the_set(one in any_set(), other in any_set()) {
         let both = one.intersection(&other);
         let mut rest = one.clone();
         rest.subtract(&other);

@@ -1,16 +1,16 @@
-//! Whether a configuration can be applied at all: its types, and no item twice.
+//! Validation of an applied configuration: types and duplicate items.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::Step;
+use super::PathStep;
 use super::compare::{item_step, items_of};
-use crate::schema::{List, ListKind, Place, Scalar, Shape, go};
+use crate::schema::{ListKind, ListSchema, Scalar, SchemaCursor, SchemaShape, go};
 use crate::status::Status;
 
-/// Refuses a configuration that does not fit the schema, as the API server does: with 500.
-pub(super) fn check(place: Place<'_>, config: &Value) -> Result<(), Status> {
+/// Refuses a configuration that does not match the schema; the API server answers 500.
+pub(super) fn check(place: SchemaCursor<'_>, config: &Value) -> Result<(), Status> {
     let mut problems = Vec::new();
     look(place, config, &mut String::new(), &mut problems);
     if problems.is_empty() {
@@ -32,39 +32,39 @@ pub(super) fn check(place: Place<'_>, config: &Value) -> Result<(), Status> {
     Err(Status { code: 500, reason: "", ..Status::bad_request(message) })
 }
 
-fn look(place: Place<'_>, value: &Value, path: &mut String, problems: &mut Vec<String>) {
-    let Place::Known(schema) = place else { return };
+fn look(place: SchemaCursor<'_>, value: &Value, path: &mut String, problems: &mut Vec<String>) {
+    let SchemaCursor::Known(schema) = place else { return };
     let wrong = match (&schema.shape, value) {
-        (_, Value::Null) | (Shape::Any, _) => None,
-        (Shape::Object(_), Value::Object(map)) => {
+        (_, Value::Null) | (SchemaShape::Any, _) => None,
+        (SchemaShape::Object(_), Value::Object(map)) => {
             for (key, value) in map {
                 let end = path.len();
                 path.push('.');
                 path.push_str(key);
                 match place.field(key) {
-                    Place::Unknown => problems.push(format!("{path}: field not declared in schema")),
+                    SchemaCursor::Unknown => problems.push(format!("{path}: field not declared in schema")),
                     below => look(below, value, path, problems),
                 }
                 path.truncate(end);
             }
             None
         }
-        (Shape::List(list), Value::Array(items)) => {
+        (SchemaShape::List(list), Value::Array(items)) => {
             look_at_items(list, items, path, problems);
             None
         }
-        (Shape::Object(_), other) => Some(format!("expected map, got &{{{}}}", go::print(other))),
-        (Shape::List(_), other) => Some(format!("expected list, got &{{{}}}", go::print(other))),
-        (Shape::Scalar(scalar), value) => scalar_problem(*scalar, value),
+        (SchemaShape::Object(_), other) => Some(format!("expected map, got &{{{}}}", go::print(other))),
+        (SchemaShape::List(_), other) => Some(format!("expected list, got &{{{}}}", go::print(other))),
+        (SchemaShape::Scalar(scalar), value) => scalar_problem(*scalar, value),
     };
     problems.extend(wrong.map(|wrong| format!("{path}: {wrong}")));
 }
 
-fn look_at_items(list: &List, items: &[Value], path: &mut String, problems: &mut Vec<String>) {
+fn look_at_items(list: &ListSchema, items: &[Value], path: &mut String, problems: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
         let step = match &list.kind {
-            ListKind::Atomic => Step::Index(index),
+            ListKind::Atomic => PathStep::Index(index),
             ListKind::Map(_) if !item.is_object() => {
                 problems.push(format!(
                     "{path}: element {index}: associative list with keys may not have non-map elements"

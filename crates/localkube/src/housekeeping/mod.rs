@@ -1,5 +1,5 @@
-//! What a cluster does by itself: it removes what has lost its owner, empties namespaces, establishes definitions and
-//! looks after aggregated APIs. (Deployments and the like are in `workloads`.)
+//! Housekeeping: garbage collection, namespaces, custom resource definitions and APIServices. (Deployments and other
+//! workloads are in `workloads`.)
 
 pub(crate) mod definitions;
 mod garbage;
@@ -14,30 +14,30 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 
 use crate::access::User;
-use crate::catalog::Served;
-use crate::cluster::{Cluster, Notice};
+use crate::catalog::ServedResource;
+use crate::cluster::{ChangeNotice, Cluster};
 use crate::fields;
 use crate::object;
 use crate::request::Query;
-use crate::store::{Key, Object, Refusal, Resource};
+use crate::store::{ObjectKey, ResourceId, StoredObject, WriteError};
 use crate::verbs::update::is_released;
-use crate::verbs::{Call, delete};
+use crate::verbs::{ApiCall, delete};
 
-/// How often aggregated APIs are looked at.
-const CHECK: Duration = Duration::from_secs(5);
+/// How often the availability of aggregated APIs is checked.
+const API_SERVICE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Runs until the cluster is gone.
-pub(crate) async fn run(cluster: Cluster, mut heard: UnboundedReceiver<Notice>) {
-    let mut checks = tokio::time::interval(CHECK);
+/// Runs until the cluster is dropped.
+pub(crate) async fn run(cluster: Cluster, mut heard: UnboundedReceiver<ChangeNotice>) {
+    let mut checks = tokio::time::interval(API_SERVICE_CHECK_INTERVAL);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
             notice = heard.recv() => match notice {
                 Some((served, change)) => {
-                    garbage::tidy(&cluster, &served, &change);
-                    namespaces::tidy(&cluster, &served, &change);
-                    definitions::tidy(&cluster, &served, &change);
+                    garbage::reconcile(&cluster, &served, &change);
+                    namespaces::reconcile(&cluster, &served, &change);
+                    definitions::reconcile(&cluster, &served, &change);
                     services::changed(&cluster, &served, &change);
                 }
                 None => return,
@@ -47,22 +47,22 @@ pub(crate) async fn run(cluster: Cluster, mut heard: UnboundedReceiver<Notice>) 
     }
 }
 
-/// On whose behalf the cluster changes an object, as managed fields show it.
+/// The field manager of a change that the server makes itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Editor {
+pub(crate) struct InternalWriter {
     manager: &'static str,
     subresource: Option<&'static str>,
 }
 
-impl Editor {
+impl InternalWriter {
     pub(crate) const CONTROLLER: Self = Self { manager: "kube-controller-manager", subresource: None };
     pub(crate) const SERVER: Self = Self { manager: "kube-apiserver", subresource: Some("status") };
 }
 
 impl Cluster {
-    /// A request of the cluster itself.
-    pub(crate) fn own_call(&self, served: &Arc<Served>, key: &Key) -> Call {
-        Call {
+    /// A request of the server itself.
+    pub(crate) fn own_call(&self, served: &Arc<ServedResource>, key: &ObjectKey) -> ApiCall {
+        ApiCall {
             cluster: self.clone(),
             served: Arc::clone(served),
             version: served.versions.first().cloned().unwrap_or_default(),
@@ -78,12 +78,12 @@ impl Cluster {
         }
     }
 
-    /// Changes an object in place, and removes it if nothing holds it any more; `change` says whether it changed.
+    /// Changes an object, and removes it if nothing holds it any more; `change` returns whether it changed.
     pub(crate) fn edit(
         &self,
-        served: &Arc<Served>,
-        key: &Key,
-        by: Editor,
+        served: &Arc<ServedResource>,
+        key: &ObjectKey,
+        by: InternalWriter,
         change: impl Fn(&mut Value) -> bool,
     ) {
         let mut call = self.own_call(served, key);
@@ -104,25 +104,34 @@ impl Cluster {
                 }
                 self.put(served, key.clone(), stored.revision, &mut new)
             };
-            if done != Err(Refusal::Stale) {
+            if done != Err(WriteError::Stale) {
                 return;
             }
         }
     }
 
-    /// Deletes an object, in the background or waiting for what it owns.
-    pub(crate) fn discard(&self, served: &Arc<Served>, key: &Key, options: &delete::Options) {
-        // An object that is already gone is what was wanted.
+    /// Deletes an object, in the background or in the foreground.
+    pub(crate) fn discard(
+        &self,
+        served: &Arc<ServedResource>,
+        key: &ObjectKey,
+        options: &delete::DeleteOptions,
+    ) {
+        // The object may already be gone.
         let _ = delete::begin(&self.own_call(served, key), key, options);
     }
 
-    /// A resource by its number.
-    pub(crate) fn served(&self, id: Resource) -> Option<Arc<Served>> {
+    /// A resource by its id.
+    pub(crate) fn served(&self, id: ResourceId) -> Option<Arc<ServedResource>> {
         self.catalog().all().find(|served| served.id == id).cloned()
     }
 
-    /// The objects of a resource, in a namespace or in all of them.
-    pub(crate) fn objects(&self, served: &Served, namespace: Option<&str>) -> Vec<(Key, Arc<Object>)> {
+    /// The objects of a resource in one namespace or in all.
+    pub(crate) fn objects(
+        &self,
+        served: &ServedResource,
+        namespace: Option<&str>,
+    ) -> Vec<(ObjectKey, Arc<StoredObject>)> {
         let store = self.store();
         store
             .list(served.id, namespace, None)
@@ -131,7 +140,7 @@ impl Cluster {
     }
 }
 
-/// Takes an entry off a list of an object; whether it was there.
+/// Removes matching entries from a list of an object; returns whether there were any.
 pub(crate) fn take_off(value: &mut Value, pointer: &str, is: impl Fn(&Value) -> bool) -> bool {
     let Some(list) = value.pointer_mut(pointer).and_then(Value::as_array_mut) else { return false };
     let before = list.len();

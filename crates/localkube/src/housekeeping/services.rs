@@ -1,23 +1,23 @@
-//! Whether aggregated APIs can be reached, which their status says.
+//! Availability of aggregated APIs.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Editor;
+use super::InternalWriter;
 use crate::aggregate;
-use crate::catalog::Served;
+use crate::catalog::ServedResource;
 use crate::cluster::Cluster;
 use crate::object::{self, set};
-use crate::store::{Change, Key};
+use crate::store::{ChangeRecord, ObjectKey};
 
-pub(super) fn changed(cluster: &Cluster, served: &Arc<Served>, change: &Change) {
+pub(super) fn changed(cluster: &Cluster, served: &Arc<ServedResource>, change: &ChangeRecord) {
     if served.row().is_some_and(|row| row.kind == "APIService") && change.after.is_some() {
         look(cluster, served, &change.key);
     }
 }
 
-/// Looks at each of them.
+/// Checks all APIServices.
 pub(super) fn check(cluster: &Cluster) {
     let catalog = cluster.catalog();
     let Some(served) = catalog.resource("apiregistration.k8s.io", "apiservices") else { return };
@@ -26,13 +26,13 @@ pub(super) fn check(cluster: &Cluster) {
     }
 }
 
-/// Looks at one without waiting for its answer.
-fn look(cluster: &Cluster, served: &Arc<Served>, key: &Key) {
+/// Checks one APIService in the background.
+fn look(cluster: &Cluster, served: &Arc<ServedResource>, key: &ObjectKey) {
     let (cluster, served, key) = (cluster.clone(), Arc::clone(served), key.clone());
     tokio::spawn(async move { look_at(&cluster, &served, &key).await });
 }
 
-async fn look_at(cluster: &Cluster, served: &Arc<Served>, key: &Key) {
+async fn look_at(cluster: &Cluster, served: &Arc<ServedResource>, key: &ObjectKey) {
     let Some(stored) = cluster.get(served, key) else { return };
     let value = object::unpack(&stored);
     let (group, version) =
@@ -40,7 +40,7 @@ async fn look_at(cluster: &Cluster, served: &Arc<Served>, key: &Key) {
     let upstream = cluster.upstream(group, version);
     let found = aggregate::availability(&value, upstream.as_deref()).await;
     let now = api::instant::format(cluster.0.clock.now());
-    cluster.edit(served, key, Editor::SERVER, |value| {
+    cluster.edit(served, key, InternalWriter::SERVER, |value| {
         let known = value.pointer("/status/conditions/0").cloned().unwrap_or_default();
         let same = |field: &str| known.get(field) == found.get(field);
         if ["status", "reason", "message"].into_iter().all(same) {

@@ -1,4 +1,4 @@
-//! The answers are those of a real API server, which shows values as text.
+//! The expected values are those of a real API server.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn object() -> Value {
 }
 
 #[test]
-fn values_are_found() {
+fn paths_find_values() {
     let cases: &[(&str, Value)] = &[
         (".spec.list[:2]", json!("a")),
         (".spec.list[::2]", json!("a")),
@@ -63,12 +63,12 @@ fn values_are_found() {
         (".spec.list[1:]", json!("b")),
     ];
     for (path, value) in cases {
-        assert_eq!(Path::parse(path).unwrap().first(&object()), Some(value), "{path}");
+        assert_eq!(JsonPath::parse(path).unwrap().first(&object()), Some(value), "{path}");
     }
 }
 
 #[test]
-fn paths_may_lead_nowhere() {
+fn paths_may_find_nothing() {
     let cases = [
         ".metadata.labels['app.x.io/name']",
         ".spec.objs[0].missing",
@@ -90,7 +90,7 @@ fn paths_may_lead_nowhere() {
         ".spec.list[-9]",
     ];
     for path in cases {
-        assert_eq!(Path::parse(path).unwrap().first(&object()), None, "{path}");
+        assert_eq!(JsonPath::parse(path).unwrap().first(&object()), None, "{path}");
     }
 }
 
@@ -109,7 +109,7 @@ fn malformed_paths_are_refused() {
         r#".spec["text"]["y"]"#,
     ];
     for path in cases {
-        assert!(Path::parse(path).is_err(), "{path}");
+        assert!(JsonPath::parse(path).is_err(), "{path}");
     }
-    assert!(Path::parse(&".a[?(@".repeat(100_000)).is_err());
+    assert!(JsonPath::parse(&".a[?(@".repeat(100_000)).is_err());
 }

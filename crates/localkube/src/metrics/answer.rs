@@ -1,4 +1,4 @@
-//! What is answered to a request, told from what is served alone.
+//! Answers metrics requests from the served metrics, without IO.
 
 use api::selector::{FieldSelector, Selector};
 use http::Method;
@@ -7,76 +7,79 @@ use http::request::Parts;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::contents::{Contents, Described, Labels, PodUsage, Series};
+use super::contents::{DescribedObject, Labels, PodUsage, Series, ServedMetrics};
 use super::discovery;
-use super::script::Group;
+use super::script::MetricsGroup;
 use super::wire;
-use crate::present::Form;
-use crate::request::{Path, Query, ResourcePath};
+use crate::present::Representation;
+use crate::request::{Query, RequestPath, ResourcePath};
 use crate::status::{About, Status};
 
-/// A request that was read: what is asked, and of which API.
-pub(super) enum Asked {
-    /// What there is.
+/// A decoded request.
+pub(super) enum MetricsRequest {
+    /// A discovery document.
     Discovery(Value),
-    /// Measurements.
-    Metrics(Box<Question>),
-    /// Whether it is well.
+    /// A request for metrics.
+    Metrics(Box<MetricsQuery>),
+    /// A health check.
     Health,
 }
 
-/// A question about measurements.
-pub(super) struct Question {
-    pub(super) group: Group,
+/// A request for metrics of one API.
+pub(super) struct MetricsQuery {
+    pub(super) group: MetricsGroup,
     path: ResourcePath,
     query: Query,
-    form: Form,
+    form: Representation,
 }
 
-/// Reads a request.
-pub(super) fn read(parts: &Parts, contents: &[&Contents]) -> Result<Asked, Status> {
-    let path = Path::parse(parts.uri.path())
+/// Decodes a request.
+pub(super) fn read(parts: &Parts, contents: &[&ServedMetrics]) -> Result<MetricsRequest, Status> {
+    let path = RequestPath::parse(parts.uri.path())
         .ok_or_else(|| Status::bad_request("the path is not properly encoded"))?;
     let query = Query::parse(parts.uri.query().unwrap_or_default())
         .ok_or_else(|| Status::bad_request("the query is not properly encoded"))?;
     let asked = match path {
-        Path::Discovery { group, version } => {
+        RequestPath::Discovery { group, version } => {
             let found = discovery::document(contents, group.as_deref(), version.as_deref());
-            Asked::Discovery(found.ok_or_else(Status::no_path)?)
+            MetricsRequest::Discovery(found.ok_or_else(Status::no_path)?)
         }
-        Path::Resource(path) => {
-            let group = Group::find(&path.group, &path.version).ok_or_else(Status::no_path)?;
+        RequestPath::Resource(path) => {
+            let group = MetricsGroup::find(&path.group, &path.version).ok_or_else(Status::no_path)?;
             let accept = parts.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
             let accept = accept.collect::<Vec<_>>().join(",");
             let list = path.name.is_none();
-            let form = Form::accepted(&accept, query.get("includeObject"), list);
-            // Only resource metrics have tables; the others show the whole list to whoever takes JSON at all.
-            let form = if group == Group::Resource { form? } else { form.map(|_| Form::Whole)? };
-            Asked::Metrics(Box::new(Question { group, path, query, form }))
+            let form = Representation::accepted(&accept, query.get("includeObject"), list);
+            // Only resource metrics have tables; the other APIs return the whole list.
+            let form =
+                if group == MetricsGroup::Resource { form? } else { form.map(|_| Representation::Whole)? };
+            MetricsRequest::Metrics(Box::new(MetricsQuery { group, path, query, form }))
         }
-        Path::Other if matches!(parts.uri.path(), "/healthz" | "/livez" | "/readyz") => Asked::Health,
-        Path::Other => return Err(Status::no_path()),
+        RequestPath::Other if matches!(parts.uri.path(), "/healthz" | "/livez" | "/readyz") => {
+            MetricsRequest::Health
+        }
+        RequestPath::Other => return Err(Status::no_path()),
     };
     if parts.method == Method::GET { Ok(asked) } else { Err(Status::not_allowed()) }
 }
 
-impl Question {
-    /// The answer; earlier contents go before later ones.
-    pub(super) fn answer(&self, contents: &[&Contents], now: Timestamp) -> Result<Value, Status> {
+impl MetricsQuery {
+    /// The response; earlier contents take precedence.
+    pub(super) fn answer(&self, contents: &[&ServedMetrics], now: Timestamp) -> Result<Value, Status> {
         match self.group {
-            Group::Resource => self.resource(contents, now),
-            Group::Custom => self.custom(contents, now),
-            Group::External => self.external(contents, now),
+            MetricsGroup::Resource => self.resource(contents, now),
+            MetricsGroup::Custom => self.custom(contents, now),
+            MetricsGroup::External => self.external(contents, now),
         }
     }
 
-    /// The answer of an API that has nothing.
+    /// The response with an empty list.
     pub(super) fn nothing(&self) -> Value {
         let kind = match (self.group, self.path.resource.as_str()) {
-            (Group::Resource, "nodes") => "NodeMetricsList",
-            (Group::Resource, _) => "PodMetricsList",
-            (Group::Custom, _) => "MetricValueList",
-            (Group::External, _) => "ExternalMetricValueList",
+            (MetricsGroup::Resource, "nodes") => "NodeMetricsList",
+            (MetricsGroup::Resource, _) => "PodMetricsList",
+            (MetricsGroup::Custom, _) => "MetricValueList",
+            (MetricsGroup::External, _) => "ExternalMetricValueList",
         };
         wire::list(kind, &format!("{}/{}", self.path.group, self.path.version), Vec::new())
     }
@@ -86,7 +89,7 @@ impl Question {
         Selector::parse(text).map_err(|error| Status::bad_request(error.to_string()))
     }
 
-    fn resource(&self, contents: &[&Contents], now: Timestamp) -> Result<Value, Status> {
+    fn resource(&self, contents: &[&ServedMetrics], now: Timestamp) -> Result<Value, Status> {
         let ResourcePath { namespace, resource, name, subresource, .. } = &self.path;
         if subresource.is_some() {
             return Err(Status::no_path());
@@ -133,7 +136,7 @@ impl Question {
         Ok(wire::shown(&self.form, kind, items, name.is_some()))
     }
 
-    fn custom(&self, contents: &[&Contents], now: Timestamp) -> Result<Value, Status> {
+    fn custom(&self, contents: &[&ServedMetrics], now: Timestamp) -> Result<Value, Status> {
         let ResourcePath { version, namespace, resource, name, subresource, .. } = &self.path;
         let (namespace, resource, name, metric) = match (namespace, name, subresource) {
             (Some(namespace), Some(metric), None) if resource == "metrics" => {
@@ -147,7 +150,7 @@ impl Question {
         };
         let (objects, series) = (self.selector("labelSelector")?, self.selector("metricLabelSelector")?);
         let all = contents.iter().flat_map(|c| &c.custom);
-        let known: Vec<(&Described, &Vec<Series>)> = all
+        let known: Vec<(&DescribedObject, &Vec<Series>)> = all
             .filter(|((other, object), _)| other == metric && object.resource == resource)
             .map(|((_, object), series)| (object, series))
             .collect();
@@ -174,7 +177,7 @@ impl Question {
         Ok(wire::list("MetricValueList", &format!("custom.metrics.k8s.io/{version}"), items))
     }
 
-    fn external(&self, contents: &[&Contents], now: Timestamp) -> Result<Value, Status> {
+    fn external(&self, contents: &[&ServedMetrics], now: Timestamp) -> Result<Value, Status> {
         let (Some(namespace), None) = (&self.path.namespace, &self.path.name) else {
             return Err(Status::no_path());
         };
@@ -196,9 +199,10 @@ impl Question {
     }
 }
 
-/// The pods of a namespace, or all. Others are not looked at: many are asked for one namespace after the other.
+/// The pods of a namespace, or all. Only the range of the namespace is read, since clients ask for one namespace after
+/// the other.
 fn pods_in<'a>(
-    contents: &'a Contents,
+    contents: &'a ServedMetrics,
     namespace: Option<&'a str>,
 ) -> Box<dyn Iterator<Item = (&'a (String, String), &'a PodUsage)> + 'a> {
     match namespace {
@@ -210,15 +214,15 @@ fn pods_in<'a>(
     }
 }
 
-/// The maps as one, in which those that come first go before.
+/// The maps merged; earlier ones take precedence.
 fn merged<'a, K: Ord + 'a, V: 'a, I: Iterator<Item = (&'a K, &'a V)>>(
-    contents: &[&'a Contents],
-    part: impl Fn(&'a Contents) -> I,
+    contents: &[&'a ServedMetrics],
+    part: impl Fn(&'a ServedMetrics) -> I,
 ) -> std::collections::BTreeMap<&'a K, &'a V> {
     contents.iter().rev().flat_map(|contents| part(contents)).collect()
 }
 
-/// A selector as answers repeat it: null if there was none.
+/// A selector as responses repeat it: null if there was none.
 fn selector_object(selector: &Selector) -> Result<Value, Status> {
     if selector.is_everything() {
         return Ok(Value::Null);

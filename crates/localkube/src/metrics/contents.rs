@@ -1,4 +1,4 @@
-//! What is measured.
+//! The metrics that are served.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,57 +10,57 @@ use quantity::{Format, Quantity};
 /// Labels of an object or of a series.
 pub type Labels = BTreeMap<String, String>;
 
-/// When something was measured.
+/// The timestamp of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum When {
-    /// At the moment of the answer: always fresh.
+pub enum SampleTime {
+    /// The time of the response.
     #[default]
     Now,
-    /// At this time, however often it is asked for.
+    /// A fixed time.
     At(Timestamp),
-    /// Nobody said: the time is null on the wire.
+    /// No timestamp: null in JSON.
     Never,
 }
 
-/// What a pod uses.
+/// The usage of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodUsage {
-    /// Its labels, which selectors look at.
+    /// Its labels, for label selectors.
     pub labels: Arc<Labels>,
-    /// Its containers; an empty list is served as such.
+    /// Its containers; an empty list is served as it is.
     pub containers: Vec<ContainerUsage>,
-    /// When it was measured.
-    pub when: When,
-    /// Over how long.
+    /// The sample time.
+    pub when: SampleTime,
+    /// The sample window.
     pub window: Duration,
 }
 
-/// What a container uses, by resource.
+/// The usage of a container, by resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainerUsage {
     /// Its name.
     pub name: String,
-    /// `cpu` and `memory`, and whatever else; what is not there is not served.
+    /// `cpu`, `memory` and others; an absent resource is not served.
     pub usage: BTreeMap<String, Quantity>,
 }
 
-/// What a node uses.
+/// The usage of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeUsage {
     /// Its labels.
     pub labels: Labels,
     /// Its usage by resource.
     pub usage: BTreeMap<String, Quantity>,
-    /// When it was measured.
-    pub when: When,
-    /// Over how long.
+    /// The sample time.
+    pub when: SampleTime,
+    /// The sample window.
     pub window: Duration,
 }
 
-/// An object that a custom metric describes.
+/// The object that a custom metric describes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Described {
-    /// Its namespace; empty for objects outside of any, which namespaces themselves are.
+pub struct DescribedObject {
+    /// Its namespace; empty for cluster-scoped objects.
     pub namespace: String,
     /// Plural and group, such as `pods` or `deployments.apps`.
     pub resource: String,
@@ -73,57 +73,57 @@ pub struct Described {
 pub struct Series {
     /// The value.
     pub value: Quantity,
-    /// Its own labels, which the metric's selector looks at.
+    /// Labels of the metric, for the metric's selector.
     pub labels: Labels,
-    /// Labels of the described object, which the pods' selector looks at.
+    /// Labels of the described object, for the pod selector.
     pub object_labels: Labels,
-    /// When it was measured.
-    pub when: When,
-    /// Over how long; mostly nobody says.
+    /// The sample time.
+    pub when: SampleTime,
+    /// The sample window, if one is served.
     pub window: Option<Duration>,
 }
 
-/// All that is served.
+/// All resources that are served.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Contents {
+pub(crate) struct ServedMetrics {
     /// By namespace and name.
     pub(crate) pods: BTreeMap<(String, String), PodUsage>,
     pub(crate) nodes: BTreeMap<String, NodeUsage>,
     /// By metric and object.
-    pub(crate) custom: BTreeMap<(String, Described), Vec<Series>>,
-    /// By namespace and metric, which has no capitals here: Kubernetes asks so.
+    pub(crate) custom: BTreeMap<(String, DescribedObject), Vec<Series>>,
+    /// By namespace and metric in lower case, as Kubernetes requests it.
     pub(crate) external: BTreeMap<(String, String), Vec<Series>>,
 }
 
-/// The usual scrape interval.
-pub(crate) const WINDOW: Duration = Duration::from_secs(15);
+/// The default sample window: the usual scrape interval.
+pub(crate) const DEFAULT_WINDOW: Duration = Duration::from_secs(15);
 
 impl PodUsage {
-    /// A pod with these labels and containers: name, thousandths of a core, bytes.
+    /// A pod with these labels and containers: name, millicores, bytes.
     pub fn new(labels: &[(&str, &str)], containers: &[(&str, i64, i64)]) -> Self {
         let containers =
             containers.iter().map(|(name, cpu, memory)| ContainerUsage::new(name, *cpu, *memory));
         Self {
             labels: Arc::new(owned(labels)),
             containers: containers.collect(),
-            when: When::Now,
-            window: WINDOW,
+            when: SampleTime::Now,
+            window: DEFAULT_WINDOW,
         }
     }
 
-    /// Measured at another time than now.
-    pub fn at(self, when: When) -> Self {
+    /// Sets the sample time.
+    pub fn at(self, when: SampleTime) -> Self {
         Self { when, ..self }
     }
 
-    /// Measured over another time than 15 seconds.
+    /// Sets the sample window.
     pub fn over(self, window: Duration) -> Self {
         Self { window, ..self }
     }
 }
 
 impl ContainerUsage {
-    /// A container that uses so many thousandths of a core and bytes.
+    /// The usage of a container in millicores and bytes.
     pub fn new(name: &str, cpu_milli: i64, memory_bytes: i64) -> Self {
         let cpu = Quantity::from_milli(cpu_milli, Format::DecimalSi);
         let usage = usage(cpu, Quantity::new(memory_bytes, Format::BinarySi));
@@ -131,8 +131,8 @@ impl ContainerUsage {
     }
 }
 
-impl Described {
-    /// An object of `resource` (plural and group) in a namespace, or in none if that is empty.
+impl DescribedObject {
+    /// An object of `resource` (plural and group) in a namespace; cluster-scoped if that is empty.
     pub fn new(namespace: &str, resource: &str, name: &str) -> Self {
         Self { namespace: namespace.to_owned(), resource: resource.to_owned(), name: name.to_owned() }
     }
@@ -142,16 +142,22 @@ impl Described {
         Self::new(namespace, "pods", name)
     }
 
-    /// A namespace itself.
+    /// A namespace.
     pub fn namespace(name: &str) -> Self {
         Self::new("", "namespaces", name)
     }
 }
 
 impl Series {
-    /// A value without labels, always fresh.
+    /// A value without labels, with the time of the response.
     pub fn new(value: Quantity) -> Self {
-        Self { value, labels: Labels::new(), object_labels: Labels::new(), when: When::Now, window: None }
+        Self {
+            value,
+            labels: Labels::new(),
+            object_labels: Labels::new(),
+            when: SampleTime::Now,
+            window: None,
+        }
     }
 
     /// A value in thousandths.
@@ -159,22 +165,22 @@ impl Series {
         Self::new(Quantity::from_milli(milli, Format::DecimalSi))
     }
 
-    /// With labels of its own.
+    /// Sets the metric's labels.
     pub fn labelled(self, labels: &[(&str, &str)]) -> Self {
         Self { labels: owned(labels), ..self }
     }
 
-    /// Of an object with these labels.
+    /// Sets the labels of the described object.
     pub fn of_object(self, labels: &[(&str, &str)]) -> Self {
         Self { object_labels: owned(labels), ..self }
     }
 
-    /// Measured at another time than now.
-    pub fn at(self, when: When) -> Self {
+    /// Sets the sample time.
+    pub fn at(self, when: SampleTime) -> Self {
         Self { when, ..self }
     }
 
-    /// Measured over some time.
+    /// Sets the sample window.
     pub fn over(self, window: Duration) -> Self {
         Self { window: Some(window), ..self }
     }

@@ -1,21 +1,25 @@
-//! What is served, as clients discover it.
+//! Discovery documents of the metrics APIs.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::contents::Contents;
-use super::script::Group;
+use super::contents::ServedMetrics;
+use super::script::MetricsGroup;
 
-/// The document for a group and version; none where nothing is served.
-pub(super) fn document(contents: &[&Contents], group: Option<&str>, version: Option<&str>) -> Option<Value> {
+/// The document of a group and version; `None` if it is not served.
+pub(super) fn document(
+    contents: &[&ServedMetrics],
+    group: Option<&str>,
+    version: Option<&str>,
+) -> Option<Value> {
     match (group, version) {
         (None, _) => {
-            let groups: Vec<Value> = Group::ALL.into_iter().map(described).collect();
+            let groups: Vec<Value> = MetricsGroup::ALL.into_iter().map(described).collect();
             Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
         (Some(name), None) => {
-            let group = Group::ALL.into_iter().find(|group| group.name() == name)?;
+            let group = MetricsGroup::ALL.into_iter().find(|group| group.name() == name)?;
             let mut found = json!({"kind": "APIGroup", "apiVersion": "v1"});
             if let (Some(found), Value::Object(rest)) = (found.as_object_mut(), described(group)) {
                 found.extend(rest);
@@ -23,7 +27,7 @@ pub(super) fn document(contents: &[&Contents], group: Option<&str>, version: Opt
             Some(found)
         }
         (Some(name), Some(version)) => {
-            let group = Group::find(name, version)?;
+            let group = MetricsGroup::find(name, version)?;
             let resources = resources(contents, group);
             let group_version = format!("{name}/{version}");
             Some(
@@ -33,21 +37,21 @@ pub(super) fn document(contents: &[&Contents], group: Option<&str>, version: Opt
     }
 }
 
-fn described(group: Group) -> Value {
+fn described(group: MetricsGroup) -> Value {
     let version =
         |version: &&str| json!({"groupVersion": format!("{}/{version}", group.name()), "version": version});
     let versions: Vec<Value> = group.versions().iter().map(version).collect();
     json!({"name": group.name(), "versions": versions, "preferredVersion": versions.first()})
 }
 
-fn resources(contents: &[&Contents], group: Group) -> Vec<Value> {
+fn resources(contents: &[&ServedMetrics], group: MetricsGroup) -> Vec<Value> {
     let one = |name: &str, namespaced: bool, kind: &str, verbs: &[&str]| json!({"name": name, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": verbs});
     match group {
-        Group::Resource => vec![
+        MetricsGroup::Resource => vec![
             one("nodes", false, "NodeMetrics", &["get", "list"]),
             one("pods", true, "PodMetrics", &["get", "list"]),
         ],
-        Group::Custom => {
+        MetricsGroup::Custom => {
             let all = contents.iter().flat_map(|contents| contents.custom.keys());
             let all = all.map(|(metric, object)| {
                 (format!("{}/{metric}", object.resource), !object.namespace.is_empty())
@@ -55,10 +59,10 @@ fn resources(contents: &[&Contents], group: Group) -> Vec<Value> {
             let names: BTreeSet<(String, bool)> = all.collect();
             let found =
                 names.iter().map(|(name, namespaced)| one(name, *namespaced, "MetricValueList", &["get"]));
-            // An empty list makes kubectl complain.
+            // kubectl reports an error for an empty list.
             or_else(found.collect(), || one("/custommetrics", false, "MetricValueList", &["get"]))
         }
-        Group::External => {
+        MetricsGroup::External => {
             let names: BTreeSet<&str> =
                 contents.iter().flat_map(|c| c.external.keys()).map(|(_, metric)| metric.as_str()).collect();
             let found = names.iter().map(|name| one(name, true, "ExternalMetricValueList", &["get"]));

@@ -1,21 +1,21 @@
 //! The three metrics APIs for simulated clusters: `metrics.k8s.io`, `custom.metrics.k8s.io` and
-//! `external.metrics.k8s.io`, as an aggregated server on this machine.
+//! `external.metrics.k8s.io`, as an aggregated API server on this machine.
 //!
-//! What is served is what simulated nodes use ([`MetricsApi::of_nodes`]), and what a [`Script`] says. The script also
-//! makes faults and counts requests.
+//! It serves the usage of simulated nodes ([`MetricsApi::of_nodes`]) and the values of a [`Script`], which also injects
+//! faults and counts requests.
 //!
 //! ```text
-//! contents       what is measured
-//! script         set by hand, with faults
-//! rate           read from simulated nodes
-//! answer, wire   what a request gets, without IO
-//! discovery
-//! serve          TLS, and the faults of connections
-//! register       how a cluster gets to know it
+//! contents       the metrics that are served
+//! script         values and faults set by tests
+//! rate           usage rates of simulated nodes
+//! answer, wire   responses, without IO
+//! discovery      discovery documents
+//! serve          TLS, and injected connection faults
+//! register       registration in a cluster
 //! ```
 //!
-//! It answers everybody: it is a simulation on loopback, and holds no secrets. Answers are JSON, which every client of
-//! these APIs takes, and tables for people.
+//! Requests are not authenticated: it is a simulation on loopback without secrets. Responses are JSON, which every
+//! client of these APIs accepts, and tables for people.
 
 mod answer;
 mod contents;
@@ -33,102 +33,102 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-pub use contents::{ContainerUsage, Described, Labels, NodeUsage, PodUsage, Series, When};
-pub use script::{Group, Outage, Script};
+pub use contents::{ContainerUsage, DescribedObject, Labels, NodeUsage, PodUsage, SampleTime, Series};
+pub use script::{MetricsGroup, Outage, Script};
 
 use crate::access::PkiError;
 use crate::clock::Clock;
 use crate::nodes::{Meter, Nodes};
-use rate::Rates;
-use serve::Door;
+use rate::UsageRates;
+use serve::MetricsEndpoint;
 
-/// How metrics are served.
+/// Settings of the metrics APIs.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// How often nodes are read.
+pub struct MetricsSettings {
+    /// How often nodes are sampled.
     pub resolution: Duration,
-    /// What [`When::Now`] is.
+    /// The clock of [`SampleTime::Now`].
     pub clock: Clock,
 }
 
-impl Default for Settings {
-    /// Every 15 seconds, by the system's time.
+impl Default for MetricsSettings {
+    /// 15 seconds, with the system's clock.
     fn default() -> Self {
-        Self { resolution: contents::WINDOW, clock: Clock::system() }
+        Self { resolution: contents::DEFAULT_WINDOW, clock: Clock::system() }
     }
 }
 
-/// A running server of metrics; it ends when this is dropped.
+/// A running metrics API server; it stops when this is dropped.
 pub struct MetricsApi {
     script: Script,
-    door: Door,
+    door: MetricsEndpoint,
     #[allow(dead_code, reason = "held for their end")]
     tasks: JoinSet<()>,
 }
 
-/// Why metrics cannot be served.
+/// The metrics APIs cannot be served.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no port.
+pub enum MetricsApiError {
+    /// Listening failed.
     #[error("failed to listen for metrics")]
     Listen(#[from] io::Error),
-    /// There is no certificate.
+    /// The certificate could not be created.
     #[error("failed to set up TLS for metrics")]
     Tls(#[from] PkiError),
-    /// The cluster does not take what makes the APIs known.
+    /// The cluster refused an object of the registration.
     #[error("failed to register {object}")]
     Register {
-        /// Which object.
+        /// The object.
         object: String,
-        /// What the cluster said.
+        /// The error of the cluster.
         source: kube::Error,
     },
-    /// The cluster did not find the APIs in time.
+    /// The cluster did not serve the APIs in time.
     #[error("the cluster did not find {api} within {} s", .patience.as_secs())]
     Unavailable {
-        /// Which group and version.
+        /// Group and version.
         api: String,
-        /// How long was waited.
+        /// The timeout.
         patience: Duration,
     },
 }
 
 impl MetricsApi {
-    /// Serves what its script says.
-    pub async fn start(settings: Settings) -> Result<Self, Error> {
+    /// Serves the values of its script.
+    pub async fn start(settings: MetricsSettings) -> Result<Self, MetricsApiError> {
         let script = Script::default();
         let mut tasks = JoinSet::new();
-        let (door, listener) = Door::open().await?;
+        let (door, listener) = MetricsEndpoint::open().await?;
         tasks.spawn(serve::accept(door.clone(), listener, script.clone(), settings.clock));
         Ok(Self { script, door, tasks })
     }
 
-    /// Serves what the pods on simulated nodes use, too; what the script says goes before it.
-    pub async fn of_nodes(nodes: &Nodes, settings: Settings) -> Result<Self, Error> {
+    /// Serves the usage of simulated nodes as well; values of the script take precedence.
+    pub async fn of_nodes(nodes: &Nodes, settings: MetricsSettings) -> Result<Self, MetricsApiError> {
         let mut started = Self::start(settings).await?;
         started.tasks.spawn(collect(nodes.meter(), started.script.clone(), settings.resolution));
         Ok(started)
     }
 
-    /// The handle that sets values and makes faults.
+    /// The handle that sets values and injects faults.
     pub fn script(&self) -> Script {
         self.script.clone()
     }
 
-    /// The port on `localhost` where it speaks TLS.
+    /// Its TLS port on `localhost`.
     pub fn port(&self) -> u16 {
         self.door.port
     }
 
-    /// The authority behind its certificate, as PEM.
+    /// The CA certificate of its server certificate, as PEM.
     pub fn ca_pem(&self) -> &str {
         self.door.ca_pem()
     }
 }
 
-/// Reads nodes for ever.
+/// Samples the nodes until it is dropped.
 async fn collect(meter: Meter, script: Script, resolution: Duration) {
-    let mut rates = Rates::default();
+    let mut rates = UsageRates::default();
     let mut due = tokio::time::interval(resolution);
     loop {
         due.tick().await;

@@ -1,4 +1,4 @@
-//! From counters to usage: two readings make a rate, as a collector of resource metrics computes it.
+//! Usage rates from two samples of the counters, as metrics-server computes them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,40 +6,40 @@ use std::time::Duration;
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
 
-use super::contents::{ContainerUsage, Contents, NodeUsage, PodUsage, When, usage};
+use super::contents::{ContainerUsage, NodeUsage, PodUsage, SampleTime, ServedMetrics, usage};
 use crate::nodes::{ContainerReading, NodeReading, PodReading};
 
-/// The youngest container whose start counts as its first reading.
-const FRESH: Duration = Duration::from_secs(10);
+/// The minimum age at which a container's start counts as its first sample.
+const MIN_CONTAINER_AGE: Duration = Duration::from_secs(10);
 
-/// What was read last.
+/// The last samples.
 #[derive(Debug, Default)]
-pub(super) struct Rates {
-    nodes: HashMap<String, Point>,
+pub(super) struct UsageRates {
+    nodes: HashMap<String, CounterReading>,
     /// By namespace, pod and container.
-    containers: HashMap<(String, String, String), Point>,
+    containers: HashMap<(String, String, String), CounterReading>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct CounterReading {
     at: Timestamp,
     elapsed: Duration,
     cpu_seconds: f64,
 }
 
-impl Rates {
-    /// Takes new readings; a pod is told of when all its containers have two.
-    pub(super) fn step(&mut self, resolution: Duration, readings: &[NodeReading]) -> Contents {
-        let mut contents = Contents::default();
+impl UsageRates {
+    /// Adds samples; a pod is served when all its containers have two.
+    pub(super) fn step(&mut self, resolution: Duration, readings: &[NodeReading]) -> ServedMetrics {
+        let mut contents = ServedMetrics::default();
         let mut next = Self::default();
         for node in readings {
-            let point = Point { at: node.at, elapsed: node.elapsed, cpu_seconds: node.cpu_seconds };
+            let point = CounterReading { at: node.at, elapsed: node.elapsed, cpu_seconds: node.cpu_seconds };
             let before = self.nodes.get(&node.name).copied();
             if let Some((cpu, window)) = before.and_then(|before| rate(before, point)) {
                 let found = NodeUsage {
                     labels: node.labels.clone(),
                     usage: amounts(cpu, node.memory_bytes),
-                    when: When::At(node.at),
+                    when: SampleTime::At(node.at),
                     window,
                 };
                 contents.nodes.insert(node.name.clone(), found);
@@ -66,7 +66,8 @@ impl Rates {
         let mut window = Duration::MAX;
         for container in &pod.containers {
             let key = (pod.namespace.clone(), pod.name.clone(), container.name.clone());
-            let point = Point { at: node.at, elapsed: node.elapsed, cpu_seconds: container.cpu_seconds };
+            let point =
+                CounterReading { at: node.at, elapsed: node.elapsed, cpu_seconds: container.cpu_seconds };
             let known = self.containers.get(&key).copied().filter(|before| container.started < before.at);
             let before = fresh(resolution, point, container).or(known);
             next.containers.insert(key, point);
@@ -77,19 +78,28 @@ impl Rates {
             }
         }
         let complete = !containers.is_empty() && containers.len() == pod.containers.len();
-        complete.then(|| PodUsage { labels: pod.labels.clone(), containers, when: When::At(node.at), window })
+        complete.then(|| PodUsage {
+            labels: pod.labels.clone(),
+            containers,
+            when: SampleTime::At(node.at),
+            window,
+        })
     }
 }
 
-/// The start of a young container, which is as good as a reading.
-fn fresh(resolution: Duration, now: Point, container: &ContainerReading) -> Option<Point> {
+/// The start of a young container, which counts as a sample.
+fn fresh(resolution: Duration, now: CounterReading, container: &ContainerReading) -> Option<CounterReading> {
     let age = Duration::try_from(now.at.duration_since(container.started)).ok()?;
     let elapsed = now.elapsed.saturating_sub(age);
-    (age >= FRESH && age < resolution).then_some(Point { at: container.started, elapsed, cpu_seconds: 0.0 })
+    (age >= MIN_CONTAINER_AGE && age < resolution).then_some(CounterReading {
+        at: container.started,
+        elapsed,
+        cpu_seconds: 0.0,
+    })
 }
 
-/// Cores, and over how long; none if time stood still or the counter went back.
-fn rate(before: Point, after: Point) -> Option<(f64, Duration)> {
+/// Cores and the window; `None` if no time passed or the counter decreased.
+fn rate(before: CounterReading, after: CounterReading) -> Option<(f64, Duration)> {
     let window = after.elapsed.checked_sub(before.elapsed).filter(|window| !window.is_zero())?;
     let used = after.cpu_seconds - before.cpu_seconds;
     (used >= 0.0).then(|| (used / window.as_secs_f64(), window))

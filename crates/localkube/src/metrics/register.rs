@@ -1,4 +1,4 @@
-//! Makes the APIs known to a cluster, through its aggregation layer.
+//! Registers the APIs with a cluster's aggregation layer.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::script::Group;
-use super::serve::SERVED_BY;
-use super::{Error, MetricsApi};
+use super::script::MetricsGroup;
+use super::serve::SERVED_BY_HEADER;
+use super::{MetricsApi, MetricsApiError};
 
-/// The name of the Service, and who owns its fields.
+/// The name of the Service and of the field manager.
 const SERVICE: &str = "simulated-metrics";
 
 const APISERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
-/// How long a cluster may take; the real one looks at a new API every few seconds.
-const PATIENCE: Duration = Duration::from_mins(1);
-const POLL: Duration = Duration::from_millis(50);
+/// How long registration may take; the real aggregator checks a new API every few seconds.
+const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(1);
+const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl MetricsApi {
-    /// Makes the APIs known to a cluster, with a Service in a namespace that exists, and returns when clients can use
-    /// them. There is one server of them in a cluster: whoever registers last is asked.
-    pub async fn register(&self, client: &Client, namespace: &str) -> Result<(), Error> {
+    /// Registers the APIs, with a Service in an existing namespace, and returns when clients can use them. A cluster
+    /// has one server for them: the last registration wins.
+    pub async fn register(&self, client: &Client, namespace: &str) -> Result<(), MetricsApiError> {
         self.door.also_called(&format!("{SERVICE}.{namespace}.svc"))?;
         let service = json!({
             "apiVersion": "v1",
@@ -52,18 +52,20 @@ impl MetricsApi {
             apply(client, &format!("{APISERVICES}/{name}"), &object).await?;
         }
         for (group, version) in versions() {
-            let found = tokio::time::timeout(PATIENCE, async {
+            let found = tokio::time::timeout(REGISTRATION_TIMEOUT, async {
                 while !self.is_known(client, group, version).await {
-                    tokio::time::sleep(POLL).await;
+                    tokio::time::sleep(REGISTRATION_POLL_INTERVAL).await;
                 }
             });
             let api = || format!("{}/{version}", group.name());
-            found.await.map_err(|_| Error::Unavailable { api: api(), patience: PATIENCE })?;
+            found
+                .await
+                .map_err(|_| MetricsApiError::Unavailable { api: api(), patience: REGISTRATION_TIMEOUT })?;
         }
         Ok(())
     }
 
-    /// Takes back what [`MetricsApi::register`] made; what is gone already is no error.
+    /// Removes what [`MetricsApi::register`] created; missing objects are not an error.
     pub async fn unregister(&self, client: &Client, namespace: &str) {
         let api_services =
             versions().map(|(group, version)| format!("{APISERVICES}/{version}.{}", group.name()));
@@ -73,8 +75,8 @@ impl MetricsApi {
         }
     }
 
-    /// Whether the cluster says that the API is there, shows it to clients, and leads to us.
-    async fn is_known(&self, client: &Client, group: Group, version: &str) -> bool {
+    /// Whether the API is available, shown in discovery, and served by this server.
+    async fn is_known(&self, client: &Client, group: MetricsGroup, version: &str) -> bool {
         let name = format!("{APISERVICES}/{version}.{}", group.name());
         let (_, object) = send(client, Method::GET, &name, Value::Null).await;
         let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
@@ -98,12 +100,14 @@ impl MetricsApi {
     }
 }
 
-fn versions() -> impl Iterator<Item = (Group, &'static str)> {
-    Group::ALL.into_iter().flat_map(|group| group.versions().iter().map(move |version| (group, *version)))
+fn versions() -> impl Iterator<Item = (MetricsGroup, &'static str)> {
+    MetricsGroup::ALL
+        .into_iter()
+        .flat_map(|group| group.versions().iter().map(move |version| (group, *version)))
 }
 
-async fn apply(client: &Client, path: &str, object: &Value) -> Result<(), Error> {
-    let failed = |source| Error::Register { object: path.to_owned(), source };
+async fn apply(client: &Client, path: &str, object: &Value) -> Result<(), MetricsApiError> {
+    let failed = |source| MetricsApiError::Register { object: path.to_owned(), source };
     let request = Request::patch(format!("{path}?fieldManager={SERVICE}&force=true"))
         .header("content-type", "application/apply-patch+yaml")
         .body(object.to_string().into_bytes());
@@ -111,14 +115,14 @@ async fn apply(client: &Client, path: &str, object: &Value) -> Result<(), Error>
     client.request::<serde::de::IgnoredAny>(request).await.map(|_| ()).map_err(failed)
 }
 
-/// Which of our servers answered, if any did, and what.
+/// The port of our server that answered, if one did, and the answer.
 async fn send(client: &Client, method: Method, path: &str, body: Value) -> (Option<u16>, Value) {
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let Ok(request) = Request::builder().method(method).uri(path).body(Body::from(body)) else {
         return (None, Value::Null);
     };
     let Ok(answer) = client.send(request).await else { return (None, Value::Null) };
-    let port = answer.headers().get(SERVED_BY).and_then(|value| value.to_str().ok()?.parse().ok());
+    let port = answer.headers().get(SERVED_BY_HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
     let Ok(body) = answer.into_body().collect().await else { return (port, Value::Null) };
     (port, serde_json::from_slice(&body.to_bytes()).unwrap_or_default())
 }

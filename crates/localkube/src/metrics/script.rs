@@ -1,13 +1,13 @@
-//! The handle with which values are set, faults are made and requests are counted.
+//! The handle that sets values, injects faults and counts requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::contents::{Contents, Described, NodeUsage, PodUsage, Series};
+use super::contents::{DescribedObject, NodeUsage, PodUsage, Series, ServedMetrics};
 
-/// One of the three APIs.
+/// One of the three metrics APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum MetricsGroup {
     /// `metrics.k8s.io`
     Resource,
     /// `custom.metrics.k8s.io`
@@ -16,53 +16,53 @@ pub enum Group {
     External,
 }
 
-/// What is wrong with an API. Discovery still answers, so that the API counts as available.
+/// A fault of an API. Discovery still answers, so the API stays available.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Outage {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// It answers with a Kubernetes `Status`.
+    /// Answers with a Kubernetes `Status`.
     Status {
         /// The HTTP code.
         code: u16,
-        /// One word for programs.
+        /// The machine-readable reason.
         reason: &'static str,
-        /// A sentence for people.
+        /// The message.
         message: String,
     },
-    /// It answers with something else than JSON, as a proxy in between does.
+    /// Answers with plain text, as an intermediate proxy does.
     Text {
         /// The HTTP code.
         code: u16,
-        /// The answer.
+        /// The response body.
         body: String,
     },
     /// Lists are empty.
     Empty,
-    /// It does not answer.
+    /// Does not answer.
     Hang,
-    /// It answers with nonsense that says it is JSON.
+    /// Answers with invalid JSON of media type JSON.
     Garbage,
-    /// The connection breaks in the middle of the answer.
+    /// The connection breaks in the middle of the response.
     Cut,
 }
 
-/// Sets what is served. Clones set the same.
+/// Sets the served metrics; clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Script(Arc<Mutex<Play>>);
+pub struct Script(Arc<Mutex<ScriptState>>);
 
 #[derive(Debug, Default)]
-pub(super) struct Play {
-    pub(super) contents: Contents,
-    /// What the simulated nodes use; what is set by hand goes before it.
-    pub(super) measured: Contents,
-    outages: BTreeMap<Group, Outage>,
+pub(super) struct ScriptState {
+    pub(super) contents: ServedMetrics,
+    /// The usage of the simulated nodes; values set by the script take precedence.
+    pub(super) measured: ServedMetrics,
+    outages: BTreeMap<MetricsGroup, Outage>,
     requests: BTreeMap<String, u64>,
 }
 
-impl Group {
-    /// The API group's name.
+impl MetricsGroup {
+    /// The name of the API group.
     pub fn name(self) -> &'static str {
         match self {
             Self::Resource => "metrics.k8s.io",
@@ -87,94 +87,94 @@ impl Group {
 }
 
 impl Script {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Play> {
-        // Nobody panics while holding it.
+    pub(super) fn lock(&self) -> MutexGuard<'_, ScriptState> {
+        // No code panics while holding this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets what a pod uses.
+    /// Sets the usage of a pod.
     pub fn set_pod(&self, namespace: &str, pod: &str, usage: PodUsage) {
         self.lock().contents.pods.insert((namespace.to_owned(), pod.to_owned()), usage);
     }
 
-    /// Forgets what a pod uses.
+    /// Removes the usage of a pod.
     pub fn remove_pod(&self, namespace: &str, pod: &str) {
         self.lock().contents.pods.remove(&(namespace.to_owned(), pod.to_owned()));
     }
 
-    /// Forgets what all pods of a namespace use.
+    /// Removes the usage of all pods of a namespace.
     pub fn clear_pods(&self, namespace: &str) {
         self.lock().contents.pods.retain(|(other, _), _| other != namespace);
     }
 
-    /// Sets what a node uses.
+    /// Sets the usage of a node.
     pub fn set_node(&self, node: &str, usage: NodeUsage) {
         self.lock().contents.nodes.insert(node.to_owned(), usage);
     }
 
-    /// Sets a value of a custom metric, in the place of that with the same labels of its own.
-    pub fn set_custom(&self, object: Described, metric: &str, series: Series) {
+    /// Sets a value of a custom metric; replaces the value with the same metric labels.
+    pub fn set_custom(&self, object: DescribedObject, metric: &str, series: Series) {
         let mut play = self.lock();
         put(play.contents.custom.entry((metric.to_owned(), object)).or_default(), series);
     }
 
-    /// Forgets a custom metric of an object.
-    pub fn remove_custom(&self, object: &Described, metric: &str) {
+    /// Removes a custom metric of an object.
+    pub fn remove_custom(&self, object: &DescribedObject, metric: &str) {
         self.lock().contents.custom.remove(&(metric.to_owned(), object.clone()));
     }
 
-    /// Forgets all custom metrics of objects in a namespace, and of that namespace.
+    /// Removes all custom metrics of a namespace and of the objects in it.
     pub fn clear_custom(&self, namespace: &str) {
         self.lock().contents.custom.retain(|(_, object), _| {
-            object.namespace != namespace && *object != Described::namespace(namespace)
+            object.namespace != namespace && *object != DescribedObject::namespace(namespace)
         });
     }
 
-    /// Sets a value of an external metric, in the place of that with the same labels.
+    /// Sets a value of an external metric; replaces the value with the same labels.
     pub fn set_external(&self, namespace: &str, metric: &str, series: Series) {
         let mut play = self.lock();
         put(play.contents.external.entry((namespace.to_owned(), metric.to_lowercase())).or_default(), series);
     }
 
-    /// Forgets an external metric.
+    /// Removes an external metric.
     pub fn remove_external(&self, namespace: &str, metric: &str) {
         self.lock().contents.external.remove(&(namespace.to_owned(), metric.to_lowercase()));
     }
 
-    /// Forgets all external metrics of a namespace.
+    /// Removes all external metrics of a namespace.
     pub fn clear_external(&self, namespace: &str) {
         self.lock().contents.external.retain(|(other, _), _| other != namespace);
     }
 
-    /// Forgets all that was set, and mends all faults; requests stay counted.
+    /// Removes all values and faults; request counts stay.
     pub fn clear(&self) {
         let mut play = self.lock();
-        play.contents = Contents::default();
+        play.contents = ServedMetrics::default();
         play.outages.clear();
     }
 
-    /// From now on this is wrong with an API; [`Outage::None`] mends it.
-    pub fn fail(&self, group: Group, outage: Outage) {
+    /// Injects a fault into an API; [`Outage::None`] removes it.
+    pub fn fail(&self, group: MetricsGroup, outage: Outage) {
         self.lock().outages.insert(group, outage);
     }
 
-    /// How often each path was asked for, without its query; discovery included.
+    /// How often each path was requested, without its query; includes discovery.
     pub fn requests(&self) -> BTreeMap<String, u64> {
         self.lock().requests.clone()
     }
 
-    /// How often paths that begin so were asked for.
+    /// How often paths with this prefix were requested.
     pub fn count(&self, prefix: &str) -> u64 {
         let play = self.lock();
         play.requests.iter().filter(|(path, _)| path.starts_with(prefix)).map(|(_, count)| count).sum()
     }
 
-    /// Counts from zero again.
+    /// Resets the request counts.
     pub fn forget_requests(&self) {
         self.lock().requests.clear();
     }
 
-    pub(super) fn outage(&self, group: Group) -> Outage {
+    pub(super) fn outage(&self, group: MetricsGroup) -> Outage {
         self.lock().outages.get(&group).cloned().unwrap_or_default()
     }
 

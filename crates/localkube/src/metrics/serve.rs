@@ -1,4 +1,4 @@
-//! The port: TLS, HTTP/1.1 and HTTP/2, and what goes wrong on purpose.
+//! The TLS listener (HTTP/1.1 and HTTP/2), and injected faults.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,30 +22,30 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::Error;
-use super::answer::{Asked, read};
+use super::MetricsApiError;
+use super::answer::{MetricsRequest, read};
 use super::script::{Outage, Script};
 use crate::access::{Authority, PkiError, parts};
 use crate::clock::Clock;
-use crate::http::Body;
+use crate::http::ResponseBody;
 use crate::status::Status;
 
-/// How long a client may take for its handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a TLS handshake may take.
+const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Says which server answered, so that whoever registers one knows that the cluster has found it.
-pub(super) const SERVED_BY: &str = "x-simulated-metrics-port";
+/// Response header with the port of the server, so that registration can verify which server answers.
+pub(super) const SERVED_BY_HEADER: &str = "x-simulated-metrics-port";
 
-/// The place where clients come in; the name on it can be changed.
+/// The listener; its certificate can be replaced.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct MetricsEndpoint {
     pub(super) port: u16,
     authority: Authority,
     tls: Arc<Mutex<Arc<ServerConfig>>>,
 }
 
-impl Door {
-    pub(super) async fn open() -> Result<(Self, TcpListener), Error> {
+impl MetricsEndpoint {
+    pub(super) async fn open() -> Result<(Self, TcpListener), MetricsApiError> {
         let authority = Authority::new("simulated-metrics")?;
         let config = config(&authority, &["localhost", "127.0.0.1"])?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -57,7 +57,7 @@ impl Door {
         self.authority.certificate()
     }
 
-    /// From now on the server is known under this name, too.
+    /// Adds a host name to the certificate.
     pub(super) fn also_called(&self, name: &str) -> Result<(), PkiError> {
         let config = config(&self.authority, &["localhost", "127.0.0.1", name])?;
         *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = config;
@@ -83,8 +83,8 @@ fn config(authority: &Authority, names: &[&str]) -> Result<Arc<ServerConfig>, Pk
     Ok(Arc::new(config))
 }
 
-/// Answers until it is dropped; connections end with it.
-pub(super) async fn accept(door: Door, listener: TcpListener, script: Script, clock: Clock) {
+/// Serves connections until it is dropped.
+pub(super) async fn accept(door: MetricsEndpoint, listener: TcpListener, script: Script, clock: Clock) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -92,7 +92,7 @@ pub(super) async fn accept(door: Door, listener: TcpListener, script: Script, cl
                 Ok((stream, _)) => {
                     connections.spawn(connection(door.clone(), stream, script.clone(), clock));
                 }
-                // Out of file descriptors, most likely; some connection will end.
+                // Most likely out of file descriptors, until another connection ends.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -100,24 +100,25 @@ pub(super) async fn accept(door: Door, listener: TcpListener, script: Script, cl
     }
 }
 
-async fn connection(door: Door, stream: TcpStream, script: Script, clock: Clock) {
+async fn connection(door: MetricsEndpoint, stream: TcpStream, script: Script, clock: Clock) {
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, door.acceptor().accept(stream)).await else {
+    let Ok(Ok(stream)) = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, door.acceptor().accept(stream)).await
+    else {
         return;
     };
     let service = service_fn(move |request: Request<Incoming>| {
         let (script, port) = (script.clone(), door.port);
         async move {
             let mut response = respond(&script, &request.into_parts().0, clock).await;
-            response.headers_mut().insert(SERVED_BY, HeaderValue::from(port));
+            response.headers_mut().insert(SERVED_BY_HEADER, HeaderValue::from(port));
             Ok::<_, Infallible>(response)
         }
     });
-    // What a client does wrong is its own affair.
+    // Errors of clients are ignored.
     let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(script: &Script, parts: &Parts, clock: Clock) -> Response<Body> {
+async fn respond(script: &Script, parts: &Parts, clock: Clock) -> Response<ResponseBody> {
     script.note(parts.uri.path());
     let asked = {
         let play = script.lock();
@@ -125,9 +126,9 @@ async fn respond(script: &Script, parts: &Parts, clock: Clock) -> Response<Body>
     };
     let question = match asked {
         Err(status) => return json(status.code, &status.to_json()),
-        Ok(Asked::Health) => return text(200, "text/plain; charset=utf-8", "ok"),
-        Ok(Asked::Discovery(document)) => return json(200, &document),
-        Ok(Asked::Metrics(question)) => question,
+        Ok(MetricsRequest::Health) => return text(200, "text/plain; charset=utf-8", "ok"),
+        Ok(MetricsRequest::Discovery(document)) => return json(200, &document),
+        Ok(MetricsRequest::Metrics(question)) => question,
     };
     match script.outage(question.group) {
         Outage::None => {}
@@ -153,11 +154,11 @@ async fn respond(script: &Script, parts: &Parts, clock: Clock) -> Response<Body>
     }
 }
 
-fn json(code: u16, value: &Value) -> Response<Body> {
+fn json(code: u16, value: &Value) -> Response<ResponseBody> {
     text(code, "application/json", format!("{value}\n"))
 }
 
-fn text(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+fn text(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<ResponseBody> {
     let body = Full::new(body.into()).map_err(|never| match never {});
     let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -165,11 +166,11 @@ fn text(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Respon
     response
 }
 
-/// An answer that breaks off.
-fn cut() -> Response<Body> {
+/// A response that breaks off.
+fn cut() -> Response<ResponseBody> {
     let begun = Frame::data(Bytes::from_static(b"{\"kind\":"));
     let broken = stream::once(async {
-        // What was sent so far must be on its way, or the client sees no answer at all.
+        // The first part must be sent before the connection breaks, or the client sees no response at all.
         tokio::time::sleep(Duration::from_millis(20)).await;
         Err(io::Error::from(io::ErrorKind::ConnectionReset).into())
     });

@@ -1,4 +1,4 @@
-//! Without IO first; then on localkube, through its aggregation layer.
+//! Tests without IO, then on localkube through its aggregation layer.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use sim::Millis;
 use sim::load::{CurveShape, LoadCurve};
 use sim::workload::{ContainerUsageModel as Use, PodDelays, ServiceCapacity, UsageModel};
 
-use super::answer::{Asked, read};
-use super::contents::Contents;
-use super::rate::Rates;
+use super::answer::{MetricsRequest, read};
+use super::contents::ServedMetrics;
+use super::rate::UsageRates;
 use super::*;
 use crate::nodes::{ContainerReading, NodeReading, Plan, PodReading, Workload};
 use crate::status::Status;
@@ -29,22 +29,22 @@ fn noon() -> Timestamp {
 
 fn filled(script: &Script) {
     let web = |cpu| PodUsage::new(&[("app", "web")], &[("main", cpu, 12 * MI), ("side", 2, 1000)]);
-    let at = When::At("2026-11-15T11:59:51Z".parse().unwrap());
+    let at = SampleTime::At("2026-11-15T11:59:51Z".parse().unwrap());
     script.set_pod("shop", "web-0", web(250).at(at).over(Duration::from_millis(11_997)));
     script.set_pod("shop", "web-1", web(500));
     script.set_pod("shop", "db-0", PodUsage::new(&[("app", "db")], &[("db", 9, MI)]));
     script.set_pod("bank", "web-0", web(1));
     for (pod, milli) in [("web-0", 300), ("web-1", 4_000)] {
         let series = Series::milli(milli).of_object(&[("app", "web")]).labelled(&[("verb", "GET")]);
-        script.set_custom(Described::pod("shop", pod), "qps", series);
+        script.set_custom(DescribedObject::pod("shop", pod), "qps", series);
     }
-    script.set_custom(Described::new("shop", "deployments.apps", "web"), "depth", Series::milli(7_000));
+    script.set_custom(DescribedObject::new("shop", "deployments.apps", "web"), "depth", Series::milli(7_000));
     script.set_custom(
-        Described::namespace("shop"),
+        DescribedObject::namespace("shop"),
         "visitors",
         Series::milli(42_000).over(Duration::from_mins(1)),
     );
-    script.set_custom(Described::new("", "nodes", "node-1"), "heat", Series::milli(1));
+    script.set_custom(DescribedObject::new("", "nodes", "node-1"), "heat", Series::milli(1));
     script.set_external("shop", "Queue_Depth", Series::milli(12_500).labelled(&[("queue", "q1")]));
     script.set_external("shop", "Queue_Depth", Series::milli(1_500_000));
 }
@@ -54,9 +54,9 @@ fn ask(script: &Script, accept: &str, path: &str) -> Result<Value, Status> {
     let play = script.lock();
     let contents = [&play.contents, &play.measured];
     match read(&parts, &contents)? {
-        Asked::Discovery(found) => Ok(found),
-        Asked::Metrics(question) => question.answer(&contents, noon()),
-        Asked::Health => Ok(Value::Null),
+        MetricsRequest::Discovery(found) => Ok(found),
+        MetricsRequest::Metrics(question) => question.answer(&contents, noon()),
+        MetricsRequest::Health => Ok(Value::Null),
     }
 }
 
@@ -73,7 +73,7 @@ const CUSTOM: &str = "/apis/custom.metrics.k8s.io/v1beta2";
 const EXTERNAL: &str = "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop";
 
 #[test]
-fn pods_are_served_as_the_reference_server_does() {
+fn pod_metrics_match_the_reference_server() {
     let script = Script::default();
     filled(&script);
     let pod = get(&script, &format!("{PODS}/web-0")).unwrap();
@@ -99,7 +99,7 @@ fn pods_are_served_as_the_reference_server_does() {
 }
 
 #[test]
-fn tables_add_up_containers() {
+fn tables_sum_the_containers_of_a_pod() {
     let script = Script::default();
     filled(&script);
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
@@ -114,7 +114,7 @@ fn tables_add_up_containers() {
 }
 
 #[test]
-fn custom_metrics_have_four_forms_of_paths() {
+fn custom_metrics_support_four_path_forms() {
     let script = Script::default();
     filled(&script);
     let found =
@@ -152,7 +152,7 @@ fn custom_metrics_have_four_forms_of_paths() {
 }
 
 #[test]
-fn external_metrics_are_asked_for_in_small_letters() {
+fn external_metric_names_are_lower_case() {
     let script = Script::default();
     filled(&script);
     let found = get(&script, &format!("{EXTERNAL}/queue_depth")).unwrap();
@@ -170,7 +170,7 @@ fn external_metrics_are_asked_for_in_small_letters() {
 }
 
 #[test]
-fn lists_of_resources_are_never_empty() {
+fn resource_lists_are_never_empty() {
     let script = Script::default();
     let resources = |path: &str| get(&script, path).unwrap()["resources"].clone();
     assert_eq!(resources(CUSTOM)[0]["name"], "/custommetrics");
@@ -186,7 +186,7 @@ fn lists_of_resources_are_never_empty() {
 }
 
 #[test]
-fn durations_are_those_of_go() {
+fn durations_are_formatted_like_go() {
     let cases = [
         (0, "0s"),
         (1, "1ns"),
@@ -223,11 +223,11 @@ fn reading(seconds: i64, started: i64, cpu_seconds: f64) -> Vec<NodeReading> {
     }]
 }
 
-/// Cpu and window after each of some readings.
+/// CPU and window after each sample.
 fn rates(readings: &[(i64, i64, f64)]) -> Vec<Option<(String, Duration)>> {
-    let mut rates = Rates::default();
+    let mut rates = UsageRates::default();
     let step = |&(at, started, cpu): &(i64, i64, f64)| {
-        let contents: Contents = rates.step(Duration::from_mins(1), &reading(at, started, cpu));
+        let contents: ServedMetrics = rates.step(Duration::from_mins(1), &reading(at, started, cpu));
         let pod = contents.pods.into_values().next()?;
         Some((pod.containers[0].usage["cpu"].canonical(), pod.window))
     };
@@ -235,7 +235,7 @@ fn rates(readings: &[(i64, i64, f64)]) -> Vec<Option<(String, Duration)>> {
 }
 
 #[test]
-fn two_readings_make_a_rate() {
+fn rates_need_two_samples() {
     let seconds = Duration::from_secs;
     let found = |cpu: &str, window| Some((cpu.to_owned(), seconds(window)));
     assert_eq!(rates(&[(120, 0, 1.0), (125, 0, 6.0)]), [None, found("1", 5)]);
@@ -250,18 +250,18 @@ fn two_readings_make_a_rate() {
     assert_eq!(rates(&[(110, 0, 20.0), (110, 0, 20.0)]), [None, None], "time stood still");
 }
 
-struct Ground {
+struct MetricsFixture {
     #[allow(dead_code, reason = "held for its end")]
     cluster: Running,
     client: Client,
     api: MetricsApi,
 }
 
-impl Ground {
+impl MetricsFixture {
     async fn new() -> Self {
         let cluster = Cluster::start(Options::default()).await.unwrap();
         let client = cluster.client();
-        let api = MetricsApi::start(Settings::default()).await.unwrap();
+        let api = MetricsApi::start(MetricsSettings::default()).await.unwrap();
         api.register(&client, "default").await.unwrap();
         filled(&api.script());
         Self { cluster, client, api }
@@ -277,40 +277,40 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn each_fault_is_what_it_says() {
-    let ground = Ground::new().await;
+async fn injected_faults_reach_the_client() {
+    let ground = MetricsFixture::new().await;
     let script = ground.api.script();
     let (code, body) = ground.text(PODS).await.unwrap();
     assert!(code == 200 && body.contains("\"web-0\""), "{body}");
     let message = "etcd is on fire".to_owned();
-    script.fail(Group::Resource, Outage::Status { code: 500, reason: "InternalError", message });
+    script.fail(MetricsGroup::Resource, Outage::Status { code: 500, reason: "InternalError", message });
     let (code, body) = ground.text(PODS).await.unwrap();
     assert!(
         code == 500 && body.contains(r#""message":"etcd is on fire","reason":"InternalError","code":500"#),
         "{body}"
     );
     assert_eq!(ground.text(&format!("{EXTERNAL}/queue_depth")).await.unwrap().0, 200, "the others are well");
-    script.fail(Group::Resource, Outage::Text { code: 503, body: "service unavailable\n".into() });
+    script.fail(MetricsGroup::Resource, Outage::Text { code: 503, body: "service unavailable\n".into() });
     assert_eq!(ground.text(PODS).await.unwrap(), (503, "service unavailable\n".into()));
-    script.fail(Group::Resource, Outage::Empty);
+    script.fail(MetricsGroup::Resource, Outage::Empty);
     assert!(ground.text(PODS).await.unwrap().1.contains("\"items\":[]"));
-    script.fail(Group::Resource, Outage::Garbage);
+    script.fail(MetricsGroup::Resource, Outage::Garbage);
     let (code, body) = ground.text(PODS).await.unwrap();
     assert!(code == 200 && serde_json::from_str::<Value>(&body).is_err(), "{body}");
-    script.fail(Group::Resource, Outage::Cut);
+    script.fail(MetricsGroup::Resource, Outage::Cut);
     assert!(ground.text(PODS).await.is_err());
-    script.fail(Group::Resource, Outage::Hang);
+    script.fail(MetricsGroup::Resource, Outage::Hang);
     assert!(tokio::time::timeout(Duration::from_millis(200), ground.text(PODS)).await.is_err());
     script.forget_requests();
-    script.fail(Group::Resource, Outage::None);
+    script.fail(MetricsGroup::Resource, Outage::None);
     assert_eq!(ground.text(PODS).await.unwrap().0, 200);
     assert_eq!((script.count(PODS), script.count(EXTERNAL)), (1, 0));
 }
 
 #[tokio::test]
-async fn who_registers_last_is_asked() {
-    let ground = Ground::new().await;
-    let other = MetricsApi::start(Settings::default()).await.unwrap();
+async fn last_registration_wins() {
+    let ground = MetricsFixture::new().await;
+    let other = MetricsApi::start(MetricsSettings::default()).await.unwrap();
     other.register(&ground.client, "default").await.unwrap();
     assert!(ground.text(PODS).await.unwrap().1.contains("\"items\":[]"));
     other.unregister(&ground.client, "default").await;
@@ -318,7 +318,7 @@ async fn who_registers_last_is_asked() {
 }
 
 #[tokio::test]
-async fn nodes_are_read() {
+async fn usage_of_simulated_nodes_is_served() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let client = cluster.client();
     let busy = |name: &str| Use {
@@ -336,14 +336,14 @@ async fn nodes_are_read() {
     };
     let plan = Plan { serve: false, workloads: vec![workload], ..Plan::default() };
     let nodes = Nodes::start(client.clone(), plan).await.unwrap();
-    let settings = Settings { resolution: Duration::from_millis(100), ..Settings::default() };
+    let settings = MetricsSettings { resolution: Duration::from_millis(100), ..MetricsSettings::default() };
     let api = MetricsApi::of_nodes(&nodes, settings).await.unwrap();
     api.register(&client, "default").await.unwrap();
     let pod = json!({"metadata": {"name": "web", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": "web"}]}});
     let pods: kube::Api<k8s_openapi::api::core::v1::Pod> = kube::Api::default_namespaced(client.clone());
     pods.create(&kube::api::PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
-    let ground = Ground { cluster, client, api };
+    let ground = MetricsFixture { cluster, client, api };
     let found = tokio::time::timeout(Duration::from_mins(1), async {
         loop {
             let path = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods?labelSelector=app%3Dweb";

@@ -1,4 +1,4 @@
-//! Measurements as JSON: objects, lists and tables.
+//! The JSON of metrics: objects, lists and tables.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 use serde_json::{Map, Value, json};
 
-use super::contents::{Described, Labels, NodeUsage, PodUsage, Series, When};
+use super::contents::{DescribedObject, Labels, NodeUsage, PodUsage, SampleTime, Series};
 use crate::kinds::KINDS;
-use crate::present::Form;
+use crate::present::Representation;
 use crate::tables::{Include, partial, partial_list, stamp};
 
 /// The group and version of resource metrics.
-pub(super) const RESOURCE: &str = "metrics.k8s.io/v1beta1";
+pub(super) const RESOURCE_METRICS_VERSION: &str = "metrics.k8s.io/v1beta1";
 
 pub(super) fn pod(namespace: &str, name: &str, pod: &PodUsage, now: Timestamp) -> Value {
     let containers = pod.containers.iter().map(|container| {
@@ -40,7 +40,7 @@ pub(super) fn node(name: &str, node: &NodeUsage, now: Timestamp) -> Value {
 pub(super) fn custom(
     version: &str,
     metric: &str,
-    object: &Described,
+    object: &DescribedObject,
     series: &Series,
     selector: &Value,
     now: Timestamp,
@@ -89,15 +89,15 @@ pub(super) fn list(kind: &str, api_version: &str, items: Vec<Value>) -> Value {
     fields.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Resource metrics in the form asked for; a single one is no list.
-pub(super) fn shown(form: &Form, kind: &str, items: Vec<Value>, single: bool) -> Value {
+/// Resource metrics in the requested representation.
+pub(super) fn shown(form: &Representation, kind: &str, items: Vec<Value>, single: bool) -> Value {
     match form {
-        Form::Table { version, include } => {
+        Representation::Table { version, include } => {
             let mut table = table(kind, &items, *include);
             stamp(&mut table, version);
             table
         }
-        Form::Partial { version, .. } => {
+        Representation::Partial { version, .. } => {
             let mut found = match items.first().filter(|_| single) {
                 Some(item) => partial(item),
                 None => partial_list(&items, json!({})),
@@ -105,8 +105,10 @@ pub(super) fn shown(form: &Form, kind: &str, items: Vec<Value>, single: bool) ->
             stamp(&mut found, version);
             found
         }
-        Form::Whole if single => items.into_iter().next().map_or(Value::Null, |item| typed(kind, &item)),
-        Form::Whole => list(&format!("{kind}List"), RESOURCE, items),
+        Representation::Whole if single => {
+            items.into_iter().next().map_or(Value::Null, |item| typed(kind, &item))
+        }
+        Representation::Whole => list(&format!("{kind}List"), RESOURCE_METRICS_VERSION, items),
     }
 }
 
@@ -137,7 +139,7 @@ fn table(kind: &str, items: &[Value], include: Include) -> Value {
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "columnDefinitions": columns, "rows": rows})
 }
 
-/// What an item uses in all.
+/// The total usage of an item.
 fn total(item: &Value) -> BTreeMap<String, Quantity> {
     let own = item.get("usage");
     let containers = item.get("containers").and_then(Value::as_array).into_iter().flatten();
@@ -157,7 +159,10 @@ fn total(item: &Value) -> BTreeMap<String, Quantity> {
 }
 
 fn typed(kind: &str, item: &Value) -> Value {
-    let head = [("kind".to_owned(), Value::from(kind)), ("apiVersion".to_owned(), Value::from(RESOURCE))];
+    let head = [
+        ("kind".to_owned(), Value::from(kind)),
+        ("apiVersion".to_owned(), Value::from(RESOURCE_METRICS_VERSION)),
+    ];
     let rest = item.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
     Value::Object(head.into_iter().chain(rest).collect())
 }
@@ -175,8 +180,8 @@ fn metadata(name: &str, namespace: &str, labels: &Labels, now: Timestamp) -> Val
     Value::Object(metadata)
 }
 
-/// A reference to an object; the kinds that nobody here knows are guessed from their plural.
-fn reference(object: &Described) -> Value {
+/// A reference to an object; the kind of an unknown resource is guessed from its plural.
+fn reference(object: &DescribedObject) -> Value {
     let (plural, group) = object.resource.split_once('.').unwrap_or((&object.resource, ""));
     let known = KINDS.iter().find(|kind| kind.plural == plural && kind.group == group);
     let guessed = || {
@@ -191,7 +196,7 @@ fn reference(object: &Described) -> Value {
         reference.insert("namespace".to_owned(), object.namespace.clone().into());
     }
     reference.insert("name".to_owned(), object.name.clone().into());
-    // With the slash even for the core group, as peers write it.
+    // The slash is written for the core group as well, as other implementations do.
     reference.insert("apiVersion".to_owned(), format!("{group}/{version}").into());
     Value::Object(reference)
 }
@@ -200,11 +205,11 @@ fn amounts(usage: &BTreeMap<String, Quantity>) -> Map<String, Value> {
     usage.iter().map(|(key, amount)| (key.clone(), amount.canonical().into())).collect()
 }
 
-fn time(when: When, now: Timestamp) -> Value {
+fn time(when: SampleTime, now: Timestamp) -> Value {
     match when {
-        When::Now => api::instant::format(now).into(),
-        When::At(time) => api::instant::format(time).into(),
-        When::Never => Value::Null,
+        SampleTime::Now => api::instant::format(now).into(),
+        SampleTime::At(time) => api::instant::format(time).into(),
+        SampleTime::Never => Value::Null,
     }
 }
 

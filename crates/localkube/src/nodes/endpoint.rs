@@ -1,4 +1,4 @@
-//! The port of each node, on which a kubelet answers: `/metrics/resource` over TLS, for whoever shows who he is.
+//! The port of each node, which answers like a kubelet: `/metrics/resource` over TLS, for authenticated clients.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -24,22 +24,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::Error;
+use super::NodesError;
 use super::plan::Admission;
-use super::run::Shared;
+use super::run::SharedState;
 
-/// How long a client may take for its handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a TLS handshake may take.
+const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The TLS settings of all nodes, and the authority that clients have to trust.
-pub(crate) struct Identity {
+/// The TLS configuration of all nodes, and the CA certificate for clients.
+pub(crate) struct KubeletTls {
     pub(crate) ca_pem: String,
     tls: TlsAcceptor,
 }
 
-impl Identity {
-    /// A new authority, and one certificate for all nodes: they are all at the same address.
-    pub(crate) fn new() -> Result<Self, Error> {
+impl KubeletTls {
+    /// Creates an authority and one certificate for all nodes, which share an address.
+    pub(crate) fn new() -> Result<Self, NodesError> {
         let mut authority = CertificateParams::default();
         authority.distinguished_name.push(DnType::CommonName, "simulated-kubelets");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -62,12 +62,12 @@ impl Identity {
         Ok(Self { ca_pem, tls: TlsAcceptor::from(Arc::new(config)) })
     }
 
-    /// Answers on `listener` for a node until it is dropped.
+    /// Serves a node on `listener` until it is dropped.
     pub(crate) fn serve(
         &self,
         listener: TcpListener,
         node: usize,
-        shared: Shared,
+        shared: SharedState,
         admission: Admission,
     ) -> impl Future<Output = ()> + Send + use<> {
         let tls = self.tls.clone();
@@ -79,7 +79,7 @@ impl Identity {
                         Ok((stream, _)) => {
                             connections.spawn(connection(tls.clone(), stream, node, shared.clone(), admission));
                         }
-                        // Out of file descriptors, most likely; some connection will end.
+                        // Most likely out of file descriptors, until another connection ends.
                         Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                     },
                     Some(_) = connections.join_next() => {}
@@ -89,15 +89,23 @@ impl Identity {
     }
 }
 
-async fn connection(tls: TlsAcceptor, stream: TcpStream, node: usize, shared: Shared, admission: Admission) {
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await else { return };
+async fn connection(
+    tls: TlsAcceptor,
+    stream: TcpStream,
+    node: usize,
+    shared: SharedState,
+    admission: Admission,
+) {
+    let Ok(Ok(stream)) = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, tls.accept(stream)).await else {
+        return;
+    };
     let certified = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
     let service = service_fn(move |request: http::Request<Incoming>| {
         let admitted = admission == Admission::Anyone || certified || has_token(request.headers());
         let answer = answer(request.method(), request.uri().path(), admitted, || shared.metrics(node));
         std::future::ready(Ok::<_, Infallible>(answer))
     });
-    // What a client does wrong is its own affair.
+    // Errors of clients are ignored.
     let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -131,7 +139,7 @@ fn answer(
     response
 }
 
-/// Takes any certificate for proof that somebody is there; who it is does not matter to a simulated kubelet.
+/// Accepts any client certificate: a simulated kubelet does not check identities.
 #[derive(Debug)]
 struct AnyClient(WebPkiSupportedAlgorithms);
 
@@ -181,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_metrics_and_health_and_only_for_somebody() {
+    fn kubelet_serves_metrics_and_health_to_authenticated_clients() {
         let page = || Some("page".to_owned());
         let code =
             |method: Method, path: &str, admitted| answer(&method, path, admitted, page).status().as_u16();
@@ -194,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_not_checked_but_must_be_there() {
+    fn bearer_token_must_be_present() {
         let with = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, value.parse().unwrap());

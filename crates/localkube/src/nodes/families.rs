@@ -1,45 +1,45 @@
-//! The families of `/metrics/resource`, as a kubelet of Kubernetes 1.36 writes them.
+//! The metric families of `/metrics/resource`, as a kubelet of Kubernetes 1.36 writes them.
 
 use std::fmt::Write as _;
 
-/// One family: its name, what it says about itself, and its type.
+/// A family: name, help text and type.
 #[derive(Debug)]
 pub struct Family(&'static str, &'static str, &'static str);
 
-/// What a container has used of cpu.
+/// CPU time of a container.
 pub const CONTAINER_CPU: Family = Family(
     "container_cpu_usage_seconds_total",
     "Cumulative cpu time consumed by the container in core-seconds",
     "counter",
 );
-/// What a container holds of memory.
+/// Memory of a container.
 pub const CONTAINER_MEMORY: Family =
     Family("container_memory_working_set_bytes", "Current working set of the container in bytes", "gauge");
-/// When a container began.
+/// Start time of a container.
 pub const CONTAINER_START: Family = Family(
     "container_start_time_seconds",
     "Start time of the container since unix epoch in seconds",
     "gauge",
 );
-/// What a node has used of cpu.
+/// CPU time of a node.
 pub const NODE_CPU: Family = Family(
     "node_cpu_usage_seconds_total",
     "Cumulative cpu time consumed by the node in core-seconds",
     "counter",
 );
-/// What a node holds of memory.
+/// Memory of a node.
 pub const NODE_MEMORY: Family =
     Family("node_memory_working_set_bytes", "Current working set of the node in bytes", "gauge");
-/// What a pod has used of cpu.
+/// CPU time of a pod.
 pub const POD_CPU: Family = Family(
     "pod_cpu_usage_seconds_total",
     "Cumulative cpu time consumed by the pod in core-seconds",
     "counter",
 );
-/// What a pod holds of memory.
+/// Memory of a pod.
 pub const POD_MEMORY: Family =
     Family("pod_memory_working_set_bytes", "Current working set of the pod in bytes", "gauge");
-/// Whether something could not be measured.
+/// Whether a measurement failed.
 pub const ERROR: Family = Family(
     "resource_scrape_error",
     "1 if there was an error while getting container metrics, 0 otherwise",
@@ -47,7 +47,7 @@ pub const ERROR: Family = Family(
 );
 
 impl Family {
-    /// Writes the family with its lines, each begun with its name; nothing if there are none.
+    /// Writes the family and its lines, each prefixed with its name; writes nothing if there are no lines.
     pub fn write<T>(
         &self,
         out: &mut String,

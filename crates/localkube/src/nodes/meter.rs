@@ -1,4 +1,4 @@
-//! What pods and nodes have used so far, read directly: what a collector would scrape from every kubelet.
+//! The usage counters of pods and nodes, read directly instead of from each kubelet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,61 +6,61 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::run::Shared;
+use super::run::SharedState;
 
-/// Reads the counters of all nodes. Clones read the same ones, and do not keep the nodes alive.
+/// Reads the counters of all nodes. Clones share them and do not keep the nodes alive.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    pub(super) shared: Shared,
+    pub(super) shared: SharedState,
 }
 
-/// A node's counters at a moment.
+/// The counters of a node.
 #[derive(Clone, Debug)]
 pub struct NodeReading {
-    /// Which node.
+    /// The node's name.
     pub name: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// When it was read.
+    /// The wall-clock time of the reading.
     pub at: Timestamp,
-    /// How long the nodes had been there, by the clock that the counters go by: rates over it are exact.
+    /// The time since the nodes started, on the clock of the counters: rates over it are exact.
     pub elapsed: Duration,
-    /// What the node and its pods have used, in core seconds.
+    /// CPU time of the node and its pods, in core seconds.
     pub cpu_seconds: f64,
-    /// What they use now.
+    /// Their current memory.
     pub memory_bytes: f64,
     /// The pods whose containers run.
     pub pods: Vec<PodReading>,
 }
 
-/// A pod's counters.
+/// The counters of a pod.
 #[derive(Clone, Debug)]
 pub struct PodReading {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Its labels, shared with its like.
+    /// Its labels, shared by pods of the same template.
     pub labels: Arc<BTreeMap<String, String>>,
     /// Its containers.
     pub containers: Vec<ContainerReading>,
 }
 
-/// A container's counters.
+/// The counters of a container.
 #[derive(Clone, Debug)]
 pub struct ContainerReading {
     /// Its name.
     pub name: String,
     /// When it started.
     pub started: Timestamp,
-    /// What it has used, in core seconds.
+    /// CPU time in core seconds.
     pub cpu_seconds: f64,
-    /// What it uses now.
+    /// Current memory.
     pub memory_bytes: f64,
 }
 
 impl Meter {
-    /// All nodes, now.
+    /// Reads all nodes.
     pub fn read(&self) -> Vec<NodeReading> {
         self.shared.readings()
     }

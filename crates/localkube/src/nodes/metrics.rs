@@ -8,27 +8,27 @@ use super::families::{
     CONTAINER_CPU, CONTAINER_MEMORY, CONTAINER_START, ERROR, Family, NODE_CPU, NODE_MEMORY, POD_CPU,
     POD_MEMORY,
 };
-use super::usage::Reading;
+use super::usage::UsageReading;
 
-/// What a node has used and uses, with the pods that run on it.
+/// The counters of a node and of the pods on it.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeSample<'a> {
     pub(crate) at: Timestamp,
-    pub(crate) total: Reading,
+    pub(crate) total: UsageReading,
     pub(crate) containers: Vec<ContainerSample<'a>>,
 }
 
-/// What one container has used and uses.
+/// The counters of a container.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ContainerSample<'a> {
     pub(crate) container: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) pod: &'a str,
     pub(crate) started: Timestamp,
-    pub(crate) reading: Reading,
+    pub(crate) reading: UsageReading,
 }
 
-/// The whole page.
+/// The whole text.
 pub(crate) fn text(mut node: NodeSample<'_>) -> String {
     let mut out = String::with_capacity(2048 + 600 * node.containers.len());
     let at = Some(node.at.as_millisecond());
@@ -71,7 +71,7 @@ fn memory(sample: &ContainerSample<'_>) -> f64 {
     sample.reading.memory_bytes
 }
 
-/// One family with its lines; nothing if there are none.
+/// Writes a family and its lines; nothing if there are no lines.
 fn family(out: &mut String, family: &Family, at: Option<i64>, lines: impl Iterator<Item = (String, f64)>) {
     family.write(out, lines, |out, (labels, value)| {
         // Writing to a String cannot fail.
@@ -83,7 +83,7 @@ fn family(out: &mut String, family: &Family, at: Option<i64>, lines: impl Iterat
     });
 }
 
-/// A number as Go's shortest form writes it: with an exponent from a million on, and for small ones.
+/// A number in Go's shortest form: with an exponent from a million on, and for small numbers.
 fn number(value: f64) -> String {
     let shortest = format!("{value:e}");
     let Some((digits, exponent)) = shortest.split_once('e') else { return shortest };
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_look_like_those_of_go() {
+    fn numbers_are_formatted_like_go() {
         for (value, text) in [
             (0.0, "0"),
             (4.710_169, "4.710169"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_reads_like_that_of_a_kubelet() {
+    fn metrics_page_matches_the_kubelet() {
         let at = Timestamp::from_millisecond(1_633_253_812_125).unwrap();
         let started = Timestamp::from_second(1_633_252_712).unwrap();
         let sample = |container, pod, cpu_seconds, memory_bytes| ContainerSample {
@@ -124,14 +124,14 @@ mod tests {
             namespace: "default",
             pod,
             started,
-            reading: Reading { cpu_seconds, memory_bytes },
+            reading: UsageReading { cpu_seconds, memory_bytes },
         };
         let containers = vec![
             sample("web", "web-1", 1.5, 1e6),
             sample("log", "web-1", 0.5, 5e5),
             sample("web", "web-0", 4.75, 7.0),
         ];
-        let total = Reading { cpu_seconds: 357.354_91, memory_bytes: 1_616_273_408.0 };
+        let total = UsageReading { cpu_seconds: 357.354_91, memory_bytes: 1_616_273_408.0 };
         let page = text(NodeSample { at, total, containers });
         let expected = r#"# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time consumed by the container in core-seconds
 # TYPE container_cpu_usage_seconds_total counter

@@ -1,33 +1,33 @@
-//! Simulated nodes: pods that are created in a cluster find a node, start, become ready, use cpu and memory for the work
-//! they get, and stop.
+//! Simulated nodes: they schedule the pods of a cluster, start and stop them, and simulate their CPU and memory usage
+//! under load.
 //!
-//! Everything is said and seen through a [`kube::Client`], so nodes run on localkube and on a real control plane alike.
+//! The nodes use only a [`kube::Client`], so they run on localkube and on a real control plane.
 //!
 //! ```text
-//! view  ─► state ─► requests      what is seen, what follows, what is told
-//!          place                  which node a pod goes to
-//!          life, status           how it lives there, and how that reads
-//!          usage, meter           what it uses
-//!          families, metrics      how that reads
-//! register, heartbeat             the node objects and their signs of life
-//! endpoint                        the port on which each node answers as a kubelet
-//! run                             the loop around it
+//! view  ─► state ─► requests      observed objects, state, writes
+//!          scheduling             which node a pod is placed on
+//!          lifecycle, status      the stages of a pod, and its status
+//!          usage, meter           simulated usage
+//!          families, metrics      `/metrics/resource`
+//! register, heartbeat             node objects and leases
+//! endpoint                        the kubelet port of each node
+//! run                             the event loop
 //! ```
 
 mod endpoint;
 pub mod families;
 mod heartbeat;
-mod life;
+mod lifecycle;
 mod meter;
 mod metrics;
-mod place;
 mod plan;
 mod register;
 mod requests;
 mod run;
-mod shape;
+mod scheduling;
 mod state;
 mod status;
+mod template;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -43,55 +43,55 @@ use tokio::task::JoinSet;
 pub use meter::{ContainerReading, Meter, NodeReading, PodReading};
 pub use plan::{Admission, Capacity, Plan, Workload, annotation};
 
-use endpoint::Identity;
-use run::Shared;
-use state::State;
+use endpoint::KubeletTls;
+use run::SharedState;
+use state::NodesState;
 
-/// How many nodes are registered at once.
-const AT_ONCE: usize = 16;
+/// How many nodes are registered concurrently.
+const MAX_CONCURRENT_REGISTRATIONS: usize = 16;
 
-/// Running nodes; dropping them ends them, and their objects stay as those of dead machines would.
+/// Running nodes. Dropping them stops them; their objects stay.
 pub struct Nodes {
     client: Client,
     names: Vec<String>,
     ports: Vec<u16>,
     ca_pem: String,
-    shared: Shared,
+    shared: SharedState,
     tasks: JoinSet<()>,
 }
 
-/// Why nodes cannot be started.
+/// Nodes could not be started.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no such name.
+pub enum NodesError {
+    /// The name is invalid.
     #[error("no node can be called {0:?}")]
     Name(String),
-    /// The server does not take the node.
+    /// The server refused the node.
     #[error("failed to register node {node}")]
     Register {
-        /// Which node.
+        /// The node's name.
         node: String,
-        /// What the server said.
+        /// The server's error.
         source: kube::Error,
     },
-    /// There is no port for a kubelet.
+    /// Listening for a kubelet failed.
     #[error("failed to listen for a kubelet")]
     Listen(#[from] std::io::Error),
-    /// There is no certificate for kubelets.
+    /// The kubelets' certificate could not be created.
     #[error("failed to make a certificate for kubelets")]
     Certificate(#[from] rcgen::Error),
-    /// The certificate cannot be used.
+    /// The certificate is not usable.
     #[error("failed to set up TLS for kubelets")]
     Tls(#[from] rustls::Error),
 }
 
 impl Nodes {
-    /// Registers the nodes of `plan` and lets pods live on them.
-    pub async fn start(client: Client, plan: Plan) -> Result<Self, Error> {
+    /// Registers the nodes of `plan` and runs pods on them.
+    pub async fn start(client: Client, plan: Plan) -> Result<Self, NodesError> {
         let names = plan.names();
-        let shared = Shared::new(State::new(plan.clone()), plan.clock);
+        let shared = SharedState::new(NodesState::new(plan.clone()), plan.clock);
         let mut tasks = JoinSet::new();
-        let identity = Identity::new()?;
+        let identity = KubeletTls::new()?;
         let mut ports = vec![0; names.len()];
         if plan.serve {
             for (node, port) in ports.iter_mut().enumerate() {
@@ -102,7 +102,7 @@ impl Nodes {
         }
         let registered = stream::iter(names.iter().zip(&ports));
         let registered = registered.map(|(name, port)| register::register(&client, &plan, name, *port));
-        let patients = registered.buffered(AT_ONCE).try_collect().await?;
+        let patients = registered.buffered(MAX_CONCURRENT_REGISTRATIONS).try_collect().await?;
         tasks.spawn(run::run(client.clone(), shared.clone(), plan.namespace.clone()));
         if let Some(period) = plan.heartbeat {
             tasks.spawn(heartbeat::beat(client.clone(), patients, period, plan.clock));
@@ -110,22 +110,22 @@ impl Nodes {
         Ok(Self { client, names, ports, ca_pem: identity.ca_pem, shared, tasks })
     }
 
-    /// Ends the nodes and deletes their objects.
+    /// Stops the nodes and deletes their objects.
     pub async fn stop(mut self) {
         self.tasks.shutdown().await;
         let deleted = self.names.iter().filter_map(|name| requests::delete_node(name));
         let deleted =
             stream::iter(deleted).map(|request| self.client.request::<serde::de::IgnoredAny>(request));
-        // Whoever deleted them before us was quicker.
-        deleted.buffer_unordered(AT_ONCE).for_each(|_| async {}).await;
+        // A node object may already be deleted.
+        deleted.buffer_unordered(MAX_CONCURRENT_REGISTRATIONS).for_each(|_| async {}).await;
     }
 
-    /// Changes the work of the pods that `workload` selects, or gives them some.
+    /// Sets the load of the pods that `workload` selects.
     pub fn set_load(&self, workload: Workload) {
         self.shared.set_load(workload);
     }
 
-    /// The certificate that clients of the kubelets have to trust, as PEM.
+    /// The CA certificate of the kubelets, as PEM.
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
@@ -135,13 +135,13 @@ impl Nodes {
         &self.names
     }
 
-    /// The port on which a node answers; absent if there is no such node, or it does not serve.
+    /// The kubelet port of a node; `None` if there is no such node or it does not listen.
     pub fn port(&self, node: &str) -> Option<u16> {
         let port = self.ports.get(self.place(node)?).copied();
         port.filter(|port| *port != 0)
     }
 
-    /// What a node's `/metrics/resource` shows, without asking over the network.
+    /// The `/metrics/resource` text of a node, without a request.
     pub fn metrics(&self, node: &str) -> Option<String> {
         self.shared.metrics(self.place(node)?)
     }
@@ -151,9 +151,9 @@ impl Nodes {
         Meter { shared: self.shared.clone() }
     }
 
-    /// The last error that writing about a pod met, for messages of tests that wait in vain.
-    pub fn trouble(&self) -> Option<String> {
-        self.shared.trouble()
+    /// The last error of a pod write, for messages of tests that time out.
+    pub fn last_error(&self) -> Option<String> {
+        self.shared.last_error()
     }
 
     fn place(&self, node: &str) -> Option<usize> {

@@ -1,8 +1,8 @@
-//! What nodes there are, how pods behave on them, and what work pods get.
+//! The plan of simulated nodes: the nodes, the behaviour of pods and their load.
 
 use std::time::Duration;
 
-use api::selector::{Selector, SelectorParseError};
+use api::selector::{SelectorParseError, Selector};
 use quantity::{Format, Quantity};
 use sim::Millis;
 use sim::load::LoadCurve;
@@ -11,89 +11,89 @@ use sim::workload::{ContainerUsageModel, PodDelays, ServiceCapacity};
 
 use crate::clock::Clock;
 
-/// Annotations with which a pod asks for another life than the plan's. Values are lengths of time such as `1m30s`.
+/// Annotations of pods that override the plan. Values are durations such as `1m30s`.
 pub mod annotation {
-    /// From being placed until all containers run.
+    /// From placement until all containers run.
     pub const START_DELAY: &str = "plimsoll.dev/start-delay";
     /// From running until ready.
     pub const READY_DELAY: &str = "plimsoll.dev/ready-delay";
-    /// From deletion until gone.
+    /// From deletion until the pod is gone.
     pub const STOP_DELAY: &str = "plimsoll.dev/stop-delay";
-    /// From running until it ends by itself; only pods that are not restarted end.
+    /// From running until the containers end; only for pods that are not always restarted.
     pub const RUN_FOR: &str = "plimsoll.dev/run-for";
-    /// With which code it then ends; default 0.
+    /// The exit code then; default 0.
     pub const EXIT_CODE: &str = "plimsoll.dev/exit-code";
 }
 
-/// Nodes and how pods behave on them.
+/// The nodes and the behaviour of pods.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many nodes.
+    /// The number of nodes.
     pub count: usize,
-    /// Nodes are called this, a dash and a number from 1.
+    /// Prefix of the node names; a dash and a number from 1 follow.
     pub prefix: String,
-    /// What each node has.
+    /// The capacity of each node.
     pub capacity: Capacity,
     /// How long pods take to start, become ready and stop.
     pub delays: PodDelays,
     /// How long pods run that end by themselves.
     pub run_for: Millis,
-    /// Work for pods, and what they use for it; the first that selects a pod counts.
+    /// Load and usage of pods; the first workload that selects a pod applies.
     pub workloads: Vec<Workload>,
-    /// Chooses the identifiers of containers and machines.
+    /// Seed of generated container and machine ids.
     pub seed: u64,
-    /// Whether each node answers as a kubelet, over TLS on a port of its own.
+    /// Whether each node serves a kubelet port over TLS.
     pub serve: bool,
-    /// Who gets an answer.
+    /// Which clients are answered.
     pub admission: Admission,
-    /// Time between two signs of life of a node; absent: none.
+    /// The interval of node heartbeats; `None` disables them.
     pub heartbeat: Option<Duration>,
-    /// Only pods of this namespace are placed and run, so that tests can share a cluster; absent: all.
+    /// Only pods of this namespace are scheduled, so that tests can share a cluster; `None` schedules all.
     pub namespace: Option<String>,
-    /// Where times on objects come from.
+    /// The clock of times in objects.
     pub clock: Clock,
 }
 
-/// What a node has.
+/// The capacity of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
-    /// Processors.
+    /// CPUs.
     pub cpu: Quantity,
     /// Memory.
     pub memory: Quantity,
-    /// Pods it can run.
+    /// Maximum number of pods.
     pub pods: u32,
 }
 
-/// Who gets an answer of a node's kubelet.
+/// Which clients a kubelet answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admission {
-    /// Whoever shows any bearer token or client certificate; nobody checks which.
+    /// Clients with any bearer token or client certificate; it is not checked.
     #[default]
     Credentials,
-    /// Everybody.
+    /// All clients.
     Anyone,
 }
 
-/// Work that arrives at some pods, and what they use for it.
+/// The load of some pods, and their usage under it.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// Namespace of the pods.
     pub namespace: String,
-    /// Which pods.
+    /// Selector of the pods.
     pub selector: Selector,
-    /// The work that arrives; its times count from the start of the nodes.
+    /// The load; its times count from the start of the nodes.
     pub load: LoadCurve,
-    /// How much a ready pod can do.
+    /// The capacity of a ready pod.
     pub service: ServiceCapacity,
-    /// What containers use; one that is not listed idles. Limits of the pods themselves count too.
+    /// Usage of containers; others idle. The limits of the pods apply as well.
     pub containers: Vec<ContainerUsageModel>,
-    /// How long the steps in the life of these pods take; absent: as long as those of others.
+    /// Delays of these pods; `None` uses those of the plan.
     pub delays: Option<PodDelays>,
 }
 
 impl Default for Plan {
-    /// Three nodes of usual size that answer as kubelets do.
+    /// Three nodes of usual size with kubelet ports.
     fn default() -> Self {
         Self {
             count: 3,
@@ -113,7 +113,7 @@ impl Default for Plan {
 }
 
 impl Default for Capacity {
-    /// 4 processors, 16 GiB, 110 pods.
+    /// 4 CPUs, 16 GiB, 110 pods.
     fn default() -> Self {
         let memory = Quantity::new(16 << 30, Format::BinarySi);
         Self { cpu: Quantity::new(4, Format::DecimalSi), memory, pods: 110 }
@@ -140,7 +140,7 @@ impl Workload {
         })
     }
 
-    /// Whether both are about the same pods.
+    /// Whether both workloads select the same pods.
     pub(crate) fn is_about_the_pods_of(&self, other: &Self) -> bool {
         self.namespace == other.namespace && self.selector == other.selector
     }

@@ -5,18 +5,23 @@ use kube::Client;
 use serde_json::{Value, json};
 use sim::time::to_the_second;
 
-use super::heartbeat::Patient;
+use super::heartbeat::LeasedNode;
 use super::plan::Plan;
 use super::status::{HOST_IP, identifier, seed_of};
-use super::{Error, requests};
+use super::{NodesError, requests};
 
-/// The version that nodes say they run.
+/// The version in the nodes' status.
 const KUBELET_VERSION: &str = "v1.36.4";
 
-/// Makes the node object, or takes over one that is there.
-pub(crate) async fn register(client: &Client, plan: &Plan, name: &str, port: u16) -> Result<Patient, Error> {
-    let failed = |source| Error::Register { node: name.to_owned(), source };
-    let invalid = || Error::Name(name.to_owned());
+/// Creates the node object, or takes over an existing one.
+pub(crate) async fn register(
+    client: &Client,
+    plan: &Plan,
+    name: &str,
+    port: u16,
+) -> Result<LeasedNode, NodesError> {
+    let failed = |source| NodesError::Register { node: name.to_owned(), source };
+    let invalid = || NodesError::Name(name.to_owned());
     let node = object(plan, name, port, plan.clock.now());
     let request = requests::create_node(&node).ok_or_else(invalid)?;
     let made = match client.request::<Value>(request).await {
@@ -33,7 +38,7 @@ pub(crate) async fn register(client: &Client, plan: &Plan, name: &str, port: u16
         let request = requests::patch_node_status(name, &patch).ok_or_else(invalid)?;
         client.request::<Value>(request).await.map_err(failed)?;
     }
-    // The server taints every new node until somebody has seen that it is ready.
+    // The server taints a new node as not ready; a controller would remove the taint.
     let taints = made.pointer("/spec/taints").and_then(Value::as_array);
     let not_ready =
         |taint: &&Value| taint.get("key").is_some_and(|key| key == "node.kubernetes.io/not-ready");
@@ -44,7 +49,7 @@ pub(crate) async fn register(client: &Client, plan: &Plan, name: &str, port: u16
         client.request::<Value>(request).await.map_err(failed)?;
     }
     let uid = made.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(Patient { name: name.to_owned(), uid })
+    Ok(LeasedNode { name: name.to_owned(), uid })
 }
 
 fn object(plan: &Plan, name: &str, port: u16, now: Timestamp) -> Value {

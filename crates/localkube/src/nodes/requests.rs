@@ -7,43 +7,43 @@ use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Precondit
 use serde_json::{Value, json};
 use sim::time::to_the_second;
 
-use super::state::Key;
+use super::state::PodRef;
 
-/// Where nodes have their leases.
-pub(crate) const LEASES: &str = "kube-node-lease";
+/// The namespace of node leases.
+pub(crate) const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 const KUBELET: &str = "kubelet";
 const SCHEDULER: &str = "default-scheduler";
 
-/// What is sent. Absent if it cannot be built, which takes a name that no server would have stored.
-type Sent = Option<HttpRequest<Vec<u8>>>;
+/// A request; `None` if it cannot be built, because no server accepts such a name.
+type PreparedRequest = Option<HttpRequest<Vec<u8>>>;
 
-pub(crate) fn create_node(node: &Value) -> Sent {
+pub(crate) fn create_node(node: &Value) -> PreparedRequest {
     nodes().create(&by(KUBELET), node.to_string().into_bytes()).ok()
 }
 
-pub(crate) fn patch_node(name: &str, patch: &Value) -> Sent {
+pub(crate) fn patch_node(name: &str, patch: &Value) -> PreparedRequest {
     nodes().patch(name, &patching(KUBELET), &Patch::Merge(patch)).ok()
 }
 
-pub(crate) fn patch_node_status(name: &str, patch: &Value) -> Sent {
+pub(crate) fn patch_node_status(name: &str, patch: &Value) -> PreparedRequest {
     nodes().patch_subresource("status", name, &patching(KUBELET), &Patch::Strategic(patch)).ok()
 }
 
-pub(crate) fn delete_node(name: &str) -> Sent {
+pub(crate) fn delete_node(name: &str) -> PreparedRequest {
     nodes().delete(name, &DeleteParams::background()).ok()
 }
 
-pub(crate) fn create_lease(lease: &Value) -> Sent {
+pub(crate) fn create_lease(lease: &Value) -> PreparedRequest {
     leases().create(&by(KUBELET), lease.to_string().into_bytes()).ok()
 }
 
-pub(crate) fn patch_lease(name: &str, patch: &Value) -> Sent {
+pub(crate) fn patch_lease(name: &str, patch: &Value) -> PreparedRequest {
     leases().patch(name, &patching(KUBELET), &Patch::Merge(patch)).ok()
 }
 
-pub(crate) fn bind(key: &Key, node: &str) -> Sent {
-    let Key { namespace, name, uid } = key;
+pub(crate) fn bind(key: &PodRef, node: &str) -> PreparedRequest {
+    let PodRef { namespace, name, uid } = key;
     let binding = json!({
         "apiVersion": "v1",
         "kind": "Binding",
@@ -53,19 +53,19 @@ pub(crate) fn bind(key: &Key, node: &str) -> Sent {
     pods(key).create_subresource("binding", name, &by(SCHEDULER), binding.to_string().into_bytes()).ok()
 }
 
-pub(crate) fn patch_pod_status(key: &Key, patch: &Value, scheduling: bool) -> Sent {
+pub(crate) fn patch_pod_status(key: &PodRef, patch: &Value, scheduling: bool) -> PreparedRequest {
     let manager = if scheduling { SCHEDULER } else { KUBELET };
     pods(key).patch_subresource("status", &key.name, &patching(manager), &Patch::Strategic(patch)).ok()
 }
 
-pub(crate) fn remove_pod(key: &Key) -> Sent {
+pub(crate) fn remove_pod(key: &PodRef) -> PreparedRequest {
     let this = Preconditions { uid: Some(key.uid.clone()), ..Preconditions::default() };
     pods(key).delete(&key.name, &DeleteParams::default().grace_period(0).preconditions(this)).ok()
 }
 
-/// The event that tells people why a pod has no node.
-pub(crate) fn failed_scheduling(key: &Key, message: &str, now: Timestamp) -> Sent {
-    let Key { namespace, name, uid } = key;
+/// The event for a pod that cannot be scheduled.
+pub(crate) fn failed_scheduling(key: &PodRef, message: &str, now: Timestamp) -> PreparedRequest {
+    let PodRef { namespace, name, uid } = key;
     let time = to_the_second(now).to_string();
     let event = json!({
         "apiVersion": "v1",
@@ -91,10 +91,10 @@ fn nodes() -> Request {
 }
 
 fn leases() -> Request {
-    Request::new(format!("/apis/coordination.k8s.io/v1/namespaces/{LEASES}/leases"))
+    Request::new(format!("/apis/coordination.k8s.io/v1/namespaces/{LEASE_NAMESPACE}/leases"))
 }
 
-fn pods(key: &Key) -> Request {
+fn pods(key: &PodRef) -> Request {
     Request::new(format!("/api/v1/namespaces/{}/pods", key.namespace))
 }
 

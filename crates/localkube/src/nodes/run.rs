@@ -1,4 +1,4 @@
-//! The loop that connects the state with a cluster: it watches, lets things happen when they are due, and writes.
+//! The event loop: watches the cluster, advances the state and performs writes.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -13,41 +13,41 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::life::Moment;
+use super::lifecycle::SimulationTime;
 use super::meter::NodeReading;
 use super::plan::Workload;
 use super::requests;
-use super::state::{Outcome, State, What, Write};
+use super::state::{NodesState, PodWrite, PodWriteKind, WriteOutcome};
 use super::view::{NodeView, PodView};
 use crate::clock::Clock;
 use crate::list_watch::{ListWatchEvent, list_watch};
 
-/// Writes under way at the same time.
-const AT_ONCE: usize = 64;
-/// How long to sleep where nothing is due.
-const LONG: Duration = Duration::from_hours(24);
+/// How many writes are performed concurrently.
+const MAX_CONCURRENT_WRITES: usize = 64;
+/// The longest sleep when nothing is due.
+const MAX_SLEEP: Duration = Duration::from_hours(24);
 
-/// The state, shared with whoever asks for metrics or changes loads.
+/// The state, shared with the metrics endpoint and load changes.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
-    state: Arc<Mutex<State>>,
+pub(crate) struct SharedState {
+    state: Arc<Mutex<NodesState>>,
     changed: Arc<Notify>,
     start: Instant,
     clock: Clock,
 }
 
-impl Shared {
-    pub(crate) fn new(state: State, clock: Clock) -> Self {
+impl SharedState {
+    pub(crate) fn new(state: NodesState, clock: Clock) -> Self {
         Self { state: Arc::new(Mutex::new(state)), changed: Arc::default(), start: Instant::now(), clock }
     }
 
-    fn now(&self) -> Moment {
+    fn now(&self) -> SimulationTime {
         let millis = i64::try_from(self.start.elapsed().as_millis()).unwrap_or(i64::MAX);
-        Moment { at: Millis(millis), wall: self.clock.now() }
+        SimulationTime { at: Millis(millis), wall: self.clock.now() }
     }
 
-    /// Nobody panics while holding it.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// No code panics while holding this lock.
+    fn lock(&self) -> MutexGuard<'_, NodesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,21 +67,21 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.lock().trouble().map(str::to_owned)
+    pub(crate) fn last_error(&self) -> Option<String> {
+        self.lock().last_error().map(str::to_owned)
     }
 }
 
-/// Runs until it is dropped.
-pub(crate) async fn run(client: Client, shared: Shared, namespace: Option<String>) {
+/// Runs until the future is dropped.
+pub(crate) async fn run(client: Client, shared: SharedState, namespace: Option<String>) {
     let api = match &namespace {
         Some(namespace) => Api::<PodView>::namespaced(client.clone(), namespace),
         None => Api::all(client.clone()),
     };
     let mut pods = pin!(list_watch(api));
     let mut nodes = pin!(list_watch(Api::<NodeView>::all(client.clone())));
-    let mut backlog: VecDeque<Write> = VecDeque::new();
-    let mut writing: JoinSet<(Write, Outcome)> = JoinSet::new();
+    let mut backlog: VecDeque<PodWrite> = VecDeque::new();
+    let mut writing: JoinSet<(PodWrite, WriteOutcome)> = JoinSet::new();
     loop {
         let now = shared.now();
         let next = {
@@ -89,12 +89,13 @@ pub(crate) async fn run(client: Client, shared: Shared, namespace: Option<String
             backlog.extend(state.advance(now));
             state.next()
         };
-        while writing.len() < AT_ONCE
+        while writing.len() < MAX_CONCURRENT_WRITES
             && let Some(write) = backlog.pop_front()
         {
             writing.spawn(perform(client.clone(), write, now));
         }
-        let pause = next.map_or(LONG, |at| Duration::from_millis((at - now.at).0.max(0) as u64).min(LONG));
+        let pause =
+            next.map_or(MAX_SLEEP, |at| Duration::from_millis((at - now.at).0.max(0) as u64).min(MAX_SLEEP));
         tokio::select! {
             Some(event) = pods.next() => shared.pod_event(event),
             Some(event) = nodes.next() => shared.node_event(event),
@@ -108,7 +109,7 @@ pub(crate) async fn run(client: Client, shared: Shared, namespace: Option<String
     }
 }
 
-impl Shared {
+impl SharedState {
     fn pod_event(&self, event: ListWatchEvent<PodView>) {
         let now = self.now();
         let mut state = self.lock();
@@ -125,7 +126,7 @@ impl Shared {
     fn node_event(&self, event: ListWatchEvent<NodeView>) {
         let mut state = self.lock();
         match event {
-            // A node that went while nobody looked is still taken for one; its pods are removed by others.
+            // A node that was deleted between two lists counts as existing; the server removes its pods.
             ListWatchEvent::ListStarted | ListWatchEvent::ListDone => {}
             ListWatchEvent::Listed(node) | ListWatchEvent::Applied(node) => state.node_seen(node),
             ListWatchEvent::Deleted(node) => {
@@ -135,28 +136,28 @@ impl Shared {
     }
 }
 
-async fn perform(client: Client, write: Write, now: Moment) -> (Write, Outcome) {
+async fn perform(client: Client, write: PodWrite, now: SimulationTime) -> (PodWrite, WriteOutcome) {
     let key = &write.key;
     let request = match &write.what {
-        What::Bind(node) => requests::bind(key, node),
-        What::Complain { patch, .. } => requests::patch_pod_status(key, patch, true),
-        What::Status(patch) => requests::patch_pod_status(key, patch, false),
-        What::Remove => requests::remove_pod(key),
+        PodWriteKind::Bind(node) => requests::bind(key, node),
+        PodWriteKind::Complain { patch, .. } => requests::patch_pod_status(key, patch, true),
+        PodWriteKind::Status(patch) => requests::patch_pod_status(key, patch, false),
+        PodWriteKind::Remove => requests::remove_pod(key),
     };
     let Some(request) = request else {
-        let outcome = Outcome::Failed(format!("cannot write about pod {}/{}", key.namespace, key.name));
+        let outcome = WriteOutcome::Failed(format!("cannot write about pod {}/{}", key.namespace, key.name));
         return (write, outcome);
     };
     let outcome = match client.request::<IgnoredAny>(request).await {
-        Ok(IgnoredAny) => Outcome::Done,
-        Err(kube::Error::Api(status)) if status.code == 404 => Outcome::Gone,
-        Err(kube::Error::Api(status)) if status.code == 409 => Outcome::Conflict,
-        Err(error) => Outcome::Failed(format!("pod {}/{}: {error}", key.namespace, key.name)),
+        Ok(IgnoredAny) => WriteOutcome::Done,
+        Err(kube::Error::Api(status)) if status.code == 404 => WriteOutcome::Gone,
+        Err(kube::Error::Api(status)) if status.code == 409 => WriteOutcome::Conflict,
+        Err(error) => WriteOutcome::Failed(format!("pod {}/{}: {error}", key.namespace, key.name)),
     };
-    if let (Outcome::Done, What::Complain { message, .. }) = (&outcome, &write.what)
+    if let (WriteOutcome::Done, PodWriteKind::Complain { message, .. }) = (&outcome, &write.what)
         && let Some(event) = requests::failed_scheduling(key, message, now.wall)
     {
-        // Events are told for convenience; nothing depends on them.
+        // Events are informative only.
         let _ = client.request::<IgnoredAny>(event).await;
     }
     (write, outcome)

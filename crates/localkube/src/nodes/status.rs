@@ -1,4 +1,4 @@
-//! What a node says about a pod: the status as a kubelet writes it.
+//! Pod status as a kubelet writes it.
 
 use std::net::Ipv4Addr;
 
@@ -7,27 +7,27 @@ use serde_json::{Map, Value, json};
 use sim::random::Seed;
 use sim::time::to_the_second;
 
-use super::life::{Life, Stage};
-use super::shape::{Part, Shape};
+use super::lifecycle::{PodLifecycle, PodStage};
+use super::template::{ContainerTemplate, PodTemplate};
 
-/// Where nodes and pods with the network of their node are.
+/// The address of nodes and of pods in the host network.
 pub(crate) const HOST_IP: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// A pod and what its node made for it.
+/// The input of a pod's status.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Subject<'a> {
-    pub(crate) shape: &'a Shape,
-    pub(crate) life: &'a Life,
+pub(crate) struct StatusInput<'a> {
+    pub(crate) shape: &'a PodTemplate,
+    pub(crate) life: &'a PodLifecycle,
     pub(crate) ip: Ipv4Addr,
-    /// Chooses identifiers.
+    /// Seed of generated ids.
     pub(crate) seed: Seed,
-    /// Whether the pod was put here without a binding, so that nobody has said that it is scheduled.
+    /// Whether the pod was created with a node name, so that no binding set `PodScheduled`.
     pub(crate) unannounced: bool,
 }
 
 /// The patch of the whole status.
-pub(crate) fn patch(uid: &str, subject: &Subject<'_>) -> Value {
-    let Subject { shape, life, ip, .. } = *subject;
+pub(crate) fn patch(uid: &str, subject: &StatusInput<'_>) -> Value {
+    let StatusInput { shape, life, ip, .. } = *subject;
     let mut status = Map::new();
     status.insert("phase".into(), phase(life.stage).into());
     status.insert("conditions".into(), conditions(subject));
@@ -39,19 +39,19 @@ pub(crate) fn patch(uid: &str, subject: &Subject<'_>) -> Value {
         status.insert("podIP".into(), ip.to_string().into());
         status.insert("podIPs".into(), json!([{"ip": ip.to_string()}]));
     }
-    let list = |parts: &[Part], init: bool| -> Value {
-        let each = |(index, part): (usize, &Part)| container(subject, part, init, index as u64);
+    let list = |parts: &[ContainerTemplate], init: bool| -> Value {
+        let each = |(index, part): (usize, &ContainerTemplate)| container(subject, part, init, index as u64);
         parts.iter().enumerate().map(each).collect()
     };
     if !shape.init_containers.is_empty() {
         status.insert("initContainerStatuses".into(), list(&shape.init_containers, true));
     }
     status.insert("containerStatuses".into(), list(&shape.containers, false));
-    // The server refuses the patch if the name has meanwhile been given to another pod.
+    // With the uid, the server refuses the patch if another pod has the name now.
     json!({"metadata": {"uid": uid}, "status": status})
 }
 
-/// The patch that says why a pod has no node.
+/// The patch for an unschedulable pod.
 pub(crate) fn unschedulable(uid: &str, message: &str, now: Timestamp) -> Value {
     let condition = json!({
         "type": "PodScheduled",
@@ -63,21 +63,21 @@ pub(crate) fn unschedulable(uid: &str, message: &str, now: Timestamp) -> Value {
     json!({"metadata": {"uid": uid}, "status": {"conditions": [condition]}})
 }
 
-fn phase(stage: Stage) -> &'static str {
+fn phase(stage: PodStage) -> &'static str {
     match stage {
-        Stage::Pending => "Pending",
-        Stage::Starting | Stage::Ready | Stage::Stopping => "Running",
-        Stage::Ended(Some(0)) => "Succeeded",
-        Stage::Ended(_) => "Failed",
+        PodStage::Pending => "Pending",
+        PodStage::Starting | PodStage::Ready | PodStage::Stopping => "Running",
+        PodStage::Ended(Some(0)) => "Succeeded",
+        PodStage::Ended(_) => "Failed",
     }
 }
 
-fn conditions(subject: &Subject<'_>) -> Value {
-    let Subject { shape, life, unannounced, .. } = *subject;
+fn conditions(subject: &StatusInput<'_>) -> Value {
+    let StatusInput { shape, life, unannounced, .. } = *subject;
     let times = &life.times;
     let ended = match life.stage {
-        Stage::Ended(Some(0)) => Some("PodCompleted"),
-        Stage::Ended(_) => Some("PodFailed"),
+        PodStage::Ended(Some(0)) => Some("PodCompleted"),
+        PodStage::Ended(_) => Some("PodFailed"),
         _ => None,
     };
     let ready_at = times.ready.filter(|_| ended.is_none());
@@ -123,7 +123,7 @@ fn condition(
     reason: Option<&str>,
     message: Option<&str>,
 ) -> Value {
-    // Null takes away what an earlier patch said.
+    // Null removes the value of an earlier patch.
     json!({
         "type": kind,
         "status": if status { "True" } else { "False" },
@@ -133,13 +133,13 @@ fn condition(
     })
 }
 
-fn names<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
+fn names<'a>(parts: impl IntoIterator<Item = &'a ContainerTemplate>) -> String {
     let names: Vec<&str> = parts.into_iter().map(|part| part.name.as_str()).collect();
     format!("[{}]", names.join(" "))
 }
 
-fn container(subject: &Subject<'_>, part: &Part, init: bool, index: u64) -> Value {
-    let Subject { life, seed, .. } = *subject;
+fn container(subject: &StatusInput<'_>, part: &ContainerTemplate, init: bool, index: u64) -> Value {
+    let StatusInput { life, seed, .. } = *subject;
     let restarts = life.restarts;
     let id = identifier(seed.part(index).part(u64::from(init)).part(u64::from(restarts)));
     let id = format!("containerd://{id}");
@@ -160,7 +160,7 @@ fn container(subject: &Subject<'_>, part: &Part, init: bool, index: u64) -> Valu
     });
     let Some(fields) = status.as_object_mut() else { return status };
     let state = match (life.stage, life.times.running) {
-        (Stage::Ended(code), running) => terminated(code, running, life.times.ended, &id),
+        (PodStage::Ended(code), running) => terminated(code, running, life.times.ended, &id),
         (_, None) => waiting(!subject.shape.init_containers.is_empty()),
         (_, Some(running)) if once => terminated(Some(0), Some(running), Some(running), &id),
         (_, Some(running)) => {
@@ -199,12 +199,12 @@ fn terminated(code: Option<i32>, started: Option<Timestamp>, ended: Option<Times
     }})
 }
 
-/// Times on objects have whole seconds.
+/// Times in objects are whole seconds.
 fn time(at: Timestamp) -> Value {
     to_the_second(at).to_string().into()
 }
 
-/// Equal images have equal identifiers, as if they came from a registry.
+/// Equal images have equal ids, as from a registry.
 fn image_id(image: &str) -> String {
     let name = image.split('@').next().unwrap_or(image);
     format!("{name}@sha256:{}", identifier(seed_of(image)))
@@ -225,25 +225,30 @@ pub(crate) fn seed_of(text: &str) -> Seed {
 mod tests {
     use sim::Millis;
 
-    use super::super::life::Moment;
-    use super::super::shape::{Course, Restarts, tests::shape};
+    use super::super::lifecycle::SimulationTime;
+    use super::super::template::{PodTimeline, RestartPolicy, tests::shape};
     use super::*;
 
-    const COURSE: Course = Course {
+    const COURSE: PodTimeline = PodTimeline {
         start: Millis(3_000),
         ready: Millis(7_000),
         stop: Millis(5_000),
         ends: None,
-        restarts: Restarts::Always,
+        restarts: RestartPolicy::Always,
     };
 
-    fn at(millis: i64) -> Moment {
-        Moment { at: Millis(millis), wall: Millis(millis).after(Timestamp::UNIX_EPOCH) }
+    fn at(millis: i64) -> SimulationTime {
+        SimulationTime { at: Millis(millis), wall: Millis(millis).after(Timestamp::UNIX_EPOCH) }
     }
 
-    fn status(shape: &Shape, life: &Life) -> Value {
-        let subject =
-            Subject { shape, life, ip: Ipv4Addr::new(10, 128, 0, 1), seed: Seed::new(1), unannounced: false };
+    fn status(shape: &PodTemplate, life: &PodLifecycle) -> Value {
+        let subject = StatusInput {
+            shape,
+            life,
+            ip: Ipv4Addr::new(10, 128, 0, 1),
+            seed: Seed::new(1),
+            unannounced: false,
+        };
         patch("u", &subject)["status"].take()
     }
 
@@ -255,9 +260,9 @@ mod tests {
     }
 
     #[test]
-    fn the_stages_of_a_pod_read_as_a_kubelet_writes_them() {
+    fn pod_status_matches_the_kubelet_in_each_stage() {
         let shape = shape(json!({"containers": [{"name": "web", "image": "shop/web:1"}]}));
-        let mut life = Life::new(at(0), &COURSE);
+        let mut life = PodLifecycle::new(at(0), &COURSE);
         let pending = status(&shape, &life);
         assert_eq!(pending["phase"], "Pending");
         assert_eq!(pending["containerStatuses"][0]["state"]["waiting"]["reason"], "ContainerCreating");
@@ -301,7 +306,7 @@ mod tests {
     fn init_containers_end_and_sidecars_stay() {
         let init = json!([{"name": "prepare"}, {"name": "proxy", "restartPolicy": "Always"}]);
         let shape = shape(json!({"containers": [{"name": "web"}], "initContainers": init}));
-        let mut life = Life::new(at(0), &COURSE);
+        let mut life = PodLifecycle::new(at(0), &COURSE);
         let pending = status(&shape, &life);
         assert_eq!(condition(&pending, "Initialized").1, "ContainersNotInitialized");
         assert_eq!(pending["containerStatuses"][0]["state"]["waiting"]["reason"], "PodInitializing");
@@ -313,9 +318,9 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ran_has_failed() {
+    fn pod_that_never_ran_has_failed() {
         let shape = shape(json!({"containers": [{"name": "web"}]}));
-        let mut life = Life::new(at(0), &COURSE);
+        let mut life = PodLifecycle::new(at(0), &COURSE);
         life.delete(at(1), Millis(0), &COURSE);
         let ended = status(&shape, &life);
         assert_eq!(ended["phase"], "Failed");

@@ -1,4 +1,4 @@
-//! Nodes on localkube, in this process and under paused time.
+//! Nodes on localkube in this process, with paused time.
 
 use std::pin::pin;
 
@@ -15,15 +15,15 @@ use super::*;
 use crate::list_watch::{ListWatchEvent, list_watch};
 use crate::{Cluster, Options, Running};
 
-struct Ground {
-    /// Held: it ends when it is dropped.
+struct NodesFixture {
+    /// Held because dropping it stops the cluster.
     #[allow(dead_code)]
     cluster: Running,
     nodes: Nodes,
     pods: Api<Pod>,
 }
 
-impl Ground {
+impl NodesFixture {
     async fn new(plan: Plan) -> Self {
         let cluster = Cluster::start(Options::default()).await.unwrap();
         let plan = Plan { serve: false, clock: cluster.cluster().0.clock, ..plan };
@@ -39,7 +39,7 @@ impl Ground {
         self.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
     }
 
-    /// Waits until a pod is what it should be, and says how long that took, to the tenth of a second.
+    /// Waits until a pod fulfils a condition; returns the time that took, in tenths of a second.
     async fn until(&self, name: &str, fine: impl Fn(Option<&Pod>) -> bool) -> f64 {
         let start = Instant::now();
         let mut events = pin!(list_watch(self.pods.clone()));
@@ -60,7 +60,7 @@ impl Ground {
             }
         };
         let waited = tokio::time::timeout(Duration::from_hours(1), waited).await;
-        waited.unwrap_or_else(|_| panic!("{name}: {:?}", self.nodes.trouble()));
+        waited.unwrap_or_else(|_| panic!("{name}: {:?}", self.nodes.last_error()));
         (start.elapsed().as_secs_f64() * 10.0).round() / 10.0
     }
 }
@@ -74,7 +74,7 @@ fn phase(pod: Option<&Pod>) -> &str {
     pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()).unwrap_or("none")
 }
 
-/// The cpu seconds that containers on all nodes have used.
+/// CPU seconds of the containers on all nodes.
 fn cpu(nodes: &Nodes) -> f64 {
     let pages = nodes.names().iter().map(|node| nodes.metrics(node).unwrap());
     let of_page = |page: String| -> f64 {
@@ -85,8 +85,8 @@ fn cpu(nodes: &Nodes) -> f64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_takes_as_long_as_planned() {
-    let ground = Ground::new(Plan::default()).await;
+async fn pod_stages_take_the_planned_delays() {
+    let ground = NodesFixture::new(Plan::default()).await;
     ground.create("web").await;
     assert_eq!(ground.until("web", |pod| phase(pod) == "Running").await, 3.0);
     assert_eq!(ground.until("web", |pod| is(pod, "Ready")).await, 7.0);
@@ -99,8 +99,8 @@ async fn a_pod_takes_as_long_as_planned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_is_what_the_load_makes_of_it() {
-    let ground = Ground::new(Plan::default()).await;
+async fn usage_follows_the_load_of_ready_pods() {
+    let ground = NodesFixture::new(Plan::default()).await;
     for name in ["web-0", "web-1"] {
         ground.create(name).await;
     }
@@ -120,7 +120,7 @@ async fn usage_is_what_the_load_makes_of_it() {
         }],
         delays: None,
     };
-    // Two pods: 8 units each; then more than they may use; then nothing.
+    // Two pods with 8 units each, then more load than their limits allow, then none.
     for (rate, cores) in [(16.0, 2.0 * 0.202), (60.0, 2.0 * 0.5), (0.0, 2.0 * 0.002)] {
         ground.nodes.set_load(load(rate));
         let before = cpu(&ground.nodes);

@@ -1,108 +1,109 @@
-//! What pods use: work is spread over the ready pods of a workload as `sim` does it, and cpu is counted as it is used.
+//! Simulated usage: load is spread over the ready pods of a workload as `sim` does, and CPU time is accumulated.
 //!
-//! Ready pods of a workload with equal limits use the same at every moment, so that is added up once for all of them
-//! (a [`Class`]), and an [`Account`] only remembers where its pod came in.
+//! Ready pods of a workload with equal limits have equal usage at every moment, so it is accumulated once per
+//! [`UsageClass`]; an [`UsageAccount`] keeps only the offset of its pod.
 
 use std::collections::BTreeMap;
 
 use sim::Millis;
-use sim::workload::{ContainerUsageModel, PodActivity, PodDelays, UsageModel, WorkloadFlow};
+use sim::workload::{PodActivity, ContainerUsageModel, PodDelays, WorkloadFlow, UsageModel};
 
 use super::plan::Workload;
-use super::shape::{Part, Shape};
+use super::template::{ContainerTemplate, PodTemplate};
 
-/// How often the load is looked at, as in scenarios.
-const TICK: Millis = Millis::from_secs(1);
-/// What a container uses that nobody has said anything about: 2 thousandths of a core, 20 MiB.
-const IDLE_CPU: f64 = 2.0;
-const IDLE_MEMORY: f64 = 20.0 * 1_048_576_000.0;
-/// What starting a container has cost, in thousandths of core seconds: collectors take zero for missing.
-const FIRST_CPU: f64 = 10.0;
-/// A page, for the same reason.
-const LEAST_MEMORY: f64 = 4096.0;
+/// How often the load is evaluated, as in scenarios.
+const LOAD_INTERVAL: Millis = Millis::from_secs(1);
+/// Usage of containers without a workload: 2 millicores, 20 MiB.
+const IDLE_CPU_MILLICORES: f64 = 2.0;
+const IDLE_MEMORY_MILLIBYTES: f64 = 20.0 * 1_048_576_000.0;
+/// CPU time of starting a container: metrics collectors treat zero as missing.
+const STARTUP_CPU_MILLISECONDS: f64 = 10.0;
+/// One page: metrics collectors treat zero as missing.
+const MIN_MEMORY_BYTES: f64 = 4096.0;
 
-/// All workloads, and what their pods have used so far.
+/// All workloads, and the usage of their pods.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct UsageLedger {
     now: Millis,
-    works: Vec<Work>,
-    classes: Vec<Class>,
-    by_limits: BTreeMap<Limits, usize>,
+    works: Vec<ActiveWorkload>,
+    classes: Vec<UsageClass>,
+    by_limits: BTreeMap<UsageClassKey, usize>,
 }
 
-/// A workload and its containers with their limits.
-type Limits = (Option<usize>, Vec<(String, Option<i64>, Option<i64>)>);
+/// A workload, and the containers with their limits.
+type UsageClassKey = (Option<usize>, Vec<(String, Option<i64>, Option<i64>)>);
 
-/// A workload in progress.
+/// A workload and its current load.
 #[derive(Debug)]
-struct Work {
+struct ActiveWorkload {
     workload: Workload,
     flow: WorkloadFlow,
     next_tick: Millis,
     ready: usize,
-    /// Units per second that each ready pod does now.
+    /// Units per second that each ready pod processes now.
     rate: f64,
 }
 
-/// Pods that use the same when they do the same.
+/// Pods with equal usage under equal load.
 #[derive(Debug)]
-struct Class {
+struct UsageClass {
     work: Option<usize>,
     containers: Vec<ContainerUsageModel>,
-    /// What a pod has used, container by container, that was ready all the time; in thousandths of core seconds.
+    /// CPU time of a pod that was ready all the time, by container, in core milliseconds.
     sums: Vec<f64>,
 }
 
-/// What a pod does.
+/// The phase that determines a pod's usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum UsagePhase {
     /// Its containers do not run.
     #[default]
     Absent,
-    /// They run, without work.
+    /// They run without load.
     Starting,
-    /// They do their share of the work.
+    /// They process their share of the load.
     Ready,
-    /// They run, without work, until they are gone.
+    /// They run without load until they end.
     Stopping,
 }
 
-/// What one pod has used.
+/// The usage of a pod.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct UsageAccount {
     class: usize,
-    phase: Phase,
+    phase: UsagePhase,
     since: Millis,
-    containers: Box<[Count]>,
+    containers: Box<[CpuCounter]>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    /// Used until the phase began, in thousandths of core seconds.
+struct CpuCounter {
+    /// CPU time until the phase began, in core milliseconds.
     used: f64,
     /// The sum of the class when the phase began.
     mark: f64,
 }
 
-/// What one container has used and uses.
+/// The counters of a container.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct UsageReading {
     pub(crate) cpu_seconds: f64,
     pub(crate) memory_bytes: f64,
 }
 
-impl Ledger {
+impl UsageLedger {
     pub(crate) fn new(workloads: Vec<Workload>) -> Self {
-        let works = workloads.into_iter().map(|workload| Work::new(workload, Millis::ZERO)).collect();
+        let works =
+            workloads.into_iter().map(|workload| ActiveWorkload::new(workload, Millis::ZERO)).collect();
         Self { works, ..Self::default() }
     }
 
-    /// The delays of pods of this shape, where its workload has its own.
-    pub(crate) fn delays(&self, namespace: &str, shape: &Shape) -> Option<PodDelays> {
+    /// The delays of pods of this template, if its workload has its own.
+    pub(crate) fn delays(&self, namespace: &str, shape: &PodTemplate) -> Option<PodDelays> {
         self.works.get(self.work_of(namespace, shape)?)?.workload.delays
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub(crate) fn advance(&mut self, to: Millis) {
         let from = self.now;
         self.now = from.max(to);
@@ -111,7 +112,7 @@ impl Ledger {
             while now < to {
                 if now >= work.next_tick {
                     work.flow.rate = work.workload.load.at(now);
-                    work.next_tick = now + TICK;
+                    work.next_tick = now + LOAD_INTERVAL;
                 }
                 let next = to.min(work.next_tick);
                 let seconds = (next - now).as_secs_f64();
@@ -129,48 +130,54 @@ impl Ledger {
         }
     }
 
-    /// An account for a pod whose containers do not run yet.
-    pub(crate) fn open(&mut self, namespace: &str, shape: &Shape) -> Account {
+    /// Opens an account for a pod whose containers do not run yet.
+    pub(crate) fn open(&mut self, namespace: &str, shape: &PodTemplate) -> UsageAccount {
         let class = self.class_of(namespace, shape);
-        let count = Count { used: FIRST_CPU, mark: 0.0 };
+        let count = CpuCounter { used: STARTUP_CPU_MILLISECONDS, mark: 0.0 };
         let containers = shape.running().map(|_| count).collect();
-        Account { class, phase: Phase::Absent, since: self.now, containers }
+        UsageAccount { class, phase: UsagePhase::Absent, since: self.now, containers }
     }
 
-    /// The pod does something else from now on.
-    pub(crate) fn turn(&mut self, account: &mut Account, phase: Phase) {
+    /// Changes the phase of a pod.
+    pub(crate) fn turn(&mut self, account: &mut UsageAccount, phase: UsagePhase) {
         for index in 0..account.containers.len() {
             let used = self.used(account, index);
             let mark = self.classes.get(account.class).and_then(|class| class.sums.get(index)).copied();
             if let Some(count) = account.containers.get_mut(index) {
-                *count = Count { used, mark: mark.unwrap_or_default() };
+                *count = CpuCounter { used, mark: mark.unwrap_or_default() };
             }
         }
         let work = self.classes.get(account.class).and_then(|class| class.work);
         if let Some(work) = work.and_then(|work| self.works.get_mut(work)) {
-            work.ready -= usize::from(account.phase == Phase::Ready);
-            work.ready += usize::from(phase == Phase::Ready);
+            work.ready -= usize::from(account.phase == UsagePhase::Ready);
+            work.ready += usize::from(phase == UsagePhase::Ready);
         }
         account.phase = phase;
         account.since = self.now;
     }
 
-    /// Settles an account before its pod's workload or limits change, and says what the pod was doing.
-    pub(crate) fn close(&mut self, account: &mut Account) -> Phase {
+    /// Closes an account before the pod's workload or limits change; returns its phase.
+    pub(crate) fn close(&mut self, account: &mut UsageAccount) -> UsagePhase {
         let phase = account.phase;
-        self.turn(account, Phase::Absent);
+        self.turn(account, UsagePhase::Absent);
         phase
     }
 
-    /// The pod, which may have other labels or limits now, goes on with what it did.
-    pub(crate) fn reopen(&mut self, account: &mut Account, namespace: &str, shape: &Shape, phase: Phase) {
+    /// Reopens an account after the pod's labels or limits changed.
+    pub(crate) fn reopen(
+        &mut self,
+        account: &mut UsageAccount,
+        namespace: &str,
+        shape: &PodTemplate,
+        phase: UsagePhase,
+    ) {
         account.class = self.class_of(namespace, shape);
         self.turn(account, phase);
     }
 
-    /// Changes the work of some pods, or gives them some. Every account must be closed before, and reopened afterwards.
+    /// Sets the load of some pods. All accounts must be closed before, and reopened afterwards.
     pub(crate) fn set(&mut self, workload: Workload) {
-        let mut new = Work::new(workload, self.now);
+        let mut new = ActiveWorkload::new(workload, self.now);
         match self.works.iter_mut().find(|old| old.workload.is_about_the_pods_of(&new.workload)) {
             Some(old) => {
                 new.flow.backlog = old.flow.backlog.min(new.workload.service.queue);
@@ -182,46 +189,46 @@ impl Ledger {
         self.by_limits.clear();
     }
 
-    /// What the containers of a pod that run have used and use.
-    pub(crate) fn read<'a>(&'a self, account: &'a Account) -> impl Iterator<Item = Reading> + 'a {
+    /// The usage of the running containers of a pod.
+    pub(crate) fn read<'a>(&'a self, account: &'a UsageAccount) -> impl Iterator<Item = UsageReading> + 'a {
         let activity = self.activity(account);
         let class = self.classes.get(account.class);
         let containers = class.map(|class| class.containers.as_slice()).unwrap_or_default();
-        containers.iter().enumerate().map(move |(index, container)| Reading {
+        containers.iter().enumerate().map(move |(index, container)| UsageReading {
             cpu_seconds: self.used(account, index) / 1000.0,
-            memory_bytes: (container.memory.over(activity) / 1000.0).floor().max(LEAST_MEMORY),
+            memory_bytes: (container.memory.over(activity) / 1000.0).floor().max(MIN_MEMORY_BYTES),
         })
     }
 
-    fn used(&self, account: &Account, index: usize) -> f64 {
+    fn used(&self, account: &UsageAccount, index: usize) -> f64 {
         let Some(count) = account.containers.get(index) else { return 0.0 };
         let Some(class) = self.classes.get(account.class) else { return count.used };
         let Some(container) = class.containers.get(index) else { return count.used };
         count.used
             + match account.phase {
-                Phase::Absent => 0.0,
-                Phase::Ready if class.work.is_some() => {
+                UsagePhase::Absent => 0.0,
+                UsagePhase::Ready if class.work.is_some() => {
                     class.sums.get(index).map_or(0.0, |sum| sum - count.mark)
                 }
                 _ => container.cpu.over(self.activity(account)) * (self.now - account.since).as_secs_f64(),
             }
     }
 
-    fn activity(&self, account: &Account) -> PodActivity {
+    fn activity(&self, account: &UsageAccount) -> PodActivity {
         let work = self.classes.get(account.class).and_then(|class| self.works.get(class.work?));
         PodActivity {
-            starting: if account.phase == Phase::Starting { 1.0 } else { 0.0 },
-            work: work.filter(|_| account.phase == Phase::Ready).map_or(0.0, |work| work.rate),
+            starting: if account.phase == UsagePhase::Starting { 1.0 } else { 0.0 },
+            work: work.filter(|_| account.phase == UsagePhase::Ready).map_or(0.0, |work| work.rate),
         }
     }
 
-    fn work_of(&self, namespace: &str, shape: &Shape) -> Option<usize> {
+    fn work_of(&self, namespace: &str, shape: &PodTemplate) -> Option<usize> {
         self.works.iter().position(|work| {
             work.workload.namespace == namespace && work.workload.selector.matches_map(&shape.labels)
         })
     }
 
-    fn class_of(&mut self, namespace: &str, shape: &Shape) -> usize {
+    fn class_of(&mut self, namespace: &str, shape: &PodTemplate) -> usize {
         let work = self.work_of(namespace, shape);
         let limits =
             shape.running().map(|part| (part.name.clone(), part.cpu_limit, part.memory_limit)).collect();
@@ -231,25 +238,28 @@ impl Ledger {
             let containers: Vec<_> =
                 shape.running().map(|part| part.usage(listed.unwrap_or_default())).collect();
             let sums = vec![0.0; containers.len()];
-            self.classes.push(Class { work, containers, sums });
+            self.classes.push(UsageClass { work, containers, sums });
             self.classes.len() - 1
         })
     }
 }
 
-impl Work {
+impl ActiveWorkload {
     fn new(workload: Workload, now: Millis) -> Self {
         Self { flow: WorkloadFlow::new(workload.service), workload, next_tick: now, ready: 0, rate: 0.0 }
     }
 }
 
-impl Part {
-    /// What this container uses, within its limits.
+impl ContainerTemplate {
+    /// The usage of this container, within its limits.
     fn usage(&self, listed: &[ContainerUsageModel]) -> ContainerUsageModel {
         let idle = |idle: f64| UsageModel { idle, per_unit: 0.0, starting: idle, limit: f64::INFINITY };
-        let mut usage = listed.iter().find(|usage| usage.name == self.name).cloned().unwrap_or_else(|| {
-            ContainerUsageModel { name: self.name.clone(), cpu: idle(IDLE_CPU), memory: idle(IDLE_MEMORY) }
-        });
+        let mut usage =
+            listed.iter().find(|usage| usage.name == self.name).cloned().unwrap_or_else(|| ContainerUsageModel {
+                name: self.name.clone(),
+                cpu: idle(IDLE_CPU_MILLICORES),
+                memory: idle(IDLE_MEMORY_MILLIBYTES),
+            });
         let within = |usage: &mut UsageModel, limit: Option<f64>| {
             usage.limit = usage.limit.min(limit.unwrap_or(f64::INFINITY));
         };
@@ -266,10 +276,10 @@ mod tests {
     use sim::load::{CurveShape as LoadShape, LoadCurve};
     use sim::workload::ServiceCapacity;
 
-    use super::super::shape::tests::shape;
+    use super::super::template::tests::shape;
     use super::*;
 
-    /// 25 thousandths of a core for each unit, as in the walk-through.
+    /// 25 millicores per unit, as in the walk-through.
     fn workload(rate: f64) -> Workload {
         let cpu = UsageModel { idle: 2.0, per_unit: 25.0, starting: 100.0, limit: f64::INFINITY };
         let memory =
@@ -284,48 +294,50 @@ mod tests {
         }
     }
 
-    fn web() -> Shape {
+    fn web() -> PodTemplate {
         let limits = json!({"limits": {"cpu": "500m"}});
         let mut shape = shape(json!({"containers": [{"name": "web", "resources": limits}, {"name": "log"}]}));
         shape.labels = [("app".to_owned(), "web".to_owned())].into();
         shape
     }
 
-    fn cpu(ledger: &Ledger, account: &Account) -> Vec<f64> {
-        let rounded = |reading: Reading| ((reading.cpu_seconds - FIRST_CPU / 1000.0) * 1e6).round() / 1e6;
+    fn cpu(ledger: &UsageLedger, account: &UsageAccount) -> Vec<f64> {
+        let rounded = |reading: UsageReading| {
+            ((reading.cpu_seconds - STARTUP_CPU_MILLISECONDS / 1000.0) * 1e6).round() / 1e6
+        };
         ledger.read(account).map(rounded).collect()
     }
 
     #[test]
-    fn ready_pods_share_the_work() {
-        let mut ledger = Ledger::new(vec![workload(20.0)]);
+    fn ready_pods_share_the_load() {
+        let mut ledger = UsageLedger::new(vec![workload(20.0)]);
         let shape = web();
         let mut pods = [ledger.open("shop", &shape), ledger.open("shop", &shape)];
         ledger.advance(Millis(10_000));
         assert_eq!(cpu(&ledger, &pods[0]), [0.0, 0.0]);
-        ledger.turn(&mut pods[0], Phase::Starting);
+        ledger.turn(&mut pods[0], UsagePhase::Starting);
         ledger.advance(Millis(15_000));
         assert_eq!(cpu(&ledger, &pods[0]), [0.5, 0.01], "starting");
-        ledger.turn(&mut pods[0], Phase::Ready);
+        ledger.turn(&mut pods[0], UsagePhase::Ready);
         ledger.advance(Millis(20_000));
         assert_eq!(cpu(&ledger, &pods[0]), [0.5 + 5.0 * 0.5, 0.02], "alone, at its limit");
-        ledger.turn(&mut pods[1], Phase::Ready);
+        ledger.turn(&mut pods[1], UsagePhase::Ready);
         ledger.advance(Millis(22_500));
         assert_eq!(cpu(&ledger, &pods[0]), [3.0 + 2.5 * 0.252, 0.025], "half of the work");
         assert_eq!(cpu(&ledger, &pods[1]), [2.5 * 0.252, 0.005]);
         let memory: Vec<f64> = ledger.read(&pods[1]).map(|reading| reading.memory_bytes).collect();
         assert_eq!(memory, [1_048_576.0 + 10_000.0, 20.0 * 1_048_576.0]);
-        ledger.turn(&mut pods[1], Phase::Stopping);
+        ledger.turn(&mut pods[1], UsagePhase::Stopping);
         ledger.advance(Millis(32_500));
         assert_eq!(cpu(&ledger, &pods[1])[0], 2.5 * 0.252 + 0.02, "idle");
     }
 
     #[test]
-    fn work_can_be_changed_while_pods_run() {
-        let mut ledger = Ledger::new(Vec::new());
+    fn load_can_change_while_pods_run() {
+        let mut ledger = UsageLedger::new(Vec::new());
         let shape = web();
         let mut pod = ledger.open("shop", &shape);
-        ledger.turn(&mut pod, Phase::Ready);
+        ledger.turn(&mut pod, UsagePhase::Ready);
         ledger.advance(Millis(10_000));
         assert_eq!(cpu(&ledger, &pod)[0], 0.02);
         for (rate, used) in [(10.0, 0.02_f64 + 2.52), (0.0, 2.54 + 0.02)] {
@@ -341,11 +353,11 @@ mod tests {
 
     #[test]
     fn other_pods_idle_within_their_limits() {
-        let mut ledger = Ledger::new(vec![workload(20.0)]);
+        let mut ledger = UsageLedger::new(vec![workload(20.0)]);
         let limits = json!({"limits": {"cpu": "1m", "memory": "1Mi"}});
         let tiny = shape(json!({"containers": [{"name": "web", "resources": limits}]}));
         let mut pod = ledger.open("shop", &tiny);
-        ledger.turn(&mut pod, Phase::Ready);
+        ledger.turn(&mut pod, UsagePhase::Ready);
         ledger.advance(Millis(1_000_000));
         assert_eq!(cpu(&ledger, &pod), [1.0]);
         assert_eq!(ledger.read(&pod).next().unwrap().memory_bytes, 1_048_576.0);

@@ -1,4 +1,4 @@
-//! Pods and nodes as these nodes see them: only what they look at, so that a cluster full of pods costs little to read.
+//! Slim views of pods and nodes: only the fields that are needed, so that large clusters are cheap to read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,15 +19,15 @@ pub(crate) struct PodView {
     #[serde(deserialize_with = "meta")]
     pub(crate) metadata: ObjectMeta,
     #[serde(deserialize_with = "lenient")]
-    pub(crate) spec: Option<PodSpec>,
+    pub(crate) spec: Option<PodSpecView>,
     #[serde(deserialize_with = "lenient")]
-    pub(crate) status: Option<PodStatus>,
+    pub(crate) status: Option<PodStatusView>,
 }
 
-/// What a pod runs and where.
+/// A pod's spec.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct PodSpec {
+pub(crate) struct PodSpecView {
     pub(crate) node_name: Option<String>,
     pub(crate) scheduler_name: Option<String>,
     pub(crate) scheduling_gates: Option<Vec<Value>>,
@@ -35,39 +35,39 @@ pub(crate) struct PodSpec {
     pub(crate) host_network: Option<bool>,
     pub(crate) node_selector: Option<BTreeMap<String, String>>,
     pub(crate) tolerations: Option<Vec<Toleration>>,
-    pub(crate) containers: Option<Vec<Container>>,
-    pub(crate) init_containers: Option<Vec<Container>>,
-    pub(crate) resources: Option<Resources>,
+    pub(crate) containers: Option<Vec<ContainerView>>,
+    pub(crate) init_containers: Option<Vec<ContainerView>>,
+    pub(crate) resources: Option<ResourcesView>,
     pub(crate) overhead: Option<BTreeMap<String, Quantity>>,
 }
 
 /// One container of a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Container {
+pub(crate) struct ContainerView {
     pub(crate) name: Option<String>,
     pub(crate) image: Option<String>,
     pub(crate) restart_policy: Option<String>,
-    pub(crate) resources: Option<Resources>,
-    pub(crate) readiness_probe: Option<Probe>,
+    pub(crate) resources: Option<ResourcesView>,
+    pub(crate) readiness_probe: Option<ProbeView>,
 }
 
 /// Requests and limits.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Resources {
+pub(crate) struct ResourcesView {
     pub(crate) requests: Option<BTreeMap<String, Quantity>>,
     pub(crate) limits: Option<BTreeMap<String, Quantity>>,
 }
 
-/// When a container is first asked whether it is ready.
+/// The initial delay of a readiness probe.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Probe {
+pub(crate) struct ProbeView {
     pub(crate) initial_delay_seconds: Option<i64>,
 }
 
-/// A taint that a pod does not mind.
+/// A toleration.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default)]
 pub(crate) struct Toleration {
@@ -77,21 +77,21 @@ pub(crate) struct Toleration {
     pub(crate) effect: Option<String>,
 }
 
-/// Where a pod is in its life when it is first seen.
+/// A pod's status.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct PodStatus {
+pub(crate) struct PodStatusView {
     pub(crate) phase: Option<String>,
     #[serde(rename = "podIP")]
     pub(crate) pod_ip: Option<String>,
     pub(crate) start_time: Option<Timestamp>,
-    pub(crate) conditions: Option<Vec<Condition>>,
+    pub(crate) conditions: Option<Vec<ConditionView>>,
 }
 
 /// One condition.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Condition {
+pub(crate) struct ConditionView {
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
     pub(crate) status: Option<String>,
@@ -106,13 +106,13 @@ pub(crate) struct NodeView {
     #[serde(deserialize_with = "meta")]
     pub(crate) metadata: ObjectMeta,
     #[serde(deserialize_with = "lenient")]
-    pub(crate) spec: Option<NodeSpec>,
+    pub(crate) spec: Option<NodeSpecView>,
 }
 
-/// What keeps pods away from a node.
+/// A node's spec.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct NodeSpec {
+pub(crate) struct NodeSpecView {
     pub(crate) unschedulable: Option<bool>,
     pub(crate) taints: Option<Vec<Taint>>,
 }
@@ -126,17 +126,17 @@ pub(crate) struct Taint {
     pub(crate) effect: Option<String>,
 }
 
-impl PodStatus {
+impl PodStatusView {
     /// The condition of this type.
-    pub(crate) fn condition(&self, kind: &str) -> Option<&Condition> {
+    pub(crate) fn condition(&self, kind: &str) -> Option<&ConditionView> {
         self.conditions.iter().flatten().find(|condition| condition.kind.as_deref() == Some(kind))
     }
 }
 
-/// What is read of metadata; the rest, managed fields above all, is passed over.
+/// The metadata fields that are read; managed fields in particular are skipped.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Meta {
+struct MetadataView {
     name: Option<String>,
     namespace: Option<String>,
     uid: Option<String>,
@@ -148,7 +148,7 @@ struct Meta {
 }
 
 fn meta<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let meta = Meta::deserialize(deserializer)?;
+    let meta = MetadataView::deserialize(deserializer)?;
     Ok(ObjectMeta {
         name: meta.name,
         namespace: meta.namespace,
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_absent() {
+    fn undecodable_parts_are_absent() {
         let text = r#"{"metadata":{"name":"a","uid":"u","managedFields":[{}]},
             "spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"many"}}}]},
             "status":{"phase":"Running"}}"#;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::store::Resource;
+use crate::store::ResourceId;
 
 fn catalog() -> Catalog {
     let definition = json!({
@@ -31,7 +31,7 @@ fn catalog() -> Catalog {
             ],
         },
     });
-    Catalog::new([(Resource(100), Arc::new(Definition::read(&definition).unwrap()))])
+    Catalog::new([(ResourceId(100), Arc::new(Definition::read(&definition).unwrap()))])
 }
 
 fn schemas(document: &Value) -> &Map<String, Value> {
@@ -56,7 +56,9 @@ fn every_version_has_a_document_and_every_reference_a_schema() {
                 used.iter().filter(|name| !schemas(&document).contains_key(*name)).collect();
             assert!(missing.is_empty(), "{place}: {missing:?}");
             let marked = json!({"group": served.group, "version": version, "kind": served.kind});
-            let marks = |schema: &&Value| schema[KINDS].as_array().is_some_and(|all| all.contains(&marked));
+            let marks = |schema: &&Value| {
+                schema[GROUP_VERSION_KIND].as_array().is_some_and(|all| all.contains(&marked))
+            };
             assert_eq!(schemas(&document).values().filter(marks).count(), 1, "{marked}");
         }
     }
@@ -64,9 +66,9 @@ fn every_version_has_a_document_and_every_reference_a_schema() {
     assert!(document(&catalog, "apps", "v2").is_none());
 }
 
-/// kubectl reads these before it asks for strict validation, and before it sends a strategic merge patch.
+/// kubectl reads these before it requests strict validation, and before it sends a strategic merge patch.
 #[test]
-fn patches_say_what_they_take() {
+fn patch_requests_list_their_media_types() {
     let catalog = catalog();
     let patch = |group, version, path: &str| {
         document(&catalog, group, version).unwrap()["paths"][path]["patch"].take()
@@ -79,21 +81,27 @@ fn patches_say_what_they_take() {
         let content = patch["requestBody"]["content"].as_object().unwrap();
         assert_eq!(content.contains_key("application/strategic-merge-patch+json"), strategic);
     }
-    assert_eq!(deployment[KINDS], json!({"group": "apps", "version": "v1", "kind": "Deployment"}));
+    assert_eq!(
+        deployment[GROUP_VERSION_KIND],
+        json!({"group": "apps", "version": "v1", "kind": "Deployment"})
+    );
     assert!(!patch("", "v1", "/api/v1/nodes/{name}").is_null());
 }
 
 #[test]
-fn custom_resources_get_what_every_object_has() {
+fn custom_resource_schemas_include_the_common_fields() {
     let document = document(&catalog(), "example.org", "v1").unwrap();
     let schemas = schemas(&document);
     let widget = &schemas["org.example.v1.Widget"];
     let names: Vec<&String> = widget["properties"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["spec", "apiVersion", "kind", "metadata"]);
     assert_eq!(widget["description"], "A widget");
-    assert_eq!(widget[KINDS], json!([{"group": "example.org", "kind": "Widget", "version": "v1"}]));
+    assert_eq!(
+        widget[GROUP_VERSION_KIND],
+        json!([{"group": "example.org", "kind": "Widget", "version": "v1"}])
+    );
     assert!(
         schemas.contains_key("org.example.v1.WidgetList")
-            && schemas.contains_key(&format!("{META}.ObjectMeta"))
+            && schemas.contains_key(&format!("{META_V1}.ObjectMeta"))
     );
 }

@@ -1,18 +1,18 @@
-//! JSON patch: a list of operations on paths, all of them or none.
+//! JSON patch: a list of operations, applied completely or not at all.
 //!
-//! Kubernetes reads it more freely than the RFC: what an operation does not say is `null`, what does not exist may be
-//! replaced or copied as `null`, and places in lists may be counted from their end.
+//! Kubernetes is more lenient than the RFC: a missing `value` is `null`, a missing path may be replaced or copied as
+//! `null`, and negative indexes count from the end.
 
 use serde_json::Value;
 
 use crate::schema::go;
 use crate::status::{About, Status};
 
-/// More than any client sends; a guard against work without end.
-const MOST_OPERATIONS: usize = 10_000;
+/// The maximum number of operations.
+const MAX_OPERATIONS: usize = 10_000;
 
-/// An operation that cannot be done; no answer says why.
-struct Refused;
+/// An operation failed; the API does not say why.
+struct OperationRefused;
 
 pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, Status> {
     let operations = match patch {
@@ -23,19 +23,21 @@ pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, Status> {
     if let Some(wrong) = operations.iter().find(|each| !each.is_object() && !each.is_null()) {
         return Err(undecodable(wrong, "handlers.jsonPatchOp"));
     }
-    if operations.len() > MOST_OPERATIONS {
+    if operations.len() > MAX_OPERATIONS {
         let message = format!(
-            "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
+            "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
             operations.len()
         );
         return Err(Status { code: 413, reason: "RequestEntityTooLarge", ..Status::bad_request(message) });
     }
     let mut result = object.clone();
-    operations.iter().try_for_each(|operation| step(&mut result, operation)).map_err(|Refused| Status {
-        code: 422,
-        reason: "Invalid",
-        about: Some(Box::new(About::default())),
-        ..Status::bad_request("the server rejected our request due to an error in our request")
+    operations.iter().try_for_each(|operation| step(&mut result, operation)).map_err(|OperationRefused| {
+        Status {
+            code: 422,
+            reason: "Invalid",
+            about: Some(Box::new(About::default())),
+            ..Status::bad_request("the server rejected our request due to an error in our request")
+        }
     })?;
     Ok(result)
 }
@@ -47,8 +49,8 @@ fn undecodable(found: &Value, expected: &str) -> Status {
     ))
 }
 
-fn step(object: &mut Value, operation: &Value) -> Result<(), Refused> {
-    let text = |name: &str| operation.get(name).and_then(Value::as_str).ok_or(Refused);
+fn step(object: &mut Value, operation: &Value) -> Result<(), OperationRefused> {
+    let text = |name: &str| operation.get(name).and_then(Value::as_str).ok_or(OperationRefused);
     let value = || operation.get("value").cloned().unwrap_or_default();
     let path = text("path")?;
     match text("op")? {
@@ -71,14 +73,14 @@ fn step(object: &mut Value, operation: &Value) -> Result<(), Refused> {
             if find(object, path)? == value() {
                 Ok(())
             } else {
-                Err(Refused)
+                Err(OperationRefused)
             }
         }
-        _ => Err(Refused),
+        _ => Err(OperationRefused),
     }
 }
 
-fn add(object: &mut Value, path: &str, value: Value) -> Result<(), Refused> {
+fn add(object: &mut Value, path: &str, value: Value) -> Result<(), OperationRefused> {
     let (parent, last) = parent(object, path)?;
     match parent {
         Value::Object(map) => {
@@ -86,25 +88,25 @@ fn add(object: &mut Value, path: &str, value: Value) -> Result<(), Refused> {
         }
         Value::Array(list) => {
             let end = list.len();
-            let index = if last == "-" { end } else { index(&last, end + 1).ok_or(Refused)? };
+            let index = if last == "-" { end } else { index(&last, end + 1).ok_or(OperationRefused)? };
             list.insert(index, value);
         }
-        _ => return Err(Refused),
+        _ => return Err(OperationRefused),
     }
     Ok(())
 }
 
-fn remove(object: &mut Value, path: &str) -> Result<Value, Refused> {
+fn remove(object: &mut Value, path: &str) -> Result<Value, OperationRefused> {
     let (parent, last) = parent(object, path)?;
     let removed = match parent {
         Value::Object(map) => map.shift_remove(&last),
         Value::Array(list) => index(&last, list.len()).map(|index| list.remove(index)),
         _ => None,
     };
-    removed.ok_or(Refused)
+    removed.ok_or(OperationRefused)
 }
 
-fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), Refused> {
+fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), OperationRefused> {
     let (parent, last) = parent(object, path)?;
     match parent {
         Value::Object(map) => {
@@ -112,15 +114,15 @@ fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), Refused> 
         }
         Value::Array(list) => {
             let place = index(&last, list.len()).and_then(|index| list.get_mut(index));
-            *place.ok_or(Refused)? = value;
+            *place.ok_or(OperationRefused)? = value;
         }
-        _ => return Err(Refused),
+        _ => return Err(OperationRefused),
     }
     Ok(())
 }
 
-/// A copy of the value at a path; for a key that a map does not have, `null`.
-fn find(object: &mut Value, path: &str) -> Result<Value, Refused> {
+/// A copy of the value at a path; `null` for a missing map key.
+fn find(object: &mut Value, path: &str) -> Result<Value, OperationRefused> {
     if path.is_empty() {
         return Ok(object.clone());
     }
@@ -128,25 +130,25 @@ fn find(object: &mut Value, path: &str) -> Result<Value, Refused> {
     match parent {
         Value::Object(map) => Ok(map.get(&last).cloned().unwrap_or_default()),
         Value::Array(list) => {
-            index(&last, list.len()).and_then(|index| list.get(index)).cloned().ok_or(Refused)
+            index(&last, list.len()).and_then(|index| list.get(index)).cloned().ok_or(OperationRefused)
         }
-        _ => Err(Refused),
+        _ => Err(OperationRefused),
     }
 }
 
-/// The value that holds the end of a path, and that end unescaped.
-fn parent<'a>(object: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Refused> {
-    let mut steps = path.strip_prefix('/').ok_or(Refused)?.split('/').map(unescape);
-    let mut last = steps.next().ok_or(Refused)?;
+/// The parent of the value at a path, and the unescaped last step.
+fn parent<'a>(object: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), OperationRefused> {
+    let mut steps = path.strip_prefix('/').ok_or(OperationRefused)?.split('/').map(unescape);
+    let mut last = steps.next().ok_or(OperationRefused)?;
     let mut parent = object;
     for next in steps {
         parent = match parent {
-            Value::Object(map) => map.get_mut(&last).ok_or(Refused)?,
+            Value::Object(map) => map.get_mut(&last).ok_or(OperationRefused)?,
             Value::Array(list) => {
-                let index = index(&last, list.len()).ok_or(Refused)?;
-                list.get_mut(index).ok_or(Refused)?
+                let index = index(&last, list.len()).ok_or(OperationRefused)?;
+                list.get_mut(index).ok_or(OperationRefused)?
             }
-            _ => return Err(Refused),
+            _ => return Err(OperationRefused),
         };
         last = next;
     }
@@ -157,7 +159,7 @@ fn unescape(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }
 
-/// A place in a list of so many; negative ones count from its end.
+/// An index into a list; negative ones count from the end.
 fn index(text: &str, length: usize) -> Option<usize> {
     let index: i64 = text.parse().ok()?;
     let length = i64::try_from(length).ok()?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Changes an object as a merge patch says.
+/// Applies a merge patch.
 pub(crate) fn apply(object: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         patch.clone_into(object);

@@ -1,4 +1,4 @@
-//! The patches clients send: JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch.
+//! The patch types: JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch.
 
 mod json;
 pub(crate) mod merge;
@@ -16,9 +16,9 @@ use crate::status::Status;
 pub use readable::check;
 pub(crate) use readable::refuse;
 
-/// How a patch is meant, told by its content type.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PatchKind {
     /// `application/json-patch+json`
     Json,
     /// `application/merge-patch+json`
@@ -27,8 +27,8 @@ pub enum Kind {
     Strategic,
 }
 
-impl Kind {
-    /// The kind a content type names; parameters such as `charset` do not matter.
+impl PatchKind {
+    /// The type of a content type; parameters such as `charset` are ignored.
     pub fn from_content_type(text: &str) -> Option<Self> {
         match text.split(';').next()?.trim() {
             "application/json-patch+json" => Some(Self::Json),
@@ -39,22 +39,28 @@ impl Kind {
     }
 }
 
-/// The object with the patch applied; nothing is changed if that fails.
+/// Applies a patch; the object itself is not changed.
 ///
-/// The schema says which lists a strategic merge patch merges, and by which key; without one it replaces them all.
-pub fn apply(kind: Kind, schema: Option<&Schema>, object: &Value, patch: &Value) -> Result<Value, Status> {
+/// The schema determines which lists a strategic merge patch merges, and by which key; without a schema it replaces all
+/// lists.
+pub fn apply(
+    kind: PatchKind,
+    schema: Option<&Schema>,
+    object: &Value,
+    patch: &Value,
+) -> Result<Value, Status> {
     match (kind, patch) {
-        (Kind::Json, _) => json::apply(object, patch),
-        (Kind::Merge, Value::Null) => Err(Status::bad_request("Invalid JSON Patch")),
-        (Kind::Merge, Value::Object(_)) => {
+        (PatchKind::Json, _) => json::apply(object, patch),
+        (PatchKind::Merge, Value::Null) => Err(Status::bad_request("Invalid JSON Patch")),
+        (PatchKind::Merge, Value::Object(_)) => {
             let mut patched = object.clone();
             merge::apply(&mut patched, patch);
             Ok(patched)
         }
-        (Kind::Merge, _) => Err(Status::bad_request(format!("error decoding patch: {}", no_map(patch)))),
-        (Kind::Strategic, Value::Null) => Ok(object.clone()),
-        (Kind::Strategic, Value::Object(changes)) => strategic::apply(schema, object, changes),
-        (Kind::Strategic, _) => Err(Status::bad_request(no_map(patch))),
+        (PatchKind::Merge, _) => Err(Status::bad_request(format!("error decoding patch: {}", no_map(patch)))),
+        (PatchKind::Strategic, Value::Null) => Ok(object.clone()),
+        (PatchKind::Strategic, Value::Object(changes)) => strategic::apply(schema, object, changes),
+        (PatchKind::Strategic, _) => Err(Status::bad_request(no_map(patch))),
     }
 }
 

@@ -1,11 +1,11 @@
-//! The order of items in a list that a strategic merge patch has changed.
+//! The order of list items after a strategic merge patch.
 
 use serde_json::Value;
 
 use crate::schema::go;
 use crate::status::Status;
 
-/// Whether two items are the same, by their key or as they stand.
+/// Whether two items are the same, by key or by value.
 pub(super) fn is_same(key: Option<&str>, one: &Value, other: &Value) -> bool {
     match key {
         Some(key) => one.get(key).is_some() && one.get(key) == other.get(key),
@@ -13,7 +13,7 @@ pub(super) fn is_same(key: Option<&str>, one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Puts the items that `order` names in its order; others keep their places before and after their old neighbours.
+/// Sorts the items that `order` names; the others keep their positions relative to their old neighbours.
 pub(super) fn arrange(items: Vec<Value>, order: &[Value], before: &[Value], key: Option<&str>) -> Vec<Value> {
     let place = |list: &[Value], item: &Value| list.iter().position(|other| is_same(key, item, other));
     let (mut named, others): (Vec<Value>, Vec<Value>) =
@@ -35,7 +35,7 @@ pub(super) fn arrange(items: Vec<Value>, order: &[Value], before: &[Value], key:
     arranged
 }
 
-/// Refuses a list of changes that is not in the order it asks for.
+/// Refuses changes that are not in the requested order.
 pub(super) fn check(changes: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Status> {
     let is_deleted = |change: &Value| change.get("$patch").is_some();
     let mut rest = order.iter();

@@ -1,26 +1,26 @@
-//! Whether a patched object can still be read as what it is.
+//! Checks that a patched object can still be decoded.
 
 use serde_json::Value;
 
-use super::Kind;
-use crate::schema::{Scalar, Schema, Shape, go, type_error};
+use super::PatchKind;
+use crate::schema::{Scalar, Schema, SchemaShape, go, type_error};
 use crate::status::{About, Cause, Status};
 
-/// Refuses a patched object of a built-in kind that has values of the wrong type: 422, with the whole object or, if it
-/// was strategic, the whole patch in the text.
-pub fn check(kind: Kind, schema: &Schema, patched: &Value, patch: &Value) -> Result<(), Status> {
+/// Refuses a patched object of a built-in kind with values of the wrong type: 422 with the whole object, or with the
+/// patch if it is strategic.
+pub fn check(kind: PatchKind, schema: &Schema, patched: &Value, patch: &Value) -> Result<(), Status> {
     let wrong = match kind {
-        Kind::Json | Kind::Merge => type_error(schema, patched),
-        Kind::Strategic => mismatch(schema, patched),
+        PatchKind::Json | PatchKind::Merge => type_error(schema, patched),
+        PatchKind::Strategic => mismatch(schema, patched),
     };
     wrong.map_or(Ok(()), |why| Err(refuse(kind, patched, patch, &why)))
 }
 
-/// 422: the patched object cannot be read.
-pub(crate) fn refuse(kind: Kind, patched: &Value, patch: &Value, why: &str) -> Status {
+/// 422: the patched object cannot be decoded.
+pub(crate) fn refuse(kind: PatchKind, patched: &Value, patch: &Value, why: &str) -> Status {
     let what = match kind {
-        Kind::Json | Kind::Merge => by_name(patched).to_string(),
-        Kind::Strategic => go::print(patch),
+        PatchKind::Json | PatchKind::Merge => by_name(patched).to_string(),
+        PatchKind::Strategic => go::print(patch),
     };
     let cause = Cause {
         reason: "FieldValueInvalid".to_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn refuse(kind: Kind, patched: &Value, patch: &Value, why: &str) -> S
     Status::invalid(About::default(), vec![cause])
 }
 
-/// The object with its fields in the order of their names, as far as a patch takes it apart.
+/// The object with its top-level fields sorted.
 fn by_name(object: &Value) -> Value {
     let Some(map) = object.as_object() else { return object.clone() };
     let mut fields: Vec<(&String, &Value)> = map.iter().collect();
@@ -38,22 +38,22 @@ fn by_name(object: &Value) -> Value {
     Value::Object(fields.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// The first value that fits no Go field, worded as the converter from maps to structures does.
+/// The first value that does not fit its Go field, with the text of Go's map-to-struct converter.
 fn mismatch(schema: &Schema, value: &Value) -> Option<String> {
     match (&schema.shape, value) {
-        (_, Value::Null) | (Shape::Any, _) => None,
-        (Shape::Object(_), Value::Object(map)) => {
+        (_, Value::Null) | (SchemaShape::Any, _) => None,
+        (SchemaShape::Object(_), Value::Object(map)) => {
             map.iter().find_map(|(key, value)| mismatch(schema.field(key).schema()?, value))
         }
-        (Shape::List(list), Value::Array(items)) => {
+        (SchemaShape::List(list), Value::Array(items)) => {
             items.iter().find_map(|item| mismatch(list.items.schema(), item))
         }
-        (Shape::Object(object), other) if object.fields.is_empty() => {
+        (SchemaShape::Object(object), other) if object.fields.is_empty() => {
             Some(format!("cannot restore map from {}", go_kind(other)))
         }
-        (Shape::Object(_), other) => Some(format!("cannot restore struct from: {}", go_kind(other))),
-        (Shape::List(_), other) => Some(format!("cannot restore slice from {}", go_kind(other))),
-        (Shape::Scalar(scalar), value) => scalar_mismatch(*scalar, value),
+        (SchemaShape::Object(_), other) => Some(format!("cannot restore struct from: {}", go_kind(other))),
+        (SchemaShape::List(_), other) => Some(format!("cannot restore slice from {}", go_kind(other))),
+        (SchemaShape::Scalar(scalar), value) => scalar_mismatch(*scalar, value),
     }
 }
 
@@ -64,7 +64,7 @@ fn scalar_mismatch(scalar: Scalar, value: &Value) -> Option<String> {
         Scalar::Int32 => (value.is_number(), "int32"),
         Scalar::Int64 => (value.is_number(), "int64"),
         Scalar::Number => (value.is_number(), "float64"),
-        // These read themselves.
+        // These types have their own decoders.
         Scalar::Bytes | Scalar::Quantity | Scalar::Time | Scalar::MicroTime | Scalar::IntOrString => {
             (true, "")
         }

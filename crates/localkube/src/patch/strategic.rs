@@ -1,24 +1,24 @@
-//! Strategic merge patch: as merge patch, but lists are merged where the schema says so, and patches may hold
+//! Strategic merge patch: like merge patch, but lists are merged where the schema says so, and patches may contain
 //! directives.
 
 use serde_json::{Map, Value};
 
 use super::order;
-use crate::schema::{Field, Place, Schema, Strategy, go};
+use crate::schema::{FieldSchema, PatchStrategy, Schema, SchemaCursor, go};
 use crate::status::Status;
 
-/// How deep objects may be nested.
-const DEEPEST: usize = 100;
+/// The maximum nesting of objects.
+const MAX_NESTING: usize = 100;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
 const ORDER: &str = "$setElementOrder/";
 const DELETE: &str = "$deleteFromPrimitiveList/";
 
-/// Where merging stands.
+/// The position in schema and object while merging.
 #[derive(Clone, Copy)]
-struct Spot<'s> {
-    place: Place<'s>,
+struct MergePosition<'s> {
+    place: SchemaCursor<'s>,
     depth: usize,
 }
 
@@ -27,13 +27,13 @@ pub(super) fn apply(
     object: &Value,
     changes: &Map<String, Value>,
 ) -> Result<Value, Status> {
-    let spot = Spot { place: schema.map_or(Place::Unknown, Place::Known), depth: 0 };
+    let spot = MergePosition { place: schema.map_or(SchemaCursor::Unknown, SchemaCursor::Known), depth: 0 };
     let map = object.as_object().cloned().unwrap_or_default();
     spot.merge(map, changes).map(Value::Object)
 }
 
-impl<'s> Spot<'s> {
-    fn field(self, key: &str) -> Option<&'s Field> {
+impl<'s> MergePosition<'s> {
+    fn field(self, key: &str) -> Option<&'s FieldSchema> {
         self.place.declared(key)
     }
 
@@ -43,7 +43,7 @@ impl<'s> Spot<'s> {
 
     fn items(self, key: &str) -> Self {
         let list = self.place.field(key).list();
-        let place = list.map_or(Place::Unknown, |list| Place::Known(list.items.schema()));
+        let place = list.map_or(SchemaCursor::Unknown, |list| SchemaCursor::Known(list.items.schema()));
         Self { place, depth: self.depth + 1 }
     }
 
@@ -52,7 +52,7 @@ impl<'s> Spot<'s> {
         mut map: Map<String, Value>,
         changes: &Map<String, Value>,
     ) -> Result<Map<String, Value>, Status> {
-        if self.depth > DEEPEST {
+        if self.depth > MAX_NESTING {
             return Err(Status::bad_request("the patch is nested too deeply"));
         }
         match changes.get(DIRECTIVE) {
@@ -120,7 +120,7 @@ impl<'s> Spot<'s> {
         Ok(())
     }
 
-    /// The order that a patch asks for.
+    /// The list order that a patch requests.
     fn order<'c>(self, field: &str, changes: &'c Map<String, Value>) -> Result<Option<&'c [Value]>, Status> {
         let Some(order) = changes.get(&format!("{ORDER}{field}")) else { return Ok(None) };
         let Some(declared) = self.field(field) else {
@@ -142,7 +142,7 @@ impl<'s> Spot<'s> {
         self,
         old: Vec<Value>,
         changes: &[Value],
-        strategy: &Strategy,
+        strategy: &PatchStrategy,
         order: Option<&[Value]>,
     ) -> Result<Vec<Value>, Status> {
         let key = strategy.key.as_deref();
@@ -159,8 +159,8 @@ impl<'s> Spot<'s> {
         let merged = match key {
             Some(key) if first.is_some_and(|(_, is_map)| is_map) => {
                 match self.merge_keyed(old, changes, key)? {
-                    List::Merged(merged) => merged,
-                    List::Replaced(items) => return Ok(items),
+                    MergedList::Merged(merged) => merged,
+                    MergedList::Replaced(items) => return Ok(items),
                 }
             }
             _ => {
@@ -179,11 +179,11 @@ impl<'s> Spot<'s> {
         Ok(order::arrange(merged, order.unwrap_or(changes), &before, key))
     }
 
-    fn merge_keyed(self, mut merged: Vec<Value>, changes: &[Value], key: &str) -> Result<List, Status> {
+    fn merge_keyed(self, mut merged: Vec<Value>, changes: &[Value], key: &str) -> Result<MergedList, Status> {
         let is_replaced = |change: &Value| change.get(DIRECTIVE).and_then(Value::as_str) == Some("replace");
         if changes.iter().any(is_replaced) {
             let items = changes.iter().filter(|change| change.get(DIRECTIVE).is_none());
-            return Ok(List::Replaced(items.cloned().collect()));
+            return Ok(MergedList::Replaced(items.cloned().collect()));
         }
         for change in changes {
             let Some(map) = change.as_object() else { continue };
@@ -208,17 +208,17 @@ impl<'s> Spot<'s> {
                 None => merged.push(Value::Object(self.merge(Map::new(), map)?)),
             }
         }
-        Ok(List::Merged(merged))
+        Ok(MergedList::Merged(merged))
     }
 }
 
-/// What became of a list.
-enum List {
+/// The result of merging a list.
+enum MergedList {
     Merged(Vec<Value>),
     Replaced(Vec<Value>),
 }
 
-/// `$retainKeys`: all other keys go, and the patch itself may name no others.
+/// `$retainKeys`: all other keys are removed, and the patch must not set others.
 fn retain(map: &mut Map<String, Value>, changes: &Map<String, Value>) -> Result<(), Status> {
     let Some(kept) = changes.get(RETAIN) else { return Ok(()) };
     let is_kept = |key: &String| kept.as_array().is_some_and(|kept| kept.iter().any(|kept| kept == key));
@@ -247,7 +247,7 @@ fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> Status {
     refused(format!("unknown patch type: {word} in map: {map}"))
 }
 
-/// The server takes a patch it cannot make sense of for its own mistake.
+/// The API server reports an invalid patch as an internal error.
 fn refused(message: impl Into<String>) -> Status {
     Status { code: 500, reason: "", ..Status::bad_request(message) }
 }

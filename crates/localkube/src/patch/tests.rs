@@ -1,21 +1,21 @@
-//! What each patch makes of an object; texts and orders as a real API server gave them.
+//! Results of each patch type; texts and orders are those of a real API server.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Kind, apply, check};
+use super::{PatchKind, apply, check};
 use crate::schema::built_in;
 use crate::status::Status;
 
-fn patched(kind: Kind, object: &Value, patch: &Value) -> Result<Value, Status> {
+fn patched(kind: PatchKind, object: &Value, patch: &Value) -> Result<Value, Status> {
     let schema = built_in("apps", "v1", "Deployment").unwrap();
     apply(kind, Some(&schema), object, patch)
 }
 
 fn strategic(object: &Value, patch: &Value) -> Value {
-    patched(Kind::Strategic, object, patch).unwrap()
+    patched(PatchKind::Strategic, object, patch).unwrap()
 }
 
 fn pod(spec: &Value) -> Value {
@@ -32,14 +32,17 @@ fn names(object: &Value) -> String {
 }
 
 #[test]
-fn content_types_name_patches() {
-    assert_eq!(Kind::from_content_type("application/merge-patch+json; charset=utf-8"), Some(Kind::Merge));
-    assert_eq!(Kind::from_content_type("application/json"), None);
+fn content_type_determines_the_patch_kind() {
+    assert_eq!(
+        PatchKind::from_content_type("application/merge-patch+json; charset=utf-8"),
+        Some(PatchKind::Merge)
+    );
+    assert_eq!(PatchKind::from_content_type("application/json"), None);
 }
 
-/// The examples of RFC 7386, appendix A, as far as Kubernetes takes them.
+/// The examples of RFC 7386, appendix A, that Kubernetes supports.
 #[test]
-fn merge_patch_as_the_rfc_shows_it() {
+fn merge_patch_follows_the_rfc() {
     for (object, patch, result) in [
         (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
         (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
@@ -52,24 +55,24 @@ fn merge_patch_as_the_rfc_shows_it() {
         (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
         (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
     ] {
-        assert_eq!(patched(Kind::Merge, &object, &patch).unwrap(), result, "{object} + {patch}");
+        assert_eq!(patched(PatchKind::Merge, &object, &patch).unwrap(), result, "{object} + {patch}");
     }
 }
 
 #[test]
-fn patches_of_the_wrong_form_are_refused() {
+fn malformed_patches_are_refused() {
     let map = "into Go value of type map[string]interface {}";
     for (kind, patch, text) in [
-        (Kind::Merge, json!(5), format!("error decoding patch: json: cannot unmarshal number {map}")),
-        (Kind::Merge, json!(null), "Invalid JSON Patch".to_owned()),
-        (Kind::Strategic, json!([]), format!("json: cannot unmarshal array {map}")),
+        (PatchKind::Merge, json!(5), format!("error decoding patch: json: cannot unmarshal number {map}")),
+        (PatchKind::Merge, json!(null), "Invalid JSON Patch".to_owned()),
+        (PatchKind::Strategic, json!([]), format!("json: cannot unmarshal array {map}")),
         (
-            Kind::Json,
+            PatchKind::Json,
             json!({}),
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp".to_owned(),
         ),
         (
-            Kind::Json,
+            PatchKind::Json,
             json!([5]),
             "error decoding patch: json: cannot unmarshal number into Go value of type handlers.jsonPatchOp".to_owned(),
         ),
@@ -77,15 +80,15 @@ fn patches_of_the_wrong_form_are_refused() {
         let refused = patched(kind, &json!({}), &patch).unwrap_err();
         assert_eq!((refused.code, refused.message), (400, text));
     }
-    for kind in [Kind::Json, Kind::Strategic] {
+    for kind in [PatchKind::Json, PatchKind::Strategic] {
         assert_eq!(patched(kind, &json!({"a": 1}), &Value::Null).unwrap(), json!({"a": 1}));
     }
 }
 
 #[test]
-fn json_patch_does_all_or_nothing() {
+fn json_patch_is_atomic() {
     let object = json!({"a": {"b": [1, 2]}, "x/y": 1});
-    let patched = |patch: Value| patched(Kind::Json, &object, &patch);
+    let patched = |patch: Value| patched(PatchKind::Json, &object, &patch);
     let done = patched(json!([
         {"op": "test", "path": "/a/b/0", "value": 1},
         {"op": "add", "path": "/a/b/1", "value": 9},
@@ -121,7 +124,7 @@ fn json_patch_does_all_or_nothing() {
 }
 
 #[test]
-fn json_patch_is_read_freely() {
+fn json_patch_is_as_lenient_as_kubernetes() {
     let object = json!({"a": [1, 2]});
     for (operation, result) in [
         (json!({"op": "test", "path": "/b"}), json!({"a": [1, 2]})),
@@ -132,7 +135,7 @@ fn json_patch_is_read_freely() {
         (json!({"op": "remove", "path": "/a/-1"}), json!({"a": [1]})),
         (json!({"op": "replace", "path": "", "value": {}}), json!({})),
     ] {
-        assert_eq!(patched(Kind::Json, &object, &json!([operation])).unwrap(), result, "{operation}");
+        assert_eq!(patched(PatchKind::Json, &object, &json!([operation])).unwrap(), result, "{operation}");
     }
 }
 
@@ -154,7 +157,7 @@ fn strategic_patch_merges_by_key() {
     let ports = |ports: Value| json!({"spec": {"ports": ports}});
     let patch = ports(json!([{"port": 81}, {"port": 80, "name": "b"}]));
     let merged =
-        apply(Kind::Strategic, Some(&service), &ports(json!([{"port": 80, "targetPort": 8}])), &patch)
+        apply(PatchKind::Strategic, Some(&service), &ports(json!([{"port": 80, "targetPort": 8}])), &patch)
             .unwrap();
     assert_eq!(merged, ports(json!([{"port": 81}, {"port": 80, "targetPort": 8, "name": "b"}])));
 }
@@ -179,7 +182,7 @@ fn strategic_patch_deletes_and_replaces() {
 }
 
 #[test]
-fn strategic_patch_knows_sets_retained_keys_and_atomic_lists() {
+fn strategic_patch_supports_sets_retained_keys_and_atomic_lists() {
     let object = json!({"metadata": {"finalizers": ["a", "b"]}, "spec": {
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {}},
         "template": {"spec": {"tolerations": [{"key": "k"}], "volumes": [{"name": "v", "emptyDir": {}}]}}}});
@@ -209,7 +212,7 @@ fn strategic_patch_orders_items() {
         if !changed.is_empty() {
             spec["containers"] = list(changed);
         }
-        patched(Kind::Strategic, &object, &pod(&spec))
+        patched(PatchKind::Strategic, &object, &pod(&spec))
     };
     assert_eq!(names(&ordered("ba", "").unwrap()), "ba");
     assert_eq!(names(&ordered("ba", "b").unwrap()), "ba");
@@ -225,7 +228,7 @@ fn strategic_patch_orders_items() {
 }
 
 #[test]
-fn strategic_patches_that_make_no_sense_are_refused() {
+fn invalid_strategic_patches_are_refused() {
     let object = with_containers(&json!([{"name": "a"}]));
     for (spec, code, text) in [
         (
@@ -263,19 +266,19 @@ fn strategic_patches_that_make_no_sense_are_refused() {
         (json!({"$retainKeys": "x"}), 400, "invalid patch format of retainKeys"),
         (json!({"$retainKeys": ["x"], "y": 1}), 400, "invalid patch format of retainKeys"),
     ] {
-        let refused = patched(Kind::Strategic, &object, &pod(&spec)).unwrap_err();
+        let refused = patched(PatchKind::Strategic, &object, &pod(&spec)).unwrap_err();
         assert_eq!((refused.code, refused.message.as_str()), (code, text), "{spec}");
     }
 }
 
 #[test]
-fn patched_objects_must_be_readable() {
+fn patched_objects_must_be_decodable() {
     let schema = built_in("apps", "v1", "Deployment").unwrap();
-    let refused = |kind: Kind, patch: Value| {
+    let refused = |kind: PatchKind, patch: Value| {
         let patched = apply(kind, Some(&schema), &json!({}), &patch).unwrap();
         check(kind, &schema, &patched, &patch).unwrap_err()
     };
-    let status = refused(Kind::Merge, json!({"spec": {"replicas": "x"}}));
+    let status = refused(PatchKind::Merge, json!({"spec": {"replicas": "x"}}));
     assert_eq!(
         status.message,
         " \"\" is invalid: patch: Invalid value: \"{\\\"spec\\\":{\\\"replicas\\\":\\\"x\\\"}}\": json: cannot unmarshal \
@@ -285,7 +288,7 @@ fn patched_objects_must_be_readable() {
     let spec = |spec: Value, why: &str| {
         let printed = crate::schema::go::print(&json!({"spec": spec}));
         let text = format!(" \"\" is invalid: patch: Invalid value: \"{printed}\": {why}");
-        assert_eq!(refused(Kind::Strategic, json!({"spec": spec})).message, text);
+        assert_eq!(refused(PatchKind::Strategic, json!({"spec": spec})).message, text);
     };
     spec(json!("x"), "cannot restore struct from: string");
     spec(json!({"replicas": "x"}), "unrecognized type: int32");
@@ -323,19 +326,19 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever is sent, nothing panics.
+    /// No input causes a panic.
     #[test]
     fn no_patch_panics(object in any_json(), patch in any_json()) {
-        for kind in [Kind::Json, Kind::Merge, Kind::Strategic] {
+        for kind in [PatchKind::Json, PatchKind::Merge, PatchKind::Strategic] {
             let _ = patched(kind, &object, &patch);
         }
     }
 
-    /// A merge patch applied twice changes nothing more.
+    /// Applying a merge patch twice is the same as applying it once.
     #[test]
     fn merge_patch_is_idempotent(object in any_json(), patch in any_json()) {
-        if let Ok(once) = patched(Kind::Merge, &object, &patch) {
-            prop_assert_eq!(patched(Kind::Merge, &once, &patch).unwrap(), once);
+        if let Ok(once) = patched(PatchKind::Merge, &object, &patch) {
+            prop_assert_eq!(patched(PatchKind::Merge, &once, &patch).unwrap(), once);
         }
     }
 }

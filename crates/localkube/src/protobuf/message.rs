@@ -1,72 +1,74 @@
-//! From a message to the JSON of the same object.
+//! Decodes a protobuf message to JSON.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Number, Value, json};
 
-use super::table::{Field, Form, Kind, Message, Shape, TABLE};
-use super::wire::{self, Item, Wire};
+use super::table::{Cardinality, FieldType, JsonForm, MessageField, MessageType, TABLE};
+use super::wire::{self, WireReader, WireValue};
 
-/// How deep messages may be inside each other; JSON is not read any deeper.
-const DEEPEST: usize = 100;
+/// The maximum nesting of messages, as for JSON.
+const MAX_NESTING: usize = 100;
 
-/// Reads a message.
+/// Decodes a message.
 pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Value, String> {
-    Reader { depth: 0 }.message(name, bytes, None)
+    MessageDecoder { depth: 0 }.message(name, bytes, None)
 }
 
 #[derive(Clone, Copy)]
-struct Reader {
+struct MessageDecoder {
     depth: usize,
 }
 
-impl Reader {
-    /// Reads a message, into an earlier one of the same field if there is one.
+impl MessageDecoder {
+    /// Decodes a message into an earlier value of the same field, if there is one.
     fn message(self, name: &str, bytes: &[u8], old: Option<Value>) -> Result<Value, String> {
-        if self.depth > DEEPEST {
+        if self.depth > MAX_NESTING {
             return Err("proto: messages are nested too deeply".to_owned());
         }
         let message = TABLE.get(name).ok_or_else(|| format!("there is no message {name}"))?;
         let mut map = match old {
-            Some(Value::Object(map)) if message.form == Form::Structure => map,
+            Some(Value::Object(map)) if message.form == JsonForm::Structure => map,
             _ => Map::new(),
         };
         Self { depth: self.depth + 1 }.fill(name, message, bytes, &mut map)?;
         finish(message.form, map)
     }
 
-    /// Reads the fields of a message.
+    /// Decodes the fields of a message.
     fn fill(
         self,
         name: &str,
-        message: &Message,
+        message: &MessageType,
         bytes: &[u8],
         map: &mut Map<String, Value>,
     ) -> Result<(), String> {
-        let mut wire = Wire::new(name.rsplit('.').next().unwrap_or_default(), bytes);
+        let mut wire = WireReader::new(name.rsplit('.').next().unwrap_or_default(), bytes);
         while let Some((number, item)) = wire.next()? {
-            // Those of later versions are skipped, as Go does.
+            // Unknown fields are skipped, as in Go.
             let Some(field) = message.fields.get(&number) else { continue };
             match (field.shape, &field.kind, item) {
-                (Shape::One, Kind::Message(inside), Item::Bytes(bytes)) if field.name.is_empty() => {
+                (Cardinality::One, FieldType::Message(inside), WireValue::Bytes(bytes))
+                    if field.name.is_empty() =>
+                {
                     let message = TABLE.get(inside).ok_or_else(|| format!("there is no message {inside}"))?;
                     self.fill(inside, message, bytes, map)?;
                 }
-                (Shape::One, _, _) => {
+                (Cardinality::One, _, _) => {
                     let value = self.value(field, item, map.shift_remove(&field.name))?;
                     if !value.is_null() && (field.shows_zero || !is_zero(&field.kind, &value)) {
                         map.insert(field.name.clone(), value);
                     }
                 }
-                (Shape::List, Kind::Int32 | Kind::Int64, Item::Bytes(mut packed)) => {
+                (Cardinality::List, FieldType::Int32 | FieldType::Int64, WireValue::Bytes(mut packed)) => {
                     while !packed.is_empty() {
-                        let item = Item::Varint(wire::varint(&mut packed)?);
+                        let item = WireValue::Varint(wire::varint(&mut packed)?);
                         append(map, &field.name, self.value(field, item, None)?);
                     }
                 }
-                (Shape::List, _, _) => append(map, &field.name, self.value(field, item, None)?),
-                (Shape::Map, _, item) => {
+                (Cardinality::List, _, _) => append(map, &field.name, self.value(field, item, None)?),
+                (Cardinality::Map, _, item) => {
                     let (key, value) = self.entry(field, item.bytes(&go_name(field))?)?;
                     let entry = map.entry(field.name.clone()).or_insert_with(|| json!({}));
                     if let Value::Object(entries) = entry {
@@ -75,7 +77,7 @@ impl Reader {
                 }
             }
         }
-        for field in message.fields.values().filter(|field| field.shape == Shape::Map) {
+        for field in message.fields.values().filter(|field| field.shape == Cardinality::Map) {
             if let Some(Value::Object(entries)) = map.get_mut(&field.name) {
                 entries.sort_keys();
             }
@@ -83,37 +85,37 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads an entry of a map: a message of a key and a value.
-    fn entry(self, field: &Field, bytes: &[u8]) -> Result<(String, Value), String> {
+    /// Decodes a map entry: a message with key and value.
+    fn entry(self, field: &MessageField, bytes: &[u8]) -> Result<(String, Value), String> {
         let mut key = String::new();
         let mut value = None;
-        let mut wire = Wire::new(&field.name, bytes);
+        let mut wire = WireReader::new(&field.name, bytes);
         while let Some((number, item)) = wire.next()? {
             match (number, item) {
-                (1, Item::Bytes(bytes)) => key = wire::text(bytes),
+                (1, WireValue::Bytes(bytes)) => key = wire::text(bytes),
                 (2, item) => value = Some(self.value(field, item, None)?),
                 _ => {}
             }
         }
-        // One without a value has an empty one.
-        let value = value.map_or_else(|| self.value(field, Item::Bytes(&[]), None), Ok)?;
+        // A missing value is an empty one.
+        let value = value.map_or_else(|| self.value(field, WireValue::Bytes(&[]), None), Ok)?;
         Ok((key, value))
     }
 
-    /// Reads one value of a field.
-    fn value(self, field: &Field, item: Item<'_>, old: Option<Value>) -> Result<Value, String> {
+    /// Decodes one value of a field.
+    fn value(self, field: &MessageField, item: WireValue<'_>, old: Option<Value>) -> Result<Value, String> {
         Ok(match (&field.kind, item) {
-            (Kind::Text, Item::Bytes(bytes)) => wire::text(bytes).into(),
-            (Kind::Bytes, Item::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
-            (Kind::Json, Item::Bytes([])) => Value::Null,
-            (Kind::Json, Item::Bytes(bytes)) => {
+            (FieldType::Text, WireValue::Bytes(bytes)) => wire::text(bytes).into(),
+            (FieldType::Bytes, WireValue::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
+            (FieldType::Json, WireValue::Bytes([])) => Value::Null,
+            (FieldType::Json, WireValue::Bytes(bytes)) => {
                 serde_json::from_slice(bytes).map_err(|error| format!("invalid JSON inside: {error}"))?
             }
-            (Kind::Message(name), Item::Bytes(bytes)) => self.message(name, bytes, old)?,
-            (Kind::Bool, Item::Varint(number)) => (number != 0).into(),
-            (Kind::Int32, Item::Varint(number)) => low_half(number).into(),
-            (Kind::Int64, Item::Varint(number)) => number.cast_signed().into(),
-            (Kind::Double, Item::Fixed64(bytes)) => double(f64::from_le_bytes(bytes)),
+            (FieldType::Message(name), WireValue::Bytes(bytes)) => self.message(name, bytes, old)?,
+            (FieldType::Bool, WireValue::Varint(number)) => (number != 0).into(),
+            (FieldType::Int32, WireValue::Varint(number)) => low_half(number).into(),
+            (FieldType::Int64, WireValue::Varint(number)) => number.cast_signed().into(),
+            (FieldType::Double, WireValue::Fixed64(bytes)) => double(f64::from_le_bytes(bytes)),
             (_, item) => return Err(item.wrong(&go_name(field))),
         })
     }
@@ -126,8 +128,8 @@ fn append(map: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// Go's name of a field, as far as it can be guessed.
-fn go_name(field: &Field) -> String {
+/// The Go name of a field, guessed from its JSON name.
+fn go_name(field: &MessageField) -> String {
     if field.name == "metadata" {
         return "ObjectMeta".to_owned();
     }
@@ -136,7 +138,7 @@ fn go_name(field: &Field) -> String {
     first.chain(letters).collect()
 }
 
-/// A number of 32 bits comes in up to 64; Go ignores the higher half.
+/// The lower 32 bits: Go ignores the others.
 fn low_half(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
@@ -149,38 +151,38 @@ fn double(number: f64) -> Value {
     whole.or_else(|| Number::from_f64(number)).map_or(Value::Null, Value::Number)
 }
 
-fn is_zero(kind: &Kind, value: &Value) -> bool {
+fn is_zero(kind: &FieldType, value: &Value) -> bool {
     match kind {
-        Kind::Text | Kind::Bytes => value == "",
-        Kind::Bool => *value == false,
-        Kind::Int32 | Kind::Int64 | Kind::Double => *value == 0,
-        Kind::Json | Kind::Message(_) => false,
+        FieldType::Text | FieldType::Bytes => value == "",
+        FieldType::Bool => *value == false,
+        FieldType::Int32 | FieldType::Int64 | FieldType::Double => *value == 0,
+        FieldType::Json | FieldType::Message(_) => false,
     }
 }
 
-/// What a message is in JSON.
-fn finish(form: Form, mut map: Map<String, Value>) -> Result<Value, String> {
+/// The JSON form of a message.
+fn finish(form: JsonForm, mut map: Map<String, Value>) -> Result<Value, String> {
     let number =
         |map: &Map<String, Value>, name: &str| map.get(name).and_then(Value::as_i64).unwrap_or_default();
     let text = |map: &Map<String, Value>, name: &str| {
         map.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     Ok(match form {
-        Form::Structure => map.into(),
-        Form::Inside(names) => names.iter().find_map(|name| map.shift_remove(*name)).unwrap_or_default(),
-        Form::Quantity => {
+        JsonForm::Structure => map.into(),
+        JsonForm::Inside(names) => names.iter().find_map(|name| map.shift_remove(*name)).unwrap_or_default(),
+        JsonForm::Quantity => {
             Some(text(&map, "string")).filter(|text| !text.is_empty()).unwrap_or("0".to_owned()).into()
         }
-        Form::IntOrString if number(&map, "type") == 0 => number(&map, "intVal").into(),
-        Form::IntOrString => text(&map, "strVal").into(),
-        Form::Time | Form::MicroTime => {
+        JsonForm::IntOrString if number(&map, "type") == 0 => number(&map, "intVal").into(),
+        JsonForm::IntOrString => text(&map, "strVal").into(),
+        JsonForm::Time | JsonForm::MicroTime => {
             let (seconds, nanos) = (number(&map, "seconds"), number(&map, "nanos"));
             if (seconds, nanos) == (0, 0) {
                 return Ok(Value::Null);
             }
             let nanos = i32::try_from(nanos).unwrap_or_default();
             let instant = Timestamp::new(seconds, nanos).map_err(|error| format!("invalid time: {error}"))?;
-            if form == Form::Time {
+            if form == JsonForm::Time {
                 api::instant::format(instant).into()
             } else {
                 instant.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().into()

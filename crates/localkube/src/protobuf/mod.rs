@@ -1,7 +1,6 @@
-//! Bodies of requests in Kubernetes' protobuf encoding, which kubectl prefers where it knows the kind.
+//! Request bodies in Kubernetes' protobuf encoding, which kubectl prefers for kinds it knows.
 //!
-//! Answers are JSON, which every client takes. What is read is what the JSON of the same object would say, but for nulls:
-//! they are left out.
+//! Responses are JSON, which every client accepts. The result equals the JSON of the same object without nulls.
 
 mod message;
 mod table;
@@ -14,42 +13,42 @@ use serde_json::{Value, json};
 use crate::object::set;
 use crate::schema;
 use table::TABLE;
-use wire::Wire;
+use wire::WireReader;
 
 /// The media type.
-pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";
+pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// Four bytes that every body begins with.
+/// The first four bytes of every body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Why a body cannot be read.
+/// A body cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
-    /// What is around the object is broken, so that nobody knows what it is.
+pub enum ProtobufError {
+    /// The envelope is invalid, so the kind is unknown.
     #[error("{0}")]
     Envelope(String),
-    /// The object is broken.
+    /// The object is invalid.
     #[error("{why}")]
     Object {
         /// Its version.
         version: String,
         /// Its kind.
         kind: String,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
 }
 
-/// Reads an object; `api_version` and `kind` are what it is if it does not say so itself. Of a kind that is not built in,
-/// only these two are read.
-pub fn read(body: &[u8], api_version: &str, kind: &str) -> Result<Value, Unreadable> {
-    let envelope = Envelope::read(body).map_err(Unreadable::Envelope)?;
+/// Decodes an object; `api_version` and `kind` are the defaults if the body does not state them. For kinds that are not
+/// built in, only these two are decoded.
+pub fn read(body: &[u8], api_version: &str, kind: &str) -> Result<Value, ProtobufError> {
+    let envelope = Envelope::read(body).map_err(ProtobufError::Envelope)?;
     let or = |found: String, expected: &str| if found.is_empty() { expected.to_owned() } else { found };
     let (api_version, kind) = (or(envelope.api_version, api_version), or(envelope.kind, kind));
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     let mut object = match schema::built_in(group, version, &kind) {
         Some(schema) if TABLE.contains_key(&schema.name) => message::read(&schema.name, envelope.raw)
-            .map_err(|why| Unreadable::Object { version: version.to_owned(), kind: kind.clone(), why })?,
+            .map_err(|why| ProtobufError::Object { version: version.to_owned(), kind: kind.clone(), why })?,
         _ => json!({}),
     };
     set(&mut object, &["kind"], kind.into());
@@ -57,7 +56,7 @@ pub fn read(body: &[u8], api_version: &str, kind: &str) -> Result<Value, Unreada
     Ok(object)
 }
 
-/// What is around every object.
+/// The envelope of every object.
 #[derive(Default)]
 struct Envelope<'a> {
     api_version: String,
@@ -79,12 +78,12 @@ impl<'a> Envelope<'a> {
             Some(inside) => inside,
         };
         let mut envelope = Self::default();
-        let mut wire = Wire::new("Unknown", inside);
+        let mut wire = WireReader::new("Unknown", inside);
         while let Some((number, item)) = wire.next()? {
             match number {
                 1 => envelope.read_type(item.bytes("TypeMeta")?)?,
                 2 => envelope.raw = item.bytes("Raw")?,
-                // Encodings and media types that nobody uses.
+                // Unused encodings and media types.
                 _ => {}
             }
         }
@@ -92,7 +91,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn read_type(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let mut wire = Wire::new("TypeMeta", bytes);
+        let mut wire = WireReader::new("TypeMeta", bytes);
         while let Some((number, item)) = wire.next()? {
             match number {
                 1 => self.api_version = wire::text(item.bytes("APIVersion")?),

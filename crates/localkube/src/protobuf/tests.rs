@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::table::{Form, Kind, TABLE};
-use super::{Unreadable, read};
+use super::table::{FieldType, JsonForm, TABLE};
+use super::{ProtobufError, read};
 
 const CONFIG_MAP: &str = "\x0a\x0f\x0a\x02v1\x12\x09ConfigMap";
 
@@ -22,7 +22,7 @@ fn body(kind: &str, raw: &[u8]) -> Vec<u8> {
     [b"k8s\0", head.as_bytes(), &item(2, raw)].concat()
 }
 
-/// An item that holds bytes.
+/// A length-delimited field.
 fn item(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut length = bytes.len();
     let mut all = vec![number << 3 | 2];
@@ -36,36 +36,36 @@ fn item(number: u8, bytes: &[u8]) -> Vec<u8> {
 
 fn config_map(raw: &[u8]) -> Result<Value, String> {
     read(&body("ConfigMap", raw), "", "").map_err(|error| match error {
-        Unreadable::Envelope(why) => format!("envelope: {why}"),
-        Unreadable::Object { version, kind, why } => format!("{kind} {version}: {why}"),
+        ProtobufError::Envelope(why) => format!("envelope: {why}"),
+        ProtobufError::Object { version, kind, why } => format!("{kind} {version}: {why}"),
     })
 }
 
 #[test]
-fn every_message_that_is_named_is_there() {
+fn every_referenced_message_exists() {
     assert!(TABLE.len() > 300);
     for (name, message) in TABLE.iter() {
         for field in message.fields.values() {
             let known = match &field.kind {
-                Kind::Message(inside) => TABLE.contains_key(inside),
+                FieldType::Message(inside) => TABLE.contains_key(inside),
                 _ => true,
             };
             assert!(known, "{name}.{}: {:?}", field.name, field.kind);
         }
-        if let Form::Inside(names) = message.form {
+        if let JsonForm::Inside(names) = message.form {
             assert!(message.fields.values().all(|field| names.contains(&field.name.as_str())), "{name}");
         }
     }
 }
 
 #[test]
-fn an_object_says_what_it_is_or_is_what_was_expected() {
+fn missing_kind_and_version_take_the_expected_ones() {
     let metadata = item(1, &item(1, b"a"));
     let expected = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
     assert_eq!(config_map(&metadata).unwrap(), expected);
     let untyped = body("", &metadata);
     assert_eq!(read(&untyped, "v1", "ConfigMap").unwrap(), expected);
-    // Nobody knows what it holds.
+    // The message of this kind is unknown.
     assert_eq!(
         read(&untyped, "example.com/v1", "A").unwrap(),
         json!({"kind": "A", "apiVersion": "example.com/v1"})
@@ -73,7 +73,7 @@ fn an_object_says_what_it_is_or_is_what_was_expected() {
 }
 
 #[test]
-fn a_message_that_comes_twice_is_merged_and_a_scalar_replaced() {
+fn repeated_messages_are_merged_and_scalars_replaced() {
     let raw = [item(1, &item(1, b"a")), item(1, &[item(3, b"n"), item(1, b"b")].concat())].concat();
     assert_eq!(config_map(&raw).unwrap()["metadata"], json!({"name": "b", "namespace": "n"}));
     let emptied = [item(1, &item(1, b"a")), item(1, &item(1, b""))].concat();
@@ -81,7 +81,7 @@ fn a_message_that_comes_twice_is_merged_and_a_scalar_replaced() {
 }
 
 #[test]
-fn keys_of_maps_are_sorted_and_may_lack_a_value() {
+fn map_keys_are_sorted_and_values_may_be_missing() {
     let entry = |key: &[u8], value: &[u8]| item(2, &[item(1, key), item(2, value)].concat());
     let raw = [entry(b"b", b"2"), entry(b"a", b""), item(2, &item(1, b"c"))].concat();
     let data = config_map(&raw).unwrap()["data"].clone();
@@ -89,14 +89,14 @@ fn keys_of_maps_are_sorted_and_may_lack_a_value() {
 }
 
 #[test]
-fn a_negative_number_takes_ten_bytes() {
+fn negative_numbers_take_ten_bytes() {
     let minus_one = [&[0x08][..], &[0xff; 9], &[0x01]].concat();
     let found = read(&body("Deployment", &item(2, &minus_one)), "", "").unwrap();
     assert_eq!(found["spec"], json!({"replicas": -1}));
 }
 
 #[test]
-fn lists_of_numbers_may_be_packed() {
+fn packed_lists_are_decoded() {
     // spec.template.spec.securityContext.supplementalGroups
     let raw =
         [2, 3, 2, 14, 4].iter().rev().fold(vec![1, 2, 0xff, 1], |inside, number| item(*number, &inside));
@@ -108,7 +108,7 @@ fn lists_of_numbers_may_be_packed() {
 }
 
 #[test]
-fn broken_envelopes_are_told_in_the_words_of_the_real_server() {
+fn envelope_errors_have_the_texts_of_the_real_server() {
     let why = |body: &[u8]| read(body, "v1", "ConfigMap").unwrap_err().to_string();
     assert_eq!(why(b""), "empty data");
     assert_eq!(why(b"k8s\0"), "empty body");
@@ -124,7 +124,7 @@ fn broken_envelopes_are_told_in_the_words_of_the_real_server() {
 }
 
 #[test]
-fn broken_objects_are_told_in_the_words_of_the_real_server() {
+fn object_errors_have_the_texts_of_the_real_server() {
     let why = |raw: &[u8]| config_map(raw).unwrap_err();
     assert_eq!(why(b"\x0a\x15\x0a\x03abc"), "ConfigMap v1: unexpected EOF");
     assert_eq!(why(b"\x02\x00"), "ConfigMap v1: proto: ConfigMap: illegal tag 0 (wire type 2)");
@@ -136,11 +136,11 @@ fn broken_objects_are_told_in_the_words_of_the_real_server() {
 }
 
 #[test]
-fn what_is_nested_too_deeply_is_an_error() {
-    // A schema that is `not` a schema that is `not` one, and so on.
+fn excessive_nesting_is_an_error() {
+    // Nested schemas: `not` within `not`.
     let nested = |levels: usize| {
         (0..levels).fold(Vec::new(), |inside, _| {
-            // Number 28 takes two bytes.
+            // Field number 28 takes two bytes.
             let plain = item(1, &inside);
             [&[0xe2, 0x01][..], &plain[1..]].concat()
         })
@@ -158,9 +158,9 @@ fn what_is_nested_too_deeply_is_an_error() {
 }
 
 proptest! {
-    /// Whatever comes is read or refused.
+    /// Any input is decoded or refused.
     #[test]
-    fn any_bytes_end_in_a_value_or_an_error(
+    fn any_bytes_decode_or_fail(
         kind in prop::sample::select(vec!["ConfigMap", "Secret", "Deployment", "CustomResourceDefinition", ""]),
         raw in prop::collection::vec(any::<u8>(), 0..200),
     ) {
@@ -168,9 +168,9 @@ proptest! {
         let _ = read(&body(kind, &raw), "v1", "Pod");
     }
 
-    /// Items that are well-formed, deep inside of each other and with numbers that exist.
+    /// Well-formed, deeply nested items with existing field numbers.
     #[test]
-    fn any_items_end_in_a_value_or_an_error(
+    fn any_fields_decode_or_fail(
         kind in prop::sample::select(vec!["ConfigMap", "Secret", "Deployment", "CustomResourceDefinition"]),
         path in prop::collection::vec(1..15_u8, 0..12),
         leaf in prop::collection::vec(any::<u8>(), 0..40),

@@ -1,32 +1,32 @@
-//! Protobuf's wire format: numbered items, one after the other.
+//! Protobuf's wire format.
 
-/// The items of a message that are still to be read.
-pub(super) struct Wire<'a> {
-    /// What errors call the message.
+/// Reads the fields of a message.
+pub(super) struct WireReader<'a> {
+    /// The message's name in errors.
     name: &'a str,
     rest: &'a [u8],
 }
 
-/// What an item holds.
+/// The value of a field on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item<'a> {
+pub(super) enum WireValue<'a> {
     Varint(u64),
     Fixed64([u8; 8]),
     Bytes(&'a [u8]),
     Fixed32,
 }
 
-const CUT: &str = "unexpected EOF";
-/// Where a position after that many bytes is negative in Go.
-const BELOW_ZERO: u64 = 1 << 62;
+const UNEXPECTED_EOF: &str = "unexpected EOF";
+/// The length from which Go's position overflows.
+const MIN_NEGATIVE_LENGTH: u64 = 1 << 62;
 
-impl<'a> Wire<'a> {
+impl<'a> WireReader<'a> {
     pub(super) fn new(name: &'a str, rest: &'a [u8]) -> Self {
         Self { name, rest }
     }
 
-    /// The next item and its number.
-    pub(super) fn next(&mut self) -> Result<Option<(u32, Item<'a>)>, String> {
+    /// The next field number and value.
+    pub(super) fn next(&mut self) -> Result<Option<(u32, WireValue<'a>)>, String> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -36,20 +36,20 @@ impl<'a> Wire<'a> {
         let number = number
             .ok_or_else(|| format!("proto: {}: illegal tag {} (wire type {kind})", self.name, tag >> 3))?;
         let item = match kind {
-            0 => Item::Varint(varint(&mut self.rest)?),
-            1 => Item::Fixed64(*take(&mut self.rest, 8)?.first_chunk().ok_or(CUT)?),
+            0 => WireValue::Varint(varint(&mut self.rest)?),
+            1 => WireValue::Fixed64(*take(&mut self.rest, 8)?.first_chunk().ok_or(UNEXPECTED_EOF)?),
             2 => {
                 let length = varint(&mut self.rest)?;
-                if length >= BELOW_ZERO {
+                if length >= MIN_NEGATIVE_LENGTH {
                     return Err("proto: negative length found during unmarshaling".to_owned());
                 }
-                Item::Bytes(take(&mut self.rest, usize::try_from(length).map_err(|_| CUT)?)?)
+                WireValue::Bytes(take(&mut self.rest, usize::try_from(length).map_err(|_| UNEXPECTED_EOF)?)?)
             }
             5 => {
                 take(&mut self.rest, 4)?;
-                Item::Fixed32
+                WireValue::Fixed32
             }
-            // Groups are older than Kubernetes.
+            // Kubernetes does not use groups.
             4 => return Err(format!("proto: {}: wiretype end group for non-group", self.name)),
             other => return Err(format!("proto: illegal wireType {other}")),
         };
@@ -57,8 +57,8 @@ impl<'a> Wire<'a> {
     }
 }
 
-impl<'a> Item<'a> {
-    /// The bytes of a field that holds some.
+impl<'a> WireValue<'a> {
+    /// The bytes of a length-delimited field.
     pub(super) fn bytes(self, field: &str) -> Result<&'a [u8], String> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
@@ -66,7 +66,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// That it is not what the field holds.
+    /// The error for a wrong wire type.
     pub(super) fn wrong(self, field: &str) -> String {
         let kind = match self {
             Self::Varint(_) => 0,
@@ -79,16 +79,16 @@ impl<'a> Item<'a> {
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], String> {
-    let (taken, left) = rest.split_at_checked(length).ok_or(CUT)?;
+    let (taken, left) = rest.split_at_checked(length).ok_or(UNEXPECTED_EOF)?;
     *rest = left;
     Ok(taken)
 }
 
-/// Takes a number: seven bits per byte, the lowest first.
+/// Reads a varint: seven bits per byte, the lowest first.
 pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, String> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
-        let (byte, left) = rest.split_first().ok_or(CUT)?;
+        let (byte, left) = rest.split_first().ok_or(UNEXPECTED_EOF)?;
         *rest = left;
         number |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
@@ -98,7 +98,7 @@ pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, String> {
     Err("proto: integer overflow".to_owned())
 }
 
-/// What is not UTF-8 is replaced, as where a body is JSON.
+/// Invalid UTF-8 is replaced, as in JSON bodies.
 pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,6 +1,6 @@
 //! Service accounts.
 
-use super::shape::tidy;
+use super::json::tidy;
 use super::{NONE, Rules};
 
 /// The rules of service accounts.

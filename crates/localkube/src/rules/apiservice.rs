@@ -5,7 +5,7 @@ use api::names::{path_segment_faults, subdomain_faults};
 use serde_json::{Value, json};
 
 use super::faults::{Faults, letter_label_faults};
-use super::shape::{at, fill, flag, has, number, part, part_of, put, text, tidy};
+use super::json::{at, fill, flag, has, number, part, part_of, put, text, tidy};
 use super::{NONE, Rules};
 
 /// The rules of APIServices.
@@ -26,7 +26,7 @@ fn default(service: &mut Value, _version: &str) {
     part(service, "status");
 }
 
-/// What this server itself serves is available at once.
+/// APIs that this server serves itself are available at once.
 fn create(service: &mut Value) {
     let mut status = json!({});
     if !has(service, "spec.service") {

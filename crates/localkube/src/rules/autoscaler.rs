@@ -1,17 +1,17 @@
-//! Horizontal pod autoscalers, by the rules of crate `api`.
+//! Horizontal pod autoscalers, with the rules of crate `api`.
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::autoscaling::{Defaults as _, FeatureGates, Version, Versioned, validation};
 use api::field::FieldError;
 use serde_json::Value;
 
-use super::shape::text;
+use super::json::text;
 use super::{NONE, Rules};
 
 /// The rules of horizontal pod autoscalers.
 pub const RULES: Rules = Rules {
     default: |object, _| rewrite(object),
-    // The status was dropped; an autoscaler shows one all the same.
+    // The status was dropped; an autoscaler always has one.
     create: rewrite,
     validate: |new| faults(new, None, |new, _| validation::validate_create(new, FeatureGates::default())),
     validate_update: |new, old| {
@@ -35,7 +35,7 @@ fn rewrite(object: &mut Value) {
     }
 }
 
-/// A list of policies that is empty on purpose is not written, but must still be refused.
+/// An explicitly empty list of policies is not serialized, but must be refused.
 fn keep_empty_policies(given: &Value, written: &mut Value) {
     for rules in ["/spec/behavior/scaleUp", "/spec/behavior/scaleDown"] {
         let empty =

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::faults::{Faults, IMMUTABLE, config_key_faults};
-use super::shape::{at, entries, fill, flag, has, part, put, remove, text, tidy};
+use super::json::{at, entries, fill, flag, has, part, put, remove, text, tidy};
 use super::{NONE, Rules};
 
 /// The rules of ConfigMaps.
@@ -38,10 +38,10 @@ pub const SECRETS: Rules = Rules {
     ..NONE
 };
 
-/// The most that fits, in bytes.
-const LIMIT: usize = 1024 * 1024;
-/// What secrets of some types must hold.
-const TYPED: [(&str, &[&str]); 4] = [
+/// The maximum size of the data.
+const MAX_DATA_BYTES: usize = 1024 * 1024;
+/// The keys that secrets of some types must have.
+const REQUIRED_KEYS: [(&str, &[&str]); 4] = [
     ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
     ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
     ("kubernetes.io/dockercfg", &[".dockercfg"]),
@@ -71,9 +71,9 @@ fn map_faults(map: &Value) -> Faults {
         faults.follows(format_args!("binaryData[{key}]"), key, config_key_faults);
         size += bytes(value).len();
     }
-    if size > LIMIT {
-        // The real server names no field here.
-        faults.add(FieldError::too_long("[]", LIMIT));
+    if size > MAX_DATA_BYTES {
+        // The real server names no field in this error.
+        faults.add(FieldError::too_long("[]", MAX_DATA_BYTES));
     }
     faults
 }
@@ -85,12 +85,12 @@ fn secret_faults(secret: &Value) -> Faults {
         faults.follows(format_args!("data[{key}]"), key, config_key_faults);
         size += bytes(value).len();
     }
-    if size > LIMIT {
-        faults.add(FieldError::too_long("data", LIMIT));
+    if size > MAX_DATA_BYTES {
+        faults.add(FieldError::too_long("data", MAX_DATA_BYTES));
     }
     let kind = text(secret, "type");
     let held = |key: &str| at(secret, "data").get(key);
-    for key in TYPED.iter().filter(|(name, _)| *name == kind).flat_map(|(_, keys)| *keys) {
+    for key in REQUIRED_KEYS.iter().filter(|(name, _)| *name == kind).flat_map(|(_, keys)| *keys) {
         match held(key) {
             None => faults.required(format_args!("data[{key}]")),
             Some(value) if key.starts_with('.') => registry(&mut faults, key, &bytes(value)),
@@ -108,7 +108,7 @@ fn secret_faults(secret: &Value) -> Faults {
     faults
 }
 
-/// Checks that the password of a registry is JSON.
+/// Checks that a registry credential is JSON.
 fn registry(faults: &mut Faults, key: &str, content: &[u8]) {
     let Err(error) = serde_json::from_slice::<Value>(content) else { return };
     let first = content.iter().copied().find(|byte| !byte.is_ascii_whitespace());
@@ -126,7 +126,7 @@ fn bytes(value: &Value) -> Vec<u8> {
     STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default()
 }
 
-/// What was declared immutable stays, and stays so.
+/// Refuses changes of an immutable object.
 fn sealed(faults: &mut Faults, new: &Value, old: &Value) {
     if !flag(old, "immutable") {
         return;

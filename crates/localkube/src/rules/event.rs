@@ -5,7 +5,7 @@ use api::names::{label_key_faults, path_segment_faults};
 use serde_json::Value;
 
 use super::faults::Faults;
-use super::shape::{fill, has, part, text, tidy};
+use super::json::{fill, has, part, text, tidy};
 use super::{NONE, Rules};
 
 /// The rules of events.
@@ -26,7 +26,7 @@ fn default(event: &mut Value, _version: &str) {
 fn validate(event: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
     let namespace = text(event, "involvedObject.namespace");
-    // Events of what is in no namespace are in the default one.
+    // Events of cluster-scoped objects are in the namespace `default`.
     let fits = match text(event, "metadata.namespace") {
         "default" => namespace.is_empty() || namespace == "default",
         other => namespace == other,
@@ -40,7 +40,7 @@ fn validate(event: &Value) -> Vec<FieldError> {
     faults.into()
 }
 
-/// Checks what events with a precise time must have.
+/// Checks events of the newer form, which have `eventTime`.
 fn new_style(faults: &mut Faults, event: &Value) {
     let component = text(event, "reportingComponent");
     faults.present("reportingComponent", component);

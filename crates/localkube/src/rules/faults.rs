@@ -1,4 +1,4 @@
-//! Faults of an object, collected in the order in which they are found; and the checks many kinds share.
+//! Collects validation errors in order, with the checks that many kinds share.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -10,17 +10,17 @@ use api::selector::LabelSelector;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::shape::{at, entries, has, list, text};
+use super::json::{at, entries, has, list, text};
 
-/// The words for a field that stays as it is.
+/// Error text for a changed immutable field.
 pub(super) const IMMUTABLE: &str = "field is immutable";
-/// The words for a negative number.
+/// Error text for a negative number.
 pub(super) const NEGATIVE: &str = "must be greater than or equal to 0";
 
-/// What is wrong with a name.
+/// Returns the errors of a name.
 pub(super) type NameRule = fn(&str) -> Vec<String>;
 
-/// Faults found so far.
+/// The errors so far.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<FieldError>);
 
@@ -69,7 +69,7 @@ impl Faults {
         self.add(FieldError::forbidden(path, detail));
     }
 
-    /// A text that must not be empty; says whether it is there.
+    /// Requires a non-empty text; returns whether it is present.
     pub(super) fn present(&mut self, path: impl Display, text: &str) -> bool {
         if text.is_empty() {
             self.required(path);
@@ -77,42 +77,42 @@ impl Faults {
         !text.is_empty()
     }
 
-    /// A text that must be there and follow a rule.
+    /// Requires a text that fulfils a rule.
     pub(super) fn name(&mut self, path: impl Display, name: &str, rule: NameRule) {
         if self.present(&path, name) {
             self.follows(path, name, rule);
         }
     }
 
-    /// A text that must follow a rule.
+    /// Requires that a text fulfils a rule.
     pub(super) fn follows(&mut self, path: impl Display, name: &str, rule: NameRule) {
         for wrong in rule(name) {
             self.invalid(&path, name, wrong);
         }
     }
 
-    /// A text that must be one of a few.
+    /// Requires one of several texts.
     pub(super) fn one_of(&mut self, path: impl Display, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {
             self.add(FieldError::not_supported(path, value, supported));
         }
     }
 
-    /// A number that must not be negative, if it is there.
+    /// Requires that a number is not negative, if it is set.
     pub(super) fn not_negative(&mut self, path: impl Display, value: Option<i64>) {
         if let Some(value) = value.filter(|value| *value < 0) {
             self.invalid(path, value, NEGATIVE);
         }
     }
 
-    /// A number that must be within bounds.
+    /// Requires that a number is within bounds.
     pub(super) fn within(&mut self, path: impl Display, value: i64, low: i64, high: i64) {
         if !(low..=high).contains(&value) {
             self.invalid(path, value, format!("must be between {low} and {high}, inclusive"));
         }
     }
 
-    /// A port by number or name.
+    /// Requires a port number or name.
     pub(super) fn port(&mut self, path: impl Display, port: &Value) {
         match port.as_str() {
             Some(name) => self.follows(path, name, port_name_faults),
@@ -120,14 +120,14 @@ impl Faults {
         }
     }
 
-    /// The address of a machine.
+    /// Requires an IP address.
     pub(super) fn address(&mut self, path: impl Display, address: &str) {
         if address.parse::<IpAddr>().is_err() {
             self.invalid(path, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
         }
     }
 
-    /// A range of addresses.
+    /// Requires a CIDR.
     pub(super) fn range(&mut self, path: impl Display, range: &str) {
         let fits = |(address, bits): (&str, &str)| match (address.parse::<IpAddr>(), bits.parse::<u8>()) {
             (Ok(address), Ok(bits)) => bits <= if address.is_ipv4() { 32 } else { 128 },
@@ -138,7 +138,7 @@ impl Faults {
         }
     }
 
-    /// Labels, or what selects by them.
+    /// Validates labels or a map selector.
     pub(super) fn labels(&mut self, path: impl Display, holder: &Value, field: &str) {
         for (key, value) in entries(holder, field) {
             self.follows(&path, key, label_key_faults);
@@ -146,7 +146,7 @@ impl Faults {
         }
     }
 
-    /// Annotations.
+    /// Validates annotations.
     pub(super) fn annotations(&mut self, path: impl Display, holder: &Value, field: &str) {
         for (key, _) in entries(holder, field) {
             for wrong in label_key_faults(&key.to_lowercase()) {
@@ -155,7 +155,7 @@ impl Faults {
         }
     }
 
-    /// A label selector.
+    /// Validates a label selector.
     pub(super) fn selector(&mut self, path: &str, selector: &Value) {
         self.labels(format_args!("{path}.matchLabels"), selector, "matchLabels");
         for (i, expression) in list(selector, "matchExpressions").iter().enumerate() {
@@ -170,7 +170,7 @@ impl Faults {
         }
     }
 
-    /// Whether an operator has values must fit it.
+    /// Requires that the values fit the operator.
     pub(super) fn values(&mut self, path: &str, operator: &str, given: bool) {
         let path = format_args!("{path}.values");
         match operator {
@@ -184,7 +184,7 @@ impl Faults {
         }
     }
 
-    /// A field that may not change.
+    /// Requires that a field is unchanged.
     pub(super) fn unchanged(&mut self, path: &str, new: &Value, old: &Value) {
         let value = at(new, path);
         if value != at(old, path) {
@@ -192,7 +192,7 @@ impl Faults {
         }
     }
 
-    /// Counts of replicas: none negative, and none above what it is a part of.
+    /// Requires that replica counts are not negative and do not exceed their totals.
     pub(super) fn counts(&mut self, status: &Value, counts: &[&str], parts: &[(&str, &str, &str)]) {
         let count = |name: &str| at(status, name).as_i64().unwrap_or_default();
         for name in counts {
@@ -207,17 +207,17 @@ impl Faults {
     }
 }
 
-/// A map as Go prints it: by key, and `null` when there is none.
+/// A map with sorted keys, as Go prints it; `None` if it is absent.
 pub(super) fn sorted<'a>(value: &'a Value, path: &str) -> Option<BTreeMap<&'a str, &'a Value>> {
     has(value, path).then(|| entries(value, path).into_iter().collect())
 }
 
-/// A selector read as such.
+/// Decodes a label selector.
 pub(super) fn label_selector(value: &Value) -> LabelSelector {
     LabelSelector::deserialize(value).unwrap_or_default()
 }
 
-/// What is wrong with the name of a port.
+/// Errors of a port name.
 pub(super) fn port_name_faults(name: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if name.len() > 15 {
@@ -239,7 +239,7 @@ pub(super) fn port_name_faults(name: &str) -> Vec<String> {
     faults.into_iter().map(str::to_owned).collect()
 }
 
-/// What is wrong with a key of a ConfigMap or secret.
+/// Errors of a ConfigMap or secret key.
 pub(super) fn config_key_faults(key: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if key.len() > 253 {
@@ -260,7 +260,7 @@ pub(super) fn config_key_faults(key: &str) -> Vec<String> {
     faults.into_iter().map(str::to_owned).collect()
 }
 
-/// What is wrong with a label that must begin with a letter.
+/// Errors of a DNS-1035 label.
 pub(super) fn letter_label_faults(name: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if name.len() > 63 {

@@ -4,7 +4,7 @@ use api::field::FieldError;
 use serde_json::Value;
 
 use super::faults::Faults;
-use super::shape::{number, part, remove, tidy};
+use super::json::{number, part, remove, tidy};
 use super::{NONE, Rules};
 
 /// The rules of leases.
@@ -13,7 +13,7 @@ pub const RULES: Rules = Rules { default, validate, validate_update: |new, _| va
 fn default(lease: &mut Value, _version: &str) {
     tidy(lease);
     let spec = part(lease, "spec");
-    // Features that are off by default.
+    // Disabled by default in Kubernetes.
     remove(spec, "preferredHolder");
     remove(spec, "strategy");
 }

@@ -1,5 +1,5 @@
-//! What the API server does to objects of each kind beside storing them: what it fills in, what it refuses, what a
-//! writer cannot change. One file per kind or family of kinds; the table of kinds names the rules of each.
+//! Defaulting, validation and preparation of objects by kind. One file per kind or family of kinds; the table of kinds
+//! refers to them.
 
 pub mod account;
 pub mod apiservice;
@@ -7,40 +7,40 @@ pub mod autoscaler;
 pub mod config;
 pub mod event;
 mod faults;
+mod json;
 pub mod lease;
 pub mod namespace;
 pub mod node;
 pub mod pod;
 pub mod service;
-mod shape;
 pub mod webhook;
 pub mod workloads;
 
 use api::field::FieldError;
 use serde_json::Value;
 
-/// The rules of one kind. Objects come in the version of the request, with types already checked and unknown fields
-/// already dropped.
+/// The rules of a kind. Objects are in the version of the request, with types checked and unknown fields dropped.
 #[derive(Debug)]
 pub struct Rules {
-    /// Fills in what was left out. Applied to what clients send, before everything else.
+    /// Applies defaults to what clients send, before everything else.
     pub default: fn(&mut Value, version: &str),
-    /// Prepares a new object: what only the server may set. A status that clients cannot set is already dropped.
+    /// Prepares a new object: sets what only the server may set. A status is already dropped where clients cannot set
+    /// it.
     pub create: fn(&mut Value),
-    /// Prepares a changed object, given the stored one: keeps what this request cannot change. The status is already
-    /// kept (or, in a change of the status alone, everything else).
+    /// Prepares a changed object: restores from the stored one what this request cannot change. The status is already
+    /// restored (or, for a status update, everything else).
     pub update: fn(&mut Value, &Value),
-    /// What is wrong with a new object, `metadata` aside.
+    /// Validates a new object except its metadata.
     pub validate: fn(&Value) -> Vec<FieldError>,
-    /// What is wrong with a changed object, given the stored one, `metadata` aside.
+    /// Validates a changed object except its metadata, given the stored one.
     pub validate_update: fn(&Value, &Value) -> Vec<FieldError>,
-    /// What is wrong with a changed status, given the stored object.
+    /// Validates a changed status, given the stored object.
     pub validate_status: fn(&Value, &Value) -> Vec<FieldError>,
-    /// What is wrong with a name.
+    /// Returns the errors of a name.
     pub name: fn(&str) -> Vec<String>,
 }
 
-/// No rules beyond those of all objects.
+/// No rules for the kind itself.
 pub const NONE: Rules = Rules {
     default: |_, _| {},
     create: |_| {},

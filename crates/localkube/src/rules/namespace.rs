@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Rules;
 use super::faults::Faults;
-use super::shape::{at, fill, has, list, part, put, text, texts, tidy};
+use super::json::{at, fill, has, list, part, put, text, texts, tidy};
 
 /// The rules of namespaces.
 pub const RULES: Rules = Rules {
@@ -39,7 +39,7 @@ fn create(namespace: &mut Value) {
     }
 }
 
-/// Finalizers of the spec are removed through their own subresource.
+/// `spec.finalizers` is changed through its own subresource.
 fn update(namespace: &mut Value, old: &Value) {
     if has(old, "spec") {
         put(namespace, "spec", at(old, "spec").clone());

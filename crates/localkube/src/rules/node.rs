@@ -7,10 +7,10 @@ use api::names::{label_key_faults, label_value_faults};
 use serde_json::{Value, json};
 
 use super::faults::{Faults, NEGATIVE};
-use super::shape::{amount, at, each, entries, fill, has, list, part, put, text, texts, tidy};
+use super::json::{amount, at, each, entries, fill, has, list, part, put, text, texts, tidy};
 use super::{NONE, Rules};
 
-const INFO: [&str; 10] = [
+const NODE_INFO_FIELDS: [&str; 10] = [
     "machineID",
     "systemUUID",
     "bootID",
@@ -60,7 +60,7 @@ fn default(node: &mut Value, _version: &str) {
     let endpoint = part(part(status, "daemonEndpoints"), "kubeletEndpoint");
     fill(endpoint, "Port", 0);
     let info = part(status, "nodeInfo");
-    for name in INFO {
+    for name in NODE_INFO_FIELDS {
         fill(info, name, "");
     }
     for condition in each(status, "conditions") {
@@ -69,7 +69,7 @@ fn default(node: &mut Value, _version: &str) {
     }
 }
 
-/// A new node takes no pods before it was seen ready.
+/// A new node is tainted until it is ready.
 fn create(node: &mut Value) {
     let spec = part(node, "spec");
     if !list(spec, "taints").iter().any(|taint| text(taint, "key") == NOT_READY) {
@@ -85,7 +85,7 @@ fn create(node: &mut Value) {
 fn taints(faults: &mut Faults, node: &Value) {
     let mut seen = BTreeSet::new();
     for (i, taint) in list(node, "spec.taints").iter().enumerate() {
-        // The real server looks for them in the metadata.
+        // The real server reports this path.
         let path = format!("metadata.taints[{i}]");
         let [key, value, effect] = ["key", "value", "effect"].map(|name| text(taint, name));
         faults.follows(format_args!("{path}.key"), key, label_key_faults);
@@ -120,7 +120,7 @@ fn amounts(faults: &mut Faults, node: &Value, field: &str) {
 
 fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
-    // The real server looks at them twice.
+    // The real server validates taints twice.
     taints(&mut faults, new);
     taints(&mut faults, new);
     for (field, named) in [("podCIDRs", "podCIDR"), ("providerID", "providerID")] {

@@ -1,14 +1,14 @@
-//! Values of the wrong type, worded as Go's decoder words them.
+//! Type errors with the texts of Go's decoder.
 
 use quantity::Quantity;
 use serde_json::{Number, Value};
 
 use super::go::word;
-use super::{Field, Object, Scalar, Schema, Shape};
+use super::{FieldSchema, ObjectSchema, Scalar, Schema, SchemaShape};
 use crate::status::Status;
 
-/// Fields whose Go types are neither plain nor structures, by the structure that has them.
-const NAMED: &[(&str, &str, &str)] = &[
+/// Fields with named Go types, by struct.
+const NAMED_GO_TYPES: &[(&str, &str, &str)] = &[
     ("Container", "imagePullPolicy", "v1.PullPolicy"),
     ("Container", "terminationMessagePolicy", "v1.TerminationMessagePolicy"),
     ("ContainerPort", "protocol", "v1.Protocol"),
@@ -43,17 +43,17 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("ManagedFieldsEntry", "operation", "v1.ManagedFieldsOperationType"),
 ];
 
-/// Structures that Go embeds in others; their names show in paths.
-const EMBEDDED: &[(&str, &[&str], &str)] =
+/// Embedded Go structs, which appear in error paths.
+const EMBEDDED_GO_STRUCTS: &[(&str, &[&str], &str)] =
     &[("Probe", &["exec", "httpGet", "tcpSocket", "grpc"], "ProbeHandler")];
 
-/// What is wrong with the types of an object, worded as Go does, without the sentence around it.
+/// The type error of an object with Go's text, without the surrounding sentence.
 ///
-/// The first mistake counts, but a value that reads itself, such as a quantity or a time, ends reading at once.
+/// The first error is reported, but a type with its own decoder, such as a quantity or a time, ends decoding at once.
 pub fn type_error(schema: &Schema, value: &Value) -> Option<String> {
-    let mut reader = Reader::default();
+    let mut reader = TypeChecker::default();
     let ended = if schema.name.is_empty() {
-        // Custom resources are read freely, but for their metadata, which is read on its own.
+        // Only the metadata of custom resources is decoded, separately.
         let metadata = schema.field("metadata").schema().zip(value.get("metadata"));
         metadata.and_then(|(schema, metadata)| reader.read(schema, metadata, None).err())
     } else {
@@ -62,25 +62,25 @@ pub fn type_error(schema: &Schema, value: &Value) -> Option<String> {
     ended.or(reader.first)
 }
 
-/// 400: the object cannot be read as what it says it is.
+/// 400: the object cannot be decoded as its kind.
 pub fn unreadable(kind: &str, version: &str, why: &str) -> Status {
     Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
 }
 
 #[derive(Default)]
-struct Reader {
+struct TypeChecker {
     path: Vec<String>,
     first: Option<String>,
 }
 
-/// The field that is read: its structure's name, and its own.
-type At<'a> = Option<(&'a str, &'a str)>;
+/// The current field: name of its struct, and its own.
+type FieldContext<'a> = Option<(&'a str, &'a str)>;
 
-impl Reader {
-    fn read(&mut self, schema: &Schema, value: &Value, at: At<'_>) -> Result<(), String> {
+impl TypeChecker {
+    fn read(&mut self, schema: &Schema, value: &Value, at: FieldContext<'_>) -> Result<(), String> {
         match (&schema.shape, value) {
-            (_, Value::Null) | (Shape::Any, _) => Ok(()),
-            (Shape::Object(object), Value::Object(map)) => {
+            (_, Value::Null) | (SchemaShape::Any, _) => Ok(()),
+            (SchemaShape::Object(object), Value::Object(map)) => {
                 for (key, value) in map {
                     if let Some(field) = object.fields.get(key) {
                         self.field(schema.short_name(), key, field, value)?;
@@ -90,18 +90,24 @@ impl Reader {
                 }
                 Ok(())
             }
-            (Shape::List(list), Value::Array(items)) => {
+            (SchemaShape::List(list), Value::Array(items)) => {
                 items.iter().try_for_each(|item| self.read(list.items.schema(), item, at))
             }
-            (Shape::Object(_) | Shape::List(_), _) => {
+            (SchemaShape::Object(_) | SchemaShape::List(_), _) => {
                 self.remember(word(value), &type_name(schema), at);
                 Ok(())
             }
-            (Shape::Scalar(scalar), _) => self.scalar(*scalar, value, at),
+            (SchemaShape::Scalar(scalar), _) => self.scalar(*scalar, value, at),
         }
     }
 
-    fn field(&mut self, structure: &str, key: &str, field: &Field, value: &Value) -> Result<(), String> {
+    fn field(
+        &mut self,
+        structure: &str,
+        key: &str,
+        field: &FieldSchema,
+        value: &Value,
+    ) -> Result<(), String> {
         let depth = self.path.len();
         if let Some(embedded) = embedded(structure, key) {
             self.path.push(embedded.to_owned());
@@ -112,7 +118,7 @@ impl Reader {
         read
     }
 
-    fn scalar(&mut self, scalar: Scalar, value: &Value, at: At<'_>) -> Result<(), String> {
+    fn scalar(&mut self, scalar: Scalar, value: &Value, at: FieldContext<'_>) -> Result<(), String> {
         let named = at.and_then(|(structure, key)| named(structure, key));
         match (scalar, value) {
             (Scalar::Text | Scalar::IntOrString, Value::String(_))
@@ -156,19 +162,19 @@ impl Reader {
         }
     }
 
-    fn fits(&mut self, number: &Number, go_type: &str, at: At<'_>) {
+    fn fits(&mut self, number: &Number, go_type: &str, at: FieldContext<'_>) {
         if !fits(number, go_type) {
             self.remember(&format!("number {number}"), go_type, at);
         }
     }
 
-    fn remember(&mut self, found: &str, expected: &str, at: At<'_>) {
+    fn remember(&mut self, found: &str, expected: &str, at: FieldContext<'_>) {
         if self.first.is_none() {
             self.first = Some(self.mistake(found, expected, at));
         }
     }
 
-    fn mistake(&self, found: &str, expected: &str, at: At<'_>) -> String {
+    fn mistake(&self, found: &str, expected: &str, at: FieldContext<'_>) -> String {
         let place = match at {
             Some((structure, _)) => format!("struct field {structure}.{}", self.path.join(".")),
             None => "value".to_owned(),
@@ -182,26 +188,29 @@ fn fits(number: &Number, go_type: &str) -> bool {
 }
 
 fn named(structure: &str, key: &str) -> Option<&'static str> {
-    NAMED.iter().find(|(s, k, _)| *s == structure && *k == key).map(|(_, _, name)| *name)
+    NAMED_GO_TYPES.iter().find(|(s, k, _)| *s == structure && *k == key).map(|(_, _, name)| *name)
 }
 
 fn embedded(structure: &str, key: &str) -> Option<&'static str> {
     if structure == "Volume" && key != "name" {
         return Some("VolumeSource");
     }
-    EMBEDDED.iter().find(|(s, keys, _)| *s == structure && keys.contains(&key)).map(|(_, _, name)| *name)
+    EMBEDDED_GO_STRUCTS
+        .iter()
+        .find(|(s, keys, _)| *s == structure && keys.contains(&key))
+        .map(|(_, _, name)| *name)
 }
 
-/// What Go calls a type: `v1.PodSpec`, `[]string`, `map[string]string`.
+/// The Go name of a type: `v1.PodSpec`, `[]string`, `map[string]string`.
 fn type_name(schema: &Schema) -> String {
     match &schema.shape {
-        Shape::List(list) => format!("[]{}", type_name(list.items.schema())),
-        Shape::Object(Object { values: Some(values), .. }) => match values.schema().shape {
-            Shape::Scalar(Scalar::Quantity) => "v1.ResourceList".to_owned(),
+        SchemaShape::List(list) => format!("[]{}", type_name(list.items.schema())),
+        SchemaShape::Object(ObjectSchema { values: Some(values), .. }) => match values.schema().shape {
+            SchemaShape::Scalar(Scalar::Quantity) => "v1.ResourceList".to_owned(),
             _ => format!("map[string]{}", type_name(values.schema())),
         },
-        Shape::Scalar(scalar) => scalar_name(*scalar).to_owned(),
-        Shape::Any | Shape::Object(_) => {
+        SchemaShape::Scalar(scalar) => scalar_name(*scalar).to_owned(),
+        SchemaShape::Any | SchemaShape::Object(_) => {
             let package = schema.name.rsplit('.').nth(1).unwrap_or_default();
             format!("{package}.{}", schema.short_name())
         }
@@ -220,7 +229,7 @@ fn scalar_name(scalar: Scalar) -> &'static str {
     }
 }
 
-/// Instants in microseconds must have six digits after the point.
+/// A MicroTime must have six fractional digits.
 fn micro_time(text: &str) -> Result<(), String> {
     const WHOLE: &str = "\"2006-01-02T15:04:05Z07:00\"";
     const MICRO: &str = "\"2006-01-02T15:04:05.000000Z07:00\"";
@@ -233,7 +242,7 @@ fn micro_time(text: &str) -> Result<(), String> {
     }
 }
 
-/// Where a text is no base64 to Go, which passes over line ends.
+/// The position of Go's base64 error; line ends are skipped.
 fn base64_error(text: &str) -> Option<usize> {
     let mut bytes = text.bytes().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n'));
     let (mut filled, mut start) = (0, 0);

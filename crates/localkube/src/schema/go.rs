@@ -1,9 +1,9 @@
-//! Values and types as Go names and prints them.
+//! Go's names and formatting of values.
 
 pub(crate) use api::decode::kind_word as word;
 use serde_json::Value;
 
-/// A value printed with `%v`.
+/// Formats a value with `%v`.
 pub(crate) fn print(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -20,7 +20,7 @@ pub(crate) fn print(value: &Value) -> String {
     }
 }
 
-/// A list printed with `%v`.
+/// Formats a list with `%v`.
 pub(crate) fn print_list(items: &[Value]) -> String {
     let items: Vec<String> = items.iter().map(print).collect();
     format!("[{}]", items.join(" "))

@@ -1,13 +1,13 @@
-//! What the objects of a kind look like: which fields there are, of what type, and how lists and maps are merged.
+//! Schemas: the fields of a kind, their types, and how lists and maps are merged.
 //!
-//! Built-in kinds are described by the document that a real API server gives out ([`built_in`]), custom ones by their
-//! definition ([`Schema::of_custom`]).
+//! Built-in kinds use the OpenAPI document of a real API server ([`built_in`]), custom resources their definition
+//! ([`Schema::of_custom`]).
 
 mod built_in;
 mod custom;
 mod decode;
 pub(crate) mod go;
-mod shape;
+mod normalize;
 #[cfg(test)]
 mod tests;
 mod unknown;
@@ -20,45 +20,45 @@ use serde_json::{Value, json};
 
 pub use built_in::{built_in, document};
 pub use decode::{type_error, unreadable};
-pub use shape::settle;
+pub use normalize::normalize;
 pub use unknown::{prune, unknown_fields};
 
-/// The description of a value.
+/// The schema of a value.
 #[derive(Debug)]
 pub struct Schema {
-    /// The name of a built-in type, such as `io.k8s.api.apps.v1.DeploymentSpec`; empty for all others.
+    /// The name of a built-in type, such as `io.k8s.api.apps.v1.DeploymentSpec`; otherwise empty.
     pub name: String,
-    /// What the value is.
-    pub shape: Shape,
-    /// What stands for it where it is left out.
+    /// The type of the value.
+    pub shape: SchemaShape,
+    /// The default value.
     pub default: Option<Value>,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug)]
-pub enum Shape {
-    /// Anything, nobody looks into it.
+pub enum SchemaShape {
+    /// Anything, not inspected.
     Any,
-    /// A value without parts.
+    /// A scalar.
     Scalar(Scalar),
-    /// A map or a structure.
-    Object(Object),
+    /// A map or a struct.
+    Object(ObjectSchema),
     /// A list.
-    List(List),
+    List(ListSchema),
 }
 
-/// A value without parts.
+/// A scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
     /// A string.
     Text,
-    /// A string that holds bytes in base64.
+    /// A string with base64-encoded bytes.
     Bytes,
     /// `true` or `false`.
     Bool,
-    /// A whole number of 32 bits.
+    /// A 32-bit integer.
     Int32,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Int64,
     /// A number.
     Number,
@@ -68,50 +68,50 @@ pub enum Scalar {
     Time,
     /// An instant in microseconds.
     MicroTime,
-    /// A whole number, or a string such as a percentage or a name.
+    /// An integer, or a string such as a percentage or a name.
     IntOrString,
 }
 
-/// A structure with fields, a map from names to values, or both.
+/// A struct with fields, a map, or both.
 #[derive(Debug, Default)]
-pub struct Object {
-    /// The fields that are declared.
-    pub fields: BTreeMap<String, Field>,
-    /// What the values of all other keys are.
-    pub values: Option<Link>,
-    /// Whether keys that nobody declared are kept, whatever they hold.
+pub struct ObjectSchema {
+    /// The declared fields.
+    pub fields: BTreeMap<String, FieldSchema>,
+    /// The schema of all other values.
+    pub values: Option<SchemaLink>,
+    /// Whether undeclared keys are preserved.
     pub open: bool,
-    /// Whether it has one owner as a whole.
+    /// Whether it is owned as a whole.
     pub atomic: bool,
 }
 
-/// A field of a structure.
+/// A field of a struct.
 #[derive(Debug)]
-pub struct Field {
-    /// What it holds.
-    pub schema: Link,
-    /// What a structure without it holds all the same: Go leaves out neither embedded structures nor required values.
+pub struct FieldSchema {
+    /// Its schema.
+    pub schema: SchemaLink,
+    /// The zero value that Go writes if the field is absent.
     pub zero: Option<Value>,
-    /// How a strategic merge patch treats it.
-    pub strategy: Strategy,
+    /// How a strategic merge patch handles it.
+    pub strategy: PatchStrategy,
 }
 
-/// How a strategic merge patch treats a field.
+/// How a strategic merge patch handles a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Strategy {
-    /// Whether lists are merged; they are replaced otherwise.
+pub struct PatchStrategy {
+    /// Whether lists are merged instead of replaced.
     pub merge: bool,
     /// Whether `$retainKeys` is expected.
     pub retain_keys: bool,
-    /// The field by which items of a list are the same; none for plain values.
+    /// The merge key of list items; `None` for scalars.
     pub key: Option<String>,
 }
 
 /// A list.
 #[derive(Debug)]
-pub struct List {
-    /// What its items are.
-    pub items: Link,
+pub struct ListSchema {
+    /// The schema of its items.
+    pub items: SchemaLink,
     /// How it is merged.
     pub kind: ListKind,
 }
@@ -121,105 +121,105 @@ pub struct List {
 pub enum ListKind {
     /// As a whole.
     Atomic,
-    /// Each value on its own.
+    /// By value.
     Set,
-    /// Each item on its own, known by these fields.
+    /// By item, identified by these fields.
     Map(Vec<String>),
 }
 
-/// A schema inside another. Built-in types are found by name, since some contain themselves.
-pub struct Link(Target);
+/// A reference to a schema. Built-in types are resolved by name, since some are recursive.
+pub struct SchemaLink(LinkTarget);
 
-enum Target {
+enum LinkTarget {
     Here(Box<Schema>),
     Named { name: String, found: OnceLock<Option<Arc<Schema>>> },
 }
 
-/// What is known of a place in an object.
+/// A position in a schema.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'s> {
-    /// Described by a schema.
+pub enum SchemaCursor<'s> {
+    /// A schema is known.
     Known(&'s Schema),
-    /// Inside of something open: maps are owned key by key, lists as a whole.
+    /// Inside of preserved unknown fields: maps are owned per key, lists as a whole.
     Open,
-    /// There is no such place.
+    /// Not declared.
     Unknown,
 }
 
-/// Without what a name leads to, which might lead back.
-impl fmt::Debug for Link {
+/// Does not follow named references, which may be recursive.
+impl fmt::Debug for SchemaLink {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Target::Here(schema) => schema.fmt(out),
-            Target::Named { name, .. } => out.write_str(name),
+            LinkTarget::Here(schema) => schema.fmt(out),
+            LinkTarget::Named { name, .. } => out.write_str(name),
         }
     }
 }
 
-impl Link {
+impl SchemaLink {
     fn here(schema: Schema) -> Self {
-        Self(Target::Here(Box::new(schema)))
+        Self(LinkTarget::Here(Box::new(schema)))
     }
 
     fn named(name: &str) -> Self {
-        Self(Target::Named { name: name.to_owned(), found: OnceLock::new() })
+        Self(LinkTarget::Named { name: name.to_owned(), found: OnceLock::new() })
     }
 
-    /// The schema it leads to.
+    /// The referenced schema.
     pub fn schema(&self) -> &Schema {
         match &self.0 {
-            Target::Here(schema) => schema,
-            Target::Named { name, found } => {
-                found.get_or_init(|| built_in::named(name)).as_deref().unwrap_or(&ANY)
+            LinkTarget::Here(schema) => schema,
+            LinkTarget::Named { name, found } => {
+                found.get_or_init(|| built_in::named(name)).as_deref().unwrap_or(&ANY_SCHEMA)
             }
         }
     }
 }
 
-static ANY: Schema = Schema { name: String::new(), shape: Shape::Any, default: None };
+static ANY_SCHEMA: Schema = Schema { name: String::new(), shape: SchemaShape::Any, default: None };
 
 impl Schema {
-    fn of(shape: Shape) -> Self {
+    fn of(shape: SchemaShape) -> Self {
         Self { name: String::new(), shape, default: None }
     }
 
-    /// What is known of a key of an object.
-    pub fn field(&self, key: &str) -> Place<'_> {
+    /// The position of a key.
+    pub fn field(&self, key: &str) -> SchemaCursor<'_> {
         match &self.shape {
-            Shape::Object(object) => object.field(key),
-            Shape::Any | Shape::Scalar(_) | Shape::List(_) => Place::Unknown,
+            SchemaShape::Object(object) => object.field(key),
+            SchemaShape::Any | SchemaShape::Scalar(_) | SchemaShape::List(_) => SchemaCursor::Unknown,
         }
     }
 
-    /// The last part of its name, `DeploymentSpec`: what Go calls the structure.
+    /// The last part of its name, `DeploymentSpec`: the Go struct.
     pub fn short_name(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or_default()
     }
 
-    /// Whether a value has one owner as a whole.
+    /// Whether a value is owned as a whole.
     pub fn is_leaf(&self) -> bool {
         match &self.shape {
-            Shape::Any | Shape::Scalar(_) => true,
-            Shape::Object(object) => object.atomic,
-            Shape::List(list) => list.kind == ListKind::Atomic,
+            SchemaShape::Any | SchemaShape::Scalar(_) => true,
+            SchemaShape::Object(object) => object.atomic,
+            SchemaShape::List(list) => list.kind == ListKind::Atomic,
         }
     }
 }
 
-impl Object {
-    /// What is known of a key.
-    pub fn field(&self, key: &str) -> Place<'_> {
+impl ObjectSchema {
+    /// The position of a key.
+    pub fn field(&self, key: &str) -> SchemaCursor<'_> {
         match (self.fields.get(key), &self.values) {
-            (Some(field), _) => Place::Known(field.schema.schema()),
-            (None, Some(values)) => Place::Known(values.schema()),
-            (None, None) if self.open => Place::Open,
-            (None, None) => Place::Unknown,
+            (Some(field), _) => SchemaCursor::Known(field.schema.schema()),
+            (None, Some(values)) => SchemaCursor::Known(values.schema()),
+            (None, None) if self.open => SchemaCursor::Open,
+            (None, None) => SchemaCursor::Unknown,
         }
     }
 }
 
-impl<'s> Place<'s> {
-    /// The schema, where one is known.
+impl<'s> SchemaCursor<'s> {
+    /// The schema, if it is known.
     pub fn schema(self) -> Option<&'s Schema> {
         match self {
             Self::Known(schema) => Some(schema),
@@ -227,7 +227,7 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// What is known of a key below.
+    /// The position of a key below.
     #[must_use]
     pub fn field(self, key: &str) -> Self {
         match self {
@@ -237,27 +237,27 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// Whether a key below is declared by name.
+    /// Whether a key below is declared.
     pub fn declares(self, key: &str) -> bool {
         self.declared(key).is_some()
     }
 
-    pub(crate) fn declared(self, key: &str) -> Option<&'s Field> {
+    pub(crate) fn declared(self, key: &str) -> Option<&'s FieldSchema> {
         match self {
-            Self::Known(Schema { shape: Shape::Object(object), .. }) => object.fields.get(key),
+            Self::Known(Schema { shape: SchemaShape::Object(object), .. }) => object.fields.get(key),
             Self::Known(_) | Self::Open | Self::Unknown => None,
         }
     }
 
-    /// The list that this place is.
-    pub fn list(self) -> Option<&'s List> {
+    /// The list schema at this position.
+    pub fn list(self) -> Option<&'s ListSchema> {
         match self {
-            Self::Known(Schema { shape: Shape::List(list), .. }) => Some(list),
+            Self::Known(Schema { shape: SchemaShape::List(list), .. }) => Some(list),
             Self::Known(_) | Self::Open | Self::Unknown => None,
         }
     }
 
-    /// Whether this value has one owner as a whole.
+    /// Whether this value is owned as a whole.
     pub fn is_leaf(self, value: &Value) -> bool {
         match self {
             Self::Known(schema) => schema.is_leaf(),
@@ -267,7 +267,7 @@ impl<'s> Place<'s> {
     }
 }
 
-/// The words of a definition that say how lists and maps are merged.
+/// Parses `x-kubernetes-list-type` and its keys.
 fn list_kind(definition: &Value) -> ListKind {
     match definition.get("x-kubernetes-list-type").and_then(Value::as_str) {
         Some("set") => ListKind::Set,

@@ -1,4 +1,4 @@
-//! What the schemas know, and the texts of a real API server for what does not fit them.
+//! Schemas, and type errors compared with the texts of a real API server.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -11,9 +11,9 @@ fn deployment() -> Arc<Schema> {
     built_in("apps", "v1", "Deployment").unwrap()
 }
 
-fn at<'s>(schema: &'s Schema, path: &str) -> Place<'s> {
-    path.split('.').fold(Place::Known(schema), |place, key| match place.list() {
-        Some(list) => Place::Known(list.items.schema()).field(key),
+fn at<'s>(schema: &'s Schema, path: &str) -> SchemaCursor<'s> {
+    path.split('.').fold(SchemaCursor::Known(schema), |place, key| match place.list() {
+        Some(list) => SchemaCursor::Known(list.items.schema()).field(key),
         None => place.field(key),
     })
 }
@@ -47,14 +47,14 @@ fn lists_and_maps_are_merged_as_declared() {
     assert_eq!(keys("spec.template.spec.tolerations"), ListKind::Atomic);
     assert!(at(&schema, "spec.selector").schema().unwrap().is_leaf());
     let ports = at(&schema, "spec.template.spec.containers").list().unwrap().items.schema();
-    let strategy = &Place::Known(ports).declared("ports").unwrap().strategy;
+    let strategy = &SchemaCursor::Known(ports).declared("ports").unwrap().strategy;
     assert_eq!((strategy.merge, strategy.key.as_deref()), (true, Some("containerPort")));
     let volumes = &at(&schema, "spec.template.spec").declared("volumes").unwrap().strategy;
     assert!(volumes.merge && volumes.retain_keys);
 }
 
 #[test]
-fn types_that_contain_themselves_end() {
+fn recursive_types_are_supported() {
     let schema = built_in("apiextensions.k8s.io", "v1", "CustomResourceDefinition").unwrap();
     let definition = json!({"type": "object", "properties": {"a": {"properties": {"b": {"bogus": 1}}}}});
     let versions = json!([{"schema": {"openAPIV3Schema": definition}}]);
@@ -66,7 +66,7 @@ fn types_that_contain_themselves_end() {
 }
 
 #[test]
-fn unknown_fields_are_named_and_dropped() {
+fn unknown_fields_are_reported_and_dropped() {
     let mut object = json!({
         "foo": 1, "metadata": {"name": "x", "bar": 1},
         "spec": {"Replicas": 1, "template": {"spec": {"x": 1, "containers": [{"name": "a", "zz": 1}, {"ports": [{"q": 1}]}]}}},
@@ -100,7 +100,7 @@ fn thing() -> Arc<Schema> {
 }
 
 #[test]
-fn custom_resources_keep_what_their_definition_keeps() {
+fn custom_resources_preserve_fields_as_their_definition_says() {
     let mut object = json!({"apiVersion": "v1", "kind": "T", "metadata": {"name": "q", "zz": 1}, "spec": {
         "m": {"k": {"q": 1, "x": "y"}}, "list": [{"a": "b", "c": 1}],
         "any": {"u": {"v": [1]}, "known": {"w": 1}},
@@ -125,9 +125,9 @@ fn custom_resources_keep_what_their_definition_keeps() {
     assert!(unknown_fields(&open, &json!({"spec": {"a": 1}, "x": 1})).is_empty());
 }
 
-/// What the real server answered to a Deployment with this `spec`, after `cannot unmarshal`.
+/// The real server's answers to a Deployment with this `spec`, after `cannot unmarshal`.
 #[test]
-fn wrong_types_are_worded_as_go_words_them() {
+fn type_errors_have_the_texts_of_go() {
     let container = |container: Value| json!({"template": {"spec": {"containers": [container]}}});
     for (spec, text) in [
         (json!({"replicas": "x"}), "string into Go struct field DeploymentSpec.spec.replicas of type int32"),
@@ -188,7 +188,7 @@ fn wrong_types_are_worded_as_go_words_them() {
 }
 
 #[test]
-fn values_that_read_themselves_end_reading() {
+fn types_with_their_own_decoder_end_decoding() {
     let cpu = |cpu: Value| {
         let container = json!({"resources": {"limits": {"cpu": cpu}}});
         let object = json!({"spec": {"replicas": "x", "template": {"spec": {"containers": [container]}}}});
@@ -219,7 +219,7 @@ fn values_that_read_themselves_end_reading() {
 }
 
 #[test]
-fn base64_is_read_as_go_reads_it() {
+fn base64_errors_have_the_positions_of_go() {
     let secret = built_in("", "v1", "Secret").unwrap();
     for (text, at) in [
         ("YQ==", None),
@@ -238,7 +238,7 @@ fn base64_is_read_as_go_reads_it() {
 }
 
 #[test]
-fn of_custom_resources_only_metadata_is_typed() {
+fn only_metadata_of_custom_resources_is_type_checked() {
     let wrong = |object: Value| type_error(&thing(), &object);
     assert_eq!(
         wrong(json!({"metadata": {"labels": {"a": 5}}})).unwrap(),
@@ -252,23 +252,23 @@ fn of_custom_resources_only_metadata_is_typed() {
 }
 
 #[test]
-fn objects_settle_in_the_form_that_go_writes() {
-    let settled = |group: &str, kind: &str, mut object: Value| {
-        settle(&built_in(group, "v1", kind).unwrap(), &mut object);
+fn objects_are_normalized_as_go_encodes_them() {
+    let normalized = |group: &str, kind: &str, mut object: Value| {
+        normalize(&built_in(group, "v1", kind).unwrap(), &mut object);
         object
     };
     let pod = json!({"metadata": {"labels": {}, "annotations": {"a": null}, "finalizers": []}, "spec": {
         "containers": [{"name": "a", "env": null}], "securityContext": {}, "nodeSelector": {}}});
     assert_eq!(
-        settled("", "Pod", pod),
+        normalized("", "Pod", pod),
         json!({"metadata": {"annotations": {"a": ""}}, "spec": {"containers": [{"name": "a", "resources": {}}], "securityContext": {}}, "status": {}})
     );
     let node = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
-    let node = settled("", "Node", node);
+    let node = normalized("", "Node", node);
     let condition =
         json!({"type": "Ready", "status": "True", "lastHeartbeatTime": null, "lastTransitionTime": null});
     assert_eq!(node["status"]["conditions"], json!([condition]));
     assert_eq!(node["status"]["daemonEndpoints"], json!({"kubeletEndpoint": {"Port": 0}}));
-    let service = settled("", "Service", json!({"spec": {"ports": [{"port": 80}]}}));
+    let service = normalized("", "Service", json!({"spec": {"ports": [{"port": 80}]}}));
     assert_eq!(service["status"], json!({"loadBalancer": {}}));
 }

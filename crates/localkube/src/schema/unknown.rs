@@ -1,15 +1,15 @@
-//! Fields that no schema knows.
+//! Unknown fields.
 
 use serde_json::Value;
 
-use super::{Place, Schema};
+use super::{Schema, SchemaCursor};
 
-/// The paths of fields that are not known, as the API server names them: `spec.containers[0].foo`.
+/// The paths of unknown fields as the API server names them: `spec.containers[0].foo`.
 pub fn unknown_fields(schema: &Schema, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    look(Place::Known(schema), value, &mut String::new(), &mut found);
+    look(SchemaCursor::Known(schema), value, &mut String::new(), &mut found);
     if schema.name.is_empty() {
-        // Custom resources are pruned first and their metadata is read after that.
+        // Custom resources are pruned first; their metadata is decoded afterwards.
         let is_metadata =
             |path: &str| path.rsplit_once('.').is_some_and(|(above, _)| above.ends_with("metadata"));
         found.sort_by(|one, other| (is_metadata(one), one).cmp(&(is_metadata(other), other)));
@@ -17,12 +17,12 @@ pub fn unknown_fields(schema: &Schema, value: &Value) -> Vec<String> {
     found
 }
 
-/// Drops the fields that are not known.
+/// Drops unknown fields.
 pub fn prune(schema: &Schema, value: &mut Value) {
-    drop_unknown(Place::Known(schema), value);
+    drop_unknown(SchemaCursor::Known(schema), value);
 }
 
-fn look(place: Place<'_>, value: &Value, path: &mut String, found: &mut Vec<String>) {
+fn look(place: SchemaCursor<'_>, value: &Value, path: &mut String, found: &mut Vec<String>) {
     let end = path.len();
     match value {
         Value::Object(map) if is_looked_into(place) => {
@@ -32,7 +32,7 @@ fn look(place: Place<'_>, value: &Value, path: &mut String, found: &mut Vec<Stri
                 }
                 path.push_str(key);
                 match place.field(key) {
-                    Place::Unknown => found.push(path.clone()),
+                    SchemaCursor::Unknown => found.push(path.clone()),
                     below => look(below, value, path, found),
                 }
                 path.truncate(end);
@@ -42,7 +42,7 @@ fn look(place: Place<'_>, value: &Value, path: &mut String, found: &mut Vec<Stri
             let Some(list) = place.list() else { return };
             for (index, item) in items.iter().enumerate() {
                 path.push_str(&format!("[{index}]"));
-                look(Place::Known(list.items.schema()), item, path, found);
+                look(SchemaCursor::Known(list.items.schema()), item, path, found);
                 path.truncate(end);
             }
         }
@@ -50,17 +50,17 @@ fn look(place: Place<'_>, value: &Value, path: &mut String, found: &mut Vec<Stri
     }
 }
 
-fn drop_unknown(place: Place<'_>, value: &mut Value) {
+fn drop_unknown(place: SchemaCursor<'_>, value: &mut Value) {
     match value {
         Value::Object(map) if is_looked_into(place) => map.retain(|key, value| {
             let below = place.field(key);
             drop_unknown(below, value);
-            !matches!(below, Place::Unknown)
+            !matches!(below, SchemaCursor::Unknown)
         }),
         Value::Array(items) => {
             if let Some(list) = place.list() {
                 for item in items {
-                    drop_unknown(Place::Known(list.items.schema()), item);
+                    drop_unknown(SchemaCursor::Known(list.items.schema()), item);
                 }
             }
         }
@@ -68,7 +68,7 @@ fn drop_unknown(place: Place<'_>, value: &mut Value) {
     }
 }
 
-/// Only where a structure is declared and a structure is found; a wrong type is another mistake.
-fn is_looked_into(place: Place<'_>) -> bool {
-    matches!(place, Place::Known(Schema { shape: super::Shape::Object(_), .. }))
+/// Only objects with a declared struct are inspected; wrong types are reported elsewhere.
+fn is_looked_into(place: SchemaCursor<'_>) -> bool {
+    matches!(place, SchemaCursor::Known(Schema { shape: super::SchemaShape::Object(_), .. }))
 }

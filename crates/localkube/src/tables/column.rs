@@ -1,4 +1,4 @@
-//! Columns: what they are, and those of the built-in kinds.
+//! Printer columns, and those of the built-in kinds.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,43 +13,43 @@ pub struct Column {
     pub name: String,
     /// Type of the cells: `string`, `integer`, `number`, `boolean` or `date`.
     pub type_: String,
-    /// Format of the cells; `name` is that of the objects' names.
+    /// Format of the cells; `name` marks the name column.
     pub format: String,
-    /// A sentence for people.
+    /// The message.
     pub description: String,
-    /// Zero for columns that are always shown.
+    /// Zero for columns that are shown by default.
     pub priority: i32,
-    /// Where the value is, in custom resources.
+    /// Path of the value in custom resources.
     pub json_path: String,
 }
 
 /// Recorded from a real API server.
 #[derive(Deserialize)]
-struct Recorded {
+struct RecordedColumns {
     #[serde(rename = "@name")]
     name: String,
     #[serde(rename = "@age")]
     age: String,
-    tables: BTreeMap<String, Vec<Entry>>,
+    tables: BTreeMap<String, Vec<ColumnRow>>,
 }
 
-/// Name, type, format, priority and description of a column; the last may be one of the two above.
-type Entry = (String, String, String, i32, String);
+/// Name, type, format, priority and description of a column; the description may be one of the two above.
+type ColumnRow = (String, String, String, i32, String);
 
-static RECORDED: LazyLock<Option<Recorded>> =
+static RECORDED_COLUMNS: LazyLock<Option<RecordedColumns>> =
     LazyLock::new(|| serde_json::from_str(include_str!("columns.json")).ok());
 
 impl Column {
-    /// The column as an answer shows it.
+    /// The column definition.
     pub fn to_json(&self) -> Value {
         let Self { name, type_, format, description, priority, .. } = self;
         shown(name, type_, format, *priority, description)
     }
 }
 
-/// The columns of a kind that is named like `deployments.apps`.
+/// The columns of a kind such as `deployments.apps`.
 pub(super) fn built_in(kind: &str) -> Value {
-    let Some(recorded) = &*RECORDED else { return Value::Null };
+    let Some(recorded) = &*RECORDED_COLUMNS else { return Value::Null };
     let columns = recorded.tables.get(kind).into_iter().flatten();
     let described = columns.map(|(name, type_, format, priority, description)| {
         let description = match description.as_str() {
@@ -62,14 +62,17 @@ pub(super) fn built_in(kind: &str) -> Value {
     described.collect()
 }
 
-/// The column of names.
+/// The name column.
 pub(super) fn names() -> Value {
-    shown("Name", "string", "name", 0, RECORDED.as_ref().map_or("", |recorded| &recorded.name))
+    shown("Name", "string", "name", 0, RECORDED_COLUMNS.as_ref().map_or("", |recorded| &recorded.name))
 }
 
-/// The columns of kinds that have none of their own: a name, and a date under the given heading.
+/// The default columns: a name, and a date with the given heading.
 pub(super) fn usual(date: &str) -> Value {
-    json!([names(), shown(date, "date", "", 0, RECORDED.as_ref().map_or("", |recorded| &recorded.age))])
+    json!([
+        names(),
+        shown(date, "date", "", 0, RECORDED_COLUMNS.as_ref().map_or("", |recorded| &recorded.age))
+    ])
 }
 
 fn shown(name: &str, type_: &str, format: &str, priority: i32, description: &str) -> Value {

@@ -1,4 +1,4 @@
-//! Nodes, services, events and the smaller kinds.
+//! Tables of nodes, services, events and smaller kinds.
 
 use std::collections::BTreeSet;
 
@@ -132,7 +132,7 @@ pub(super) fn event(object: &Value, now: Timestamp) -> Vec<Value> {
         if host.is_empty() { source.to_owned() } else { format!("{source}, {host}") }.into(),
         text(object, "message").trim().into(),
         api::age::since(first, now).into(),
-        // Nothing happens zero times.
+        // A missing count is one.
         if count == 0 { 1 } else { count }.into(),
         name(object),
     ]
@@ -164,12 +164,12 @@ pub(super) fn webhooks(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![name(object), items(object, "webhooks").len().into(), age(object, now)]
 }
 
-/// What is shown of kinds that have no columns of their own.
+/// The cells of kinds without columns of their own.
 pub(super) fn other(object: &Value) -> Vec<Value> {
     vec![name(object), text(object, "metadata.creationTimestamp").into()]
 }
 
-/// Texts with commas between them, or what stands for none.
+/// Texts joined with commas, or `<none>`.
 fn joined<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
     let mut all = String::new();
     for text in texts {

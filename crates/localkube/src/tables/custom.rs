@@ -1,4 +1,4 @@
-//! Custom resources: the columns their definitions ask for.
+//! Tables of custom resources, with the columns of their definitions.
 
 use api::gotext;
 use jiff::Timestamp;
@@ -6,9 +6,9 @@ use serde_json::{Number, Value};
 
 use super::read::{age, name};
 use super::{Column, column};
-use crate::jsonpath::Path;
+use crate::jsonpath::JsonPath;
 
-/// The columns as an answer shows them, the name first.
+/// The column definitions, the name first.
 pub(super) fn columns(columns: &[Column]) -> Value {
     if columns.is_empty() {
         return column::usual("Age");
@@ -36,12 +36,12 @@ pub(super) fn cells(columns: &[Column], object: &Value, now: Timestamp) -> Vec<V
     std::iter::once(name(object)).chain(each).collect()
 }
 
-/// The columns up to the first one with a malformed path, where Kubernetes stops, too.
-fn readable(columns: &[Column]) -> impl Iterator<Item = (&Column, Path)> {
-    columns.iter().map_while(|column| Some((column, Path::parse(&column.json_path).ok()?)))
+/// The columns up to the first one with a malformed path, where Kubernetes stops as well.
+fn readable(columns: &[Column]) -> impl Iterator<Item = (&Column, JsonPath)> {
+    columns.iter().map_while(|column| Some((column, JsonPath::parse(&column.json_path).ok()?)))
 }
 
-/// A value as its column shows it; one that is not of the column's type is not shown.
+/// A cell; a value that is not of the column's type is null.
 fn cell(type_: &str, value: &Value, now: Timestamp) -> Value {
     match type_ {
         "integer" => integer(value).map_or(Value::Null, Value::from),
@@ -53,7 +53,7 @@ fn cell(type_: &str, value: &Value, now: Timestamp) -> Value {
     }
 }
 
-/// Go cuts fractions, and answers the smallest number for what does not fit.
+/// Go truncates fractions, and returns the smallest number on overflow.
 fn integer(value: &Value) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     value
@@ -78,7 +78,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// A number as Go writes it: with an exponent when it is very large or very small.
+/// A number in Go's format: with an exponent if it is very large or very small.
 fn digits(number: &Number) -> String {
     let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
     let scientific = format!("{float:e}");
@@ -91,7 +91,7 @@ fn digits(number: &Number) -> String {
     }
 }
 
-/// The value with the keys of every map in order, as Go writes maps.
+/// The value with sorted keys, as Go marshals maps.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

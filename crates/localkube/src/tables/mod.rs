@@ -1,7 +1,7 @@
-//! Objects as rows for people: what `kubectl get` prints.
+//! Tables: what `kubectl get` prints.
 //!
-//! The columns of built-in kinds are wire facts, kept in `columns.json`; the cells are computed here, one function a
-//! kind. Custom resources bring their own columns.
+//! The columns of built-in kinds are recorded in `columns.json`; the cells are computed here, one function per kind.
+//! Custom resources define their own columns.
 
 mod column;
 mod core;
@@ -13,27 +13,27 @@ mod workload;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::catalog::{Origin, Served};
+use crate::catalog::{ResourceOrigin, ServedResource};
 use crate::status::Status;
 
 pub use column::Column;
 
-/// What a row shows of its object.
+/// What a row includes of its object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Include {
-    /// Nothing.
+    /// No fault.
     None,
     /// Its metadata.
     #[default]
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
 }
 
 /// The cells of an object.
 type Cells = fn(object: &Value, now: Timestamp) -> Vec<Value>;
 
-/// The kinds with columns of their own, named as `columns.json` names them.
+/// The kinds with their own columns, named as in `columns.json`.
 const CELLS: &[(&str, Cells)] = &[
     ("namespaces", core::namespace),
     ("nodes", core::node),
@@ -54,7 +54,7 @@ const CELLS: &[(&str, Cells)] = &[
 ];
 
 impl Include {
-    /// Reads the query parameter `includeObject`.
+    /// Parses the query parameter `includeObject`.
     pub fn parse(text: Option<&str>) -> Result<Self, Status> {
         match text.unwrap_or_default() {
             "" | "Metadata" => Ok(Self::Metadata),
@@ -69,12 +69,12 @@ impl Include {
     }
 }
 
-/// The `meta.k8s.io/v1` table of objects, with the columns of the given version.
+/// The `meta.k8s.io/v1` table of objects, with the columns of a version.
 ///
-/// The objects may be as they are stored, unless rows show them whole: Kubernetes, too, computes cells and metadata
-/// before it converts, so that both are the same in every version.
+/// The objects may be in the stored version, unless rows include them: Kubernetes computes cells and metadata before
+/// conversion as well.
 pub fn table(
-    served: &Served,
+    served: &ServedResource,
     version: &str,
     objects: &[Value],
     include: Include,
@@ -94,15 +94,15 @@ pub fn table(
         objects.iter().map(|object| row(object, cells(object))).collect()
     };
     let (columns, rows) = match &served.origin {
-        Origin::Custom(definition) => {
+        ResourceOrigin::Custom(definition) => {
             let columns = definition.columns(version);
             (custom::columns(columns), rows(&|object| custom::cells(columns, object, now)))
         }
-        Origin::BuiltIn(_) => {
+        ResourceOrigin::BuiltIn(_) => {
             let name = served.group_resource();
             match CELLS.iter().find(|(known, _)| *known == name) {
                 Some((_, cells)) => (column::built_in(&name), rows(&|object| cells(object, now))),
-                // Kinds that nobody has written columns for show no rows as null.
+                // For kinds without columns an empty table has null rows.
                 None if objects.is_empty() => (column::usual("Created At"), Value::Null),
                 None => (column::usual("Created At"), rows(&core::other)),
             }
@@ -117,14 +117,14 @@ pub fn table(
     ])
 }
 
-/// Makes a table one of the later ones of a watch: only the first event names the columns.
+/// Removes the columns from a later table of a watch: only the first event has them.
 pub fn follow_up(table: &mut Value) {
     if let Some(columns) = table.get_mut("columnDefinitions") {
         *columns = Value::Null;
     }
 }
 
-/// Says that a table, a metadata object or a list of them, is in a version of `meta.k8s.io`.
+/// Sets the `meta.k8s.io` version of a table or metadata object.
 pub fn stamp(object: &mut Value, version: &str) {
     let inner = object.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
     for shown in inner.filter_map(|row| row.get_mut("object")) {
@@ -142,13 +142,13 @@ pub fn stamp(object: &mut Value, version: &str) {
 
 const PARTIAL: &str = "PartialObjectMetadata";
 
-/// The metadata of an object alone.
+/// The `PartialObjectMetadata` of an object.
 pub fn partial(object: &Value) -> Value {
     let metadata = object.get("metadata").cloned().unwrap_or_else(|| Map::new().into());
     record([("kind", PARTIAL.into()), ("apiVersion", "meta.k8s.io/v1".into()), ("metadata", metadata)])
 }
 
-/// The metadata of several objects.
+/// The `PartialObjectMetadataList` of several objects.
 pub fn partial_list(objects: &[Value], metadata: Value) -> Value {
     record([
         ("kind", format!("{PARTIAL}List").into()),
@@ -158,8 +158,8 @@ pub fn partial_list(objects: &[Value], metadata: Value) -> Value {
     ])
 }
 
-/// The object with its kind and version, which items of lists leave out.
-fn whole(served: &Served, version: &str, object: &Value) -> Value {
+/// The object with kind and version, which list items omit.
+fn whole(served: &ServedResource, version: &str, object: &Value) -> Value {
     let mut whole = Map::new();
     whole.insert("kind".to_owned(), served.kind.clone().into());
     whole.insert("apiVersion".to_owned(), served.api_version(version).into());

@@ -1,4 +1,4 @@
-//! Pods: the one word for what goes on in all their containers.
+//! Tables of pods.
 
 use std::collections::BTreeSet;
 
@@ -6,25 +6,25 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::read::{age, at, holds, instant, items, name, number, or, text};
-use crate::catalog::Served;
+use crate::catalog::ServedResource;
 
-/// What the containers of a pod add up to.
+/// The summary of a pod's containers.
 #[derive(Debug)]
-struct Summary {
+struct PodSummary {
     ready: usize,
     total: usize,
-    restarts: Restarts,
+    restarts: RestartCount,
     status: String,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Restarts {
+struct RestartCount {
     count: i64,
     last: Option<Timestamp>,
 }
 
 pub(super) fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
-    let summary = Summary::of(pod);
+    let summary = PodSummary::of(pod);
     let (spec, status) = (at(pod, "spec"), at(pod, "status"));
     vec![
         name(pod),
@@ -39,8 +39,8 @@ pub(super) fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// What the row of a pod that is over says, so that clients can leave it out.
-pub(super) fn conditions(served: &Served, pod: &Value) -> Option<Value> {
+/// The row condition of a completed pod, so that clients can hide it.
+pub(super) fn conditions(served: &ServedResource, pod: &Value) -> Option<Value> {
     if served.kind != "Pod" || !served.group.is_empty() {
         return None;
     }
@@ -53,7 +53,7 @@ pub(super) fn conditions(served: &Served, pod: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]))
 }
 
-impl Restarts {
+impl RestartCount {
     fn add(&mut self, container: &Value) {
         self.count += number(container, "restartCount");
         self.last = self.last.max(instant(container, "lastState.terminated.finishedAt"));
@@ -69,14 +69,14 @@ impl Restarts {
     }
 }
 
-impl Summary {
+impl PodSummary {
     fn of(pod: &Value) -> Self {
         let status = at(pod, "status");
         let phase = text(status, "phase");
         let mut summary = Self {
             ready: 0,
             total: items(pod, "spec.containers").len(),
-            restarts: Restarts::default(),
+            restarts: RestartCount::default(),
             status: or(text(status, "reason"), phase).to_owned(),
         };
         if items(status, "conditions")
@@ -100,14 +100,14 @@ impl Summary {
         summary
     }
 
-    /// Looks at init containers up to the one that is not done. If the others may run by now, the restarts of those
-    /// init containers that go on beside them.
-    fn initialize(&mut self, pod: &Value) -> Option<Restarts> {
+    /// Summarizes init containers up to the first unfinished one. Returns the restarts of sidecars if the regular
+    /// containers may run.
+    fn initialize(&mut self, pod: &Value) -> Option<RestartCount> {
         let specs = items(pod, "spec.initContainers");
         let stays = specs.iter().filter(|container| at(container, "restartPolicy") == "Always");
         let sidecars: BTreeSet<&str> = stays.map(|container| text(container, "name")).collect();
         self.total += sidecars.len();
-        let mut restarts = Restarts::default();
+        let mut restarts = RestartCount::default();
         for (index, container) in items(pod, "status.initContainerStatuses").iter().enumerate() {
             let sidecar = sidecars.contains(text(container, "name"));
             self.restarts.add(container);
@@ -135,7 +135,7 @@ impl Summary {
         Some(restarts)
     }
 
-    /// Looks at the containers proper; the first one that has something to say is heard.
+    /// Summarizes the regular containers; the first one with a reason determines the status.
     fn run(&mut self, pod: &Value) {
         let mut running = false;
         for container in items(pod, "status.containerStatuses").iter().rev() {
@@ -160,7 +160,7 @@ impl Summary {
 
 const GATED: &str = "SchedulingGated";
 
-/// Why a container ended.
+/// The reason why a container ended.
 fn ending(terminated: &Value) -> String {
     match (text(terminated, "reason"), number(terminated, "signal")) {
         ("", 0) => format!("ExitCode:{}", number(terminated, "exitCode")),
@@ -169,7 +169,7 @@ fn ending(terminated: &Value) -> String {
     }
 }
 
-/// How many of the conditions that readiness waits for hold.
+/// How many readiness gates are fulfilled.
 fn gates(pod: &Value) -> String {
     let gates = items(pod, "spec.readinessGates");
     if gates.is_empty() {

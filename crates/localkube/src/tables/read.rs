@@ -1,19 +1,19 @@
-//! Reading JSON where anything may be missing. Paths are like `status.phase`.
+//! Accessors for JSON with optional fields. Paths are like `status.phase`.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The value at a path; null if there is none.
+/// The value at a path; null if it is absent.
 pub(super) fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(object, |value, field| value.get(field).unwrap_or(&Value::Null))
 }
 
-/// The text at a path, or an empty one.
+/// The string at a path, or an empty one.
 pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     plain(at(object, path))
 }
 
-/// A text, or an empty one.
+/// A string, or an empty one.
 pub(super) fn plain(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
@@ -23,39 +23,39 @@ pub(super) fn number(object: &Value, path: &str) -> i64 {
     at(object, path).as_i64().unwrap_or_default()
 }
 
-/// The items of the list at a path, or none.
+/// The items of the list at a path.
 pub(super) fn items<'a>(object: &'a Value, path: &str) -> &'a [Value] {
     at(object, path).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// How many entries the map at a path has.
+/// The number of entries of a map.
 pub(super) fn size(object: &Value, path: &str) -> usize {
     at(object, path).as_object().map_or(0, serde_json::Map::len)
 }
 
-/// The instant at a path.
+/// The time at a path.
 pub(super) fn instant(object: &Value, path: &str) -> Option<Timestamp> {
     at(object, path).as_str().and_then(|text| api::instant::parse(text).ok().flatten())
 }
 
-/// A text, or what stands for none.
+/// A text, or a default for an empty one.
 pub(super) fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
     if text.is_empty() { otherwise } else { text }
 }
 
-/// Whether a condition in the status is true.
+/// Whether a status condition is true.
 pub(super) fn holds(object: &Value, condition: &str) -> bool {
     items(object, "status.conditions")
         .iter()
         .any(|c| text(c, "type") == condition && text(c, "status") == "True")
 }
 
-/// The cell with the name.
+/// The name cell.
 pub(super) fn name(object: &Value) -> Value {
     text(object, "metadata.name").into()
 }
 
-/// The cell with the age.
+/// The age cell.
 pub(super) fn age(object: &Value, now: Timestamp) -> Value {
     api::age::since(instant(object, "metadata.creationTimestamp"), now).into()
 }

@@ -1,4 +1,4 @@
-//! Deployments, replica sets, stateful sets, jobs and their autoscalers.
+//! Tables of deployments, replica sets, stateful sets, jobs and autoscalers.
 
 use api::autoscaling::print::Row;
 use api::autoscaling::{Version, Versioned};
@@ -52,7 +52,7 @@ pub(super) fn job(object: &Value, now: Timestamp) -> Vec<Value> {
     let succeeded = number(status, "succeeded");
     let completions = match (at(spec, "completions").as_i64(), number(spec, "parallelism")) {
         (Some(completions), _) => format!("{succeeded}/{completions}"),
-        // One success is enough, and the others are not started again.
+        // One success is enough.
         (None, parallelism @ 2..) => format!("{succeeded}/1 of {parallelism}"),
         (None, _) => format!("{succeeded}/1"),
     };
@@ -85,7 +85,7 @@ fn job_status(job: &Value) -> &'static str {
     }
 }
 
-/// Autoscalers are shown as v2, whichever version they are in.
+/// Autoscalers are shown as v2 in every version.
 pub(super) fn autoscaler(object: &Value, now: Timestamp) -> Vec<Value> {
     let version = Version::from_api_version(text(object, "apiVersion")).unwrap_or(Version::V2);
     let decoded = Versioned::decode_as(object, version).ok().and_then(|object| object.into_v2().ok());

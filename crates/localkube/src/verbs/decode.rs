@@ -1,20 +1,20 @@
-//! From the body of a request to an object that fits its schema.
+//! Decodes request bodies.
 
 use api::field::FieldError;
 use serde_json::{Map, Value};
 
-use super::{Call, cause, in_version};
-use crate::catalog::Origin;
+use super::{ApiCall, cause, in_version};
+use crate::catalog::ResourceOrigin;
 use crate::duplicates;
 use crate::kinds::KINDS;
 use crate::object::string;
-use crate::protobuf::{self, Unreadable};
+use crate::protobuf::{self, ProtobufError};
 use crate::schema;
 use crate::status::{About, Status};
 use crate::syntax;
 
-/// Reads an object from a body.
-pub(crate) fn object(call: &Call, content_type: &str, body: &[u8]) -> Result<Value, Status> {
+/// Decodes an object from a body.
+pub(crate) fn object(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<Value, Status> {
     let mut value = json(call, content_type, body)?;
     if value.is_null() {
         value = Value::Object(Map::new());
@@ -26,7 +26,7 @@ pub(crate) fn object(call: &Call, content_type: &str, body: &[u8]) -> Result<Val
     Ok(value)
 }
 
-/// Why kind and version cannot be read at all.
+/// The error if kind and version cannot be decoded.
 fn not_an_object(value: &Value) -> Option<String> {
     if !value.is_object() {
         let whole = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
@@ -44,8 +44,8 @@ fn not_an_object(value: &Value) -> Option<String> {
     })
 }
 
-/// Reads JSON, YAML or protobuf from a body.
-pub(crate) fn json(call: &Call, content_type: &str, body: &[u8]) -> Result<Value, Status> {
+/// Decodes JSON, YAML or protobuf.
+pub(crate) fn json(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<Value, Status> {
     match content_type.split(';').next().unwrap_or_default().trim() {
         "" | "application/json" => {
             let (value, twice) = duplicates::read(body)
@@ -56,20 +56,22 @@ pub(crate) fn json(call: &Call, content_type: &str, body: &[u8]) -> Result<Value
         "application/yaml" => {
             yaml(body).map_err(|why| Status::bad_request(format!("error converting YAML to JSON: {why}")))
         }
-        // Custom resources have no messages, but their scale has.
-        protobuf::MEDIA if call.served.row().is_some() || call.subresource.as_deref() == Some("scale") => {
+        // Custom resources have no protobuf messages, but their scale has.
+        protobuf::MEDIA_TYPE
+            if call.served.row().is_some() || call.subresource.as_deref() == Some("scale") =>
+        {
             let expected = call.served.api_version(&call.version);
             protobuf::read(body, &expected, &call.served.kind).map_err(|unreadable| match unreadable {
-                Unreadable::Envelope(why) => syntax::unreadable(call, body, &why),
-                Unreadable::Object { version, kind, why } => schema::unreadable(&kind, &version, &why),
+                ProtobufError::Envelope(why) => syntax::unreadable(call, body, &why),
+                ProtobufError::Object { version, kind, why } => schema::unreadable(&kind, &version, &why),
             })
         }
         _ => Err(Status::unsupported_media_type()),
     }
 }
 
-/// Fields that are there twice are an error, a warning or nothing, as the request wants.
-fn repeated(call: &Call, twice: &[String]) -> Result<(), Status> {
+/// Reports duplicate fields as an error, as warnings or not at all, as the request asks.
+fn repeated(call: &ApiCall, twice: &[String]) -> Result<(), Status> {
     let texts = twice.iter().map(|path| format!("duplicate field \"{path}\""));
     match call.query.get("fieldValidation").unwrap_or("Warn") {
         "Strict" if !twice.is_empty() => {
@@ -84,7 +86,7 @@ fn repeated(call: &Call, twice: &[String]) -> Result<(), Status> {
     }
 }
 
-/// Reads one YAML document.
+/// Parses one YAML document.
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
     let text = String::from_utf8_lossy(body);
     let source = api::yaml::SourceFile::new("body", text.as_ref());
@@ -96,8 +98,8 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// Whether the object is of the kind and version the path names; either may be left out of built-in ones.
-pub(crate) fn expect_kind(call: &Call, value: &Value, body: &[u8]) -> Result<(), Status> {
+/// Checks that the object has the kind and version of the path; built-in kinds may omit them.
+pub(crate) fn expect_kind(call: &ApiCall, value: &Value, body: &[u8]) -> Result<(), Status> {
     let (kind, api_version) = (string(value, &["kind"]), string(value, &["apiVersion"]));
     let expected = call.served.api_version(&call.version);
     let custom = call.served.row().is_none();
@@ -143,8 +145,8 @@ pub(crate) fn expect_kind(call: &Call, value: &Value, body: &[u8]) -> Result<(),
     })
 }
 
-/// Checks types and fields, drops what is unknown and fills in defaults.
-pub(crate) fn shape(call: &Call, value: &mut Value) -> Result<(), Status> {
+/// Checks types and fields, drops unknown fields and applies defaults.
+pub(crate) fn shape(call: &ApiCall, value: &mut Value) -> Result<(), Status> {
     if let Some(map) = value.as_object_mut() {
         map.insert("kind".to_owned(), call.served.kind.clone().into());
         map.insert("apiVersion".to_owned(), call.served.api_version(&call.version).into());
@@ -157,24 +159,24 @@ pub(crate) fn shape(call: &Call, value: &mut Value) -> Result<(), Status> {
         schema::prune(&schema, value);
     }
     match &call.served.origin {
-        Origin::BuiltIn(kind) => {
-            // Nothing is nothing; but a list that is empty on purpose is not filled in.
+        ResourceOrigin::BuiltIn(kind) => {
+            // Nulls count as absent, but an explicitly empty list is not defaulted.
             drop_nulls(value);
             (kind.rules.default)(value, &call.version);
             if kind.kind == api::autoscaling::KIND {
-                // These are written by crate `api`; what one version leaves open, another fills in.
+                // Crate `api` encodes autoscalers; each version adds its own defaults.
                 through_storage(call, value);
             } else if let Some(schema) = call.served.schema(&call.version) {
-                schema::settle(&schema, value);
+                schema::normalize(&schema, value);
             }
         }
-        Origin::Custom(definition) => definition.default(&call.version, value),
+        ResourceOrigin::Custom(definition) => definition.default(&call.version, value),
     }
     Ok(())
 }
 
-/// Fills in what the version in which objects are stored fills in.
-fn through_storage(call: &Call, value: &mut Value) {
+/// Applies the defaults of the storage version as well.
+fn through_storage(call: &ApiCall, value: &mut Value) {
     let Some(storage) = call.served.versions.first().filter(|storage| **storage != call.version) else {
         return;
     };
@@ -196,8 +198,8 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Fields nobody knows are an error, a warning or nothing, as the request wants.
-fn unknown_fields(call: &Call, schema: &schema::Schema, value: &Value) -> Result<(), Status> {
+/// Reports unknown fields as an error, as warnings or not at all, as the request asks.
+fn unknown_fields(call: &ApiCall, schema: &schema::Schema, value: &Value) -> Result<(), Status> {
     let wanted = call.query.get("fieldValidation").unwrap_or("Warn");
     if wanted == "Ignore" {
         return Ok(());
@@ -212,8 +214,8 @@ fn unknown_fields(call: &Call, schema: &schema::Schema, value: &Value) -> Result
     Ok(())
 }
 
-/// What is wrong with an object for a request that wants no unknown fields.
-pub(crate) fn strict(call: &Call, schema: &schema::Schema, value: &Value) -> Option<String> {
+/// The error of a request with strict field validation.
+pub(crate) fn strict(call: &ApiCall, schema: &schema::Schema, value: &Value) -> Option<String> {
     if call.query.get("fieldValidation") != Some("Strict") {
         return None;
     }

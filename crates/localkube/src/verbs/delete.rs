@@ -1,22 +1,22 @@
-//! delete and deletecollection.
+//! The verbs `delete` and `deletecollection`.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::read::{Choice, List};
-use super::{Body, Call, Outcome, decode};
+use super::read::{ObjectFilter, ObjectList};
+use super::{ApiCall, CallBody, CallOutcome, decode};
 use crate::admit;
 use crate::housekeeping::definitions;
 use crate::object::{set, string};
 use crate::options;
 use crate::protobuf;
 use crate::status::{About, Status};
-use crate::store::{Key, Object, Refusal};
+use crate::store::{ObjectKey, StoredObject, WriteError};
 use crate::syntax;
 
-/// How an object is to be deleted.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct DeleteOptions {
     grace: Option<i64>,
     propagation: Option<String>,
     uid: Option<String>,
@@ -24,9 +24,9 @@ pub(crate) struct Options {
     dry_run: bool,
 }
 
-impl Options {
-    /// Reads the body of a request and, where that says nothing, its query.
-    pub(crate) fn of(call: &Call, content_type: &str, body: &[u8]) -> Result<Self, Status> {
+impl DeleteOptions {
+    /// Reads the options from the body and the query; the body takes precedence.
+    pub(crate) fn of(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<Self, Status> {
         let given = if body.is_empty() { Value::Null } else { given(content_type, body)? };
         let text = |path: &[&str]| Some(string(&given, path).to_owned()).filter(|text| !text.is_empty());
         let query = |name: &str| call.query.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -42,12 +42,12 @@ impl Options {
             given.get("dryRun").and_then(Value::as_array).and_then(|all| all.first()).and_then(Value::as_str);
         let dry_run = dry_run.or(call.query.get("dryRun")).unwrap_or_default();
         if let Some(fault) = options::dry_run(dry_run) {
-            return Err(Call::invalid_options("DeleteOptions", &[fault]));
+            return Err(ApiCall::invalid_options("DeleteOptions", &[fault]));
         }
         if let Some(policy) = text(&["propagationPolicy"]).filter(|_| orphan.is_some()) {
             let detail = "orphanDependents and deletionPropagation cannot be both set";
             let fault = api::field::FieldError::invalid("propagationPolicy", policy.as_str(), detail);
-            return Err(Call::invalid_options("DeleteOptions", &[fault]));
+            return Err(ApiCall::invalid_options("DeleteOptions", &[fault]));
         }
         let orphan = orphan.map(|orphan| if orphan { "Orphan" } else { "Background" }.to_owned());
         let propagation = text(&["propagationPolicy"]).or_else(|| query("propagationPolicy")).or(orphan);
@@ -56,7 +56,7 @@ impl Options {
         {
             let known = ["Foreground", "Background", "Orphan", "nil"];
             let fault = api::field::FieldError::not_supported("propagationPolicy", policy.as_str(), &known);
-            return Err(Call::invalid_options("DeleteOptions", &[fault]));
+            return Err(ApiCall::invalid_options("DeleteOptions", &[fault]));
         }
         Ok(Self {
             grace: grace.or_else(|| query("gracePeriodSeconds").and_then(|text| text.parse().ok())),
@@ -67,18 +67,18 @@ impl Options {
         })
     }
 
-    /// Deletion by the server itself.
+    /// Background deletion by the server.
     pub(crate) fn background() -> Self {
         Self { propagation: Some("Background".to_owned()), ..Self::default() }
     }
 
-    /// Deletion by the server itself, after everything the object owns.
+    /// Foreground deletion by the server.
     pub(crate) fn foreground() -> Self {
         Self { propagation: Some("Foreground".to_owned()), ..Self::default() }
     }
 }
 
-/// Reads the options in a body.
+/// Decodes the options in a body.
 fn given(content_type: &str, body: &[u8]) -> Result<Value, Status> {
     match content_type.split(';').next().unwrap_or_default().trim() {
         "" | "application/json" => serde_json::from_slice(body).map_err(|_| {
@@ -87,7 +87,7 @@ fn given(content_type: &str, body: &[u8]) -> Result<Value, Status> {
         }),
         "application/yaml" => decode::yaml(body)
             .map_err(|why| Status::bad_request(format!("error converting YAML to JSON: {why}"))),
-        protobuf::MEDIA => {
+        protobuf::MEDIA_TYPE => {
             protobuf::read(body, "v1", "DeleteOptions").map_err(|why| Status::bad_request(why.to_string()))
         }
         _ => Err(Status::unsupported_media_type()),
@@ -95,7 +95,7 @@ fn given(content_type: &str, body: &[u8]) -> Result<Value, Status> {
 }
 
 /// Deletes one object.
-pub(crate) async fn delete(call: &Call, options: &Options) -> Result<Outcome, Status> {
+pub(crate) async fn delete(call: &ApiCall, options: &DeleteOptions) -> Result<CallOutcome, Status> {
     let key = call.key()?;
     let stored = call.cluster.get(&call.served, &key).ok_or_else(|| call.not_found(&key.name))?;
     let old = call.shown(&stored);
@@ -108,42 +108,52 @@ pub(crate) async fn delete(call: &Call, options: &Options) -> Result<Outcome, St
     }
     let end = begin(call, &key, options)?;
     Ok(match end {
-        End::Waiting(object) => Outcome { code: 200, body: object },
-        End::Gone(object) if call.served.row().is_some_and(|row| row.returns_deleted) => {
-            Outcome { code: 200, body: object }
+        DeletionState::Waiting(object) => CallOutcome { code: 200, body: object },
+        DeletionState::Gone(object) if call.served.row().is_some_and(|row| row.returns_deleted) => {
+            CallOutcome { code: 200, body: object }
         }
-        End::Gone(_) => Outcome::other(200, success(call, &key, &stored)),
+        DeletionState::Gone(_) => CallOutcome::other(200, success(call, &key, &stored)),
     })
 }
 
-/// Deletes every object a request asks for.
-pub(crate) async fn delete_collection(call: &Call, options: &Options) -> Result<Outcome, Status> {
-    let choice = Choice::of(call)?;
+/// Deletes all selected objects.
+pub(crate) async fn delete_collection(
+    call: &ApiCall,
+    options: &DeleteOptions,
+) -> Result<CallOutcome, Status> {
+    let choice = ObjectFilter::of(call)?;
     let mut objects = Vec::new();
     let all = call.cluster.objects(&call.served, call.namespace.as_deref());
     for (key, object) in all.into_iter().filter(|(key, object)| choice.includes(key, object)) {
         admit::webhooks(call, "DELETE", None, Some(&call.shown(&object))).await?;
         match begin(call, &key, options) {
-            // They are shown as they were.
+            // The answer contains the objects before the deletion.
             Ok(_) => objects.push(object),
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
         }
     }
     let revision = call.cluster.store().revision();
-    Ok(Outcome { code: 200, body: Body::List(List { objects, revision, next: None, remaining: None }) })
+    Ok(CallOutcome {
+        code: 200,
+        body: CallBody::List(ObjectList { objects, revision, next: None, remaining: None }),
+    })
 }
 
-/// How far a deletion is.
-pub(crate) enum End {
-    /// It is marked, and goes when what holds it is done.
-    Waiting(Body),
-    /// It is gone.
-    Gone(Body),
+/// The state of a deletion.
+pub(crate) enum DeletionState {
+    /// Marked; the object is removed when nothing holds it any more.
+    Waiting(CallBody),
+    /// Removes the pod.
+    Gone(CallBody),
 }
 
-/// Removes an object, or marks it if something must happen first.
-pub(crate) fn begin(call: &Call, key: &Key, options: &Options) -> Result<End, Status> {
+/// Removes an object, or marks it if finalizers or a grace period hold it.
+pub(crate) fn begin(
+    call: &ApiCall,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+) -> Result<DeletionState, Status> {
     loop {
         let stored = call.cluster.get(&call.served, key).ok_or_else(|| call.not_found(&key.name))?;
         let mut value = crate::object::unpack(&stored);
@@ -152,13 +162,13 @@ pub(crate) fn begin(call: &Call, key: &Key, options: &Options) -> Result<End, St
         if options.dry_run {
             let shown = call.shown(&stored);
             return Ok(if marked.held {
-                End::Waiting(Body::Value(shown))
+                DeletionState::Waiting(CallBody::Value(shown))
             } else {
-                End::Gone(Body::Value(shown))
+                DeletionState::Gone(CallBody::Value(shown))
             });
         }
         if marked.held && !marked.changed {
-            return Ok(End::Waiting(Body::Stored(stored)));
+            return Ok(DeletionState::Waiting(CallBody::Stored(stored)));
         }
         let done = if marked.held {
             call.cluster.put(&call.served, key.clone(), stored.revision, &mut value)
@@ -166,15 +176,20 @@ pub(crate) fn begin(call: &Call, key: &Key, options: &Options) -> Result<End, St
             call.cluster.remove(&call.served, key, stored.revision, &mut value)
         };
         match done {
-            Ok(object) if marked.held => return Ok(End::Waiting(Body::Stored(object))),
-            Ok(object) => return Ok(End::Gone(Body::Stored(object))),
-            Err(Refusal::Stale) => {}
+            Ok(object) if marked.held => return Ok(DeletionState::Waiting(CallBody::Stored(object))),
+            Ok(object) => return Ok(DeletionState::Gone(CallBody::Stored(object))),
+            Err(WriteError::Stale) => {}
             Err(_) => return Err(call.not_found(&key.name)),
         }
     }
 }
 
-fn preconditions(call: &Call, key: &Key, options: &Options, stored: &Object) -> Result<(), Status> {
+fn preconditions(
+    call: &ApiCall,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+    stored: &StoredObject,
+) -> Result<(), Status> {
     let revision = stored.revision.to_string();
     let checks = [
         ("UID", &options.uid, &*stored.uid, "deleted and then recreated"),
@@ -193,18 +208,18 @@ fn preconditions(call: &Call, key: &Key, options: &Options, stored: &Object) -> 
     Ok(())
 }
 
-struct Marked {
+struct DeletionMark {
     held: bool,
     changed: bool,
 }
 
-/// Marks an object as going, with what its deletion has to wait for.
-fn mark(call: &Call, value: &mut Value, options: &Options) -> Marked {
+/// Marks an object as being deleted, with the finalizers of its propagation policy.
+fn mark(call: &ApiCall, value: &mut Value, options: &DeleteOptions) -> DeletionMark {
     let kind = call.served.row().map_or("", |row| row.kind);
     let grace = if kind == "Pod" { pod_grace(value, options) } else { 0 };
     let before = value.clone();
     let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else {
-        return Marked { held: false, changed: false };
+        return DeletionMark { held: false, changed: false };
     };
     let mut finalizers: Vec<Value> =
         metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -230,9 +245,9 @@ fn mark(call: &Call, value: &mut Value, options: &Options) -> Marked {
     } else {
         metadata.insert("finalizers".to_owned(), Value::Array(finalizers));
     }
-    // An object that goes at once is not marked, except for pods, which always have a time.
+    // An object that is removed at once is not marked, except pods, which always have a deletion timestamp.
     if !held && kind != "Pod" {
-        return Marked { held, changed: true };
+        return DeletionMark { held, changed: true };
     }
     let earlier = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64);
     if first || earlier.is_some_and(|earlier| grace < earlier) {
@@ -253,10 +268,10 @@ fn mark(call: &Call, value: &mut Value, options: &Options) -> Marked {
         "CustomResourceDefinition" if first => terminating(value, &api::instant::format(call.now)),
         _ => {}
     }
-    Marked { held, changed: *value != before }
+    DeletionMark { held, changed: *value != before }
 }
 
-/// Says in a definition that its objects go first.
+/// Sets the condition `Terminating` of a definition.
 fn terminating(value: &mut Value, now: &str) {
     let condition = json!({
         "type": "Terminating",
@@ -271,13 +286,13 @@ fn terminating(value: &mut Value, now: &str) {
     }
 }
 
-/// How long a pod may take to stop.
-fn pod_grace(pod: &Value, options: &Options) -> i64 {
+/// The grace period of a pod.
+fn pod_grace(pod: &Value, options: &DeleteOptions) -> i64 {
     let unplaced = string(pod, &["spec", "nodeName"]).is_empty();
     let over = matches!(string(pod, &["status", "phase"]), "Succeeded" | "Failed");
     let usual = pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30);
     match options.grace {
-        // Less than nothing is a second, for whatever reason.
+        // A negative grace period counts as one second, as on the real server.
         Some(given) if given < 0 => 1,
         _ if unplaced || over => 0,
         Some(given) => given,
@@ -285,8 +300,8 @@ fn pod_grace(pod: &Value, options: &Options) -> i64 {
     }
 }
 
-/// The answer to a deletion that is done.
-fn success(call: &Call, key: &Key, stored: &Object) -> Value {
+/// The answer to a completed deletion.
+fn success(call: &ApiCall, key: &ObjectKey, stored: &StoredObject) -> Value {
     let mut details = json!({"name": key.name});
     if !call.served.group.is_empty() {
         set(&mut details, &["group"], json!(call.served.group));

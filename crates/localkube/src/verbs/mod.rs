@@ -1,4 +1,4 @@
-//! What requests do to objects: one file per verb.
+//! The verbs of resource requests, one file each.
 
 pub(crate) mod create;
 pub(crate) mod decode;
@@ -17,68 +17,68 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::access::User;
-use crate::catalog::{Origin, Served};
+use crate::catalog::{ResourceOrigin, ServedResource};
 use crate::cluster::Cluster;
-use crate::fields::{self, Writer};
+use crate::fields::{self, FieldWriter};
 use crate::object;
 use crate::request::Query;
 use crate::status::{About, Cause, Status};
-use crate::store::{Key, Object};
+use crate::store::{ObjectKey, StoredObject};
 
-/// A request for objects of a resource.
-pub(crate) struct Call {
+/// A resource request.
+pub(crate) struct ApiCall {
     pub(crate) cluster: Cluster,
-    pub(crate) served: Arc<Served>,
+    pub(crate) served: Arc<ServedResource>,
     pub(crate) version: String,
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
     pub(crate) query: Query,
     pub(crate) user: User,
-    /// Who writes, in managed fields.
+    /// The field manager.
     pub(crate) manager: String,
     pub(crate) now: Timestamp,
-    /// Whether the server itself writes, to which the rules of the kind do not apply.
+    /// Whether the server itself writes; the rules of the kind do not apply then.
     pub(crate) by_server: bool,
-    /// Texts for the `Warning` headers of the answer.
+    /// Texts of the `Warning` response headers.
     pub(crate) warnings: Mutex<Vec<String>>,
 }
 
-/// What a request led to.
+/// The result of a request.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct CallOutcome {
     pub(crate) code: u16,
-    pub(crate) body: Body,
+    pub(crate) body: CallBody,
 }
 
-/// The object of an answer.
+/// The body of a result.
 #[derive(Debug)]
-pub(crate) enum Body {
-    /// An object that is stored, or was.
-    Stored(Arc<Object>),
+pub(crate) enum CallBody {
+    /// An object from the store.
+    Stored(Arc<StoredObject>),
     /// An object in the version of the request.
     Value(Value),
     /// A list.
-    List(read::List),
-    /// Something that is not of the resource asked for, such as a `Status` or a `Scale`.
+    List(read::ObjectList),
+    /// An object of another kind, such as a `Status` or a `Scale`.
     Other(Value),
 }
 
-impl Outcome {
-    pub(crate) fn stored(code: u16, object: Arc<Object>) -> Self {
-        Self { code, body: Body::Stored(object) }
+impl CallOutcome {
+    pub(crate) fn stored(code: u16, object: Arc<StoredObject>) -> Self {
+        Self { code, body: CallBody::Stored(object) }
     }
 
     pub(crate) fn other(code: u16, value: Value) -> Self {
-        Self { code, body: Body::Other(value) }
+        Self { code, body: CallBody::Other(value) }
     }
 }
 
-impl Call {
-    /// The object the path names.
-    pub(crate) fn key(&self) -> Result<Key, Status> {
+impl ApiCall {
+    /// The key of the object in the path.
+    pub(crate) fn key(&self) -> Result<ObjectKey, Status> {
         let name = self.name.as_deref().ok_or_else(Status::no_path)?;
-        Ok(Key::new(self.namespace.as_deref().unwrap_or_default(), name))
+        Ok(ObjectKey::new(self.namespace.as_deref().unwrap_or_default(), name))
     }
 
     pub(crate) fn not_found(&self, name: &str) -> Status {
@@ -89,20 +89,20 @@ impl Call {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.into());
     }
 
-    /// Whether nothing is to be stored.
+    /// Whether the request is a dry run.
     pub(crate) fn dry_run(&self) -> bool {
         self.query.get("dryRun").is_some_and(|value| !value.is_empty())
     }
 
-    /// Does something as the one who is writing, for managed fields.
-    pub(crate) fn writing<R>(&self, with: impl FnOnce(&Writer<'_>) -> R) -> R {
+    /// Calls a function with the writer of this request, for managed fields.
+    pub(crate) fn writing<R>(&self, with: impl FnOnce(&FieldWriter<'_>) -> R) -> R {
         let subresource = self.subresource.as_deref();
         let served = &self.served;
         let convert = |value: &Value, api_version: &str| {
             let version = api_version.rsplit('/').next().unwrap_or_default();
             Some(in_version(served, value.clone(), version))
         };
-        with(&Writer {
+        with(&FieldWriter {
             manager: &self.manager,
             api_version: &served.api_version(&self.version),
             subresource,
@@ -120,21 +120,21 @@ impl Call {
         Status::invalid(self.served.about_kind(name), faults.iter().map(cause).collect())
     }
 
-    /// What is wrong with the options of a request.
+    /// 422: the options of a request are invalid.
     pub(crate) fn invalid_options(kind: &str, faults: &[api::field::FieldError]) -> Status {
         Status::invalid(About::new("meta.k8s.io", kind, ""), faults.iter().map(cause).collect())
     }
 
     /// A stored object in the version of the request.
-    pub(crate) fn shown(&self, stored: &Object) -> Value {
+    pub(crate) fn shown(&self, stored: &StoredObject) -> Value {
         let mut value = in_version(&self.served, object::unpack(stored), &self.version);
-        if let Origin::Custom(definition) = &self.served.origin {
+        if let ResourceOrigin::Custom(definition) = &self.served.origin {
             definition.default(&self.version, &mut value);
         }
         value
     }
 
-    /// An object of the request as it is stored.
+    /// An object of the request in the storage version.
     pub(crate) fn kept(&self, value: Value) -> Value {
         in_version(&self.served, value, self.served.versions.first().map_or("", String::as_str))
     }
@@ -144,13 +144,13 @@ pub(crate) fn cause(fault: &api::field::FieldError) -> Cause {
     Cause { reason: fault.kind.reason().to_owned(), message: fault.message(), field: fault.field.clone() }
 }
 
-/// An object in another version of its resource.
-pub(crate) fn in_version(served: &Served, mut value: Value, version: &str) -> Value {
+/// Converts an object to another version of its resource.
+pub(crate) fn in_version(served: &ServedResource, mut value: Value, version: &str) -> Value {
     let api_version = served.api_version(version);
     if object::string(&value, &["apiVersion"]) == api_version {
         return value;
     }
-    if let Origin::BuiltIn(kind) = &served.origin
+    if let ResourceOrigin::BuiltIn(kind) = &served.origin
         && kind.kind == api::autoscaling::KIND
         && let Some(version) = Version::from_api_version(&api_version)
         && let Ok(given) = Versioned::decode(&value)

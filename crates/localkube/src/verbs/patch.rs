@@ -1,13 +1,13 @@
-//! patch, in its four kinds.
+//! The verb `patch`.
 
 use serde_json::{Value, json};
 
-use super::update::{self, How};
-use super::{Call, Outcome, create, decode};
-use crate::catalog::Origin;
+use super::update::{self, WriteMode};
+use super::{ApiCall, CallOutcome, create, decode};
+use crate::catalog::ResourceOrigin;
 use crate::fields;
 use crate::object::{set, string};
-use crate::patch::{self, Kind};
+use crate::patch::{self, PatchKind};
 use crate::schema;
 use crate::status::Status;
 use crate::syntax;
@@ -15,24 +15,24 @@ use crate::syntax;
 /// The content type of server-side apply.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
-/// Changes an object as a patch says.
-pub(crate) async fn patch(call: &Call, content_type: &str, body: &[u8]) -> Result<Outcome, Status> {
+/// Patches an object.
+pub(crate) async fn patch(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<CallOutcome, Status> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     if media == APPLY {
         return apply(call, configuration(body)?).await;
     }
-    let custom = matches!(call.served.origin, Origin::Custom(_));
-    let kind = Kind::from_content_type(content_type)
-        .filter(|kind| !(custom && *kind == Kind::Strategic))
+    let custom = matches!(call.served.origin, ResourceOrigin::Custom(_));
+    let kind = PatchKind::from_content_type(content_type)
+        .filter(|kind| !(custom && *kind == PatchKind::Strategic))
         .ok_or_else(|| Status::unsupported_patch(custom && media.starts_with("application/strategic")))?;
     let change: Value = serde_json::from_slice(body).map_err(|_| {
-        let before = if kind == Kind::Strategic { "" } else { "error decoding patch: " };
+        let before = if kind == PatchKind::Strategic { "" } else { "error decoding patch: " };
         Status::bad_request(format!("{before}{}", syntax::explain(body)))
     })?;
     let key = call.key()?;
     let schema = call.served.schema(&call.version);
     let readable = schema.as_deref().filter(|_| !custom);
-    update::change(call, &key, How::Part, |old| {
+    update::change(call, &key, WriteMode::Part, |old| {
         let patched = patch::apply(kind, schema.as_deref(), old, &change)?;
         expect_name(&key.name, &patched)?;
         update::expect_namespace(call, &key, &patched)?;
@@ -49,7 +49,7 @@ pub(crate) async fn patch(call: &Call, content_type: &str, body: &[u8]) -> Resul
     .await
 }
 
-/// Reads what is to be applied.
+/// Decodes an applied configuration.
 pub(crate) fn configuration(body: &[u8]) -> Result<Value, Status> {
     let read =
         decode::yaml(body).map_err(|why| Status::bad_request(format!("error decoding YAML: {why}")))?;
@@ -64,7 +64,7 @@ pub(crate) fn configuration(body: &[u8]) -> Result<Value, Status> {
     }
 }
 
-/// Refuses an object that has another name than the path.
+/// Refuses an object whose name differs from the path.
 pub(crate) fn expect_name(expected: &str, object: &Value) -> Result<(), Status> {
     match string(object, &["metadata", "name"]) {
         "" => Err(Status::bad_request(format!(
@@ -78,7 +78,7 @@ pub(crate) fn expect_name(expected: &str, object: &Value) -> Result<(), Status> 
 }
 
 /// Server-side apply.
-async fn apply(call: &Call, config: Value) -> Result<Outcome, Status> {
+async fn apply(call: &ApiCall, config: Value) -> Result<CallOutcome, Status> {
     let key = call.key()?;
     let force = call.query.is_set("force");
     let schema = call.served.schema(&call.version).ok_or_else(Status::no_path)?;
@@ -100,7 +100,7 @@ async fn apply(call: &Call, config: Value) -> Result<Outcome, Status> {
         set(&mut new, &["metadata", "name"], key.name.clone().into());
         return create::applied(call, new).await;
     }
-    update::change(call, &key, How::Applied, |old| {
+    update::change(call, &key, WriteMode::Applied, |old| {
         call.writing(|who| fields::apply(&schema, Some(old), &config, who, force))
     })
     .await

@@ -1,4 +1,4 @@
-//! get and list.
+//! The verbs `get` and `list`.
 
 use std::sync::Arc;
 
@@ -8,43 +8,43 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::{Body, Call, Outcome};
-use crate::catalog::Served;
+use super::{ApiCall, CallBody, CallOutcome};
+use crate::catalog::ServedResource;
 use crate::status::Status;
-use crate::store::{Key, Object, Revision};
+use crate::store::{ObjectKey, Revision, StoredObject};
 use crate::syntax;
 
-/// A list of objects, or a page of one.
+/// A list of objects, or one page.
 #[derive(Debug)]
-pub(crate) struct List {
-    pub(crate) objects: Vec<Arc<Object>>,
+pub(crate) struct ObjectList {
+    pub(crate) objects: Vec<Arc<StoredObject>>,
     pub(crate) revision: Revision,
-    /// Where the next page begins.
+    /// The token of the next page.
     pub(crate) next: Option<String>,
-    /// How many come after this page, if that is known.
+    /// How many objects follow this page, if that is known.
     pub(crate) remaining: Option<usize>,
 }
 
-/// Which objects of a resource are asked for.
+/// Selects the objects of a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Choice {
+pub(crate) struct ObjectFilter {
     namespace: Option<String>,
     name: Option<String>,
     labels: Selector,
-    fields: Vec<(Place, String, bool)>,
+    fields: Vec<(FilterField, String, bool)>,
 }
 
-/// Where the value of a selectable field is.
+/// The source of a selectable field's value.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum FilterField {
     Name,
     Namespace,
     Field(usize),
 }
 
-impl Choice {
-    /// Reads the selectors of a request.
-    pub(crate) fn of(call: &Call) -> Result<Self, Status> {
+impl ObjectFilter {
+    /// Parses the selectors of a request.
+    pub(crate) fn of(call: &ApiCall) -> Result<Self, Status> {
         let labels = Selector::parse(call.query.get("labelSelector").unwrap_or_default())
             .map_err(|error| Status::bad_request(error.to_string()))?;
         let text = call.query.get("fieldSelector").unwrap_or_default();
@@ -57,8 +57,8 @@ impl Choice {
         Ok(Self { namespace: call.namespace.clone(), name: call.name.clone(), labels, fields })
     }
 
-    /// Whether it is asked for.
-    pub(crate) fn includes(&self, key: &Key, object: &Object) -> bool {
+    /// Whether an object is selected.
+    pub(crate) fn includes(&self, key: &ObjectKey, object: &StoredObject) -> bool {
         self.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
             && self.name.as_ref().is_none_or(|name| *name == key.name)
             && self
@@ -68,30 +68,30 @@ impl Choice {
             && self.labels.matches(|label| object.label(label))
     }
 
-    /// Whether everything is asked for, or everything of one namespace.
+    /// Whether all objects of a namespace or of the cluster are selected.
     fn is_plain(&self) -> bool {
         self.name.is_none() && self.fields.is_empty() && self.labels.is_everything()
     }
 }
 
-fn place(served: &Served, name: &str) -> Option<Place> {
+fn place(served: &ServedResource, name: &str) -> Option<FilterField> {
     match name {
-        "metadata.name" => Some(Place::Name),
-        "metadata.namespace" if served.namespaced => Some(Place::Namespace),
-        _ => served.row()?.fields.iter().position(|field| field.name == name).map(Place::Field),
+        "metadata.name" => Some(FilterField::Name),
+        "metadata.namespace" if served.namespaced => Some(FilterField::Namespace),
+        _ => served.row()?.fields.iter().position(|field| field.name == name).map(FilterField::Field),
     }
 }
 
-fn value<'a>(place: Place, key: &'a Key, object: &'a Object) -> &'a str {
+fn value<'a>(place: FilterField, key: &'a ObjectKey, object: &'a StoredObject) -> &'a str {
     match place {
-        Place::Name => &key.name,
-        Place::Namespace => &key.namespace,
-        Place::Field(index) => object.fields.get(index).map_or("", |value| value),
+        FilterField::Name => &key.name,
+        FilterField::Namespace => &key.namespace,
+        FilterField::Field(index) => object.fields.get(index).map_or("", |value| value),
     }
 }
 
-/// The error about a field objects cannot be selected by.
-fn unsupported(call: &Call, field: &str) -> Status {
+/// The error for a field that is not selectable.
+fn unsupported(call: &ApiCall, field: &str) -> Status {
     let selectable = call.served.row().is_none_or(|row| !row.fields.is_empty());
     Status::bad_request(if selectable {
         format!("field label not supported: {field}")
@@ -102,16 +102,16 @@ fn unsupported(call: &Call, field: &str) -> Status {
 }
 
 /// One object.
-pub(crate) fn get(call: &Call) -> Result<Outcome, Status> {
+pub(crate) fn get(call: &ApiCall) -> Result<CallOutcome, Status> {
     let key = call.key()?;
     revision(call).map_err(Status::internal)?;
     let object = call.cluster.get(&call.served, &key).ok_or_else(|| call.not_found(&key.name))?;
-    Ok(Outcome::stored(200, object))
+    Ok(CallOutcome::stored(200, object))
 }
 
-/// The objects a request asks for.
-pub(crate) fn list(call: &Call) -> Result<Outcome, Status> {
-    let choice = Choice::of(call)?;
+/// Lists the selected objects.
+pub(crate) fn list(call: &ApiCall) -> Result<CallOutcome, Status> {
+    let choice = ObjectFilter::of(call)?;
     check_options(call, false)?;
     let limit = integer(call, "limit")?.unwrap_or_default().max(0).unsigned_abs();
     let asked =
@@ -120,7 +120,7 @@ pub(crate) fn list(call: &Call) -> Result<Outcome, Status> {
     if token.is_some() && asked.is_some_and(|asked| asked > 0) {
         return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
     }
-    let page = token.map(Page::read).transpose()?;
+    let page = token.map(ContinueToken::read).transpose()?;
     let exact = asked.filter(|_| call.query.get("resourceVersionMatch") == Some("Exact"));
     let store = call.cluster.store();
     if let Some(asked) = asked.filter(|asked| *asked > store.revision()) {
@@ -141,29 +141,29 @@ pub(crate) fn list(call: &Call) -> Result<Outcome, Status> {
             take(&choice, objects, page.as_ref(), limit, store.revision())
         }
     };
-    Ok(Outcome { code: 200, body: Body::List(list) })
+    Ok(CallOutcome { code: 200, body: CallBody::List(list) })
 }
 
-/// A parameter that is a number.
-pub(crate) fn integer(call: &Call, name: &str) -> Result<Option<i64>, Status> {
+/// Parses a numeric parameter.
+pub(crate) fn integer(call: &ApiCall, name: &str) -> Result<Option<i64>, Status> {
     let text = call.query.get(name).filter(|text| !text.is_empty());
     let bad = |text: &str| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"));
     text.map(|text| text.parse().map_err(|_| bad(text))).transpose()
 }
 
-/// The revision asked for, or what is wrong with it.
-fn revision(call: &Call) -> Result<Option<Revision>, String> {
+/// The requested revision, or the error text.
+fn revision(call: &ApiCall) -> Result<Option<Revision>, String> {
     let text = call.query.get("resourceVersion").filter(|text| !text.is_empty());
     text.map(|text| text.parse().map_err(|_| bad_revision(text))).transpose()
 }
 
-/// What is wrong with a revision that is not a number.
+/// The error text for a revision that is not a number.
 pub(crate) fn bad_revision(text: &str) -> String {
     format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
 }
 
-/// Refuses options that do not go together.
-pub(crate) fn check_options(call: &Call, watch: bool) -> Result<(), Status> {
+/// Refuses contradictory options.
+pub(crate) fn check_options(call: &ApiCall, watch: bool) -> Result<(), Status> {
     let query = |name: &str| call.query.get(name).unwrap_or_default();
     let (matching, version) = (query("resourceVersionMatch"), query("resourceVersion"));
     let initial = call.query.get("sendInitialEvents").is_some();
@@ -198,24 +198,24 @@ pub(crate) fn check_options(call: &Call, watch: bool) -> Result<(), Status> {
             faults.push(forbidden(detail));
         }
     }
-    if faults.is_empty() { Ok(()) } else { Err(Call::invalid_options("ListOptions", &faults)) }
+    if faults.is_empty() { Ok(()) } else { Err(ApiCall::invalid_options("ListOptions", &faults)) }
 }
 
-/// The objects that are asked for, up to a page full.
+/// The selected objects, up to the page limit.
 fn take<'a>(
-    choice: &Choice,
-    objects: impl Iterator<Item = (&'a Key, &'a Arc<Object>)>,
-    page: Option<&Page>,
+    choice: &ObjectFilter,
+    objects: impl Iterator<Item = (&'a ObjectKey, &'a Arc<StoredObject>)>,
+    page: Option<&ContinueToken>,
     limit: u64,
     revision: Revision,
-) -> List {
+) -> ObjectList {
     let rest = objects.filter(|(key, _)| page.is_none_or(|page| **key > page.after));
     let mut chosen = rest.filter(|(key, object)| choice.includes(key, object));
-    let mut list = List { objects: Vec::new(), revision, next: None, remaining: None };
-    let mut last: Option<&Key> = None;
+    let mut list = ObjectList { objects: Vec::new(), revision, next: None, remaining: None };
+    let mut last: Option<&ObjectKey> = None;
     while let Some((key, object)) = chosen.next() {
         if limit > 0 && list.objects.len() as u64 == limit {
-            list.next = last.map(|key| Page { revision, after: key.clone() }.token());
+            list.next = last.map(|key| ContinueToken { revision, after: key.clone() }.token());
             list.remaining = choice.is_plain().then(|| 1 + chosen.count());
             break;
         }
@@ -225,15 +225,15 @@ fn take<'a>(
     list
 }
 
-/// Where a page of a list begins, which clients carry from one request to the next.
-struct Page {
+/// The start of a page, encoded in the `continue` parameter.
+struct ContinueToken {
     revision: Revision,
-    after: Key,
+    after: ObjectKey,
 }
 
-impl Page {
+impl ContinueToken {
     fn token(&self) -> String {
-        let Key { namespace, name } = &self.after;
+        let ObjectKey { namespace, name } = &self.after;
         URL_SAFE_NO_PAD.encode(
             json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": [namespace, name]}).to_string(),
         )
@@ -249,7 +249,7 @@ impl Page {
         let text =
             |index: usize| value.get("start").and_then(|start| start.get(index)).and_then(Value::as_str);
         let revision = value.get("rv").and_then(Value::as_u64).ok_or_else(refused)?;
-        let after = Key::new(text(0).ok_or_else(refused)?, text(1).ok_or_else(refused)?);
+        let after = ObjectKey::new(text(0).ok_or_else(refused)?, text(1).ok_or_else(refused)?);
         Ok(Self { revision, after })
     }
 }

@@ -1,35 +1,35 @@
-//! The scale subresource: the replicas of any resource that has some, in one form.
+//! The scale subresource.
 
 use serde_json::{Map, Value, json};
 
-use super::update::{self, How};
-use super::{Body, Call, Outcome, cause, decode};
-use crate::catalog::{Origin, ScalePaths};
+use super::update::{self, WriteMode};
+use super::{ApiCall, CallBody, CallOutcome, cause, decode};
+use crate::catalog::{ResourceOrigin, ScalePaths};
 use crate::fields;
 use crate::object::{set, string};
-use crate::patch::{self, Kind};
+use crate::patch::{self, PatchKind};
 use crate::schema;
 use crate::status::{About, Status};
 
-/// Shows the scale of an object.
-pub(crate) fn get(call: &Call) -> Result<Outcome, Status> {
+/// Gets the scale of an object.
+pub(crate) fn get(call: &ApiCall) -> Result<CallOutcome, Status> {
     let (paths, key) = (paths(call)?, call.key()?);
     let stored = call.cluster.get(&call.served, &key).ok_or_else(|| call.not_found(&key.name))?;
-    Ok(Outcome::other(200, scale_of(call, &paths, &call.shown(&stored))))
+    Ok(CallOutcome::other(200, scale_of(call, &paths, &call.shown(&stored))))
 }
 
-/// Changes the replicas of an object to those of a `Scale`.
-pub(crate) async fn put(call: &Call, scale: Value) -> Result<Outcome, Status> {
+/// Sets the replicas of an object from a `Scale`.
+pub(crate) async fn put(call: &ApiCall, scale: Value) -> Result<CallOutcome, Status> {
     rescale(call, |_| Ok(scale.clone())).await
 }
 
-/// Changes the replicas of an object as a patch of its `Scale` says.
-pub(crate) async fn patch(call: &Call, content_type: &str, body: &[u8]) -> Result<Outcome, Status> {
+/// Sets the replicas of an object from a patch of its `Scale`.
+pub(crate) async fn patch(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<CallOutcome, Status> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     if media == super::patch::APPLY {
         return apply(call, super::patch::configuration(body)?).await;
     }
-    let kind = Kind::from_content_type(content_type).ok_or_else(|| Status::unsupported_patch(false))?;
+    let kind = PatchKind::from_content_type(content_type).ok_or_else(|| Status::unsupported_patch(false))?;
     let change = decode::json(call, "", body)?;
     let schema = schema::built_in("autoscaling", "v1", "Scale");
     rescale(call, |scale| {
@@ -42,8 +42,8 @@ pub(crate) async fn patch(call: &Call, content_type: &str, body: &[u8]) -> Resul
     .await
 }
 
-/// Applies a `Scale`: whoever does so owns the replicas of the object.
-async fn apply(call: &Call, scale: Value) -> Result<Outcome, Status> {
+/// Applies a `Scale`: the manager owns the replicas of the object.
+async fn apply(call: &ApiCall, scale: Value) -> Result<CallOutcome, Status> {
     let (paths, key) = (paths(call)?, call.key()?);
     check(call, &scale)?;
     let schema = call.served.schema(&call.version).ok_or_else(Status::no_path)?;
@@ -56,15 +56,18 @@ async fn apply(call: &Call, scale: Value) -> Result<Outcome, Status> {
         set(&mut config, &steps(&paths.spec), replicas.clone());
     }
     let force = call.query.is_set("force");
-    let outcome = update::change(call, &key, How::Applied, |old| {
+    let outcome = update::change(call, &key, WriteMode::Applied, |old| {
         call.writing(|who| fields::apply(&schema, Some(old), &config, who, force))
     });
     Ok(shown(call, &paths, outcome.await?))
 }
 
-async fn rescale(call: &Call, make: impl Fn(&Value) -> Result<Value, Status>) -> Result<Outcome, Status> {
+async fn rescale(
+    call: &ApiCall,
+    make: impl Fn(&Value) -> Result<Value, Status>,
+) -> Result<CallOutcome, Status> {
     let (paths, key) = (paths(call)?, call.key()?);
-    let outcome = update::change(call, &key, How::Part, |old| {
+    let outcome = update::change(call, &key, WriteMode::Part, |old| {
         let scale = make(&scale_of(call, &paths, old))?;
         check(call, &scale)?;
         let replicas = scale.pointer("/spec/replicas").cloned().unwrap_or(json!(0));
@@ -77,18 +80,18 @@ async fn rescale(call: &Call, make: impl Fn(&Value) -> Result<Value, Status>) ->
     Ok(shown(call, &paths, outcome.await?))
 }
 
-/// The scale of the object that was changed.
-fn shown(call: &Call, paths: &ScalePaths, outcome: Outcome) -> Outcome {
+/// The scale of a changed object.
+fn shown(call: &ApiCall, paths: &ScalePaths, outcome: CallOutcome) -> CallOutcome {
     let object = match outcome.body {
-        Body::Stored(object) => call.shown(&object),
-        Body::Value(value) | Body::Other(value) => value,
-        Body::List(_) => Value::Null,
+        CallBody::Stored(object) => call.shown(&object),
+        CallBody::Value(value) | CallBody::Other(value) => value,
+        CallBody::List(_) => Value::Null,
     };
-    Outcome::other(200, scale_of(call, paths, &object))
+    CallOutcome::other(200, scale_of(call, paths, &object))
 }
 
-/// What is wrong with a `Scale`.
-fn check(call: &Call, scale: &Value) -> Result<(), Status> {
+/// Validates a `Scale`.
+fn check(call: &ApiCall, scale: &Value) -> Result<(), Status> {
     let kind = string(scale, &["kind"]);
     if !kind.is_empty() && kind != "Scale" {
         return Err(Status::bad_request(format!(
@@ -120,11 +123,11 @@ fn check(call: &Call, scale: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-fn paths(call: &Call) -> Result<ScalePaths, Status> {
+fn paths(call: &ApiCall) -> Result<ScalePaths, Status> {
     call.served.scale(&call.version).ok_or_else(Status::no_path)
 }
 
-fn scale_of(call: &Call, paths: &ScalePaths, object: &Value) -> Value {
+fn scale_of(call: &ApiCall, paths: &ScalePaths, object: &Value) -> Value {
     let at = |path: &[String]| path.iter().try_fold(object, |at, step| at.get(step));
     let number = |path: &[String]| at(path).and_then(Value::as_i64).unwrap_or_default();
     let mut metadata = Map::new();
@@ -153,16 +156,16 @@ fn scale_of(call: &Call, paths: &ScalePaths, object: &Value) -> Value {
     })
 }
 
-/// The selector as text: custom resources keep it so, built-in ones as an object.
-fn selector_text(call: &Call, selector: &Value) -> String {
+/// The selector as text: custom resources store text, built-in kinds an object.
+fn selector_text(call: &ApiCall, selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();
     }
     let read =
         || serde_json::from_value::<api::selector::LabelSelector>(selector.clone()).ok()?.to_selector().ok();
     match &call.served.origin {
-        Origin::BuiltIn(_) => read().map(|selector| selector.to_string()).unwrap_or_default(),
-        Origin::Custom(_) => String::new(),
+        ResourceOrigin::BuiltIn(_) => read().map(|selector| selector.to_string()).unwrap_or_default(),
+        ResourceOrigin::Custom(_) => String::new(),
     }
 }
 

@@ -1,18 +1,18 @@
-//! Subresources with code of their own: `pods/binding`, `pods/eviction`, `namespaces/finalize`, `serviceaccounts/token`.
+//! Special subresources: `pods/binding`, `pods/eviction`, `namespaces/finalize`, `serviceaccounts/token`.
 
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use super::delete::{self, Options};
-use super::update::{self, How};
-use super::{Body, Call, Outcome};
+use super::delete::{self, DeleteOptions};
+use super::update::{self, WriteMode};
+use super::{ApiCall, CallBody, CallOutcome};
 use crate::access;
 use crate::object::{set, string};
 use crate::status::{About, Status};
 
-/// Answers a POST to such a subresource.
-pub(crate) async fn post(call: &Call, value: Value) -> Result<Outcome, Status> {
+/// Answers a POST to a special subresource.
+pub(crate) async fn post(call: &ApiCall, value: Value) -> Result<CallOutcome, Status> {
     match call.subresource.as_deref() {
         Some("binding") => bind(call, &value).await,
         Some("eviction") => evict(call, &value).await,
@@ -21,8 +21,8 @@ pub(crate) async fn post(call: &Call, value: Value) -> Result<Outcome, Status> {
     }
 }
 
-/// Places a pod on a node.
-async fn bind(call: &Call, binding: &Value) -> Result<Outcome, Status> {
+/// Binds a pod to a node.
+async fn bind(call: &ApiCall, binding: &Value) -> Result<CallOutcome, Status> {
     let key = call.key()?;
     let node = string(binding, &["target", "name"]).to_owned();
     if node.is_empty() {
@@ -36,7 +36,7 @@ async fn bind(call: &Call, binding: &Value) -> Result<Outcome, Status> {
         "lastProbeTime": null,
         "lastTransitionTime": api::instant::format(call.now),
     });
-    update::change(&call.as_object(), &key, How::Applied, |old| {
+    update::change(&call.as_object(), &key, WriteMode::Applied, |old| {
         let taken = string(old, &["spec", "nodeName"]);
         if !taken.is_empty() {
             return Err(conflict(&format!("pod {} is already assigned to node {taken:?}", key.name)));
@@ -58,26 +58,26 @@ async fn bind(call: &Call, binding: &Value) -> Result<Outcome, Status> {
     Ok(done())
 }
 
-/// The answer to what leads to no object.
-fn done() -> Outcome {
+/// The answer without an object.
+fn done() -> CallOutcome {
     let status =
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Outcome::other(201, status)
+    CallOutcome::other(201, status)
 }
 
-/// Deletes a pod; there are no disruption budgets here.
-async fn evict(call: &Call, eviction: &Value) -> Result<Outcome, Status> {
+/// Evicts a pod; there are no disruption budgets.
+async fn evict(call: &ApiCall, eviction: &Value) -> Result<CallOutcome, Status> {
     let object = call.as_object();
     let options = match eviction.get("deleteOptions").filter(|options| options.is_object()) {
-        Some(given) => Options::of(&object, "", given.to_string().as_bytes())?,
-        None => Options::default(),
+        Some(given) => DeleteOptions::of(&object, "", given.to_string().as_bytes())?,
+        None => DeleteOptions::default(),
     };
     delete::delete(&object, &options).await?;
     Ok(done())
 }
 
-/// Makes a token for a service account.
-fn token(call: &Call, request: Value) -> Result<Outcome, Status> {
+/// Issues a token for a service account.
+fn token(call: &ApiCall, request: Value) -> Result<CallOutcome, Status> {
     let key = call.key()?;
     let stored = call.cluster.get(&call.served, &key).ok_or_else(|| call.not_found(&key.name))?;
     let answer = access::token_request(
@@ -88,13 +88,13 @@ fn token(call: &Call, request: Value) -> Result<Outcome, Status> {
         request,
         call.now,
     )?;
-    Ok(Outcome { code: 201, body: Body::Other(answer) })
+    Ok(CallOutcome { code: 201, body: CallBody::Other(answer) })
 }
 
-/// Takes finalizers off a namespace's spec.
-pub(crate) async fn finalize(call: &Call, value: Value) -> Result<Outcome, Status> {
+/// Sets the finalizers of a namespace's spec.
+pub(crate) async fn finalize(call: &ApiCall, value: Value) -> Result<CallOutcome, Status> {
     let key = call.key()?;
-    update::change(&call.as_object(), &key, How::Part, |old| {
+    update::change(&call.as_object(), &key, WriteMode::Part, |old| {
         let mut new = old.clone();
         set(
             &mut new,
@@ -106,7 +106,7 @@ pub(crate) async fn finalize(call: &Call, value: Value) -> Result<Outcome, Statu
     .await
 }
 
-impl Call {
+impl ApiCall {
     /// The same request for the object itself.
     fn as_object(&self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! update, and what it shares with patch.
+//! The verb `update`, and the parts that it shares with `patch`.
 
 use api::field::FieldError;
 use api::meta::validation;
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use super::cause;
 use super::create::meta;
 use super::patch::expect_name;
-use super::{Body, Call, Outcome, create, decode};
+use super::{ApiCall, CallBody, CallOutcome, create, decode};
 use crate::admit;
-use crate::catalog::Origin;
+use crate::catalog::ResourceOrigin;
 use crate::fields;
 use crate::object::{self, set, string};
 use crate::status::Status;
-use crate::store::{Key, Object, Refusal, Revision};
+use crate::store::{ObjectKey, Revision, StoredObject, WriteError};
 
-/// How often a write without an expected revision is tried again when somebody else was faster.
-const ATTEMPTS: usize = 5;
+/// The maximum number of attempts of a write without an expected revision.
+const MAX_WRITE_ATTEMPTS: usize = 5;
 
-/// Puts what a client sent in the place of an object.
-pub(crate) async fn update(call: &Call, value: Value) -> Result<Outcome, Status> {
+/// Replaces an object.
+pub(crate) async fn update(call: &ApiCall, value: Value) -> Result<CallOutcome, Status> {
     let key = call.key()?;
     expect_name(&key.name, &value)?;
     expect_namespace(call, &key, &value)?;
@@ -28,11 +28,11 @@ pub(crate) async fn update(call: &Call, value: Value) -> Result<Outcome, Status>
     {
         return create::create(call, value).await;
     }
-    change(call, &key, How::Whole, |_| Ok(value.clone())).await
+    change(call, &key, WriteMode::Whole, |_| Ok(value.clone())).await
 }
 
-/// Refuses an object that names another namespace than the path.
-pub(crate) fn expect_namespace(call: &Call, key: &Key, value: &Value) -> Result<(), Status> {
+/// Refuses an object whose namespace differs from the path.
+pub(crate) fn expect_namespace(call: &ApiCall, key: &ObjectKey, value: &Value) -> Result<(), Status> {
     let namespace = string(value, &["metadata", "namespace"]);
     if call.served.namespaced && !namespace.is_empty() && namespace != key.namespace {
         let text = "the namespace of the provided object does not match the namespace sent on the request";
@@ -41,25 +41,25 @@ pub(crate) fn expect_namespace(call: &Call, key: &Key, value: &Value) -> Result<
     Ok(())
 }
 
-/// How an object is changed.
+/// How an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    /// It is replaced as a whole.
+pub(crate) enum WriteMode {
+    /// Replaced as a whole.
     Whole,
-    /// It is changed in part, starting from what is stored.
+    /// Changed in part, based on the stored object.
     Part,
-    /// A configuration is applied, and it is already noted who owns what.
+    /// Applied; ownership is already recorded.
     Applied,
 }
 
-/// Replaces an object by what `make` makes of it.
+/// Replaces an object by the result of `make`.
 pub(crate) async fn change(
-    call: &Call,
-    key: &Key,
-    how: How,
+    call: &ApiCall,
+    key: &ObjectKey,
+    how: WriteMode,
     make: impl Fn(&Value) -> Result<Value, Status>,
-) -> Result<Outcome, Status> {
-    for _ in 0..ATTEMPTS {
+) -> Result<CallOutcome, Status> {
+    for _ in 0..MAX_WRITE_ATTEMPTS {
         let stored = call.cluster.get(&call.served, key).ok_or_else(|| call.not_found(&key.name))?;
         let old = call.shown(&stored);
         let mut new = make(&old)?;
@@ -68,33 +68,33 @@ pub(crate) async fn change(
         let new = settle(call, key, how, &old, new)?;
         admit::webhooks(call, "UPDATE", Some(&new), Some(&old)).await?;
         if call.dry_run() {
-            return Ok(Outcome { code: 200, body: Body::Value(new) });
+            return Ok(CallOutcome { code: 200, body: CallBody::Value(new) });
         }
         if new == old {
-            return Ok(Outcome::stored(200, stored));
+            return Ok(CallOutcome::stored(200, stored));
         }
         match write(call, key, &stored, new) {
-            Ok(body) => return Ok(Outcome { code: 200, body }),
-            Err(Refusal::Stale) if !pinned => {}
-            Err(Refusal::Missing) => return Err(call.not_found(&key.name)),
+            Ok(body) => return Ok(CallOutcome { code: 200, body }),
+            Err(WriteError::Stale) if !pinned => {}
+            Err(WriteError::Missing) => return Err(call.not_found(&key.name)),
             Err(_) => break,
         }
     }
     Err(Status::conflict(call.served.about(&key.name)))
 }
 
-/// Stores the object, or removes it if it only waited for its last finalizer. Those who watch are shown the end of an
-/// object as it was, and whoever ends it as it would have been.
-fn write(call: &Call, key: &Key, stored: &Object, new: Value) -> Result<Body, Refusal> {
+/// Stores the object, or removes it if it only waited for its last finalizer. Watches see the removed object as it was,
+/// the client as it would have been.
+fn write(call: &ApiCall, key: &ObjectKey, stored: &StoredObject, new: Value) -> Result<CallBody, WriteError> {
     if is_released(&new) {
         let last = &mut object::unpack(stored);
-        return call.cluster.remove(&call.served, key, stored.revision, last).map(|_| Body::Value(new));
+        return call.cluster.remove(&call.served, key, stored.revision, last).map(|_| CallBody::Value(new));
     }
     let mut kept = call.kept(new);
-    call.cluster.put(&call.served, key.clone(), stored.revision, &mut kept).map(Body::Stored)
+    call.cluster.put(&call.served, key.clone(), stored.revision, &mut kept).map(CallBody::Stored)
 }
 
-/// Whether an object is to go and nothing holds it any more.
+/// Whether an object is being deleted and nothing holds it any more.
 pub(crate) fn is_released(value: &Value) -> bool {
     let metadata = value.get("metadata");
     let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));
@@ -107,18 +107,18 @@ pub(crate) fn is_released(value: &Value) -> bool {
             && held(value.pointer("/spec/finalizers")))
 }
 
-/// Checks which revision and object the client meant; whether it named a revision.
+/// Checks the uid and revision that the client expects; returns whether it named a revision.
 fn expected(
-    call: &Call,
-    key: &Key,
-    how: How,
-    stored: &Object,
+    call: &ApiCall,
+    key: &ObjectKey,
+    how: WriteMode,
+    stored: &StoredObject,
     old: &Value,
     new: &Value,
 ) -> Result<bool, Status> {
     let uid = string(new, &["metadata", "uid"]);
     let old_uid = string(old, &["metadata", "uid"]);
-    if how == How::Whole && !uid.is_empty() && uid != old_uid {
+    if how == WriteMode::Whole && !uid.is_empty() && uid != old_uid {
         let text = format!(
             "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
              UID in precondition: {uid}, UID in object meta: {old_uid}",
@@ -129,7 +129,7 @@ fn expected(
     let revision = string(new, &["metadata", "resourceVersion"]);
     if revision.is_empty() || revision == "0" {
         let needed = call.served.row().is_none_or(|row| row.needs_revision);
-        if needed && how == How::Whole {
+        if needed && how == WriteMode::Whole {
             let detail = "must be specified for an update";
             let fault = FieldError::invalid("metadata.resourceVersion", 0_i64, detail);
             return Err(Status::invalid(call.served.about(&key.name), vec![cause(&fault)]));
@@ -137,8 +137,8 @@ fn expected(
         return Ok(false);
     }
     if revision == stored.revision.to_string() {
-        // A change in part has the revision of what it started from, and can start again.
-        return Ok(how == How::Whole);
+        // A partial change has the revision it is based on, and can be retried.
+        return Ok(how == WriteMode::Whole);
     }
     if revision.parse::<Revision>().is_err() {
         return Err(Status::internal(format!("strconv.ParseUint: parsing {revision:?}: invalid syntax")));
@@ -146,16 +146,22 @@ fn expected(
     Err(Status::conflict(call.served.about(&key.name)))
 }
 
-/// Where the real server keeps an object, which some of its errors show.
-fn registry_key(call: &Call, key: &Key) -> String {
+/// The etcd key on the real server, which some of its errors contain.
+fn registry_key(call: &ApiCall, key: &ObjectKey) -> String {
     let served = &call.served;
     let group = if served.row().is_none() { format!("{}/", served.group) } else { String::new() };
     let namespace = if served.namespaced { format!("{}/", key.namespace) } else { String::new() };
     format!("/registry/{group}{}/{namespace}{}", served.plural, key.name)
 }
 
-/// The object as it will be stored: with what the request cannot change as it was.
-fn settle(call: &Call, key: &Key, how: How, old: &Value, mut new: Value) -> Result<Value, Status> {
+/// Prepares and validates the object to be stored; restores what the request cannot change.
+fn settle(
+    call: &ApiCall,
+    key: &ObjectKey,
+    how: WriteMode,
+    old: &Value,
+    mut new: Value,
+) -> Result<Value, Status> {
     let status_only = call.subresource.as_deref() == Some("status");
     keep_metadata(call, old, &mut new, status_only);
     if status_only {
@@ -166,12 +172,12 @@ fn settle(call: &Call, key: &Key, how: How, old: &Value, mut new: Value) -> Resu
     } else if call.served.has_status(&call.version) && !call.by_server {
         copy(old, &mut new, "status");
     }
-    if let Origin::BuiltIn(kind) = &call.served.origin
+    if let ResourceOrigin::BuiltIn(kind) = &call.served.origin
         && !call.by_server
     {
         (kind.rules.update)(&mut new, old);
     }
-    // Deployments count changes of annotations too.
+    // For deployments, annotations change the generation as well.
     let annotated = call.served.row().is_some_and(|row| row.kind == "Deployment")
         && old.pointer("/metadata/annotations") != new.pointer("/metadata/annotations");
     let aside =
@@ -181,7 +187,7 @@ fn settle(call: &Call, key: &Key, how: How, old: &Value, mut new: Value) -> Resu
         let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default();
         set(&mut new, &["metadata", "generation"], json!(generation + 1));
     }
-    if how != How::Applied
+    if how != WriteMode::Applied
         && let Some(schema) = call.served.schema(&call.version)
     {
         call.writing(|who| fields::record_update(&schema, Some(old), &mut new, who));
@@ -190,8 +196,8 @@ fn settle(call: &Call, key: &Key, how: How, old: &Value, mut new: Value) -> Resu
     if faults.is_empty() { Ok(new) } else { Err(call.invalid(&key.name, &faults)) }
 }
 
-/// What of metadata no writer can change.
-fn keep_metadata(call: &Call, old: &Value, new: &mut Value, status_only: bool) {
+/// Restores the metadata that no client can change.
+fn keep_metadata(call: &ApiCall, old: &Value, new: &mut Value, status_only: bool) {
     let Some(before) = old.get("metadata") else { return };
     if !new.get("metadata").is_some_and(Value::is_object) {
         set(new, &["metadata"], json!({}));
@@ -208,7 +214,7 @@ fn keep_metadata(call: &Call, old: &Value, new: &mut Value, status_only: bool) {
     for field in ["namespace", "selfLink", "resourceVersion", "generation", "creationTimestamp"] {
         copy(before, metadata, field);
     }
-    // What is given here must be what it was; validation sees to that.
+    // Validation refuses changes of these fields.
     for field in ["generateName", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if metadata.get(field).is_none_or(Value::is_null) {
             copy(before, metadata, field);
@@ -216,7 +222,7 @@ fn keep_metadata(call: &Call, old: &Value, new: &mut Value, status_only: bool) {
     }
 }
 
-/// Makes everything but some fields what it was.
+/// Restores everything except some fields.
 fn keep_all_but(aside: &[&str], old: &Value, new: &mut Value) {
     let (Some(before), Some(map)) = (old.as_object(), new.as_object_mut()) else { return };
     map.retain(|field, _| aside.contains(&field.as_str()) || before.contains_key(field));
@@ -245,7 +251,7 @@ fn copy(from: &Value, to: &mut Value, field: &str) {
     }
 }
 
-/// Whether two objects differ beside some fields.
+/// Whether two objects differ outside of some fields.
 fn differs(old: &Value, new: &Value, aside: &[&str]) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return old != new };
     let looked_at = |key: &&String| !aside.contains(&key.as_str());
@@ -253,7 +259,7 @@ fn differs(old: &Value, new: &Value, aside: &[&str]) -> bool {
     keys.into_iter().any(|key| old.get(key) != new.get(key))
 }
 
-/// What is wrong with changed metadata; what did not change was good enough before.
+/// Validates changed metadata; unchanged metadata is accepted.
 fn metadata_faults(new: &Value, old: &Value) -> Vec<FieldError> {
     let unchanged = match (new.get("metadata"), old.get("metadata")) {
         (Some(new), Some(old)) => !differs(old, new, &["managedFields"]),
@@ -262,12 +268,12 @@ fn metadata_faults(new: &Value, old: &Value) -> Vec<FieldError> {
     if unchanged { Vec::new() } else { validation::validate_update(&meta(new), &meta(old)) }
 }
 
-fn faults(call: &Call, new: &Value, old: &Value, status_only: bool) -> Vec<FieldError> {
+fn faults(call: &ApiCall, new: &Value, old: &Value, status_only: bool) -> Vec<FieldError> {
     let mut faults = metadata_faults(new, old);
-    if let Origin::Custom(_) = &call.served.origin {
+    if let ResourceOrigin::Custom(_) = &call.served.origin {
         faults.retain(|fault| !validation::is_of_built_in_kinds(fault));
     }
-    // Built-in kinds look at metadata twice, and twice as often at labels and annotations.
+    // The real server reports metadata errors of built-in kinds twice, and those of labels and annotations four times.
     if call.served.row().is_some() {
         let tags =
             |fault: &&FieldError| matches!(fault.field.as_str(), "metadata.labels" | "metadata.annotations");
@@ -283,12 +289,12 @@ fn faults(call: &Call, new: &Value, old: &Value, status_only: bool) -> Vec<Field
         return faults;
     }
     faults.extend(match (&call.served.origin, status_only) {
-        (Origin::BuiltIn(kind), false) => (kind.rules.validate_update)(new, old),
-        (Origin::BuiltIn(kind), true) => (kind.rules.validate_status)(new, old),
-        (Origin::Custom(definition), _) => definition.validate(&call.version, new, Some(old)),
+        (ResourceOrigin::BuiltIn(kind), false) => (kind.rules.validate_update)(new, old),
+        (ResourceOrigin::BuiltIn(kind), true) => (kind.rules.validate_status)(new, old),
+        (ResourceOrigin::Custom(definition), _) => definition.validate(&call.version, new, Some(old)),
     });
     if status_only && call.served.row().is_none() {
-        // The status of a custom resource is looked at by itself.
+        // Errors in the status of a custom resource are reported relative to the status.
         for fault in &mut faults {
             if let Some(rest) = fault.detail.strip_prefix("status.") {
                 fault.detail = rest.to_owned();

@@ -1,20 +1,21 @@
-//! Whose children are whose: what matches a selector and has no owner is taken in, what no longer matches is let go.
+//! Adoption and release: an owner adopts matching objects without a controller, and releases children that no longer
+//! match.
 
 use std::sync::Arc;
 
 use api::selector::LabelSelector;
 use serde_json::{Value, json};
 
-use super::objects::{Object, ObjectMeta, Spec};
-use super::plan::{Write, controlled_by};
+use super::objects::{ObjectMeta, WorkloadObject, WorkloadSpec};
+use super::plan::{ObjectWrite, controlled_by};
 
-/// The writes after which the children of `owner` are those that its selector says.
-pub(crate) fn claims<S: Spec, T, C: Spec, D>(
-    owner: &Object<S, T>,
+/// The writes that adopt and release children.
+pub(crate) fn claims<S: WorkloadSpec, T, C: WorkloadSpec, D>(
+    owner: &WorkloadObject<S, T>,
     selector: &LabelSelector,
-    children: &[Arc<Object<C, D>>],
-    orphans: &[Arc<Object<C, D>>],
-) -> Vec<Write> {
+    children: &[Arc<WorkloadObject<C, D>>],
+    orphans: &[Arc<WorkloadObject<C, D>>],
+) -> Vec<ObjectWrite> {
     let Ok(selector) = selector.to_selector() else { return Vec::new() };
     if owner.is_deleting() || selector.is_everything() {
         return Vec::new();
@@ -40,12 +41,12 @@ fn references(meta: &ObjectMeta) -> Vec<Value> {
     meta.owner_references.iter().flatten().map(|owner| json!(owner)).collect()
 }
 
-/// With the uid, so that it is this object and no other of the same name; with the revision, so that no owner is lost.
-fn patch<C: Spec, D>(child: &Object<C, D>, owners: &[Value]) -> Write {
+/// The uid prevents patching another object of the same name; the revision prevents losing a concurrent owner change.
+fn patch<C: WorkloadSpec, D>(child: &WorkloadObject<C, D>, owners: &[Value]) -> ObjectWrite {
     let meta = json!({
         "uid": child.uid(),
         "resourceVersion": child.metadata.resource_version,
         "ownerReferences": owners,
     });
-    Write::patch(C::KIND, child.name(), json!({ "metadata": meta }))
+    ObjectWrite::patch(C::KIND, child.name(), json!({ "metadata": meta }))
 }

@@ -1,4 +1,4 @@
-//! How conditions change: what stays the same keeps its times, what changes moves to the end.
+//! Updating conditions: an unchanged condition keeps its times, a changed one moves to the end.
 
 use jiff::Timestamp;
 
@@ -19,12 +19,12 @@ pub(crate) fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Co
     conditions.iter().find(|condition| condition.kind == kind)
 }
 
-/// Whether the condition is there and true.
+/// Whether the condition is true.
 pub(crate) fn is_true(conditions: &[Condition], kind: &str) -> bool {
     find(conditions, kind).is_some_and(|condition| condition.status == "True")
 }
 
-/// Puts a condition in, unless one of this status and reason is there. The time of the transition stays if the status does.
+/// Sets a condition, unless one with this status and reason exists. The transition time stays if the status stays.
 pub(crate) fn set(conditions: &mut Vec<Condition>, condition: Condition) {
     let same = find(conditions, &condition.kind)
         .is_some_and(|old| old.status == condition.status && old.reason == condition.reason);
@@ -33,7 +33,7 @@ pub(crate) fn set(conditions: &mut Vec<Condition>, condition: Condition) {
     }
 }
 
-/// Puts a condition in the place of the one there is. The time of the transition stays if the status does.
+/// Replaces a condition. The transition time stays if the status stays.
 pub(crate) fn replace(conditions: &mut Vec<Condition>, mut condition: Condition) {
     if let Some(old) = find(conditions, &condition.kind)
         && old.status == condition.status

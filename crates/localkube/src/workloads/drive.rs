@@ -1,4 +1,4 @@
-//! The loop of all controllers: hears what happened, looks at whom it concerns, has their plans carried out.
+//! The event loop of the controllers: watches, plans and executes.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::claim::claims;
-use super::execute::{Executor, Outcome};
-use super::index::{Index, News};
-use super::objects::{Key, Kind, ReplicaSet};
-use super::plan::{Plan, Subject};
-use super::queue::Queue;
+use super::execute::{Executor, PlanOutcome};
+use super::index::{ObjectIndex, WatchedEvent};
+use super::objects::{ObjectRef, ReplicaSet, WorkloadKind};
+use super::plan::{EventSubject, ReconcilePlan};
+use super::queue::WorkQueue;
 use super::{deployment, job, replica_set, stateful_set};
 use crate::clock::Clock;
 use crate::list_watch::{ListWatchEvent, list_watch};
 
-/// How many plans are carried out at once.
-const CONCURRENCY: usize = 32;
-/// How many news are taken in before anybody is looked at, if so many are there.
-const CHUNK: usize = 256;
+/// How many plans are executed concurrently.
+const MAX_CONCURRENT_PLANS: usize = 32;
+/// The maximum number of watch events that are applied before planning.
+const MAX_EVENTS_PER_CHUNK: usize = 256;
 
-/// Runs until it is dropped.
+/// Runs until the future is dropped.
 pub(crate) async fn run(executor: Executor, clock: Clock) {
-    let mut news = watches(&executor.client).ready_chunks(CHUNK);
-    let mut index = Index::default();
-    let mut queue = Queue::default();
-    let mut running: JoinSet<(Key, Outcome)> = JoinSet::new();
+    let mut news = watches(&executor.client).ready_chunks(MAX_EVENTS_PER_CHUNK);
+    let mut index = ObjectIndex::default();
+    let mut queue = WorkQueue::default();
+    let mut running: JoinSet<(ObjectRef, PlanOutcome)> = JoinSet::new();
     loop {
-        while index.is_complete() && running.len() < CONCURRENCY {
+        while index.is_complete() && running.len() < MAX_CONCURRENT_PLANS {
             let Some(key) = queue.next() else { break };
             match plan(&index, &key, queue.failure(&key), clock.now()) {
                 Some((subject, plan)) => {
@@ -64,41 +64,46 @@ pub(crate) async fn run(executor: Executor, clock: Clock) {
     }
 }
 
-/// What is to be done about an object, if it is there.
+/// The plan of an object, if it exists.
 pub(crate) fn plan(
-    index: &Index,
-    key: &Key,
+    index: &ObjectIndex,
+    key: &ObjectRef,
     failure: Option<&str>,
     now: Timestamp,
-) -> Option<(Subject, Plan)> {
+) -> Option<(EventSubject, ReconcilePlan)> {
     let (namespace, name) = (key.namespace.as_str(), key.name.as_str());
     match key.kind {
-        Kind::Deployment => {
+        WorkloadKind::Deployment => {
             let deployment = index.deployments.get(namespace, name)?;
             let sets = index.replica_sets.children(deployment.uid());
             let orphans = index.replica_sets.orphans(namespace);
             let claims = claims(deployment, &deployment.spec.selector, &sets, &orphans);
             let waits = deployment.spec.strategy.kind == "Recreate";
             let has_pods = |uid: &str| index.pods.children(uid).iter().any(|pod| !pod.is_finished());
-            let child =
-                |set: Arc<ReplicaSet>| deployment::Child { has_pods: waits && has_pods(set.uid()), set };
+            let child = |set: Arc<ReplicaSet>| deployment::ChildReplicaSet {
+                has_pods: waits && has_pods(set.uid()),
+                set,
+            };
             let sets: Vec<_> = sets.into_iter().map(child).collect();
-            let plan =
-                if claims.is_empty() { deployment::plan(deployment, &sets, now) } else { Plan::of(claims) };
-            Some((Subject::of(deployment), plan))
+            let plan = if claims.is_empty() {
+                deployment::plan(deployment, &sets, now)
+            } else {
+                ReconcilePlan::of(claims)
+            };
+            Some((EventSubject::of(deployment), plan))
         }
-        Kind::ReplicaSet => {
+        WorkloadKind::ReplicaSet => {
             let set = index.replica_sets.get(namespace, name)?;
             let pods = index.pods.children(set.uid());
             let claims = claims(set, &set.spec.selector, &pods, &index.pods.orphans(namespace));
             let plan = if claims.is_empty() {
                 replica_set::plan(set, &pods, failure, now)
             } else {
-                Plan::of(claims)
+                ReconcilePlan::of(claims)
             };
-            Some((Subject::of(set), plan))
+            Some((EventSubject::of(set), plan))
         }
-        Kind::StatefulSet => {
+        WorkloadKind::StatefulSet => {
             let set = index.stateful_sets.get(namespace, name)?;
             let pods = index.pods.children(set.uid());
             let mut orphans = index.pods.orphans(namespace);
@@ -108,33 +113,33 @@ pub(crate) fn plan(
             let plan = if claims.is_empty() {
                 stateful_set::plan(set, &pods, before, now)
             } else {
-                Plan::of(claims)
+                ReconcilePlan::of(claims)
             };
-            Some((Subject::of(set), plan))
+            Some((EventSubject::of(set), plan))
         }
-        Kind::Job => {
+        WorkloadKind::Job => {
             let job = index.jobs.get(namespace, name)?;
             let pods = index.pods.children(job.uid());
             let claims = claims(job, &job.spec.selector, &pods, &index.pods.orphans(namespace));
-            let plan = if claims.is_empty() { job::plan(job, &pods, now) } else { Plan::of(claims) };
-            Some((Subject::of(job), plan))
+            let plan = if claims.is_empty() { job::plan(job, &pods, now) } else { ReconcilePlan::of(claims) };
+            Some((EventSubject::of(job), plan))
         }
-        Kind::Pod => None,
+        WorkloadKind::Pod => None,
     }
 }
 
-fn watches(client: &Client) -> BoxStream<'static, News> {
+fn watches(client: &Client) -> BoxStream<'static, WatchedEvent> {
     let all = [
-        watch(client, News::Pod),
-        watch(client, News::Deployment),
-        watch(client, News::ReplicaSet),
-        watch(client, News::StatefulSet),
-        watch(client, News::Job),
+        watch(client, WatchedEvent::Pod),
+        watch(client, WatchedEvent::Deployment),
+        watch(client, WatchedEvent::ReplicaSet),
+        watch(client, WatchedEvent::StatefulSet),
+        watch(client, WatchedEvent::Job),
     ];
     stream::select_all(all).boxed()
 }
 
-fn watch<K>(client: &Client, news: fn(ListWatchEvent<K>) -> News) -> BoxStream<'static, News>
+fn watch<K>(client: &Client, news: fn(ListWatchEvent<K>) -> WatchedEvent) -> BoxStream<'static, WatchedEvent>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {

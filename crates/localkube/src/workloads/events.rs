@@ -1,5 +1,5 @@
-//! Events as people see them in `kubectl describe`. What repeats is counted, what is alike is combined, and who talks too
-//! much is not listened to.
+//! Event recording with the correlation of client-go: repeated events are counted, similar ones combined, and too many
+//! dropped.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,67 +11,71 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::conditions::whole_seconds;
-use super::execute::{MANAGER, is_missing};
-use super::objects::Kind;
-use super::plan::{Note, Subject};
+use super::execute::{FIELD_MANAGER, is_missing};
+use super::objects::WorkloadKind;
+use super::plan::{EventNote, EventSubject};
 use crate::clock::Clock;
 
-/// So many different texts are told one by one; from then on they are combined.
-const ALIKE: usize = 10;
-/// Texts are alike within this time.
-const WINDOW: Duration = Duration::from_mins(10);
-/// So many events of one object at once; then one each [`REFILL`].
-const BURST: f64 = 25.0;
-const REFILL: Duration = Duration::from_mins(5);
-/// How many objects are remembered before the oldest are forgotten.
-const MEMORY: usize = 4096;
+/// The number of different texts after which events are combined.
+const MAX_DISTINCT_TEXTS: usize = 10;
+/// The window in which events are similar.
+const CORRELATION_WINDOW: Duration = Duration::from_mins(10);
+/// The event burst per object; then one event per [`EVENT_REFILL_INTERVAL`].
+const MAX_EVENT_BURST: f64 = 25.0;
+const EVENT_REFILL_INTERVAL: Duration = Duration::from_mins(5);
+/// The number of objects after which old ones are forgotten.
+const MAX_REMEMBERED_OBJECTS: usize = 4096;
 
-/// Something that happened to an object.
+/// An event of an object.
 #[derive(Clone, Debug)]
-pub(crate) struct Occurrence {
-    pub(crate) subject: Subject,
-    pub(crate) note: Note,
+pub(crate) struct EventOccurrence {
+    pub(crate) subject: EventSubject,
+    pub(crate) note: EventNote,
 }
 
-/// An event to be written: a new one, or one more of a kind.
+/// An event to be written, new or repeated.
 #[derive(Debug, PartialEq)]
-struct Record {
+struct EventRecord {
     namespace: String,
     name: String,
     count: u32,
     event: Value,
 }
 
-/// What was told before.
+/// The correlation state of all objects.
 #[derive(Debug, Default)]
-struct Memory {
-    objects: HashMap<String, Told>,
+struct EventCorrelator {
+    objects: HashMap<String, ObjectEvents>,
     serial: i128,
 }
 
-/// What was told of one object.
+/// The correlation state of an object.
 #[derive(Debug)]
-struct Told {
+struct ObjectEvents {
     left: f64,
     at: Timestamp,
-    /// The texts told, by reason.
+    /// The texts by reason.
     alike: HashMap<&'static str, (Timestamp, BTreeSet<String>)>,
-    /// The events written, by reason and text; a combined one has none.
+    /// The written events by reason and text; a combined event has no text.
     written: HashMap<(&'static str, String), (String, u32, Timestamp)>,
 }
 
-/// Writes events until nobody sends any more.
-pub(crate) async fn run(client: kube::Client, clock: Clock, mut occurrences: UnboundedReceiver<Occurrence>) {
-    let mut memory = Memory::default();
+/// Writes events until the channel is closed.
+pub(crate) async fn run(
+    client: kube::Client,
+    clock: Clock,
+    mut occurrences: UnboundedReceiver<EventOccurrence>,
+) {
+    let mut memory = EventCorrelator::default();
     while let Some(occurrence) = occurrences.recv().await {
         if let Some(record) = memory.record(&occurrence, clock.now()) {
-            // An event that cannot be written is no reason to stop.
+            // A failed event write is ignored.
             let _ = write(&client, &record).await;
         }
     }
 }
 
-async fn write(client: &kube::Client, record: &Record) -> Result<(), kube::Error> {
+async fn write(client: &kube::Client, record: &EventRecord) -> Result<(), kube::Error> {
     let events = Request::new(format!("/api/v1/namespaces/{}/events", record.namespace));
     if record.count > 1 {
         let Value::Object(fields) = &record.event else { return Ok(()) };
@@ -79,35 +83,35 @@ async fn write(client: &kube::Client, record: &Record) -> Result<(), kube::Error
             fields.iter().filter(|(name, _)| ["count", "message", "lastTimestamp"].contains(&name.as_str()));
         let patch: serde_json::Map<_, _> =
             changed.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let request = events.patch(&record.name, &PatchParams::apply(MANAGER), &Patch::Merge(patch));
+        let request = events.patch(&record.name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(patch));
         match client.request_text(request.map_err(kube::Error::BuildRequest)?).await {
             Err(error) if is_missing(&error) => {}
             done => return done.map(drop),
         }
     }
-    let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
     let request = events.create(&parameters, record.event.to_string().into_bytes());
     client.request_text(request.map_err(kube::Error::BuildRequest)?).await.map(drop)
 }
 
-/// Who speaks for a kind.
-fn component(kind: Kind) -> &'static str {
+/// The reporting component of a kind.
+fn component(kind: WorkloadKind) -> &'static str {
     match kind {
-        Kind::Deployment => "deployment-controller",
-        Kind::ReplicaSet => "replicaset-controller",
-        Kind::StatefulSet => "statefulset-controller",
-        Kind::Job => "job-controller",
-        Kind::Pod => "kubelet",
+        WorkloadKind::Deployment => "deployment-controller",
+        WorkloadKind::ReplicaSet => "replicaset-controller",
+        WorkloadKind::StatefulSet => "statefulset-controller",
+        WorkloadKind::Job => "job-controller",
+        WorkloadKind::Pod => "kubelet",
     }
 }
 
-impl Memory {
-    fn record(&mut self, occurrence: &Occurrence, now: Timestamp) -> Option<Record> {
-        let Occurrence { subject, note } = occurrence;
-        if self.objects.len() > MEMORY {
-            self.objects.retain(|_, told| passed(told.at, now) < WINDOW);
+impl EventCorrelator {
+    fn record(&mut self, occurrence: &EventOccurrence, now: Timestamp) -> Option<EventRecord> {
+        let EventOccurrence { subject, note } = occurrence;
+        if self.objects.len() > MAX_REMEMBERED_OBJECTS {
+            self.objects.retain(|_, told| passed(told.at, now) < CORRELATION_WINDOW);
         }
-        let told = self.objects.entry(subject.uid.clone()).or_insert_with(|| Told::new(now));
+        let told = self.objects.entry(subject.uid.clone()).or_insert_with(|| ObjectEvents::new(now));
         let is_combined = told.is_combined(note, now);
         told.may_speak(now).then_some(())?;
         let text = if is_combined { String::new() } else { note.text.clone() };
@@ -145,31 +149,36 @@ impl Memory {
             "reportingComponent": component,
             "reportingInstance": "",
         });
-        Some(Record { namespace: subject.key.namespace.clone(), name: name.clone(), count: *count, event })
+        Some(EventRecord {
+            namespace: subject.key.namespace.clone(),
+            name: name.clone(),
+            count: *count,
+            event,
+        })
     }
 }
 
-impl Told {
+impl ObjectEvents {
     fn new(now: Timestamp) -> Self {
-        Self { left: BURST, at: now, alike: HashMap::new(), written: HashMap::new() }
+        Self { left: MAX_EVENT_BURST, at: now, alike: HashMap::new(), written: HashMap::new() }
     }
 
-    /// Whether there were so many texts of this reason lately that this one is told together with others.
-    fn is_combined(&mut self, note: &Note, now: Timestamp) -> bool {
+    /// Whether this event is combined with similar recent ones.
+    fn is_combined(&mut self, note: &EventNote, now: Timestamp) -> bool {
         let (last, texts) = self.alike.entry(note.reason).or_insert_with(|| (now, BTreeSet::new()));
-        if passed(*last, now) > WINDOW {
+        if passed(*last, now) > CORRELATION_WINDOW {
             texts.clear();
         }
         *last = now;
-        if texts.len() < ALIKE {
+        if texts.len() < MAX_DISTINCT_TEXTS {
             texts.insert(note.text.clone());
         }
-        texts.len() >= ALIKE
+        texts.len() >= MAX_DISTINCT_TEXTS
     }
 
     fn may_speak(&mut self, now: Timestamp) -> bool {
-        let refilled = passed(self.at, now).as_secs_f64() / REFILL.as_secs_f64();
-        self.left = (self.left + refilled).min(BURST);
+        let refilled = passed(self.at, now).as_secs_f64() / EVENT_REFILL_INTERVAL.as_secs_f64();
+        self.left = (self.left + refilled).min(MAX_EVENT_BURST);
         self.at = now;
         let may = self.left >= 1.0;
         if may {
@@ -187,17 +196,18 @@ fn passed(since: Timestamp, now: Timestamp) -> Duration {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
-    use crate::workloads::objects::Key;
+    use crate::workloads::objects::ObjectRef;
 
-    fn occurrence(text: &str) -> Occurrence {
-        let key = Key { kind: Kind::ReplicaSet, namespace: "default".into(), name: "web".into() };
-        let subject = Subject { key, uid: "1".into(), resource_version: "7".into() };
-        Occurrence { subject, note: Note::normal("SuccessfulCreate", text) }
+    fn occurrence(text: &str) -> EventOccurrence {
+        let key =
+            ObjectRef { kind: WorkloadKind::ReplicaSet, namespace: "default".into(), name: "web".into() };
+        let subject = EventSubject { key, uid: "1".into(), resource_version: "7".into() };
+        EventOccurrence { subject, note: EventNote::normal("SuccessfulCreate", text) }
     }
 
     #[test]
-    fn what_repeats_is_counted() {
-        let mut memory = Memory::default();
+    fn repeated_events_are_counted() {
+        let mut memory = EventCorrelator::default();
         let now: Timestamp = "2026-01-01T00:00:00.5Z".parse().unwrap();
         let first = memory.record(&occurrence("a"), now).unwrap();
         let other = memory.record(&occurrence("b"), now).unwrap();
@@ -212,8 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_is_combined_and_too_much_is_dropped() {
-        let mut memory = Memory::default();
+    fn similar_events_are_combined_and_excess_events_dropped() {
+        let mut memory = EventCorrelator::default();
         let mut now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let told: Vec<_> =
             (0..100).filter_map(|n| memory.record(&occurrence(&format!("pod {n}")), now)).collect();

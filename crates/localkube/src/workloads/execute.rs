@@ -1,4 +1,4 @@
-//! Carries out plans.
+//! Executes plans.
 
 use futures::{StreamExt, stream};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
@@ -7,32 +7,32 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::events::Occurrence;
-use super::index::Written;
-use super::objects::{Key, Kind};
-use super::plan::{Change, Note, Plan, Subject, Write};
+use super::events::EventOccurrence;
+use super::index::WriteResult;
+use super::objects::{ObjectRef, WorkloadKind};
+use super::plan::{EventNote, EventSubject, ObjectWrite, ReconcilePlan, WriteOperation};
 
-/// The name under which fields are managed.
-pub(crate) const MANAGER: &str = "kube-controller-manager";
-/// How many requests of one plan are under way at once.
-const CONCURRENCY: usize = 64;
+/// The field manager.
+pub(crate) const FIELD_MANAGER: &str = "kube-controller-manager";
+/// How many requests of one plan run concurrently.
+const MAX_CONCURRENT_REQUESTS: usize = 64;
 
-/// What came of a plan.
+/// The result of a plan.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) written: Vec<Written>,
-    /// Why it was not carried out to the end.
+pub(crate) struct PlanOutcome {
+    pub(crate) written: Vec<WriteResult>,
+    /// Why it was not completed.
     pub(crate) failure: Option<String>,
 }
 
-/// Whoever carries out plans.
+/// Executes plans.
 #[derive(Clone)]
 pub(crate) struct Executor {
     pub(crate) client: kube::Client,
-    pub(crate) events: UnboundedSender<Occurrence>,
+    pub(crate) events: UnboundedSender<EventOccurrence>,
 }
 
-/// Whether the server says that there is no such object.
+/// Whether the object does not exist.
 pub(crate) fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
@@ -41,7 +41,7 @@ fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
-/// In the server's words, if it had any.
+/// The server's message, if there is one.
 fn text(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
@@ -50,16 +50,17 @@ fn text(error: &kube::Error) -> String {
 }
 
 impl Executor {
-    /// Writes, then the status. After a failure no more writes are begun, but the status is told.
-    pub(crate) async fn execute(&self, subject: &Subject, plan: Plan) -> Outcome {
-        let mut outcome = Outcome::default();
+    /// Performs the writes, then updates the status. After a failure no further writes start, but the status is
+    /// updated.
+    pub(crate) async fn execute(&self, subject: &EventSubject, plan: ReconcilePlan) -> PlanOutcome {
+        let mut outcome = PlanOutcome::default();
         let mut writes = plan.writes.into_iter().peekable();
-        // Few at first: what fails once mostly fails a thousand times.
+        // Batches grow from one: a request that fails once usually fails for all.
         let mut batch = 1;
         while writes.peek().is_some() && outcome.failure.is_none() {
-            let some: Vec<Write> = writes.by_ref().take(batch).collect();
+            let some: Vec<ObjectWrite> = writes.by_ref().take(batch).collect();
             let begun = some.into_iter().map(|write| self.write(subject, write));
-            let mut results = stream::iter(begun).buffer_unordered(CONCURRENCY);
+            let mut results = stream::iter(begun).buffer_unordered(MAX_CONCURRENT_REQUESTS);
             while let Some(result) = results.next().await {
                 match result {
                     Ok(written) => outcome.written.extend(written),
@@ -70,7 +71,7 @@ impl Executor {
         }
         if let Some(status) = plan.status {
             let path = Request::new(path(subject.key.kind, &subject.key.namespace));
-            let parameters = PatchParams::apply(MANAGER);
+            let parameters = PatchParams::apply(FIELD_MANAGER);
             let request =
                 path.patch_subresource("status", &subject.key.name, &parameters, &Patch::Merge(status));
             match self.send(subject.key.kind, request).await {
@@ -85,32 +86,32 @@ impl Executor {
         outcome
     }
 
-    async fn write(&self, subject: &Subject, write: Write) -> Result<Option<Written>, String> {
+    async fn write(&self, subject: &EventSubject, write: ObjectWrite) -> Result<Option<WriteResult>, String> {
         let namespace = &subject.key.namespace;
         let resource = Request::new(path(write.kind, namespace));
         let done = match &write.change {
-            Change::Create(object) => {
+            WriteOperation::Create(object) => {
                 let parameters =
-                    PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+                    PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
                 self.send(write.kind, resource.create(&parameters, object.to_string().into_bytes())).await
             }
-            Change::Patch { name, patch } => {
-                let request = resource.patch(name, &PatchParams::apply(MANAGER), &Patch::Merge(patch));
+            WriteOperation::Patch { name, patch } => {
+                let request = resource.patch(name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(patch));
                 self.send(write.kind, request).await
             }
-            Change::Delete { name, uid } => {
+            WriteOperation::Delete { name, uid } => {
                 let parameters = DeleteParams {
                     preconditions: Some(Preconditions { uid: Some(uid.clone()), resource_version: None }),
                     propagation_policy: Some(PropagationPolicy::Background),
                     ..DeleteParams::default()
                 };
-                let key = Key { kind: write.kind, namespace: namespace.clone(), name: name.clone() };
+                let key = ObjectRef { kind: write.kind, namespace: namespace.clone(), name: name.clone() };
                 match self.request::<Value>(resource.delete(name, &parameters)).await {
-                    // Somebody else was faster.
+                    // The object is already gone or replaced.
                     Err(error) if is_missing(&error) || is_conflict(&error) => {
-                        return Ok(Some(Written::Deleted(key, uid.clone())));
+                        return Ok(Some(WriteResult::Deleted(key, uid.clone())));
                     }
-                    other => other.map(|_| Some(Written::Deleted(key, uid.clone()))),
+                    other => other.map(|_| Some(WriteResult::Deleted(key, uid.clone()))),
                 }
             }
         };
@@ -118,7 +119,7 @@ impl Executor {
             Ok(written) => {
                 if let Some(note) = &write.note {
                     let name = name_of(&write, written.as_ref());
-                    self.tell(subject, Note { text: note.text.replace("{}", &name), ..note.clone() });
+                    self.tell(subject, EventNote { text: note.text.replace("{}", &name), ..note.clone() });
                 }
                 Ok(written)
             }
@@ -134,15 +135,15 @@ impl Executor {
 
     async fn send(
         &self,
-        kind: Kind,
+        kind: WorkloadKind,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<Option<Written>, kube::Error> {
+    ) -> Result<Option<WriteResult>, kube::Error> {
         Ok(Some(match kind {
-            Kind::Pod => Written::Pod(self.request(request).await?),
-            Kind::Deployment => Written::Deployment(self.request(request).await?),
-            Kind::ReplicaSet => Written::ReplicaSet(self.request(request).await?),
-            Kind::StatefulSet => Written::StatefulSet(self.request(request).await?),
-            Kind::Job => Written::Job(self.request(request).await?),
+            WorkloadKind::Pod => WriteResult::Pod(self.request(request).await?),
+            WorkloadKind::Deployment => WriteResult::Deployment(self.request(request).await?),
+            WorkloadKind::ReplicaSet => WriteResult::ReplicaSet(self.request(request).await?),
+            WorkloadKind::StatefulSet => WriteResult::StatefulSet(self.request(request).await?),
+            WorkloadKind::Job => WriteResult::Job(self.request(request).await?),
         }))
     }
 
@@ -153,51 +154,53 @@ impl Executor {
         self.client.request(request.map_err(kube::Error::BuildRequest)?).await
     }
 
-    fn tell(&self, subject: &Subject, note: Note) {
-        // Nobody listens at the very end.
-        let _ = self.events.send(Occurrence { subject: subject.clone(), note });
+    fn tell(&self, subject: &EventSubject, note: EventNote) {
+        // The receiver is gone at shutdown.
+        let _ = self.events.send(EventOccurrence { subject: subject.clone(), note });
     }
 
-    fn tell_failure(&self, subject: &Subject, write: &Write, error: &str) {
+    fn tell_failure(&self, subject: &EventSubject, write: &ObjectWrite, error: &str) {
         let (reason, verb) = match write.change {
-            Change::Create(_) => ("FailedCreate", "Create"),
-            Change::Delete { .. } => ("FailedDelete", "Delete"),
-            Change::Patch { .. } => return,
+            WriteOperation::Create(_) => ("FailedCreate", "Create"),
+            WriteOperation::Delete { .. } => ("FailedDelete", "Delete"),
+            WriteOperation::Patch { .. } => return,
         };
         let text = match subject.key.kind {
-            Kind::StatefulSet => {
+            WorkloadKind::StatefulSet => {
                 let (pod, set) = (name_of(write, None), &subject.key.name);
                 format!("{verb} Pod {pod} in StatefulSet {set} failed error: {error}")
             }
-            Kind::ReplicaSet | Kind::Job if verb == "Create" => format!("Error creating: {error}"),
-            Kind::ReplicaSet | Kind::Job => format!("Error deleting: {error}"),
+            WorkloadKind::ReplicaSet | WorkloadKind::Job if verb == "Create" => {
+                format!("Error creating: {error}")
+            }
+            WorkloadKind::ReplicaSet | WorkloadKind::Job => format!("Error deleting: {error}"),
             _ => return,
         };
-        self.tell(subject, Note::warning(reason, text));
+        self.tell(subject, EventNote::warning(reason, text));
     }
 }
 
-/// Nothing can be made in a namespace that is ending: that is no news.
+/// Whether the namespace is terminating; that is not reported.
 fn is_ending(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 403 && status.message.contains("being terminated"))
 }
 
-/// The name of what was written: known before unless the server makes it.
-fn name_of(write: &Write, written: Option<&Written>) -> String {
+/// The name of the written object; the server may generate it.
+fn name_of(write: &ObjectWrite, written: Option<&WriteResult>) -> String {
     let made = match written {
-        Some(Written::Pod(pod)) => Some(pod.name()),
-        Some(Written::ReplicaSet(set)) => Some(set.name()),
+        Some(WriteResult::Pod(pod)) => Some(pod.name()),
+        Some(WriteResult::ReplicaSet(set)) => Some(set.name()),
         _ => None,
     };
     let planned = match &write.change {
-        Change::Create(object) => object.pointer("/metadata/name").and_then(Value::as_str),
-        Change::Patch { name, .. } | Change::Delete { name, .. } => Some(name.as_str()),
+        WriteOperation::Create(object) => object.pointer("/metadata/name").and_then(Value::as_str),
+        WriteOperation::Patch { name, .. } | WriteOperation::Delete { name, .. } => Some(name.as_str()),
     };
     made.or(planned).unwrap_or_default().to_owned()
 }
 
 /// The path of a kind in a namespace.
-fn path(kind: Kind, namespace: &str) -> String {
+fn path(kind: WorkloadKind, namespace: &str) -> String {
     let (group, version, _, plural) = kind.names();
     let group = if group.is_empty() { "api".to_owned() } else { format!("apis/{group}") };
     format!("/{group}/{version}/namespaces/{namespace}/{plural}")

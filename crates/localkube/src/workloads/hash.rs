@@ -1,12 +1,12 @@
-//! Short names for templates.
+//! Short hashes of templates.
 
 use serde_json::Value;
 
-/// What names of pods and replica sets are made of: no vowels, so no words.
+/// The letters of generated names.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const LENGTH: usize = 10;
 
-/// A short, stable name for a template; equal templates have equal names, whatever the order of their fields.
+/// A short, stable hash of a template, independent of the order of fields.
 pub(crate) fn of(template: &Value) -> String {
     let mut state = Fnv::default();
     state.value(template);
@@ -33,7 +33,7 @@ impl Fnv {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        // So that "ab", "c" is not "a", "bc".
+        // Separates texts: "ab", "c" differs from "a", "bc".
         self.0 = (self.0 ^ 0xff).wrapping_mul(0x0100_0000_01b3);
     }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_templates_have_equal_names() {
+    fn equal_templates_have_equal_hashes() {
         let name = of(&json!({"a": 1, "b": {"c": [1, "x"], "d": null}}));
         assert_eq!(name, of(&json!({"b": {"c": [1, "x"]}, "a": 1})));
         assert_eq!(name.len(), LENGTH);

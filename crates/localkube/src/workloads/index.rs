@@ -1,4 +1,4 @@
-//! What is known of the cluster: told by watches, and by the answers to our own writes.
+//! The controllers' cache, updated by watches and by the answers to writes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -6,48 +6,51 @@ use std::sync::Arc;
 use api::selector::LabelSelector;
 use serde_json::Value;
 
-use super::objects::{Deployment, Job, Key, Kind, Object, ObjectMeta, Pod, ReplicaSet, Spec, StatefulSet};
+use super::objects::{
+    Deployment, Job, ObjectMeta, ObjectRef, Pod, ReplicaSet, StatefulSet, WorkloadKind, WorkloadObject,
+    WorkloadSpec,
+};
 use super::stateful_set;
 use crate::list_watch::ListWatchEvent;
 
-/// The objects of all kinds.
+/// The cached objects of all kinds.
 #[derive(Debug, Default)]
-pub(crate) struct Index {
-    pub(crate) pods: Table<Pod>,
-    pub(crate) deployments: Table<Deployment>,
-    pub(crate) replica_sets: Table<ReplicaSet>,
-    pub(crate) stateful_sets: Table<StatefulSet>,
-    pub(crate) jobs: Table<Job>,
-    /// The templates of stateful sets, by uid and revision: pods that are not to be updated yet are made anew from the one
-    /// before. (Kubernetes keeps them in ControllerRevisions.)
+pub(crate) struct ObjectIndex {
+    pub(crate) pods: KindIndex<Pod>,
+    pub(crate) deployments: KindIndex<Deployment>,
+    pub(crate) replica_sets: KindIndex<ReplicaSet>,
+    pub(crate) stateful_sets: KindIndex<StatefulSet>,
+    pub(crate) jobs: KindIndex<Job>,
+    /// The templates of stateful sets by uid and revision: pods that are not updated yet are recreated from the
+    /// previous one. (Kubernetes keeps them in ControllerRevisions.)
     templates: HashMap<String, BTreeMap<String, Value>>,
 }
 
 /// The objects of one kind, by name and by owner.
 #[derive(Debug)]
-pub(crate) struct Table<T> {
-    objects: BTreeMap<Name, Arc<T>>,
-    children: HashMap<Owner, BTreeSet<Name>>,
-    /// What a list that is under way has named; `None` between lists.
-    listed: Option<BTreeSet<Name>>,
+pub(crate) struct KindIndex<T> {
+    objects: BTreeMap<NamespacedName, Arc<T>>,
+    children: HashMap<OwnerKey, BTreeSet<NamespacedName>>,
+    /// The objects of a list in progress; `None` between lists.
+    listed: Option<BTreeSet<NamespacedName>>,
     is_complete: bool,
-    /// The newest revision that a watch told of.
+    /// The newest revision that the watch reported.
     told: u64,
 }
 
 /// Namespace and name.
-type Name = (String, String);
+type NamespacedName = (String, String);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Owner {
+enum OwnerKey {
     Uid(String),
-    /// Nobody: such objects wait, by namespace, for somebody to take them in.
+    /// No controller: such objects wait for adoption, by namespace.
     None(String),
 }
 
-/// One thing that was heard of an object.
+/// A watch event of an object.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum WatchedEvent {
     Pod(ListWatchEvent<Pod>),
     Deployment(ListWatchEvent<Deployment>),
     ReplicaSet(ListWatchEvent<ReplicaSet>),
@@ -55,31 +58,31 @@ pub(crate) enum News {
     Job(ListWatchEvent<Job>),
 }
 
-/// An object that was just written, as the server answered.
+/// An object as the server returned it after a write.
 #[derive(Debug)]
-pub(crate) enum Written {
+pub(crate) enum WriteResult {
     Pod(Pod),
     Deployment(Deployment),
     ReplicaSet(ReplicaSet),
     StatefulSet(StatefulSet),
     Job(Job),
-    /// Deleted, now or soon.
-    Deleted(Key, String),
+    /// Deleted or being deleted.
+    Deleted(ObjectRef, String),
 }
 
-impl<T> Default for Table<T> {
+impl<T> Default for KindIndex<T> {
     fn default() -> Self {
         Self { objects: BTreeMap::new(), children: HashMap::new(), listed: None, is_complete: false, told: 0 }
     }
 }
 
-impl<S: Spec, T> Table<Object<S, T>> {
-    pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&Arc<Object<S, T>>> {
+impl<S: WorkloadSpec, T> KindIndex<WorkloadObject<S, T>> {
+    pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&Arc<WorkloadObject<S, T>>> {
         self.objects.get(&(namespace.to_owned(), name.to_owned()))
     }
 
     /// The objects in a namespace.
-    pub(crate) fn inside(&self, namespace: &str) -> impl Iterator<Item = &Arc<Object<S, T>>> {
+    pub(crate) fn inside(&self, namespace: &str) -> impl Iterator<Item = &Arc<WorkloadObject<S, T>>> {
         let first = (namespace.to_owned(), String::new());
         self.objects
             .range(first.clone()..)
@@ -87,23 +90,26 @@ impl<S: Spec, T> Table<Object<S, T>> {
             .map(|(_, object)| object)
     }
 
-    /// The objects that an owner manages, by name.
-    pub(crate) fn children(&self, owner: &str) -> Vec<Arc<Object<S, T>>> {
-        self.of(&Owner::Uid(owner.to_owned()))
+    /// The objects that an owner controls, by name.
+    pub(crate) fn children(&self, owner: &str) -> Vec<Arc<WorkloadObject<S, T>>> {
+        self.of(&OwnerKey::Uid(owner.to_owned()))
     }
 
-    /// The objects of a namespace that nobody manages, by name.
-    pub(crate) fn orphans(&self, namespace: &str) -> Vec<Arc<Object<S, T>>> {
-        self.of(&Owner::None(namespace.to_owned()))
+    /// The objects of a namespace without a controller, by name.
+    pub(crate) fn orphans(&self, namespace: &str) -> Vec<Arc<WorkloadObject<S, T>>> {
+        self.of(&OwnerKey::None(namespace.to_owned()))
     }
 
-    fn of(&self, owner: &Owner) -> Vec<Arc<Object<S, T>>> {
+    fn of(&self, owner: &OwnerKey) -> Vec<Arc<WorkloadObject<S, T>>> {
         let names = self.children.get(owner).into_iter().flatten();
         names.filter_map(|name| self.objects.get(name).cloned()).collect()
     }
 
-    /// Takes in what a watch says; returns the objects that came, changed or went, as they were and as they are.
-    pub(crate) fn apply(&mut self, event: ListWatchEvent<Object<S, T>>) -> Vec<Arc<Object<S, T>>> {
+    /// Applies a watch event; returns the affected objects, before and after.
+    pub(crate) fn apply(
+        &mut self,
+        event: ListWatchEvent<WorkloadObject<S, T>>,
+    ) -> Vec<Arc<WorkloadObject<S, T>>> {
         match event {
             ListWatchEvent::ListStarted => {
                 self.listed = Some(BTreeSet::new());
@@ -118,7 +124,7 @@ impl<S: Spec, T> Table<Object<S, T>> {
             ListWatchEvent::ListDone => {
                 self.is_complete = true;
                 let listed = self.listed.take().unwrap_or_default();
-                let gone: Vec<Name> =
+                let gone: Vec<NamespacedName> =
                     self.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect();
                 gone.iter().filter_map(|name| self.remove(name)).collect()
             }
@@ -132,26 +138,26 @@ impl<S: Spec, T> Table<Object<S, T>> {
         }
     }
 
-    /// Takes in the answer to a write of our own, so that the next plan knows of it before the watch tells.
-    pub(crate) fn learn(&mut self, object: Object<S, T>) -> Vec<Arc<Object<S, T>>> {
-        // What the watch has passed it has told, and it may since have told of the end of it.
+    /// Applies the answer to a write, so that the next plan knows it before the watch reports it.
+    pub(crate) fn learn(&mut self, object: WorkloadObject<S, T>) -> Vec<Arc<WorkloadObject<S, T>>> {
+        // The watch reported this revision already, and possibly a later deletion.
         if object.revision() <= self.told { Vec::new() } else { self.put(object) }
     }
 
-    fn told(&mut self, object: Object<S, T>) -> Vec<Arc<Object<S, T>>> {
+    fn told(&mut self, object: WorkloadObject<S, T>) -> Vec<Arc<WorkloadObject<S, T>>> {
         self.told = self.told.max(object.revision());
         self.put(object)
     }
 
-    fn put(&mut self, mut object: Object<S, T>) -> Vec<Arc<Object<S, T>>> {
-        // Bookkeeping of the server, and most of the size.
+    fn put(&mut self, mut object: WorkloadObject<S, T>) -> Vec<Arc<WorkloadObject<S, T>>> {
+        // Managed fields are not needed and are most of the size.
         object.metadata.managed_fields = None;
         let name = name_of(&object);
         if let Some(known) = self.objects.get(&name).filter(|known| known.uid() == object.uid()) {
             if known.revision() > object.revision() {
                 return Vec::new();
             }
-            // Nothing comes back from deletion: we may know of it before the watch does.
+            // A deletion is permanent; a write's answer may report it before the watch.
             if known.is_deleting() && !object.is_deleting() {
                 object.metadata.deletion_timestamp.clone_from(&known.metadata.deletion_timestamp);
             }
@@ -163,7 +169,7 @@ impl<S: Spec, T> Table<Object<S, T>> {
         before.into_iter().chain([object]).collect()
     }
 
-    fn remove(&mut self, name: &Name) -> Option<Arc<Object<S, T>>> {
+    fn remove(&mut self, name: &NamespacedName) -> Option<Arc<WorkloadObject<S, T>>> {
         let object = self.objects.remove(name)?;
         let owner = owner_of(&object);
         if let Some(names) = self.children.get_mut(&owner) {
@@ -176,9 +182,9 @@ impl<S: Spec, T> Table<Object<S, T>> {
     }
 }
 
-impl<S: Spec + Clone, T: Clone> Table<Object<S, T>> {
-    /// Takes in that an object was deleted. It stays, as one that is going, until the watch tells that it went.
-    fn learn_deletion(&mut self, key: &Key, uid: &str) -> Vec<Arc<Object<S, T>>> {
+impl<S: WorkloadSpec + Clone, T: Clone> KindIndex<WorkloadObject<S, T>> {
+    /// Applies a deletion. The object stays, as being deleted, until the watch reports that it is gone.
+    fn learn_deletion(&mut self, key: &ObjectRef, uid: &str) -> Vec<Arc<WorkloadObject<S, T>>> {
         let name = (key.namespace.clone(), key.name.clone());
         let Some(known) = self.objects.get_mut(&name).filter(|known| known.uid() == uid) else {
             return Vec::new();
@@ -190,19 +196,19 @@ impl<S: Spec + Clone, T: Clone> Table<Object<S, T>> {
     }
 }
 
-fn name_of<S, T>(object: &Object<S, T>) -> Name {
+fn name_of<S, T>(object: &WorkloadObject<S, T>) -> NamespacedName {
     (object.namespace().to_owned(), object.name().to_owned())
 }
 
-fn owner_of<S, T>(object: &Object<S, T>) -> Owner {
+fn owner_of<S, T>(object: &WorkloadObject<S, T>) -> OwnerKey {
     match object.controller() {
-        Some(owner) => Owner::Uid(owner.uid.clone()),
-        None => Owner::None(object.namespace().to_owned()),
+        Some(owner) => OwnerKey::Uid(owner.uid.clone()),
+        None => OwnerKey::None(object.namespace().to_owned()),
     }
 }
 
-impl Index {
-    /// Whether everything has been listed once: before that, what is missing may only be unknown.
+impl ObjectIndex {
+    /// Whether all kinds were listed once; before that, a missing object may only be unknown.
     pub(crate) fn is_complete(&self) -> bool {
         self.pods.is_complete
             && self.deployments.is_complete
@@ -211,53 +217,55 @@ impl Index {
             && self.jobs.is_complete
     }
 
-    /// Takes in what a watch says; returns whom to look at.
-    pub(crate) fn apply(&mut self, news: News) -> BTreeSet<Key> {
+    /// Applies a watch event; returns the objects to reconcile.
+    pub(crate) fn apply(&mut self, news: WatchedEvent) -> BTreeSet<ObjectRef> {
         match news {
-            News::Pod(event) => {
+            WatchedEvent::Pod(event) => {
                 let touched = self.pods.apply(event);
                 self.wake_for_pods(&touched)
             }
-            News::ReplicaSet(event) => {
+            WatchedEvent::ReplicaSet(event) => {
                 let touched = self.replica_sets.apply(event);
                 self.wake_for_sets(&touched)
             }
-            News::Deployment(event) => {
+            WatchedEvent::Deployment(event) => {
                 self.deployments.apply(event).iter().map(|object| object.key()).collect()
             }
-            News::StatefulSet(event) => {
+            WatchedEvent::StatefulSet(event) => {
                 let touched = self.stateful_sets.apply(event);
                 for set in &touched {
                     self.remember_template(set);
                 }
                 touched.iter().map(|set| set.key()).collect()
             }
-            News::Job(event) => self.jobs.apply(event).iter().map(|object| object.key()).collect(),
+            WatchedEvent::Job(event) => self.jobs.apply(event).iter().map(|object| object.key()).collect(),
         }
     }
 
-    /// Takes in the answer to a write; returns whom to look at.
-    pub(crate) fn learn(&mut self, written: Written) -> BTreeSet<Key> {
+    /// Applies the answer to a write; returns the objects to reconcile.
+    pub(crate) fn learn(&mut self, written: WriteResult) -> BTreeSet<ObjectRef> {
         match written {
-            Written::Pod(pod) => {
+            WriteResult::Pod(pod) => {
                 let touched = self.pods.learn(pod);
                 self.wake_for_pods(&touched)
             }
-            Written::ReplicaSet(set) => {
+            WriteResult::ReplicaSet(set) => {
                 let touched = self.replica_sets.learn(set);
                 self.wake_for_sets(&touched)
             }
-            Written::Deployment(object) => self.deployments.learn(object).iter().map(|o| o.key()).collect(),
-            Written::StatefulSet(object) => {
+            WriteResult::Deployment(object) => {
+                self.deployments.learn(object).iter().map(|o| o.key()).collect()
+            }
+            WriteResult::StatefulSet(object) => {
                 self.stateful_sets.learn(object).iter().map(|o| o.key()).collect()
             }
-            Written::Job(object) => self.jobs.learn(object).iter().map(|o| o.key()).collect(),
-            Written::Deleted(key, uid) => match key.kind {
-                Kind::Pod => {
+            WriteResult::Job(object) => self.jobs.learn(object).iter().map(|o| o.key()).collect(),
+            WriteResult::Deleted(key, uid) => match key.kind {
+                WorkloadKind::Pod => {
                     let touched = self.pods.learn_deletion(&key, &uid);
                     self.wake_for_pods(&touched)
                 }
-                Kind::ReplicaSet => {
+                WorkloadKind::ReplicaSet => {
                     let touched = self.replica_sets.learn_deletion(&key, &uid);
                     self.wake_for_sets(&touched)
                 }
@@ -277,7 +285,7 @@ impl Index {
         known.entry(revision).or_insert_with(|| set.spec.template.clone());
     }
 
-    /// The template of the current revision of a set, if that is not the one it has now.
+    /// The template of the current revision of a set, if it differs from the spec's.
     pub(crate) fn template_before(&self, set: &StatefulSet) -> Option<&Value> {
         if set.status.current_revision == stateful_set::revision(set) {
             return None;
@@ -285,11 +293,11 @@ impl Index {
         self.templates.get(set.uid())?.get(&set.status.current_revision)
     }
 
-    fn wake_for_pods(&self, pods: &[Arc<Pod>]) -> BTreeSet<Key> {
+    fn wake_for_pods(&self, pods: &[Arc<Pod>]) -> BTreeSet<ObjectRef> {
         let mut woken = BTreeSet::new();
         for pod in pods {
             let owner = owner_key(pod);
-            if let Some(key) = owner.as_ref().filter(|key| key.kind == Kind::ReplicaSet) {
+            if let Some(key) = owner.as_ref().filter(|key| key.kind == WorkloadKind::ReplicaSet) {
                 // A deployment may wait for the last of its old pods.
                 let set = self.replica_sets.get(&key.namespace, &key.name);
                 woken.extend(set.and_then(owner_key));
@@ -311,7 +319,7 @@ impl Index {
         woken
     }
 
-    fn wake_for_sets(&self, sets: &[Arc<ReplicaSet>]) -> BTreeSet<Key> {
+    fn wake_for_sets(&self, sets: &[Arc<ReplicaSet>]) -> BTreeSet<ObjectRef> {
         let mut woken = BTreeSet::new();
         for set in sets {
             woken.insert(set.key());
@@ -326,14 +334,14 @@ impl Index {
     }
 }
 
-/// A quick look whether a selector could match: there may be many objects without an owner, and many selectors.
+/// A cheap pre-check of a selector: there may be many objects without an owner, and many selectors.
 fn may_match(selector: &LabelSelector, metadata: &ObjectMeta) -> bool {
     let label = |name: &String| metadata.labels.as_ref().and_then(|labels| labels.get(name));
     selector.match_labels.iter().all(|(name, value)| label(name) == Some(value))
 }
 
-fn owner_key<S, T>(object: &Arc<Object<S, T>>) -> Option<Key> {
+fn owner_key<S, T>(object: &Arc<WorkloadObject<S, T>>) -> Option<ObjectRef> {
     let owner = object.controller()?;
-    let kind = Kind::of_owner(owner)?;
-    Some(Key { kind, namespace: object.namespace().to_owned(), name: owner.name.clone() })
+    let kind = WorkloadKind::of_owner(owner)?;
+    Some(ObjectRef { kind, namespace: object.namespace().to_owned(), name: owner.name.clone() })
 }

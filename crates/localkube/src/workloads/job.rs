@@ -1,6 +1,7 @@
-//! Jobs: pods that run until enough of them succeeded.
+//! The job controller.
 //!
-//! Unlike Kubernetes' own, pods have no finalizer: one that ended and is deleted before the job saw it is not counted.
+//! Unlike in Kubernetes, pods have no finalizer: a pod that ended and was deleted before the job observed it is not
+//! counted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,44 +11,44 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::conditions;
-use super::objects::{Condition, Job, JobStatus, Kind, Pod};
-use super::plan::{Note, Plan, Write, difference, pod_from, put};
+use super::objects::{Condition, Job, JobStatus, Pod, WorkloadKind};
+use super::plan::{EventNote, ObjectWrite, ReconcilePlan, difference, pod_from, put};
 
-const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-const MANAGER: &str = "kubernetes.io/job-controller";
-/// How long a job waits after its first failure; twice that after the next, and so on.
-const BACKOFF: Duration = Duration::from_secs(10);
-const LONGEST_BACKOFF: Duration = Duration::from_mins(10);
+const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
+const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+/// The backoff after the first failure; it doubles with each further one.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
+const MAX_BACKOFF: Duration = Duration::from_mins(10);
 
-/// A job and its pods, sorted out.
-struct View<'a> {
+/// A job and its pods.
+struct JobView<'a> {
     job: &'a Job,
     pods: &'a [Arc<Pod>],
     active: Vec<&'a Arc<Pod>>,
     terminating: i32,
     succeeded: i32,
     failed: i32,
-    /// Indexes that are done.
+    /// Completed indexes.
     completed: BTreeSet<i32>,
     now: Timestamp,
 }
 
-/// How a job ends.
-struct End {
+/// Why a job fails.
+struct JobFailure {
     reason: &'static str,
     message: &'static str,
 }
 
-/// What is to be done about a job with these pods.
-pub(crate) fn plan(job: &Job, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
-    if job.spec.managed_by.as_deref().is_some_and(|manager| manager != MANAGER) {
-        return Plan::default();
+/// Plans a job with these pods.
+pub(crate) fn plan(job: &Job, pods: &[Arc<Pod>], now: Timestamp) -> ReconcilePlan {
+    if job.spec.managed_by.as_deref().is_some_and(|manager| manager != JOB_CONTROLLER) {
+        return ReconcilePlan::default();
     }
     if let Some(finished) = finished_at(job) {
         return after_the_end(job, finished, now);
     }
-    let view = View::of(job, pods, now);
-    let mut plan = Plan::default();
+    let view = JobView::of(job, pods, now);
+    let mut plan = ReconcilePlan::default();
     let mut status = view.counts();
     if job.is_deleting() {
         plan.status = difference(&job.status, &status);
@@ -71,25 +72,25 @@ fn finished_at(job: &Job) -> Option<Timestamp> {
     ended("Complete").or_else(|| ended("Failed")).map(|c| c.last_transition_time.unwrap_or(Timestamp::MIN))
 }
 
-/// A finished job is deleted when its time has passed.
-fn after_the_end(job: &Job, finished: Timestamp, now: Timestamp) -> Plan {
-    let mut plan = Plan::default();
+/// Deletes a finished job after its TTL.
+fn after_the_end(job: &Job, finished: Timestamp, now: Timestamp) -> ReconcilePlan {
+    let mut plan = ReconcilePlan::default();
     if let Some(keep) = job.spec.ttl_seconds_after_finished.filter(|_| !job.is_deleting()) {
         match left(finished, keep, now) {
             Some(wait) => plan.look_again(Some(wait)),
-            None => plan.writes.push(Write::delete(job)),
+            None => plan.writes.push(ObjectWrite::delete(job)),
         }
     }
     plan
 }
 
-/// What is left of so many seconds since then, if anything.
+/// The time left of a number of seconds since a time, if any.
 fn left(since: Timestamp, seconds: i64, now: Timestamp) -> Option<Duration> {
     let left = SignedDuration::from_secs(seconds).saturating_sub(now.duration_since(since));
     Duration::try_from(left).ok().filter(|left| !left.is_zero())
 }
 
-impl<'a> View<'a> {
+impl<'a> JobView<'a> {
     fn of(job: &'a Job, pods: &'a [Arc<Pod>], now: Timestamp) -> Self {
         let count = |is: &dyn Fn(&Pod) -> bool| {
             i32::try_from(pods.iter().filter(|pod| is(pod)).count()).unwrap_or(i32::MAX)
@@ -99,7 +100,7 @@ impl<'a> View<'a> {
         let done = pods.iter().filter(|pod| is_indexed && pod.status.phase == "Succeeded");
         completed.extend(done.filter_map(|pod| index(pod)));
         let terminating = count(&|pod| pod.is_deleting() && !pod.is_finished());
-        // One that is told to stop will not succeed; unless we told it, as the job is suspended.
+        // A terminating pod counts as failed, unless the job is suspended.
         let stopped = if job.spec.suspend { 0 } else { terminating };
         let succeeded = if is_indexed {
             i32::try_from(completed.len()).unwrap_or(i32::MAX)
@@ -111,7 +112,7 @@ impl<'a> View<'a> {
             pods,
             active: pods.iter().filter(|pod| pod.is_active()).collect(),
             terminating,
-            // What was counted stays counted, also when its pod is gone.
+            // Counts never decrease, even if pods are gone.
             succeeded: succeeded.max(job.status.succeeded),
             failed: (count(&|pod| pod.status.phase == "Failed") + stopped).max(job.status.failed),
             completed,
@@ -140,11 +141,15 @@ impl<'a> View<'a> {
     }
 
     /// Why the job cannot succeed any more.
-    fn failure(&self) -> Option<End> {
-        const LIMIT: End =
-            End { reason: "BackoffLimitExceeded", message: "Job has reached the specified backoff limit" };
-        const DEADLINE: End =
-            End { reason: "DeadlineExceeded", message: "Job was active longer than specified deadline" };
+    fn failure(&self) -> Option<JobFailure> {
+        const LIMIT: JobFailure = JobFailure {
+            reason: "BackoffLimitExceeded",
+            message: "Job has reached the specified backoff limit",
+        };
+        const DEADLINE: JobFailure = JobFailure {
+            reason: "DeadlineExceeded",
+            message: "Job was active longer than specified deadline",
+        };
         if let Some(begun) = conditions::find(&self.job.status.conditions, "FailureTarget") {
             return Some(if begun.reason == DEADLINE.reason { DEADLINE } else { LIMIT });
         }
@@ -156,8 +161,8 @@ impl<'a> View<'a> {
         left(started, deadline, self.now).is_none().then_some(DEADLINE)
     }
 
-    /// First it says that it will fail, and stops its pods; when they are gone, that it failed.
-    fn fail(&self, end: &End, status: &mut JobStatus, plan: &mut Plan) {
+    /// Fails the job: sets `FailureTarget` and deletes its pods, then sets `Failed` when they are gone.
+    fn fail(&self, end: &JobFailure, status: &mut JobStatus, plan: &mut ReconcilePlan) {
         let set = |conditions: &mut Vec<Condition>, kind| {
             conditions::set(conditions, self.condition(kind, "True", end.reason, end.message));
         };
@@ -169,7 +174,7 @@ impl<'a> View<'a> {
         (status.active, status.ready) = (0, Some(0));
         if plan.writes.is_empty() && self.terminating == 0 {
             set(&mut status.conditions, "Failed");
-            plan.notes.push(Note::warning(end.reason, end.message));
+            plan.notes.push(EventNote::warning(end.reason, end.message));
         }
     }
 
@@ -179,12 +184,12 @@ impl<'a> View<'a> {
         }
         match self.job.spec.completions {
             Some(completions) => self.succeeded >= completions && (completions > 0 || self.active.is_empty()),
-            // A queue of work is empty when one found it so and all have ended.
+            // A work queue is done when one pod succeeded and all have ended.
             None => self.succeeded > 0 && self.active.is_empty(),
         }
     }
 
-    fn complete(&self, status: &mut JobStatus, plan: &mut Plan) {
+    fn complete(&self, status: &mut JobStatus, plan: &mut ReconcilePlan) {
         let set = |conditions: &mut Vec<Condition>, kind| {
             let message = "Reached expected number of succeeded pods";
             conditions::set(conditions, self.condition(kind, "True", "CompletionsReached", message));
@@ -195,26 +200,26 @@ impl<'a> View<'a> {
         if plan.writes.is_empty() && self.terminating == 0 {
             set(&mut status.conditions, "Complete");
             status.completion_time = Some(conditions::whole_seconds(self.now));
-            plan.notes.push(Note::normal("Completed", "Job completed"));
+            plan.notes.push(EventNote::normal("Completed", "Job completed"));
         }
     }
 
-    fn suspend(&self, status: &mut JobStatus, plan: &mut Plan) {
+    fn suspend(&self, status: &mut JobStatus, plan: &mut ReconcilePlan) {
         plan.writes = self.active.iter().map(|pod| delete(pod)).collect();
         (status.active, status.ready) = (0, Some(0));
         if !conditions::is_true(&status.conditions, "Suspended") {
             let suspended = self.condition("Suspended", "True", "JobSuspended", "Job suspended");
             conditions::set(&mut status.conditions, suspended);
-            plan.notes.push(Note::normal("Suspended", "Job suspended"));
+            plan.notes.push(EventNote::normal("Suspended", "Job suspended"));
         }
         status.start_time = None;
     }
 
-    fn go_on(&self, status: &mut JobStatus, plan: &mut Plan) {
+    fn go_on(&self, status: &mut JobStatus, plan: &mut ReconcilePlan) {
         if conditions::is_true(&status.conditions, "Suspended") {
             let resumed = self.condition("Suspended", "False", "JobResumed", "Job resumed");
             conditions::set(&mut status.conditions, resumed);
-            plan.notes.push(Note::normal("Resumed", "Job resumed"));
+            plan.notes.push(EventNote::normal("Resumed", "Job resumed"));
         }
         let started = *status.start_time.get_or_insert(conditions::whole_seconds(self.now));
         if let Some(deadline) = self.job.spec.active_deadline_seconds {
@@ -234,29 +239,31 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many pods should run.
+    /// The desired number of active pods.
     fn wanted(&self) -> i32 {
         let parallelism = self.job.spec.parallelism.unwrap_or(1);
         match self.job.spec.completions {
             Some(completions) => parallelism.min(completions - self.succeeded),
-            // Nobody is sent to a queue that somebody found empty.
+            // A work queue gets no new pods after one succeeded.
             None if self.succeeded > 0 => i32::try_from(self.active.len()).unwrap_or(i32::MAX),
             None => parallelism,
         }
     }
 
-    /// How long to wait after failures, if that is not over.
+    /// The remaining backoff after failures, if any.
     fn backoff(&self) -> Option<Duration> {
         let failures = self.pods.iter().filter(|pod| pod.status.phase == "Failed");
         let last = failures.filter_map(|pod| ended(pod)).max()?;
         let doublings = u32::try_from(self.failed - 1).ok()?;
-        let wait = BACKOFF.saturating_mul(2_u32.saturating_pow(doublings)).min(LONGEST_BACKOFF);
+        let wait = INITIAL_BACKOFF.saturating_mul(2_u32.saturating_pow(doublings)).min(MAX_BACKOFF);
         left(last, i64::try_from(wait.as_secs()).unwrap_or(i64::MAX), self.now)
     }
 
-    fn create(&self, count: i32) -> Vec<Write> {
-        let write =
-            |pod| Write::create(Kind::Pod, pod).telling(Note::normal("SuccessfulCreate", "Created pod: {}"));
+    fn create(&self, count: i32) -> Vec<ObjectWrite> {
+        let write = |pod| {
+            ObjectWrite::create(WorkloadKind::Pod, pod)
+                .telling(EventNote::normal("SuccessfulCreate", "Created pod: {}"))
+        };
         let count = usize::try_from(count).unwrap_or_default();
         if self.job.spec.completion_mode != "Indexed" {
             let pod = pod_from(self.job, &self.job.spec.template);
@@ -272,10 +279,10 @@ impl<'a> View<'a> {
         let mut pod = pod_from(self.job, &self.job.spec.template);
         let name = format!("{}-{index}", self.job.name());
         put(&mut pod, &["metadata", "generateName"], format!("{name}-"));
-        put(&mut pod, &["metadata", "annotations", INDEX], index.to_string());
-        put(&mut pod, &["metadata", "labels", INDEX], index.to_string());
+        put(&mut pod, &["metadata", "annotations", COMPLETION_INDEX], index.to_string());
+        put(&mut pod, &["metadata", "labels", COMPLETION_INDEX], index.to_string());
         put(&mut pod, &["spec", "hostname"], name);
-        let path = format!("metadata.labels['{INDEX}']");
+        let path = format!("metadata.labels['{COMPLETION_INDEX}']");
         let variable =
             json!({"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": path}}});
         for containers in ["/spec/containers", "/spec/initContainers"] {
@@ -291,21 +298,21 @@ impl<'a> View<'a> {
     }
 }
 
-fn delete(pod: &Pod) -> Write {
-    Write::delete(pod).telling(Note::normal("SuccessfulDelete", "Deleted pod: {}"))
+fn delete(pod: &Pod) -> ObjectWrite {
+    ObjectWrite::delete(pod).telling(EventNote::normal("SuccessfulDelete", "Deleted pod: {}"))
 }
 
 fn index(pod: &Pod) -> Option<i32> {
-    pod.annotation(INDEX)?.parse().ok()
+    pod.annotation(COMPLETION_INDEX)?.parse().ok()
 }
 
-/// When a pod ended: when it last changed its mind about being ready.
+/// When a pod ended: the last transition of its `Ready` condition.
 fn ended(pod: &Pod) -> Option<Timestamp> {
     let ready = pod.status.conditions.iter().find(|condition| condition.kind == "Ready");
     ready.and_then(|condition| condition.last_transition_time).or_else(|| pod.created())
 }
 
-/// `0,2-4` as numbers.
+/// Parses indexes such as `0,2-4`.
 fn parse_indexes(text: &str) -> BTreeSet<i32> {
     let ranges = text.split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -314,7 +321,7 @@ fn parse_indexes(text: &str) -> BTreeSet<i32> {
     ranges.flatten().collect()
 }
 
-/// Numbers as `0,2-4`; two in a row are a range too.
+/// Formats indexes as `0,2-4`.
 fn print_indexes(indexes: &BTreeSet<i32>) -> String {
     let mut ranges: Vec<(i32, i32)> = Vec::new();
     for index in indexes {
@@ -325,7 +332,7 @@ fn print_indexes(indexes: &BTreeSet<i32>) -> String {
     }
     let texts = ranges.into_iter().map(|(first, last)| match last - first {
         0 => first.to_string(),
-        // Kubernetes writes two in a row one by one.
+        // Kubernetes writes two consecutive indexes separately.
         1 => format!("{first},{last}"),
         _ => format!("{first}-{last}"),
     });
@@ -337,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indexes_are_written_as_ranges() {
+    fn completed_indexes_are_formatted_as_ranges() {
         for text in ["", "0", "0,1", "0-2", "0,2,3,5-7"] {
             assert_eq!(print_indexes(&parse_indexes(text)), text);
         }

@@ -1,17 +1,17 @@
-//! Workloads that live: deployments, replica sets, stateful sets and jobs do what they do under kube-controller-manager,
-//! as far as people can see.
+//! The controllers of deployments, replica sets, stateful sets and jobs, with the visible behaviour of
+//! kube-controller-manager.
 //!
 //! ```text
-//! drive    the loop: what was heard wakes whom it concerns, plans are carried out
-//! index    what is known: objects by name and by owner
-//! queue    whom to look at next
-//! plan     what is to be done, as data; deployment, replica_set, stateful_set and job make plans
-//! execute  carries out plans
-//! events   tells people
+//! drive    the event loop
+//! index    the cache: objects by name and by owner
+//! queue    the work queue
+//! plan     writes as data; deployment, replica_set, stateful_set and job make plans
+//! execute  executes plans
+//! events   records events
 //! ```
 //!
-//! Plans are pure: an owner, its children and the time go in, writes and a status come out. Written against the API, so
-//! they work on any server; garbage collection and what namespaces need are the server's own.
+//! Plans are pure: an owner, its children and the time go in, writes and a status come out. The controllers use the
+//! API, so they work on any server; garbage collection and namespaces are the server's own.
 
 mod claim;
 mod conditions;
@@ -35,7 +35,7 @@ use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 
-/// Running controllers; they end when this is dropped.
+/// Running controllers; they stop when this is dropped.
 #[derive(Debug)]
 pub struct Workloads {
     tasks: JoinSet<()>,
@@ -51,7 +51,7 @@ pub fn start(client: kube::Client, clock: Clock) -> Workloads {
 }
 
 impl Workloads {
-    /// Ends the controllers and waits until they have ended.
+    /// Stops the controllers and waits until they have stopped.
     pub async fn stop(mut self) {
         self.tasks.shutdown().await;
     }

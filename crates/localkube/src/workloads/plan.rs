@@ -1,44 +1,44 @@
-//! What a controller wants done: plain data, carried out by [`super::execute`].
+//! Plans of controllers: plain data, executed by [`super::execute`].
 
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::objects::{Key, Kind, Object, ObjectMeta, OwnerReference, Spec};
+use super::objects::{ObjectMeta, ObjectRef, OwnerReference, WorkloadKind, WorkloadObject, WorkloadSpec};
 
-/// What is to be done about one object, now and later.
+/// The plan of one object.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct ReconcilePlan {
     /// Writes to other objects, or to its own metadata.
-    pub(crate) writes: Vec<Write>,
+    pub(crate) writes: Vec<ObjectWrite>,
     /// A merge patch of its status, written last, if the status changed.
     pub(crate) status: Option<Value>,
-    /// What to tell about it, besides what the writes tell.
-    pub(crate) notes: Vec<Note>,
-    /// When to look again although nothing happened.
+    /// Events, besides those of the writes.
+    pub(crate) notes: Vec<EventNote>,
+    /// When to reconcile again.
     pub(crate) again: Option<Duration>,
 }
 
-/// One write.
+/// A change of an object.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Write {
-    pub(crate) kind: Kind,
-    pub(crate) change: Change,
-    /// What to tell once it is done.
-    pub(crate) note: Option<Note>,
+pub(crate) struct ObjectWrite {
+    pub(crate) kind: WorkloadKind,
+    pub(crate) change: WriteOperation,
+    /// The event that is recorded after the write.
+    pub(crate) note: Option<EventNote>,
 }
 
-/// What is written.
+/// The operation of a write.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Change {
+pub(crate) enum WriteOperation {
     Create(Value),
     /// A merge patch.
     Patch {
         name: String,
         patch: Value,
     },
-    /// Deletes this object and no other of the same name.
+    /// Deletes this object, not another one of the same name.
     Delete {
         name: String,
         uid: String,
@@ -47,51 +47,51 @@ pub(crate) enum Change {
 
 /// An event to be recorded. `{}` in its text stands for the name of the object that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct EventNote {
     pub(crate) warning: bool,
     pub(crate) reason: &'static str,
     pub(crate) text: String,
 }
 
-/// Whose plan it is: what events are about.
+/// The object that events are about.
 #[derive(Clone, Debug)]
-pub(crate) struct Subject {
-    pub(crate) key: Key,
+pub(crate) struct EventSubject {
+    pub(crate) key: ObjectRef,
     pub(crate) uid: String,
     pub(crate) resource_version: String,
 }
 
-impl Plan {
-    pub(crate) fn of(writes: Vec<Write>) -> Self {
+impl ReconcilePlan {
+    pub(crate) fn of(writes: Vec<ObjectWrite>) -> Self {
         Self { writes, ..Self::default() }
     }
 
-    /// Looks again after `wait`, or earlier if that was planned.
+    /// Reconciles again after `wait`, or earlier if that is planned already.
     pub(crate) fn look_again(&mut self, wait: Option<Duration>) {
         self.again = [self.again, wait].into_iter().flatten().min();
     }
 }
 
-impl Write {
-    pub(crate) fn create(kind: Kind, object: Value) -> Self {
-        Self { kind, change: Change::Create(object), note: None }
+impl ObjectWrite {
+    pub(crate) fn create(kind: WorkloadKind, object: Value) -> Self {
+        Self { kind, change: WriteOperation::Create(object), note: None }
     }
 
-    pub(crate) fn patch(kind: Kind, name: &str, patch: Value) -> Self {
-        Self { kind, change: Change::Patch { name: name.to_owned(), patch }, note: None }
+    pub(crate) fn patch(kind: WorkloadKind, name: &str, patch: Value) -> Self {
+        Self { kind, change: WriteOperation::Patch { name: name.to_owned(), patch }, note: None }
     }
 
-    pub(crate) fn delete<S: Spec, T>(object: &Object<S, T>) -> Self {
-        let change = Change::Delete { name: object.name().to_owned(), uid: object.uid().to_owned() };
+    pub(crate) fn delete<S: WorkloadSpec, T>(object: &WorkloadObject<S, T>) -> Self {
+        let change = WriteOperation::Delete { name: object.name().to_owned(), uid: object.uid().to_owned() };
         Self { kind: S::KIND, change, note: None }
     }
 
-    pub(crate) fn telling(self, note: Note) -> Self {
+    pub(crate) fn telling(self, note: EventNote) -> Self {
         Self { note: Some(note), ..self }
     }
 }
 
-impl Note {
+impl EventNote {
     pub(crate) fn normal(reason: &'static str, text: impl Into<String>) -> Self {
         Self { warning: false, reason, text: text.into() }
     }
@@ -101,15 +101,15 @@ impl Note {
     }
 }
 
-impl Subject {
-    pub(crate) fn of<S: Spec, T>(object: &Object<S, T>) -> Self {
+impl EventSubject {
+    pub(crate) fn of<S: WorkloadSpec, T>(object: &WorkloadObject<S, T>) -> Self {
         let resource_version = object.metadata.resource_version.clone().unwrap_or_default();
         Self { key: object.key(), uid: object.uid().to_owned(), resource_version }
     }
 }
 
-/// The reference by which `owner` manages what it creates.
-pub(crate) fn controlled_by<S: Spec, T>(owner: &Object<S, T>) -> OwnerReference {
+/// The controller reference to `owner`.
+pub(crate) fn controlled_by<S: WorkloadSpec, T>(owner: &WorkloadObject<S, T>) -> OwnerReference {
     OwnerReference {
         api_version: S::KIND.api_version(),
         kind: S::KIND.names().2.to_owned(),
@@ -120,8 +120,8 @@ pub(crate) fn controlled_by<S: Spec, T>(owner: &Object<S, T>) -> OwnerReference 
     }
 }
 
-/// The pod that a template describes, managed by `owner`. Names and labels are for the caller to add.
-pub(crate) fn pod_from<S: Spec, T>(owner: &Object<S, T>, template: &Value) -> Value {
+/// A pod from a template, controlled by `owner`; callers add names and labels.
+pub(crate) fn pod_from<S: WorkloadSpec, T>(owner: &WorkloadObject<S, T>, template: &Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -140,7 +140,7 @@ pub(crate) fn pod_from<S: Spec, T>(owner: &Object<S, T>, template: &Value) -> Va
     pod
 }
 
-/// Puts a value at a path, and objects on the way to it.
+/// Sets the value at a path; creates missing objects on the way.
 pub(crate) fn put(object: &mut Value, path: &[&str], value: impl Into<Value>) {
     let Some((first, rest)) = path.split_first() else {
         *object = value.into();
@@ -154,7 +154,7 @@ pub(crate) fn put(object: &mut Value, path: &[&str], value: impl Into<Value>) {
     }
 }
 
-/// The merge patch that leads from one status to another, if they differ.
+/// The merge patch from one status to another, if they differ.
 pub(crate) fn difference<T: Serialize + PartialEq>(old: &T, new: &T) -> Option<Value> {
     if old == new {
         return None;
@@ -173,7 +173,7 @@ pub(crate) fn template_labels(template: &Value) -> Map<String, Value> {
     template.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
-/// Whether all labels of the template are on the object.
+/// Whether the object has all labels of the template.
 pub(crate) fn is_fully_labelled(metadata: &ObjectMeta, template: &Value) -> bool {
     let Some(wanted) = template.pointer("/metadata/labels").and_then(Value::as_object) else { return true };
     let labels = metadata.labels.as_ref();

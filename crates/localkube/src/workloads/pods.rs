@@ -1,4 +1,4 @@
-//! What pods are: active, ready, available, and which of them goes first.
+//! Properties of pods, and their deletion order.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,17 +12,17 @@ use super::objects::Pod;
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 impl Pod {
-    /// It ended by itself, one way or the other.
+    /// Whether all containers have ended.
     pub(crate) fn is_finished(&self) -> bool {
         matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// It counts as a replica.
+    /// Whether it counts as a replica.
     pub(crate) fn is_active(&self) -> bool {
         !self.is_finished() && !self.is_deleting()
     }
 
-    /// Since when it has been ready, if it is.
+    /// Since when it is ready, if it is.
     pub(crate) fn ready_since(&self) -> Option<Timestamp> {
         let ready = self.status.conditions.iter().find(|c| c.kind == "Ready" && c.status == "True")?;
         Some(ready.last_transition_time.unwrap_or(Timestamp::MIN))
@@ -36,7 +36,7 @@ impl Pod {
         self.status.phase == "Running" && self.is_ready()
     }
 
-    /// How long it still has to be ready to be available: nothing if it is, `None` if it is not even ready.
+    /// The time until it is available: zero if it is, `None` if it is not ready.
     pub(crate) fn until_available(&self, min_ready_seconds: i32, now: Timestamp) -> Option<Duration> {
         let since = self.ready_since()?;
         if min_ready_seconds <= 0 {
@@ -59,13 +59,13 @@ impl Pod {
     }
 }
 
-/// The first wait after which one of the pods becomes available.
+/// The shortest time until a pod becomes available.
 pub(crate) fn next_available(pods: &[&Arc<Pod>], min_ready_seconds: i32, now: Timestamp) -> Option<Duration> {
     let waits = pods.iter().filter_map(|pod| pod.until_available(min_ready_seconds, now));
     waits.filter(|wait| !wait.is_zero()).min()
 }
 
-/// The order in which surplus pods go, as Kubernetes documents it: what is least useful first.
+/// The order in which surplus pods are deleted, as Kubernetes documents it.
 pub(crate) fn deletion_order<'a>(pods: &[&'a Arc<Pod>], now: Timestamp) -> Vec<&'a Arc<Pod>> {
     let mut crowd: HashMap<&str, usize> = HashMap::new();
     for pod in pods {
@@ -84,7 +84,7 @@ pub(crate) fn deletion_order<'a>(pods: &[&'a Arc<Pod>], now: Timestamp) -> Vec<&
             pod.ready_since().map(|since| age_bucket(since, now)),
             Reverse(pod.restarts()),
             pod.created().map(|created| age_bucket(created, now)),
-            // Among equals it is chance: the uid is random, and the same for everyone who looks.
+            // Random but stable: the uid decides between equals.
             pod.uid().to_owned(),
         )
     };
@@ -93,7 +93,7 @@ pub(crate) fn deletion_order<'a>(pods: &[&'a Arc<Pod>], now: Timestamp) -> Vec<&
     ordered
 }
 
-/// Ages are compared on a logarithmic scale: an hour or an hour and a half is the same, a minute or an hour is not.
+/// Ages are compared on a logarithmic scale: an hour equals an hour and a half, but not a minute.
 fn age_bucket(since: Timestamp, now: Timestamp) -> u32 {
     let seconds = now.duration_since(since).as_secs();
     u64::try_from(seconds).ok().and_then(u64::checked_ilog2).map_or(0, |bucket| bucket + 1)
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_least_useful_goes_first() {
+    fn least_useful_pods_are_deleted_first() {
         let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
         let ready = |since: &str| json!([{"type": "Ready", "status": "True", "lastTransitionTime": since}]);
         let on = |node: &str, since: &str| json!({"spec": {"nodeName": node}, "status": {"conditions": ready(since)}});
@@ -140,7 +140,7 @@ mod tests {
             pod("01-nowhere", &json!({"status": {"phase": "Pending"}})),
         ];
         let all: Vec<_> = pods.iter().collect();
-        // Six on b, four on a: crowd counts differ only if they do.
+        // Six pods on node b, four on node a.
         let names: Vec<_> = deletion_order(&all, now).iter().map(|pod| pod.name().to_owned()).collect();
         assert_eq!(names.first().map(String::as_str), Some("01-nowhere"));
         assert_eq!(&names[..4], ["01-nowhere", "02-pending", "03-not-ready", "04-cheap"]);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn available_is_ready_for_long_enough() {
+    fn pods_are_available_after_min_ready_seconds() {
         let now: Timestamp = "2026-01-01T00:00:10Z".parse().unwrap();
         let since = json!({"status": {"conditions": [
             {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:04Z"}]}});

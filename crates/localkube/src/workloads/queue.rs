@@ -1,35 +1,35 @@
-//! Whom to look at next: each once, not while it is being looked at, later if it failed.
+//! The work queue: each object once, never concurrently with itself, with backoff after failures.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::objects::{Key, Kind};
+use super::objects::{ObjectRef, WorkloadKind};
 
-const FIRST_RETRY: Duration = Duration::from_millis(5);
-/// Jobs are in no hurry.
-const FIRST_RETRY_OF_JOBS: Duration = Duration::from_secs(1);
-const LONGEST_RETRY: Duration = Duration::from_mins(5);
+const INITIAL_RETRY_DELAY: Duration = Duration::from_millis(5);
+/// Jobs are retried more slowly.
+const INITIAL_JOB_RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
 
-/// The queue of all controllers.
+/// The work queue of all controllers.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    waiting: VecDeque<Key>,
-    is_waiting: HashSet<Key>,
-    running: HashSet<Key>,
-    /// Woken while running.
-    once_more: HashSet<Key>,
-    timers: BTreeMap<(Instant, u64), Key>,
-    timer_of: HashMap<Key, (Instant, u64)>,
+pub(crate) struct WorkQueue {
+    waiting: VecDeque<ObjectRef>,
+    is_waiting: HashSet<ObjectRef>,
+    running: HashSet<ObjectRef>,
+    /// Enqueued while running.
+    once_more: HashSet<ObjectRef>,
+    timers: BTreeMap<(Instant, u64), ObjectRef>,
+    timer_of: HashMap<ObjectRef, (Instant, u64)>,
     serial: u64,
-    /// How often in a row they failed, and why the last time.
-    failures: HashMap<Key, (u32, String)>,
+    /// Number of consecutive failures, and the last error.
+    failures: HashMap<ObjectRef, (u32, String)>,
 }
 
-impl Queue {
-    /// It is to be looked at.
-    pub(crate) fn wake(&mut self, key: Key) {
+impl WorkQueue {
+    /// Enqueues an object.
+    pub(crate) fn wake(&mut self, key: ObjectRef) {
         if self.running.contains(&key) {
             self.once_more.insert(key);
         } else if self.is_waiting.insert(key.clone()) {
@@ -37,24 +37,25 @@ impl Queue {
         }
     }
 
-    /// Whom to look at now. Whoever takes it says when it is done.
-    pub(crate) fn next(&mut self) -> Option<Key> {
+    /// The next object; the caller must report when it is done.
+    pub(crate) fn next(&mut self) -> Option<ObjectRef> {
         let key = self.waiting.pop_front()?;
         self.is_waiting.remove(&key);
         self.running.insert(key.clone());
         Some(key)
     }
 
-    /// It was looked at.
-    pub(crate) fn done(&mut self, key: &Key, failure: Option<String>, now: Instant) {
+    /// Reports that an object was processed.
+    pub(crate) fn done(&mut self, key: &ObjectRef, failure: Option<String>, now: Instant) {
         self.running.remove(key);
         match failure {
             Some(text) => {
                 let (count, last) = self.failures.entry(key.clone()).or_default();
                 *count += 1;
                 *last = text;
-                let first = if key.kind == Kind::Job { FIRST_RETRY_OF_JOBS } else { FIRST_RETRY };
-                let wait = first.saturating_mul(2_u32.saturating_pow(*count - 1)).min(LONGEST_RETRY);
+                let first =
+                    if key.kind == WorkloadKind::Job { INITIAL_JOB_RETRY_DELAY } else { INITIAL_RETRY_DELAY };
+                let wait = first.saturating_mul(2_u32.saturating_pow(*count - 1)).min(MAX_RETRY_DELAY);
                 self.wake_at(key, now + wait);
             }
             None => {
@@ -66,8 +67,8 @@ impl Queue {
         }
     }
 
-    /// It is to be looked at then, if not earlier.
-    pub(crate) fn wake_at(&mut self, key: &Key, at: Instant) {
+    /// Enqueues an object at a time, unless it is due earlier.
+    pub(crate) fn wake_at(&mut self, key: &ObjectRef, at: Instant) {
         if let Some(known) = self.timer_of.get(key) {
             if known.0 <= at {
                 return;
@@ -80,7 +81,7 @@ impl Queue {
         self.timer_of.insert(key.clone(), timer);
     }
 
-    /// Wakes those whose time has come.
+    /// Enqueues the objects that are due.
     pub(crate) fn tick(&mut self, now: Instant) {
         while let Some(first) = self.timers.first_entry().filter(|first| first.key().0 <= now) {
             let key = first.remove();
@@ -89,13 +90,13 @@ impl Queue {
         }
     }
 
-    /// When the next time comes.
+    /// When the next object is due.
     pub(crate) fn next_time(&self) -> Option<Instant> {
         self.timers.keys().next().map(|(at, _)| *at)
     }
 
-    /// Why it failed the last time, if it did.
-    pub(crate) fn failure(&self, key: &Key) -> Option<&str> {
+    /// The last error of an object, if its last run failed.
+    pub(crate) fn failure(&self, key: &ObjectRef) -> Option<&str> {
         self.failures.get(key).map(|(_, text)| text.as_str())
     }
 }
@@ -105,13 +106,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn key(name: &str) -> Key {
-        Key { kind: Kind::Deployment, namespace: "default".into(), name: name.into() }
+    fn key(name: &str) -> ObjectRef {
+        ObjectRef { kind: WorkloadKind::Deployment, namespace: "default".into(), name: name.into() }
     }
 
     #[test]
-    fn each_is_looked_at_once_and_never_twice_at_a_time() {
-        let mut queue = Queue::default();
+    fn objects_are_queued_once_and_never_run_concurrently() {
+        let mut queue = WorkQueue::default();
         for name in ["a", "b", "a"] {
             queue.wake(key(name));
         }
@@ -127,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_waits_longer_each_time() {
-        let mut queue = Queue::default();
+    fn failures_are_retried_with_exponential_backoff() {
+        let mut queue = WorkQueue::default();
         let mut now = Instant::now();
         for wait in [5, 10, 20, 40] {
             queue.wake(key("a"));
@@ -147,8 +148,8 @@ mod tests {
     }
 
     #[test]
-    fn the_earliest_time_counts() {
-        let mut queue = Queue::default();
+    fn the_earliest_timer_of_an_object_wins() {
+        let mut queue = WorkQueue::default();
         let now = Instant::now();
         let at = |seconds| now + Duration::from_secs(seconds);
         queue.wake_at(&key("a"), at(9));

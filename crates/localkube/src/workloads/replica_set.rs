@@ -1,36 +1,42 @@
-//! Replica sets: as many pods as wanted.
+//! The replica set controller.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::conditions;
-use super::objects::{Condition, Kind, Pod, ReplicaSet, ReplicaSetStatus};
-use super::plan::{Note, Plan, Write, difference, is_fully_labelled, pod_from};
+use super::objects::{Condition, Pod, ReplicaSet, ReplicaSetStatus, WorkloadKind};
+use super::plan::{EventNote, ObjectWrite, ReconcilePlan, difference, is_fully_labelled, pod_from};
 use super::pods::{deletion_order, next_available};
 
-/// How many pods one pass makes or deletes at most.
-const BURST: usize = 500;
+/// The maximum number of pods that one plan creates or deletes.
+const MAX_PODS_PER_PASS: usize = 500;
 const FAILURE: &str = "ReplicaFailure";
 
-/// What is to be done about a replica set with these pods; `failure` is why the last pass failed, if it did.
-pub(crate) fn plan(set: &ReplicaSet, pods: &[Arc<Pod>], failure: Option<&str>, now: Timestamp) -> Plan {
+/// Plans a replica set with these pods; `failure` is the error of the last run, if it failed.
+pub(crate) fn plan(
+    set: &ReplicaSet,
+    pods: &[Arc<Pod>],
+    failure: Option<&str>,
+    now: Timestamp,
+) -> ReconcilePlan {
     let active: Vec<&Arc<Pod>> = pods.iter().filter(|pod| pod.is_active()).collect();
     let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or_default();
-    let mut plan = Plan::default();
+    let mut plan = ReconcilePlan::default();
     if set.is_deleting() {
-        // Its pods go with it.
+        // The garbage collector deletes its pods.
     } else if active.len() < wanted {
-        let missing = (wanted - active.len()).min(BURST);
+        let missing = (wanted - active.len()).min(MAX_PODS_PER_PASS);
         plan.writes.extend((0..missing).map(|_| {
-            Write::create(Kind::Pod, pod_from(set, &set.spec.template))
-                .telling(Note::normal("SuccessfulCreate", "Created pod: {}"))
+            ObjectWrite::create(WorkloadKind::Pod, pod_from(set, &set.spec.template))
+                .telling(EventNote::normal("SuccessfulCreate", "Created pod: {}"))
         }));
     } else {
-        let surplus = (active.len() - wanted).min(BURST);
+        let surplus = (active.len() - wanted).min(MAX_PODS_PER_PASS);
         let chosen = if surplus > 0 { deletion_order(&active, now) } else { Vec::new() };
         plan.writes.extend(chosen.into_iter().take(surplus).map(|pod| {
-            Write::delete(pod.as_ref()).telling(Note::normal("SuccessfulDelete", "Deleted pod: {}"))
+            ObjectWrite::delete(pod.as_ref())
+                .telling(EventNote::normal("SuccessfulDelete", "Deleted pod: {}"))
         }));
     }
     let failure = failure.map(|message| (plan.writes.first(), message));
@@ -42,16 +48,16 @@ pub(crate) fn plan(set: &ReplicaSet, pods: &[Arc<Pod>], failure: Option<&str>, n
 fn status(
     set: &ReplicaSet,
     pods: &[Arc<Pod>],
-    failure: Option<(Option<&Write>, &str)>,
+    failure: Option<(Option<&ObjectWrite>, &str)>,
     now: Timestamp,
 ) -> ReplicaSetStatus {
     let active = || pods.iter().filter(|pod| pod.is_active());
     let count = |all: usize| i32::try_from(all).unwrap_or(i32::MAX);
     let mut conditions = set.status.conditions.clone();
     match failure {
-        // As long as there is something to do that did not work.
+        // The condition stays while failing writes remain.
         Some((Some(write), message)) => {
-            let creates = matches!(write.change, super::plan::Change::Create(_));
+            let creates = matches!(write.change, super::plan::WriteOperation::Create(_));
             let reason = if creates { "FailedCreate" } else { "FailedDelete" };
             let failed = Condition {
                 last_transition_time: Some(conditions::whole_seconds(now)),

@@ -1,6 +1,6 @@
-//! Stateful sets: pods with numbers, made and replaced in order.
+//! The stateful set controller.
 //!
-//! There are no volumes here: pods refer to the claims that their set describes, and nobody makes those.
+//! Persistent volume claims are not created; pods only refer to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,42 +9,46 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::hash;
-use super::objects::{Kind, Pod, StatefulSet, StatefulSetStatus};
-use super::plan::{Note, Plan, Write, difference, pod_from, put};
+use super::objects::{Pod, StatefulSet, StatefulSetStatus, WorkloadKind};
+use super::plan::{EventNote, ObjectWrite, ReconcilePlan, difference, pod_from, put};
 
-const REVISION: &str = "controller-revision-hash";
-const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
-const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+const REVISION_LABEL: &str = "controller-revision-hash";
+const POD_NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
+const POD_INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
 
-/// A stateful set and its pods, sorted out.
-struct View<'a> {
+/// A stateful set and its pods.
+struct StatefulSetView<'a> {
     set: &'a StatefulSet,
-    /// By their numbers.
+    /// By ordinal.
     pods: BTreeMap<i32, &'a Arc<Pod>>,
     numbers: std::ops::Range<i32>,
-    /// What pods are, or were, made from.
+    /// The current revision.
     current: String,
-    /// What pods are to be made from.
+    /// The update revision.
     update: String,
     now: Timestamp,
 }
 
-/// The name of the template of a set.
+/// The revision name of a set's template.
 pub(crate) fn revision(set: &StatefulSet) -> String {
     format!("{}-{}", set.name(), hash::of(&set.spec.template))
 }
 
-/// The number of a pod of this set, if it is one.
+/// The ordinal of a pod of this set.
 pub(crate) fn number(set: &StatefulSet, pod: &Pod) -> Option<i32> {
     let number = pod.name().strip_prefix(set.name())?.strip_prefix('-')?;
     number.parse().ok().filter(|parsed: &i32| parsed.to_string() == number)
 }
 
-/// What is to be done about a stateful set with these pods. `before` is the template of the revision before this one, if
-/// it is known.
-pub(crate) fn plan(set: &StatefulSet, pods: &[Arc<Pod>], before: Option<&Value>, now: Timestamp) -> Plan {
-    let view = View::of(set, pods, now);
-    let mut plan = Plan::default();
+/// Plans a stateful set with these pods. `before` is the template of the previous revision, if it is known.
+pub(crate) fn plan(
+    set: &StatefulSet,
+    pods: &[Arc<Pod>],
+    before: Option<&Value>,
+    now: Timestamp,
+) -> ReconcilePlan {
+    let view = StatefulSetView::of(set, pods, now);
+    let mut plan = ReconcilePlan::default();
     if !set.is_deleting() {
         plan.writes = view.writes(before);
     }
@@ -54,7 +58,7 @@ pub(crate) fn plan(set: &StatefulSet, pods: &[Arc<Pod>], before: Option<&Value>,
     plan
 }
 
-impl<'a> View<'a> {
+impl<'a> StatefulSetView<'a> {
     fn of(set: &'a StatefulSet, pods: &'a [Arc<Pod>], now: Timestamp) -> Self {
         let start = set.spec.ordinals.start;
         let update = revision(set);
@@ -78,14 +82,14 @@ impl<'a> View<'a> {
             && pod.is_available(self.set.spec.min_ready_seconds, self.now)
     }
 
-    fn writes(&self, before: Option<&Value>) -> Vec<Write> {
+    fn writes(&self, before: Option<&Value>) -> Vec<ObjectWrite> {
         let in_order = self.set.spec.pod_management_policy != "Parallel";
         let mut writes = Vec::new();
         for number in self.numbers.clone() {
             match self.pods.get(&number) {
                 None => writes.push(self.create(number, before)),
                 Some(pod) if pod.is_deleting() => {}
-                // What ended is made anew.
+                // Finished pods are recreated.
                 Some(pod) if pod.is_finished() => writes.push(self.delete(pod)),
                 Some(pod) if self.is_healthy(pod) => continue,
                 Some(_) => {}
@@ -112,13 +116,13 @@ impl<'a> View<'a> {
         self.update().into_iter().collect()
     }
 
-    /// Replaces the last pod that is not of the new revision, once those after it are healthy.
-    fn update(&self) -> Option<Write> {
+    /// Deletes the last pod of an old revision, once the pods after it are healthy.
+    fn update(&self) -> Option<ObjectWrite> {
         for (number, pod) in self.pods.iter().rev() {
             if *number < self.numbers.start + self.partition() {
                 return None;
             }
-            if pod.label(REVISION) != Some(self.update.as_str()) && !pod.is_deleting() {
+            if pod.label(REVISION_LABEL) != Some(self.update.as_str()) && !pod.is_deleting() {
                 return Some(self.delete(pod));
             }
             if !self.is_healthy(pod) {
@@ -133,20 +137,20 @@ impl<'a> View<'a> {
         update.and_then(|update| update.partition).unwrap_or_default()
     }
 
-    fn delete(&self, pod: &Pod) -> Write {
+    fn delete(&self, pod: &Pod) -> ObjectWrite {
         let text = format!("Delete Pod {{}} in StatefulSet {} successful", self.set.name());
-        Write::delete(pod).telling(Note::normal("SuccessfulDelete", text))
+        ObjectWrite::delete(pod).telling(EventNote::normal("SuccessfulDelete", text))
     }
 
-    /// A pod that is not to be updated yet is made anew as it was: updates go from the last pod to the first.
+    /// Whether a pod is recreated from the previous revision: updates go from the last pod to the first.
     fn is_kept_back(&self, number: i32) -> bool {
-        let is_old = |pod: &Pod| pod.label(REVISION) == Some(self.current.as_str());
+        let is_old = |pod: &Pod| pod.label(REVISION_LABEL) == Some(self.current.as_str());
         self.set.spec.update_strategy.kind != "OnDelete"
             && (number < self.numbers.start + self.partition()
                 || self.pods.range(number + 1..self.numbers.end).any(|(_, pod)| is_old(pod)))
     }
 
-    fn create(&self, number: i32, before: Option<&Value>) -> Write {
+    fn create(&self, number: i32, before: Option<&Value>) -> ObjectWrite {
         let set = self.set;
         let (template, revision) = match before.filter(|_| self.is_kept_back(number)) {
             Some(before) => (before, &self.current),
@@ -155,9 +159,9 @@ impl<'a> View<'a> {
         let name = format!("{}-{number}", set.name());
         let mut pod = pod_from(set, template);
         put(&mut pod, &["metadata", "name"], name.as_str());
-        put(&mut pod, &["metadata", "labels", REVISION], revision.as_str());
-        put(&mut pod, &["metadata", "labels", POD_NAME], name.as_str());
-        put(&mut pod, &["metadata", "labels", POD_INDEX], number.to_string());
+        put(&mut pod, &["metadata", "labels", REVISION_LABEL], revision.as_str());
+        put(&mut pod, &["metadata", "labels", POD_NAME_LABEL], name.as_str());
+        put(&mut pod, &["metadata", "labels", POD_INDEX_LABEL], number.to_string());
         put(&mut pod, &["spec", "hostname"], name.as_str());
         put(&mut pod, &["spec", "subdomain"], set.spec.service_name.as_str());
         let claims = set.spec.volume_claim_templates.iter().filter_map(|claim| claim.metadata.name.as_ref());
@@ -174,7 +178,7 @@ impl<'a> View<'a> {
             put(&mut pod, &["spec", "volumes"], volumes);
         }
         let text = format!("Create Pod {{}} in StatefulSet {} successful", set.name());
-        Write::create(Kind::Pod, pod).telling(Note::normal("SuccessfulCreate", text))
+        ObjectWrite::create(WorkloadKind::Pod, pod).telling(EventNote::normal("SuccessfulCreate", text))
     }
 
     fn status(&self) -> StatefulSetStatus {
@@ -182,7 +186,7 @@ impl<'a> View<'a> {
             i32::try_from(self.pods.values().filter(|pod| counts(pod)).count()).unwrap_or(i32::MAX)
         };
         let made_from =
-            |revision: &str, pod: &Pod| !pod.is_deleting() && pod.label(REVISION) == Some(revision);
+            |revision: &str, pod: &Pod| !pod.is_deleting() && pod.label(REVISION_LABEL) == Some(revision);
         let mut status = StatefulSetStatus {
             observed_generation: self.set.generation(),
             replicas: Some(count(&|_| true)),
@@ -197,7 +201,7 @@ impl<'a> View<'a> {
             collision_count: Some(0),
         };
         let all = status.replicas.unwrap_or_default();
-        // The update is done: what was new is what is.
+        // The update is complete: the update revision becomes the current one.
         if self.set.spec.update_strategy.kind != "OnDelete"
             && status.updated_replicas == all
             && status.ready_replicas == all

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Instant;
 
-use localkube::metrics::{MetricsApi, Settings};
+use localkube::metrics::{MetricsApi, MetricsSettings};
 use localkube::{Cluster, Options};
 
 use crate::figures::{Measured, Subject};
@@ -37,7 +37,7 @@ pub(crate) async fn serve(file: &str) {
     let begun = Instant::now();
     WORKLOADS.make(&client).await;
     eprintln!("made in {:.0} s", begun.elapsed().as_secs_f64());
-    let metrics = MetricsApi::start(Settings::default()).await.unwrap();
+    let metrics = MetricsApi::start(MetricsSettings::default()).await.unwrap();
     metrics.register(&client, "kube-system").await.unwrap();
     let load = Load::start(WORKLOADS, metrics.script());
     let server = running.serve().await.unwrap();

@@ -1,6 +1,6 @@
 //! 1,000 autoscalers on a real API server: first Kubernetes' own controller looks after them, then ours.
 
-use localkube::metrics::{MetricsApi, Settings};
+use localkube::metrics::{MetricsApi, MetricsSettings};
 use testbed::peer::{Peer, PeerOptions};
 use testbed::proxy::{Proxy, ProxyOptions};
 use testbed::{Access, ControlPlane, Error, Options, harness, ports};
@@ -52,7 +52,7 @@ pub(crate) fn hold(runtime: &Runtime, file: &str) {
 async fn env(kubeconfig: &str) -> (MetricsApi, Load) {
     let client =
         harness::connect(kubeconfig).await.unwrap_or_else(|_| panic!("the real cluster cannot be reached"));
-    let metrics = MetricsApi::start(Settings::default()).await.unwrap();
+    let metrics = MetricsApi::start(MetricsSettings::default()).await.unwrap();
     metrics.register(&client, "kube-system").await.unwrap();
     eprintln!("making {} autoscalers and their pods", WORKLOADS.autoscalers);
     WORKLOADS.make(&client).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use localkube::metrics::{ContainerUsage, Labels, PodUsage, Script, When};
+use localkube::metrics::{ContainerUsage, Labels, PodUsage, SampleTime, Script};
 use tokio::task::JoinHandle;
 
 use crate::PERIOD;
@@ -62,7 +62,7 @@ fn set(workloads: Workloads, script: &Script, labels: &[Arc<Labels>], cpu: i64) 
             let usage = PodUsage {
                 labels: Arc::clone(labels),
                 containers: vec![ContainerUsage::new("app", cpu, MEMORY)],
-                when: When::Now,
+                when: SampleTime::Now,
                 window: Duration::from_secs(15),
             };
             script.set_pod(&namespace, &workloads::pod_name(number, pod), usage);

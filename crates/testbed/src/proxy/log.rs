@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use http::Method;
 use http::header::USER_AGENT;
 use http::request::Parts;
-use localkube::request::{Path, Query};
+use localkube::request::{Query, RequestPath};
 
 /// How many requests are remembered one by one; all are counted.
 const KEPT: usize = 50_000;
@@ -102,7 +102,7 @@ impl Log {
 /// with `?watch` for watches and no query else.
 pub fn shape(path: &str) -> String {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    let Some(Path::Resource(found)) = Path::parse(path) else { return path.to_owned() };
+    let Some(RequestPath::Resource(found)) = RequestPath::parse(path) else { return path.to_owned() };
     let root = if found.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", found.group) };
     let mut shape = format!("{root}/{}", found.version);
     if found.namespace.is_some() {

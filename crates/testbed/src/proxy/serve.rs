@@ -208,8 +208,8 @@ pub(super) fn is_watch(parts: &Parts) -> bool {
 
 /// Which list is asked for, and in which form; of its query only what selects counts. None for anything else.
 fn list_key(parts: &Parts) -> Option<String> {
-    let list = match localkube::request::Path::parse(parts.uri.path())? {
-        localkube::request::Path::Resource(path) => path.name.is_none(),
+    let list = match localkube::request::RequestPath::parse(parts.uri.path())? {
+        localkube::request::RequestPath::Resource(path) => path.name.is_none(),
         _ => false,
     };
     if !list || parts.method != Method::GET || is_watch(parts) {

@@ -1,6 +1,6 @@
 //! Growing and shrinking on each type of metric; conditions, events and status as Kubernetes writes them.
 
-use localkube::metrics::{Described, PodUsage, Series};
+use localkube::metrics::{DescribedObject, PodUsage, Series};
 use serde_json::json;
 use testbed::harness::Failure;
 
@@ -70,7 +70,7 @@ fn a_metric_of_pods_and_one_of_an_object_grow_a_deployment() -> Result<(), Failu
     on_both(async |env| {
         env.workload("api", 3).await;
         for number in 0..3 {
-            let pod = Described::pod(&env.namespace, &format!("api-{number}"));
+            let pod = DescribedObject::pod(&env.namespace, &format!("api-{number}"));
             env.script.set_custom(pod, "rps", Series::milli(20_000).of_object(&[("app", "api")]));
         }
         let pods = json!({"type": "Pods", "pods": {
@@ -81,7 +81,7 @@ fn a_metric_of_pods_and_one_of_an_object_grow_a_deployment() -> Result<(), Failu
             "metric": {"name": "hits"}, "target": {"type": "Value", "value": "10"}
         }});
         env.hpa("api", 1, 20, json!([pods, object])).await;
-        let front = Described::new(&env.namespace, "services", "front");
+        let front = DescribedObject::new(&env.namespace, "services", "front");
         env.script.set_custom(front, "hits", Series::milli(15_000));
         let ours = env.controller(env.settings());
         env.until_replicas("api", 6).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use http::Method;
 use jiff::Timestamp;
-use localkube::metrics::{Described, Group, Outage, PodUsage, Series, When};
+use localkube::metrics::{DescribedObject, MetricsGroup, Outage, PodUsage, Series, SampleTime};
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 use tokio::time::Instant;
@@ -100,7 +100,7 @@ fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Fai
 fn set(env: &ControllerEnv, right: i64) {
     env.usage("by-cpu", 4, right * 125, 1);
     for number in 0..4 {
-        let pod = Described::pod(&env.namespace, &format!("by-pods-{number}"));
+        let pod = DescribedObject::pod(&env.namespace, &format!("by-pods-{number}"));
         env.script.set_custom(pod, "rps", Series::milli(right * 2_500).of_object(&[("app", "by-pods")]));
     }
     env.ask_for("by-queue", right);
@@ -134,14 +134,14 @@ async fn begin(env: &ControllerEnv, outage: Option<&Outage>) -> Vec<Value> {
         }
         return removed;
     };
-    for group in [Group::Resource, Group::Custom, Group::External] {
+    for group in [MetricsGroup::Resource, MetricsGroup::Custom, MetricsGroup::External] {
         env.script.fail(group, outage.clone());
     }
     Vec::new()
 }
 
 async fn end(env: &ControllerEnv, removed: Vec<Value>) {
-    for group in [Group::Resource, Group::Custom, Group::External] {
+    for group in [MetricsGroup::Resource, MetricsGroup::Custom, MetricsGroup::External] {
         env.script.fail(group, Outage::None);
     }
     for service in removed {
@@ -194,10 +194,10 @@ const LIES: [Lie; 9] = [
     Lie { name: "half of the pods", says: |n| (n < 2).then(|| pod(LOW)), leads_to: Led::Nothing },
     Lie {
         name: "old samples",
-        says: |_| Some(pod(LOW).at(When::At(Timestamp::UNIX_EPOCH))),
+        says: |_| Some(pod(LOW).at(SampleTime::At(Timestamp::UNIX_EPOCH))),
         leads_to: Led::Count(3),
     },
-    Lie { name: "samples without a time", says: |_| Some(pod(LOW).at(When::Never)), leads_to: Led::Count(3) },
+    Lie { name: "samples without a time", says: |_| Some(pod(LOW).at(SampleTime::Never)), leads_to: Led::Count(3) },
     Lie { name: "less than nothing", says: |_| Some(pod(-5000)), leads_to: Led::Count(2) },
     Lie { name: "the largest number there is", says: |_| Some(pod(i64::MAX)), leads_to: Led::Count(8) },
     Lie { name: "the smallest number there is", says: |_| Some(pod(i64::MIN)), leads_to: Led::Count(2) },

@@ -6,7 +6,7 @@ use cluster::Clock;
 use cluster::lease::{Election, LeaseSettings};
 use controllers::hpa::HpaSettings;
 use http::Method;
-use localkube::metrics::{Described, Series};
+use localkube::metrics::{DescribedObject, Series};
 use serde_json::json;
 use testbed::harness::{Failure, REAL};
 
@@ -53,7 +53,7 @@ impl ControllerEnv {
         self.workload("web", 2).await;
         self.usage("web", 2, 100, 1 << 20);
         for number in 0..2 {
-            let pod = Described::pod(&self.namespace, &format!("web-{number}"));
+            let pod = DescribedObject::pod(&self.namespace, &format!("web-{number}"));
             self.script.set_custom(pod, "rps", Series::milli(1000).of_object(&[("app", "web")]));
         }
         self.queue(20);

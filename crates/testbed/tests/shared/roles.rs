@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use http::Method;
-use localkube::access::{Attributes, Target};
-use localkube::request::{Path, Query};
+use localkube::access::{AccessTarget, Attributes};
+use localkube::request::{Query, RequestPath};
 use serde_json::Value;
 use testbed::proxy::Entry;
 
@@ -46,8 +46,8 @@ pub(crate) fn granted(objects: &[Value], name: &str) -> Vec<Permission> {
 pub(crate) fn needed(log: &[Entry]) -> BTreeSet<Permission> {
     let needed = log.iter().filter_map(|entry| {
         let (path, query) = entry.path.split_once('?').unwrap_or((&entry.path, ""));
-        let wanted = Attributes::of(&entry.method, &Path::parse(path)?, path, &Query::parse(query)?);
-        let Target::Resource(target) = wanted.target else { return None };
+        let wanted = Attributes::of(&entry.method, &RequestPath::parse(path)?, path, &Query::parse(query)?);
+        let AccessTarget::Resource(target) = wanted.target else { return None };
         let sub = target.subresource.map(|sub| format!("/{sub}")).unwrap_or_default();
         Some(Permission { group: target.group, resource: target.resource + &sub, verb: wanted.verb })
     });

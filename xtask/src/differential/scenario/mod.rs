@@ -9,7 +9,7 @@ mod steps;
 pub(crate) mod target;
 
 use jiff::Timestamp;
-use localkube::metrics::{Group, Outage};
+use localkube::metrics::{MetricsGroup, Outage};
 use serde_json::{Value, json};
 
 use action::{HpaAction, Step};
@@ -136,14 +136,14 @@ impl Scenario {
     }
 
     /// A step in which a whole API fails, for everybody.
-    pub(crate) fn outage(&mut self, group: Group, outage: &Outage) -> Step {
+    pub(crate) fn outage(&mut self, group: MetricsGroup, outage: &Outage) -> Step {
         let step = Step::new(format!("{} fails for everybody: {outage:?}", group.name()));
         self.done.push(step.clone());
         step
     }
 
     /// The step after it.
-    pub(crate) fn mended(&mut self, group: Group) -> Step {
+    pub(crate) fn mended(&mut self, group: MetricsGroup) -> Step {
         let step = Step::new(format!("{} answers again", group.name()));
         self.done.push(step.clone());
         step

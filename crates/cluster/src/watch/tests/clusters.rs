@@ -61,7 +61,7 @@ async fn autoscalers_come_without_their_managed_fields() {
 #[tokio::test]
 async fn history_that_is_forgotten_is_made_up_for_by_a_list() {
     // The cluster remembers so little that a watch which does not read falls behind.
-    let options = Options { memory: 4, workloads: false, ..Options::default() };
+    let options = Options { watch_history: 4, workloads: false, ..Options::default() };
     let cluster = Cluster::start(options).await.unwrap();
     let (health, changes) = watch::<api::pod::Pod>(cluster.client(), WatchSource::pods());
     futures::pin_mut!(changes);

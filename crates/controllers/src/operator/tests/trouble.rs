@@ -194,7 +194,7 @@ async fn an_object_that_cannot_be_read_is_told_and_others_go_on() {
         "metadata": {"name": "odd", "namespace": "shop", "uid": "u"}, "spec": {"triggers": "none"},
     });
     // An older definition may have let it in.
-    let key = localkube::store::Key::new("shop", "odd");
+    let key = localkube::store::ObjectKey::new("shop", "odd");
     assert!(bench.running.cluster().store_raw("keda.sh", "scaledobjects", &key, odd));
     bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
     bench.until("it is woken", async || bench.replicas("worker").await == 1).await;

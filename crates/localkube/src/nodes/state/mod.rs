@@ -1,10 +1,10 @@
-//! All pods of all nodes: what is seen changes the state, what is due happens, and what is to be written comes out.
+//! The state of all pods on all nodes: observations go in, writes come out.
 //!
-//! Nothing here waits or talks to anybody; the loop in `run` does both.
+//! This module neither waits nor performs IO; `run` does.
 
-mod keep;
 #[cfg(test)]
 mod tests;
+mod transitions;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -16,72 +16,72 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sim::Millis;
 
-use super::life::{Life, Moment};
+use super::lifecycle::{PodLifecycle, SimulationTime};
 use super::meter::{ContainerReading, NodeReading, PodReading};
 use super::metrics::{self, ContainerSample, NodeSample};
-use super::place::Place;
 use super::plan::{Plan, Workload};
-use super::shape::{Amount, Course, Shape, Shapes};
-use super::usage::{Account, Ledger, Phase, Reading};
+use super::scheduling::SchedulableNode;
+use super::template::{PodTemplate, PodTimeline, ResourceAmounts, TemplateInterner};
+use super::usage::{UsageAccount, UsageLedger, UsagePhase, UsageReading};
 use super::view::{NodeView, PodView};
 
-/// How long a write that failed is not tried again, the first time and at most.
-const FIRST_HOLD: Millis = Millis(500);
-const LONGEST_HOLD: Millis = Millis::from_secs(30);
-/// What a node uses for itself: 50 thousandths of a core, 256 MiB.
-const NODE_CPU: f64 = 0.05;
-const NODE_MEMORY: f64 = 268_435_456.0;
+/// The backoff after a failed write: initial and maximum.
+const INITIAL_WRITE_BACKOFF: Millis = Millis(500);
+const MAX_WRITE_BACKOFF: Millis = Millis::from_secs(30);
+/// The node's own usage: 50 millicores, 256 MiB.
+const NODE_OWN_CORES: f64 = 0.05;
+const NODE_OWN_MEMORY_BYTES: f64 = 268_435_456.0;
 
-/// A pod, for as long as we know it.
-pub(crate) type Id = u64;
+/// Identifies a pod in this process.
+pub(crate) type PodId = u64;
 
 /// All pods of all nodes.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct NodesState {
     plan: Plan,
-    places: Vec<Place>,
-    /// Cpu seconds that pods used on each node that are no longer there.
+    places: Vec<SchedulableNode>,
+    /// CPU seconds of pods that are gone, by node.
     retired: Vec<f64>,
-    /// The pods on each node.
-    tenants: Vec<BTreeSet<Id>>,
+    /// The pods of each node.
+    tenants: Vec<BTreeSet<PodId>>,
     by_name: HashMap<String, usize>,
-    pods: HashMap<Id, Pod>,
-    by_uid: HashMap<String, Id>,
-    known: Id,
+    pods: HashMap<PodId, SimulatedPod>,
+    by_uid: HashMap<String, PodId>,
+    known: PodId,
     addresses: u32,
-    shapes: Shapes,
-    ledger: Ledger,
-    /// When to look at which pod again; entries may be out of date.
-    timers: BinaryHeap<Reverse<(Millis, Id)>>,
-    /// Pods to look at now.
-    touched: BTreeSet<Id>,
-    /// Pods that found no node.
-    waiting: BTreeSet<Id>,
-    /// Pods that wait for the first time.
-    fresh: BTreeSet<Id>,
-    /// Whether there may be room that was not there before.
+    shapes: TemplateInterner,
+    ledger: UsageLedger,
+    /// When to check which pod again; entries may be outdated.
+    timers: BinaryHeap<Reverse<(Millis, PodId)>>,
+    /// Pods to check now.
+    touched: BTreeSet<PodId>,
+    /// Pods that could not be scheduled.
+    waiting: BTreeSet<PodId>,
+    /// Pods that were not tried yet.
+    fresh: BTreeSet<PodId>,
+    /// Whether resources may have been freed.
     roomier: bool,
-    /// Counts lists of all pods, to find those that are no longer there.
+    /// Counts lists of all pods, to find pods that are gone.
     round: u64,
-    trouble: Option<String>,
+    last_error: Option<String>,
 }
 
-/// One pod.
+/// A pod.
 #[derive(Debug)]
-struct Pod {
-    key: Arc<Key>,
-    shape: Arc<Shape>,
-    home: Home,
-    /// Whether the server knows its home, though we have not yet seen that it does.
+struct SimulatedPod {
+    key: Arc<PodRef>,
+    shape: Arc<PodTemplate>,
+    home: Placement,
+    /// Whether the pod is bound, although the watch has not reported it yet.
     bound: bool,
-    life: Option<Life>,
-    course: Course,
-    account: Account,
+    life: Option<PodLifecycle>,
+    course: PodTimeline,
+    account: UsageAccount,
     ip: Ipv4Addr,
     unannounced: bool,
-    /// Whether the status on the server is older than `life`.
+    /// Whether the server's status is older than `life`.
     stale: bool,
-    /// Why it has no node, and what of that has been said.
+    /// Why the pod is unschedulable, and the reason already written.
     complaint: Option<String>,
     said: Option<String>,
     writing: bool,
@@ -91,65 +91,66 @@ struct Pod {
     round: u64,
 }
 
-/// Which pod is meant.
+/// Identifies a pod object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct PodRef {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) uid: String,
 }
 
-/// Where a pod lives.
+/// The placement of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Home {
+enum Placement {
     Nowhere,
-    /// A node was chosen, but the server does not know yet.
+    /// A node was chosen but not bound yet.
     Chosen(usize),
     Here(usize),
 }
 
-/// Something to tell the server.
+/// A write to the server.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Write {
-    pub(crate) id: Id,
-    pub(crate) key: Arc<Key>,
-    pub(crate) what: What,
+pub(crate) struct PodWrite {
+    pub(crate) id: PodId,
+    pub(crate) key: Arc<PodRef>,
+    pub(crate) what: PodWriteKind,
 }
 
-/// What to tell.
+/// The kind of a write.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum What {
-    /// The pod goes to this node.
+pub(crate) enum PodWriteKind {
+    /// Binds the pod to this node.
     Bind(String),
-    /// There is no node for it, and why.
+    /// Reports that the pod is unschedulable.
     Complain { message: String, patch: Value },
-    /// This is its status now.
+    /// Updates the status.
     Status(Value),
-    /// It is gone.
+    /// Removes the pod.
     Remove,
 }
 
-/// What the server said.
+/// The server's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum WriteOutcome {
     Done,
-    /// There is no such pod (any more).
+    /// The pod does not exist (any more).
     Gone,
-    /// Somebody else was faster; a watch event will tell.
+    /// A concurrent write won; the watch will report it.
     Conflict,
-    /// Try again later.
+    /// To be retried later.
     Failed(String),
 }
 
-impl State {
+impl NodesState {
     pub(crate) fn new(mut plan: Plan) -> Self {
         let names = plan.names();
-        let room = Amount {
+        let room = ResourceAmounts {
             cpu: plan.capacity.cpu.milli_value(),
             memory: plan.capacity.memory.value(),
             pods: i64::from(plan.capacity.pods),
         };
-        let place = |name: &String| Place { name: name.clone(), room, ..Place::default() };
+        let place =
+            |name: &String| SchedulableNode { name: name.clone(), room, ..SchedulableNode::default() };
         Self {
             places: names.iter().map(place).collect(),
             retired: vec![0.0; names.len()],
@@ -159,20 +160,20 @@ impl State {
             by_uid: HashMap::new(),
             known: 0,
             addresses: 0,
-            shapes: Shapes::default(),
-            ledger: Ledger::new(std::mem::take(&mut plan.workloads)),
+            shapes: TemplateInterner::default(),
+            ledger: UsageLedger::new(std::mem::take(&mut plan.workloads)),
             timers: BinaryHeap::new(),
             touched: BTreeSet::new(),
             waiting: BTreeSet::new(),
             fresh: BTreeSet::new(),
             roomier: false,
             round: 0,
-            trouble: None,
+            last_error: None,
             plan,
         }
     }
 
-    /// A node object was seen.
+    /// A node object was observed.
     pub(crate) fn node_seen(&mut self, view: NodeView) {
         let name = view.metadata.name.unwrap_or_default();
         let Some(place) = self.by_name.get(&name).and_then(|index| self.places.get_mut(*index)) else {
@@ -186,20 +187,20 @@ impl State {
         self.roomier = true;
     }
 
-    /// A node object is gone.
+    /// A node object was deleted.
     pub(crate) fn node_gone(&mut self, name: &str) {
         if let Some(place) = self.by_name.get(name).and_then(|index| self.places.get_mut(*index)) {
             place.exists = false;
         }
     }
 
-    /// All pods will be seen again; those that are not are gone.
+    /// A list of all pods begins; pods that it does not contain are gone.
     pub(crate) fn listing(&mut self) {
         self.round += 1;
     }
 
-    /// All pods have been seen again.
-    pub(crate) fn listed(&mut self, now: Moment) {
+    /// The list is complete.
+    pub(crate) fn listed(&mut self, now: SimulationTime) {
         let round = self.round;
         let unseen = self.pods.iter().filter(|(_, pod)| pod.round != round).map(|(id, _)| *id);
         for id in unseen.collect::<Vec<_>>() {
@@ -207,27 +208,27 @@ impl State {
         }
     }
 
-    /// A pod was seen, new or changed.
-    pub(crate) fn pod_seen(&mut self, view: PodView, now: Moment) {
+    /// A pod was observed.
+    pub(crate) fn pod_seen(&mut self, view: PodView, now: SimulationTime) {
         let (meta, status) = (view.metadata, view.status.unwrap_or_default());
         let (Some(namespace), Some(name), Some(uid)) = (meta.namespace, meta.name, meta.uid) else { return };
         let known = self.by_uid.get(&uid).copied();
         let Some(mut spec) = view.spec else { return };
         let home = match spec.node_name.take() {
-            Some(node) => self.by_name.get(&node).map(|index| Home::Here(*index)),
+            Some(node) => self.by_name.get(&node).map(|index| Placement::Here(*index)),
             None => {
                 let ours = spec.scheduler_name.as_deref().is_none_or(|name| name == "default-scheduler");
                 let gated = spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty());
                 let wanted = ours && !gated && meta.deletion_timestamp.is_none();
-                wanted.then_some(Home::Nowhere)
+                wanted.then_some(Placement::Nowhere)
             }
         };
         let Some(home) = home else {
             return known.into_iter().for_each(|id| self.forget(id, now));
         };
         self.ledger.advance(now.at);
-        let shape = self.shapes.share(Shape::new(meta.labels, meta.annotations.as_ref(), spec));
-        let id = known.unwrap_or_else(|| self.meet(Key { namespace, name, uid }, &shape));
+        let shape = self.shapes.share(PodTemplate::new(meta.labels, meta.annotations.as_ref(), spec));
+        let id = known.unwrap_or_else(|| self.meet(PodRef { namespace, name, uid }, &shape));
         self.reshape(id, shape);
         self.settle(id, home, &status, now);
         let Some(pod) = self.pods.get_mut(&id) else { return };
@@ -241,51 +242,51 @@ impl State {
         self.touched.insert(id);
     }
 
-    /// A pod is no longer there.
-    pub(crate) fn pod_gone(&mut self, uid: &str, now: Moment) {
+    /// A pod was deleted.
+    pub(crate) fn pod_gone(&mut self, uid: &str, now: SimulationTime) {
         if let Some(id) = self.by_uid.get(uid).copied() {
             self.forget(id, now);
         }
     }
 
-    /// The server has answered a write.
-    pub(crate) fn written(&mut self, write: &Write, outcome: Outcome, now: Moment) {
+    /// The server answered a write.
+    pub(crate) fn written(&mut self, write: &PodWrite, outcome: WriteOutcome, now: SimulationTime) {
         let Some(pod) = self.pods.get_mut(&write.id) else { return };
         pod.writing = false;
         self.touched.insert(write.id);
         match outcome {
-            Outcome::Done => {
+            WriteOutcome::Done => {
                 pod.failures = 0;
                 match &write.what {
-                    What::Bind(_) => pod.bound = true,
-                    What::Status(_) => {}
-                    What::Complain { message, .. } => pod.said = Some(message.clone()),
-                    What::Remove => pod.gone = true,
+                    PodWriteKind::Bind(_) => pod.bound = true,
+                    PodWriteKind::Status(_) => {}
+                    PodWriteKind::Complain { message, .. } => pod.said = Some(message.clone()),
+                    PodWriteKind::Remove => pod.gone = true,
                 }
                 return;
             }
-            Outcome::Gone => return self.forget(write.id, now),
-            Outcome::Conflict => {}
-            Outcome::Failed(error) => self.trouble = Some(error),
+            WriteOutcome::Gone => return self.forget(write.id, now),
+            WriteOutcome::Conflict => {}
+            WriteOutcome::Failed(error) => self.last_error = Some(error),
         }
-        let hold = FIRST_HOLD * (1 << pod.failures.min(6));
-        pod.hold = now.at + hold.min(LONGEST_HOLD);
+        let hold = INITIAL_WRITE_BACKOFF * (1 << pod.failures.min(6));
+        pod.hold = now.at + hold.min(MAX_WRITE_BACKOFF);
         pod.failures += 1;
-        pod.stale = pod.stale || matches!(write.what, What::Status(_));
+        pod.stale = pod.stale || matches!(write.what, PodWriteKind::Status(_));
         self.timers.push(Reverse((pod.hold, write.id)));
-        if let (Home::Chosen(_), What::Bind(_)) = (pod.home, &write.what) {
-            self.move_to(write.id, Home::Nowhere);
+        if let (Placement::Chosen(_), PodWriteKind::Bind(_)) = (pod.home, &write.what) {
+            self.move_to(write.id, Placement::Nowhere);
             self.waiting.insert(write.id);
         }
     }
 
-    /// When to look again, if nothing else happens.
+    /// When the next timer is due.
     pub(crate) fn next(&self) -> Option<Millis> {
         self.timers.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Lets everything happen that is due, and says what is to be written.
-    pub(crate) fn advance(&mut self, now: Moment) -> Vec<Write> {
+    /// Performs everything that is due; returns the writes.
+    pub(crate) fn advance(&mut self, now: SimulationTime) -> Vec<PodWrite> {
         while let Some(Reverse((at, id))) = self.timers.peek().copied()
             && at <= now.at
         {
@@ -304,10 +305,10 @@ impl State {
         touched.union(&placed).filter_map(|id| self.next_write(*id, now)).collect()
     }
 
-    /// Changes the work of some pods, or gives them some.
-    pub(crate) fn set_load(&mut self, workload: Workload, now: Moment) {
+    /// Sets the load of some pods.
+    pub(crate) fn set_load(&mut self, workload: Workload, now: SimulationTime) {
         self.ledger.advance(now.at);
-        let phases: Vec<(Id, Phase)> =
+        let phases: Vec<(PodId, UsagePhase)> =
             self.pods.iter_mut().map(|(id, pod)| (*id, self.ledger.close(&mut pod.account))).collect();
         self.ledger.set(workload);
         for (id, phase) in phases {
@@ -318,8 +319,8 @@ impl State {
         }
     }
 
-    /// What a node's kubelet shows of itself and its pods.
-    pub(crate) fn metrics(&mut self, node: usize, now: Moment) -> Option<String> {
+    /// The `/metrics/resource` text of a node.
+    pub(crate) fn metrics(&mut self, node: usize, now: SimulationTime) -> Option<String> {
         self.ledger.advance(now.at);
         let mut total = self.own_usage(node, now)?;
         let mut containers = Vec::new();
@@ -327,7 +328,7 @@ impl State {
             for (part, reading) in pod.shape.running().zip(self.ledger.read(&pod.account)) {
                 total.cpu_seconds += reading.cpu_seconds;
                 total.memory_bytes += reading.memory_bytes;
-                let Key { namespace, name, .. } = &*pod.key;
+                let PodRef { namespace, name, .. } = &*pod.key;
                 containers.push(ContainerSample {
                     container: &part.name,
                     namespace,
@@ -340,10 +341,10 @@ impl State {
         Some(metrics::text(NodeSample { at: now.wall, total, containers }))
     }
 
-    /// The same of all nodes, for whoever needs no text.
-    pub(crate) fn readings(&mut self, now: Moment) -> Vec<NodeReading> {
+    /// The counters of all nodes.
+    pub(crate) fn readings(&mut self, now: SimulationTime) -> Vec<NodeReading> {
         self.ledger.advance(now.at);
-        let mut shared: HashMap<*const Shape, Arc<BTreeMap<String, String>>> = HashMap::new();
+        let mut shared: HashMap<*const PodTemplate, Arc<BTreeMap<String, String>>> = HashMap::new();
         let nodes = self.places.iter().enumerate().filter(|(_, place)| place.exists);
         let readings = nodes.filter_map(|(node, place)| {
             let mut total = self.own_usage(node, now)?;
@@ -353,17 +354,17 @@ impl State {
                 let containers = parts.map(|(part, reading)| {
                     total.cpu_seconds += reading.cpu_seconds;
                     total.memory_bytes += reading.memory_bytes;
-                    let Reading { cpu_seconds, memory_bytes } = reading;
+                    let UsageReading { cpu_seconds, memory_bytes } = reading;
                     ContainerReading { name: part.name.clone(), started, cpu_seconds, memory_bytes }
                 });
                 let containers = containers.collect();
                 let labels = shared.entry(Arc::as_ptr(&pod.shape));
                 let labels = labels.or_insert_with(|| Arc::new(pod.shape.labels.clone()));
-                let Key { namespace, name, .. } = &*pod.key;
+                let PodRef { namespace, name, .. } = &*pod.key;
                 let (namespace, name) = (namespace.clone(), name.clone());
                 pods.push(PodReading { namespace, name, labels: Arc::clone(labels), containers });
             }
-            let Reading { cpu_seconds, memory_bytes } = total;
+            let UsageReading { cpu_seconds, memory_bytes } = total;
             let (name, labels) = (place.name.clone(), place.labels.clone());
             let elapsed = Duration::from_millis(now.at.0.max(0) as u64);
             Some(NodeReading { name, labels, at: now.wall, elapsed, cpu_seconds, memory_bytes, pods })
@@ -371,14 +372,14 @@ impl State {
         readings.collect()
     }
 
-    /// What a node uses for itself, and what pods used there that are gone.
-    fn own_usage(&self, node: usize, now: Moment) -> Option<Reading> {
-        let cpu_seconds = NODE_CPU * (1.0 + now.at.as_secs_f64()) + self.retired.get(node)?;
-        Some(Reading { cpu_seconds, memory_bytes: NODE_MEMORY })
+    /// The node's own usage and that of pods that are gone.
+    fn own_usage(&self, node: usize, now: SimulationTime) -> Option<UsageReading> {
+        let cpu_seconds = NODE_OWN_CORES * (1.0 + now.at.as_secs_f64()) + self.retired.get(node)?;
+        Some(UsageReading { cpu_seconds, memory_bytes: NODE_OWN_MEMORY_BYTES })
     }
 
-    /// The pods on a node whose containers run, and since when.
-    fn running_on(&self, node: usize) -> impl Iterator<Item = (&Pod, Timestamp)> {
+    /// The pods on a node whose containers run, and their start times.
+    fn running_on(&self, node: usize) -> impl Iterator<Item = (&SimulatedPod, Timestamp)> {
         let tenants = self.tenants.get(node).into_iter().flatten().filter_map(|id| self.pods.get(id));
         tenants.filter_map(|pod| {
             let life = pod.life.as_ref().filter(|life| !life.is_over())?;
@@ -386,19 +387,19 @@ impl State {
         })
     }
 
-    /// The last error that a write met.
-    pub(crate) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    /// The last write error.
+    pub(crate) fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
     }
 }
 
-fn course(plan: &Plan, ledger: &Ledger, key: &Key, shape: &Shape) -> Course {
+fn course(plan: &Plan, ledger: &UsageLedger, key: &PodRef, shape: &PodTemplate) -> PodTimeline {
     let delays = ledger.delays(&key.namespace, shape).unwrap_or(plan.delays);
     shape.course(delays, plan.run_for)
 }
 
-impl Pod {
+impl SimulatedPod {
     fn is_over(&self) -> bool {
-        self.life.as_ref().is_some_and(Life::is_over)
+        self.life.as_ref().is_some_and(PodLifecycle::is_over)
     }
 }

@@ -6,15 +6,15 @@ use sim::workload::{ContainerUsageModel, ServiceCapacity, UsageModel};
 
 use super::*;
 
-fn at(millis: i64) -> Moment {
-    Moment { at: Millis(millis), wall: Millis(millis).after(Timestamp::UNIX_EPOCH) }
+fn at(millis: i64) -> SimulationTime {
+    SimulationTime { at: Millis(millis), wall: Millis(millis).after(Timestamp::UNIX_EPOCH) }
 }
 
-/// Two nodes with one processor each, both seen.
-fn state() -> State {
+/// Two observed nodes with one CPU each.
+fn state() -> NodesState {
     let mut plan = Plan { count: 2, ..Plan::default() };
     plan.capacity.cpu = Quantity::parse("1").unwrap();
-    let mut state = State::new(plan);
+    let mut state = NodesState::new(plan);
     for name in ["node-1", "node-2"] {
         state.node_seen(serde_json::from_value(json!({"metadata": {"name": name}})).unwrap());
     }
@@ -40,8 +40,8 @@ fn deleted(name: &str, node: Option<&str>, grace: i64) -> PodView {
     view
 }
 
-/// What is written, in short, and as if the server took it.
-fn writes(state: &mut State, millis: i64) -> Vec<String> {
+/// The writes in short form; the server accepts them.
+fn writes(state: &mut NodesState, millis: i64) -> Vec<String> {
     let mut all = Vec::new();
     loop {
         let writes = state.advance(at(millis));
@@ -49,12 +49,12 @@ fn writes(state: &mut State, millis: i64) -> Vec<String> {
             return all;
         }
         for write in writes {
-            state.written(&write, Outcome::Done, at(millis));
+            state.written(&write, WriteOutcome::Done, at(millis));
             let name = &write.key.name;
             all.push(match write.what {
-                What::Bind(node) => format!("{name} to {node}"),
-                What::Complain { message, .. } => format!("{name}: {message}"),
-                What::Status(patch) => {
+                PodWriteKind::Bind(node) => format!("{name} to {node}"),
+                PodWriteKind::Complain { message, .. } => format!("{name}: {message}"),
+                PodWriteKind::Status(patch) => {
                     let status = &patch["status"];
                     let ready = status["containerStatuses"][0]["ready"] == true;
                     format!(
@@ -63,18 +63,18 @@ fn writes(state: &mut State, millis: i64) -> Vec<String> {
                         if ready { " ready" } else { "" }
                     )
                 }
-                What::Remove => format!("{name} removed"),
+                PodWriteKind::Remove => format!("{name} removed"),
             });
         }
     }
 }
 
 #[test]
-fn a_pod_from_creation_to_removal() {
+fn pod_runs_from_creation_to_removal() {
     let mut state = state();
     state.pod_seen(pod("a", None, "100m"), at(0));
     assert_eq!(writes(&mut state, 0), ["a to node-1"]);
-    // Seen late, or again: nothing new.
+    // Observed late, or again: nothing changes.
     state.pod_seen(pod("a", None, "100m"), at(5));
     assert_eq!(writes(&mut state, 5), [""; 0]);
     state.pod_seen(pod("a", Some("node-1"), "100m"), at(10));
@@ -89,11 +89,11 @@ fn a_pod_from_creation_to_removal() {
     assert_eq!(writes(&mut state, 66_000), [""; 0]);
     state.pod_gone("uid-a", at(66_000));
     assert!(state.pods.is_empty() && state.by_uid.is_empty());
-    assert!(state.places.iter().all(|place| place.used == Amount::default()));
+    assert!(state.places.iter().all(|place| place.used == ResourceAmounts::default()));
 }
 
 #[test]
-fn what_happens_at_once_is_told_at_once() {
+fn stages_without_delay_are_written_at_once() {
     let mut state = state();
     state.plan.delays =
         sim::workload::PodDelays { start: Millis::ZERO, ready: Millis::ZERO, stop: Millis::ZERO };
@@ -104,7 +104,7 @@ fn what_happens_at_once_is_told_at_once() {
 }
 
 #[test]
-fn pods_wait_until_there_is_room() {
+fn unschedulable_pods_wait_for_free_resources() {
     let mut state = state();
     for name in ["a", "b", "c", "d"] {
         state.pod_seen(pod(name, None, "600m"), at(0));
@@ -115,7 +115,7 @@ fn pods_wait_until_there_is_room() {
     assert_eq!(writes(&mut state, 1), [""; 0], "said once");
     state.pod_gone("uid-b", at(2));
     assert_eq!(writes(&mut state, 2), ["c to node-2"]);
-    // A node that nobody may use, and its removal.
+    // A cordoned node, and its deletion.
     let spec = json!({"metadata": {"name": "node-1"}, "spec": {"unschedulable": true}});
     state.node_seen(serde_json::from_value(spec).unwrap());
     let cordoned = "d: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.";
@@ -126,7 +126,7 @@ fn pods_wait_until_there_is_room() {
 }
 
 #[test]
-fn pods_of_others_are_left_alone() {
+fn foreign_pods_are_ignored() {
     let mut state = state();
     let mut other = pod("a", None, "1m");
     other.spec.as_mut().unwrap().scheduler_name = Some("other".into());
@@ -142,35 +142,35 @@ fn pods_of_others_are_left_alone() {
     state.pod_seen(pod("e", None, "1m"), at(0));
     let bind = state.advance(at(0));
     state.pod_seen(pod("e", Some("elsewhere"), "1m"), at(1));
-    state.written(&bind[0], Outcome::Conflict, at(1));
+    state.written(&bind[0], WriteOutcome::Conflict, at(1));
     assert_eq!(writes(&mut state, 60_000), [""; 0]);
     assert!(state.pods.is_empty());
 }
 
 #[test]
-fn what_fails_is_tried_again_later_and_later() {
+fn failed_writes_are_retried_with_backoff() {
     let mut state = state();
     state.pod_seen(pod("a", None, "1m"), at(0));
     for (due, next) in [(0, 500), (500, 1_500), (1_500, 3_500)] {
         let writes = state.advance(at(due));
-        assert!(matches!(writes[..], [Write { what: What::Bind(_), .. }]), "{due}: {writes:?}");
-        state.written(&writes[0], Outcome::Failed("no".into()), at(due));
+        assert!(matches!(writes[..], [PodWrite { what: PodWriteKind::Bind(_), .. }]), "{due}: {writes:?}");
+        state.written(&writes[0], WriteOutcome::Failed("no".into()), at(due));
         assert_eq!(state.advance(at(next - 1)), [], "{due}");
     }
-    assert_eq!(state.trouble(), Some("no"));
+    assert_eq!(state.last_error(), Some("no"));
     assert_eq!(writes(&mut state, 3_500), ["a to node-1"]);
     state.pod_seen(pod("a", Some("node-1"), "1m"), at(4_000));
     let status = state.advance(at(4_000));
-    state.written(&status[0], Outcome::Failed("no".into()), at(4_000));
-    // Meanwhile it runs: that is told, the other no more.
+    state.written(&status[0], WriteOutcome::Failed("no".into()), at(4_000));
+    // The pod runs meanwhile: only the newest status is written.
     assert_eq!(writes(&mut state, 8_000), ["a Running"]);
-    let gone = Write { what: What::Remove, ..status[0].clone() };
-    state.written(&gone, Outcome::Gone, at(9_000));
+    let gone = PodWrite { what: PodWriteKind::Remove, ..status[0].clone() };
+    state.written(&gone, WriteOutcome::Gone, at(9_000));
     assert!(state.pods.is_empty());
 }
 
 #[test]
-fn a_new_list_forgets_what_is_gone_and_goes_on_with_the_rest() {
+fn new_list_removes_missing_pods_and_keeps_the_others() {
     let mut state = state();
     for name in ["a", "b"] {
         state.pod_seen(pod(name, Some("node-1"), "100m"), at(0));
@@ -181,7 +181,7 @@ fn a_new_list_forgets_what_is_gone_and_goes_on_with_the_rest() {
     state.listed(at(21_000));
     assert_eq!(writes(&mut state, 21_000), [""; 0]);
     assert_eq!((state.pods.len(), state.places[0].used.cpu), (1, 100));
-    // Somebody else made this one run before we came.
+    // This pod was running before the nodes started.
     let mut running = pod("c", Some("node-2"), "100m");
     let ready = json!([{"type": "Ready", "status": "True"}]);
     let status = json!({"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "podIP": "10.128.0.9", "conditions": ready});
@@ -192,7 +192,7 @@ fn a_new_list_forgets_what_is_gone_and_goes_on_with_the_rest() {
 }
 
 #[test]
-fn finished_pods_make_room_and_are_removed_when_asked() {
+fn finished_pods_free_resources_and_are_removed_on_deletion() {
     let mut state = state();
     let mut job = pod("a", Some("node-1"), "1");
     job.spec.as_mut().unwrap().restart_policy = Some("Never".into());
@@ -203,10 +203,10 @@ fn finished_pods_make_room_and_are_removed_when_asked() {
         all.extend(writes(&mut state, millis));
     }
     assert_eq!(all, ["a Pending", "a Running ready", "a Succeeded"]);
-    assert_eq!(state.places[0].used, Amount::default());
+    assert_eq!(state.places[0].used, ResourceAmounts::default());
     state.pod_seen(deleted("a", Some("node-1"), 0), at(99_000));
     assert_eq!(writes(&mut state, 99_000), ["a removed"]);
-    // A finalizer keeps it; there is nothing more to do.
+    // A finalizer keeps the pod; there is nothing more to write.
     state.pod_seen(deleted("a", Some("node-1"), 0), at(99_001));
     assert_eq!(writes(&mut state, 99_001), [""; 0]);
 }
@@ -228,7 +228,7 @@ fn usage_follows_the_load() {
     for (name, node) in [("a", "node-1"), ("b", "node-2")] {
         state.pod_seen(pod(name, Some(node), "100m"), at(0));
     }
-    let cpu = |state: &mut State, millis: i64| -> f64 {
+    let cpu = |state: &mut NodesState, millis: i64| -> f64 {
         writes(state, millis);
         let page = state.metrics(0, at(millis)).unwrap();
         let line = page.lines().find(|line| line.starts_with("container_cpu")).unwrap_or("x 0 0");
@@ -246,7 +246,7 @@ fn usage_follows_the_load() {
     assert_eq!(used(cpu(&mut state, 40_000) - before), 2.0 + 10.0 * 0.4);
     state.set_load(workload(0.0), at(40_000));
     assert_eq!(used(cpu(&mut state, 50_000) - before), 6.0);
-    let node = |state: &mut State, millis| -> f64 {
+    let node = |state: &mut NodesState, millis| -> f64 {
         let page = state.metrics(0, at(millis)).unwrap();
         let line = page.lines().find(|line| line.starts_with("node_cpu")).unwrap().to_owned();
         line.split(' ').nth(1).unwrap().parse().unwrap()

@@ -1,10 +1,10 @@
-//! What the admission plugins of a usual cluster add to new pods.
+//! What the admission plugins of a standard cluster add to new pods.
 
 use serde_json::{Value, json};
 
 use super::defaults::CONTAINERS;
 use super::quality::quality;
-use crate::rules::shape::{at, derived, each, fill, has, list, number, part, put, text};
+use crate::rules::json::{at, derived, each, fill, has, list, number, part, put, text};
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// The letters of generated names.
@@ -34,7 +34,7 @@ pub(super) fn admit(pod: &mut Value) {
     fill(spec, "preemptionPolicy", "PreemptLowerPriority");
 }
 
-/// No time to stop means as little as there is.
+/// A negative grace period becomes the shortest one.
 fn grace(spec: &mut Value) {
     if number(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
         put(spec, "terminationGracePeriodSeconds", 1);
@@ -52,7 +52,7 @@ fn suffix(pod: &Value) -> String {
     (0..5).map(|_| letter()).collect()
 }
 
-/// Gives every container that has nothing else in its place the token of the service account.
+/// Mounts the service account token into all containers that mount nothing at its path.
 fn mount_token(spec: &mut Value, volume: &str) {
     let mut mounted = false;
     for kind in CONTAINERS {
@@ -87,13 +87,13 @@ fn mount_token(spec: &mut Value, volume: &str) {
     }
 }
 
-/// Lets the pod stay for a while where something is wrong with the node.
+/// Adds tolerations for nodes that are not ready or unreachable.
 pub(super) fn tolerate_faults(spec: &mut Value) {
     tolerate(spec, "node.kubernetes.io/not-ready");
     tolerate(spec, "node.kubernetes.io/unreachable");
 }
 
-/// Lets the pod stay for a while on a node that went wrong, unless it says itself how long.
+/// Adds a toleration for 300 seconds, unless the pod tolerates the taint already.
 fn tolerate(spec: &mut Value, key: &str) {
     let said = list(spec, "tolerations").iter().any(|toleration| {
         (text(toleration, "key") == key || text(toleration, "key").is_empty())

@@ -1,4 +1,4 @@
-//! What is accepted as a container.
+//! Validation of containers.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::validate::identity;
 use super::{probe, resources};
 use crate::rules::faults::{Faults, config_key_faults, port_name_faults};
-use crate::rules::shape::{at, has, list, number, text};
+use crate::rules::json::{at, has, list, number, text};
 
-/// What a container is for.
+/// The role of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// It is what the pod runs.
+pub(super) enum ContainerRole {
+    /// A regular container.
     Main,
-    /// It runs before, or beside when it is always restarted.
+    /// An init container, or a sidecar if it is always restarted.
     Init,
 }
 
@@ -29,7 +29,7 @@ const RESOURCE_FIELDS: [&str; 6] = [
     "requests.memory",
 ];
 
-/// What an environment variable can tell of its pod.
+/// The pod fields that an environment variable may refer to.
 const POD_FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -42,12 +42,12 @@ const POD_FIELDS: [&str; 9] = [
     "status.podIPs",
 ];
 
-/// Checks a container; `names` are those of the containers before it.
+/// Validates a container; `names` are the names of the previous ones.
 pub(super) fn check<'a>(
     faults: &mut Faults,
     path: &str,
     container: &'a Value,
-    role: Role,
+    role: ContainerRole,
     volumes: &BTreeSet<&str>,
     names: &mut BTreeSet<&'a str>,
 ) {
@@ -79,7 +79,7 @@ pub(super) fn check<'a>(
     if !name.is_empty() && !names.insert(name) {
         faults.add(FieldError::duplicate(format_args!("{path}.name"), name));
     }
-    if role == Role::Init && text(container, "restartPolicy") != "Always" {
+    if role == ContainerRole::Init && text(container, "restartPolicy") != "Always" {
         for name in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
             if has(container, name) {
                 let detail = "may not be set for init containers without restartPolicy=Always";
@@ -116,7 +116,7 @@ fn ports(faults: &mut Faults, path: &str, container: &Value) {
     }
 }
 
-/// Checks that a port of the node is taken once.
+/// Checks that host ports are unique.
 pub(super) fn host_ports(faults: &mut Faults, path: &str, container: &Value, taken: &mut BTreeSet<String>) {
     for (i, port) in list(container, "ports").iter().enumerate() {
         if let Some(number) = number(port, "hostPort") {

@@ -1,16 +1,16 @@
-//! What is filled into pods and pod templates.
+//! Defaulting of pods and pod templates.
 
 use quantity::Quantity;
 use serde_json::{Value, json};
 
-use crate::rules::shape::{
+use crate::rules::json::{
     amount, at, each, entries, fill, flag, has, list, number, part, part_of, put, text,
 };
 
-type Default = fn() -> Value;
+type DefaultValue = fn() -> Value;
 
-/// Defaults of the sources of volumes.
-const SOURCES: &[(&str, &str, Default)] = &[
+/// Defaults of volume sources.
+const VOLUME_SOURCE_DEFAULTS: &[(&str, &str, DefaultValue)] = &[
     ("secret", "defaultMode", || 420.into()),
     ("configMap", "defaultMode", || 420.into()),
     ("downwardAPI", "defaultMode", || 420.into()),
@@ -22,10 +22,10 @@ const SOURCES: &[(&str, &str, Default)] = &[
     ("rbd", "keyring", || "/etc/ceph/keyring".into()),
 ];
 
-/// The kinds of containers of a pod.
+/// The container lists of a pod.
 pub(super) const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// Fills in a pod.
+/// Applies defaults to a pod.
 pub(super) fn pod(pod: &mut Value) {
     let spec = part(pod, "spec");
     fill(spec, "enableServiceLinks", true);
@@ -46,7 +46,7 @@ pub(super) fn pod(pod: &mut Value) {
     status(part(pod, "status"));
 }
 
-/// What is shown even when it is not known.
+/// Status fields that are shown even if they are unset.
 fn status(status: &mut Value) {
     let address = text(status, "podIP").to_owned();
     if !address.is_empty() {
@@ -76,7 +76,7 @@ fn status(status: &mut Value) {
     }
 }
 
-/// Fills in the template of a workload.
+/// Applies defaults to a pod template.
 pub(in crate::rules) fn template(template: &mut Value) {
     part(template, "metadata");
     spec(part(template, "spec"));
@@ -88,7 +88,7 @@ fn spec(spec: &mut Value) {
     fill(spec, "dnsPolicy", "ClusterFirst");
     fill(spec, "securityContext", json!({}));
     fill(spec, "schedulerName", "default-scheduler");
-    // Two names of one field.
+    // Two names of the same field.
     for (from, to) in [("serviceAccountName", "serviceAccount"), ("serviceAccount", "serviceAccountName")] {
         let name = text(spec, from).to_owned();
         if !name.is_empty() {
@@ -160,7 +160,7 @@ fn volume(volume: &mut Value) {
     if volume.as_object().is_some_and(|fields| fields.keys().all(|key| key == "name")) {
         put(volume, "emptyDir", json!({}));
     }
-    for (source, field, default) in SOURCES {
+    for (source, field, default) in VOLUME_SOURCE_DEFAULTS {
         if let Some(source) = part_of(volume, source) {
             fill(source, field, default());
         }
@@ -190,14 +190,14 @@ fn volume(volume: &mut Value) {
     }
 }
 
-/// Fills in the claim of a volume.
+/// Applies defaults to a volume claim.
 pub(in crate::rules) fn claim_spec(claim: &mut Value) {
     let spec = part(claim, "spec");
     part(spec, "resources");
     fill(spec, "volumeMode", "Filesystem");
 }
 
-/// What moves is asked for again; what has a fixed tag or digest is not.
+/// `Always` for images without a fixed tag or digest.
 fn pull_policy(image: &str) -> &'static str {
     let name = image.rsplit('/').next().unwrap_or_default();
     let repository = name.split([':', '@']).next().unwrap_or_default();
@@ -221,7 +221,7 @@ fn requests_from_limits(resources: &mut Value) {
     }
 }
 
-/// Requests of the pod as a whole are those of its containers together, or else its limits.
+/// Pod-level requests default to the sum of the containers' requests, or to the pod-level limits.
 fn pod_requests(spec: &mut Value) {
     if !has(spec, "resources") {
         return;
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_that_move_are_pulled_always() {
+    fn images_without_a_fixed_tag_are_always_pulled() {
         for image in ["nginx", "nginx:latest", "r:5000/a", "r:5000/a:latest"] {
             assert_eq!(pull_policy(image), "Always", "{image}");
         }

@@ -1,4 +1,4 @@
-//! Pods, and the templates from which workloads make them.
+//! Pods and pod templates.
 
 mod admission;
 mod container;
@@ -11,12 +11,12 @@ mod update;
 pub(super) mod validate;
 mod volumes;
 
-use super::{NONE, Rules, shape};
+use super::{NONE, Rules, json};
 
 /// The rules of pods.
 pub const RULES: Rules = Rules {
     default: |pod, _| {
-        shape::tidy(pod);
+        json::tidy(pod);
         defaults::pod(pod);
     },
     create: admission::admit,

@@ -1,17 +1,17 @@
-//! What is accepted to say where a pod may run.
+//! Validation of scheduling constraints.
 
 use api::field::FieldError;
 use api::names::label_key_faults;
 use serde_json::Value;
 
 use crate::rules::faults::Faults;
-use crate::rules::shape::{at, has, list, number, text};
+use crate::rules::json::{at, has, list, number, text};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-const NEEDED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-const WISHED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Checks tolerations.
+/// Validates tolerations.
 pub(super) fn tolerations(faults: &mut Faults, path: &str, spec: &Value) {
     for (i, toleration) in list(spec, "tolerations").iter().enumerate() {
         let path = format!("{path}.tolerations[{i}]");
@@ -42,7 +42,7 @@ pub(super) fn tolerations(faults: &mut Faults, path: &str, spec: &Value) {
     }
 }
 
-/// Checks how pods are spread.
+/// Validates topology spread constraints.
 pub(super) fn spread(faults: &mut Faults, path: &str, spec: &Value) {
     for (i, constraint) in list(spec, "topologySpreadConstraints").iter().enumerate() {
         let path = format!("{path}.topologySpreadConstraints[{i}]");
@@ -62,11 +62,11 @@ pub(super) fn spread(faults: &mut Faults, path: &str, spec: &Value) {
     }
 }
 
-/// Checks which nodes and neighbours are wanted.
+/// Validates affinity.
 pub(super) fn affinity(faults: &mut Faults, path: &str, affinity: &Value) {
-    let needed = at(affinity, "nodeAffinity").get(NEEDED).unwrap_or(&Value::Null);
+    let needed = at(affinity, "nodeAffinity").get(REQUIRED).unwrap_or(&Value::Null);
     if !needed.is_null() {
-        let path = format!("{path}.nodeAffinity.{NEEDED}.nodeSelectorTerms");
+        let path = format!("{path}.nodeAffinity.{REQUIRED}.nodeSelectorTerms");
         let terms = list(needed, "nodeSelectorTerms");
         if terms.is_empty() {
             faults.add(FieldError::required(&path, "must have at least one node selector term"));
@@ -75,17 +75,17 @@ pub(super) fn affinity(faults: &mut Faults, path: &str, affinity: &Value) {
             node_term(faults, &format!("{path}[{i}]"), term);
         }
     }
-    for (i, wish) in list(affinity, &format!("nodeAffinity.{WISHED}")).iter().enumerate() {
-        let path = format!("{path}.nodeAffinity.{WISHED}[{i}]");
+    for (i, wish) in list(affinity, &format!("nodeAffinity.{PREFERRED}")).iter().enumerate() {
+        let path = format!("{path}.nodeAffinity.{PREFERRED}[{i}]");
         weight(faults, &path, wish);
         node_term(faults, &format!("{path}.preference"), at(wish, "preference"));
     }
     for kind in ["podAffinity", "podAntiAffinity"] {
-        for (i, term) in list(affinity, &format!("{kind}.{NEEDED}")).iter().enumerate() {
-            pod_term(faults, &format!("{path}.{kind}.{NEEDED}[{i}]"), term);
+        for (i, term) in list(affinity, &format!("{kind}.{REQUIRED}")).iter().enumerate() {
+            pod_term(faults, &format!("{path}.{kind}.{REQUIRED}[{i}]"), term);
         }
-        for (i, wish) in list(affinity, &format!("{kind}.{WISHED}")).iter().enumerate() {
-            let path = format!("{path}.{kind}.{WISHED}[{i}]");
+        for (i, wish) in list(affinity, &format!("{kind}.{PREFERRED}")).iter().enumerate() {
+            let path = format!("{path}.{kind}.{PREFERRED}[{i}]");
             weight(faults, &path, wish);
             pod_term(faults, &format!("{path}.podAffinityTerm"), at(wish, "podAffinityTerm"));
         }

@@ -1,12 +1,12 @@
-//! What is accepted as a probe or a hook.
+//! Validation of probes and lifecycle hooks.
 
 use api::field::FieldError;
 use serde_json::Value;
 
 use crate::rules::faults::Faults;
-use crate::rules::shape::{at, has, list, number, text};
+use crate::rules::json::{at, has, list, number, text};
 
-/// Checks the hooks and probes of a container.
+/// Validates the hooks and probes of a container.
 pub(super) fn check(faults: &mut Faults, path: &str, container: &Value) {
     for hook in ["postStart", "preStop"] {
         let name = format!("lifecycle.{hook}");
@@ -42,10 +42,10 @@ fn probe(faults: &mut Faults, path: &str, probe: &Value, name: &str) {
     }
 }
 
-/// Checks that there is one way to act, and that one.
+/// Requires exactly one handler, and validates it.
 fn handler(faults: &mut Faults, path: &str, handler: &Value) {
     let mut found = 0;
-    for (way, check) in WAYS {
+    for (way, check) in HANDLERS {
         if !has(handler, way) {
             continue;
         }
@@ -62,9 +62,9 @@ fn handler(faults: &mut Faults, path: &str, handler: &Value) {
     }
 }
 
-type Check = fn(&mut Faults, &str, &Value);
+type HandlerCheck = fn(&mut Faults, &str, &Value);
 
-const WAYS: [(&str, Check); 5] = [
+const HANDLERS: [(&str, HandlerCheck); 5] = [
     ("exec", |faults, path, exec| {
         if list(exec, "command").is_empty() {
             faults.required(format_args!("{path}.command"));

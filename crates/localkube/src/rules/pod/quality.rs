@@ -1,11 +1,11 @@
-//! The quality of service a pod is promised, from what its containers ask for.
+//! The QoS class of a pod.
 
 use std::collections::BTreeMap;
 
 use quantity::Quantity;
 use serde_json::Value;
 
-use crate::rules::shape::{amount, entries, has, list};
+use crate::rules::json::{amount, entries, has, list};
 
 type Amounts<'a> = BTreeMap<&'a str, Quantity>;
 
@@ -32,7 +32,7 @@ pub(super) fn quality(spec: &Value) -> &'static str {
     }
 }
 
-/// Adds the amounts that count; says how many there were.
+/// Adds the amounts of the relevant resources; returns how many there were.
 fn add<'a>(sums: &mut Amounts<'a>, holder: &'a Value, path: &str) -> usize {
     let mut found = 0;
     for (name, value) in
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn promises_follow_from_requests_and_limits() {
+    fn qos_class_follows_from_requests_and_limits() {
         let both = json!({"limits": {"cpu": "1", "memory": "1"}, "requests": {"cpu": "1", "memory": "1"}});
         let of = |resources: Value| quality(&json!({"containers": [{"resources": resources}]}));
         assert_eq!(of(json!({})), "BestEffort");

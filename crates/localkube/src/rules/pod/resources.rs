@@ -1,16 +1,16 @@
-//! What containers may ask for.
+//! Validation of resource requirements.
 
 use api::field::{AsJson, FieldError};
 use api::names::label_key_faults;
 use serde_json::Value;
 
 use crate::rules::faults::{Faults, NEGATIVE};
-use crate::rules::shape::{amount, at, entries};
+use crate::rules::json::{amount, at, entries};
 
-/// What a container can ask for by a plain name.
-const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Other plain names.
-const OF_OTHERS: [&str; 9] = [
+/// Unqualified resources of containers.
+const CONTAINER_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+/// Other unqualified resources.
+const OTHER_RESOURCES: [&str; 9] = [
     "storage",
     "pods",
     "services",
@@ -22,7 +22,7 @@ const OF_OTHERS: [&str; 9] = [
     "requests.cpu",
 ];
 
-/// Checks limits and requests.
+/// Validates limits and requests.
 pub(super) fn check(faults: &mut Faults, path: &str, resources: &Value) {
     for (name, value) in entries(resources, "limits") {
         one(faults, &format!("{path}.limits[{name}]"), name, value);
@@ -38,8 +38,8 @@ fn one(faults: &mut Faults, path: &str, name: &str, value: &Value) {
     let plain = !name.contains('/');
     let wrong = label_key_faults(name);
     let pages = name.starts_with("hugepages-");
-    let known = OF_CONTAINERS.contains(&name) || pages;
-    if wrong.is_empty() && plain && !known && !OF_OTHERS.contains(&name) {
+    let known = CONTAINER_RESOURCES.contains(&name) || pages;
+    if wrong.is_empty() && plain && !known && !OTHER_RESOURCES.contains(&name) {
         faults.invalid(path, name, "must be a standard resource type or fully qualified");
     }
     for wrong in wrong {

@@ -1,4 +1,4 @@
-//! What of a pod may change.
+//! Validation of pod updates.
 
 use api::field::{AsJson, FieldError};
 use serde_json::Value;
@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::admission;
 use super::validate::spec;
 use crate::rules::faults::Faults;
-use crate::rules::shape::{at, each, fill, has, list, number, part, put, remove, text};
+use crate::rules::json::{at, each, fill, has, list, number, part, put, remove, text};
 
-const WORDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+const FORBIDDEN_CHANGE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
      `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
      tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
@@ -22,7 +22,7 @@ pub(super) fn prepare(new: &mut Value, old: &Value) {
     admission::tolerate_faults(spec);
 }
 
-/// The faults of a changed pod.
+/// Validates a changed pod.
 pub(super) fn validate(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
     let (new, old) = (at(new, "spec"), at(old, "spec"));
@@ -49,7 +49,7 @@ pub(super) fn validate(new: &Value, old: &Value) -> Vec<FieldError> {
     if faults.is_empty() {
         let allowed = with_allowed(new, old);
         if &allowed != old {
-            faults.forbidden("spec", format!("{WORDS}\n{}\n", difference(old, &allowed)));
+            faults.forbidden("spec", format!("{FORBIDDEN_CHANGE}\n{}\n", difference(old, &allowed)));
         }
     }
     faults.into()
@@ -72,7 +72,7 @@ fn deadline(faults: &mut Faults, new: &Value, old: &Value) {
     }
 }
 
-/// Tolerations may be added, and their time changed.
+/// Tolerations may be added, and their seconds changed.
 fn tolerations(faults: &mut Faults, new: &Value, old: &Value) {
     let timeless = |toleration: &Value| {
         let mut toleration = toleration.clone();
@@ -86,7 +86,7 @@ fn tolerations(faults: &mut Faults, new: &Value, old: &Value) {
     }
 }
 
-/// The new spec with all that may change as it was.
+/// The new spec with all changeable fields restored.
 fn with_allowed(new: &Value, old: &Value) -> Value {
     let mut spec = new.clone();
     for kind in ["containers", "initContainers"] {
@@ -95,7 +95,7 @@ fn with_allowed(new: &Value, old: &Value) -> Value {
         }
     }
     let mut fields = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
-    // A pod that waits can still be told where to go.
+    // The placement of a gated pod may still change.
     if has(old, "schedulingGates") {
         fields.extend(["nodeSelector", "affinity"]);
     }
@@ -115,7 +115,7 @@ fn with_allowed(new: &Value, old: &Value) -> Value {
     spec
 }
 
-/// The lines that differ, between those that do not.
+/// The lines in which two values differ.
 fn difference(old: &Value, new: &Value) -> String {
     let [old, new] = [old, new].map(|value| serde_json::to_string_pretty(value).unwrap_or_default());
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_shows_only_what_differs() {
+    fn difference_contains_only_changed_lines() {
         let text = difference(&json!({"a": 1, "b": 2, "c": 3}), &json!({"a": 1, "b": 4, "c": 3}));
         assert_eq!(text, "-  \"b\": 2,\n+  \"b\": 4,");
         assert_eq!(difference(&json!([1]), &json!([1, 1])), "+  1,");

@@ -1,4 +1,4 @@
-//! What is accepted as a pod or as the template of one.
+//! Validation of pods and pod templates.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use api::field::{AsJson, FieldError};
 use api::names::{dns_label_faults, label_key_faults, subdomain_faults};
 use serde_json::Value;
 
-use super::container::{self, Role};
+use super::container::{self, ContainerRole};
 use super::{placement, volumes};
 use crate::rules::faults::Faults;
-use crate::rules::shape::{at, flag, has, list, number, text, texts};
+use crate::rules::json::{at, flag, has, list, number, text, texts};
 
 const MAX_ID: i64 = i32::MAX as i64;
 /// Values of `restartPolicy`.
-const RESTART: [&str; 3] = ["Always", "OnFailure", "Never"];
+const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 
-/// The faults of a new pod.
+/// Validates a new pod.
 pub(super) fn new_pod(pod: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
     spec(&mut faults, "spec", at(pod, "spec"));
@@ -25,7 +25,7 @@ pub(super) fn new_pod(pod: &Value) -> Vec<FieldError> {
     faults.into()
 }
 
-/// Checks the template of a workload.
+/// Validates a pod template.
 pub(in crate::rules) fn template(faults: &mut Faults, path: &str, template: &Value) {
     template_meta(faults, path, template);
     let path = format!("{path}.spec");
@@ -38,20 +38,20 @@ pub(in crate::rules) fn template(faults: &mut Faults, path: &str, template: &Val
     }
 }
 
-/// Checks the labels and annotations of a template.
+/// Validates the labels and annotations of a pod template.
 pub(in crate::rules) fn template_meta(faults: &mut Faults, path: &str, template: &Value) {
     faults.labels(format_args!("{path}.labels"), template, "metadata.labels");
     faults.annotations(format_args!("{path}.annotations"), template, "metadata.annotations");
 }
 
-/// Checks what a pod consists of.
+/// Validates a pod spec.
 pub(super) fn spec(faults: &mut Faults, path: &str, spec: &Value) {
     let volumes = volumes::check(faults, path, spec);
     containers(faults, path, spec, &volumes);
     let at_ = |name: &str| format!("{path}.{name}");
-    // A job's template may lack it; that is for the job to say.
+    // A job template may omit it; the job's validation reports that.
     if has(spec, "restartPolicy") {
-        faults.one_of(at_("restartPolicy"), text(spec, "restartPolicy"), &RESTART);
+        faults.one_of(at_("restartPolicy"), text(spec, "restartPolicy"), &RESTART_POLICIES);
     }
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     faults.one_of(at_("dnsPolicy"), text(spec, "dnsPolicy"), &policies);
@@ -116,12 +116,12 @@ fn containers(faults: &mut Faults, path: &str, spec: &Value, volumes: &BTreeSet<
     }
     let mut names = BTreeSet::new();
     let mut host_ports = BTreeSet::new();
-    for (kind, role) in [("containers", Role::Main), ("initContainers", Role::Init)] {
+    for (kind, role) in [("containers", ContainerRole::Main), ("initContainers", ContainerRole::Init)] {
         for (i, container) in list(spec, kind).iter().enumerate() {
             let path = format!("{path}.{kind}[{i}]");
             container::check(faults, &path, container, role, volumes, &mut names);
         }
-        if role == Role::Main {
+        if role == ContainerRole::Main {
             for (i, container) in list(spec, kind).iter().enumerate() {
                 container::host_ports(faults, &format!("{path}.{kind}[{i}]"), container, &mut host_ports);
             }
@@ -135,7 +135,7 @@ fn security(faults: &mut Faults, path: &str, spec: &Value) {
             for (i, container) in list(spec, kind).iter().enumerate() {
                 for (j, port) in list(container, "ports").iter().enumerate() {
                     let host = number(port, "hostPort").unwrap_or_default();
-                    // A template may leave it out; the pod will not.
+                    // A template may omit the host port.
                     if host != 0 && Some(host) != number(port, "containerPort") {
                         let path = format!("{path}.{kind}[{i}].ports[{j}].hostPort");
                         faults.invalid(path, host, "must match `containerPort` when `hostNetwork` is true");
@@ -153,14 +153,14 @@ fn security(faults: &mut Faults, path: &str, spec: &Value) {
     }
 }
 
-/// Checks the number of a user or group, if it is there.
+/// Validates a user or group id, if it is set.
 pub(super) fn identity(faults: &mut Faults, path: String, id: &Value) {
     if let Some(id) = id.as_i64() {
         faults.within(path, id, 0, MAX_ID);
     }
 }
 
-/// The faults of a changed status.
+/// Validates a changed status.
 pub(super) fn status(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
     let nominated = text(new, "status.nominatedNodeName");

@@ -1,4 +1,4 @@
-//! What is accepted as a volume.
+//! Validation of volumes.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use api::names::dns_label_faults;
 use serde_json::Value;
 
 use crate::rules::faults::{Faults, config_key_faults};
-use crate::rules::shape::{amount, at, has, list, number, text};
+use crate::rules::json::{amount, at, has, list, number, text};
 
-type Check = fn(&mut Faults, &str, &Value);
+type VolumeCheck = fn(&mut Faults, &str, &Value);
 
-/// Kinds of host paths.
-const PATHS: [&str; 8] =
+/// Values of `hostPath.type`.
+const HOST_PATH_TYPES: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
-/// The sources that are looked into, in the order in which they are.
-const SOURCES: [(&str, Check); 8] = [
+/// The validated volume sources, in the order of the checks.
+const SOURCES: [(&str, VolumeCheck); 8] = [
     ("emptyDir", empty),
     ("hostPath", host),
     ("secret", |faults, path, secret| {
@@ -37,7 +37,7 @@ const SOURCES: [(&str, Check); 8] = [
     }),
 ];
 
-/// Checks the volumes of a pod; gives their names.
+/// Validates the volumes of a pod; returns their names.
 pub(super) fn check<'a>(faults: &mut Faults, path: &str, spec: &'a Value) -> BTreeSet<&'a str> {
     let mut names = BTreeSet::new();
     for (i, volume) in list(spec, "volumes").iter().enumerate() {
@@ -80,7 +80,7 @@ fn host(faults: &mut Faults, path: &str, source: &Value) {
     if faults.present(format_args!("{path}.path"), target) {
         no_steps_back(faults, &format!("{path}.path"), target);
     }
-    faults.one_of(format_args!("{path}.type"), text(source, "type"), &PATHS);
+    faults.one_of(format_args!("{path}.type"), text(source, "type"), &HOST_PATH_TYPES);
 }
 
 fn nfs(faults: &mut Faults, path: &str, source: &Value) {

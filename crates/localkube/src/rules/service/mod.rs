@@ -1,14 +1,14 @@
-//! Services: addresses and ports a real cluster would allocate are derived from the service's uid.
+//! Services: cluster IPs and node ports, which a real cluster allocates, are derived from the uid.
 
 mod validate;
 
 use serde_json::{Value, json};
 
 use super::Rules;
-use super::shape::{at, derived, each, fill, flag, has, list, number, part, put, remove, text, tidy};
+use super::json::{at, derived, each, fill, flag, has, list, number, part, put, remove, text, tidy};
 
-/// What a service has unless it is a mere name.
-const ADDRESS: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
+/// The address fields of all services except `ExternalName`.
+const ADDRESS_FIELDS: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
 
 /// The rules of services.
 pub const RULES: Rules = Rules {
@@ -22,7 +22,7 @@ pub const RULES: Rules = Rules {
 };
 
 fn default(service: &mut Value, _version: &str) {
-    // A map here, not an object as elsewhere: values that are empty count.
+    // The selector is a map: its empty values stay.
     let selector = service.get_mut("spec").and_then(|spec| remove(spec, "selector"));
     tidy(service);
     let spec = part(service, "spec");
@@ -66,18 +66,18 @@ fn create(service: &mut Value) {
 fn update(service: &mut Value, old: &Value) {
     let old = at(old, "spec");
     let spec = part(service, "spec");
-    // Of the two names of the address, the one that changed is meant.
+    // `clusterIP` and `clusterIPs` are the same; the changed one wins.
     let address = text(spec, "clusterIP").to_owned();
     let changed = !address.is_empty() && address != text(old, "clusterIP");
     if changed && at(spec, "clusterIPs") == at(old, "clusterIPs") {
         put(spec, "clusterIPs", json!([address]));
     }
     if text(spec, "type") == "ExternalName" {
-        for field in ADDRESS.into_iter().chain(["internalTrafficPolicy"]) {
+        for field in ADDRESS_FIELDS.into_iter().chain(["internalTrafficPolicy"]) {
             release(spec, old, field);
         }
     } else if text(old, "type") != "ExternalName" {
-        for field in ADDRESS {
+        for field in ADDRESS_FIELDS {
             keep(spec, old, field);
         }
     }
@@ -112,21 +112,21 @@ fn update(service: &mut Value, old: &Value) {
     allocate(service);
 }
 
-/// Takes over what the change leaves out.
+/// Restores a field that the update omits.
 fn keep(new: &mut Value, old: &Value, field: &str) {
     if has(old, field) {
         fill(new, field, at(old, field).clone());
     }
 }
 
-/// Gives back what the new type of service does not use, if it is merely what was there.
+/// Removes an unchanged field that the new service type does not use.
 fn release(new: &mut Value, old: &Value, field: &str) {
     if at(new, field) == at(old, field) {
         remove(new, field);
     }
 }
 
-/// Whether it is reached from outside.
+/// Whether the service is reachable from outside of the cluster.
 fn is_external(spec: &Value) -> bool {
     match text(spec, "type") {
         "NodePort" | "LoadBalancer" => true,
@@ -134,7 +134,7 @@ fn is_external(spec: &Value) -> bool {
     }
 }
 
-/// Whether every port has a number on the nodes.
+/// Whether every port has a node port.
 fn needs_node_ports(spec: &Value) -> bool {
     match text(spec, "type") {
         "NodePort" => true,
@@ -149,7 +149,7 @@ fn needs_health_port(spec: &Value) -> bool {
 
 fn allocate(service: &mut Value) {
     let address = address(derived(service, 0));
-    // Ports of one service are neighbours, so that they differ.
+    // The ports of a service are consecutive, so that they differ.
     let mut free = 30000 + derived(service, 1) % 2700;
     let mut next = || {
         free += 1;
@@ -177,7 +177,7 @@ fn allocate(service: &mut Value) {
     }
 }
 
-/// An address of 10.96.0.0/16 that is neither its first nor its last.
+/// An address of 10.96.0.0/16 except the first and the last.
 fn address(number: u64) -> String {
     let host = 1 + number % 65534;
     format!("10.96.{}.{}", host / 256, host % 256)

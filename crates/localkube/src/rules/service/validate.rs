@@ -1,4 +1,4 @@
-//! What is accepted as a service.
+//! Validation of services.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use super::{is_external, needs_health_port};
 use crate::rules::faults::Faults;
-use crate::rules::shape::{at, has, list, number, text, texts};
+use crate::rules::json::{at, has, list, number, text, texts};
 
 const LOAD_BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
-/// The longest a client sticks to one pod, in seconds.
-const DAY: i64 = 86400;
+/// The maximum duration of client IP affinity.
+const MAX_AFFINITY_SECONDS: i64 = 86400;
 
-/// The faults of a service.
+/// Validates a service.
 pub(super) fn check(service: &Value) -> Faults {
     let mut faults = Faults::default();
     let spec = at(service, "spec");
     families(&mut faults, spec);
-    // Without addresses the real server gets no further.
+    // The real server stops here if the addresses are invalid.
     if !faults.is_empty() {
         return faults;
     }
@@ -95,13 +95,14 @@ fn affinity(faults: &mut Faults, spec: &Value) {
     let affinity = text(spec, "sessionAffinity");
     faults.one_of("spec.sessionAffinity", affinity, &["ClientIP", "None"]);
     let path = "sessionAffinityConfig.clientIP.timeoutSeconds";
-    if let Some(seconds) = number(spec, path).filter(|seconds| !(1..=DAY).contains(seconds)) {
-        let detail = format!("must be greater than 0 and less than {DAY}");
+    if let Some(seconds) = number(spec, path).filter(|seconds| !(1..=MAX_AFFINITY_SECONDS).contains(seconds))
+    {
+        let detail = format!("must be greater than 0 and less than {MAX_AFFINITY_SECONDS}");
         faults.invalid(format_args!("spec.{path}"), seconds, detail);
     }
 }
 
-/// Checks an address by which a service is reached from outside.
+/// Validates an external IP.
 fn outside(faults: &mut Faults, path: &str, address: &str) {
     let Ok(read) = address.parse::<IpAddr>() else { return faults.address(path, address) };
     if read.is_unspecified() {
@@ -112,7 +113,7 @@ fn outside(faults: &mut Faults, path: &str, address: &str) {
     }
 }
 
-/// Checks that ports differ, and are numbered on nodes only where nodes serve them.
+/// Checks that ports are unique, and that node ports are set only where they are used.
 fn distinct(faults: &mut Faults, spec: &Value) {
     let kind = text(spec, "type");
     if kind == "ClusterIP" {
@@ -175,7 +176,7 @@ fn traffic(faults: &mut Faults, spec: &Value) {
     }
 }
 
-/// The faults of a changed service.
+/// Validates a changed service.
 pub(super) fn update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
     let keeps = |service| text(service, "spec.type") != "ExternalName";
@@ -189,7 +190,7 @@ pub(super) fn update(new: &Value, old: &Value) -> Vec<FieldError> {
     faults.into()
 }
 
-/// The faults of a changed status.
+/// Validates a changed status.
 pub(super) fn status(new: &Value, _old: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
     if has(new, "status.loadBalancer.ingress") && text(new, "spec.type") != "LoadBalancer" {

@@ -4,7 +4,7 @@ mod validate;
 
 use serde_json::{Value, json};
 
-use super::shape::{each, fill, part, part_of, tidy};
+use super::json::{each, fill, part, part_of, tidy};
 use super::{NONE, Rules};
 
 /// The rules of validating webhook configurations.

@@ -1,4 +1,4 @@
-//! What is accepted as a validating webhook.
+//! Validation of validating webhook configurations.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use api::names::subdomain_faults;
 use serde_json::Value;
 
 use crate::rules::faults::{Faults, letter_label_faults};
-use crate::rules::shape::{at, has, list, number, text, texts};
+use crate::rules::json::{at, has, list, number, text, texts};
 
-/// The faults of a configuration.
+/// Validates a configuration.
 pub(super) fn check(configuration: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
     let mut names = BTreeSet::new();
@@ -107,7 +107,7 @@ fn service(faults: &mut Faults, path: &str, service: &Value) {
     if !target.starts_with('/') {
         faults.invalid(path, target, "must start with a '/'");
     }
-    // The first character is taken for the slash, whatever it is.
+    // The real server skips the first character in any case.
     let steps = target.get(1..).unwrap_or_default().trim_end_matches('/');
     for (i, step) in steps.split('/').enumerate() {
         if step.is_empty() {
@@ -155,7 +155,7 @@ fn rule(faults: &mut Faults, path: &str, rule: &Value) {
     faults.one_of(format_args!("{path}.scope"), text(rule, "scope"), &["*", "Cluster", "Namespaced"]);
 }
 
-/// Checks a list that is not empty, and that what stands for all stands alone.
+/// Requires a non-empty list in which `*` stands alone.
 fn alone(faults: &mut Faults, path: &str, rule: &Value, field: &str, what: &str) {
     let path = format_args!("{path}.{field}");
     let items: Vec<&str> = texts(rule, field).collect();

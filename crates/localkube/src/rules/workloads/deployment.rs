@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::shared::{collisions, lasting_template, same_selector, selector, selects_template};
 use crate::rules::faults::Faults;
+use crate::rules::json::{at, each, fill, has, number, part, put, remove, text, tidy};
 use crate::rules::pod::defaults::template;
-use crate::rules::shape::{at, each, fill, has, number, part, put, remove, text, tidy};
 use crate::rules::{NONE, Rules};
 
 /// The rules of deployments.

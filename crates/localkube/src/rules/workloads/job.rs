@@ -5,22 +5,22 @@ use serde_json::{Value, json};
 
 use super::shared::{same_selector, selector, selects_template};
 use crate::rules::faults::{Faults, IMMUTABLE, label_selector, sorted};
+use crate::rules::json::{at, each, fill, flag, has, number, part, part_of, put, remove, text, tidy};
 use crate::rules::pod::defaults::template;
 use crate::rules::pod::validate;
-use crate::rules::shape::{at, each, fill, flag, has, number, part, part_of, put, remove, text, tidy};
 use crate::rules::{NONE, Rules};
 
 /// The rules of jobs.
 pub const RULES: Rules =
     Rules { default, create, validate: |job| faults(job).into(), validate_update, validate_status, ..NONE };
 
-/// Before the names of generated labels: as they were once, and as they are.
+/// Prefixes of generated labels: the legacy one and the current one.
 const PREFIXES: [&str; 2] = ["", "batch.kubernetes.io/"];
 
 fn default(job: &mut Value, _version: &str) {
     tidy(job);
     let spec = part(job, "spec");
-    // A job without either of the two runs one pod; with parallelism alone it is a work queue.
+    // Without `completions` and `parallelism`, a job runs one pod; with parallelism alone it is a work queue.
     if !has(spec, "completions") && !has(spec, "parallelism") {
         put(spec, "completions", 1);
     }
@@ -38,7 +38,7 @@ fn default(job: &mut Value, _version: &str) {
             }
         }
     }
-    // The template's own default would not be accepted, so it stays unset.
+    // The template's default is not allowed in jobs, so it stays unset.
     let template_ = part(spec, "template");
     let policy = at(template_, "spec.restartPolicy").clone();
     template(template_);
@@ -71,7 +71,7 @@ fn create(job: &mut Value) {
     }
     let labels = labels.clone();
     put(part(part(spec, "selector"), "matchLabels"), "batch.kubernetes.io/controller-uid", uid);
-    // Labels taken over from the template are those of the template to the end.
+    // Labels that were defaulted from the template follow its generated labels.
     if at(job, "metadata.labels") == &shared {
         put(part(job, "metadata"), "labels", labels);
     }
@@ -86,13 +86,13 @@ fn faults(job: &Value) -> Faults {
     faults
 }
 
-/// Checks that what the server generates was left alone.
+/// Checks that generated labels and the selector are unchanged.
 fn generated(faults: &mut Faults, job: &Value) {
     const PATH: &str = "spec.template.metadata.labels";
     let labels = at(job, PATH);
     let uid = text(job, "metadata.uid");
     let label = |key: &str| labels.get(key).and_then(Value::as_str).unwrap_or_default();
-    // A job without any of it was not prepared; its selector is missed below.
+    // The job was not prepared; the missing selector is reported below.
     if !has(job, "spec.selector") {
         return;
     }
@@ -172,7 +172,7 @@ fn template_faults(faults: &mut Faults, spec: &Value) {
 
 fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut faults = faults(new);
-    // The real server looks at the spec twice.
+    // The real server validates the spec twice.
     spec_faults(&mut faults, at(new, "spec"));
     completions(&mut faults, new, old);
     same_selector(&mut faults, new, old);
@@ -197,7 +197,7 @@ fn completions(faults: &mut Faults, new: &Value, old: &Value) {
     }
 }
 
-/// The template stays, but for where and how large the pods of a job that does not run yet will be.
+/// The template is immutable, except scheduling fields and resources of a job that has not started.
 fn same_template(faults: &mut Faults, new: &Value, old: &Value) {
     let [mut now, mut before] = [new, old].map(|job| at(job, "spec.template").clone());
     let waits = flag(old, "spec.suspend") && !has(old, "status.startTime");

@@ -1,4 +1,4 @@
-//! What makes pods: deployments, replica sets, stateful sets and jobs.
+//! Workloads: deployments, replica sets, stateful sets and jobs.
 
 pub mod deployment;
 pub mod job;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::shared::{lasting_template, same_selector, selector, selects_template};
 use crate::rules::faults::Faults;
+use crate::rules::json::{at, each, fill, number, part, put, remove, tidy};
 use crate::rules::pod::defaults::template;
-use crate::rules::shape::{at, each, fill, number, part, put, remove, tidy};
 use crate::rules::{NONE, Rules};
 
 /// The rules of replica sets.
@@ -59,7 +59,7 @@ fn faults(set: &Value) -> Faults {
     let spec = at(set, "spec");
     faults.not_negative("spec.replicas", number(spec, "replicas"));
     faults.not_negative("spec.minReadySeconds", number(spec, "minReadySeconds"));
-    // The real server says deployment here too.
+    // The real server says deployment here as well.
     if let Some(selector) = selector(&mut faults, spec, "deployment", "invalid label selector") {
         selects_template(&mut faults, spec, &selector);
         lasting_template(&mut faults, spec, "ReplicaSet");

@@ -1,15 +1,14 @@
-//! What deployments, replica sets, stateful sets and jobs have in common: a selector and a template.
+//! Shared validation of workloads: selector and template.
 
 use api::field::{AsJson, FieldError};
 use api::selector::Selector;
 use serde_json::Value;
 
 use crate::rules::faults::{Faults, label_selector, sorted};
+use crate::rules::json::{at, has, text};
 use crate::rules::pod::validate;
-use crate::rules::shape::{at, has, text};
 
-/// Checks the selector of a workload; gives what it selects. `invalid` are the words for one that selects nothing
-/// sensible.
+/// Validates the selector of a workload; returns the parsed one. `invalid` is the text for an unparsable selector.
 pub(super) fn selector(faults: &mut Faults, spec: &Value, what: &str, invalid: &str) -> Option<Selector> {
     if !has(spec, "selector") {
         faults.required("spec.selector");
@@ -30,7 +29,7 @@ pub(super) fn selector(faults: &mut Faults, spec: &Value, what: &str, invalid: &
     }
 }
 
-/// Checks that the pods of a template are selected.
+/// Requires that the selector matches the template's labels.
 pub(super) fn selects_template(faults: &mut Faults, spec: &Value, selector: &Selector) {
     let labels = at(spec, "template.metadata.labels");
     if !selector.matches(|key| labels.get(key).and_then(Value::as_str)) {
@@ -42,7 +41,7 @@ pub(super) fn selects_template(faults: &mut Faults, spec: &Value, selector: &Sel
     }
 }
 
-/// Checks a template whose pods run for good.
+/// Validates a template of pods that run forever.
 pub(super) fn lasting_template(faults: &mut Faults, spec: &Value, kind: &str) {
     validate::template(faults, "spec.template", at(spec, "template"));
     faults.one_of("spec.template.spec.restartPolicy", text(spec, "template.spec.restartPolicy"), &["Always"]);
@@ -52,7 +51,7 @@ pub(super) fn lasting_template(faults: &mut Faults, spec: &Value, kind: &str) {
     }
 }
 
-/// The selector says which pods are owned, so it stays.
+/// The selector is immutable.
 pub(super) fn same_selector(faults: &mut Faults, new: &Value, old: &Value) {
     if at(new, "spec.selector") != at(old, "spec.selector") {
         let selector = has(new, "spec.selector").then(|| label_selector(at(new, "spec.selector")));
@@ -60,7 +59,7 @@ pub(super) fn same_selector(faults: &mut Faults, new: &Value, old: &Value) {
     }
 }
 
-/// A count of collisions only grows.
+/// `collisionCount` must not decrease.
 pub(super) fn collisions(new: &Value, old: &Value) -> Option<FieldError> {
     let count = |object| at(object, "status.collisionCount").as_i64();
     let before = count(old)?;

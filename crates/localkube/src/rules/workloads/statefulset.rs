@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::shared::{collisions, lasting_template, selector, selects_template};
 use crate::rules::faults::Faults;
+use crate::rules::json::{at, each, fill, has, list, number, part, put, remove, text, tidy};
 use crate::rules::pod::defaults::{claim_spec, template};
 use crate::rules::pod::validate::template_meta;
-use crate::rules::shape::{at, each, fill, has, list, number, part, put, remove, text, tidy};
 use crate::rules::{NONE, Rules};
 
 /// The rules of stateful sets.
@@ -22,7 +22,7 @@ pub const RULES: Rules = Rules {
     ..NONE
 };
 
-/// What may change.
+/// The fields that may change.
 const CHANGEABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -51,7 +51,7 @@ fn default(set: &mut Value, _version: &str) {
     fill(strategy, "type", "RollingUpdate");
     if text(strategy, "type") == "RollingUpdate" {
         let update = part(strategy, "rollingUpdate");
-        // A feature that is off by default.
+        // Disabled by default in Kubernetes.
         remove(update, "maxUnavailable");
         fill(update, "partition", 0);
     }
@@ -134,7 +134,7 @@ fn claims(faults: &mut Faults, spec: &Value) {
     }
 }
 
-/// The spec with a volume for each claim in its template, as the pods will have them.
+/// The spec with a volume for each claim template, as its pods have.
 fn with_claims(spec: &Value) -> Value {
     let mut spec = spec.clone();
     let names: Vec<String> = list(&spec, "volumeClaimTemplates")

@@ -1,29 +1,29 @@
-//! The arithmetic of a rollout: how large each replica set should be next.
+//! The arithmetic of rollouts.
 
-use crate::workloads::objects::{Amount, DeploymentSpec};
+use crate::workloads::objects::{DeploymentSpec, IntOrPercent};
 
-/// How far a rollout may stray from the replicas wanted.
+/// The limits of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
-    /// So many pods too many.
+pub(crate) struct RolloutLimits {
+    /// Maximum number of additional pods.
     pub(crate) surge: i32,
-    /// So many pods too few.
+    /// Maximum number of unavailable pods.
     pub(crate) unavailable: i32,
 }
 
-/// A replica set in numbers.
+/// The size of a replica set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Size {
-    /// The pods it should have.
+pub(crate) struct ReplicaSetSize {
+    /// Desired pods.
     pub(crate) wanted: i32,
-    /// The pods of it that are available.
+    /// Available pods.
     pub(crate) available: i32,
-    /// The most pods that all sets together could have when it was last scaled; 0 if it does not say.
+    /// The `max-replicas` annotation: the limit when it was last scaled; 0 if it is absent.
     pub(crate) most: i32,
 }
 
-impl Limits {
-    /// Surge is rounded up, unavailability down; both at zero would leave no room to move.
+impl RolloutLimits {
+    /// Surge is rounded up, unavailability down; if both are zero, one pod may be unavailable.
     pub(crate) fn of(spec: &DeploymentSpec, replicas: i32) -> Self {
         if spec.strategy.kind == "Recreate" {
             return Self { surge: 0, unavailable: 0 };
@@ -35,28 +35,28 @@ impl Limits {
         Self { surge, unavailable }
     }
 
-    /// The most pods there may be.
+    /// The maximum number of pods.
     pub(crate) fn most(self, replicas: i32) -> i32 {
         if replicas > 0 { replicas.saturating_add(self.surge) } else { 0 }
     }
 }
 
-fn share(amount: Option<&Amount>, replicas: i32, up: bool) -> i32 {
+fn share(amount: Option<&IntOrPercent>, replicas: i32, up: bool) -> i32 {
     match amount {
-        Some(Amount::Number(number)) => *number,
-        Some(Amount::Percentage(text)) => {
+        Some(IntOrPercent::Number(number)) => *number,
+        Some(IntOrPercent::Percentage(text)) => {
             let percent: i64 = text.trim_end_matches('%').parse().unwrap_or_default();
             let whole = percent.saturating_mul(i64::from(replicas));
             let rounded = if up { whole.saturating_add(99) / 100 } else { whole / 100 };
             i32::try_from(rounded).unwrap_or(i32::MAX)
         }
-        // What the API server fills in.
-        None => share(Some(&Amount::Percentage("25%".to_owned())), replicas, up),
+        // The API server's default.
+        None => share(Some(&IntOrPercent::Percentage("25%".to_owned())), replicas, up),
     }
 }
 
-/// How large the new replica set becomes: as far as the surge allows.
-pub(crate) fn grow_new(replicas: i32, limits: Limits, new: i32, old: &[Size]) -> i32 {
+/// The next size of the new replica set, within the surge.
+pub(crate) fn grow_new(replicas: i32, limits: RolloutLimits, new: i32, old: &[ReplicaSetSize]) -> i32 {
     if new >= replicas {
         return replicas;
     }
@@ -65,8 +65,14 @@ pub(crate) fn grow_new(replicas: i32, limits: Limits, new: i32, old: &[Size]) ->
     new + room.min(replicas - new).max(0)
 }
 
-/// How large old replica sets, oldest first, become: what is not available goes first, then as much as may be missing.
-pub(crate) fn shrink_old(replicas: i32, limits: Limits, new: Size, old: &[Size]) -> Vec<i32> {
+/// The next sizes of the old replica sets, oldest first: unavailable pods are removed first, then as many as
+/// availability allows.
+pub(crate) fn shrink_old(
+    replicas: i32,
+    limits: RolloutLimits,
+    new: ReplicaSetSize,
+    old: &[ReplicaSetSize],
+) -> Vec<i32> {
     let mut next: Vec<i32> = old.iter().map(|size| size.wanted).collect();
     let least = replicas - limits.unavailable;
     let unavailable_new = new.wanted - new.available;
@@ -76,7 +82,7 @@ pub(crate) fn shrink_old(replicas: i32, limits: Limits, new: Size, old: &[Size])
         *wanted -= dead;
         room -= dead;
     }
-    // Counts may lag behind sizes: no set has more pods than it should have for long.
+    // Counts may lag behind sizes: availability is limited to the desired pods.
     let available = new.available + old.iter().map(|size| size.available.min(size.wanted)).sum::<i32>();
     let mut room = room.min(available - least);
     for wanted in &mut next {
@@ -87,9 +93,8 @@ pub(crate) fn shrink_old(replicas: i32, limits: Limits, new: Size, old: &[Size])
     next
 }
 
-/// How large replica sets, the one to be favoured first, become when the deployment is scaled in the middle of a rollout:
-/// each keeps its share.
-pub(crate) fn proportional(most: i32, sizes: &[Size]) -> Vec<i32> {
+/// The sizes of replica sets, the favoured one first, after scaling during a rollout: each keeps its share.
+pub(crate) fn proportional(most: i32, sizes: &[ReplicaSetSize]) -> Vec<i32> {
     let now = total(sizes);
     let mut left = most - now;
     let mut next = Vec::with_capacity(sizes.len());
@@ -101,14 +106,14 @@ pub(crate) fn proportional(most: i32, sizes: &[Size]) -> Vec<i32> {
         left -= share;
         next.push(size.wanted + share);
     }
-    // What rounding left over.
+    // The rounding remainder.
     if let Some(first) = next.first_mut() {
         *first = (*first + left).max(0);
     }
     next
 }
 
-fn total(sizes: &[Size]) -> i32 {
+fn total(sizes: &[ReplicaSetSize]) -> i32 {
     sizes.iter().map(|size| size.wanted).sum()
 }
 
@@ -117,13 +122,14 @@ mod tests {
     use super::*;
 
     fn limits(surge: &str, unavailable: &str, replicas: i32) -> (i32, i32) {
-        let amount = |text: &str| text.parse().map_or(Amount::Percentage(text.to_owned()), Amount::Number);
+        let amount =
+            |text: &str| text.parse().map_or(IntOrPercent::Percentage(text.to_owned()), IntOrPercent::Number);
         let mut spec = DeploymentSpec::default();
         spec.strategy.rolling_update = Some(crate::workloads::objects::RollingUpdate {
             max_surge: Some(amount(surge)),
             max_unavailable: Some(amount(unavailable)),
         });
-        let limits = Limits::of(&spec, replicas);
+        let limits = RolloutLimits::of(&spec, replicas);
         (limits.surge, limits.unavailable)
     }
 
@@ -135,16 +141,19 @@ mod tests {
         assert_eq!(limits("2", "0", 5), (2, 0));
         assert_eq!(limits("0", "7", 5), (0, 5));
         assert_eq!(limits("100%", "x%", 5), (5, 0));
-        assert_eq!(Limits::of(&DeploymentSpec::default(), 4), Limits { surge: 1, unavailable: 1 });
+        assert_eq!(
+            RolloutLimits::of(&DeploymentSpec::default(), 4),
+            RolloutLimits { surge: 1, unavailable: 1 }
+        );
     }
 
-    const fn size(wanted: i32, available: i32, most: i32) -> Size {
-        Size { wanted, available, most }
+    const fn size(wanted: i32, available: i32, most: i32) -> ReplicaSetSize {
+        ReplicaSetSize { wanted, available, most }
     }
 
     #[test]
-    fn new_ones_come_as_old_ones_go() {
-        let limits = Limits { surge: 1, unavailable: 1 };
+    fn new_replica_set_grows_as_old_ones_shrink() {
+        let limits = RolloutLimits { surge: 1, unavailable: 1 };
         assert_eq!(grow_new(4, limits, 0, &[size(4, 4, 5)]), 1);
         assert_eq!(shrink_old(4, limits, size(1, 0, 5), &[size(4, 4, 5)]), [3]);
         assert_eq!(grow_new(4, limits, 1, &[size(3, 3, 5)]), 2);
@@ -169,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn a_scaled_rollout_keeps_its_shares() {
-        // As kube-controller-manager did it.
+    fn scaling_during_a_rollout_is_proportional() {
+        // The results of kube-controller-manager.
         assert_eq!(proportional(13, &[size(3, 3, 5), size(2, 0, 5)]), [8, 5]);
         assert_eq!(proportional(7, &[size(8, 3, 13), size(5, 0, 13)]), [4, 3]);
         assert_eq!(proportional(0, &[size(8, 3, 13), size(5, 0, 13)]), [0, 0]);

@@ -1,10 +1,10 @@
-//! What a deployment says about itself.
+//! The status of a deployment.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Child, Rollout};
+use super::{ChildReplicaSet, Rollout};
 use crate::workloads::conditions;
 use crate::workloads::objects::{Condition, Deployment, DeploymentStatus};
 
@@ -16,7 +16,7 @@ const COMPLETE: &str = "NewReplicaSetAvailable";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 const PAUSED: &str = "DeploymentPaused";
 
-/// Whether all replicas are of the current template and available, and nothing else is left.
+/// Whether all replicas have the current template and are available, and no others exist.
 pub(super) fn is_complete(deployment: &Deployment, counts: &DeploymentStatus) -> bool {
     let replicas = deployment.spec.replicas.unwrap_or(1);
     [counts.updated_replicas, counts.replicas, counts.available_replicas]
@@ -28,7 +28,7 @@ pub(super) fn is_complete(deployment: &Deployment, counts: &DeploymentStatus) ->
 impl Rollout<'_> {
     /// The status without conditions.
     pub(super) fn counts(&self) -> DeploymentStatus {
-        let sum = |count: fn(&Child) -> i32| self.all().map(count).sum::<i32>();
+        let sum = |count: fn(&ChildReplicaSet) -> i32| self.all().map(count).sum::<i32>();
         let available = sum(|child| child.set.status.available_replicas);
         DeploymentStatus {
             observed_generation: self.deployment.generation(),
@@ -36,7 +36,7 @@ impl Rollout<'_> {
             updated_replicas: self.new.and_then(|child| child.set.status.replicas).unwrap_or_default(),
             ready_replicas: sum(|child| child.set.status.ready_replicas),
             available_replicas: available,
-            unavailable_replicas: (sum(Child::wanted) - available).max(0),
+            unavailable_replicas: (sum(ChildReplicaSet::wanted) - available).max(0),
             terminating_replicas: Some(sum(|child| {
                 child.set.status.terminating_replicas.unwrap_or_default()
             })),
@@ -44,7 +44,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// The status; `creates` if the replica set of the current template is being created right now.
+    /// The status; `creates` if the new replica set is being created.
     pub(super) fn status(&self, creates: bool, now: Timestamp) -> DeploymentStatus {
         let now = conditions::whole_seconds(now);
         let mut status =
@@ -100,7 +100,7 @@ impl Rollout<'_> {
             conditions::set(&mut status.conditions, progressing("True", "FoundNewReplicaSet", text));
             return;
         }
-        // A rollout that was completed stays so, whatever happens to its pods.
+        // A completed rollout stays complete.
         if reason == COMPLETE && status.replicas == status.updated_replicas {
             return;
         }
@@ -120,7 +120,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// How long progress may still take.
+    /// The time until the progress deadline.
     fn time_left(&self, status: &DeploymentStatus, now: Timestamp) -> Option<SignedDuration> {
         let condition = conditions::find(&status.conditions, PROGRESSING)?;
         let deadline = self.deployment.spec.progress_deadline_seconds?;
@@ -128,7 +128,7 @@ impl Rollout<'_> {
         Some(SignedDuration::from_secs(i64::from(deadline)).saturating_sub(passed))
     }
 
-    /// When to look whether the deadline has passed.
+    /// When to check the progress deadline.
     pub(super) fn deadline(&self, status: &DeploymentStatus, now: Timestamp) -> Option<Duration> {
         let condition = conditions::find(&status.conditions, PROGRESSING)?;
         if [COMPLETE, TIMED_OUT, PAUSED].contains(&condition.reason.as_str()) {
@@ -140,7 +140,7 @@ impl Rollout<'_> {
         Some(Duration::try_from(left).unwrap_or(Duration::from_secs(1)))
     }
 
-    /// What keeps replica sets from making pods.
+    /// The condition of a replica set that cannot create pods.
     fn failure(&self) -> Option<Condition> {
         let failed = self.all().find_map(|child| conditions::find(&child.set.status.conditions, FAILURE))?;
         Some(Condition { last_update_time: failed.last_transition_time, ..failed.clone() })
@@ -152,7 +152,7 @@ fn condition(kind: &str, status: &str, reason: &str, text: String, now: Timestam
     Condition { last_update_time: Some(now), last_transition_time: Some(now), ..untimed }
 }
 
-/// More new pods, fewer old ones, or more that are ready or available.
+/// Whether there are more new pods, fewer old ones, or more ready or available ones.
 fn has_progressed(before: &DeploymentStatus, after: &DeploymentStatus) -> bool {
     let old = |status: &DeploymentStatus| status.replicas - status.updated_replicas;
     after.updated_replicas > before.updated_replicas

@@ -1,4 +1,4 @@
-//! What the controllers look at: slim views of objects. None is ever written back whole; writes are patches.
+//! Slim views of the objects that controllers read. Objects are never written back as a whole; writes are patches.
 
 mod views;
 
@@ -10,9 +10,9 @@ use kube::core::DynamicResourceScope;
 use serde::Deserialize;
 pub(crate) use views::*;
 
-/// The kinds that are watched.
+/// The watched kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum WorkloadKind {
     Pod,
     Deployment,
     ReplicaSet,
@@ -20,36 +20,36 @@ pub(crate) enum Kind {
     Job,
 }
 
-/// Which object.
+/// The object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key {
-    pub(crate) kind: Kind,
+pub(crate) struct ObjectRef {
+    pub(crate) kind: WorkloadKind,
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
 
-/// An object: its metadata, and of the rest what is needed.
+/// An object with the needed parts of its spec and status.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Object<S, T> {
+pub(crate) struct WorkloadObject<S, T> {
     pub(crate) metadata: ObjectMeta,
     pub(crate) spec: S,
     pub(crate) status: T,
 }
 
-/// A spec says what kind its object is.
-pub(crate) trait Spec {
-    /// That kind.
-    const KIND: Kind;
+/// A spec type determines the kind of its object.
+pub(crate) trait WorkloadSpec {
+    /// The kind.
+    const KIND: WorkloadKind;
 }
 
-pub(crate) type Pod = Object<PodSpec, PodStatus>;
-pub(crate) type Deployment = Object<DeploymentSpec, DeploymentStatus>;
-pub(crate) type ReplicaSet = Object<ReplicaSetSpec, ReplicaSetStatus>;
-pub(crate) type StatefulSet = Object<StatefulSetSpec, StatefulSetStatus>;
-pub(crate) type Job = Object<JobSpec, JobStatus>;
+pub(crate) type Pod = WorkloadObject<PodSpec, PodStatus>;
+pub(crate) type Deployment = WorkloadObject<DeploymentSpec, DeploymentStatus>;
+pub(crate) type ReplicaSet = WorkloadObject<ReplicaSetSpec, ReplicaSetStatus>;
+pub(crate) type StatefulSet = WorkloadObject<StatefulSetSpec, StatefulSetStatus>;
+pub(crate) type Job = WorkloadObject<JobSpec, JobStatus>;
 
-impl Kind {
+impl WorkloadKind {
     /// API group, version, kind and plural.
     pub(crate) const fn names(self) -> (&'static str, &'static str, &'static str, &'static str) {
         match self {
@@ -69,7 +69,7 @@ impl Kind {
         }
     }
 
-    /// The kind that owns others under this name.
+    /// The workload kind of an owner reference.
     pub(crate) fn of_owner(owner: &OwnerReference) -> Option<Self> {
         let owners = [Self::Deployment, Self::ReplicaSet, Self::StatefulSet, Self::Job];
         owners
@@ -80,7 +80,7 @@ impl Kind {
 
 macro_rules! specs {
     ($($spec:ident is $kind:ident),* $(,)?) => {
-        $(impl Spec for $spec { const KIND: Kind = Kind::$kind; })*
+        $(impl WorkloadSpec for $spec { const KIND: WorkloadKind = WorkloadKind::$kind; })*
     };
 }
 
@@ -92,7 +92,7 @@ specs! {
     JobSpec is Job,
 }
 
-impl<S: Spec, T> kube::Resource for Object<S, T> {
+impl<S: WorkloadSpec, T> kube::Resource for WorkloadObject<S, T> {
     type DynamicType = ();
     type Scope = DynamicResourceScope;
 
@@ -121,7 +121,7 @@ impl<S: Spec, T> kube::Resource for Object<S, T> {
     }
 }
 
-impl<S, T> Object<S, T> {
+impl<S, T> WorkloadObject<S, T> {
     pub(crate) fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }
@@ -154,19 +154,19 @@ impl<S, T> Object<S, T> {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// The owner that manages it.
+    /// The controlling owner.
     pub(crate) fn controller(&self) -> Option<&OwnerReference> {
         self.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
     }
 
-    /// What the server counts writes with.
+    /// The resource version as a number.
     pub(crate) fn revision(&self) -> u64 {
         self.metadata.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
     }
 }
 
-impl<S: Spec, T> Object<S, T> {
-    pub(crate) fn key(&self) -> Key {
-        Key { kind: S::KIND, namespace: self.namespace().to_owned(), name: self.name().to_owned() }
+impl<S: WorkloadSpec, T> WorkloadObject<S, T> {
+    pub(crate) fn key(&self) -> ObjectRef {
+        ObjectRef { kind: S::KIND, namespace: self.namespace().to_owned(), name: self.name().to_owned() }
     }
 }

@@ -1,4 +1,4 @@
-//! Specs and statuses, field by field as the API has them.
+//! Specs and statuses with the needed fields.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(crate) struct ContainerStatus {
     pub(crate) restart_count: i32,
 }
 
-/// A condition of any kind of object; each kind shows some of the times.
+/// A condition of any kind; each kind uses some of the times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Condition {
@@ -72,14 +72,14 @@ pub(crate) struct DeploymentStrategy {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct RollingUpdate {
-    pub(crate) max_surge: Option<Amount>,
-    pub(crate) max_unavailable: Option<Amount>,
+    pub(crate) max_surge: Option<IntOrPercent>,
+    pub(crate) max_unavailable: Option<IntOrPercent>,
 }
 
 /// A number, or a percentage such as `25%`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Amount {
+pub(crate) enum IntOrPercent {
     Number(i32),
     Percentage(String),
 }
@@ -114,7 +114,7 @@ pub(crate) struct ReplicaSetSpec {
     pub(crate) min_ready_seconds: i32,
 }
 
-/// The counts that zero does not hide are options: so that the first status is seen to differ from none.
+/// Counts that are written even if they are zero are options, so that the first status differs from none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReplicaSetStatus {
@@ -233,13 +233,13 @@ pub(crate) struct JobStatus {
     pub(crate) conditions: Vec<Condition>,
 }
 
-/// For serde.
+/// For `skip_serializing_if`.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// For serde.
+/// For `skip_serializing_if`.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn no_replicas(number: &i32) -> bool {
     *number == 0

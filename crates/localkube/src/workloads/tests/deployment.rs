@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::world::World;
-use crate::workloads::objects::{Key, Kind};
+use super::fake_cluster::FakeCluster;
+use crate::workloads::objects::{ObjectRef, WorkloadKind};
 
 fn deployment(replicas: i32, more: Value) -> Value {
     let mut spec = json!({
@@ -21,19 +21,19 @@ fn template(version: i32) -> Value {
     json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": version}]}})
 }
 
-fn world(replicas: i32, more: Value) -> (World, Key) {
-    let mut world = World::new();
-    let key = world.add(Kind::Deployment, deployment(replicas, more));
+fn world(replicas: i32, more: Value) -> (FakeCluster, ObjectRef) {
+    let mut world = FakeCluster::new();
+    let key = world.add(WorkloadKind::Deployment, deployment(replicas, more));
     (world, key)
 }
 
-fn set_image(world: &mut World, key: &Key, version: i32) {
+fn set_image(world: &mut FakeCluster, key: &ObjectRef, version: i32) {
     world.edit(key, &json!({"spec": {"template": template(version)}}));
 }
 
 /// Versions and sizes of the replica sets.
-fn sets(world: &World) -> Vec<(i64, i64)> {
-    let sets = world.all(Kind::ReplicaSet).into_iter().map(|(_, set)| {
+fn sets(world: &FakeCluster) -> Vec<(i64, i64)> {
+    let sets = world.all(WorkloadKind::ReplicaSet).into_iter().map(|(_, set)| {
         let image = &set["spec"]["template"]["spec"]["containers"][0]["image"];
         (image.as_i64().unwrap(), set["spec"]["replicas"].as_i64().unwrap())
     });
@@ -42,13 +42,13 @@ fn sets(world: &World) -> Vec<(i64, i64)> {
     sets
 }
 
-fn set_of(world: &World, version: i32) -> Value {
-    let mut all = world.all(Kind::ReplicaSet).into_iter();
+fn set_of(world: &FakeCluster, version: i32) -> Value {
+    let mut all = world.all(WorkloadKind::ReplicaSet).into_iter();
     all.find(|(_, set)| set["spec"]["template"]["spec"]["containers"][0]["image"] == version).unwrap().1
 }
 
 #[test]
-fn a_deployment_becomes_pods() {
+fn deployment_creates_a_replica_set_and_pods() {
     let (mut world, key) = world(3, json!({}));
     world.settle();
     let set = set_of(&world, 1);
@@ -81,7 +81,7 @@ fn a_deployment_becomes_pods() {
 }
 
 #[test]
-fn a_rollout_waits_for_pods_and_can_be_scaled_in_the_middle() {
+fn rollout_waits_for_pods_and_can_be_scaled() {
     let (mut world, key) = world(4, json!({}));
     world.run();
     set_image(&mut world, &key, 2);
@@ -99,7 +99,7 @@ fn a_rollout_waits_for_pods_and_can_be_scaled_in_the_middle() {
 }
 
 #[test]
-fn a_template_that_comes_back_finds_its_set() {
+fn rollback_reuses_the_old_replica_set() {
     let (mut world, key) = world(2, json!({"revisionHistoryLimit": 1}));
     for version in [1, 2, 1] {
         set_image(&mut world, &key, version);
@@ -116,10 +116,10 @@ fn a_template_that_comes_back_finds_its_set() {
 }
 
 #[test]
-fn recreate_waits_until_the_old_pods_are_gone() {
+fn recreate_waits_until_old_pods_are_gone() {
     let (mut world, key) = world(2, json!({"strategy": {"type": "Recreate"}}));
     world.run();
-    let pods = world.all(Kind::Pod);
+    let pods = world.all(WorkloadKind::Pod);
     for (pod, _) in &pods {
         world.edit(pod, &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
     }
@@ -135,7 +135,7 @@ fn recreate_waits_until_the_old_pods_are_gone() {
 }
 
 #[test]
-fn a_paused_deployment_scales_but_does_not_roll() {
+fn paused_deployment_scales_but_does_not_roll_out() {
     let (mut world, key) = world(2, json!({}));
     world.run();
     world.edit(&key, &json!({"spec": {"paused": true}}));
@@ -151,7 +151,7 @@ fn a_paused_deployment_scales_but_does_not_roll() {
 }
 
 #[test]
-fn progress_has_a_deadline() {
+fn progress_deadline_sets_a_condition() {
     let (mut world, key) = world(2, json!({"progressDeadlineSeconds": 10}));
     world.settle();
     world.wait(10);
@@ -168,51 +168,51 @@ fn progress_has_a_deadline() {
 }
 
 #[test]
-fn orphans_are_taken_in_and_strangers_let_go() {
+fn orphans_are_adopted_and_mismatches_released() {
     let (mut world, key) = world(2, json!({}));
     world.run();
-    let (set, _) = world.all(Kind::ReplicaSet).remove(0);
+    let (set, _) = world.all(WorkloadKind::ReplicaSet).remove(0);
     world.remove(&key);
     world.edit(&set, &json!({"metadata": {"ownerReferences": null}}));
-    let key = world.add(Kind::Deployment, deployment(3, json!({})));
+    let key = world.add(WorkloadKind::Deployment, deployment(3, json!({})));
     world.run();
     assert_eq!(sets(&world), [(1, 3)]);
     assert_eq!(world.get(&set)["metadata"]["ownerReferences"][0]["uid"], world.get(&key)["metadata"]["uid"]);
-    let (pod, _) = world.all(Kind::Pod).remove(0);
+    let (pod, _) = world.all(WorkloadKind::Pod).remove(0);
     world.edit(&pod, &json!({"metadata": {"labels": {"app": "other"}}}));
     world.run();
     assert_eq!(world.get(&pod)["metadata"]["ownerReferences"], json!([]));
-    assert_eq!(world.all(Kind::Pod).len(), 4);
+    assert_eq!(world.all(WorkloadKind::Pod).len(), 4);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever the limits and however slowly pods start: there are never too many, never too few are available, and in
-    /// the end all are new.
+    /// For any limits and start delays, there are never too many pods nor too few available ones, and in the end all
+    /// are new.
     #[test]
-    fn a_rollout_keeps_its_limits(replicas in 1..9_i32, surge in 0..4_i32, unavailable in 0..4_i32, starts in prop::collection::vec(0..3_usize, 0..20)) {
+    fn rollout_respects_surge_and_unavailability(replicas in 1..9_i32, surge in 0..4_i32, unavailable in 0..4_i32, starts in prop::collection::vec(0..3_usize, 0..20)) {
         let update = json!({"maxSurge": surge, "maxUnavailable": unavailable});
         let strategy = json!({"type": "RollingUpdate", "rollingUpdate": update});
         let (mut world, key) = world(replicas, json!({"strategy": strategy}));
         world.run();
         set_image(&mut world, &key, 2);
-        // Both zero is not allowed; the controller makes it one.
+        // The controller allows one unavailable pod if both limits are zero.
         let missing = if surge == 0 { unavailable.max(1) } else { unavailable };
         let mut starts = starts.into_iter();
         for _ in 0..200 {
-            let keys: Vec<Key> = [Kind::Deployment, Kind::ReplicaSet].into_iter()
+            let keys: Vec<ObjectRef> = [WorkloadKind::Deployment, WorkloadKind::ReplicaSet].into_iter()
                 .flat_map(|kind| world.all(kind)).map(|(key, _)| key).collect();
             let mut busy = false;
             for key in keys {
                 busy |= world.has(&key) && world.pass(&key);
-                let pods = world.all(Kind::Pod);
+                let pods = world.all(WorkloadKind::Pod);
                 prop_assert!(pods.len() as i32 <= replicas + surge, "{} pods", pods.len());
                 let ready = pods.iter().filter(|(_, pod)| pod["status"]["phase"] == "Running").count();
                 prop_assert!(ready as i32 >= replicas - missing, "{ready} available");
             }
             let most = starts.next();
             let started = world.start_pods(most.unwrap_or(usize::MAX));
-            // Nothing moves any more, although all pods may start.
+            // Nothing changes any more, although all pods may start.
             if !busy && started == 0 && most.is_none() {
                 break;
             }

@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use crate::list_watch::ListWatchEvent;
-use crate::workloads::index::{Index, News, Written};
-use crate::workloads::objects::{Key, Kind, Pod};
+use crate::workloads::index::{ObjectIndex, WatchedEvent, WriteResult};
+use crate::workloads::objects::{ObjectRef, Pod, WorkloadKind};
 
 fn pod(name: &str, revision: u64) -> Pod {
     let owner =
@@ -12,18 +12,18 @@ fn pod(name: &str, revision: u64) -> Pod {
     serde_json::from_value(json!({"metadata": meta})).unwrap()
 }
 
-fn names(index: &Index) -> Vec<String> {
+fn names(index: &ObjectIndex) -> Vec<String> {
     index.pods.children("s").iter().map(|pod| pod.name().to_owned()).collect()
 }
 
-fn hear(index: &mut Index, event: ListWatchEvent<Pod>) -> Vec<Key> {
-    index.apply(News::Pod(event)).into_iter().collect()
+fn hear(index: &mut ObjectIndex, event: ListWatchEvent<Pod>) -> Vec<ObjectRef> {
+    index.apply(WatchedEvent::Pod(event)).into_iter().collect()
 }
 
 #[test]
-fn owners_are_woken() {
-    let mut index = Index::default();
-    let set = Key { kind: Kind::ReplicaSet, namespace: "default".into(), name: "web".into() };
+fn watch_events_enqueue_owners() {
+    let mut index = ObjectIndex::default();
+    let set = ObjectRef { kind: WorkloadKind::ReplicaSet, namespace: "default".into(), name: "web".into() };
     for event in [ListWatchEvent::Applied(pod("a", 5)), ListWatchEvent::Deleted(pod("a", 6))] {
         assert_eq!(hear(&mut index, event), std::slice::from_ref(&set));
     }
@@ -31,26 +31,26 @@ fn owners_are_woken() {
 }
 
 #[test]
-fn answers_are_known_before_the_watch_tells() {
-    let mut index = Index::default();
+fn write_answers_are_cached_before_the_watch_reports_them() {
+    let mut index = ObjectIndex::default();
     hear(&mut index, ListWatchEvent::Applied(pod("a", 5)));
-    index.learn(Written::Pod(pod("b", 7)));
+    index.learn(WriteResult::Pod(pod("b", 7)));
     assert_eq!(names(&index), ["a", "b"]);
     hear(&mut index, ListWatchEvent::Applied(pod("b", 7)));
     hear(&mut index, ListWatchEvent::Deleted(pod("b", 8)));
-    index.learn(Written::Pod(pod("b", 7)));
+    index.learn(WriteResult::Pod(pod("b", 7)));
     assert_eq!(names(&index), ["a"], "what the watch has passed does not come back");
 }
 
 #[test]
-fn deletion_is_not_forgotten() {
-    let mut index = Index::default();
+fn deletions_are_not_reverted_by_older_events() {
+    let mut index = ObjectIndex::default();
     hear(&mut index, ListWatchEvent::Applied(pod("a", 5)));
-    let key = Key { kind: Kind::Pod, namespace: "default".into(), name: "a".into() };
-    index.learn(Written::Deleted(key.clone(), "uid of another".into()));
+    let key = ObjectRef { kind: WorkloadKind::Pod, namespace: "default".into(), name: "a".into() };
+    index.learn(WriteResult::Deleted(key.clone(), "uid of another".into()));
     assert!(!index.pods.children("s")[0].is_deleting());
-    index.learn(Written::Deleted(key, "uid of a".into()));
-    // What happened before the deletion is told after it.
+    index.learn(WriteResult::Deleted(key, "uid of a".into()));
+    // An event from before the deletion arrives after it.
     hear(&mut index, ListWatchEvent::Applied(pod("a", 6)));
     assert!(index.pods.children("s")[0].is_deleting());
     hear(&mut index, ListWatchEvent::Deleted(pod("a", 7)));
@@ -58,8 +58,8 @@ fn deletion_is_not_forgotten() {
 }
 
 #[test]
-fn a_new_list_replaces_what_was_known() {
-    let mut index = Index::default();
+fn new_list_replaces_the_cache() {
+    let mut index = ObjectIndex::default();
     hear(&mut index, ListWatchEvent::Applied(pod("a", 5)));
     hear(&mut index, ListWatchEvent::ListStarted);
     hear(&mut index, ListWatchEvent::Listed(pod("b", 6)));

@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 
-use super::world::World;
-use crate::workloads::objects::{Key, Kind};
+use super::fake_cluster::FakeCluster;
+use crate::workloads::objects::{ObjectRef, WorkloadKind};
 
-fn world(spec: Value) -> (World, Key) {
-    let mut world = World::new();
+fn world(spec: Value) -> (FakeCluster, ObjectRef) {
+    let mut world = FakeCluster::new();
     let mut job = json!({
         "metadata": {"name": "job"},
         "spec": {
@@ -18,14 +18,14 @@ fn world(spec: Value) -> (World, Key) {
     });
     let Value::Object(spec) = spec else { panic!("no object") };
     job["spec"].as_object_mut().unwrap().extend(spec);
-    let key = world.add(Kind::Job, job);
+    let key = world.add(WorkloadKind::Job, job);
     world.run();
     (world, key)
 }
 
-/// Ends all pods that run.
-fn end(world: &mut World, phase: &str) {
-    for (pod, value) in world.all(Kind::Pod) {
+/// Ends all running pods.
+fn end(world: &mut FakeCluster, phase: &str) {
+    for (pod, value) in world.all(WorkloadKind::Pod) {
         if value["status"]["phase"] == "Running" {
             world.set_phase(&pod, phase, false);
         }
@@ -34,13 +34,13 @@ fn end(world: &mut World, phase: &str) {
 }
 
 /// Active, ready, succeeded and failed.
-fn counts(world: &World, key: &Key) -> [i64; 4] {
+fn counts(world: &FakeCluster, key: &ObjectRef) -> [i64; 4] {
     let status = &world.get(key)["status"];
     ["active", "ready", "succeeded", "failed"].map(|field| status[field].as_i64().unwrap_or_default())
 }
 
 #[test]
-fn it_runs_until_enough_succeeded() {
+fn job_runs_until_all_completions_succeeded() {
     let (mut world, key) = world(json!({"completions": 3, "parallelism": 2}));
     assert_eq!(counts(&world, &key), [2, 2, 0, 0]);
     end(&mut world, "Succeeded");
@@ -56,16 +56,16 @@ fn it_runs_until_enough_succeeded() {
         (&json!("2026-01-01T00:00:00Z"), &json!("2026-01-01T00:00:07Z"))
     );
     assert_eq!(world.told.last().unwrap(), "Completed: Job completed");
-    assert_eq!(world.all(Kind::Pod).len(), 3);
+    assert_eq!(world.all(WorkloadKind::Pod).len(), 3);
     world.wait(1000);
     world.run();
     assert!(world.has(&key));
 }
 
 #[test]
-fn a_queue_is_done_when_one_found_it_empty_and_all_have_ended() {
+fn work_queue_job_completes_after_one_success_when_all_pods_ended() {
     let (mut world, key) = world(json!({"parallelism": 3}));
-    let (first, _) = world.all(Kind::Pod).remove(0);
+    let (first, _) = world.all(WorkloadKind::Pod).remove(0);
     world.set_phase(&first, "Succeeded", false);
     world.run();
     assert_eq!(counts(&world, &key), [2, 2, 1, 0], "nobody is sent after it");
@@ -75,13 +75,13 @@ fn a_queue_is_done_when_one_found_it_empty_and_all_have_ended() {
 }
 
 #[test]
-fn failures_are_tried_again_later_and_not_for_ever() {
+fn failed_pods_are_retried_with_backoff_up_to_the_limit() {
     let (mut world, key) = world(json!({"completions": 1, "backoffLimit": 1}));
     end(&mut world, "Failed");
-    assert_eq!((counts(&world, &key), world.all(Kind::Pod).len()), ([0, 0, 0, 1], 1));
+    assert_eq!((counts(&world, &key), world.all(WorkloadKind::Pod).len()), ([0, 0, 0, 1], 1));
     world.wait(9);
     world.run();
-    assert_eq!(world.all(Kind::Pod).len(), 1, "not yet");
+    assert_eq!(world.all(WorkloadKind::Pod).len(), 1, "not yet");
     world.wait(1);
     world.run();
     assert_eq!(counts(&world, &key), [1, 1, 0, 1]);
@@ -96,7 +96,7 @@ fn failures_are_tried_again_later_and_not_for_ever() {
 }
 
 #[test]
-fn time_runs_out() {
+fn active_deadline_fails_the_job() {
     let (mut world, key) = world(json!({"completions": 2, "parallelism": 2, "activeDeadlineSeconds": 30}));
     world.wait(29);
     world.run();
@@ -105,13 +105,13 @@ fn time_runs_out() {
     world.run();
     assert_eq!(counts(&world, &key), [0, 0, 0, 2]);
     assert_eq!(world.conditions(&key)[1], "Failed=True (DeadlineExceeded)");
-    assert_eq!(world.all(Kind::Pod), []);
+    assert_eq!(world.all(WorkloadKind::Pod), []);
 }
 
 #[test]
-fn it_is_suspended_and_resumed() {
+fn job_is_suspended_and_resumed() {
     let (mut world, key) = world(json!({"completions": 1, "suspend": true}));
-    assert_eq!(world.all(Kind::Pod), []);
+    assert_eq!(world.all(WorkloadKind::Pod), []);
     assert_eq!(world.conditions(&key), ["Suspended=True (JobSuspended)"]);
     world.wait(60);
     world.edit(&key, &json!({"spec": {"suspend": false}}));
@@ -128,11 +128,11 @@ fn it_is_suspended_and_resumed() {
 }
 
 #[test]
-fn each_index_is_done_once() {
+fn indexed_job_completes_each_index_once() {
     let (mut world, key) = world(json!({"completions": 4, "parallelism": 3, "completionMode": "Indexed"}));
     let index =
         |pod: &Value| pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"].clone();
-    let pods = world.all(Kind::Pod);
+    let pods = world.all(WorkloadKind::Pod);
     assert_eq!(pods.iter().map(|(_, pod)| index(pod)).collect::<Vec<_>>(), ["0", "1", "2"]);
     let pod = &pods[1].1;
     assert_eq!(
@@ -147,7 +147,8 @@ fn each_index_is_done_once() {
     world.wait(60);
     world.run();
     assert_eq!(world.get(&key)["status"]["completedIndexes"], "0");
-    let running = world.all(Kind::Pod).into_iter().filter(|(_, pod)| pod["status"]["phase"] == "Running");
+    let running =
+        world.all(WorkloadKind::Pod).into_iter().filter(|(_, pod)| pod["status"]["phase"] == "Running");
     let mut running: Vec<_> = running.map(|(_, pod)| index(&pod)).collect();
     running.sort_by_key(ToString::to_string);
     assert_eq!(running, ["1", "2", "3"], "what failed is tried again");
@@ -157,7 +158,7 @@ fn each_index_is_done_once() {
 }
 
 #[test]
-fn it_goes_when_its_time_has_passed() {
+fn finished_job_is_deleted_after_its_ttl() {
     let (mut world, key) = world(json!({"completions": 1, "ttlSecondsAfterFinished": 5}));
     end(&mut world, "Succeeded");
     world.wait(4);
@@ -169,8 +170,8 @@ fn it_goes_when_its_time_has_passed() {
 }
 
 #[test]
-fn jobs_of_others_are_left_alone() {
+fn jobs_managed_by_others_are_ignored() {
     let (world, key) = world(json!({"completions": 1, "managedBy": "example.com/other"}));
-    assert_eq!(world.all(Kind::Pod), []);
+    assert_eq!(world.all(WorkloadKind::Pod), []);
     assert_eq!(world.get(&key)["status"], Value::Null);
 }

@@ -1,4 +1,4 @@
-//! The loop, on a cluster in this process, under paused time.
+//! The event loop on a cluster in this process, with paused time.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::{Cluster, Options, Running, workloads};
 
-/// In the time of the cluster, which does not pass while there is something to do.
-const PATIENCE: Duration = Duration::from_mins(10);
+/// In the cluster's time, which does not advance while there is work.
+const WAIT_TIMEOUT: Duration = Duration::from_mins(10);
 
-struct Desk {
+struct LiveFixture {
     cluster: Running,
     _workloads: workloads::Workloads,
 }
 
-impl Desk {
+impl LiveFixture {
     async fn new() -> Self {
         let cluster = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
         let clock = crate::clock::Clock::system();
@@ -43,7 +43,7 @@ impl Desk {
 
     async fn until(&self, path: &str, is: impl Fn(&Value) -> bool) -> Value {
         let mut last = None;
-        let found = tokio::time::timeout(PATIENCE, async {
+        let found = tokio::time::timeout(WAIT_TIMEOUT, async {
             loop {
                 last = self.get(path).await;
                 if let Some(value) = last.as_ref().filter(|value| is(value)) {
@@ -83,8 +83,8 @@ fn deployment(replicas: i32) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_lives() {
-    let desk = Desk::new().await;
+async fn deployment_rolls_out_on_a_cluster() {
+    let desk = LiveFixture::new().await;
     desk.create(DEPLOYMENTS, deployment(3)).await;
     desk.until(WEB, |web| web["status"]["unavailableReplicas"] == 3 && web["status"]["replicas"] == 3).await;
     desk.start_pods().await;
@@ -110,8 +110,8 @@ async fn a_deployment_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_pods_are_made_once() {
-    let desk = Desk::new().await;
+async fn each_of_many_pods_is_created_once() {
+    let desk = LiveFixture::new().await;
     desk.create(DEPLOYMENTS, deployment(1000)).await;
     desk.until(WEB, |web| web["status"]["replicas"] == 1000).await;
     desk.patch(WEB, json!({"spec": {"replicas": 10}})).await;
@@ -124,8 +124,8 @@ async fn many_pods_are_made_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_progress_deadline_passes() {
-    let desk = Desk::new().await;
+async fn progress_deadline_is_checked_without_events() {
+    let desk = LiveFixture::new().await;
     let mut web = deployment(1);
     web["spec"]["progressDeadlineSeconds"] = json!(60);
     desk.create(DEPLOYMENTS, web).await;
@@ -133,8 +133,8 @@ async fn a_progress_deadline_passes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stateful_set_and_a_job_live() {
-    let desk = Desk::new().await;
+async fn stateful_set_and_job_run_on_a_cluster() {
+    let desk = LiveFixture::new().await;
     let mut set = deployment(3);
     set["kind"] = json!("StatefulSet");
     desk.create("/apis/apps/v1/namespaces/default/statefulsets", set).await;

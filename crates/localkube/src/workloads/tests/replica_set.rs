@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::world::World;
-use crate::workloads::objects::{Key, Kind, ReplicaSet};
+use super::fake_cluster::FakeCluster;
+use crate::workloads::objects::{ObjectRef, ReplicaSet, WorkloadKind};
 use crate::workloads::replica_set::plan;
 
 fn set(replicas: i32) -> Value {
@@ -13,16 +13,16 @@ fn set(replicas: i32) -> Value {
     json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas, "selector": selector, "template": template}})
 }
 
-fn status(world: &World, key: &Key) -> Value {
+fn status(world: &FakeCluster, key: &ObjectRef) -> Value {
     world.get(key)["status"].clone()
 }
 
 #[test]
-fn there_are_as_many_pods_as_wanted() {
-    let mut world = World::new();
-    let key = world.add(Kind::ReplicaSet, set(3));
+fn replica_set_keeps_the_desired_number_of_pods() {
+    let mut world = FakeCluster::new();
+    let key = world.add(WorkloadKind::ReplicaSet, set(3));
     world.settle();
-    let pods = world.all(Kind::Pod);
+    let pods = world.all(WorkloadKind::Pod);
     assert_eq!(pods.len(), 3);
     let pod = &pods[0].1;
     assert_eq!(pod["metadata"]["generateName"], "web-");
@@ -51,10 +51,10 @@ fn there_are_as_many_pods_as_wanted() {
     assert!(!world.has(&pods[2].0), "the one that is not ready goes");
     world.set_phase(&pods[0].0, "Failed", false);
     world.settle();
-    assert_eq!(world.all(Kind::Pod).len(), 3, "one that failed is replaced, and stays");
+    assert_eq!(world.all(WorkloadKind::Pod).len(), 3, "one that failed is replaced, and stays");
     world.edit(&pods[1].0, &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
     world.settle();
-    assert_eq!(world.all(Kind::Pod).len(), 4, "one that is stopping is replaced at once");
+    assert_eq!(world.all(WorkloadKind::Pod).len(), 4, "one that is stopping is replaced at once");
     assert_eq!(status(&world, &key)["terminatingReplicas"], 1);
     world.edit(&key, &json!({"spec": {"replicas": 0}}));
     world.settle();
@@ -63,18 +63,18 @@ fn there_are_as_many_pods_as_wanted() {
 }
 
 #[test]
-fn a_set_that_is_going_makes_no_pods() {
-    let mut world = World::new();
+fn deleted_replica_set_creates_no_pods() {
+    let mut world = FakeCluster::new();
     let mut going = set(3);
     going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    world.add(Kind::ReplicaSet, going);
+    world.add(WorkloadKind::ReplicaSet, going);
     world.settle();
-    assert_eq!(world.all(Kind::Pod), []);
+    assert_eq!(world.all(WorkloadKind::Pod), []);
 }
 
 #[test]
-fn what_keeps_it_from_making_pods_is_shown() {
-    let now = World::new().now;
+fn failed_pod_creation_sets_a_condition() {
+    let now = FakeCluster::new().now;
     let set: ReplicaSet = serde_json::from_value(set(2)).unwrap();
     let failing = plan(&set, &[], Some("pods are forbidden"), now);
     let conditions = &failing.status.as_ref().unwrap()["status"]["conditions"];

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
-use super::world::{World, key_of};
-use crate::workloads::objects::{Key, Kind};
+use super::fake_cluster::{FakeCluster, key_of};
+use crate::workloads::objects::{ObjectRef, WorkloadKind};
 
 fn set(replicas: i32, more: Value) -> Value {
     let mut spec = json!({
@@ -22,30 +22,30 @@ fn template(version: i32) -> Value {
 }
 
 /// Names and versions of the pods.
-fn pods(world: &World) -> Vec<(String, i64)> {
+fn pods(world: &FakeCluster) -> Vec<(String, i64)> {
     let version = |pod: &Value| pod["spec"]["containers"][0]["image"].as_i64().unwrap();
-    world.all(Kind::Pod).into_iter().map(|(key, pod)| (key.name, version(&pod))).collect()
+    world.all(WorkloadKind::Pod).into_iter().map(|(key, pod)| (key.name, version(&pod))).collect()
 }
 
 fn is(pods: &[(String, i64)], expected: &[(&str, i64)]) -> bool {
     pods.iter().map(|(name, version)| (name.as_str(), *version)).eq(expected.iter().copied())
 }
 
-fn set_image(world: &mut World, key: &Key, version: i32) {
+fn set_image(world: &mut FakeCluster, key: &ObjectRef, version: i32) {
     world.edit(key, &json!({"spec": {"template": template(version)}}));
 }
 
 #[test]
-fn pods_come_and_go_in_order() {
-    let mut world = World::new();
-    let key = world.add(Kind::StatefulSet, set(3, json!({})));
+fn pods_are_created_and_deleted_in_order() {
+    let mut world = FakeCluster::new();
+    let key = world.add(WorkloadKind::StatefulSet, set(3, json!({})));
     for expected in 1..=3 {
         world.settle();
-        assert_eq!(world.all(Kind::Pod).len(), expected, "each waits for the one before");
+        assert_eq!(world.all(WorkloadKind::Pod).len(), expected, "each waits for the one before");
         world.start_pods(1);
     }
     world.settle();
-    let (_, pod) = world.all(Kind::Pod).remove(1);
+    let (_, pod) = world.all(WorkloadKind::Pod).remove(1);
     let revision = world.get(&key)["status"]["updateRevision"].clone();
     assert_eq!(
         pod["metadata"]["labels"],
@@ -66,33 +66,33 @@ fn pods_come_and_go_in_order() {
     world.settle();
     let deleted = |name| format!("SuccessfulDelete: Delete Pod {name} in StatefulSet st successful");
     assert_eq!(world.told, [deleted("st-2"), deleted("st-1")]);
-    let first = key_of(Kind::Pod, "st-0");
+    let first = key_of(WorkloadKind::Pod, "st-0");
     world.set_phase(&first, "Failed", false);
     world.settle();
     assert_eq!(world.get(&first)["status"]["phase"], "Pending", "what ended is made anew");
 }
 
 #[test]
-fn in_parallel_all_come_and_go_at_once() {
-    let mut world = World::new();
+fn parallel_policy_creates_and_deletes_all_at_once() {
+    let mut world = FakeCluster::new();
     let claims = json!([{"metadata": {"name": "data"}}]);
     let more =
         json!({"podManagementPolicy": "Parallel", "ordinals": {"start": 5}, "volumeClaimTemplates": claims});
-    let key = world.add(Kind::StatefulSet, set(3, more));
+    let key = world.add(WorkloadKind::StatefulSet, set(3, more));
     assert!(world.pass(&key));
     assert!(is(&pods(&world), &[("st-5", 1), ("st-6", 1), ("st-7", 1)]), "{:?}", pods(&world));
     let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data-st-5"}},
         {"name": "tmp", "emptyDir": {}}]);
-    assert_eq!(world.all(Kind::Pod)[0].1["spec"]["volumes"], volumes);
+    assert_eq!(world.all(WorkloadKind::Pod)[0].1["spec"]["volumes"], volumes);
     world.edit(&key, &json!({"spec": {"replicas": 1}}));
     assert!(world.pass(&key));
     assert!(is(&pods(&world), &[("st-5", 1)]));
 }
 
 #[test]
-fn updates_go_from_the_last_to_the_first() {
-    let mut world = World::new();
-    let key = world.add(Kind::StatefulSet, set(3, json!({})));
+fn updates_go_from_the_last_pod_to_the_first() {
+    let mut world = FakeCluster::new();
+    let key = world.add(WorkloadKind::StatefulSet, set(3, json!({})));
     world.run();
     let before = world.get(&key)["status"]["currentRevision"].clone();
     set_image(&mut world, &key, 2);
@@ -101,7 +101,7 @@ fn updates_go_from_the_last_to_the_first() {
     let status = world.get(&key)["status"].clone();
     assert_eq!((&status["currentReplicas"], &status["updatedReplicas"]), (&json!(2), &json!(1)));
     assert_eq!(status["currentRevision"], before);
-    let first = key_of(Kind::Pod, "st-0");
+    let first = key_of(WorkloadKind::Pod, "st-0");
     world.remove(&first);
     world.settle();
     assert!(
@@ -117,15 +117,15 @@ fn updates_go_from_the_last_to_the_first() {
 }
 
 #[test]
-fn a_partition_keeps_pods_back() {
-    let mut world = World::new();
+fn partition_excludes_pods_from_updates() {
+    let mut world = FakeCluster::new();
     let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
-    let key = world.add(Kind::StatefulSet, set(3, json!({"updateStrategy": strategy})));
+    let key = world.add(WorkloadKind::StatefulSet, set(3, json!({"updateStrategy": strategy})));
     world.run();
     set_image(&mut world, &key, 2);
     world.run();
     assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]));
-    let pod = key_of(Kind::Pod, "st-1");
+    let pod = key_of(WorkloadKind::Pod, "st-1");
     world.remove(&pod);
     world.run();
     assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]), "{:?}", pods(&world));
@@ -135,14 +135,14 @@ fn a_partition_keeps_pods_back() {
 }
 
 #[test]
-fn on_delete_updates_what_is_deleted() {
-    let mut world = World::new();
-    let key = world.add(Kind::StatefulSet, set(2, json!({"updateStrategy": {"type": "OnDelete"}})));
+fn on_delete_strategy_updates_deleted_pods() {
+    let mut world = FakeCluster::new();
+    let key = world.add(WorkloadKind::StatefulSet, set(2, json!({"updateStrategy": {"type": "OnDelete"}})));
     world.run();
     set_image(&mut world, &key, 2);
     world.run();
     assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1)]));
-    let pod = key_of(Kind::Pod, "st-0");
+    let pod = key_of(WorkloadKind::Pod, "st-0");
     world.remove(&pod);
     world.run();
     assert!(is(&pods(&world), &[("st-0", 2), ("st-1", 1)]));

@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use http::Method;
 use kube::Client;
 use localkube::metrics::{MetricsApi, PodUsage, Script, Series};
-use localkube::store::Key;
+use localkube::store::ObjectKey;
 use serde_json::{Value, json};
 use testbed::Access;
 use testbed::etcd::{self, Etcd};
@@ -123,7 +123,7 @@ impl ControllerEnv {
         let (script, own) = if cluster.access.is_some() {
             (real_metrics(&cluster.kubeconfig), None)
         } else {
-            let api = MetricsApi::start(localkube::metrics::Settings::default()).await.unwrap();
+            let api = MetricsApi::start(localkube::metrics::MetricsSettings::default()).await.unwrap();
             api.register(&client, "kube-system").await.unwrap();
             (api.script(), Some(Arc::new(api)))
         };
@@ -173,7 +173,7 @@ impl ControllerEnv {
         meta.entry("uid").or_insert_with(|| format!("00000000-0000-4000-8000-{:012x}", unique()).into());
         meta.entry("creationTimestamp").or_insert_with(|| "2026-01-01T00:00:00Z".into());
         if let Some(cluster) = &self.in_memory {
-            let key = Key::new(&self.namespace, name);
+            let key = ObjectKey::new(&self.namespace, name);
             assert!(cluster.store_raw("autoscaling", "horizontalpodautoscalers", &key, object));
         } else {
             let key = etcd::key("horizontalpodautoscalers", &self.namespace, name);
@@ -455,7 +455,7 @@ fn real_metrics(kubeconfig: &str) -> Script {
     let start = move || {
         RUNTIME.block_on(async {
             let client = harness::connect(&kubeconfig).await.unwrap();
-            let api = MetricsApi::start(localkube::metrics::Settings::default()).await.unwrap();
+            let api = MetricsApi::start(localkube::metrics::MetricsSettings::default()).await.unwrap();
             api.register(&client, "kube-system").await.unwrap();
             api
         })

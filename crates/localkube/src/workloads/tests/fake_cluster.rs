@@ -1,4 +1,4 @@
-//! A world in which plans come true at once.
+//! A fake cluster in which plans are executed at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use serde_json::{Value, json};
 
 use crate::list_watch::ListWatchEvent;
 use crate::workloads::drive;
-use crate::workloads::index::{Index, News};
-use crate::workloads::objects::{Key, Kind};
-use crate::workloads::plan::Change;
+use crate::workloads::index::{ObjectIndex, WatchedEvent};
+use crate::workloads::objects::{ObjectRef, WorkloadKind};
+use crate::workloads::plan::WriteOperation;
 
-/// Objects, the time, and what was told of them.
-pub(super) struct World {
+/// Objects, time and recorded events.
+pub(super) struct FakeCluster {
     pub(super) now: Timestamp,
     pub(super) told: Vec<String>,
-    index: Index,
-    objects: BTreeMap<Key, Value>,
+    index: ObjectIndex,
+    objects: BTreeMap<ObjectRef, Value>,
     serial: u64,
 }
 
-/// The key of an object.
-pub(super) fn key_of(kind: Kind, name: &str) -> Key {
-    Key { kind, namespace: "default".into(), name: name.into() }
+/// A reference to an object.
+pub(super) fn key_of(kind: WorkloadKind, name: &str) -> ObjectRef {
+    ObjectRef { kind, namespace: "default".into(), name: name.into() }
 }
 
-/// More than any case needs: a plan that never ends is a bug.
-const PATIENCE: usize = 2000;
+/// More than any test needs: a plan that never settles is a bug.
+const MAX_PASSES: usize = 2000;
 
-impl World {
+impl FakeCluster {
     pub(super) fn new() -> Self {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        Self { now, told: Vec::new(), index: Index::default(), objects: BTreeMap::new(), serial: 0 }
+        Self { now, told: Vec::new(), index: ObjectIndex::default(), objects: BTreeMap::new(), serial: 0 }
     }
 
-    pub(super) fn add(&mut self, kind: Kind, mut object: Value) -> Key {
+    pub(super) fn add(&mut self, kind: WorkloadKind, mut object: Value) -> ObjectRef {
         self.serial += 1;
         let meta = object["metadata"].as_object_mut().unwrap();
         if let (None, Some(prefix)) = (meta.get("name"), meta.get("generateName").and_then(Value::as_str)) {
@@ -47,7 +47,7 @@ impl World {
         meta.insert("uid".into(), json!(format!("uid-{:05}", self.serial)));
         meta.insert("generation".into(), json!(1));
         meta.insert("creationTimestamp".into(), json!(self.now));
-        if kind == Kind::Pod {
+        if kind == WorkloadKind::Pod {
             object["status"] = json!({"phase": "Pending"});
         }
         let key = key_of(kind, object["metadata"]["name"].as_str().unwrap());
@@ -57,7 +57,7 @@ impl World {
         key
     }
 
-    pub(super) fn edit(&mut self, key: &Key, patch: &Value) {
+    pub(super) fn edit(&mut self, key: &ObjectRef, patch: &Value) {
         let object = self.objects.get_mut(key).unwrap();
         let before = object["spec"].clone();
         merge(object, patch);
@@ -67,12 +67,12 @@ impl World {
         self.publish(key);
     }
 
-    pub(super) fn remove(&mut self, key: &Key) {
+    pub(super) fn remove(&mut self, key: &ObjectRef) {
         let object = self.objects.remove(key).unwrap();
         self.tell(key.kind, object, true);
     }
 
-    fn publish(&mut self, key: &Key) {
+    fn publish(&mut self, key: &ObjectRef) {
         self.serial += 1;
         let object = self.objects.get_mut(key).unwrap();
         object["metadata"]["resourceVersion"] = json!(self.serial.to_string());
@@ -80,28 +80,28 @@ impl World {
         self.tell(key.kind, object, false);
     }
 
-    fn tell(&mut self, kind: Kind, object: Value, gone: bool) {
+    fn tell(&mut self, kind: WorkloadKind, object: Value, gone: bool) {
         fn event<T: DeserializeOwned>(object: Value, gone: bool) -> ListWatchEvent<T> {
             let object = serde_json::from_value(object).unwrap();
             if gone { ListWatchEvent::Deleted(object) } else { ListWatchEvent::Applied(object) }
         }
         self.index.apply(match kind {
-            Kind::Pod => News::Pod(event(object, gone)),
-            Kind::Deployment => News::Deployment(event(object, gone)),
-            Kind::ReplicaSet => News::ReplicaSet(event(object, gone)),
-            Kind::StatefulSet => News::StatefulSet(event(object, gone)),
-            Kind::Job => News::Job(event(object, gone)),
+            WorkloadKind::Pod => WatchedEvent::Pod(event(object, gone)),
+            WorkloadKind::Deployment => WatchedEvent::Deployment(event(object, gone)),
+            WorkloadKind::ReplicaSet => WatchedEvent::ReplicaSet(event(object, gone)),
+            WorkloadKind::StatefulSet => WatchedEvent::StatefulSet(event(object, gone)),
+            WorkloadKind::Job => WatchedEvent::Job(event(object, gone)),
         });
     }
 
-    /// Looks at one object; whether there was anything to do.
-    pub(super) fn pass(&mut self, key: &Key) -> bool {
+    /// Reconciles one object; returns whether there was anything to do.
+    pub(super) fn pass(&mut self, key: &ObjectRef) -> bool {
         let Some((_, plan)) = drive::plan(&self.index, key, None, self.now) else { return false };
         let is_idle = plan.writes.is_empty() && plan.status.is_none();
         for write in plan.writes {
             let name = match write.change {
-                Change::Create(object) => self.add(write.kind, object).name,
-                Change::Patch { name, patch } => {
+                WriteOperation::Create(object) => self.add(write.kind, object).name,
+                WriteOperation::Patch { name, patch } => {
                     let key = key_of(write.kind, &name);
                     let known = &self.objects[&key]["metadata"]["resourceVersion"];
                     let expected = &patch["metadata"]["resourceVersion"];
@@ -109,7 +109,7 @@ impl World {
                     self.edit(&key, &patch);
                     name
                 }
-                Change::Delete { name, .. } => {
+                WriteOperation::Delete { name, .. } => {
                     self.remove(&key_of(write.kind, &name));
                     name
                 }
@@ -125,10 +125,11 @@ impl World {
         !is_idle
     }
 
-    /// Looks at all until there is nothing to do.
+    /// Reconciles all objects until there is nothing to do.
     pub(super) fn settle(&mut self) {
-        for _ in 0..PATIENCE {
-            let keys: Vec<Key> = self.objects.keys().filter(|key| key.kind != Kind::Pod).cloned().collect();
+        for _ in 0..MAX_PASSES {
+            let keys: Vec<ObjectRef> =
+                self.objects.keys().filter(|key| key.kind != WorkloadKind::Pod).cloned().collect();
             if !keys.iter().any(|key| self.objects.contains_key(key) && self.pass(key)) {
                 return;
             }
@@ -140,20 +141,20 @@ impl World {
         self.now += Duration::from_secs(seconds);
     }
 
-    pub(super) fn get(&self, key: &Key) -> &Value {
+    pub(super) fn get(&self, key: &ObjectRef) -> &Value {
         &self.objects[key]
     }
 
-    pub(super) fn has(&self, key: &Key) -> bool {
+    pub(super) fn has(&self, key: &ObjectRef) -> bool {
         self.objects.contains_key(key)
     }
 
-    pub(super) fn all(&self, kind: Kind) -> Vec<(Key, Value)> {
+    pub(super) fn all(&self, kind: WorkloadKind) -> Vec<(ObjectRef, Value)> {
         let all = self.objects.iter().filter(|(key, _)| key.kind == kind);
         all.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    pub(super) fn set_phase(&mut self, pod: &Key, phase: &str, ready: bool) {
+    pub(super) fn set_phase(&mut self, pod: &ObjectRef, phase: &str, ready: bool) {
         let ready = json!({
             "type": "Ready",
             "status": if ready { "True" } else { "False" },
@@ -162,17 +163,18 @@ impl World {
         self.edit(pod, &json!({"status": {"phase": phase, "conditions": [ready]}}));
     }
 
-    /// Pods that are still pending run and are ready; at most so many.
+    /// Makes up to `most` pending pods running and ready.
     pub(super) fn start_pods(&mut self, most: usize) -> usize {
-        let pending = self.all(Kind::Pod).into_iter().filter(|(_, pod)| pod["status"]["phase"] == "Pending");
-        let pending: Vec<Key> = pending.map(|(key, _)| key).take(most).collect();
+        let pending =
+            self.all(WorkloadKind::Pod).into_iter().filter(|(_, pod)| pod["status"]["phase"] == "Pending");
+        let pending: Vec<ObjectRef> = pending.map(|(key, _)| key).take(most).collect();
         for key in &pending {
             self.set_phase(key, "Running", true);
         }
         pending.len()
     }
 
-    /// Everything starts, and settles.
+    /// Starts all pods and settles.
     pub(super) fn run(&mut self) {
         self.settle();
         while self.start_pods(usize::MAX) > 0 {
@@ -181,7 +183,7 @@ impl World {
     }
 
     /// `type=status (reason)` of each condition, in order.
-    pub(super) fn conditions(&self, key: &Key) -> Vec<String> {
+    pub(super) fn conditions(&self, key: &ObjectRef) -> Vec<String> {
         let conditions = self.get(key)["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
         conditions

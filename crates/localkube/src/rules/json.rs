@@ -1,10 +1,10 @@
-//! Reading and filling in JSON objects whose types were already checked, in the few ways the rules need.
+//! Accessors for JSON objects whose types were already checked.
 
 use quantity::Quantity;
 use serde_json::{Map, Value};
 
-/// Maps with keys of the user's choice: what is in them is left alone, and an empty one is left out.
-const FREE: &[&str] = &[
+/// Maps with arbitrary keys: their contents are kept, and an empty map is omitted.
+const FREE_MAPS: &[&str] = &[
     "allocatable",
     "annotations",
     "binaryData",
@@ -19,14 +19,14 @@ const FREE: &[&str] = &[
     "stringData",
 ];
 
-/// Maps of quantities, and single ones.
-const AMOUNTS: &[&str] =
+/// Quantities and maps of quantities.
+const QUANTITY_FIELDS: &[&str] =
     &["allocatable", "capacity", "divisor", "limits", "overhead", "requests", "sizeLimit"];
 
-/// Texts that are shown even when they are empty; all others are then left out.
-const KEPT_TEXTS: &[&str] = &["holderIdentity", "storageClassName"];
+/// Strings that are kept if they are empty; other empty strings are omitted.
+const KEPT_EMPTY_TEXTS: &[&str] = &["holderIdentity", "storageClassName"];
 
-/// Flags that are left out when they are false; others distinguish false from absent.
+/// Flags that are omitted if they are false; for others false differs from absent.
 const DROPPED_FLAGS: &[&str] = &[
     "hostIPC",
     "hostNetwork",
@@ -41,7 +41,7 @@ const DROPPED_FLAGS: &[&str] = &[
     "unschedulable",
 ];
 
-/// Numbers that are left out when they are zero; others distinguish zero from absent.
+/// Numbers that are omitted if they are zero; for others zero differs from absent.
 const DROPPED_ZEROS: &[&str] = &[
     "active",
     "count",
@@ -60,33 +60,32 @@ const DROPPED_ZEROS: &[&str] = &[
     "updatedReplicas",
 ];
 
-/// Leaves out what says nothing and writes quantities in their usual form, as Go's types do when they are read and
-/// written again.
+/// Omits empty values and canonicalizes quantities, as decoding and encoding with Go's types does.
 pub(super) fn tidy(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|key, value| {
             if key == "managedFields" {
                 return true;
             }
-            if AMOUNTS.contains(&key.as_str()) {
+            if QUANTITY_FIELDS.contains(&key.as_str()) {
                 canonical_amounts(value);
             }
-            if !FREE.contains(&key.as_str()) {
+            if !FREE_MAPS.contains(&key.as_str()) {
                 tidy(value);
             }
-            !says_nothing(key, value)
+            !is_omitted(key, value)
         }),
         Value::Array(items) => items.iter_mut().for_each(tidy),
         _ => {}
     }
 }
 
-fn says_nothing(key: &str, value: &Value) -> bool {
+fn is_omitted(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty() && FREE.contains(&key),
-        Value::String(text) => text.is_empty() && !KEPT_TEXTS.contains(&key),
+        Value::Object(fields) => fields.is_empty() && FREE_MAPS.contains(&key),
+        Value::String(text) => text.is_empty() && !KEPT_EMPTY_TEXTS.contains(&key),
         Value::Bool(flag) => !flag && DROPPED_FLAGS.contains(&key),
         Value::Number(number) => number.as_i64() == Some(0) && DROPPED_ZEROS.contains(&key),
     }
@@ -94,7 +93,7 @@ fn says_nothing(key: &str, value: &Value) -> bool {
 
 fn canonical_amounts(value: &mut Value) {
     match value {
-        // What is counted is counted in thousandths.
+        // Quantities in maps are rounded up to thousandths.
         Value::Object(amounts) => amounts.values_mut().for_each(|value| canonical_amount(value, true)),
         value => canonical_amount(value, false),
     }
@@ -109,7 +108,7 @@ fn canonical_amount(value: &mut Value, round: bool) {
     }
 }
 
-/// A quantity, written as text or number.
+/// Parses a quantity from a string or number.
 pub(super) fn amount(value: &Value) -> Option<Quantity> {
     match value {
         Value::String(text) => Quantity::parse(text.trim()).ok(),
@@ -118,7 +117,7 @@ pub(super) fn amount(value: &Value) -> Option<Quantity> {
     }
 }
 
-/// Sets a field that is absent.
+/// Sets a field if it is absent.
 pub(super) fn fill(value: &mut Value, key: &str, default: impl Into<Value>) {
     if let Some(fields) = value.as_object_mut()
         && fields.get(key).is_none_or(Value::is_null)
@@ -139,7 +138,7 @@ pub(super) fn remove(value: &mut Value, key: &str) -> Option<Value> {
     value.as_object_mut().and_then(|fields| fields.shift_remove(key))
 }
 
-/// A part of an object, made when it is absent.
+/// A nested object, created if it is absent.
 pub(super) fn part<'a>(value: &'a mut Value, key: &str) -> &'a mut Value {
     fill(value, key, Map::new());
     match value {
@@ -148,27 +147,27 @@ pub(super) fn part<'a>(value: &'a mut Value, key: &str) -> &'a mut Value {
     }
 }
 
-/// A part of an object, if it is there.
+/// A nested object, if it is set.
 pub(super) fn part_of<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     value.get_mut(key).filter(|part| !part.is_null())
 }
 
-/// The items of a list, to be changed.
+/// The items of a list, mutable.
 pub(super) fn each<'a>(value: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
     value.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// What is at a path of field names; null when there is nothing.
+/// The value at a path of field names; null if it is absent.
 pub(super) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').try_fold(value, |value, key| value.get(key)).unwrap_or(&Value::Null)
 }
 
-/// Whether something is at a path.
+/// Whether a value is set.
 pub(super) fn has(value: &Value, path: &str) -> bool {
     !at(value, path).is_null()
 }
 
-/// The text at a path; empty when there is none.
+/// The string at a path; empty if it is absent.
 pub(super) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
     at(value, path).as_str().unwrap_or_default()
 }
@@ -188,12 +187,12 @@ pub(super) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
     at(value, path).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The texts of a list or of one text.
+/// The strings of a list.
 pub(super) fn texts<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = &'a str> {
     list(value, path).iter().filter_map(Value::as_str)
 }
 
-/// The entries of the map at a path, by key.
+/// The entries of a map, sorted by key.
 pub(super) fn entries<'a>(value: &'a Value, path: &str) -> Vec<(&'a str, &'a Value)> {
     let mut entries: Vec<_> =
         at(value, path).as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), value)).collect();
@@ -201,10 +200,10 @@ pub(super) fn entries<'a>(value: &'a Value, path: &str) -> Vec<(&'a str, &'a Val
     entries
 }
 
-/// A number made of a uid, for what a real cluster allocates or rolls dice for: the same every time.
+/// A number derived from the uid, for values that a real cluster allocates or randomizes.
 pub(super) fn derived(object: &Value, salt: usize) -> u64 {
     let bytes = text(object, "metadata.uid").bytes().chain(salt.to_le_bytes());
-    // FNV-1a, and a final mix since short texts leave the high bits alone.
+    // FNV-1a with a final mix, since short texts leave the high bits unchanged.
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_nothing_is_left_out() {
+    fn empty_values_are_omitted() {
         let mut pod = json!({
             "metadata": {"labels": {}, "annotations": {"a": ""}, "creationTimestamp": null},
             "spec": {"containers": [{"env": [{"name": "A", "value": ""}], "args": [], "tty": false}],
@@ -233,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn quantities_take_their_usual_form() {
+    fn quantities_are_canonicalized() {
         let mut resources = json!({"limits": {"cpu": 1, "memory": "1024Mi"}, "requests": {"cpu": "0.5"}});
         tidy(&mut resources);
         assert_eq!(resources, json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}));
     }
 
     #[test]
-    fn parts_are_made_only_where_they_are_missing() {
+    fn nested_objects_are_created_only_if_missing() {
         let mut value = json!({"a": {"b": 1}});
         fill(part(&mut value, "a"), "b", 2);
         fill(part(&mut value, "c"), "d", 3);

@@ -1,4 +1,4 @@
-//! What follows from what was seen: where a pod lives, how it lives, and what is to be told about it.
+//! Transitions of pods: placement, lifecycle and pending writes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -8,25 +8,25 @@ use std::sync::Arc;
 use sim::Millis;
 use sim::random::Seed;
 
-use super::super::life::{Life, Moment, Stage};
-use super::super::place::choose;
-use super::super::shape::Shape;
-use super::super::status::{self, Subject, seed_of};
-use super::super::usage::Phase;
-use super::super::view::PodStatus;
-use super::{Home, Id, Key, Pod, State, What, Write, course};
+use super::super::lifecycle::{PodLifecycle, PodStage, SimulationTime};
+use super::super::scheduling::choose;
+use super::super::status::{self, StatusInput, seed_of};
+use super::super::template::PodTemplate;
+use super::super::usage::UsagePhase;
+use super::super::view::PodStatusView;
+use super::{NodesState, Placement, PodId, PodRef, PodWrite, PodWriteKind, SimulatedPod, course};
 
-/// The network of pods, and how many addresses it has.
+/// The pod network and its number of addresses.
 const POD_NETWORK: u32 = u32::from_be_bytes([10, 128, 0, 0]);
 const POD_ADDRESSES: u32 = 1 << 23;
 
-impl State {
-    pub(super) fn meet(&mut self, key: Key, shape: &Arc<Shape>) -> Id {
+impl NodesState {
+    pub(super) fn meet(&mut self, key: PodRef, shape: &Arc<PodTemplate>) -> PodId {
         self.known += 1;
         self.by_uid.insert(key.uid.clone(), self.known);
-        let pod = Pod {
+        let pod = SimulatedPod {
             shape: Arc::clone(shape),
-            home: Home::Nowhere,
+            home: Placement::Nowhere,
             bound: false,
             life: None,
             course: course(&self.plan, &self.ledger, &key, shape),
@@ -48,13 +48,13 @@ impl State {
         self.known
     }
 
-    /// Labels and limits of pods can change.
-    pub(super) fn reshape(&mut self, id: Id, shape: Arc<Shape>) {
+    /// Updates the template: labels and limits of pods can change.
+    pub(super) fn reshape(&mut self, id: PodId, shape: Arc<PodTemplate>) {
         let Some(pod) = self.pods.get_mut(&id).filter(|pod| pod.shape != shape) else { return };
         let phase = self.ledger.close(&mut pod.account);
         self.ledger.reopen(&mut pod.account, &pod.key.namespace, &shape, phase);
         pod.course = course(&self.plan, &self.ledger, &pod.key, &shape);
-        if let (Home::Chosen(node) | Home::Here(node), false) = (pod.home, pod.is_over())
+        if let (Placement::Chosen(node) | Placement::Here(node), false) = (pod.home, pod.is_over())
             && let Some(place) = self.places.get_mut(node)
         {
             place.used.remove(pod.shape.request);
@@ -64,24 +64,24 @@ impl State {
         pod.shape = shape;
     }
 
-    /// The pod is where the server says it is.
-    pub(super) fn settle(&mut self, id: Id, home: Home, status: &PodStatus, now: Moment) {
+    /// Updates the placement of a pod from the server's object.
+    pub(super) fn settle(&mut self, id: PodId, home: Placement, status: &PodStatusView, now: SimulationTime) {
         let Some(pod) = self.pods.get_mut(&id) else { return };
         match (pod.home, home) {
-            (Home::Here(_), _) => return,
-            // The binding is on its way.
-            (_, Home::Nowhere | Home::Chosen(_)) => {
+            (Placement::Here(_), _) => return,
+            // The binding was not observed yet.
+            (_, Placement::Nowhere | Placement::Chosen(_)) => {
                 let unscheduled = status.condition("PodScheduled");
                 pod.said = pod.said.take().or_else(|| unscheduled.and_then(|c| c.message.clone()));
                 return;
             }
-            (_, Home::Here(_)) => {}
+            (_, Placement::Here(_)) => {}
         }
         pod.unannounced =
             status.condition("PodScheduled").is_none_or(|c| c.status.as_deref() != Some("True"));
-        let resumed = Life::resume(status, now, &pod.course);
+        let resumed = PodLifecycle::resume(status, now, &pod.course);
         pod.stale = resumed.is_none();
-        let mut life = resumed.unwrap_or_else(|| Life::new(now, &pod.course));
+        let mut life = resumed.unwrap_or_else(|| PodLifecycle::new(now, &pod.course));
         pod.stale |= life.step(now, &pod.course);
         let ip = self.address(status);
         self.move_to(id, home);
@@ -89,11 +89,11 @@ impl State {
             pod.ip = ip;
             pod.life = Some(life);
         }
-        self.lived(id, Stage::Pending);
+        self.lived(id, PodStage::Pending);
     }
 
-    /// The address that a pod has, or a new one.
-    fn address(&mut self, status: &PodStatus) -> Ipv4Addr {
+    /// The pod's address, or a new one.
+    fn address(&mut self, status: &PodStatusView) -> Ipv4Addr {
         let given = status.pod_ip.as_deref().and_then(|ip| ip.parse::<Ipv4Addr>().ok());
         let number =
             given.map(|ip| u32::from(ip).wrapping_sub(POD_NETWORK)).filter(|number| *number < POD_ADDRESSES);
@@ -104,11 +104,11 @@ impl State {
         given.unwrap_or(Ipv4Addr::from(POD_NETWORK + self.addresses))
     }
 
-    /// Moves the room that a pod takes.
-    pub(super) fn move_to(&mut self, id: Id, home: Home) {
+    /// Changes the placement of a pod, and the resources used on nodes.
+    pub(super) fn move_to(&mut self, id: PodId, home: Placement) {
         let Some(pod) = self.pods.get_mut(&id) else { return };
         let over = pod.is_over();
-        if let Home::Chosen(node) | Home::Here(node) = pod.home {
+        if let Placement::Chosen(node) | Placement::Here(node) = pod.home {
             if let Some(place) = self.places.get_mut(node).filter(|_| !over) {
                 place.used.remove(pod.shape.request);
                 self.roomier = true;
@@ -117,7 +117,7 @@ impl State {
                 tenants.remove(&id);
             }
         }
-        if let Home::Chosen(node) | Home::Here(node) = home {
+        if let Placement::Chosen(node) | Placement::Here(node) = home {
             if let Some(place) = self.places.get_mut(node).filter(|_| !over) {
                 place.used.add(pod.shape.request);
             }
@@ -131,7 +131,7 @@ impl State {
         pod.bound = false;
     }
 
-    pub(super) fn step(&mut self, id: Id, now: Moment) {
+    pub(super) fn step(&mut self, id: PodId, now: SimulationTime) {
         let Some(pod) = self.pods.get_mut(&id) else { return };
         let Some(life) = &mut pod.life else { return };
         let before = life.stage;
@@ -141,8 +141,8 @@ impl State {
         }
     }
 
-    /// Follows a pod's life: what it uses, the room it takes, when to look again.
-    pub(super) fn lived(&mut self, id: Id, before: Stage) {
+    /// Updates usage, resources and timers after a lifecycle change.
+    pub(super) fn lived(&mut self, id: PodId, before: PodStage) {
         let Some(pod) = self.pods.get_mut(&id) else { return };
         let Some(life) = &pod.life else { return };
         if life.due < Millis::NEVER {
@@ -152,15 +152,15 @@ impl State {
             return;
         }
         let phase = match life.stage {
-            Stage::Pending | Stage::Ended(_) => Phase::Absent,
-            Stage::Starting => Phase::Starting,
-            Stage::Ready => Phase::Ready,
-            Stage::Stopping => Phase::Stopping,
+            PodStage::Pending | PodStage::Ended(_) => UsagePhase::Absent,
+            PodStage::Starting => UsagePhase::Starting,
+            PodStage::Ready => UsagePhase::Ready,
+            PodStage::Stopping => UsagePhase::Stopping,
         };
         self.ledger.turn(&mut pod.account, phase);
         if life.is_over() {
             pod.stale = true;
-            if let Home::Here(node) = pod.home
+            if let Placement::Here(node) = pod.home
                 && let Some(place) = self.places.get_mut(node)
             {
                 place.used.remove(pod.shape.request);
@@ -170,16 +170,18 @@ impl State {
         }
     }
 
-    /// Looks for nodes for pods that have none, and says which pods that was about.
-    pub(super) fn place(&mut self) -> BTreeSet<Id> {
+    /// Schedules pods without a node; returns the pods that were tried.
+    pub(super) fn place(&mut self) -> BTreeSet<PodId> {
         if std::mem::take(&mut self.roomier) {
             self.fresh.append(&mut self.waiting);
         }
-        let mut hopeless: HashMap<*const Shape, String> = HashMap::new();
+        let mut hopeless: HashMap<*const PodTemplate, String> = HashMap::new();
         let fresh = std::mem::take(&mut self.fresh);
         for id in &fresh {
-            let Some(pod) = self.pods.get_mut(id).filter(|pod| pod.home == Home::Nowhere) else { continue };
-            // Shapes are kept once, so equal ones are the same one; and room only shrinks in here.
+            let Some(pod) = self.pods.get_mut(id).filter(|pod| pod.home == Placement::Nowhere) else {
+                continue;
+            };
+            // Equal templates are the same allocation, and free resources only decrease in this loop.
             let shape = Arc::as_ptr(&pod.shape);
             let found = match hopeless.get(&shape) {
                 Some(complaint) => Err(complaint.clone()),
@@ -188,7 +190,7 @@ impl State {
             match found {
                 Ok(node) => {
                     pod.complaint = None;
-                    self.move_to(*id, Home::Chosen(node));
+                    self.move_to(*id, Placement::Chosen(node));
                 }
                 Err(complaint) => {
                     hopeless.entry(shape).or_insert_with(|| complaint.clone());
@@ -200,48 +202,51 @@ impl State {
         fresh
     }
 
-    /// What is to be told about a pod next; one thing at a time.
-    pub(super) fn next_write(&mut self, id: Id, now: Moment) -> Option<Write> {
+    /// The next write of a pod; only one at a time.
+    pub(super) fn next_write(&mut self, id: PodId, now: SimulationTime) -> Option<PodWrite> {
         let pod = self.pods.get_mut(&id).filter(|pod| !pod.writing && !pod.gone && pod.hold <= now.at)?;
         let what = match (pod.home, &pod.life) {
-            (Home::Chosen(_), _) if pod.bound => return None,
-            (Home::Chosen(node), _) => What::Bind(self.places.get(node)?.name.clone()),
-            (Home::Nowhere, _) => {
+            (Placement::Chosen(_), _) if pod.bound => return None,
+            (Placement::Chosen(node), _) => PodWriteKind::Bind(self.places.get(node)?.name.clone()),
+            (Placement::Nowhere, _) => {
                 let message =
                     pod.complaint.clone().filter(|complaint| pod.said.as_ref() != Some(complaint))?;
                 let patch = status::unschedulable(&pod.key.uid, &message, now.wall);
-                What::Complain { message, patch }
+                PodWriteKind::Complain { message, patch }
             }
-            (Home::Here(_), Some(life)) if pod.stale => {
+            (Placement::Here(_), Some(life)) if pod.stale => {
                 pod.stale = false;
                 let seed = Seed::new(self.plan.seed ^ seed_of(&pod.key.uid).bits());
                 let (shape, ip, unannounced) = (&*pod.shape, pod.ip, pod.unannounced);
-                What::Status(status::patch(&pod.key.uid, &Subject { shape, life, ip, seed, unannounced }))
+                PodWriteKind::Status(status::patch(
+                    &pod.key.uid,
+                    &StatusInput { shape, life, ip, seed, unannounced },
+                ))
             }
-            (Home::Here(_), Some(life)) if life.deleting && life.is_over() => What::Remove,
-            (Home::Here(_), _) => return None,
+            (Placement::Here(_), Some(life)) if life.deleting && life.is_over() => PodWriteKind::Remove,
+            (Placement::Here(_), _) => return None,
         };
         pod.writing = true;
-        Some(Write { id, key: Arc::clone(&pod.key), what })
+        Some(PodWrite { id, key: Arc::clone(&pod.key), what })
     }
 
-    /// What a pod has used still counts for its node when it is over.
-    fn retire(&mut self, id: Id) {
+    /// The CPU time of ended pods still counts for their node.
+    fn retire(&mut self, id: PodId) {
         let Some(pod) = self.pods.get(&id) else { return };
-        let (Home::Here(node), Some(life)) = (pod.home, &pod.life) else { return };
+        let (Placement::Here(node), Some(life)) = (pod.home, &pod.life) else { return };
         let used: f64 = self.ledger.read(&pod.account).map(|reading| reading.cpu_seconds).sum();
         if let Some(retired) = self.retired.get_mut(node).filter(|_| life.times.running.is_some()) {
             *retired += used;
         }
     }
 
-    /// The pod is no longer there.
-    pub(super) fn forget(&mut self, id: Id, now: Moment) {
+    /// Removes a pod.
+    pub(super) fn forget(&mut self, id: PodId, now: SimulationTime) {
         self.ledger.advance(now.at);
         if self.pods.get(&id).is_some_and(|pod| !pod.is_over()) {
             self.retire(id);
         }
-        self.move_to(id, Home::Nowhere);
+        self.move_to(id, Placement::Nowhere);
         if let Some(mut pod) = self.pods.remove(&id) {
             self.ledger.close(&mut pod.account);
             self.by_uid.remove(&pod.key.uid);

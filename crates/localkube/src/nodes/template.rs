@@ -1,4 +1,4 @@
-//! What pods of one template have in common, kept once for all of them.
+//! Pod templates, shared by all pods that have equal ones.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -8,60 +8,60 @@ use sim::Millis;
 use sim::workload::PodDelays;
 
 use super::plan::annotation;
-use super::view::{Container, PodSpec, Resources, Toleration};
+use super::view::{ContainerView, PodSpecView, ResourcesView, Toleration};
 
-/// What pods of one template have in common.
+/// The parts of a pod that all pods of one template share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
+pub(crate) struct PodTemplate {
     pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) containers: Vec<Part>,
-    pub(crate) init_containers: Vec<Part>,
-    /// What a pod takes of its node.
-    pub(crate) request: Amount,
+    pub(crate) containers: Vec<ContainerTemplate>,
+    pub(crate) init_containers: Vec<ContainerTemplate>,
+    /// The resources that a pod requests.
+    pub(crate) request: ResourceAmounts,
     pub(crate) node_selector: BTreeMap<String, String>,
     pub(crate) tolerations: Vec<Toleration>,
-    pub(crate) restarts: Restarts,
+    pub(crate) restarts: RestartPolicy,
     pub(crate) host_network: bool,
-    /// How long its readiness probes wait before the first look.
+    /// The longest initial delay of its readiness probes.
     pub(crate) probe_delay: Millis,
-    pub(crate) wishes: Wishes,
+    pub(crate) wishes: LifecycleOverrides,
 }
 
-/// One container.
+/// A container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Part {
+pub(crate) struct ContainerTemplate {
     pub(crate) name: String,
     pub(crate) image: String,
-    /// An init container that keeps running beside the others.
+    /// A restartable init container.
     pub(crate) sidecar: bool,
-    /// Most it may use, in thousandths.
+    /// CPU limit in millicores.
     pub(crate) cpu_limit: Option<i64>,
     pub(crate) memory_limit: Option<i64>,
 }
 
-/// Room on a node: cpu in thousandths of a core, memory in bytes.
+/// Resources of a node: CPU in millicores, memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Amount {
+pub(crate) struct ResourceAmounts {
     pub(crate) cpu: i64,
     pub(crate) memory: i64,
     pub(crate) pods: i64,
 }
 
-/// Which containers are started again.
+/// The restart policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Restarts {
-    /// All: the pod never ends by itself.
+pub(crate) enum RestartPolicy {
+    /// Containers are always restarted: the pod never ends by itself.
     #[default]
     Always,
-    /// Those that failed.
+    /// Failed containers are restarted.
     OnFailure,
-    /// None.
+    /// Containers are not restarted.
     Never,
 }
 
-/// What annotations ask for.
+/// Overrides from annotations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Wishes {
+pub(crate) struct LifecycleOverrides {
     start_delay: Option<Millis>,
     ready_delay: Option<Millis>,
     stop_delay: Option<Millis>,
@@ -69,65 +69,66 @@ pub(crate) struct Wishes {
     exit_code: i32,
 }
 
-/// How one pod lives.
+/// The delays and the end of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Course {
+pub(crate) struct PodTimeline {
     pub(crate) start: Millis,
     pub(crate) ready: Millis,
     pub(crate) stop: Millis,
-    /// How long it runs before it ends by itself, and with which code.
+    /// How long the containers run before they end by themselves, and their exit code.
     pub(crate) ends: Option<(Millis, i32)>,
-    pub(crate) restarts: Restarts,
+    pub(crate) restarts: RestartPolicy,
 }
 
-/// Every shape in use, once.
+/// All templates in use.
 #[derive(Debug, Default)]
-pub(crate) struct Shapes {
-    known: HashSet<Arc<Shape>>,
+pub(crate) struct TemplateInterner {
+    known: HashSet<Arc<PodTemplate>>,
     clean_at: usize,
 }
 
-impl Shape {
+impl PodTemplate {
     pub(crate) fn new(
         labels: Option<BTreeMap<String, String>>,
         annotations: Option<&BTreeMap<String, String>>,
-        spec: PodSpec,
+        spec: PodSpecView,
     ) -> Self {
         let (cpu, memory) = (request(&spec, "cpu", thousandths), request(&spec, "memory", whole));
-        let seconds = |container: &Container| container.readiness_probe.as_ref()?.initial_delay_seconds;
+        let seconds = |container: &ContainerView| container.readiness_probe.as_ref()?.initial_delay_seconds;
         let probe_delay = spec.containers.iter().flatten().filter_map(seconds).max().unwrap_or(0);
-        let parts =
-            |containers: Option<Vec<Container>>| containers.into_iter().flatten().map(Part::new).collect();
+        let parts = |containers: Option<Vec<ContainerView>>| {
+            containers.into_iter().flatten().map(ContainerTemplate::new).collect()
+        };
         Self {
             labels: labels.unwrap_or_default(),
             containers: parts(spec.containers),
             init_containers: parts(spec.init_containers),
-            request: Amount { cpu, memory, pods: 1 },
+            request: ResourceAmounts { cpu, memory, pods: 1 },
             node_selector: spec.node_selector.unwrap_or_default(),
             tolerations: spec.tolerations.unwrap_or_default(),
             restarts: match spec.restart_policy.as_deref() {
-                Some("Never") => Restarts::Never,
-                Some("OnFailure") => Restarts::OnFailure,
-                _ => Restarts::Always,
+                Some("Never") => RestartPolicy::Never,
+                Some("OnFailure") => RestartPolicy::OnFailure,
+                _ => RestartPolicy::Always,
             },
             host_network: spec.host_network.unwrap_or(false),
             probe_delay: Millis::from_secs(probe_delay.max(0)),
-            wishes: annotations.map(Wishes::new).unwrap_or_default(),
+            wishes: annotations.map(LifecycleOverrides::new).unwrap_or_default(),
         }
     }
 
-    /// Containers that run as long as the pod does, in the order in which they are listed.
-    pub(crate) fn running(&self) -> impl Iterator<Item = &Part> {
+    /// The containers that run as long as the pod, in order.
+    pub(crate) fn running(&self) -> impl Iterator<Item = &ContainerTemplate> {
         self.containers.iter().chain(self.init_containers.iter().filter(|part| part.sidecar))
     }
 
-    /// How a pod of this shape lives where `delays` and `run_for` are usual.
-    pub(crate) fn course(&self, delays: PodDelays, run_for: Millis) -> Course {
+    /// The timeline of a pod with the plan's `delays` and `run_for`.
+    pub(crate) fn course(&self, delays: PodDelays, run_for: Millis) -> PodTimeline {
         let wishes = &self.wishes;
-        let ends = self.restarts != Restarts::Always;
-        // What ends by itself does one thing and needs no time to warm up for others.
+        let ends = self.restarts != RestartPolicy::Always;
+        // Pods that end by themselves need no warm-up time.
         let usual = if ends { Millis::ZERO } else { delays.ready };
-        Course {
+        PodTimeline {
             start: wishes.start_delay.unwrap_or(delays.start),
             ready: wishes.ready_delay.unwrap_or(usual) + self.probe_delay,
             stop: wishes.stop_delay.unwrap_or(delays.stop),
@@ -137,8 +138,8 @@ impl Shape {
     }
 }
 
-impl Part {
-    fn new(container: Container) -> Self {
+impl ContainerTemplate {
+    fn new(container: ContainerView) -> Self {
         let limits = container.resources.and_then(|resources| resources.limits).unwrap_or_default();
         Self {
             name: container.name.unwrap_or_default(),
@@ -150,8 +151,8 @@ impl Part {
     }
 }
 
-impl Wishes {
-    /// What cannot be read is as if it were not there: a pod must not fail for it.
+impl LifecycleOverrides {
+    /// Invalid annotations are ignored.
     fn new(annotations: &BTreeMap<String, String>) -> Self {
         let length =
             |name| annotations.get(name)?.parse::<Millis>().ok().filter(|length| *length >= Millis::ZERO);
@@ -166,13 +167,13 @@ impl Wishes {
     }
 }
 
-impl Shapes {
-    /// The one copy of this shape.
-    pub(crate) fn share(&mut self, shape: Shape) -> Arc<Shape> {
+impl TemplateInterner {
+    /// The shared copy of a template.
+    pub(crate) fn share(&mut self, shape: PodTemplate) -> Arc<PodTemplate> {
         if let Some(known) = self.known.get(&shape) {
             return Arc::clone(known);
         }
-        // Rollouts leave shapes behind that no pod has any more.
+        // Rollouts leave unused templates behind.
         if self.known.len() >= self.clean_at {
             self.known.retain(|shape| Arc::strong_count(shape) > 1);
             self.clean_at = 2 * self.known.len() + 16;
@@ -183,11 +184,11 @@ impl Shapes {
     }
 }
 
-/// As the scheduler counts: all containers and sidecars together, or the largest init container with the sidecars
-/// before it; what the pod as a whole asks for comes first.
-fn request(spec: &PodSpec, name: &str, unit: fn(&Quantity) -> i64) -> i64 {
-    let asked = |resources: Option<&Resources>| resources?.requests.as_ref()?.get(name).map(unit);
-    let of = |container: &Container| asked(container.resources.as_ref()).unwrap_or(0);
+/// The request as the scheduler computes it: all containers and sidecars, or the largest init container with the
+/// sidecars before it; pod-level resources take precedence.
+fn request(spec: &PodSpecView, name: &str, unit: fn(&Quantity) -> i64) -> i64 {
+    let asked = |resources: Option<&ResourcesView>| resources?.requests.as_ref()?.get(name).map(unit);
+    let of = |container: &ContainerView| asked(container.resources.as_ref()).unwrap_or(0);
     let (mut sidecars, mut largest) = (0_i64, 0_i64);
     for container in spec.init_containers.iter().flatten() {
         if container.restart_policy.as_deref() == Some("Always") {
@@ -214,18 +215,18 @@ fn whole(quantity: &Quantity) -> i64 {
 pub(crate) mod tests {
     use super::*;
 
-    /// The shape of a pod with this spec.
-    pub(crate) fn shape(spec: serde_json::Value) -> Shape {
-        Shape::new(None, None, serde_json::from_value(spec).unwrap())
+    /// The template of a pod with this spec.
+    pub(crate) fn shape(spec: serde_json::Value) -> PodTemplate {
+        PodTemplate::new(None, None, serde_json::from_value(spec).unwrap())
     }
 
     #[test]
-    fn requests_add_up_as_for_the_scheduler() {
+    fn pod_requests_match_the_scheduler() {
         let with = |cpu: &str| serde_json::json!({"requests": {"cpu": cpu, "memory": "1Gi"}});
         let two = shape(
             serde_json::json!({"containers": [{"resources": with("100m")}, {"resources": with("1")}, {}]}),
         );
-        assert_eq!(two.request, Amount { cpu: 1100, memory: 2 << 30, pods: 1 });
+        assert_eq!(two.request, ResourceAmounts { cpu: 1100, memory: 2 << 30, pods: 1 });
         let init = shape(serde_json::json!({
             "containers": [{"resources": with("100m")}],
             "initContainers": [
@@ -241,13 +242,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn annotations_and_probes_change_the_course() {
+    fn annotations_and_probes_change_the_timeline() {
         let spec = || {
             let probe = serde_json::json!({"initialDelaySeconds": 20});
             serde_json::from_value(serde_json::json!({"containers": [{"readinessProbe": probe}]})).unwrap()
         };
         let usual = PodDelays::default();
-        let course = Shape::new(None, None, spec()).course(usual, Millis::ZERO);
+        let course = PodTemplate::new(None, None, spec()).course(usual, Millis::ZERO);
         assert_eq!(
             (course.start, course.ready, course.ends),
             (usual.start, usual.ready + Millis(20_000), None)
@@ -258,19 +259,19 @@ pub(crate) mod tests {
             (annotation::STOP_DELAY, "x"),
         ];
         let asked = asked.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let course = Shape::new(None, Some(&asked), spec()).course(usual, Millis::ZERO);
+        let course = PodTemplate::new(None, Some(&asked), spec()).course(usual, Millis::ZERO);
         assert_eq!((course.start, course.ready, course.stop), (usual.start, Millis(80_000), usual.stop));
         let job = shape(serde_json::json!({"restartPolicy": "Never"})).course(usual, Millis(9));
         assert_eq!((job.ready, job.ends), (Millis::ZERO, Some((Millis(9), 0))));
     }
 
     #[test]
-    fn equal_shapes_are_kept_once_and_unused_ones_go() {
-        let mut shapes = Shapes::default();
-        let first = shapes.share(Shape::default());
-        assert!(Arc::ptr_eq(&first, &shapes.share(Shape::default())));
+    fn equal_templates_are_shared_and_unused_ones_dropped() {
+        let mut shapes = TemplateInterner::default();
+        let first = shapes.share(PodTemplate::default());
+        assert!(Arc::ptr_eq(&first, &shapes.share(PodTemplate::default())));
         for number in 0..1000 {
-            shapes.share(Shape { probe_delay: Millis(number), ..Shape::default() });
+            shapes.share(PodTemplate { probe_delay: Millis(number), ..PodTemplate::default() });
         }
         assert!(shapes.known.len() < 50 && shapes.known.contains(&first));
     }

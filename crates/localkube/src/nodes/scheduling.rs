@@ -1,24 +1,24 @@
-//! Which node a pod goes to: one that has room and that the pod tolerates, the least loaded first.
+//! Scheduling: chooses a node that has room and that the pod tolerates, the least loaded first.
 
 use std::collections::BTreeMap;
 
-use super::shape::{Amount, Shape};
+use super::template::{PodTemplate, ResourceAmounts};
 use super::view::{Taint, Toleration};
 
-/// A node as placement sees it.
+/// A node as the scheduler sees it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct SchedulableNode {
     pub(crate) name: String,
     /// Whether the node object exists.
     pub(crate) exists: bool,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) taints: Vec<Taint>,
     pub(crate) unschedulable: bool,
-    pub(crate) room: Amount,
-    pub(crate) used: Amount,
+    pub(crate) room: ResourceAmounts,
+    pub(crate) used: ResourceAmounts,
 }
 
-impl Amount {
+impl ResourceAmounts {
     pub(crate) fn add(&mut self, other: Self) {
         self.cpu = self.cpu.saturating_add(other.cpu);
         self.memory = self.memory.saturating_add(other.memory);
@@ -32,15 +32,15 @@ impl Amount {
     }
 }
 
-/// The node for a pod of this shape, or why there is none, in the scheduler's words.
-pub(crate) fn choose(places: &[Place], shape: &Shape) -> Result<usize, String> {
+/// The node for a pod of this template, or the scheduler's message why there is none.
+pub(crate) fn choose(places: &[SchedulableNode], shape: &PodTemplate) -> Result<usize, String> {
     let fitting =
         places.iter().enumerate().filter(|(_, place)| place.exists && place.objections(shape).is_empty());
     let least = fitting.min_by_key(|(index, place)| (place.load(shape.request), *index));
     least.map(|(index, _)| index).ok_or_else(|| complaint(places, shape))
 }
 
-fn complaint(places: &[Place], shape: &Shape) -> String {
+fn complaint(places: &[SchedulableNode], shape: &PodTemplate) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let existing = places.iter().filter(|place| place.exists);
     for objection in existing.clone().flat_map(|place| place.objections(shape)) {
@@ -55,9 +55,9 @@ fn complaint(places: &[Place], shape: &Shape) -> String {
     format!("0/{} nodes are available: {}.", existing.count(), reasons.join(", "))
 }
 
-impl Place {
-    /// Everything that speaks against this pod here; where it may not go at all, only the first such reason.
-    fn objections(&self, shape: &Shape) -> Vec<String> {
+impl SchedulableNode {
+    /// All reasons against this node; if the pod must not run there at all, only the first of those.
+    fn objections(&self, shape: &PodTemplate) -> Vec<String> {
         if self.unschedulable {
             return vec!["node(s) were unschedulable".to_owned()];
         }
@@ -68,7 +68,7 @@ impl Place {
         if shape.node_selector.iter().any(|(name, value)| self.labels.get(name) != Some(value)) {
             return vec!["node(s) didn't match Pod's node affinity/selector".to_owned()];
         }
-        let Amount { cpu, memory, pods } = shape.request;
+        let ResourceAmounts { cpu, memory, pods } = shape.request;
         let lacks = |asked: i64, used: i64, room: i64| asked > 0 && used.saturating_add(asked) > room;
         let mut objections = Vec::new();
         if lacks(pods, self.used.pods, self.room.pods) {
@@ -83,8 +83,8 @@ impl Place {
         objections
     }
 
-    /// How full the node would be in what it has least of, in millionths.
-    fn load(&self, request: Amount) -> i128 {
+    /// The utilization of the node's scarcest resource with this pod, in millionths.
+    fn load(&self, request: ResourceAmounts) -> i128 {
         let share = |asked: i64, used: i64, room: i64| {
             (i128::from(used) + i128::from(asked)) * 1_000_000 / i128::from(room.max(1))
         };
@@ -115,32 +115,32 @@ impl Toleration {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shape::tests::shape;
+    use super::super::template::tests::shape;
     use super::*;
     use serde_json::json;
 
-    fn places(count: usize) -> Vec<Place> {
-        let room = Amount { cpu: 1000, memory: 1 << 30, pods: 2 };
-        let place = |n: usize| Place {
+    fn places(count: usize) -> Vec<SchedulableNode> {
+        let room = ResourceAmounts { cpu: 1000, memory: 1 << 30, pods: 2 };
+        let place = |n: usize| SchedulableNode {
             name: format!("node-{n}"),
             exists: true,
             labels: [("kubernetes.io/hostname".to_owned(), format!("node-{n}"))].into(),
             room,
-            ..Place::default()
+            ..SchedulableNode::default()
         };
         (1..=count).map(place).collect()
     }
 
-    fn asking(cpu: &str, memory: &str) -> Shape {
+    fn asking(cpu: &str, memory: &str) -> PodTemplate {
         shape(json!({"containers": [{"resources": {"requests": {"cpu": cpu, "memory": memory}}}]}))
     }
 
-    fn taint(place: &mut Place, key: &str, effect: &str) {
+    fn taint(place: &mut SchedulableNode, key: &str, effect: &str) {
         place.taints.push(serde_json::from_value(json!({"key": key, "effect": effect})).unwrap());
     }
 
     #[test]
-    fn the_least_loaded_node_gets_the_pod() {
+    fn pods_go_to_the_least_loaded_node() {
         let mut places = places(3);
         let shape = asking("300m", "1Mi");
         let chosen: Vec<usize> = (0..6)
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn why_none_fits_is_said_as_the_scheduler_says_it() {
+    fn unschedulable_message_matches_the_scheduler() {
         let mut places = places(4);
         places[0].used.cpu = 500;
         places[1].unschedulable = true;
         taint(&mut places[2], "dedicated", "NoSchedule");
         places[3].exists = false;
-        let says = |places: &[Place], shape: &Shape| choose(places, shape).unwrap_err();
+        let says = |places: &[SchedulableNode], shape: &PodTemplate| choose(places, shape).unwrap_err();
         assert_eq!(
             says(&places, &asking("600m", "2Gi")),
             "0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, \
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_and_tolerations_count() {
+    fn node_selectors_and_tolerations_are_respected() {
         let mut places = places(2);
         let second = shape(json!({"nodeSelector": {"kubernetes.io/hostname": "node-2"}}));
         assert_eq!(choose(&places, &second), Ok(1));

@@ -1,0 +1,263 @@
+//! The lifecycle of a pod on its node: pending, starting, ready, stopping, ended.
+
+use jiff::Timestamp;
+use sim::Millis;
+
+use super::template::{PodTimeline, RestartPolicy};
+use super::view::PodStatusView;
+
+/// The current time: simulation time for delays, and wall-clock time for objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SimulationTime {
+    pub(crate) at: Millis,
+    pub(crate) wall: Timestamp,
+}
+
+/// The stage of a pod's lifecycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PodStage {
+    /// Containers are being created.
+    Pending,
+    /// Containers run, but the pod is not ready.
+    Starting,
+    /// Ready: receives its share of the load.
+    Ready,
+    /// Being deleted; receives no load.
+    Stopping,
+    /// All containers have ended with this exit code; `None` if none ever ran.
+    Ended(Option<i32>),
+}
+
+/// The lifecycle of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PodLifecycle {
+    pub(crate) stage: PodStage,
+    /// When the stage ends.
+    pub(crate) due: Millis,
+    /// When the containers end by themselves.
+    ends: Millis,
+    /// Whether the pod is removed after it has ended.
+    pub(crate) deleting: bool,
+    pub(crate) restarts: u32,
+    pub(crate) times: PodTimes,
+}
+
+/// Wall-clock times of the lifecycle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PodTimes {
+    /// The node accepted the pod.
+    pub(crate) taken: Timestamp,
+    /// The sandbox was created.
+    pub(crate) sandbox: Option<Timestamp>,
+    /// The containers were last started.
+    pub(crate) running: Option<Timestamp>,
+    pub(crate) ready: Option<Timestamp>,
+    pub(crate) ended: Option<Timestamp>,
+}
+
+impl PodLifecycle {
+    /// The lifecycle of a pod that was just placed.
+    pub(crate) fn new(now: SimulationTime, course: &PodTimeline) -> Self {
+        Self {
+            stage: PodStage::Pending,
+            due: now.at + course.start,
+            ends: Millis::NEVER,
+            deleting: false,
+            restarts: 0,
+            times: PodTimes { taken: now.wall, ..PodTimes::default() },
+        }
+    }
+
+    /// Resumes the lifecycle of an existing pod from its status; `None` if the status has no start.
+    pub(crate) fn resume(status: &PodStatusView, now: SimulationTime, course: &PodTimeline) -> Option<Self> {
+        let mut life = Self::new(now, course);
+        life.times.taken = status.start_time?;
+        match status.phase.as_deref() {
+            Some("Running") => {
+                life.run(now, course);
+                life.times.running = status.start_time;
+                life.times.sandbox = status.start_time;
+                let ready = status.condition("Ready").filter(|ready| ready.status.as_deref() == Some("True"));
+                if let Some(ready) = ready {
+                    life.become_ready(now);
+                    life.times.ready = ready.last_transition_time;
+                }
+            }
+            Some("Succeeded") => life.end(now, Some(0)),
+            Some("Failed") => life.end(now, Some(1)),
+            _ => return None,
+        }
+        Some(life)
+    }
+
+    /// Performs all transitions that are due; returns whether there were any.
+    pub(crate) fn step(&mut self, now: SimulationTime, course: &PodTimeline) -> bool {
+        let mut changed = false;
+        while self.due <= now.at {
+            changed = true;
+            // A late step does not delay the following ones.
+            let then = SimulationTime { at: self.due, ..now };
+            match self.stage {
+                PodStage::Pending => self.run(then, course),
+                PodStage::Starting | PodStage::Ready if self.ends <= then.at => self.finish(then, course),
+                PodStage::Starting => self.become_ready(then),
+                PodStage::Stopping => self.end(then, Some(0)),
+                PodStage::Ready | PodStage::Ended(_) => self.due = Millis::NEVER,
+            }
+        }
+        changed
+    }
+
+    /// Starts the deletion within `grace`; returns whether it was not started before.
+    pub(crate) fn delete(&mut self, now: SimulationTime, grace: Millis, course: &PodTimeline) -> bool {
+        let news = !self.deleting;
+        self.deleting = true;
+        match self.stage {
+            // A pod that never ran ends at once.
+            PodStage::Pending => self.end(now, None),
+            PodStage::Ended(_) => {}
+            PodStage::Stopping => self.due = self.due.min(now.at + grace),
+            PodStage::Starting | PodStage::Ready => {
+                self.stage = PodStage::Stopping;
+                self.due = now.at + course.stop.min(grace);
+            }
+        }
+        news
+    }
+
+    fn run(&mut self, now: SimulationTime, course: &PodTimeline) {
+        self.stage = PodStage::Starting;
+        self.times.sandbox.get_or_insert(now.wall);
+        self.times.running = Some(now.wall);
+        self.ends = course.ends.map_or(Millis::NEVER, |(run_for, _)| now.at + run_for);
+        self.due = self.ends.min(now.at + course.ready);
+    }
+
+    fn become_ready(&mut self, now: SimulationTime) {
+        self.stage = PodStage::Ready;
+        self.times.ready = Some(now.wall);
+        self.due = self.ends;
+    }
+
+    /// The containers ended by themselves.
+    fn finish(&mut self, now: SimulationTime, course: &PodTimeline) {
+        let code = course.ends.map_or(0, |(_, code)| code);
+        if code == 0 || course.restarts != RestartPolicy::OnFailure {
+            return self.end(now, Some(code));
+        }
+        // Kubernetes restarts with backoff; here containers are restarted at once.
+        self.restarts += 1;
+        self.times.ready = None;
+        self.run(now, course);
+        // A container that ends at once must not be restarted without end within one step.
+        self.ends = self.ends.max(now.at + Millis(100));
+        self.due = self.due.max(now.at + Millis(1));
+    }
+
+    fn end(&mut self, now: SimulationTime, code: Option<i32>) {
+        self.stage = PodStage::Ended(code);
+        self.times.ended = Some(now.wall);
+        self.due = Millis::NEVER;
+    }
+
+    /// Whether the pod has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.stage, PodStage::Ended(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COURSE: PodTimeline = PodTimeline {
+        start: Millis(3_000),
+        ready: Millis(7_000),
+        stop: Millis(5_000),
+        ends: None,
+        restarts: RestartPolicy::Always,
+    };
+    const JOB: PodTimeline = PodTimeline {
+        ready: Millis(0),
+        ends: Some((Millis(9_000), 0)),
+        restarts: RestartPolicy::Never,
+        ..COURSE
+    };
+
+    fn at(millis: i64) -> SimulationTime {
+        SimulationTime { at: Millis(millis), wall: Millis(millis).after(Timestamp::UNIX_EPOCH) }
+    }
+
+    fn stages(course: &PodTimeline, moments: &[i64]) -> Vec<PodStage> {
+        let mut life = PodLifecycle::new(at(0), course);
+        let mut step = |millis: &i64| {
+            life.step(at(*millis), course);
+            life.stage
+        };
+        moments.iter().map(&mut step).collect()
+    }
+
+    #[test]
+    fn pods_start_and_become_ready() {
+        use PodStage::{Ended, Pending, Ready, Starting};
+        assert_eq!(
+            stages(&COURSE, &[0, 2_999, 3_000, 9_999, 10_000, 99_000]),
+            [Pending, Pending, Starting, Starting, Ready, Ready]
+        );
+        assert_eq!(stages(&JOB, &[2_999, 3_000, 11_999, 12_000]), [Pending, Ready, Ready, Ended(Some(0))]);
+        let instant = PodTimeline { start: Millis::ZERO, ready: Millis::ZERO, ..COURSE };
+        assert_eq!(stages(&instant, &[0]), [Ready]);
+        let failing = PodTimeline { ends: Some((Millis::ZERO, 3)), ..JOB };
+        assert_eq!(stages(&failing, &[3_000]), [Ended(Some(3))]);
+    }
+
+    #[test]
+    fn deletion_takes_the_stop_delay_but_never_longer_than_the_grace_period() {
+        for (grace, gone) in [(30_000, 25_000), (2_000, 22_000), (0, 20_000)] {
+            let mut life = PodLifecycle::new(at(0), &COURSE);
+            life.step(at(20_000), &COURSE);
+            assert!(life.delete(at(20_000), Millis(grace), &COURSE));
+            assert!(!life.delete(at(20_000), Millis(grace), &COURSE));
+            assert_eq!(life.due, Millis(gone));
+            life.step(at(gone), &COURSE);
+            assert_eq!(life.stage, PodStage::Ended(Some(0)));
+        }
+        let mut unborn = PodLifecycle::new(at(0), &COURSE);
+        unborn.delete(at(1), Millis(30_000), &COURSE);
+        assert_eq!(unborn.stage, PodStage::Ended(None));
+    }
+
+    #[test]
+    fn failed_containers_restart_with_restart_policy_on_failure() {
+        let course =
+            PodTimeline { ends: Some((Millis(1_000), 1)), restarts: RestartPolicy::OnFailure, ..JOB };
+        let mut life = PodLifecycle::new(at(0), &course);
+        for second in 0..=10 {
+            life.step(at(second * 1000), &course);
+        }
+        assert_eq!(life.restarts, 7);
+        assert!(!life.is_over());
+        let nothing = PodTimeline { ends: Some((Millis::ZERO, 1)), ready: Millis::ZERO, ..course };
+        let mut life = PodLifecycle::new(at(0), &nothing);
+        life.step(at(60_000), &nothing);
+        assert!(life.due > Millis(60_000));
+    }
+
+    #[test]
+    fn lifecycle_resumes_from_the_pod_status() {
+        let status = |phase: &str, ready: &str| -> PodStatusView {
+            let time = "2026-01-01T00:00:00Z";
+            let condition = serde_json::json!({"type": "Ready", "status": ready, "lastTransitionTime": time});
+            let status = serde_json::json!({"phase": phase, "startTime": time, "conditions": [condition]});
+            serde_json::from_value(status).unwrap()
+        };
+        let stage = |phase, ready| {
+            PodLifecycle::resume(&status(phase, ready), at(5), &COURSE).map(|life| (life.stage, life.due))
+        };
+        assert_eq!(stage("Running", "True"), Some((PodStage::Ready, Millis::NEVER)));
+        assert_eq!(stage("Running", "False"), Some((PodStage::Starting, Millis(7_005))));
+        assert_eq!(stage("Failed", "False"), Some((PodStage::Ended(Some(1)), Millis::NEVER)));
+        assert_eq!(stage("Pending", "False"), None);
+        assert_eq!(PodLifecycle::resume(&PodStatusView::default(), at(0), &COURSE), None);
+    }
+}
