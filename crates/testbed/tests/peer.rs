@@ -7,7 +7,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use localkube::metrics::{DescribedObject, MetricsApi, PodUsage, Script, Series, MetricsSettings};
+use localkube::metrics::{DescribedObject, MetricsApi, MetricsSettings, PodUsage, Script, Series};
 use localkube::nodes::{Nodes, Plan};
 use serde_json::{Value, json};
 use testbed::etcd::{self, Etcd};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::{join, join_all};
 use http::Method;
 use jiff::Timestamp;
-use localkube::metrics::{ContainerUsage, DescribedObject, PodUsage, Series, SampleTime};
+use localkube::metrics::{ContainerUsage, DescribedObject, PodUsage, SampleTime, Series};
 use quantity::Quantity;
 use serde_json::Value;
 

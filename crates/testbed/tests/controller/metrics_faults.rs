@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use http::Method;
 use jiff::Timestamp;
-use localkube::metrics::{DescribedObject, MetricsGroup, Outage, PodUsage, Series, SampleTime};
+use localkube::metrics::{DescribedObject, MetricsGroup, Outage, PodUsage, SampleTime, Series};
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 use tokio::time::Instant;
@@ -197,7 +197,11 @@ const LIES: [Lie; 9] = [
         says: |_| Some(pod(LOW).at(SampleTime::At(Timestamp::UNIX_EPOCH))),
         leads_to: Led::Count(3),
     },
-    Lie { name: "samples without a time", says: |_| Some(pod(LOW).at(SampleTime::Never)), leads_to: Led::Count(3) },
+    Lie {
+        name: "samples without a time",
+        says: |_| Some(pod(LOW).at(SampleTime::Never)),
+        leads_to: Led::Count(3),
+    },
     Lie { name: "less than nothing", says: |_| Some(pod(-5000)), leads_to: Led::Count(2) },
     Lie { name: "the largest number there is", says: |_| Some(pod(i64::MAX)), leads_to: Led::Count(8) },
     Lie { name: "the smallest number there is", says: |_| Some(pod(i64::MIN)), leads_to: Led::Count(2) },
