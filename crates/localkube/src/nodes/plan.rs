@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::selector::{SelectorParseError, Selector};
+use api::selector::{Selector, SelectorParseError};
 use quantity::{Format, Quantity};
 use sim::Millis;
 use sim::load::LoadCurve;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use sim::Millis;
-use sim::workload::{PodActivity, ContainerUsageModel, PodDelays, WorkloadFlow, UsageModel};
+use sim::workload::{ContainerUsageModel, PodActivity, PodDelays, UsageModel, WorkloadFlow};
 
 use super::plan::Workload;
 use super::template::{ContainerTemplate, PodTemplate};
@@ -254,12 +254,13 @@ impl ContainerTemplate {
     /// The usage of this container, within its limits.
     fn usage(&self, listed: &[ContainerUsageModel]) -> ContainerUsageModel {
         let idle = |idle: f64| UsageModel { idle, per_unit: 0.0, starting: idle, limit: f64::INFINITY };
-        let mut usage =
-            listed.iter().find(|usage| usage.name == self.name).cloned().unwrap_or_else(|| ContainerUsageModel {
+        let mut usage = listed.iter().find(|usage| usage.name == self.name).cloned().unwrap_or_else(|| {
+            ContainerUsageModel {
                 name: self.name.clone(),
                 cpu: idle(IDLE_CPU_MILLICORES),
                 memory: idle(IDLE_MEMORY_MILLIBYTES),
-            });
+            }
+        });
         let within = |usage: &mut UsageModel, limit: Option<f64>| {
             usage.limit = usage.limit.min(limit.unwrap_or(f64::INFINITY));
         };
