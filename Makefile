@@ -37,8 +37,16 @@ XTASK := target/debug/xtask
 programs:
 	@$(CARGO) build $(WHOLE) --bin xtask --bin plimsoll --test servers
 
+# `cargo fmt` does not see the modules that the macro `scaler_folders!` declares.
+SCALER_FOLDERS := $(wildcard crates/scalers/src/*/mod.rs)
+
 format:
 	$(CARGO) fmt --all --check
+	rustfmt --edition 2024 --check $(SCALER_FOLDERS)
+
+fmt: ## Formats all code.
+	$(CARGO) fmt --all
+	rustfmt --edition 2024 $(SCALER_FOLDERS)
 
 lint: format programs ## Format, lints, the arrows of the architecture, files made from code.
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings

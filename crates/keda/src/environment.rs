@@ -211,12 +211,12 @@ pub enum EnvironmentError {
     #[error("{0}")]
     Unreadable(String),
     /// The expanded variables are too large.
-    #[error("the variables of container {0:?} are larger than {LARGEST} bytes")]
+    #[error("the variables of container {0:?} are larger than {MAX_ENVIRONMENT_BYTES} bytes")]
     TooLarge(String),
 }
 
 /// Maximum total size of a container's variables, in bytes.
-const LARGEST: usize = 8 << 20;
+const MAX_ENVIRONMENT_BYTES: usize = 8 << 20;
 
 /// The objects to read for a container; without secrets if they must not be read.
 pub fn needed(container: &Container, namespace: &str, secrets: bool) -> Vec<SourceRef> {
@@ -254,7 +254,7 @@ pub fn resolve(
     fetched: &FetchedSources,
 ) -> Result<BTreeMap<String, String>, EnvironmentError> {
     let mut variables = BTreeMap::new();
-    let mut left = LARGEST;
+    let mut left = MAX_ENVIRONMENT_BYTES;
     let mut spend = |bytes: usize| -> Result<usize, EnvironmentError> {
         left = left.checked_sub(bytes).ok_or_else(|| EnvironmentError::TooLarge(container.name.clone()))?;
         Ok(left)

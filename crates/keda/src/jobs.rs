@@ -59,13 +59,13 @@ pub struct JobBounds {
 }
 
 /// Default maximum number of jobs.
-const MOST: i64 = 100;
+const DEFAULT_MAX_JOBS: i64 = 100;
 
 /// The bounds of a ScaledJob. Without a maximum, the minimum is added to the default, as in KEDA.
 pub fn bounds(min: Option<i32>, max: Option<i32>) -> JobBounds {
     let (min, max) = (i64::from(min.unwrap_or(0)), max.map(i64::from));
     match max {
-        None => JobBounds { min, max: MOST },
+        None => JobBounds { min, max: DEFAULT_MAX_JOBS },
         Some(max) if min > max => JobBounds { min: max, max },
         Some(max) => JobBounds { min, max: max - min },
     }

@@ -180,12 +180,12 @@ fn coerced(formula: &str) -> String {
 }
 
 fn target(text: &str, compat: Compat) -> Result<f64, String> {
-    const WHERE: &str = "error converting target for scalingModifiers (string->float) to valid target: ";
-    let target = parse_float(text).map_err(|error| format!("{WHERE}{error}"))?;
+    const PREFIX: &str = "error converting target for scalingModifiers (string->float) to valid target: ";
+    let target = parse_float(text).map_err(|error| format!("{PREFIX}{error}"))?;
     // KEDA formats a nil error here.
     let why = if compat.is_strict() { "%!w(<nil>)" } else { "it must be a number above 0" };
     if target <= 0.0 || (!compat.is_strict() && !target.is_finite()) {
-        return Err(format!("{WHERE}{why}"));
+        return Err(format!("{PREFIX}{why}"));
     }
     Ok(target)
 }

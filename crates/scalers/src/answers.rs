@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::ScalerError;
 
 /// Length in characters of the part of an unexpected response body that an error quotes.
-const SHOWN: usize = 200;
+const MAX_EXCERPT_CHARS: usize = 200;
 
 /// Decodes a response body as JSON.
 pub(crate) fn json(body: &[u8]) -> Result<Value, ScalerError> {
@@ -15,11 +15,11 @@ pub(crate) fn json(body: &[u8]) -> Result<Value, ScalerError> {
 
 /// The beginning of a response body, on one line.
 pub(crate) fn excerpt(body: &[u8]) -> String {
-    let head = body.get(..4 * SHOWN).unwrap_or(body);
+    let head = body.get(..4 * MAX_EXCERPT_CHARS).unwrap_or(body);
     let text = String::from_utf8_lossy(head);
     let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.retain(|c| !c.is_control());
-    match line.char_indices().nth(SHOWN) {
+    match line.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None if line.is_empty() => "(nothing)".to_owned(),
         None => line,
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn long_bodies_are_shortened() {
-        assert_eq!(excerpt("ä".repeat(10_000).as_bytes()).chars().count(), SHOWN + 1);
+        assert_eq!(excerpt("ä".repeat(10_000).as_bytes()).chars().count(), MAX_EXCERPT_CHARS + 1);
         assert_eq!(excerpt(b""), "(nothing)");
     }
 

@@ -1,8 +1,10 @@
 //! Shared state of all scalers: connections, shared responses, and access to the cluster.
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use api::provider::Compat;
 use api::selector::Selector;
@@ -63,17 +65,28 @@ pub struct Backends {
     pub web: Arc<SharedHttpClient>,
     /// Whether KEDA's behavior is reproduced exactly.
     pub compat: Compat,
+    /// Connection pools and the like of single scalers, by type.
+    state: Arc<Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>,
 }
 
 impl Backends {
     /// Creates the shared state; nothing is connected yet.
     pub fn new(cluster: Arc<dyn Cluster>, settings: HttpSettings, compat: Compat) -> Self {
-        Self { cluster, web: Arc::new(SharedHttpClient::new(settings)), compat }
+        Self { cluster, web: Arc::new(SharedHttpClient::new(settings)), compat, state: Arc::default() }
     }
 
     /// Shared state without a cluster: reads from the cluster fail.
     pub fn without_cluster(settings: HttpSettings, compat: Compat) -> Self {
         Self::new(Arc::new(Nowhere), settings, compat)
+    }
+
+    /// The shared state of this type, e.g. the connection pools of one scaler; created on first use. Scalers own the type, so
+    /// that this module needs to know none of them.
+    pub(crate) fn state<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
+        let mut all = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = all.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
+        // The entry of a type always has this type.
+        Arc::clone(state).downcast().unwrap_or_default()
     }
 }
 

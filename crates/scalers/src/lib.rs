@@ -14,7 +14,7 @@
 //! NAME/        {mod, query, client, tests}.rs: one scaler; `query` builds requests and decodes responses without IO
 //! ```
 //!
-//! Adding one means one folder and one line in [`table`].
+//! A new scaler is one folder and one line in `scaler_folders!` below; CONTRIBUTING shows how.
 
 mod answers;
 mod aws;
@@ -25,6 +25,7 @@ mod oauth;
 pub mod parameters;
 #[cfg(any(feature = "postgresql", feature = "rabbitmq-amqp", feature = "redis"))]
 mod pool;
+mod prelude;
 mod scaler;
 mod search;
 mod single;
@@ -36,49 +37,62 @@ mod trigger;
 mod urls;
 pub mod web;
 
-pub mod activemq;
-pub mod arangodb;
-pub mod artemis;
-pub mod aws_dynamodb;
-pub mod aws_dynamodb_streams;
-pub mod aws_kinesis_stream;
-pub mod aws_sqs;
-pub mod azure_queue;
-pub mod azure_servicebus;
-pub mod beanstalkd;
-pub mod couchdb;
-pub mod cpu;
-pub mod cron;
-pub mod datadog;
-pub mod dynatrace;
-pub mod elasticsearch;
-pub mod etcd;
-pub mod external;
-pub mod forgejo_runner;
-pub mod github_runner;
-pub mod graphite;
-pub mod ibmmq;
-pub mod influxdb;
-pub mod kubernetes_resource;
-pub mod kubernetes_workload;
-pub mod loki;
-pub mod metrics_api;
-pub mod nats_jetstream;
-pub mod new_relic;
-pub mod nsq;
-pub mod opensearch;
-#[cfg_attr(not(feature = "postgresql"), allow(dead_code, unused_imports))]
-pub mod postgresql;
-pub mod prometheus;
-pub mod pulsar;
-#[cfg_attr(not(feature = "rabbitmq-amqp"), allow(dead_code))]
-pub mod rabbitmq;
-#[cfg_attr(not(feature = "redis"), allow(dead_code, unused_imports))]
-pub mod redis;
-pub mod selenium_grid;
-pub mod solace_event_queue;
-pub mod solr;
-pub mod splunk;
+/// Declares the folder of each scaler and lists its types.
+macro_rules! scaler_folders {
+    ($($(#[$attribute:meta])* $folder:ident: [$($type:ident),+];)*) => {
+        $($(#[$attribute])* pub mod $folder;)*
+
+        /// The types of all folders.
+        const TYPES: &[&table::ScalerType] = &[$($(&$folder::$type),+),*];
+    };
+}
+
+// A new scaler is a folder and a line here.
+scaler_folders! {
+    activemq: [TYPE];
+    arangodb: [TYPE];
+    artemis: [TYPE];
+    aws_dynamodb: [TYPE];
+    aws_dynamodb_streams: [TYPE];
+    aws_kinesis_stream: [TYPE];
+    aws_sqs: [TYPE];
+    azure_queue: [TYPE];
+    azure_servicebus: [TYPE];
+    beanstalkd: [TYPE];
+    couchdb: [TYPE];
+    cpu: [CPU, MEMORY];
+    cron: [TYPE];
+    datadog: [TYPE];
+    dynatrace: [TYPE];
+    elasticsearch: [TYPE];
+    etcd: [TYPE];
+    external: [TYPE, PUSH];
+    forgejo_runner: [TYPE];
+    github_runner: [TYPE];
+    graphite: [TYPE];
+    ibmmq: [TYPE];
+    influxdb: [TYPE];
+    kubernetes_resource: [TYPE];
+    kubernetes_workload: [TYPE];
+    loki: [TYPE];
+    metrics_api: [TYPE];
+    nats_jetstream: [TYPE];
+    new_relic: [TYPE];
+    nsq: [TYPE];
+    opensearch: [TYPE];
+    #[cfg_attr(not(feature = "postgresql"), allow(dead_code, unused_imports))]
+    postgresql: [TYPE];
+    prometheus: [TYPE];
+    pulsar: [TYPE];
+    #[cfg_attr(not(feature = "rabbitmq-amqp"), allow(dead_code))]
+    rabbitmq: [TYPE];
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, unused_imports))]
+    redis: [TYPE, CLUSTER, CLUSTER_STREAMS, SENTINEL, SENTINEL_STREAMS, STREAMS];
+    selenium_grid: [TYPE];
+    solace_event_queue: [TYPE];
+    solr: [TYPE];
+    splunk: [TYPE];
+}
 
 pub use scaler::{MetricValue, Reading, Scaler, ScalerError, ScalerFuture};
 pub use trigger::{Owner, Trigger};

@@ -6,7 +6,7 @@ use quantity::{Format, Quantity};
 use crate::{ScalerError, Trigger};
 
 /// Whole numbers below this are exact in thousandths.
-const WHOLE: f64 = 9_007_199_254_740.0;
+const MAX_EXACT_WHOLE: f64 = 9_007_199_254_740.0;
 
 /// A number rounded to three decimals. Negative, infinite and NaN values become 0, as in KEDA (docs/spec/keda.md 0); callers that
 /// must not serve 0 for them check first.
@@ -15,7 +15,7 @@ pub fn milli(number: f64) -> Quantity {
         return Quantity::default();
     }
     // Fast path for whole numbers, without formatting and parsing.
-    if number.fract() == 0.0 && number < WHOLE {
+    if number.fract() == 0.0 && number < MAX_EXACT_WHOLE {
         return whole(number as i64);
     }
     // Every finite number in decimal notation is a valid quantity.

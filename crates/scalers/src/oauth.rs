@@ -14,9 +14,9 @@ use crate::single::send;
 use crate::web::{HttpCall, SharedHttpClient, escaped};
 
 /// How long before its expiry a token is replaced.
-const SPARE: Duration = Duration::from_secs(30);
+const REFRESH_MARGIN: Duration = Duration::from_secs(30);
 /// Lifetime of tokens without `expires_in`.
-const GOOD: Duration = Duration::from_mins(5);
+const DEFAULT_TOKEN_LIFETIME: Duration = Duration::from_mins(5);
 
 /// An OAuth2 client and its cached token.
 pub(crate) struct OAuthClient {
@@ -69,7 +69,7 @@ impl OAuthClient {
             .header("content-type", "application/x-www-form-urlencoded")?;
         let (status, body) = send(web, call).await?;
         let (token, good) = answer(status, &body)?;
-        *kept = Some((token.clone(), Instant::now() + good.saturating_sub(SPARE)));
+        *kept = Some((token.clone(), Instant::now() + good.saturating_sub(REFRESH_MARGIN)));
         Ok(token)
     }
 }
@@ -84,6 +84,8 @@ pub(crate) fn answer(status: u16, body: &[u8]) -> Result<(Secret, Duration), Sca
     let token = answer.get("access_token").and_then(Value::as_str).filter(|token| !token.is_empty());
     let token = token.ok_or_else(|| ScalerError::new("the token endpoint answered without access_token"))?;
     let seconds = answer.get("expires_in").and_then(Value::as_f64);
-    let good = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(GOOD);
+    let good = seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .unwrap_or(DEFAULT_TOKEN_LIFETIME);
     Ok((Secret::new(token), good.min(Duration::from_hours(24))))
 }

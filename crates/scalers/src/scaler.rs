@@ -11,7 +11,7 @@ use quantity::Quantity;
 pub type ScalerFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ScalerError>> + Send + 'a>>;
 
 /// Maximum length of an error message, in bytes.
-const LONGEST: usize = 1_500;
+const MAX_ERROR_BYTES: usize = 1_500;
 
 /// Why a scaler failed: a message for events and conditions, without secrets and of bounded length. The text is what users
 /// see, so it is kept byte for byte.
@@ -23,8 +23,8 @@ impl ScalerError {
     /// Creates an error with this message; a long message is cut off.
     pub fn new(text: impl Into<String>) -> Self {
         let mut text = text.into();
-        if text.len() > LONGEST {
-            text.truncate(text.floor_char_boundary(LONGEST));
+        if text.len() > MAX_ERROR_BYTES {
+            text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
             text.push('…');
         }
         Self(text)
@@ -96,7 +96,7 @@ mod tests {
         // Also if the limit is within a multi-byte character.
         for letter in ["x", "ä", "日"] {
             let long = ScalerError::new(letter.repeat(5_000)).inside("a scaler").inside("a trigger");
-            assert!(long.0.len() <= LONGEST + '…'.len_utf8(), "{}", long.0.len());
+            assert!(long.0.len() <= MAX_ERROR_BYTES + '…'.len_utf8(), "{}", long.0.len());
             assert!(long.0.starts_with("a trigger: a scaler: ") && long.0.ends_with('…'), "{long}");
         }
     }

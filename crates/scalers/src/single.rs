@@ -1,11 +1,15 @@
 //! Scalers with one metric.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use api::autoscaling::v2::MetricSpec;
 use bytes::Bytes;
 
+use crate::backends::Backends;
 use crate::metric::milli;
 use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Reading, Scaler, ScalerError, ScalerFuture};
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
 
 /// The source of a metric's value.
 pub(crate) trait ValueSource: Send + Sync {
@@ -36,6 +40,21 @@ impl<S: ValueSource> Scaler for SingleMetricScaler<S> {
             }
             Ok(Reading::one(metric, milli(value), value > self.activation))
         })
+    }
+}
+
+/// A source that reads an HTTP server with the parameters of its trigger.
+pub(crate) struct HttpSource<P> {
+    pub(crate) parameters: P,
+    /// Timeout of requests.
+    pub(crate) within: Duration,
+    pub(crate) web: Arc<SharedHttpClient>,
+}
+
+impl<P> HttpSource<P> {
+    /// A source with the timeout of a trigger.
+    pub(crate) fn new(parameters: P, trigger: &Trigger, backends: &Backends) -> Self {
+        Self { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) }
     }
 }
 

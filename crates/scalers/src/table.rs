@@ -1,23 +1,18 @@
 //! The table of all scaler types.
 
+pub mod sample;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use api::map::StringMap;
 use api::yaml::nearest as nearest_word;
 
 use crate::backends::Backends;
 use crate::parameters::Parameter;
 use crate::{Scaler, ScalerError, Trigger};
-use crate::{
-    activemq, arangodb, artemis, aws_dynamodb, aws_dynamodb_streams, aws_kinesis_stream, aws_sqs,
-    azure_queue, azure_servicebus, beanstalkd, couchdb, cpu, cron, datadog, dynatrace, elasticsearch, etcd,
-    external, forgejo_runner, github_runner, graphite, ibmmq, influxdb, kubernetes_resource,
-    kubernetes_workload, loki, metrics_api, nats_jetstream, new_relic, nsq, opensearch, postgresql,
-    prometheus, pulsar, rabbitmq, redis, selenium_grid, solace_event_queue, solr, splunk,
-};
-
+use sample::Sample;
 /// A scaler type: everything that is specific to it.
 pub struct ScalerType {
     /// The name in `type` of a trigger.
@@ -30,67 +25,41 @@ pub struct ScalerType {
     pub parameters: &'static [Parameter],
     /// Whether it is a push scaler.
     pub push: bool,
+    /// Returns the unit of its values for `plimsoll why`, given the metadata of a trigger; empty if it is unknown.
+    pub unit: fn(&StringMap) -> &str,
     /// Builds a scaler without connecting.
     pub build: BuildScaler,
+    /// Valid triggers, which tests vary one parameter at a time; at least one.
+    pub samples: &'static [Sample],
+}
+
+impl ScalerType {
+    /// Values of the fields that most types do not set.
+    pub const DEFAULT: Self = Self {
+        name: "",
+        about: "",
+        display: "",
+        parameters: &[],
+        push: false,
+        unit: |_| "",
+        build: |trigger, _| Err(ScalerError::new(format!("{} cannot be built", trigger.type_))),
+        samples: &[],
+    };
 }
 
 /// Builds the scaler of a trigger.
 pub type BuildScaler = fn(&Trigger, &Backends) -> Result<Arc<dyn Scaler>, ScalerError>;
 
 /// All scaler types, sorted by name.
-pub const SCALER_TYPES: &[ScalerType] = &[
-    activemq::TYPE,
-    arangodb::TYPE,
-    artemis::TYPE,
-    aws_dynamodb::TYPE,
-    aws_dynamodb_streams::TYPE,
-    aws_kinesis_stream::TYPE,
-    aws_sqs::TYPE,
-    azure_queue::TYPE,
-    azure_servicebus::TYPE,
-    beanstalkd::TYPE,
-    couchdb::TYPE,
-    cpu::CPU,
-    cron::TYPE,
-    datadog::TYPE,
-    dynatrace::TYPE,
-    elasticsearch::TYPE,
-    etcd::TYPE,
-    external::TYPE,
-    external::PUSH,
-    forgejo_runner::TYPE,
-    github_runner::TYPE,
-    graphite::TYPE,
-    ibmmq::TYPE,
-    influxdb::TYPE,
-    kubernetes_resource::TYPE,
-    kubernetes_workload::TYPE,
-    loki::TYPE,
-    cpu::MEMORY,
-    metrics_api::TYPE,
-    nats_jetstream::TYPE,
-    new_relic::TYPE,
-    nsq::TYPE,
-    opensearch::TYPE,
-    postgresql::TYPE,
-    prometheus::TYPE,
-    pulsar::TYPE,
-    rabbitmq::TYPE,
-    redis::TYPE,
-    redis::CLUSTER,
-    redis::CLUSTER_STREAMS,
-    redis::SENTINEL,
-    redis::SENTINEL_STREAMS,
-    redis::STREAMS,
-    selenium_grid::TYPE,
-    solace_event_queue::TYPE,
-    solr::TYPE,
-    splunk::TYPE,
-];
+pub static SCALER_TYPES: LazyLock<Vec<&'static ScalerType>> = LazyLock::new(|| {
+    let mut types = crate::TYPES.to_vec();
+    types.sort_by_key(|scaler| scaler.name);
+    types
+});
 
 /// The scaler type with this name.
 pub fn find(name: &str) -> Option<&'static ScalerType> {
-    SCALER_TYPES.iter().find(|scaler| scaler.name == name)
+    crate::TYPES.iter().copied().find(|scaler| scaler.name == name)
 }
 
 /// The scaler type with the most similar name.

@@ -21,7 +21,7 @@ fn list() -> String {
     let mut out = format!(
         "{MADE}# Scalers\n\nWhat may stand in `type` of a trigger:\n\n| type | measures |\n|---|---|\n"
     );
-    for scaler in SCALER_TYPES {
+    for scaler in SCALER_TYPES.iter() {
         let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} |", scaler.name, cell(scaler.about));
     }
     out.push_str(NOTES);

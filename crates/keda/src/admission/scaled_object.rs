@@ -8,7 +8,7 @@ use super::{AdmissionRules, ClusterView, Denial, Target, TargetError, resources,
 use crate::modifiers::CompiledFormula;
 
 /// Maximum length of names, which are label values.
-const LONGEST_NAME: usize = 63;
+const MAX_NAME_BYTES: usize = 63;
 
 /// Unresolvable targets are not counted as validation errors.
 fn unresolved(error: &TargetError) -> Denial {
@@ -181,9 +181,9 @@ fn fallback(object: &ScaledObject) -> Result<(), Denial> {
 /// Rule 6.
 fn names(object: &ScaledObject) -> Result<(), Denial> {
     let name = &object.metadata.name;
-    if name.len() > LONGEST_NAME {
+    if name.len() > MAX_NAME_BYTES {
         let text = format!(
-            "scaledobject name {} is {} characters long; must be no more than {LONGEST_NAME} characters because it is \
+            "scaledobject name {} is {} characters long; must be no more than {MAX_NAME_BYTES} characters because it is \
              used as the \"{}\" label value",
             quote(name),
             name.len(),
@@ -192,9 +192,9 @@ fn names(object: &ScaledObject) -> Result<(), Denial> {
         return Err(Denial::of("name-too-long", text));
     }
     let hpa = object.hpa_name();
-    if hpa.len() > LONGEST_NAME {
+    if hpa.len() > MAX_NAME_BYTES {
         let text = format!(
-            "HPA name {} derived from scaledobject is {} characters long; must be no more than {LONGEST_NAME} \
+            "HPA name {} derived from scaledobject is {} characters long; must be no more than {MAX_NAME_BYTES} \
              characters; set spec.advanced.horizontalPodAutoscalerConfig.name to a shorter name or shorten the \
              scaledobject name",
             quote(&hpa),

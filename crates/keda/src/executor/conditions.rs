@@ -5,7 +5,7 @@ use api::keda::{Condition, ConditionStatus, Conditions, types};
 use api::provider::Compat;
 
 /// Maximum length of a cause in a condition, in characters.
-const LONGEST_CAUSE: usize = 256;
+const MAX_CAUSE_CHARS: usize = 256;
 
 pub(super) fn ready() -> Condition {
     let message = "ScaledObject is defined correctly and is ready for scaling";
@@ -79,7 +79,7 @@ pub(crate) fn because(cause: &str, compat: Compat) -> String {
     if compat.is_strict() || cause.is_empty() {
         return String::new();
     }
-    let end = cause.char_indices().nth(LONGEST_CAUSE).map(|(end, _)| end);
+    let end = cause.char_indices().nth(MAX_CAUSE_CHARS).map(|(end, _)| end);
     match end.and_then(|end| cause.get(..end)) {
         Some(start) => format!(": {start}…"),
         None => format!(": {cause}"),

@@ -12,10 +12,10 @@ use super::error::FormulaError;
 use super::functions::{self, Function};
 use super::operators;
 use super::syntax::{Binary, Form, Id, Pointer, Tree};
-use super::value::{Key, LARGEST, Map, Value, too_large};
+use super::value::{Key, MAX_VALUE_SIZE, Map, Value, too_large};
 
 /// Maximum number of steps per run.
-const STEPS: u64 = 2_000_000;
+const MAX_STEPS: u64 = 2_000_000;
 
 /// Time and compatibility mode of a run.
 #[derive(Clone, Copy, Debug)]
@@ -84,13 +84,13 @@ impl Run<'_> {
     /// Spends steps.
     pub(super) fn spend(&mut self, steps: u64) -> Result<(), String> {
         self.steps = self.steps.saturating_add(steps);
-        if self.steps > STEPS { Err(format!("formula takes more than {STEPS} steps")) } else { Ok(()) }
+        if self.steps > MAX_STEPS { Err(format!("formula takes more than {MAX_STEPS} steps")) } else { Ok(()) }
     }
 
     /// Spends memory.
     pub(super) fn keep(&mut self, items: u64) -> Result<(), String> {
         self.memory = self.memory.saturating_add(items);
-        if self.memory > LARGEST { Err(too_large()) } else { Ok(()) }
+        if self.memory > MAX_VALUE_SIZE { Err(too_large()) } else { Ok(()) }
     }
 
     /// An array, charged to the budget.

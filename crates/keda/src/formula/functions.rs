@@ -170,7 +170,7 @@ const fn open(
 }
 
 #[rustfmt::skip]
-const TABLE: &[Signature] = &[
+const SIGNATURES: &[Signature] = &[
     line("abs", Function::Abs, &[Want::Number], 1, Give::Same),
     line("bitand", Function::BitAnd, &[Want::Int, Want::Int], 2, Give::Int),
     line("bitnand", Function::BitNand, &[Want::Int, Want::Int], 2, Give::Int),
@@ -229,7 +229,7 @@ const TABLE: &[Signature] = &[
     line("values", Function::Values, &[Want::Map], 1, Give::Array),
 ];
 
-const EACH: [(&str, Each); 15] = [
+const PREDICATE_FUNCTIONS: [(&str, Each); 15] = [
     ("all", Each::All),
     ("any", Each::Any),
     ("count", Each::Count),
@@ -255,11 +255,11 @@ pub(super) fn is_known(name: &str) -> bool {
 impl Each {
     /// The function with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
-        EACH.iter().find(|(known, _)| *known == name).map(|(_, each)| *each)
+        PREDICATE_FUNCTIONS.iter().find(|(known, _)| *known == name).map(|(_, each)| *each)
     }
 
     pub(super) fn name(self) -> &'static str {
-        EACH.iter().find(|(_, each)| *each == self).map_or("", |(name, _)| *name)
+        PREDICATE_FUNCTIONS.iter().find(|(_, each)| *each == self).map_or("", |(name, _)| *name)
     }
 
     /// Whether the predicate may be left out.
@@ -281,11 +281,11 @@ impl Each {
 impl Function {
     /// The function with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
-        TABLE.iter().find(|line| line.name == name).map(|line| line.function)
+        SIGNATURES.iter().find(|line| line.name == name).map(|line| line.function)
     }
 
     fn signature(self) -> Option<&'static Signature> {
-        TABLE.iter().find(|line| line.function == self)
+        SIGNATURES.iter().find(|line| line.function == self)
     }
 
     /// The function's name.

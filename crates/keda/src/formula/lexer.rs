@@ -4,7 +4,7 @@ use super::error::FormulaError;
 use super::text;
 
 /// Longest formula that is read.
-const LONGEST: usize = 64 * 1024;
+const MAX_FORMULA_BYTES: usize = 64 * 1024;
 
 /// A token.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,19 +48,19 @@ impl Word<'_> {
 }
 
 /// Keywords that are operators.
-const WORDS: [&str; 11] =
+const KEYWORD_OPERATORS: [&str; 11] =
     ["not", "in", "and", "or", "matches", "contains", "startsWith", "endsWith", "let", "if", "else"];
 
 /// Operators, longer ones first.
-const SIGNS: [&str; 27] = [
+const OPERATORS: [&str; 27] = [
     "**", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "..", "::", "+", "-", "*", "/", "%", "^", "<", ">",
     "!", "|", "?", ":", ".", ",", ";", "=",
 ];
 
 /// Splits a formula into tokens; the last is [`Word::End`].
 pub(super) fn words(source: &str) -> Result<Vec<Token<'_>>, FormulaError> {
-    if source.len() > LONGEST {
-        return Err(FormulaError::whole(format!("formula is longer than {LONGEST} bytes")));
+    if source.len() > MAX_FORMULA_BYTES {
+        return Err(FormulaError::whole(format!("formula is longer than {MAX_FORMULA_BYTES} bytes")));
     }
     let mut lexer = Lexer { rest: source, at: 0, tokens: Vec::new() };
     while lexer.skip_blanks()? {
@@ -129,10 +129,10 @@ impl<'a> Lexer<'a> {
             }
             c if is_part(c) => {
                 let name = self.take_while(is_part);
-                let sign = WORDS.iter().find(|word| **word == name);
+                let sign = KEYWORD_OPERATORS.iter().find(|word| **word == name);
                 Ok(sign.map_or(Word::Name(name), |sign| Word::Sign(sign)))
             }
-            _ => match SIGNS.iter().find(|sign| self.rest.starts_with(**sign)) {
+            _ => match OPERATORS.iter().find(|sign| self.rest.starts_with(**sign)) {
                 Some(sign) => {
                     self.take(sign.len());
                     Ok(Word::Sign(sign))

@@ -10,13 +10,13 @@ use super::syntax::{Binary, Unary};
 use super::value::Value;
 
 /// Maximum size of a compiled regular expression, in bytes.
-const PATTERN: usize = 1 << 18;
+const MAX_PATTERN_BYTES: usize = 1 << 18;
 
 /// A pattern of `matches`.
 pub(super) fn pattern(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text)
-        .size_limit(PATTERN)
-        .dfa_size_limit(PATTERN)
+        .size_limit(MAX_PATTERN_BYTES)
+        .dfa_size_limit(MAX_PATTERN_BYTES)
         .nest_limit(50)
         .build()
         .map_err(|error| format!("error parsing regexp: {error}"))

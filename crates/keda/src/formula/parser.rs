@@ -11,7 +11,7 @@ use super::syntax::{Binary, Form, Id, Pointer, Tree, Unary};
 use super::value::Value;
 
 /// Maximum nesting of expressions while parsing.
-const MAX_DEPTH: usize = 200;
+const MAX_NESTING: usize = 200;
 
 /// Parses a formula; `names` hide functions of the same name.
 pub(super) fn parse(source: &str, names: &[String]) -> Result<Tree, FormulaError> {
@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
     /// Parses an expression with operators of at least the precedence `least`.
     fn expression(&mut self, least: u16) -> Result<Id, FormulaError> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        if self.depth > MAX_NESTING {
             return Err(FormulaError::new(self.at(), "formula is nested too deeply"));
         }
         let parsed = self.expression_within(least);

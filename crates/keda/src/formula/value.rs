@@ -10,10 +10,10 @@ use jiff::tz::TimeZone;
 use super::text;
 
 /// Maximum size of a value, including nested values.
-pub(super) const LARGEST: u64 = 1_000_000;
+pub(super) const MAX_VALUE_SIZE: u64 = 1_000_000;
 
 /// Maximum nesting of arrays and maps.
-const DEEPEST: u16 = 100;
+const MAX_VALUE_DEPTH: u16 = 100;
 
 /// One value.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +82,7 @@ impl Value {
     pub(super) fn array(items: Vec<Self>) -> Result<Self, String> {
         let size = items.iter().fold(1, |sum: u64, item| sum.saturating_add(item.size()));
         let depth = 1 + items.iter().map(Self::depth).max().unwrap_or(0);
-        if size > LARGEST || depth > DEEPEST {
+        if size > MAX_VALUE_SIZE || depth > MAX_VALUE_DEPTH {
             return Err(too_large());
         }
         Ok(Self::Array(Arc::new(List { items, size, depth })))
@@ -173,7 +173,7 @@ impl Map {
         let sizes = entries.iter().map(|(key, value)| key.size() + value.size());
         let size = sizes.fold(1, u64::saturating_add);
         let depth = 1 + entries.values().map(Value::depth).max().unwrap_or(0);
-        if size > LARGEST || depth > DEEPEST {
+        if size > MAX_VALUE_SIZE || depth > MAX_VALUE_DEPTH {
             return Err(too_large());
         }
         let by_text = entries.keys().all(|key| matches!(key, Key::Text(_)));

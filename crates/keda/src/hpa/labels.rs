@@ -3,7 +3,7 @@
 use api::map::StringMap;
 
 /// Maximum length of a label value.
-const LONGEST: usize = 63;
+const MAX_LABEL_BYTES: usize = 63;
 
 /// The standard labels of a generated object.
 pub(crate) fn own(name: &str, part_of: &str) -> StringMap {
@@ -30,7 +30,7 @@ pub(crate) fn others(
 
 /// A name cut to the length of a label value; it must end in a letter or digit.
 fn cut(name: &str) -> &str {
-    let end = name.floor_char_boundary(LONGEST);
+    let end = name.floor_char_boundary(MAX_LABEL_BYTES);
     let head = name.get(..end).unwrap_or(name);
     head.trim_end_matches(|last: char| !last.is_ascii_alphanumeric())
 }

@@ -6,7 +6,7 @@ use super::{JobState, JobView};
 use crate::event::Event;
 
 /// Default history limit for complete and for failed jobs.
-const KEPT: i32 = 100;
+const DEFAULT_HISTORY_LIMIT: i32 = 100;
 
 /// Propagation policy of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ fn beyond(jobs: &[JobView], state: JobState, limit: Option<i32>) -> impl Iterato
     let mut finished: Vec<&JobView> = jobs.iter().filter(|job| job.state == state).collect();
     // KEDA has no order of failed jobs, because they have no completion time.
     finished.sort_by_key(|job| job.completed.or(job.ended));
-    let kept = usize::try_from(limit.unwrap_or(KEPT)).unwrap_or(0);
+    let kept = usize::try_from(limit.unwrap_or(DEFAULT_HISTORY_LIMIT)).unwrap_or(0);
     let delete = finished.len().saturating_sub(kept);
     finished.into_iter().take(delete).map(|job| &*job.name)
 }

@@ -4,15 +4,8 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use crate::backends::Backends;
 use crate::jolokia::{Attribute, all_given};
-use crate::metric::{external, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::SingleMetricScaler;
-use crate::table::ScalerType;
-use crate::{Scaler, ScalerError, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `activemq`.
 pub const TYPE: ScalerType = ScalerType {
@@ -20,13 +13,18 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many messages are in a queue of ActiveMQ Classic.",
     display: "activeMQScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    unit: |_| "messages",
+    samples: &[Sample::http(
+        &[("managementEndpoint", "{}"), ("destinationName", "q"), ("brokerName", "b")],
+        sample::USER_AND_PASSWORD,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of activemq.
-    pub struct Parameters of "error parsing ActiveMQ metadata" {
+    pub struct Parameters of "error parsing ActiveMQ metadata: error parsing ActiveMQ metadata" {
         /// Host and port of the web console, e.g. `activemq.shop:8161`.
         management_endpoint: String = "managementEndpoint" in [Metadata];
         /// The queue.
@@ -67,8 +65,7 @@ impl Parameters {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing ActiveMQ metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let name = format!("activemq-{}", parameters.destination_name);
     let spec = external(trigger, &name, whole(parameters.target_queue_size));
     let activation = parameters.activation_target_queue_size as f64;

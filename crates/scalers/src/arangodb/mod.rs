@@ -4,16 +4,8 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type};
 use crate::parameters::groups::HttpAuth;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `arangodb`.
 pub const TYPE: ScalerType = ScalerType {
@@ -21,8 +13,18 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The result of an AQL query to ArangoDB.",
     display: "arangoDBScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[
+            ("endpoints", "http://{}"),
+            ("collection", "c"),
+            ("query", "RETURN 1"),
+            ("queryValue", "1"),
+            ("dbName", "d"),
+        ],
+        &[],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
@@ -48,12 +50,6 @@ crate::parameters! {
     }
 }
 
-struct ArangoDb {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing arangoDB metadata";
     target_type(trigger)?;
@@ -63,11 +59,11 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     }
     let spec = external(trigger, "arangodb", milli(parameters.query_value));
     let activation = parameters.activation_query_value;
-    let source = ArangoDb { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl ValueSource for ArangoDb {
+impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { endpoints, db_name, query, auth, unsafe_ssl, .. } = &self.parameters;

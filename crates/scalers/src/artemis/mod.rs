@@ -4,15 +4,8 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use crate::backends::Backends;
 use crate::jolokia::{Attribute, all_given};
-use crate::metric::{external, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::SingleMetricScaler;
-use crate::table::ScalerType;
-use crate::{Scaler, ScalerError, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `artemis-queue`.
 pub const TYPE: ScalerType = ScalerType {
@@ -20,13 +13,18 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many messages are in a queue of ActiveMQ Artemis.",
     display: "artemisScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    unit: |_| "messages",
+    samples: &[Sample::http(
+        &[("managementEndpoint", "{}"), ("queueName", "q"), ("brokerName", "b"), ("brokerAddress", "a")],
+        sample::USER_AND_PASSWORD,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of artemis-queue.
-    pub struct Parameters of "error parsing prometheus metadata" {
+    pub struct Parameters of "error parsing artemis metadata: error parsing prometheus metadata" {
         /// Host and port of the web console, e.g. `artemis.shop:8161`.
         management_endpoint: String = "managementEndpoint" in [Metadata];
         /// The queue.
@@ -73,8 +71,7 @@ impl Parameters {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing artemis metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let name = format!("artemis-{}", parameters.queue_name);
     let spec = external(trigger, &name, whole(parameters.queue_length));
     let activation = parameters.activation_queue_length as f64;

@@ -3,23 +3,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::answers::number;
 use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::SharedHttpClient;
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// Maximum number of pages that are read.
-const PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 
 /// The scaler type `aws-dynamodb`.
 pub const TYPE: ScalerType = ScalerType {
@@ -27,8 +19,20 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many items of an Amazon DynamoDB table a query finds.",
     display: "awsDynamoDBScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[
+            ("tableName", "t"),
+            ("awsRegion", "eu-west-1"),
+            ("keyConditionExpression", "#a = :a"),
+            ("expressionAttributeNames", r##"{"#a": "a"}"##),
+            ("expressionAttributeValues", r#"{":a": {"S": "x"}}"#),
+            ("targetValue", "5"),
+            ("awsEndpoint", "http://{}"),
+        ],
+        sample::AWS_KEYS,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
@@ -111,7 +115,7 @@ impl ValueSource for DynamoDb {
         Box::pin(async {
             let Parameters { region, endpoint: given, .. } = &self.parameters;
             let (mut query, mut count) = (self.query.clone(), 0.0);
-            for _ in 0..PAGES {
+            for _ in 0..MAX_PAGES {
                 let question = AwsRequest {
                     endpoint: &endpoint("dynamodb", region, given.as_deref()),
                     region,
@@ -129,7 +133,7 @@ impl ValueSource for DynamoDb {
                     _ => return Ok(count),
                 };
             }
-            Err(ScalerError::new(format!("the query has more than {PAGES} pages of items")))
+            Err(ScalerError::new(format!("the query has more than {MAX_PAGES} pages of items")))
         })
     }
 }

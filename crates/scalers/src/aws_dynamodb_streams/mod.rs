@@ -3,23 +3,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::answers::kind;
 use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::SharedHttpClient;
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// Maximum number of pages that are read.
-const PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 
 /// The scaler type `aws-dynamodb-streams`.
 pub const TYPE: ScalerType = ScalerType {
@@ -27,8 +19,12 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many shards the stream of an Amazon DynamoDB table has.",
     display: "awsDynamoDBStreamsScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[("tableName", "t"), ("awsRegion", "eu-west-1"), ("awsEndpoint", "http://{}")],
+        sample::AWS_KEYS,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
@@ -103,7 +99,7 @@ impl ValueSource for Streams {
         Box::pin(async {
             let mut body = json!({"StreamArn": self.stream().await?});
             let mut count = 0;
-            for _ in 0..PAGES {
+            for _ in 0..MAX_PAGES {
                 let target = "DynamoDBStreams_20120810.DescribeStream";
                 let answer = self.asked("streams.dynamodb", target, body.clone()).await?;
                 let shards = answer.pointer("/StreamDescription/Shards");
@@ -121,7 +117,7 @@ impl ValueSource for Streams {
                     _ => return Ok(count as f64),
                 }
             }
-            Err(ScalerError::new(format!("the stream has more than {PAGES} pages of shards")))
+            Err(ScalerError::new(format!("the stream has more than {MAX_PAGES} pages of shards")))
         })
     }
 }

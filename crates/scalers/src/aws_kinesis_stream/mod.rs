@@ -3,20 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use jiff::Timestamp;
 use serde_json::json;
 
 use crate::answers::number;
 use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::SharedHttpClient;
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `aws-kinesis-stream`.
 pub const TYPE: ScalerType = ScalerType {
@@ -24,8 +16,12 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many open shards a stream of Amazon Kinesis has.",
     display: "awsKinesisStreamScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[("streamName", "s"), ("awsRegion", "eu-west-1"), ("awsEndpoint", "http://{}")],
+        sample::AWS_KEYS,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {

@@ -4,18 +4,10 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use jiff::Timestamp;
 
 use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, endpoint};
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 use query::{DELAYED, IN_FLIGHT, WAITING};
 
 /// The scaler type `aws-sqs-queue`.
@@ -24,8 +16,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many messages are in a queue of Amazon SQS.",
     display: "awsSqsQueueScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    unit: |_| "messages",
+    samples: &[Sample::http(
+        &[
+            ("queueURL", "https://sqs.eu-west-1.amazonaws.com/1/q"),
+            ("awsRegion", "eu-west-1"),
+            ("awsEndpoint", "http://{}"),
+        ],
+        sample::AWS_KEYS,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {

@@ -4,19 +4,11 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use jiff::Timestamp;
 
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
-use query::{Connection, PEEK, Question, VERSION};
+use query::{API_VERSION, Connection, MAX_PEEKED_MESSAGES, Question};
+
+use crate::prelude::*;
 
 /// The scaler type `azure-queue`.
 pub const TYPE: ScalerType = ScalerType {
@@ -24,13 +16,18 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many messages are in a queue of Azure Storage.",
     display: "azureQueueScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    unit: |_| "messages",
+    samples: &[Sample::http(
+        &[("queueName", "q")],
+        &[("connection", "AccountName=a;AccountKey=aHVudGVyMg==;QueueEndpoint=http://{}/a")],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of azure-queue.
-    pub struct Parameters of "error parsing azure queue metadata" {
+    pub struct Parameters of "error parsing azure queue metadata: error parsing azure queue metadata" {
         /// The queue.
         queue_name: String = "queueName" in [Metadata], required;
         /// Target number of messages per replica.
@@ -83,8 +80,7 @@ struct Queue {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing azure queue metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let connection = parameters.identity(trigger)?;
     let name = format!("azure-queue-{}", parameters.queue_name);
     let spec = external(trigger, &name, whole(parameters.queue_length));
@@ -103,7 +99,7 @@ impl Queue {
         let call = HttpCall::get(question.url, self.within)
             .alone()
             .header("x-ms-date", date)?
-            .header("x-ms-version", VERSION)?;
+            .header("x-ms-version", API_VERSION)?;
         match question.authorization {
             Some(authorization) => call.header("authorization", &authorization),
             None => Ok(call),
@@ -126,7 +122,7 @@ impl ValueSource for Queue {
                 let call = self.call(connection.peek(queue_name, &date)?, &date)?;
                 let answer = self.web.ask(call).await.map_err(failed)?;
                 let seen = query::peeked(answer.status.as_u16(), &answer.body)?;
-                if seen < PEEK {
+                if seen < MAX_PEEKED_MESSAGES {
                     return Ok(seen as f64);
                 }
             }

@@ -11,9 +11,9 @@ use crate::urls;
 use crate::web::path_escaped;
 
 /// Maximum number of messages that one request can peek at.
-pub(super) const PEEK: usize = 32;
+pub(super) const MAX_PEEKED_MESSAGES: usize = 32;
 /// Version of the storage API.
-pub(super) const VERSION: &str = "2021-12-02";
+pub(super) const API_VERSION: &str = "2021-12-02";
 
 /// A connection string.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ impl Connection {
                     .map_err(|_| ScalerError::new("AccountKey is not base64"))?;
                 let account = &self.account;
                 let mut text =
-                    format!("GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{date}\nx-ms-version:{VERSION}\n");
+                    format!("GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{date}\nx-ms-version:{API_VERSION}\n");
                 text.push_str(&format!("/{account}{}{path}", urls::path(&self.endpoint)));
                 for (name, value) in query {
                     text.push_str(&format!("\n{name}:{value}"));

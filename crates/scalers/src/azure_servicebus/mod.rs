@@ -4,27 +4,19 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use jiff::Timestamp;
 use regex::{Regex, RegexBuilder};
 
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
-use query::{Connection, Entity, PAGE};
+use query::{Connection, Entity, PAGE_SIZE};
+
+use crate::prelude::*;
 
 /// Maximum number of queues in a namespace, and of subscriptions of a topic.
-const ENTITIES: usize = 10_000;
+const MAX_ENTITIES: usize = 10_000;
 /// Maximum size of a compiled pattern, in bytes.
-const PATTERN: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Minimum validity of a signature, in seconds; requests within the same span share a signature.
-const SPAN: i64 = 600;
+const SIGNATURE_SPAN_SECONDS: i64 = 600;
 
 /// The scaler type `azure-servicebus`.
 pub const TYPE: ScalerType = ScalerType {
@@ -32,8 +24,13 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many active messages are in queues or subscriptions of Azure Service Bus.",
     display: "azureServiceBusScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    unit: |_| "messages",
+    samples: &[Sample::https(
+        &[("queueName", "q")],
+        &[("connection", "Endpoint=sb://{}/;SharedAccessKeyName=n;SharedAccessKey=hunter2")],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
@@ -122,7 +119,7 @@ impl Parameters {
 fn whole_name(pattern: &str) -> Result<Regex, regex::Error> {
     // Compiled alone first, so that an unbalanced parenthesis cannot close the group around it.
     Regex::new(pattern)?;
-    RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(PATTERN).build()
+    RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(MAX_PATTERN_BYTES).build()
 }
 
 struct ServiceBus {
@@ -168,7 +165,7 @@ impl ServiceBus {
     }
 
     async fn get(&self, connection: &Connection, url: String) -> Result<(u16, bytes::Bytes), ScalerError> {
-        let until = (Timestamp::now().as_second() / SPAN + 2) * SPAN;
+        let until = (Timestamp::now().as_second() / SIGNATURE_SPAN_SECONDS + 2) * SIGNATURE_SPAN_SECONDS;
         let call =
             HttpCall::get(url, self.within).header("authorization", &connection.authorization(until))?;
         send(&self.web, call).await
@@ -177,20 +174,20 @@ impl ServiceBus {
     /// All entities whose names match.
     async fn fitting(&self, connection: &Connection, pattern: &Regex) -> Result<Vec<Entity>, ScalerError> {
         let mut found = Vec::new();
-        for skip in (0..ENTITIES).step_by(PAGE) {
+        for skip in (0..MAX_ENTITIES).step_by(PAGE_SIZE) {
             let url = match &*self.parameters.topic_name {
                 "" => connection.queues(skip),
                 topic => connection.subscriptions(topic, skip),
             };
             let (status, body) = self.get(connection, url).await?;
             let page = query::entities(status, &body)?;
-            let last = page.len() < PAGE;
+            let last = page.len() < PAGE_SIZE;
             found.extend(page.into_iter().filter(|entity| pattern.is_match(&entity.name)));
             if last {
                 return Ok(found);
             }
         }
-        Err(ScalerError::new(format!("there are more than {ENTITIES} queues or subscriptions")))
+        Err(ScalerError::new(format!("there are more than {MAX_ENTITIES} queues or subscriptions")))
     }
 }
 

@@ -10,8 +10,8 @@ use crate::parameters::Secret;
 use crate::web::{escaped, path_escaped};
 
 /// Number of entities per page.
-pub(super) const PAGE: usize = 100;
-const VERSION: &str = "api-version=2021-05";
+pub(super) const PAGE_SIZE: usize = 100;
+const API_VERSION_PARAMETER: &str = "api-version=2021-05";
 
 /// A connection string.
 #[derive(Clone, Debug)]
@@ -88,22 +88,31 @@ impl Connection {
 
     /// The URL of a queue.
     pub(super) fn queue(&self, queue: &str) -> String {
-        format!("{}/{}?{VERSION}", self.server, path_of(queue))
+        format!("{}/{}?{API_VERSION_PARAMETER}", self.server, path_of(queue))
     }
 
     /// The URL of a subscription.
     pub(super) fn subscription(&self, topic: &str, subscription: &str) -> String {
-        format!("{}/{}/subscriptions/{}?{VERSION}", self.server, path_of(topic), path_escaped(subscription))
+        format!(
+            "{}/{}/subscriptions/{}?{API_VERSION_PARAMETER}",
+            self.server,
+            path_of(topic),
+            path_escaped(subscription)
+        )
     }
 
     /// The URL of a page of queues.
     pub(super) fn queues(&self, skip: usize) -> String {
-        format!("{}/$Resources/queues?$skip={skip}&$top={PAGE}&{VERSION}", self.server)
+        format!("{}/$Resources/queues?$skip={skip}&$top={PAGE_SIZE}&{API_VERSION_PARAMETER}", self.server)
     }
 
     /// The URL of a page of subscriptions.
     pub(super) fn subscriptions(&self, topic: &str, skip: usize) -> String {
-        format!("{}/{}/subscriptions?$skip={skip}&$top={PAGE}&{VERSION}", self.server, path_of(topic))
+        format!(
+            "{}/{}/subscriptions?$skip={skip}&$top={PAGE_SIZE}&{API_VERSION_PARAMETER}",
+            self.server,
+            path_of(topic)
+        )
     }
 }
 

@@ -4,23 +4,16 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type};
-use crate::single::{SingleMetricScaler, ValueSource};
-use crate::table::ScalerType;
+use crate::prelude::*;
 use crate::web::escaped;
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
-use query::{AT_MOST, Heard};
+use query::{MAX_RESPONSE_BYTES, Progress};
 
 /// KEDA's default timeout, which is too short for many networks.
-const SHORT: Duration = Duration::from_millis(30);
+const KEDA_DEFAULT_TIMEOUT: Duration = Duration::from_millis(30);
 
 /// The scaler type `beanstalkd`.
 pub const TYPE: ScalerType = ScalerType {
@@ -28,13 +21,14 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many jobs are in a tube of beanstalkd.",
     display: "BeanstalkdScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::tcp(&[("server", "{}"), ("tube", "t"), ("value", "5")], &[])],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of beanstalkd.
-    pub struct Parameters of "error parsing beanstalkd metadata" {
+    pub struct Parameters of "error parsing beanstalkd metadata: error parsing beanstalkd metadata" {
         /// Host and port, e.g. `beanstalkd.shop:11300`.
         server: String = "server" in [Metadata], required;
         /// The tube.
@@ -59,12 +53,11 @@ struct Beanstalkd {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing beanstalkd metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let Parameters { server, tube, value, activation_value: activation, include_delayed, timeout } =
         parameters;
     let spec = external(trigger, &format!("beanstalkd-{}", escaped(&tube)), milli(value));
-    let usual = if backends.compat.is_strict() { SHORT } else { trigger.http_timeout };
+    let usual = if backends.compat.is_strict() { KEDA_DEFAULT_TIMEOUT } else { trigger.http_timeout };
     let within = timeout.filter(|time| !time.is_zero()).unwrap_or(usual);
     Ok(Arc::new(SingleMetricScaler {
         spec,
@@ -83,13 +76,15 @@ impl Beanstalkd {
         loop {
             let read = stream.read(&mut piece).await.map_err(failed)?;
             bytes.extend_from_slice(piece.get(..read).unwrap_or_default());
-            match query::heard(&bytes, self.include_delayed)? {
-                Heard::Jobs(jobs) => return Ok(jobs),
-                Heard::More if read == 0 => return Err(ScalerError::new("the connection broke off")),
-                Heard::More if bytes.len() > AT_MOST + 64 => {
+            match query::decode(&bytes, self.include_delayed)? {
+                Progress::Jobs(jobs) => return Ok(jobs),
+                Progress::Incomplete if read == 0 => {
+                    return Err(ScalerError::new("the connection broke off"));
+                }
+                Progress::Incomplete if bytes.len() > MAX_RESPONSE_BYTES + 64 => {
                     return Err(ScalerError::new("the answer is too large"));
                 }
-                Heard::More => {}
+                Progress::Incomplete => {}
             }
         }
     }

@@ -4,15 +4,15 @@ use crate::ScalerError;
 use crate::answers::excerpt;
 
 /// Maximum size of a response, in bytes.
-pub(super) const AT_MOST: usize = 64 << 10;
+pub(super) const MAX_RESPONSE_BYTES: usize = 64 << 10;
 /// Maximum length of a tube's name, in bytes.
-const NAME: usize = 200;
+const MAX_TUBE_NAME_BYTES: usize = 200;
 
 /// The command for the statistics of a tube.
 pub(super) fn command(tube: &str) -> Result<String, ScalerError> {
     // A name that contains a line end would start a second command.
     let odd = tube.bytes().any(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control());
-    if odd || tube.is_empty() || tube.len() > NAME {
+    if odd || tube.is_empty() || tube.len() > MAX_TUBE_NAME_BYTES {
         return Err(ScalerError::new(format!("{tube:?} cannot be the name of a tube")));
     }
     Ok(format!("stats-tube {tube}\r\n"))
@@ -20,30 +20,32 @@ pub(super) fn command(tube: &str) -> Result<String, ScalerError> {
 
 /// The state of a partially received response.
 #[derive(Debug, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum Progress {
     /// Incomplete: more bytes are expected.
-    More,
+    Incomplete,
     /// Complete, with the number of jobs.
     Jobs(u64),
 }
 
-/// Decodes the bytes received so far.
-pub(super) fn heard(bytes: &[u8], delayed: bool) -> Result<Heard, ScalerError> {
-    let text = String::from_utf8_lossy(bytes);
-    let Some((line, rest)) = text.split_once("\r\n") else { return Ok(Heard::More) };
-    match line.split_once(' ') {
-        // Tubes are created on first use and deleted when they are empty, so a missing tube has no jobs.
-        _ if line == "NOT_FOUND" => Ok(Heard::Jobs(0)),
-        Some(("OK", length)) => {
-            let length: usize = length.parse().ok().filter(|length| *length <= AT_MOST).ok_or_else(|| {
-                ScalerError::new(format!("beanstalkd answered {}", excerpt(line.as_bytes())))
-            })?;
-            match rest.get(..length) {
-                Some(statistics) => jobs(statistics, delayed).map(Heard::Jobs),
-                None => Ok(Heard::More),
-            }
-        }
-        _ => Err(ScalerError::new(format!("beanstalkd answered {}", excerpt(line.as_bytes())))),
+/// Decodes the bytes received so far. Lengths count bytes, so the response is split before it is decoded as text.
+pub(super) fn decode(bytes: &[u8], delayed: bool) -> Result<Progress, ScalerError> {
+    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
+        return Ok(Progress::Incomplete);
+    };
+    let (line, rest) = (bytes.get(..end).unwrap_or_default(), bytes.get(end + 2..).unwrap_or_default());
+    let unexpected = || ScalerError::new(format!("beanstalkd answered {}", excerpt(line)));
+    // Tubes are created on first use and deleted when they are empty, so a missing tube has no jobs.
+    if line == b"NOT_FOUND" {
+        return Ok(Progress::Jobs(0));
+    }
+    let length = std::str::from_utf8(line).ok().and_then(|line| line.strip_prefix("OK "));
+    let length: usize = length.and_then(|length| length.parse().ok()).ok_or_else(unexpected)?;
+    if length > MAX_RESPONSE_BYTES {
+        return Err(unexpected());
+    }
+    match rest.get(..length) {
+        Some(statistics) => jobs(&String::from_utf8_lossy(statistics), delayed).map(Progress::Jobs),
+        None => Ok(Progress::Incomplete),
     }
 }
 

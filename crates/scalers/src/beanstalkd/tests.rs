@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use super::query::{Heard, command, heard};
+use super::query::{Progress, command, decode};
 use crate::stage::{read, trigger};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -24,12 +24,12 @@ fn commands() {
 #[test]
 fn answers() {
     let whole = answer(STATISTICS);
-    assert_eq!(heard(whole.as_bytes(), false), Ok(Heard::Jobs(7)));
-    assert_eq!(heard(whole.as_bytes(), true), Ok(Heard::Jobs(11)));
-    assert_eq!(heard(b"NOT_FOUND\r\n", false), Ok(Heard::Jobs(0)));
+    assert_eq!(decode(whole.as_bytes(), false), Ok(Progress::Jobs(7)));
+    assert_eq!(decode(whole.as_bytes(), true), Ok(Progress::Jobs(11)));
+    assert_eq!(decode(b"NOT_FOUND\r\n", false), Ok(Progress::Jobs(0)));
     // A truncated response is incomplete, except for its last two bytes, which carry no data.
     for end in 0..whole.len() - 2 {
-        assert_eq!(heard(whole.as_bytes().get(..end).unwrap(), false), Ok(Heard::More), "{end}");
+        assert_eq!(decode(whole.as_bytes().get(..end).unwrap(), false), Ok(Progress::Incomplete), "{end}");
     }
     for bad in [
         "OK x\r\n",
@@ -39,11 +39,18 @@ fn answers() {
         "HTTP/1.1 400 Bad Request\r\n",
         &answer("---\n"),
     ] {
-        assert!(heard(bad.as_bytes(), false).is_err(), "{bad}");
+        assert!(decode(bad.as_bytes(), false).is_err(), "{bad}");
     }
     assert!(
-        heard(answer("---\ncurrent-jobs-ready: x\ncurrent-jobs-reserved: 1\n").as_bytes(), false).is_err()
+        decode(answer("---\ncurrent-jobs-ready: x\ncurrent-jobs-reserved: 1\n").as_bytes(), false).is_err()
     );
+}
+
+#[test]
+fn response_with_invalid_utf8_is_split_by_bytes() {
+    let statistics = b"---\nname: \xff\xfe\xff\ncurrent-jobs-ready: 5\ncurrent-jobs-reserved: 2\n";
+    let response = [format!("OK {}\r\n", statistics.len()).as_bytes(), statistics, b"\r\n"].concat();
+    assert_eq!(decode(&response, false), Ok(Progress::Jobs(7)));
 }
 
 /// A server that sends this to every client and closes the connection.

@@ -4,17 +4,8 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
+use crate::prelude::*;
 use crate::urls::is_request_uri;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
 /// The scaler type `couchdb`.
 pub const TYPE: ScalerType = ScalerType {
@@ -22,13 +13,24 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many documents of a CouchDB database a query finds.",
     display: "couchDBScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[
+            ("host", "127.0.0.1"),
+            ("port", "{port}"),
+            ("dbName", "d"),
+            ("query", r#"{"selector": {}}"#),
+            ("queryValue", "1"),
+            ("username", "u"),
+        ],
+        sample::PASSWORD,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of couchdb.
-    pub struct Parameters of "error parsing couchdb metadata" {
+    pub struct Parameters of "error parsing couchdb metadata: error parsing couchdb metadata" {
         /// The URL including user and password; replaces host, port, username and password.
         connection_string: Secret = "connectionString" in [Authentication, Environment];
         /// The host; as a URL for HTTPS.
@@ -79,8 +81,7 @@ struct CouchDb {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing couchdb metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     // A formula has its own target. The spelling of the metric name is KEDA's.
     let target = if trigger.feeds_formula { 0 } else { parameters.query_value };
     let spec = external(trigger, &format!("coucdb-{}", parameters.db_name), whole(target));

@@ -7,7 +7,7 @@ use crate::answers::{excerpt, json as read, kind};
 use crate::web::path_escaped;
 
 /// Maximum number of documents that are counted; CouchDB's default limit is 25.
-const LIMIT: u32 = 10_000;
+const MAX_DOCUMENTS: u32 = 10_000;
 
 /// The URL that queries a database.
 pub(super) fn url(server: &str, database: &str) -> String {
@@ -23,7 +23,7 @@ pub(super) fn body(query: &str, first_page: bool) -> Result<String, ScalerError>
         if let Some(value) = query.get(key) {
             set(&mut body, key, value.clone());
         } else if key == "limit" && !first_page {
-            set(&mut body, key, LIMIT.into());
+            set(&mut body, key, MAX_DOCUMENTS.into());
         }
     }
     Ok(body.to_string())

@@ -3,15 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use api::autoscaling::v2::{ContainerResourceMetricSource, MetricSpec, MetricTarget, ResourceMetricSource};
+use api::autoscaling::v2::{ContainerResourceMetricSource, MetricTarget, ResourceMetricSource};
 use quantity::Quantity;
 
-use crate::backends::Backends;
 use crate::parameters::Removed;
-use crate::table::ScalerType;
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `cpu`.
 pub const CPU: ScalerType = ScalerType {
@@ -19,14 +15,16 @@ pub const CPU: ScalerType = ScalerType {
     about: "The CPU that the pods of the target use; the HPA has it from metrics-server.",
     display: "cpuMemoryScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::offline(&[("value", "50")], &[])],
+    ..ScalerType::DEFAULT
 };
 
 /// The scaler type `memory`.
 pub const MEMORY: ScalerType = ScalerType {
     name: "memory",
     about: "The memory that the pods of the target use; the HPA has it from metrics-server.",
+    samples: &[Sample::offline(&[("value", "50")], &[])],
     ..CPU
 };
 

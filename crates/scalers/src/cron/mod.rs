@@ -4,16 +4,10 @@ pub mod schedule;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use api::autoscaling::v2::MetricSpec;
 use jiff::Timestamp;
 use schedule::CronSchedule;
 
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type, whole};
-use crate::table::ScalerType;
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `cron`.
 pub const TYPE: ScalerType = ScalerType {
@@ -21,8 +15,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "So many replicas between two times of the day, in a time zone.",
     display: "cronScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::offline(
+        &[
+            ("start", "0 8 * * *"),
+            ("end", "0 18 * * *"),
+            ("timezone", "Europe/Berlin"),
+            ("desiredReplicas", "3"),
+        ],
+        &[],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {

@@ -5,7 +5,7 @@ use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 
 /// Number of years that are searched for the next time.
-const YEARS: i16 = 5;
+const SEARCHED_YEARS: i16 = 5;
 
 /// Minute, hour, day of month, month, day of week.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl CronSchedule {
     pub fn next(&self, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let zone = self.zone.as_ref().unwrap_or(zone);
         let mut at = Moment { second: now.as_second().checked_add(1)?, zone };
-        let last_year = at.local()?.year().checked_add(YEARS)?;
+        let last_year = at.local()?.year().checked_add(SEARCHED_YEARS)?;
         let mut cut = false;
         'again: loop {
             let mut local = at.local()?;

@@ -4,19 +4,11 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use jiff::Timestamp;
 use sources::http::Auth;
 
-use crate::backends::Backends;
-use crate::metric::{external, external_named, milli, target_type};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::metric::external_named;
+use crate::prelude::*;
 use query::Aggregator;
 
 /// The scaler type `datadog`.
@@ -25,8 +17,24 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The value of a Datadog query, or of a DatadogMetric that the cluster agent serves.",
     display: "datadogScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::https(
+        &[
+            ("useClusterAgentProxy", "true"),
+            ("datadogMetricName", "m"),
+            ("datadogMetricNamespace", "n"),
+            ("targetValue", "5"),
+            ("authMode", "bearer"),
+        ],
+        &[
+            ("datadogNamespace", "0.1"),
+            ("datadogMetricsService", "127.0"),
+            ("datadogMetricsServicePort", "{port}"),
+            ("token", sample::SECRET),
+            ("unsafeSsl", "true"),
+        ],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {

@@ -4,17 +4,9 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use query::Progress;
+
+use crate::prelude::*;
 
 /// The scaler type `dynatrace`.
 pub const TYPE: ScalerType = ScalerType {
@@ -22,13 +14,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The value of a Dynatrace metric selector, or of a query in DQL.",
     display: "dynatraceScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[("host", "http://{}"), ("metricSelector", "m"), ("threshold", "5")],
+        sample::TOKEN,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of dynatrace.
-    pub struct Parameters of "error parsing dynatrace metadata" {
+    pub struct Parameters of "error parsing dynatrace metadata: error parsing dynatrace metadata" {
         /// URL of Dynatrace, e.g. `https://abc12345.live.dynatrace.com` (with `query`: `https://abc12345.apps.dynatrace.com`).
         host: String = "host" in [Metadata, Authentication], required;
         /// The token: an API token for `metricSelector`, a platform token for `query`.
@@ -63,23 +59,16 @@ impl Parameters {
     }
 }
 
-struct Dynatrace {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing dynatrace metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let spec = external(trigger, "dynatrace", milli(parameters.threshold));
     let activation = parameters.activation_threshold;
-    let source = Dynatrace { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl Dynatrace {
+impl HttpSource<Parameters> {
     async fn selected(&self, selector: &str) -> Result<f64, ScalerError> {
         let Parameters { host, token, from, .. } = &self.parameters;
         let call = HttpCall::get(query::selector_url(host, selector, from), self.within);
@@ -120,7 +109,7 @@ impl Dynatrace {
     }
 }
 
-impl ValueSource for Dynatrace {
+impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             match &self.parameters {

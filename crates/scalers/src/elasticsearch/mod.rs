@@ -4,16 +4,10 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use sources::http::{Auth, Endpoint};
 
-use crate::backends::Backends;
-use crate::metric::target_type;
-use crate::parameters::Secret;
+use crate::prelude::*;
 use crate::search::{SearchAccess, SearchParameters};
-use crate::table::ScalerType;
-use crate::{Scaler, ScalerError, Trigger};
 
 /// The scaler type `elasticsearch`.
 pub const TYPE: ScalerType = ScalerType {
@@ -21,8 +15,9 @@ pub const TYPE: ScalerType = ScalerType {
     about: "A number in what an Elasticsearch search finds.",
     display: "elasticsearchScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(sample::SEARCH, sample::PASSWORD)],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {

@@ -4,18 +4,9 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use sources::http::Endpoint;
 
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `etcd`.
 pub const TYPE: ScalerType = ScalerType {
@@ -23,13 +14,14 @@ pub const TYPE: ScalerType = ScalerType {
     about: "A number under a key of etcd.",
     display: "etcdScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(&[("endpoints", "{}"), ("watchKey", "k"), ("value", "5")], &[])],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of etcd.
-    pub struct Parameters of "error parsing redis metadata" {
+    pub struct Parameters of "error parsing kubernetes workload metadata: error parsing redis metadata" {
         /// URLs of etcd, e.g. `http://etcd-0.etcd:2379,http://etcd-1.etcd:2379`; the first that responds is used.
         endpoints: Vec<String> = "endpoints" in [Metadata], required;
         /// The key.
@@ -85,23 +77,16 @@ impl Parameters {
     }
 }
 
-struct Etcd {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger)
-        .map_err(|error| error.inside("error parsing kubernetes workload metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let spec = external(trigger, &format!("etcd-{}", parameters.watch_key), milli(parameters.value));
     let activation = parameters.activation_value;
-    let source = Etcd { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl Etcd {
+impl HttpSource<Parameters> {
     async fn post(
         &self,
         endpoint: &str,
@@ -135,7 +120,7 @@ impl Etcd {
     }
 }
 
-impl ValueSource for Etcd {
+impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let mut failed = ScalerError::new("no endpoints are given");

@@ -1,7 +1,7 @@
 //! gRPC channels, shared by all triggers with the same server and TLS settings.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use external_scaler::ScaledObjectRef;
@@ -21,14 +21,15 @@ use crate::tls::TlsSettings;
 use crate::urls::shown;
 
 /// Timeout of a call, including the connection. KEDA has none, so that a server that hangs blocks its object.
-pub(super) const WITHIN: Duration = if cfg!(test) { Duration::from_secs(2) } else { Duration::from_secs(10) };
+pub(super) const CALL_TIMEOUT: Duration =
+    if cfg!(test) { Duration::from_secs(2) } else { Duration::from_secs(10) };
 /// Timeout of a connection attempt.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a failed connection attempt, because many triggers may use the same server.
-const REST: Duration = Duration::from_secs(1);
+const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 /// Interval of TCP keepalive, which detects dead streams. HTTP/2 pings are no option, because servers in Go close
 /// connections that ping more often than every 5 minutes.
-const ALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -54,7 +55,9 @@ enum State {
     Failed(ScalerError, Instant),
 }
 
-static CHANNELS: LazyLock<Mutex<HashMap<Destination, Weak<Channel>>>> = LazyLock::new(Mutex::default);
+/// All channels that are in use.
+#[derive(Default)]
+pub(super) struct Channels(Mutex<HashMap<Destination, Weak<Channel>>>);
 
 /// Sends one kind of request.
 type Ask<Q, T> = fn(
@@ -70,20 +73,22 @@ enum Fault {
     Broke(ScalerError),
 }
 
-impl Channel {
+impl Channels {
     /// The channel of a destination; it connects on first use.
-    pub(super) fn of(destination: Destination) -> Arc<Self> {
-        let mut channels = CHANNELS.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn of(&self, destination: Destination) -> Arc<Channel> {
+        let mut channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(channel) = channels.get(&destination).and_then(Weak::upgrade) {
             return channel;
         }
         channels.retain(|_, channel| channel.strong_count() > 0);
         let state = tokio::sync::Mutex::default();
-        let channel = Arc::new(Self { destination: destination.clone(), state });
+        let channel = Arc::new(Channel { destination: destination.clone(), state });
         channels.insert(destination, Arc::downgrade(&channel));
         channel
     }
+}
 
+impl Channel {
     /// The address as written in the trigger, without credentials, for errors.
     pub(super) fn address(&self) -> String {
         shown(&self.destination.address)
@@ -122,7 +127,7 @@ impl Channel {
         tell: &mpsc::Sender<bool>,
     ) -> Result<(), ScalerError> {
         let name = "StreamIsActive";
-        let (channel, _) = timeout(WITHIN, self.connected()).await.map_err(|_| self.late(name))??;
+        let (channel, _) = timeout(CALL_TIMEOUT, self.connected()).await.map_err(|_| self.late(name))??;
         let mut client = ExternalScalerClient::new(channel);
         // Servers respond with the first activity, which may take forever; TCP keepalive detects dead servers meanwhile.
         let answer = tokio::select! {
@@ -163,10 +168,10 @@ impl Channel {
         let attempts = async {
             loop {
                 let (channel, used) = self.connected().await?;
-                let left = WITHIN.saturating_sub(begun.elapsed());
+                let left = CALL_TIMEOUT.saturating_sub(begun.elapsed());
                 let mut request = Request::new(message.clone());
                 // Tells the server the deadline; the timeout below enforces it.
-                request.set_timeout(left + WITHIN / 10);
+                request.set_timeout(left + CALL_TIMEOUT / 10);
                 let answer = ask(ExternalScalerClient::new(channel), request).await;
                 match answer.map_err(|status| self.fault(name, &status)) {
                     Ok(answer) => return Ok(answer.into_inner()),
@@ -180,7 +185,7 @@ impl Channel {
                 }
             }
         };
-        if let Ok(answer) = timeout(WITHIN, attempts).await {
+        if let Ok(answer) = timeout(CALL_TIMEOUT, attempts).await {
             return answer;
         }
         // The server may be gone, so the next call reconnects. If the lock is taken, a caller is connecting already.
@@ -195,7 +200,7 @@ impl Channel {
         let mut state = self.state.lock().await;
         match &*state {
             State::Connected(channel) => return Ok((channel.clone(), true)),
-            State::Failed(error, at) if at.elapsed() < REST => return Err(error.clone()),
+            State::Failed(error, at) if at.elapsed() < RECONNECT_PAUSE => return Err(error.clone()),
             _ => {}
         }
         let made = match self.destination.endpoint() {
@@ -222,7 +227,10 @@ impl Channel {
     }
 
     fn late(&self, name: &str) -> ScalerError {
-        ScalerError::new(format!("external scaler {}: no answer to {name} within {WITHIN:?}", self.address()))
+        ScalerError::new(format!(
+            "external scaler {}: no answer to {name} within {CALL_TIMEOUT:?}",
+            self.address()
+        ))
     }
 
     fn fault(&self, name: &str, status: &Status) -> Fault {
@@ -254,8 +262,8 @@ impl Destination {
         };
         let endpoint = Endpoint::from_shared(uri)
             .map_err(|error| HttpErrorCause::classify(&error).to_string())?
-            .connect_timeout(CONNECT)
-            .tcp_keepalive(Some(ALIVE))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_keepalive(Some(KEEPALIVE_INTERVAL))
             .tcp_nodelay(true);
         let Some(tls) = &self.tls else { return Ok(endpoint) };
         let mut config = ClientTlsConfig::new();

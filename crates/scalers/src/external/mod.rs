@@ -11,23 +11,18 @@ mod query;
 mod tests;
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
-use api::autoscaling::v2::MetricSpec;
 use api::provider::Compat;
 use external_scaler::ScaledObjectRef;
 use external_scaler::protocol::GetMetricsRequest;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::backends::Backends;
-use crate::parameters::Secret;
-use crate::table::ScalerType;
+use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger, metric};
 
-use client::{Channel, Destination};
+use client::{Channel, Channels, Destination};
 
 /// The scaler type `external`.
 pub const TYPE: ScalerType = ScalerType {
@@ -35,8 +30,9 @@ pub const TYPE: ScalerType = ScalerType {
     about: "Whatever a scaler of your own measures, asked over gRPC.",
     display: "externalScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build: |trigger, backends| External::build(trigger, backends, false),
+    samples: &[Sample::tcp(&[("scalerAddress", "{}")], &[])],
+    ..ScalerType::DEFAULT
 };
 
 /// The scaler type `external-push`.
@@ -47,6 +43,8 @@ pub const PUSH: ScalerType = ScalerType {
     parameters: Parameters::PARAMETERS,
     push: true,
     build: |trigger, backends| External::build(trigger, backends, true),
+    samples: &[Sample::tcp(&[("scalerAddress", "{}")], &[])],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
@@ -68,7 +66,7 @@ crate::parameters! {
 }
 
 /// How long metric specs are cached: a poll and the queries around it request them once.
-const SPECS_FRESH: Duration = Duration::from_secs(10);
+const SPECS_CACHE_TTL: Duration = Duration::from_secs(10);
 
 /// An external scaler.
 struct External {
@@ -106,7 +104,7 @@ impl External {
         Ok(Arc::new(Self {
             trigger: trigger.clone(),
             object: query::object(trigger),
-            channel: Channel::of(destination),
+            channel: backends.state::<Channels>().of(destination),
             compat: backends.compat,
             push,
             specs: Mutex::new(None),
@@ -120,7 +118,7 @@ impl External {
 
     fn fresh(&self) -> Option<Vec<MetricSpec>> {
         let kept = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.as_ref().filter(|(at, _)| at.elapsed() < SPECS_FRESH).map(|(_, specs)| specs.clone())
+        kept.as_ref().filter(|(at, _)| at.elapsed() < SPECS_CACHE_TTL).map(|(_, specs)| specs.clone())
     }
 }
 
@@ -163,7 +161,7 @@ impl Scaler for External {
 
 /// Forwards activity until the future is dropped.
 async fn listen(scaler: Arc<External>, tell: mpsc::Sender<bool>) {
-    let mut delay = query::FIRST_DELAY;
+    let mut delay = query::MIN_RECONNECT_DELAY;
     loop {
         let begun = Instant::now();
         let end = scaler.channel.listen(&scaler.object, &tell).await;

@@ -11,13 +11,13 @@ use crate::urls::shown;
 use crate::{Trigger, metric};
 
 /// Delay before the first reconnection of a stream; it doubles each time.
-pub(super) const FIRST_DELAY: Duration = Duration::from_secs(2);
+pub(super) const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(2);
 /// Maximum delay.
-const LONGEST_DELAY: Duration = Duration::from_mins(1);
+const MAX_RECONNECT_DELAY: Duration = Duration::from_mins(1);
 /// Default port, as in gRPC.
-const PORT: u16 = 443;
+const DEFAULT_PORT: u16 = 443;
 /// Maximum length in characters of a server's error message.
-const WORDS: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Address of an external scaler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ fn with_port(host: &str) -> Result<String, String> {
         return bad("that is no host");
     }
     match port.map(str::parse::<u16>) {
-        None => Ok(format!("{name}:{PORT}")),
+        None => Ok(format!("{name}:{DEFAULT_PORT}")),
         Some(Ok(port @ 1..)) => Ok(format!("{name}:{port}")),
         Some(_) => bad("that is no port"),
     }
@@ -136,15 +136,15 @@ pub(super) fn values(
 /// The delay before reconnecting, and the delay after the next end. It starts over after a clean end, or after a stream that
 /// lasted longer than the maximum delay.
 pub(super) fn reconnect(delay: Duration, clean: bool, lived: Duration) -> (Duration, Duration) {
-    let wait = if clean || lived > LONGEST_DELAY { FIRST_DELAY } else { delay };
-    let next = if clean { FIRST_DELAY } else { (wait * 2).min(LONGEST_DELAY) };
+    let wait = if clean || lived > MAX_RECONNECT_DELAY { MIN_RECONNECT_DELAY } else { delay };
+    let next = if clean { MIN_RECONNECT_DELAY } else { (wait * 2).min(MAX_RECONNECT_DELAY) };
     (wait, next)
 }
 
 /// A server's error message, shortened to fit into an event.
 pub(super) fn words(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match text.char_indices().nth(WORDS) {
+    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
     }

@@ -57,7 +57,7 @@ impl ExternalScaler for Play {
         let count = self.streams.fetch_add(1, Ordering::SeqCst);
         if object.text("stream").is_ok_and(|stream| stream == "late") {
             // Longer than the timeout: servers in Go send no headers before the first message.
-            tokio::time::sleep(client::WITHIN + client::WITHIN / 4).await;
+            tokio::time::sleep(client::CALL_TIMEOUT + client::CALL_TIMEOUT / 4).await;
         }
         let end = object.text("stream").unwrap_or("eof") == "eof";
         let told = futures::stream::iter([Ok(count.is_multiple_of(2))]);
@@ -240,7 +240,7 @@ async fn pushes_arrive_and_stream_is_reopened() {
     let begun = Instant::now();
     assert_eq!(told.recv().await, Some(true));
     assert_eq!(told.recv().await, Some(false));
-    assert!(begun.elapsed() >= query::FIRST_DELAY);
+    assert!(begun.elapsed() >= query::MIN_RECONNECT_DELAY);
     assert_eq!(play.streams.load(Ordering::SeqCst), 2);
     listening.abort();
     assert_eq!(told.recv().await, None);
@@ -253,7 +253,7 @@ async fn idle_stream_stays_open() {
     trigger.type_ = "external-push".into();
     let (tell, mut told) = mpsc::channel(4);
     let listening = tokio::spawn(built(Compat::Better, &trigger).push(tell).unwrap());
-    let heard = tokio::time::timeout(client::WITHIN * 20, told.recv()).await;
+    let heard = tokio::time::timeout(client::CALL_TIMEOUT * 20, told.recv()).await;
     assert_eq!(heard.unwrap(), Some(true));
     assert_eq!(play.streams.load(Ordering::SeqCst), 1);
     listening.abort();
@@ -262,11 +262,12 @@ async fn idle_stream_stays_open() {
 #[tokio::test]
 async fn channels_are_shared_by_equal_destinations_only() {
     let plain = |address: &str| Destination { address: address.into(), tls: None };
-    let channel = Channel::of(plain("shared:1"));
-    assert!(Arc::ptr_eq(&channel, &Channel::of(plain("shared:1"))));
-    assert!(!Arc::ptr_eq(&channel, &Channel::of(plain("shared:2"))));
+    let channels = Channels::default();
+    let channel = channels.of(plain("shared:1"));
+    assert!(Arc::ptr_eq(&channel, &channels.of(plain("shared:1"))));
+    assert!(!Arc::ptr_eq(&channel, &channels.of(plain("shared:2"))));
     let tls = Destination { address: "shared:1".into(), tls: Some(TlsSettings::default()) };
-    assert!(!Arc::ptr_eq(&channel, &Channel::of(tls)));
+    assert!(!Arc::ptr_eq(&channel, &channels.of(tls)));
 }
 
 #[test]
@@ -310,7 +311,7 @@ fn float_value_wins_if_positive_and_values_are_not_negative() {
 #[test]
 fn reconnect_delay_grows() {
     let seconds = Duration::from_secs;
-    let mut delay = query::FIRST_DELAY;
+    let mut delay = query::MIN_RECONNECT_DELAY;
     let mut waits = Vec::new();
     for _ in 0..7 {
         let (wait, next) = query::reconnect(delay, false, Duration::ZERO);

@@ -4,16 +4,7 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `forgejo-runner`.
 pub const TYPE: ScalerType = ScalerType {
@@ -21,14 +12,15 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many jobs of Forgejo Actions wait for a runner with some labels.",
     display: "forgejoRunnerScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(&[("address", "http://{}"), ("labels", "l"), ("global", "true")], sample::TOKEN)],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of forgejo-runner. Jobs are those of a repository (`owner` and `repo`), of an organization (`org`), of the
     /// whole instance (`global`), or else of the token's user.
-    pub struct Parameters of "error parsing forgejo metadata" {
+    pub struct Parameters of "error parsing Forgejo Runner metadata: error parsing forgejo metadata" {
         /// The token of the API.
         token: Secret = "token" in [Authentication, Environment], required;
         /// URL of Forgejo, e.g. `https://code.example.org`.
@@ -57,8 +49,7 @@ struct Forgejo {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing Forgejo Runner metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let url = query::url(&parameters);
     let source = Forgejo {
         url,

@@ -18,7 +18,7 @@ use crate::single::send;
 use crate::web::{HttpCall, SharedHttpClient};
 
 /// How long a token is used; GitHub's tokens are valid for an hour.
-const GOOD: Duration = Duration::from_mins(50);
+const TOKEN_LIFETIME: Duration = Duration::from_mins(50);
 
 /// A GitHub App, and the cached token of its installation.
 pub(super) struct App {
@@ -49,7 +49,7 @@ impl App {
             .header("accept", "application/vnd.github+json")?;
         let (status, body) = send(web, call).await?;
         let token = Secret::new(query::token(status, &body)?);
-        *kept = Some((token.clone(), Instant::now() + GOOD));
+        *kept = Some((token.clone(), Instant::now() + TOKEN_LIFETIME));
         Ok(token)
     }
 }

@@ -5,27 +5,19 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use futures::future::try_join_all;
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use app::App;
-use query::{Labels, PAGE};
+use query::{Labels, PAGE_SIZE};
+
+use crate::prelude::*;
 
 /// Maximum number of concurrent requests.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_REQUESTS: usize = 8;
 /// Maximum number of pages that are read.
-const PAGES: usize = 50;
+const MAX_PAGES: usize = 50;
 
 /// The scaler type `github-runner`.
 pub const TYPE: ScalerType = ScalerType {
@@ -33,13 +25,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many jobs of GitHub Actions wait for self-hosted runners, or are being done by them.",
     display: "githubRunnerScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[("githubApiURL", "http://{}"), ("owner", "o"), ("runnerScope", "repo"), ("repos", "r")],
+        &[("personalAccessToken", sample::SECRET)],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of github-runner. The trigger is active if there are at least as many jobs as the target per replica.
-    pub struct Parameters of "error parsing github runner metadata" {
+    pub struct Parameters of "error parsing GitHub Runner metadata: error parsing github runner metadata" {
         /// Base URL of GitHub's API.
         api: String = "githubApiURL" in [Metadata, Environment], default "https://api.github.com";
         /// The owner of the repositories.
@@ -102,8 +98,7 @@ struct GitHub {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing GitHub Runner metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let name = format!("github-runner-{}", parameters.owner);
     let spec = external(trigger, &name, whole(parameters.target));
     // A count equal to the target is active; counts are whole numbers.
@@ -147,11 +142,11 @@ impl GitHub {
             return Ok(repos.clone());
         }
         let mut all = Vec::new();
-        for page in 1..=PAGES {
+        for page in 1..=MAX_PAGES {
             let url = query::repositories_url(api, runner_scope, owner, page);
             let (status, body) = self.get(url, token).await?;
             let some = query::repositories(status, &body)?;
-            let last = some.len() < PAGE;
+            let last = some.len() < PAGE_SIZE;
             all.extend(some);
             if last {
                 break;
@@ -165,11 +160,11 @@ impl GitHub {
         let Parameters { api, owner, .. } = &self.parameters;
         let mut runs = Vec::new();
         for state in ["queued", "in_progress"] {
-            for page in 1..=PAGES {
+            for page in 1..=MAX_PAGES {
                 let url = query::runs_url(api, owner, repository, state, page);
                 let (status, body) = self.get(url, token).await?;
                 let some = query::runs(status, &body)?;
-                let last = some.len() < PAGE;
+                let last = some.len() < PAGE_SIZE;
                 runs.extend(some);
                 if last {
                     break;
@@ -180,7 +175,7 @@ impl GitHub {
         runs.sort_unstable();
         runs.dedup();
         let mut count = 0;
-        for some in runs.chunks(AT_ONCE) {
+        for some in runs.chunks(MAX_CONCURRENT_REQUESTS) {
             let asked = some.iter().map(async |run| {
                 let (status, body) = self.get(query::jobs_url(api, owner, repository, *run), token).await?;
                 query::jobs(status, &body, &self.labels)

@@ -9,19 +9,19 @@ use crate::answers::{excerpt, json, kind};
 use crate::web::path_escaped;
 
 /// Number of items per page.
-pub(super) const PAGE: usize = 100;
+pub(super) const PAGE_SIZE: usize = 100;
 
 /// The URL that lists the repositories of an owner.
 pub(super) fn repositories_url(api: &str, scope: &str, owner: &str, page: usize) -> String {
     let whose = if scope == "repo" { "users" } else { "orgs" };
-    format!("{}/{whose}/{}/repos?per_page={PAGE}&page={page}", base(api), path_escaped(owner))
+    format!("{}/{whose}/{}/repos?per_page={PAGE_SIZE}&page={page}", base(api), path_escaped(owner))
 }
 
 /// The URL that lists the runs of a repository with a status.
 pub(super) fn runs_url(api: &str, owner: &str, repository: &str, status: &str, page: usize) -> String {
     let (owner, repository) = (path_escaped(owner), path_escaped(repository));
     format!(
-        "{}/repos/{owner}/{repository}/actions/runs?status={status}&per_page={PAGE}&page={page}",
+        "{}/repos/{owner}/{repository}/actions/runs?status={status}&per_page={PAGE_SIZE}&page={page}",
         base(api)
     )
 }
@@ -29,7 +29,7 @@ pub(super) fn runs_url(api: &str, owner: &str, repository: &str, status: &str, p
 /// The URL that lists the jobs of a run.
 pub(super) fn jobs_url(api: &str, owner: &str, repository: &str, run: u64) -> String {
     let (owner, repository) = (path_escaped(owner), path_escaped(repository));
-    format!("{}/repos/{owner}/{repository}/actions/runs/{run}/jobs?per_page={PAGE}", base(api))
+    format!("{}/repos/{owner}/{repository}/actions/runs/{run}/jobs?per_page={PAGE_SIZE}", base(api))
 }
 
 /// The URL that issues tokens for an app.

@@ -4,16 +4,7 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `graphite`.
 pub const TYPE: ScalerType = ScalerType {
@@ -21,13 +12,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The newest value that Graphite renders for a query.",
     display: "graphiteScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[("serverAddress", "http://{}"), ("query", "q"), ("queryTime", "-5min"), ("threshold", "5")],
+        &[],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of graphite.
-    pub struct Parameters of "error parsing graphite metadata" {
+    pub struct Parameters of "error parsing graphite metadata: error parsing graphite metadata" {
         /// URL of Graphite, e.g. `http://graphite.monitoring.svc`.
         server_address: String = "serverAddress" in [Metadata], required;
         /// The target to render, e.g. `stats.counters.http.hello.rate`; it must return one series.
@@ -47,23 +42,16 @@ crate::parameters! {
     }
 }
 
-struct Graphite {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing graphite metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let spec = external(trigger, "graphite", milli(parameters.threshold));
     let activation = parameters.activation_threshold;
-    let source = Graphite { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl ValueSource for Graphite {
+impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { server_address, query, query_time, username, password, .. } = &self.parameters;

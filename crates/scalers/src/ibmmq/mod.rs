@@ -4,23 +4,14 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use futures::future::try_join_all;
 use sources::http::Endpoint;
 
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
+use crate::prelude::*;
 use crate::urls::{is_request_uri, shown};
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
 /// Maximum number of concurrent requests.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 /// The scaler type `ibmmq`.
 pub const TYPE: ScalerType = ScalerType {
@@ -28,8 +19,13 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many messages are in queues of IBM MQ.",
     display: "ibmmqScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    unit: |_| "messages",
+    samples: &[Sample::http(
+        &[("host", "http://{}/ibmmq/rest/v2/admin/action/qmgr/Q/mqsc"), ("queueName", "q")],
+        sample::USER_AND_PASSWORD,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
@@ -86,23 +82,17 @@ impl Parameters {
     }
 }
 
-struct IbmMq {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let first = parameters.queues.first().map_or("", String::as_str);
     let spec = external(trigger, &format!("ibmmq-{first}"), whole(parameters.queue_depth));
     let activation = parameters.activation_queue_depth as f64;
-    let source = IbmMq { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl IbmMq {
+impl HttpSource<Parameters> {
     async fn depth(&self, queue: &str) -> Result<f64, ScalerError> {
         let Parameters { host, username, password, .. } = &self.parameters;
         let call = HttpCall::post(host, query::command(queue), self.within)
@@ -116,11 +106,11 @@ impl IbmMq {
     }
 }
 
-impl ValueSource for IbmMq {
+impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let mut depths = Vec::new();
-            for some in self.parameters.queues.chunks(AT_ONCE) {
+            for some in self.parameters.queues.chunks(MAX_CONCURRENT_REQUESTS) {
                 depths.extend(try_join_all(some.iter().map(|queue| self.depth(queue))).await?);
             }
             let sum: f64 = depths.iter().sum();

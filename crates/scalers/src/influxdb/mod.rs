@@ -4,16 +4,8 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type};
-use crate::parameters::{Removed, Secret};
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::parameters::Removed;
+use crate::prelude::*;
 
 /// The scaler type `influxdb`.
 pub const TYPE: ScalerType = ScalerType {
@@ -21,8 +13,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The result of a query to InfluxDB, version 2 or 3.",
     display: "influxDBScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[
+            ("serverURL", "http://{}"),
+            ("query", "from(bucket: \"b\")"),
+            ("thresholdValue", "5"),
+            ("organizationName", "o"),
+        ],
+        &[("authToken", sample::SECRET)],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
@@ -79,12 +80,6 @@ impl Parameters {
     }
 }
 
-struct InfluxDb {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing influxdb metadata";
     target_type(trigger)?;
@@ -99,11 +94,11 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let name = format!("influxdb-{}", if three { &parameters.database } else { &parameters.organization });
     let spec = external(trigger, &name, milli(parameters.threshold.unwrap_or(0.0)));
     let activation = parameters.activation_threshold;
-    let source = InfluxDb { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl ValueSource for InfluxDb {
+impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { server_url, query, organization, database, metric_key, query_type, .. } =

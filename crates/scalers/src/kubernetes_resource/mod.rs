@@ -4,13 +4,8 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use crate::backends::{Backends, Cluster, ConfigSource};
-use crate::metric::{external, milli, target_type};
-use crate::single::{SingleMetricScaler, ValueSource};
-use crate::table::ScalerType;
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::backends::{Cluster, ConfigSource};
+use crate::prelude::*;
 
 /// The scaler type `kubernetes-resource`.
 pub const TYPE: ScalerType = ScalerType {
@@ -18,13 +13,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "A number in a ConfigMap or Secret of the same namespace.",
     display: "kubernetesResourceScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::offline(
+        &[("resourceKind", "ConfigMap"), ("resourceName", "c"), ("key", "k"), ("targetValue", "5")],
+        &[],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of kubernetes-resource.
-    pub struct Parameters of "error parsing kubernetes resource metadata" {
+    pub struct Parameters of "error parsing kubernetes resource metadata: error parsing kubernetes resource metadata" {
         /// Kind of the object.
         resource_kind: String = "resourceKind" in [Metadata], required, one_of ["ConfigMap", "Secret"];
         /// Its name.
@@ -68,8 +67,7 @@ struct Resource {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger)
-        .map_err(|error| error.inside("error parsing kubernetes resource metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let Parameters { resource_kind, resource_name, key, target_value, .. } = &parameters;
     let name = format!("{}-{resource_name}-{key}", resource_kind.to_lowercase());
     let spec = external(trigger, &name, milli(*target_value));

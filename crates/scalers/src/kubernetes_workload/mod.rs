@@ -4,15 +4,11 @@
 mod tests;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use api::autoscaling::v2::MetricSpec;
 use api::selector::Selector;
 
-use crate::backends::{Backends, Cluster, PodView};
-use crate::metric::{external, milli, target_type};
-use crate::table::ScalerType;
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::backends::{Cluster, PodView};
+use crate::prelude::*;
 
 /// The scaler type `kubernetes-workload`.
 pub const TYPE: ScalerType = ScalerType {
@@ -20,8 +16,10 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many pods of the same namespace a label selector takes.",
     display: "kubernetesWorkloadScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    unit: |_| "pods",
+    samples: &[Sample::offline(&[("podSelector", "app=a"), ("value", "5")], &[])],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {

@@ -4,16 +4,8 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type};
 use crate::parameters::groups::HttpAuth;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `loki`.
 pub const TYPE: ScalerType = ScalerType {
@@ -21,13 +13,14 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The result of a LogQL query.",
     display: "lokiScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(&[("serverAddress", "http://{}"), ("query", "q"), ("threshold", "5")], &[])],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of loki.
-    pub struct Parameters of "error parsing loki metadata" {
+    pub struct Parameters of "error parsing loki metadata: error parsing loki metadata" {
         /// URL of Loki, e.g. `http://loki.monitoring.svc:3100`.
         server_address: String = "serverAddress" in [Metadata], required;
         /// The query; its result must have one element.
@@ -47,24 +40,17 @@ crate::parameters! {
     }
 }
 
-struct Loki {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing loki metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     // A formula has its own target.
     let target = if trigger.feeds_formula { 0.0 } else { parameters.threshold };
     let activation = parameters.activation_threshold;
-    let source = Loki { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(SingleMetricScaler { spec: external(trigger, "loki", milli(target)), activation, source }))
 }
 
-impl ValueSource for Loki {
+impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters {

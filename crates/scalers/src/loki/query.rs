@@ -6,15 +6,17 @@ use crate::ScalerError;
 use crate::answers::{excerpt, json, kind, parsed};
 use crate::web::escaped;
 
-/// Path of the query API.
-const API: &str = "/loki/api/v1/query";
+/// Path of the query QUERY_PATH.
+const QUERY_PATH: &str = "/loki/api/v1/query";
 
-/// The URL of a query. Only the part of [`API`] that `server` does not end with is appended.
+/// The URL of a query. Only the part of [`QUERY_PATH`] that `server` does not end with is appended.
 pub(super) fn url(server: &str, query: &str) -> String {
     let server = server.trim_end_matches('/');
-    let ends: Vec<usize> = API.match_indices('/').map(|(at, _)| at).skip(1).chain([API.len()]).collect();
-    let have = ends.into_iter().rev().filter_map(|end| API.get(..end)).find(|head| server.ends_with(head));
-    let missing = API.get(have.map_or(0, str::len)..).unwrap_or_default();
+    let ends: Vec<usize> =
+        QUERY_PATH.match_indices('/').map(|(at, _)| at).skip(1).chain([QUERY_PATH.len()]).collect();
+    let have =
+        ends.into_iter().rev().filter_map(|end| QUERY_PATH.get(..end)).find(|head| server.ends_with(head));
+    let missing = QUERY_PATH.get(have.map_or(0, str::len)..).unwrap_or_default();
     format!("{server}{missing}?query={}", escaped(query))
 }
 

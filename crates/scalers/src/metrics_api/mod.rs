@@ -4,23 +4,18 @@ pub mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use api::autoscaling::v2::MetricSpec;
 use futures::stream::{self, StreamExt as _};
 use query::{Format, Service};
 use sources::http::Auth;
 
-use crate::backends::{Backends, Cluster};
-use crate::metric::{external, milli, target_type};
+use api::map::StringMap;
+
+use crate::backends::Cluster;
 use crate::parameters::groups::HttpAuth;
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// Maximum number of concurrent requests to the endpoints of a service.
-const AT_ONCE: usize = 5;
+const MAX_CONCURRENT_REQUESTS: usize = 5;
 
 /// The scaler type `metrics-api`.
 pub const TYPE: ScalerType = ScalerType {
@@ -28,9 +23,19 @@ pub const TYPE: ScalerType = ScalerType {
     about: "A number in the answer of any HTTP server: JSON, YAML, XML or the text format of Prometheus.",
     display: "metricsAPIScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    unit,
+    samples: &[Sample::http(&[("url", "http://{}/m"), ("valueLocation", "a.b"), ("targetValue", "5")], &[])],
+    ..ScalerType::DEFAULT
 };
+
+/// The last name in `valueLocation`, if it is a plural noun.
+fn unit(metadata: &StringMap) -> &str {
+    let location = metadata.get("valueLocation").map_or("", String::as_str);
+    let word = location.rsplit('.').next().unwrap_or_default();
+    let is_noun = word.len() > 2 && word.ends_with('s') && word.bytes().all(|b| b.is_ascii_lowercase());
+    if is_noun { word } else { "" }
+}
 
 crate::parameters! {
     /// Parameters of metrics-api.
@@ -134,8 +139,11 @@ impl MetricsApi {
                 service.namespace, service.name
             )));
         }
-        let answers: Vec<_> =
-            stream::iter(urls).map(|url| self.one(url)).buffer_unordered(AT_ONCE).collect().await;
+        let answers: Vec<_> = stream::iter(urls)
+            .map(|url| self.one(url))
+            .buffer_unordered(MAX_CONCURRENT_REQUESTS)
+            .collect()
+            .await;
         query::aggregated(&self.parameters.aggregation, answers)
     }
 }

@@ -4,18 +4,13 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use query::{Consumer, Jetstream};
+
+use crate::prelude::*;
 
 /// The scaler type `nats-jetstream`.
 pub const TYPE: ScalerType = ScalerType {
@@ -23,8 +18,13 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many messages of a stream a consumer has not got or not acknowledged.",
     display: "natsJetStreamScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    unit: |_| "messages",
+    samples: &[Sample::http(
+        &[("natsServerMonitoringEndpoint", "{}"), ("account", "$G"), ("stream", "s"), ("consumer", "c")],
+        &[],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {

@@ -7,7 +7,7 @@ use crate::answers::{json, kind};
 use crate::web::escaped;
 
 /// Maximum number of servers that are searched for the leader.
-const SERVERS: usize = 64;
+const MAX_SERVERS: usize = 64;
 
 /// The state of a consumer at one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub(super) fn server(body: &[u8]) -> Result<Server, ScalerError> {
     };
     let texts = |list: Option<&Value>| -> Vec<String> {
         let list = list.and_then(Value::as_array).into_iter().flatten();
-        list.filter_map(Value::as_str).take(SERVERS).map(str::to_owned).collect()
+        list.filter_map(Value::as_str).take(MAX_SERVERS).map(str::to_owned).collect()
     };
     let hosts = texts(answer.get("connect_urls")).iter().map(|url| host(url).to_owned()).collect();
     let urls = texts(answer.pointer("/cluster/urls"));

@@ -4,16 +4,7 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `new-relic`.
 pub const TYPE: ScalerType = ScalerType {
@@ -21,13 +12,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The result of an NRQL query to New Relic.",
     display: "newrelicScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::fixed(
+        &[("account", "1"), ("nrql", "SELECT 1"), ("threshold", "5")],
+        &[("queryKey", sample::SECRET)],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of new-relic.
-    pub struct Parameters of "error parsing newrelic metadata" {
+    pub struct Parameters of "error parsing new-relic metadata: error parsing newrelic metadata" {
         /// The account.
         account: isize = "account" in [Authentication, Metadata], required;
         /// The region: `US`, `EU` or `STAGING`.
@@ -54,8 +49,7 @@ struct NewRelic {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing new-relic metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let spec = external(trigger, "new-relic", milli(parameters.threshold));
     let activation = parameters.activation_threshold;
     let url = query::url(&parameters.region).to_owned();

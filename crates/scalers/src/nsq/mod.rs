@@ -5,20 +5,13 @@ mod query;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::try_join_all;
 
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// Maximum number of concurrent requests to nsqd.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 /// The scaler type `nsq`.
 pub const TYPE: ScalerType = ScalerType {
@@ -26,13 +19,14 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many messages wait for a channel of an NSQ topic.",
     display: "nsqScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(&[("nsqLookupdHTTPAddresses", "{}"), ("topic", "t"), ("channel", "c")], &[])],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of nsq.
-    pub struct Parameters of "error parsing nsq metadata" {
+    pub struct Parameters of "error parsing NSQ metadata: error parsing nsq metadata" {
         /// Hosts and ports of nsqlookupd, e.g. `nsqlookupd-0.nsq:4161,nsqlookupd-1.nsq:4161`.
         lookupds: Vec<String> = "nsqLookupdHTTPAddresses" in [Metadata, Environment], required;
         /// The topic.
@@ -66,23 +60,17 @@ impl Parameters {
     }
 }
 
-struct Nsq {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing NSQ metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let name = format!("nsq-{}-{}", parameters.topic, parameters.channel);
     let spec = external(trigger, &name, whole(parameters.depth_threshold));
     let activation = parameters.activation_depth_threshold as f64;
-    let source = Nsq { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl Nsq {
+impl HttpSource<Parameters> {
     fn scheme(&self) -> &'static str {
         if self.parameters.use_https { "https" } else { "http" }
     }
@@ -104,7 +92,7 @@ impl Nsq {
     }
 }
 
-impl ValueSource for Nsq {
+impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             // All requests must succeed, otherwise the sum would be too small.
@@ -112,7 +100,7 @@ impl ValueSource for Nsq {
             let nsqds: BTreeSet<String> = try_join_all(lookups).await?.into_iter().flatten().collect();
             let nsqds: Vec<String> = nsqds.into_iter().collect();
             let mut depth = 0_u64;
-            for some in nsqds.chunks(AT_ONCE) {
+            for some in nsqds.chunks(MAX_CONCURRENT_REQUESTS) {
                 let depths = try_join_all(some.iter().map(|nsqd| self.depth(nsqd))).await?;
                 depth = depths.into_iter().fold(depth, u64::saturating_add);
             }

@@ -3,16 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use sources::http::{Auth, Endpoint};
 
-use crate::backends::Backends;
-use crate::metric::target_type;
-use crate::parameters::Secret;
+use crate::prelude::*;
 use crate::search::{SearchAccess, SearchParameters};
-use crate::table::ScalerType;
-use crate::{Scaler, ScalerError, Trigger};
 
 /// The scaler type `opensearch`.
 pub const TYPE: ScalerType = ScalerType {
@@ -20,8 +14,9 @@ pub const TYPE: ScalerType = ScalerType {
     about: "A number in what an OpenSearch search finds.",
     display: "opensearchScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(sample::SEARCH, sample::PASSWORD)],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {

@@ -85,11 +85,11 @@ impl ParameterReader<'_> {
 }
 
 /// Maximum length in characters of a value quoted in an error.
-const SHOWN: usize = 200;
+const MAX_QUOTED_CHARS: usize = 200;
 
 /// The beginning of a value that is too long to be quoted.
 fn shown(text: &str) -> Option<String> {
-    let (end, _) = text.char_indices().nth(SHOWN)?;
+    let (end, _) = text.char_indices().nth(MAX_QUOTED_CHARS)?;
     Some(format!("{}…", text.get(..end).unwrap_or_default()))
 }
 

@@ -33,7 +33,7 @@ pub struct QueryValues(pub Vec<(String, String)>);
 pub struct Removed;
 
 /// Maximum number of numbers in a list with ranges; more than any topic has partitions.
-const MOST_NUMBERS: usize = 100_000;
+const MAX_NUMBERS: usize = 100_000;
 
 impl ParameterValue for String {
     const KIND: &'static str = "text";
@@ -123,7 +123,7 @@ impl ParameterValue for Ranges {
                 Some((first, last)) => (number(first)?, number(last.trim_start_matches('-'))?),
                 None => (number(item)?, number(item)?),
             };
-            if last.abs_diff(first) as usize > MOST_NUMBERS.saturating_sub(all.len()) {
+            if last.abs_diff(first) as usize > MAX_NUMBERS.saturating_sub(all.len()) {
                 return Err(format!("{item} is too long a range"));
             }
             all.extend(first..=last);

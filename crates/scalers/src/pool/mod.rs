@@ -19,11 +19,11 @@ use tokio::time::{Instant, timeout_at};
 use crate::ScalerError;
 
 /// Backoff after the first failed connection attempt; it doubles with each further failure.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
+const MIN_BACKOFF: Duration = Duration::from_millis(250);
 /// Maximum backoff: less than the usual polling interval, so that each poll reaches a server that is back.
-const LONGEST_WAIT: Duration = Duration::from_secs(8);
+const MAX_BACKOFF: Duration = Duration::from_secs(8);
 /// Connections unused for this long are closed.
-const IDLE: Duration = Duration::from_mins(5);
+const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A boxed future.
 pub(crate) type PoolFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
@@ -47,7 +47,7 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
     type Said: Send;
 
     /// Maximum number of connections.
-    const AT_ONCE: usize;
+    const MAX_CONNECTIONS: usize;
 
     /// Name of the server in errors, without secrets.
     fn name(&self) -> String;
@@ -112,7 +112,7 @@ impl<S: PooledServer> Pools<S> {
 impl<S: PooledServer> Pool<S> {
     fn new(server: S) -> Self {
         let kept = Mutex::new(Kept { idle: Vec::new(), failure: None });
-        Self { server, slots: Semaphore::new(S::AT_ONCE), kept }
+        Self { server, slots: Semaphore::new(S::MAX_CONNECTIONS), kept }
     }
 
     /// Sends a request over an idle or a new connection.
@@ -175,7 +175,7 @@ impl<S: PooledServer> Pool<S> {
     fn idle(&self) -> Option<S::Connection> {
         let mut kept = locked(&self.kept);
         let now = Instant::now();
-        kept.idle.retain(|(_, since)| now.duration_since(*since) < IDLE);
+        kept.idle.retain(|(_, since)| now.duration_since(*since) < IDLE_TIMEOUT);
         kept.idle.pop().map(|(connection, _)| connection)
     }
 
@@ -198,7 +198,7 @@ impl<S: PooledServer> Drop for Attempt<'_, S> {
             kept.failure = None;
             return;
         }
-        let wait = kept.failure.as_ref().map_or(FIRST_WAIT, |failure| (failure.wait * 2).min(LONGEST_WAIT));
+        let wait = kept.failure.as_ref().map_or(MIN_BACKOFF, |failure| (failure.wait * 2).min(MAX_BACKOFF));
         let error = self.error.take().unwrap_or_else(|| {
             ScalerError::new(format!("{}: did not accept a connection in time", self.pool.server.name()))
         });

@@ -46,7 +46,7 @@ impl PooledServer for Play {
     type Connection = Line;
     type Question = &'static str;
     type Said = usize;
-    const AT_ONCE: usize = 2;
+    const MAX_CONNECTIONS: usize = 2;
 
     fn name(&self) -> String {
         self.name.to_owned()
@@ -100,7 +100,7 @@ async fn connections_are_made_on_first_use_and_reused() {
     }
     assert_eq!(pool.ask(&"nonsense").await.unwrap_err().0, "no such thing");
     assert_eq!(state.connected.load(Ordering::SeqCst), 1);
-    tokio::time::advance(IDLE).await;
+    tokio::time::advance(IDLE_TIMEOUT).await;
     assert_eq!(pool.ask(&"value").await, Ok(0));
     assert_eq!((state.connected.load(Ordering::SeqCst), state.open.load(Ordering::SeqCst)), (2, 1));
 }
@@ -122,13 +122,13 @@ async fn connection_backoff_grows() {
     }
     assert_eq!(state.connected.load(Ordering::SeqCst), 1);
     for tried in 2..20 {
-        tokio::time::advance(LONGEST_WAIT).await;
+        tokio::time::advance(MAX_BACKOFF).await;
         assert!(pool.ask(&"value").await.is_err());
         assert!(pool.ask(&"value").await.is_err());
         assert_eq!(state.connected.load(Ordering::SeqCst), tried);
     }
     state.down.store(false, Ordering::SeqCst);
-    tokio::time::advance(LONGEST_WAIT).await;
+    tokio::time::advance(MAX_BACKOFF).await;
     assert_eq!(pool.ask(&"value").await, Ok(0));
 }
 

@@ -20,11 +20,11 @@ use crate::pool::{self, PoolError, PoolFuture};
 use crate::tls::{CertificateCheck, TlsSettings};
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
-const WITHIN: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
 /// Statement timeout at the server. KEDA sets none, so that queries slower than their interval pile up.
-const STATEMENT: Duration = Duration::from_secs(14);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(14);
 /// Timeout of a connection attempt.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -102,9 +102,9 @@ impl Server {
     }
 
     async fn open_at(&self, host: &str, port: u16) -> Result<Connection, String> {
-        let stream = match timeout(CONNECT, TcpStream::connect((host, port))).await {
+        let stream = match timeout(CONNECT_TIMEOUT, TcpStream::connect((host, port))).await {
             Ok(stream) => stream.map_err(|error| HttpErrorCause::classify(&error).to_string())?,
-            Err(_) => return Err(format!("no connection within {CONNECT:?}")),
+            Err(_) => return Err(format!("no connection within {CONNECT_TIMEOUT:?}")),
         };
         // Requests are small, so they are sent without delay.
         let _ = stream.set_nodelay(true);
@@ -124,7 +124,7 @@ impl Server {
         };
         let connection = Connection { client, driver, budget };
         // Some proxies refuse it; then only the client's timeout applies.
-        let limit = format!("SET statement_timeout = {}", STATEMENT.as_millis());
+        let limit = format!("SET statement_timeout = {}", STATEMENT_TIMEOUT.as_millis());
         let _ = connection.client.simple_query(&limit).await;
         Ok(connection)
     }
@@ -146,14 +146,14 @@ impl pool::PooledServer for Server {
     type Connection = Connection;
     type Question = String;
     type Said = f64;
-    const AT_ONCE: usize = 4;
+    const MAX_CONNECTIONS: usize = 4;
 
     fn name(&self) -> String {
         self.dsn.name()
     }
 
     fn within(&self) -> Duration {
-        WITHIN
+        REQUEST_TIMEOUT
     }
 
     fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
@@ -201,7 +201,7 @@ fn ends_connection(state: &str) -> bool {
 fn words(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return match error.code().code() {
-            "57014" => format!("the query took longer than {STATEMENT:?} ({})", error.message()),
+            "57014" => format!("the query took longer than {STATEMENT_TIMEOUT:?} ({})", error.message()),
             _ => format!("{} (SQLSTATE {})", error.message(), error.code().code()),
         };
     }

@@ -5,7 +5,7 @@ use sources::http::Secret;
 use crate::tls::CertificateCheck;
 
 /// Default port.
-const PORT: u16 = 5432;
+const DEFAULT_PORT: u16 = 5432;
 
 /// Whether TLS is used, and how the server certificate is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -187,7 +187,7 @@ impl Parts {
         }
         for (index, host) in hosts.iter().enumerate() {
             let port = match ports.get(index).or(ports.first()).copied().unwrap_or_default() {
-                "" => PORT,
+                "" => DEFAULT_PORT,
                 text => match text.parse::<u16>() {
                     Ok(port @ 1..) => port,
                     _ => return Err(format!("{text:?} is no port")),

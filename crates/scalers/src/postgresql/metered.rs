@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 /// Maximum size of one response, in bytes.
-const AT_MOST: usize = 16 << 20;
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
 /// Number of bytes that may still be read.
 #[derive(Clone)]
@@ -25,18 +25,19 @@ pub(super) struct Metered {
 impl Budget {
     /// A full budget for one response.
     pub(super) fn new() -> Self {
-        Self(Arc::new(AtomicUsize::new(AT_MOST)))
+        Self(Arc::new(AtomicUsize::new(MAX_RESPONSE_BYTES)))
     }
 
     /// Restores the budget for the next request.
     pub(super) fn renew(&self) {
-        self.0.store(AT_MOST, Ordering::Relaxed);
+        self.0.store(MAX_RESPONSE_BYTES, Ordering::Relaxed);
     }
 
     fn spend(&self, bytes: usize) -> io::Result<()> {
         let left = self.0.load(Ordering::Relaxed).checked_sub(bytes);
-        let left =
-            left.ok_or_else(|| io::Error::other(format!("it answered more than {} MiB", AT_MOST >> 20)))?;
+        let left = left.ok_or_else(|| {
+            io::Error::other(format!("it answered more than {} MiB", MAX_RESPONSE_BYTES >> 20))
+        })?;
         self.0.store(left, Ordering::Relaxed);
         Ok(())
     }

@@ -15,18 +15,9 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-#[cfg(feature = "postgresql")]
-use std::sync::LazyLock;
-
-use api::autoscaling::v2::MetricSpec;
-
-use crate::backends::Backends;
-use crate::parameters::Secret;
-#[cfg(feature = "postgresql")]
 use crate::pool::{Pool, Pools};
-use crate::table::ScalerType;
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger, metric};
+#[cfg(feature = "postgresql")]
+use crate::prelude::*;
 
 #[cfg(feature = "postgresql")]
 use client::Server;
@@ -38,8 +29,20 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The number in the first column of the first row of a PostgreSQL query.",
     display: "postgreSQLScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::tcp(
+        &[
+            ("query", "SELECT 1"),
+            ("targetQueryValue", "5"),
+            ("host", "127.0.0.1"),
+            ("port", "{port}"),
+            ("userName", "u"),
+            ("dbName", "d"),
+            ("sslmode", "disable"),
+        ],
+        sample::PASSWORD,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
@@ -106,16 +109,13 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     }
     metric::target_type(trigger)?;
     #[cfg(feature = "postgresql")]
-    return Ok(Arc::new(Postgresql::new(trigger, &parameters, &backends.web.settings().authorities)));
+    return Ok(Arc::new(Postgresql::new(trigger, &parameters, backends)));
     #[cfg(not(feature = "postgresql"))]
     {
         let _ = (parameters.dsn(), backends);
         Err(ScalerError::new("this build has no client for PostgreSQL: build with the feature postgresql"))
     }
 }
-
-#[cfg(feature = "postgresql")]
-static POOLS: LazyLock<Pools<Server>> = LazyLock::new(Pools::default);
 
 /// A query.
 #[cfg(feature = "postgresql")]
@@ -128,12 +128,13 @@ struct Postgresql {
 
 #[cfg(feature = "postgresql")]
 impl Postgresql {
-    fn new(trigger: &Trigger, parameters: &Parameters, authorities: &[u8]) -> Self {
+    fn new(trigger: &Trigger, parameters: &Parameters, backends: &Backends) -> Self {
         let pool = if trigger.identity.provider == "azure-workload" && parameters.password.reveal().is_empty()
         {
             Err("logging in with azure-workload is not possible yet: give a password".to_owned())
         } else {
-            parameters.dsn().map(|dsn| POOLS.of(&Server { dsn, authorities: authorities.to_vec() }))
+            let authorities = backends.web.settings().authorities.clone();
+            parameters.dsn().map(|dsn| backends.state::<Pools<Server>>().of(&Server { dsn, authorities }))
         };
         Self {
             spec: metric::external(trigger, "postgresql", metric::milli(parameters.target)),

@@ -4,22 +4,15 @@ pub mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use api::autoscaling::v2::{ExternalMetricSource, MetricSpec};
+use api::autoscaling::v2::ExternalMetricSource;
 use http::HeaderMap;
 use jiff::Timestamp;
 use query::Address;
 use sources::http::Endpoint;
 
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type};
 use crate::parameters::Pairs;
 use crate::parameters::groups::HttpAuth;
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `prometheus`.
 pub const TYPE: ScalerType = ScalerType {
@@ -27,8 +20,9 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The result of a PromQL query, from Prometheus or anything that speaks its HTTP API.",
     display: "prometheusScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(&[("serverAddress", "http://{}"), ("query", "q"), ("threshold", "5")], &[])],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {

@@ -4,18 +4,11 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use sources::http::{Auth, Endpoint};
 
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::parameters::{QueryValues, Secret};
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger, oauth};
+use crate::oauth;
+use crate::parameters::QueryValues;
+use crate::prelude::*;
 
 /// The scaler type `pulsar`.
 pub const TYPE: ScalerType = ScalerType {
@@ -23,13 +16,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many messages of a topic a subscription has not acknowledged.",
     display: "pulsarScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[("adminURL", "http://{}"), ("topic", "persistent://a/b/c"), ("subscription", "s")],
+        &[],
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of pulsar. The target type is always AverageValue.
-    pub struct Parameters of "error parsing pulsar metadata" {
+    pub struct Parameters of "error parsing pulsar metadata: error parsing pulsar metadata" {
         /// URL of the admin API, e.g. `http://pulsar.shop:8080`.
         admin_url: String = "adminURL" in [Metadata, Environment], required;
         /// The topic, e.g. `persistent://public/default/orders`.
@@ -113,8 +110,7 @@ struct Pulsar {
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing pulsar metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let name = format!("pulsar-{}-{}", parameters.topic, parameters.subscription);
     // The target type is AverageValue whatever the trigger specifies, as in KEDA.
     let average = Trigger { metric_type: String::new(), ..trigger.clone() };

@@ -13,23 +13,18 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-#[cfg(feature = "rabbitmq-amqp")]
-use std::sync::LazyLock;
-use std::time::Duration;
-
-use api::autoscaling::v2::MetricSpec;
 use sources::http::{Auth, Endpoint};
 
-use crate::backends::Backends;
-use crate::parameters::{QueryValues, Secret};
+use api::map::StringMap;
+
+use crate::oauth;
+use crate::parameters::QueryValues;
 #[cfg(feature = "rabbitmq-amqp")]
 use crate::pool::{Pool, Pools};
-use crate::table::ScalerType;
+use crate::prelude::*;
 #[cfg(feature = "rabbitmq-amqp")]
 use crate::tls::{CertificateCheck, TlsSettings};
-use crate::web::{HttpCall, SharedHttpClient, escaped};
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger, metric, oauth};
+use crate::web::escaped;
 
 use query::{Address, Mode, Operation, Queue};
 use rules::{Measured, Protocol};
@@ -40,9 +35,22 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How long a queue of RabbitMQ is, or how fast messages come and go.",
     display: "rabbitMQScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    unit,
+    samples: &[
+        Sample::http(sample::QUEUE, &[("host", "http://u:hunter2@{}")]),
+        Sample::tcp(sample::QUEUE, &[("host", "amqp://u:hunter2@{}")]),
+    ],
+    ..ScalerType::DEFAULT
 };
+
+/// Only queue lengths have a unit.
+fn unit(metadata: &StringMap) -> &str {
+    match metadata.get("mode").map_or("", String::as_str) {
+        "" | "QueueLength" => "messages",
+        _ => "",
+    }
+}
 
 crate::parameters! {
     /// The queue, and the address of RabbitMQ.
@@ -123,7 +131,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
             address,
             parameters: parameters.clone(),
         })),
-        Protocol::Amqp => Source::amqp(address, &parameters, &backends.web.settings().authorities),
+        Protocol::Amqp => Source::amqp(address, &parameters, backends),
     };
     Ok(Arc::new(Rabbitmq {
         spec: metric::external(
@@ -184,8 +192,7 @@ impl Scaler for Rabbitmq {
 
 impl Source {
     #[cfg(feature = "rabbitmq-amqp")]
-    fn amqp(address: Result<Address, String>, parameters: &Parameters, authorities: &[u8]) -> Self {
-        static POOLS: LazyLock<Pools<amqp::Server>> = LazyLock::new(Pools::default);
+    fn amqp(address: Result<Address, String>, parameters: &Parameters, backends: &Backends) -> Self {
         let server = address.and_then(|address| {
             let (host, port) = address.place()?;
             let tls = match &*address.scheme {
@@ -216,15 +223,18 @@ impl Source {
                     key: parameters.key.clone(),
                     belief,
                 };
-                own.trusting(authorities)
+                own.trusting(&backends.web.settings().authorities)
             });
             Ok(amqp::Server { host, port, virtual_host, login, tls })
         });
-        Self::Amqp { pool: server.map(|server| POOLS.of(&server)), queue: parameters.queue.clone() }
+        Self::Amqp {
+            pool: server.map(|server| backends.state::<Pools<amqp::Server>>().of(&server)),
+            queue: parameters.queue.clone(),
+        }
     }
 
     #[cfg(not(feature = "rabbitmq-amqp"))]
-    fn amqp(_: Result<Address, String>, _: &Parameters, _: &[u8]) -> Self {
+    fn amqp(_: Result<Address, String>, _: &Parameters, _: &Backends) -> Self {
         Self::Amqp
     }
 

@@ -22,9 +22,9 @@ use crate::tls::{CertificateCheck, TlsSettings};
 use crate::urls::shown;
 
 /// Timeout of a request, including the connection.
-const WITHIN: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of a connection attempt.
-const CONNECT: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A server or a group of servers, with credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -152,8 +152,8 @@ impl Server {
                 let addresses: Result<Vec<_>, _> =
                     self.addresses.iter().map(|address| self.address(address)).collect();
                 let mut builder = ClusterClient::builder(addresses?)
-                    .connection_timeout(CONNECT)
-                    .response_timeout(WITHIN)
+                    .connection_timeout(CONNECT_TIMEOUT)
+                    .response_timeout(REQUEST_TIMEOUT)
                     .retries(2);
                 if !self.username.is_empty() {
                     builder = builder.username(&self.username);
@@ -172,8 +172,9 @@ impl Server {
 }
 
 async fn single(client: &Client) -> Result<Connection, RedisError> {
-    let config =
-        AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT)).set_response_timeout(Some(WITHIN));
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(REQUEST_TIMEOUT));
     client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::Single)
 }
 
@@ -181,7 +182,7 @@ impl pool::PooledServer for Server {
     type Connection = Connection;
     type Question = Question;
     type Said = i64;
-    const AT_ONCE: usize = 4;
+    const MAX_CONNECTIONS: usize = 4;
 
     fn name(&self) -> String {
         let addresses: Vec<String> = self.addresses.iter().map(|address| shown(address)).collect();
@@ -189,7 +190,7 @@ impl pool::PooledServer for Server {
     }
 
     fn within(&self) -> Duration {
-        WITHIN
+        REQUEST_TIMEOUT
     }
 
     fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {

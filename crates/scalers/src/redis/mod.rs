@@ -11,54 +11,51 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-#[cfg(feature = "redis")]
-use std::sync::LazyLock;
-
-use api::autoscaling::v2::MetricSpec;
-
-use crate::backends::Backends;
-use crate::parameters::Secret;
-#[cfg(feature = "redis")]
 use crate::pool::{Pool, Pools};
-use crate::table::ScalerType;
+#[cfg(feature = "redis")]
+use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger, metric};
 
 #[cfg(feature = "redis")]
 use client::Server;
 use query::Question;
 
 macro_rules! types {
-    ($($about:literal; $constant:ident = $name:literal, $kind:ident, $parameters:ident, $display:literal;)*) => {$(
+    ($($about:literal; $constant:ident = $name:literal, $kind:ident, $parameters:ident, $display:literal, $unit:literal,
+        $sample:expr;)*) => {$(
         #[doc = $about]
         pub const $constant: ScalerType = ScalerType {
             name: $name,
             about: $about,
             display: $display,
             parameters: $parameters::PARAMETERS,
-            push: false,
+            unit: |_| $unit,
             build: |trigger, backends| {
                 let (found, questions) = $parameters::read(trigger)?.questions(trigger);
                 build(trigger, backends, Kind::$kind, found, questions)
             },
+            samples: &[Sample::tcp($sample, sample::PASSWORD)],
+            ..ScalerType::DEFAULT
         };
     )*};
 }
 
 types! {
     "How many entries a list, set, sorted set or hash of Redis has.";
-    TYPE = "redis", Single, Lists, "redisScaler";
+    TYPE = "redis", Single, Lists, "redisScaler", "items", &[("address", "{}"), ("listName", "l")];
     "How many entries a list, set, sorted set or hash of a Redis Cluster has.";
-    CLUSTER = "redis-cluster", Cluster, Lists, "redisScaler";
+    CLUSTER = "redis-cluster", Cluster, Lists, "redisScaler", "items", &[("addresses", "{}"), ("listName", "l")];
     "How many entries a list, set, sorted set or hash of a Redis behind Sentinels has.";
-    SENTINEL = "redis-sentinel", Sentinel, Lists, "redisScaler";
+    SENTINEL = "redis-sentinel", Sentinel, Lists, "redisScaler", "items",
+        &[("addresses", "{}"), ("listName", "l"), ("sentinelMaster", "m")];
     "How far a consumer group is behind on a stream of Redis, or how long the stream is.";
-    STREAMS = "redis-streams", Single, Streams, "redisStreamsScaler";
+    STREAMS = "redis-streams", Single, Streams, "redisStreamsScaler", "", &[("address", "{}"), ("stream", "s")];
     "How far a consumer group is behind on a stream of a Redis Cluster, or how long the stream is.";
-    CLUSTER_STREAMS = "redis-cluster-streams", Cluster, Streams, "redisStreamsScaler";
+    CLUSTER_STREAMS = "redis-cluster-streams", Cluster, Streams, "redisStreamsScaler", "",
+        &[("addresses", "{}"), ("stream", "s")];
     "How far a consumer group is behind on a stream of a Redis behind Sentinels, or how long the stream is.";
-    SENTINEL_STREAMS = "redis-sentinel-streams", Sentinel, Streams, "redisStreamsScaler";
+    SENTINEL_STREAMS = "redis-sentinel-streams", Sentinel, Streams, "redisStreamsScaler", "",
+        &[("addresses", "{}"), ("stream", "s"), ("sentinelMaster", "m")];
 }
 
 /// Topology of the servers.
@@ -217,9 +214,6 @@ impl Streams {
 }
 
 #[cfg(feature = "redis")]
-static POOLS: LazyLock<Pools<Server>> = LazyLock::new(Pools::default);
-
-#[cfg(feature = "redis")]
 fn build(
     trigger: &Trigger,
     backends: &Backends,
@@ -228,7 +222,8 @@ fn build(
     asked: Asked,
 ) -> Result<Arc<dyn Scaler>, ScalerError> {
     metric::target_type(trigger)?;
-    let pool = POOLS.of(&Server::new(kind, connection, &backends.web.settings().authorities));
+    let server = Server::new(kind, connection, &backends.web.settings().authorities);
+    let pool = backends.state::<Pools<Server>>().of(&server);
     let spec = metric::external(trigger, &asked.name, metric::whole(asked.target));
     Ok(Arc::new(Redis { spec, asked, pool }))
 }

@@ -3,9 +3,9 @@
 use crate::urls::shown;
 
 /// Default port.
-const PORT: u16 = 6379;
+const DEFAULT_PORT: u16 = 6379;
 /// First major version that reports the lag of a group.
-const KNOWS_LAG: u32 = 7;
+const FIRST_VERSION_WITH_LAG: u32 = 7;
 
 /// What is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub(super) fn place(address: &str) -> Result<(String, u16), String> {
         return Err(bad());
     }
     match port {
-        None => Ok((host.to_owned(), PORT)),
+        None => Ok((host.to_owned(), DEFAULT_PORT)),
         Some(port) => Ok((host.to_owned(), port.parse().map_err(|_| bad())?)),
     }
 }
@@ -108,7 +108,7 @@ pub(super) fn knows_lag(info: &str) -> Result<(), String> {
     let version = info.lines().find_map(|line| line.trim().strip_prefix("redis_version:"));
     let major = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
     match major {
-        Some(major) if major >= KNOWS_LAG => Ok(()),
+        Some(major) if major >= FIRST_VERSION_WITH_LAG => Ok(()),
         Some(_) => {
             Err(format!("redis version 7+ required for lag, this one is {}", version.unwrap_or_default()))
         }

@@ -4,17 +4,9 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use query::Node;
+
+use crate::prelude::*;
 
 /// The scaler type `selenium-grid`.
 pub const TYPE: ScalerType = ScalerType {
@@ -22,8 +14,9 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many nodes a Selenium Grid needs for a kind of browser: those at work and those waited for.",
     display: "seleniumGridScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(&[("url", "http://{}/graphql"), ("browserName", "chrome")], &[])],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {

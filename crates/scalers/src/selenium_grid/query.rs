@@ -22,7 +22,7 @@ pub(super) struct Node {
 }
 
 /// Prefixes of standard capabilities, which do not distinguish nodes of the same browser.
-const VENDORS: [&str; 6] = ["goog:", "moz:", "ms:", "safari:", "se:", "webdriver"];
+const STANDARD_CAPABILITY_PREFIXES: [&str; 6] = ["goog:", "moz:", "ms:", "safari:", "se:", "webdriver"];
 
 /// The request body.
 pub(super) fn question() -> String {
@@ -104,7 +104,7 @@ impl Node {
 
 /// Whether a capability is a custom one.
 fn own(name: &str) -> bool {
-    name.contains(':') && !VENDORS.iter().any(|vendor| name.starts_with(vendor))
+    name.contains(':') && !STANDARD_CAPABILITY_PREFIXES.iter().any(|vendor| name.starts_with(vendor))
 }
 
 fn any(platform: &str) -> bool {

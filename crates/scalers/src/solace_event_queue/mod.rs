@@ -4,22 +4,12 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use api::autoscaling::v2::MetricSpec;
-
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::send;
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
 use query::Queue;
 
+use crate::prelude::*;
+
 /// Unit of the spool usage parameters, in bytes.
-const MEGABYTE: i64 = 1 << 20;
+const BYTES_PER_MEGABYTE: i64 = 1 << 20;
 
 /// The scaler type `solace-event-queue`.
 pub const TYPE: ScalerType = ScalerType {
@@ -27,8 +17,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "Messages in a queue of Solace PubSub+, the space they take, and how fast they come.",
     display: "SolaceScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[
+            ("solaceSempBaseURL", "http://{}"),
+            ("messageVpn", "v"),
+            ("queueName", "q"),
+            ("messageCountTarget", "5"),
+        ],
+        sample::USER_AND_PASSWORD,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
@@ -70,7 +69,7 @@ impl Parameters {
 
     /// Whether any of the three values is above its activation.
     fn is_active(&self, queue: Queue) -> bool {
-        let spool = self.activation_spool as f64 * MEGABYTE as f64;
+        let spool = self.activation_spool as f64 * BYTES_PER_MEGABYTE as f64;
         queue.messages > self.activation_messages as f64
             || queue.spool > spool
             || queue.rate > self.activation_rate as f64
@@ -93,7 +92,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let Parameters { messages, spool, rate, queue_name, .. } = &parameters;
     let all: [(i64, &str, Pick); 3] = [
         (*messages, "msgcount", |queue| queue.messages),
-        (spool.saturating_mul(MEGABYTE), "msgspoolusage", |queue| queue.spool),
+        (spool.saturating_mul(BYTES_PER_MEGABYTE), "msgspoolusage", |queue| queue.spool),
         (*rate, "msgrcvrate", |queue| queue.rate),
     ];
     let wanted = all.into_iter().filter(|(target, ..)| *target > 0);

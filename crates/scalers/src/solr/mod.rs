@@ -4,16 +4,7 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::backends::Backends;
-use crate::metric::{external, milli, target_type};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `solr`.
 pub const TYPE: ScalerType = ScalerType {
@@ -21,13 +12,17 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many documents of a Solr collection a query finds.",
     display: "solrScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[("host", "http://{}"), ("collection", "c"), ("targetQueryValue", "5")],
+        sample::USER_AND_PASSWORD,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of solr.
-    pub struct Parameters of "error parsing solr metadata" {
+    pub struct Parameters of "error parsing Solr metadata: error parsing solr metadata" {
         /// URL of Solr, e.g. `http://solr.search:8983`.
         host: String = "host" in [Metadata], required;
         /// The collection.
@@ -45,23 +40,16 @@ crate::parameters! {
     }
 }
 
-struct Solr {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing Solr metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let spec = external(trigger, "solr", milli(parameters.target_query_value));
     let activation = parameters.activation_target_query_value;
-    let source = Solr { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl ValueSource for Solr {
+impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { host, collection, query, username, password, .. } = &self.parameters;

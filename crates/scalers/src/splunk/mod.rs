@@ -4,18 +4,9 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use sources::http::Auth;
 
-use crate::backends::Backends;
-use crate::metric::{external, target_type, whole};
-use crate::parameters::Secret;
-use crate::single::{SingleMetricScaler, ValueSource, send};
-use crate::table::ScalerType;
-use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::prelude::*;
 
 /// The scaler type `splunk`.
 pub const TYPE: ScalerType = ScalerType {
@@ -23,13 +14,23 @@ pub const TYPE: ScalerType = ScalerType {
     about: "A field in the result of a saved search of Splunk.",
     display: "SplunkScaler",
     parameters: Parameters::PARAMETERS,
-    push: false,
     build,
+    samples: &[Sample::http(
+        &[
+            ("host", "http://{}"),
+            ("savedSearchName", "s"),
+            ("valueField", "v"),
+            ("targetValue", "5"),
+            ("activationValue", "1"),
+        ],
+        sample::USER_AND_PASSWORD,
+    )],
+    ..ScalerType::DEFAULT
 };
 
 crate::parameters! {
     /// Parameters of splunk.
-    pub struct Parameters of "error parsing splunk metadata" {
+    pub struct Parameters of "error parsing Splunk metadata: error parsing splunk metadata" {
         /// URL of Splunk's management port, e.g. `https://splunk.logs:8089`.
         host: String = "host" in [Metadata], required;
         /// User name; the user also owns the saved search.
@@ -51,24 +52,17 @@ crate::parameters! {
     }
 }
 
-struct Splunk {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing Splunk metadata"))?;
+    let parameters = Parameters::read(trigger)?;
     let name = format!("splunk-{}", parameters.saved_search);
     let spec = external(trigger, &name, whole(parameters.target_value as i64));
     let activation = parameters.activation_value as f64;
-    let source = Splunk { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl ValueSource for Splunk {
+impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { host, username, password, token, saved_search, value_field, .. } =

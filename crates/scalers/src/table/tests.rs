@@ -21,7 +21,7 @@ fn types_and_parameters_are_unique_and_documented() {
     let names: BTreeSet<_> = SCALER_TYPES.iter().map(|scaler| scaler.name).collect();
     assert_eq!(names.len(), SCALER_TYPES.len());
     let mut wrong = Vec::new();
-    for ScalerType { name, about, display, parameters, .. } in SCALER_TYPES {
+    for ScalerType { name, about, display, parameters, .. } in SCALER_TYPES.iter() {
         assert!(about.ends_with('.') && !display.is_empty(), "{name}");
         for parameter in *parameters {
             let default = parameter.default.unwrap_or_default();
@@ -69,7 +69,7 @@ fn unknown_type_suggests_the_nearest() {
 #[tokio::test]
 async fn missing_parameters_are_named() {
     let backends = Backends::without_cluster(HttpSettings::default(), Compat::Better);
-    for scaler in SCALER_TYPES {
+    for scaler in SCALER_TYPES.iter() {
         let Err(error) = build(&trigger(scaler.name, &[]), &backends) else { continue };
         for missing in scaler.parameters.iter().filter(|one| one.required) {
             assert!(error.0.contains(&missing.name()), "{}: {error}", scaler.name);
@@ -87,7 +87,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _inside = runtime.enter();
         let backends = Backends::without_cluster(HttpSettings::default(), Compat::Better);
-        for scaler in SCALER_TYPES {
+        for scaler in SCALER_TYPES.iter() {
             let mut given = trigger(scaler.name, &[]);
             for (parameter, value) in scaler.parameters.iter().zip(values.iter().cycle()) {
                 let key = parameter.keys.first().copied().unwrap_or_default().to_owned();

@@ -11,7 +11,7 @@ tokio::task_local! {
 }
 
 /// Maximum number of requests recorded per read.
-const MOST: usize = 64;
+const MAX_RECORDED_REQUESTS: usize = 64;
 
 /// Requests sent during one read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Drop for Sending {
     fn drop(&mut self) {
         let sent = SentRequest { code: self.code, took: self.began.elapsed() };
         note(|account| {
-            if account.sent.len() < MOST {
+            if account.sent.len() < MAX_RECORDED_REQUESTS {
                 account.sent.push(sent);
             }
         });

@@ -12,7 +12,7 @@ use crate::ScalerError;
 use crate::urls::shown;
 
 /// Default maximum size of a response, in bytes.
-const AT_MOST: usize = 8 << 20;
+const MAX_RESPONSE_BYTES: usize = 8 << 20;
 
 /// An HTTP request with credentials and TLS settings.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ impl HttpCall {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             within,
-            at_most: AT_MOST,
+            at_most: MAX_RESPONSE_BYTES,
             same_as: None,
             alone: false,
         }

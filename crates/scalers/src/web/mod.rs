@@ -36,9 +36,9 @@ pub use settings::HttpSettings;
 pub use text::{escaped, path_escaped, unescaped};
 
 /// Responses larger than this are not shared with later callers, in bytes.
-const KEPT_AT_MOST: usize = 64 << 10;
+const MAX_SHARED_RESPONSE_BYTES: usize = 64 << 10;
 /// Connections to a server are dropped after this time without requests.
-const UNUSED: Duration = Duration::from_mins(10);
+const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
 type Answer = Result<HttpResponse, HttpError>;
 /// A shared future of a response and the time it arrived.
@@ -162,7 +162,9 @@ impl SharedHttpClient {
             let at = Instant::now();
             let mut all = locked(&all);
             match &answer {
-                Ok(answer) if answer.body.len() <= KEPT_AT_MOST && answer.status.is_success() => {
+                Ok(answer)
+                    if answer.body.len() <= MAX_SHARED_RESPONSE_BYTES && answer.status.is_success() =>
+                {
                     // A copy, because the body is a slice of a larger buffer.
                     let body = Bytes::copy_from_slice(&answer.body);
                     let landed = Landed { at, status: answer.status, body };
@@ -188,7 +190,7 @@ impl SharedHttpClient {
             known.used = now;
             return Ok((known.number, known.client.clone()));
         }
-        clients.by_endpoint.retain(|_, known| now.duration_since(known.used) < UNUSED);
+        clients.by_endpoint.retain(|_, known| now.duration_since(known.used) < CLIENT_IDLE_TIMEOUT);
         let client = HttpClient::new(endpoint.clone())?;
         clients.made += 1;
         let number = clients.made;

@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn every_type_has_a_page_that_names_all_its_parameters() {
-        for found in table::SCALER_TYPES {
+        for found in table::SCALER_TYPES.iter() {
             let page = page(found);
             for one in found.parameters.iter().filter(|one| one.removed.is_none()) {
                 assert!(page.contains(&format!("  {}  (", one.keys.join(", "))), "{}: {page}", found.name);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Function, Given};
 use crate::formula::evaluate::Run;
 use crate::formula::text;
-use crate::formula::value::{Key, LARGEST, Map, Value, too_large};
+use crate::formula::value::{Key, MAX_VALUE_SIZE, Map, Value, too_large};
 
 pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
     if function == Function::FromJson {
@@ -47,7 +47,7 @@ fn from(json: serde_json::Value) -> Result<Value, String> {
 
 /// Indented by two spaces per level, as in expr.
 fn write(value: &Value, level: usize, out: &mut String) -> Result<(), String> {
-    if out.len() as u64 > LARGEST {
+    if out.len() as u64 > MAX_VALUE_SIZE {
         return Err(too_large());
     }
     let inner = |out: &mut String, index: usize| {

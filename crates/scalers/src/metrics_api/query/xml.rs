@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 /// Maximum depth of elements, the same as serde_json's limit for JSON.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// The tree of a document.
 pub fn parse(text: &str) -> Result<Value, String> {
@@ -54,7 +54,7 @@ pub fn parse(text: &str) -> Result<Value, String> {
         if closed {
             let parent = open.last_mut().map_or(&mut root, |(_, members, _)| members);
             insert(parent, name, value(members, ""));
-        } else if open.len() >= DEEPEST {
+        } else if open.len() >= MAX_DEPTH {
             return Err("elements are nested too deeply".to_owned());
         } else {
             open.push((name, members, String::new()));

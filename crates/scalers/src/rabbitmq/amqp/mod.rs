@@ -19,14 +19,14 @@ use crate::ScalerError;
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::tls::TlsSettings;
 
-use wire::{Garbage, HEADER, Method, Say};
+use wire::{FRAME_HEADER_BYTES, Garbage, Method, Say};
 
 /// Timeout of a request, including the connection.
-const WITHIN: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum frame size that the client proposes, in bytes.
-const FRAME: u32 = 128 << 10;
+const PROPOSED_FRAME_BYTES: u32 = 128 << 10;
 /// Maximum number of unrelated methods before a response.
-const OTHERS: usize = 100;
+const MAX_UNRELATED_METHODS: usize = 100;
 
 /// A virtual host of a server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -102,8 +102,8 @@ impl Connection {
 
     /// The next relevant method.
     async fn hear(&mut self) -> Result<Method, Trouble> {
-        for _ in 0..OTHERS {
-            let mut header = [0; HEADER];
+        for _ in 0..MAX_UNRELATED_METHODS {
+            let mut header = [0; FRAME_HEADER_BYTES];
             self.stream.read_exact(&mut header).await?;
             let (kind, size) = wire::header(header)?;
             let mut rest = vec![0; size + 1];
@@ -120,7 +120,7 @@ impl Connection {
     }
 
     async fn log_in(&mut self, server: &Server) -> Result<(), Trouble> {
-        self.stream.write_all(wire::GREETING).await?;
+        self.stream.write_all(wire::PROTOCOL_HEADER).await?;
         let Method::Start { mechanisms } = self.hear().await? else { return Err(Garbage.into()) };
         let (mechanism, response) = match &server.login {
             Login::Plain(user, password) => {
@@ -133,7 +133,7 @@ impl Connection {
         }
         self.say(&Say::StartOk { mechanism, response: response.reveal() }).await?;
         let Method::Tune { channels, frame } = self.hear().await? else { return Err(Garbage.into()) };
-        let frame = if frame == 0 { FRAME } else { frame.min(FRAME) };
+        let frame = if frame == 0 { PROPOSED_FRAME_BYTES } else { frame.min(PROPOSED_FRAME_BYTES) };
         self.say(&Say::TuneOk { channels, frame }).await?;
         self.say(&Say::Open { host: &server.virtual_host }).await?;
         match self.hear().await? {
@@ -182,7 +182,7 @@ impl pool::PooledServer for Server {
     type Question = String;
     /// The number of ready messages.
     type Said = u32;
-    const AT_ONCE: usize = 2;
+    const MAX_CONNECTIONS: usize = 2;
 
     fn name(&self) -> String {
         let scheme = if self.tls.is_some() { "amqps" } else { "amqp" };
@@ -190,7 +190,7 @@ impl pool::PooledServer for Server {
     }
 
     fn within(&self) -> Duration {
-        WITHIN
+        REQUEST_TIMEOUT
     }
 
     fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {

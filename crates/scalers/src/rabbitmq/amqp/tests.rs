@@ -32,7 +32,7 @@ fn close(code: u16, reason: &str) -> Vec<u8> {
 }
 
 async fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
-    let mut header = [0; HEADER];
+    let mut header = [0; FRAME_HEADER_BYTES];
     stream.read_exact(&mut header).await.ok()?;
     let (_, size) = wire::header(header).ok()?;
     let mut rest = vec![0; size + 1];
@@ -44,7 +44,7 @@ async fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
 async fn play(mut stream: TcpStream, lets_in: bool) -> Option<()> {
     let mut greeting = [0; 8];
     stream.read_exact(&mut greeting).await.ok()?;
-    assert_eq!(&greeting, wire::GREETING);
+    assert_eq!(&greeting, wire::PROTOCOL_HEADER);
     let start =
         [&[0, 9][..], &[0, 0, 0, 0], &[0, 0, 0, 14], b"PLAIN AMQPLAIN", &[0, 0, 0, 5], b"en_US"].concat();
     stream.write_all(&frame(0, 10, 10, &start)).await.ok()?;
@@ -127,7 +127,7 @@ async fn long_names_and_other_servers_are_errors() {
 #[test]
 fn truncated_frames_are_invalid() {
     let whole = frame(1, 50, 11, &[&[1][..], b"q", &[0, 0, 0, 7], &[0; 4]].concat());
-    let rest = whole.get(HEADER..).unwrap();
+    let rest = whole.get(FRAME_HEADER_BYTES..).unwrap();
     assert_eq!(wire::method(1, rest), Ok(Method::Declared { messages: 7 }));
     let mut cut = rest.get(..8).unwrap().to_vec();
     cut.push(0xCE);

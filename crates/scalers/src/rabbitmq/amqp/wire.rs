@@ -1,13 +1,13 @@
 //! Frames and methods of AMQP 0-9-1 that read the length of a queue, without IO.
 
 /// The protocol header that a client sends first.
-pub(super) const GREETING: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
+pub(super) const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
 /// Length of a frame header: type, channel and size.
-pub(super) const HEADER: usize = 7;
+pub(super) const FRAME_HEADER_BYTES: usize = 7;
 /// The byte that ends every frame.
-const END: u8 = 0xCE;
+const FRAME_END: u8 = 0xCE;
 /// Maximum accepted frame size, in bytes.
-pub(super) const LARGEST: usize = 1 << 20;
+pub(super) const MAX_FRAME_BYTES: usize = 1 << 20;
 
 /// A method that a server sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +50,10 @@ pub(super) enum Say<'a> {
 pub(super) struct Garbage;
 
 /// Decodes type and size from a frame header.
-pub(super) fn header(bytes: [u8; HEADER]) -> Result<(u8, usize), Garbage> {
+pub(super) fn header(bytes: [u8; FRAME_HEADER_BYTES]) -> Result<(u8, usize), Garbage> {
     let [kind, _, _, a, b, c, d] = bytes;
     let size = u32::from_be_bytes([a, b, c, d]) as usize;
-    if !matches!(kind, 1 | 2 | 3 | 8) || size > LARGEST {
+    if !matches!(kind, 1 | 2 | 3 | 8) || size > MAX_FRAME_BYTES {
         return Err(Garbage);
     }
     Ok((kind, size))
@@ -61,7 +61,7 @@ pub(super) fn header(bytes: [u8; HEADER]) -> Result<(u8, usize), Garbage> {
 
 /// Decodes the method in a frame body, including the end byte.
 pub(super) fn method(kind: u8, rest: &[u8]) -> Result<Method, Garbage> {
-    let Some((&END, payload)) = rest.split_last() else { return Err(Garbage) };
+    let Some((&FRAME_END, payload)) = rest.split_last() else { return Err(Garbage) };
     if kind != 1 {
         return Ok(Method::Other);
     }
@@ -154,7 +154,7 @@ impl Say<'_> {
         frame.extend(channel.to_be_bytes());
         frame.extend(size.to_be_bytes());
         frame.extend(out.0);
-        frame.push(END);
+        frame.push(FRAME_END);
         Some(frame)
     }
 }

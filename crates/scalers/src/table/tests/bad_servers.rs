@@ -9,13 +9,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::valid::{Speaks, is_told, valid};
+use super::valid::{Protocol, is_told, valid};
 use crate::stage;
 
 /// Upper limit for the duration of a read; the slowest scaler gives up after a third of it.
-const PATIENCE: Duration = Duration::from_mins(1);
+const READ_LIMIT: Duration = Duration::from_mins(1);
 /// Maximum number of bytes read from an endless response, including buffers.
-const MOST: u64 = 32 << 20;
+const MAX_TAKEN_BYTES: u64 = 32 << 20;
 
 /// How a server behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +46,9 @@ enum Mode {
     Answer(u16, &'static str),
 }
 
-const SLOW: [Mode; 6] =
+const SLOW_MODES: [Mode; 6] =
     [Mode::Refuse, Mode::Hang, Mode::Drip, Mode::Endless, Mode::EndlessHeaders, Mode::EndlessZeros];
-const QUICK: [Mode; 5] =
+const BROKEN_MODES: [Mode; 5] =
     [Mode::CloseAtOnce, Mode::CloseMidway, Mode::Garbage, Mode::TlsGarbage, Mode::Redirect];
 
 /// Bodies that a proxy or another kind of server might send.
@@ -68,7 +68,7 @@ const BODIES: [&str; 12] = [
 ];
 
 /// Responses that legitimately yield a number, and why.
-const TAKEN: &[(&str, u16, &str, &str)] = &[
+const EXPECTED_NUMBERS: &[(&str, u16, &str, &str)] = &[
     ("forgejo-runner", 200, "[]", "no job waits"),
     ("forgejo-runner", 200, "null", "so it is written where no job waits"),
     ("graphite", 200, "[]", "no series: KEDA takes that for 0"),
@@ -168,7 +168,7 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
         Err(error) => return Some(format!("{what}: {error}")),
     };
     let begun = Instant::now();
-    let name = match tokio::time::timeout(PATIENCE, scaler.specs()).await {
+    let name = match tokio::time::timeout(READ_LIMIT, scaler.specs()).await {
         Ok(Ok(specs)) => {
             specs.iter().find_map(|spec| spec.external.as_ref()).map(|one| one.metric.name.clone())
         }
@@ -176,11 +176,11 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
         Ok(Err(_)) => None,
         Err(_) => return Some(format!("{what}: hangs")),
     };
-    let answer = tokio::time::timeout(PATIENCE, scaler.read(&name.unwrap_or_default())).await;
+    let answer = tokio::time::timeout(READ_LIMIT, scaler.read(&name.unwrap_or_default())).await;
     let excused = match mode {
-        Mode::Answer(status, body) => {
-            TAKEN.iter().any(|(type_, of, text, _)| (*type_, *of, *text) == (&*trigger.type_, status, body))
-        }
+        Mode::Answer(status, body) => EXPECTED_NUMBERS
+            .iter()
+            .any(|(type_, of, text, _)| (*type_, *of, *text) == (&*trigger.type_, status, body)),
         _ => false,
     };
     let taken = taken.load(Ordering::Relaxed);
@@ -193,19 +193,19 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
         }
         Ok(Err(error)) if is_told(&error.0) => Some(format!("{what}: a password in {error}")),
         Ok(Err(error)) if error.0.trim().is_empty() => Some(format!("{what}: an empty error")),
-        Ok(Err(_)) if begun.elapsed() > PATIENCE => Some(format!("{what}: took {:?}", begun.elapsed())),
-        Ok(Err(_)) if taken > MOST => Some(format!("{what}: took {taken} bytes")),
+        Ok(Err(_)) if begun.elapsed() > READ_LIMIT => Some(format!("{what}: took {:?}", begun.elapsed())),
+        Ok(Err(_)) if taken > MAX_TAKEN_BYTES => Some(format!("{what}: took {taken} bytes")),
         Ok(_) => None,
     }
 }
 
 /// Runs all matching samples in all these modes.
-async fn judge_all(modes: &[Mode], fits: impl Fn(Speaks) -> bool) {
+async fn judge_all(modes: &[Mode], fits: impl Fn(Protocol) -> bool) {
     let mut wrong = Vec::new();
     for mode in modes.chunks(6) {
         let mut asked = JoinSet::new();
-        for (which, (speaks, _)) in valid(1).into_iter().enumerate() {
-            if fits(speaks) {
+        for (which, (protocol, _)) in valid(1).into_iter().enumerate() {
+            if fits(protocol) {
                 for mode in mode {
                     asked.spawn(judge(*mode, which));
                 }
@@ -220,24 +220,24 @@ async fn judge_all(modes: &[Mode], fits: impl Fn(Speaks) -> bool) {
     assert_eq!(wrong, [] as [String; 0]);
 }
 
-fn over_a_network(speaks: Speaks) -> bool {
-    !matches!(speaks, Speaks::Nothing | Speaks::Fixed)
+fn over_a_network(protocol: Protocol) -> bool {
+    !matches!(protocol, Protocol::Offline | Protocol::Fixed)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_and_endless_servers_time_out() {
-    judge_all(&SLOW, over_a_network).await;
+    judge_all(&SLOW_MODES, over_a_network).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disconnects_and_garbage_are_errors() {
-    judge_all(&QUICK, over_a_network).await;
+    judge_all(&BROKEN_MODES, over_a_network).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_without_number_are_errors_and_never_zero() {
     let modes: Vec<Mode> = BODIES.iter().map(|body| Mode::Answer(200, body)).collect();
-    judge_all(&modes, |speaks| speaks == Speaks::Http).await;
+    judge_all(&modes, |protocol| protocol == Protocol::Http).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -254,5 +254,5 @@ async fn error_statuses_are_errors_with_any_body() {
             modes.push(Mode::Answer(status, body));
         }
     }
-    judge_all(&modes, |speaks| speaks == Speaks::Http).await;
+    judge_all(&modes, |protocol| protocol == Protocol::Http).await;
 }

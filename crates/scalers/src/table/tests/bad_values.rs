@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::provider::Compat;
 
-use super::valid::{Speaks, valid};
+use super::valid::{Protocol, valid};
 use crate::backends::Backends;
 use crate::parameters::{Parameter, ParameterSource, unknown};
 use crate::table::{build, find};
@@ -14,7 +14,7 @@ use crate::web::HttpSettings;
 use crate::{ScalerError, Trigger};
 
 /// Maximum length of an error, in bytes.
-const LONGEST: usize = 2_000;
+const MAX_ERROR_BYTES: usize = 2_000;
 
 /// KEDA's errors that do not contain the name of the parameter.
 const OTHER_WORDS: &[(&str, &str)] = &[
@@ -228,7 +228,7 @@ fn unusual_values_are_accepted_or_refused_by_name_in_short_errors() {
         for value in &odd {
             let Some(place) = parameter.places.first() else { continue };
             let Err(error) = build(&with(trigger, parameter, *place, value), &backends()) else { continue };
-            if error.0.len() > LONGEST {
+            if error.0.len() > MAX_ERROR_BYTES {
                 told.push(format!("{:?}: the error has {} bytes", shown(value), error.0.len()));
             }
             if parameter.removed.is_none() && !names(&error, &trigger.type_, parameter) {
@@ -245,8 +245,8 @@ fn unusual_values_are_accepted_or_refused_by_name_in_short_errors() {
 async fn accepted_unusual_values_yield_no_numbers() {
     let backends = backends();
     let mut asked = tokio::task::JoinSet::new();
-    for (speaks, trigger) in valid(1) {
-        if matches!(speaks, Speaks::Nothing | Speaks::Fixed) {
+    for (protocol, trigger) in valid(1) {
+        if matches!(protocol, Protocol::Offline | Protocol::Fixed) {
             continue;
         }
         for parameter in parameters(&trigger) {
@@ -268,7 +268,7 @@ async fn accepted_unusual_values_yield_no_numbers() {
                     let answer = tokio::time::timeout(Duration::from_secs(20), scaler.read("s0-m")).await;
                     match answer {
                         Ok(Ok(reading)) => Some(format!("{what}: {reading:?}")),
-                        Ok(Err(error)) if error.0.len() > LONGEST => {
+                        Ok(Err(error)) if error.0.len() > MAX_ERROR_BYTES => {
                             Some(format!("{what}: too long an error"))
                         }
                         Ok(Err(_)) | Err(_) => None,

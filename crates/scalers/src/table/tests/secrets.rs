@@ -3,24 +3,25 @@
 use std::time::Duration;
 
 use super::bad_values::{parameters, with};
-use super::valid::{SECRET, Speaks, is_told, valid};
+use super::valid::{Protocol, SECRET, is_told, valid};
 use crate::parameters::{ParameterValue as _, QueryValues, Secret};
 use crate::table::SCALER_TYPES;
 use crate::{Trigger, stage};
 
 /// Substrings of keys that are credentials.
-const WORDS: [&str; 7] = ["password", "secret", "token", "apikey", "accesskey", "connection", "authvalue"];
+const CREDENTIAL_WORDS: [&str; 7] =
+    ["password", "secret", "token", "apikey", "accesskey", "connection", "authvalue"];
 /// Keys with such a substring that are no credentials.
-const PUBLIC: [&str; 3] = ["awsAccessKeyID", "awsAccessKeyId", "oauthTokenURI"];
+const PUBLIC_KEYS: [&str; 3] = ["awsAccessKeyID", "awsAccessKeyId", "oauthTokenURI"];
 
 #[test]
 fn parameters_named_like_credentials_are_secrets() {
     let is_one = |key: &&str| {
         let small = key.to_lowercase();
-        WORDS.iter().any(|word| small.contains(word)) && !PUBLIC.contains(key)
+        CREDENTIAL_WORDS.iter().any(|word| small.contains(word)) && !PUBLIC_KEYS.contains(key)
     };
     let mut plain = Vec::new();
-    for scaler in SCALER_TYPES {
+    for scaler in SCALER_TYPES.iter() {
         let kinds = [Secret::KIND, QueryValues::KIND, ""];
         let open = scaler.parameters.iter().filter(|one| !kinds.contains(&one.kind));
         plain.extend(open.filter(|one| one.keys.iter().any(is_one)).map(|one| (scaler.name, one.name())));
@@ -51,7 +52,7 @@ async fn errors_never_contain_secrets() {
         format!("Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey={SECRET}"),
     ];
     let (mut tried, mut wrong) = (0, Vec::new());
-    for (speaks, trigger) in valid(1) {
+    for (protocol, trigger) in valid(1) {
         let secret = |kind| kind == Secret::KIND || kind == QueryValues::KIND;
         for parameter in parameters(&trigger).iter().filter(|one| secret(one.kind)) {
             for (place, value) in
@@ -59,7 +60,7 @@ async fn errors_never_contain_secrets() {
             {
                 let given = with(&trigger, parameter, *place, value);
                 // Servers at fixed addresses are not contacted.
-                let said = if speaks == Speaks::Fixed {
+                let said = if protocol == Protocol::Fixed {
                     stage::build(&given).err().map(|error| error.0).unwrap_or_default()
                 } else {
                     told(&given).await
