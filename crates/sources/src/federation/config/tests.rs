@@ -13,8 +13,8 @@ fn own() -> OwnService {
 }
 
 fn read(text: &str) -> Result<FederationConfig, Vec<String>> {
-    let problems = |found: Vec<Problem>| found.iter().map(ToString::to_string).collect();
-    FederationConfig::read(&Source::new("upstreams.yaml", text), &own()).map_err(problems)
+    let problems = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect();
+    FederationConfig::read(&SourceFile::new("upstreams.yaml", text), &own()).map_err(problems)
 }
 
 /// The only problem of an upstream with these lines.
@@ -62,11 +62,11 @@ fn all_fields_are_decoded() {
 
 #[test]
 fn errors_have_position_and_hint() {
-    let source = Source::new("u.yaml", "upstreams:\n- name: a\n  group: custom\n  servce: {}\n");
+    let source = SourceFile::new("u.yaml", "upstreams:\n- name: a\n  group: custom\n  servce: {}\n");
     let found = FederationConfig::read(&source, &own()).unwrap_err();
     assert_eq!((found[0].span.line, found[0].span.column), (4, 3), "{found:?}");
     assert!(found[0].render(false).contains("did you mean `service`?"), "{}", found[0].render(false));
-    let source = Source::new("u.yaml", "upstreams:\n- name: a\n  group: externl\n  url: https://a\n");
+    let source = SourceFile::new("u.yaml", "upstreams:\n- name: a\n  group: externl\n  url: https://a\n");
     let found = FederationConfig::read(&source, &own()).unwrap_err();
     assert!(found[0].render(false).contains("did you mean `external`?"), "{}", found[0].render(false));
     assert!(read("upstreams: [{}]").unwrap_err()[0].contains("name"));

@@ -17,14 +17,14 @@ fn api(router: Router) -> Route {
             let (code, text) =
                 match path.strip_prefix("/apis/external.metrics.k8s.io/v1beta1/namespaces/default/") {
                     None => {
-                        let known = ExternalMetrics::known(&router);
+                        let known = ExternalMetricsProvider::known(&router);
                         let names: Vec<String> =
                             known.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
                         (200, format!(r#"{{"kind":"APIResourceList","resources":[{}]}}"#, names.join(",")))
                     }
                     Some(metric) => match ask(&router, metric).await {
                         Ok(found) => (200, values(metric, &found[0])),
-                        Err(Failure::NoMetric(why)) => (404, status(404, "NotFound", &why)),
+                        Err(MetricsError::NoMetric(why)) => (404, status(404, "NotFound", &why)),
                         Err(other) => (503, status(503, "ServiceUnavailable", &other.to_string())),
                     },
                 };
@@ -47,14 +47,14 @@ async fn own_server_as_upstream_is_detected() {
     let server = Server::new(with_loop_guard(api(router.clone()), &named("us"))).await;
     router.configure(upstream(&server));
     assert_eq!(ask(&router, "ours").await.unwrap(), ["1"]);
-    let Err(Failure::Unavailable(why)) = ask(&router, "nope").await else { panic!() };
+    let Err(MetricsError::Unavailable(why)) = ask(&router, "nope").await else { panic!() };
     assert_eq!(why, "upstream other: it is this server itself");
     assert_eq!(server.asked(), 1);
     router.relist().await;
     let report = router.report();
     let UpstreamCondition::Failing { remedy, .. } = &report[0].condition else { panic!("{report:?}") };
     assert!(remedy.contains("remove this upstream"));
-    assert_eq!(*ExternalMetrics::known(&router), ["ours"]);
+    assert_eq!(*ExternalMetricsProvider::known(&router), ["ours"]);
 }
 
 #[tokio::test]
@@ -68,15 +68,15 @@ async fn mutual_upstreams_do_not_loop() {
     for router in [&a, &b] {
         assert_eq!(ask(router, "in-a").await.unwrap(), ["1"]);
         assert_eq!(ask(router, "in-b").await.unwrap(), ["2"]);
-        assert!(matches!(ask(router, "nope").await, Err(Failure::NoMetric(_))));
+        assert!(matches!(ask(router, "nope").await, Err(MetricsError::NoMetric(_))));
         router.relist().await;
     }
     // One request each and no loop; the metric lists do not feed each other either.
     assert_eq!((at_a.asked(), at_b.asked()), (3, 3));
-    assert_eq!(*ExternalMetrics::known(&a), ["in-a", "in-b"]);
-    assert_eq!(*ExternalMetrics::known(&b), ["in-b", "in-a"]);
+    assert_eq!(*ExternalMetricsProvider::known(&a), ["in-a", "in-b"]);
+    assert_eq!(*ExternalMetricsProvider::known(&b), ["in-b", "in-a"]);
     // Lists of `a` for another plimsoll server, and for other clients.
-    let known = |headers: &http::HeaderMap| with_hop_header(headers, || ExternalMetrics::known(&a));
+    let known = |headers: &http::HeaderMap| with_hop_header(headers, || ExternalMetricsProvider::known(&a));
     let from_b =
         [(crate::federation::hop::HOP_HEADER, http::HeaderValue::from_static("b"))].into_iter().collect();
     assert_eq!(*known(&from_b), ["in-a"]);

@@ -21,15 +21,15 @@ async fn several_adapters_work_behind_one_service() {
     assert_eq!(ask(&router, "s0-kafka-orders").await.unwrap(), ["42"]);
     // An owned metric is not queried elsewhere.
     let before = datadog.asked();
-    assert!(matches!(ask(&router, "s1-unknown").await, Err(Failure::NoMetric(_))));
+    assert!(matches!(ask(&router, "s1-unknown").await, Err(MetricsError::NoMetric(_))));
     assert_eq!(datadog.asked(), before);
     // An unknown metric has the text of the first response.
     let missing = ask(&router, "nope").await.unwrap_err();
-    assert_eq!(missing, Failure::no_metric("nope", "own"));
+    assert_eq!(missing, MetricsError::no_metric("nope", "own"));
 
-    assert_eq!(*ExternalMetrics::known(&router), ["ours"]);
+    assert_eq!(*ExternalMetricsProvider::known(&router), ["ours"]);
     router.relist().await;
-    assert_eq!(*ExternalMetrics::known(&router), ["ours", "s0-kafka-orders", "datadogmetric"]);
+    assert_eq!(*ExternalMetricsProvider::known(&router), ["ours", "s0-kafka-orders", "datadogmetric"]);
     let report = router.report();
     assert_eq!((report[0].name.as_str(), report[0].requests, report[0].errors), ("keda", 2, 0));
     assert_eq!((report[0].external, report[0].custom), (1, 0));
@@ -68,7 +68,7 @@ async fn outage_is_not_reported_as_missing_metric() {
     for (one, other) in [(&good, &down), (&down, &good)] {
         let router = Router::new(OwnService::default(), own("ours", Ok(1)), text(one, other));
         assert_eq!(ask(&router, "a").await.unwrap(), ["1"], "somebody has it");
-        let Err(Failure::Status { code, reason, message }) = ask(&router, "nope").await else { panic!() };
+        let Err(MetricsError::Status { code, reason, message }) = ask(&router, "nope").await else { panic!() };
         assert_eq!((code, reason.as_str()), (503, "ServiceUnavailable"));
         assert!(
             message.starts_with("upstream o") && message.ends_with("answered 503: not ready"),
@@ -76,9 +76,9 @@ async fn outage_is_not_reported_as_missing_metric() {
         );
     }
     // An outage of a local provider counts too.
-    let broken = own("ours", Err(Failure::Internal("unable to fetch metrics".into())));
+    let broken = own("ours", Err(MetricsError::Internal("unable to fetch metrics".into())));
     let router = Router::new(OwnService::default(), broken, text(&good, &good));
-    assert_eq!(ask(&router, "ours").await, Err(Failure::Internal("unable to fetch metrics".into())));
+    assert_eq!(ask(&router, "ours").await, Err(MetricsError::Internal("unable to fetch metrics".into())));
 }
 
 #[tokio::test]
@@ -161,27 +161,27 @@ async fn both_versions_of_custom_metrics_are_supported() {
         let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
         for _ in 0..2 {
             let question = custom("qps", one("web-0"));
-            let values = CustomMetrics::values(&router, &question).await.unwrap();
+            let values = CustomMetricsProvider::values(&router, &question).await.unwrap();
             assert_eq!((values.len(), values[0].value.to_string().as_str()), (1, value));
         }
         // The discovered version is remembered.
         assert_eq!(server.asked(), if value == "1" { 3 } else { 2 });
-        assert_eq!(CustomMetrics::values(&router, &custom("qps", all())).await.unwrap().len(), 2);
-        let missing = CustomMetrics::values(&router, &custom("nope", all())).await;
-        assert!(matches!(missing, Err(Failure::NoMetric(_))), "{missing:?}");
-        let missing = CustomMetrics::values(&router, &custom("qps", one("none"))).await;
-        assert_eq!(missing, Err(Failure::no_value("qps", "pods", "none")));
-        let two = CustomMetrics::values(&router, &custom("qps", one("two"))).await;
+        assert_eq!(CustomMetricsProvider::values(&router, &custom("qps", all())).await.unwrap().len(), 2);
+        let missing = CustomMetricsProvider::values(&router, &custom("nope", all())).await;
+        assert!(matches!(missing, Err(MetricsError::NoMetric(_))), "{missing:?}");
+        let missing = CustomMetricsProvider::values(&router, &custom("qps", one("none"))).await;
+        assert_eq!(missing, Err(MetricsError::no_value("qps", "pods", "none")));
+        let two = CustomMetricsProvider::values(&router, &custom("qps", one("two"))).await;
         assert!(
-            matches!(&two, Err(Failure::Unavailable(why)) if why.contains("2 values for one object")),
+            matches!(&two, Err(MetricsError::Unavailable(why)) if why.contains("2 values for one object")),
             "{two:?}"
         );
         router.relist().await;
-        let known = CustomMetrics::known(&router);
+        let known = CustomMetricsProvider::known(&router);
         assert_eq!((known.len(), known[0].resource.as_str(), known[0].metric.as_str()), (1, "pods", "qps"));
         // External metrics are not queried from it.
         let before = server.asked();
-        assert_eq!(ask(&router, "a").await, Err(Failure::no_metric("a", "namespaces")));
+        assert_eq!(ask(&router, "a").await, Err(MetricsError::no_metric("a", "namespaces")));
         assert_eq!(server.asked(), before);
     }
 }
@@ -203,7 +203,7 @@ async fn unchanged_upstreams_keep_their_state() {
     });
     let listed = async |metrics: &[&str]| {
         tokio::time::timeout(Duration::from_secs(10), async {
-            while *ExternalMetrics::known(&router) != metrics {
+            while *ExternalMetricsProvider::known(&router) != metrics {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
@@ -217,7 +217,7 @@ async fn unchanged_upstreams_keep_their_state() {
     let report = router.report();
     assert_eq!((report[0].requests, report[1].requests), (0, 1));
     router.configure(FederationConfig::default());
-    assert!(ExternalMetrics::known(&router).is_empty() && router.report().is_empty());
+    assert!(ExternalMetricsProvider::known(&router).is_empty() && router.report().is_empty());
     assert!(!running.is_finished());
     running.abort();
 }

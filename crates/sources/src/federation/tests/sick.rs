@@ -31,13 +31,13 @@ async fn hanging_upstream_opens_the_circuit() {
     let router = router(&format!("http://{}", listener.local_addr().unwrap()));
     for _ in 0..3 {
         let start = Instant::now();
-        let Err(Failure::Unavailable(why)) = ask(&router, "a").await else { panic!() };
+        let Err(MetricsError::Unavailable(why)) = ask(&router, "a").await else { panic!() };
         assert_eq!(why, "upstream sick: timed out after 300ms");
         assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     }
     // The circuit is open, so the same error is returned at once.
     let start = Instant::now();
-    assert!(matches!(ask(&router, "a").await, Err(Failure::Unavailable(_))));
+    assert!(matches!(ask(&router, "a").await, Err(MetricsError::Unavailable(_))));
     assert!(start.elapsed() < Duration::from_millis(250), "{:?}", start.elapsed());
     assert_eq!(ask(&router, "ours").await.unwrap(), ["1"], "others do not suffer");
     let (cause, remedy, circuit_open) = failing(&router);
@@ -57,7 +57,7 @@ async fn slow_body_times_out() {
     let server = Server::new(route).await;
     let router = router(&server.url());
     let start = Instant::now();
-    assert!(matches!(ask(&router, "a").await, Err(Failure::Unavailable(_))));
+    assert!(matches!(ask(&router, "a").await, Err(MetricsError::Unavailable(_))));
     assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
 }
 
@@ -77,7 +77,7 @@ async fn malformed_responses_are_errors() {
         // More often than the failure limit: one broken metric does not hide the others.
         for _ in 0..5 {
             let answer = ask(&router, "a").await;
-            assert!(matches!(answer, Err(Failure::Unavailable(_))), "{code}: {answer:?}");
+            assert!(matches!(answer, Err(MetricsError::Unavailable(_))), "{code}: {answer:?}");
         }
         assert!(!router.report()[0].circuit_open);
         assert!(failing(&router).0.starts_with("its response is not valid"), "{:?}", router.report());
@@ -89,7 +89,7 @@ async fn oversized_responses_are_not_read() {
     let server = Server::saying(|_| (200, " ".repeat(17 << 20))).await;
     let text = format!("upstreams: [{{name: sick, group: external, url: '{}', timeout: 30s}}]", server.url());
     let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
-    let Err(Failure::Unavailable(why)) = ask(&router, "a").await else { panic!() };
+    let Err(MetricsError::Unavailable(why)) = ask(&router, "a").await else { panic!() };
     assert!(why.contains("too large"), "{why}");
 }
 
@@ -106,7 +106,7 @@ async fn error_status_is_passed_through() {
         let router = router(&server.url());
         let answer = ask(&router, "a").await;
         let message = format!("upstream sick: answered {code}: because");
-        assert_eq!(answer, Err(Failure::Status { code, reason: reason.into(), message }));
+        assert_eq!(answer, Err(MetricsError::Status { code, reason: reason.into(), message }));
         let (cause, remedy, _) = failing(&router);
         assert!(cause.contains("because") && remedy.contains(hint), "{cause}: {remedy}");
     }
@@ -129,7 +129,7 @@ async fn recovered_upstream_is_queried_again() {
     };
     let router = router(&server.url());
     for _ in 0..10 {
-        assert!(matches!(ask(&router, "a").await, Err(Failure::Status { code: 503, .. })));
+        assert!(matches!(ask(&router, "a").await, Err(MetricsError::Status { code: 503, .. })));
     }
     assert_eq!(server.asked(), 3, "after three failures it is left alone");
     well.store(true, Ordering::SeqCst);
@@ -145,14 +145,14 @@ async fn recovered_upstream_is_queried_again() {
 async fn connection_and_file_errors_are_reported() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let router = router(&format!("http://{gone}"));
-    let Err(Failure::Unavailable(why)) = ask(&router, "a").await else { panic!() };
+    let Err(MetricsError::Unavailable(why)) = ask(&router, "a").await else { panic!() };
     assert_eq!(why, "upstream sick: connection refused");
     router.relist().await;
     assert!(failing(&router).1.contains("check that the server runs"));
 
     let text = "upstreams: [{name: sick, group: external, url: 'https://127.0.0.1:1', tls: {caFile: /nowhere/ca.crt}}]";
     let router = Router::new(OwnService::default(), LocalProviders::default(), config(text));
-    let Err(Failure::Unavailable(why)) = ask(&router, "a").await else { panic!() };
+    let Err(MetricsError::Unavailable(why)) = ask(&router, "a").await else { panic!() };
     assert!(why.contains("/nowhere/ca.crt"), "{why}");
 }
 
@@ -169,7 +169,7 @@ async fn error_of_one_metric_does_not_affect_others() {
     .await;
     let router = router(&server.url());
     for _ in 0..10 {
-        assert!(matches!(ask(&router, "nope").await, Err(Failure::Status { code: 500, .. })));
+        assert!(matches!(ask(&router, "nope").await, Err(MetricsError::Status { code: 500, .. })));
     }
     assert_eq!(ask(&router, "s0-kafka").await.unwrap(), ["3"]);
 }

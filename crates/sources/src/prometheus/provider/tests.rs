@@ -77,7 +77,7 @@ impl ClusterResources for Cluster {
         _: &'a KnownResource,
         _: Option<&'a str>,
         _: &'a Selector,
-    ) -> Answer<'a, Vec<String>> {
+    ) -> ProviderFuture<'a, Vec<String>> {
         Box::pin(async { Ok((0..self.pods).map(|number| format!("web-{number}")).collect()) })
     }
 
@@ -150,7 +150,7 @@ fn everything() -> ListFilter {
     ListFilter { namespace: None, labels: Selector::everything(), fields: FieldSelector::parse("").unwrap() }
 }
 
-async fn custom(provider: &PrometheusProvider, objects: ObjectSelection) -> Result<Vec<String>, Failure> {
+async fn custom(provider: &PrometheusProvider, objects: ObjectSelection) -> Result<Vec<String>, MetricsError> {
     let values =
         CustomMetricsProvider::values(provider, &question("http_requests_per_second", objects)).await?;
     let shown = values.into_iter().map(|value| {
@@ -179,7 +179,7 @@ async fn values_have_sample_times() {
     assert_eq!(custom(&provider, one("web-1")).await.unwrap(), ["web-1 2 at 100"]);
     let missing = custom(&provider, one("web-2")).await.unwrap_err();
     let metric = "http_requests_per_second";
-    assert_eq!(missing, Failure::no_value(metric, "pods", "web-2"));
+    assert_eq!(missing, MetricsError::no_value(metric, "pods", "web-2"));
     let report = provider.report();
     assert_eq!(report.without_value, 2);
     assert_eq!(report.custom.unwrap().rules[0].metrics, 2);
@@ -218,7 +218,7 @@ async fn external_metrics_have_one_value_per_series() {
     assert_eq!(values[0].labels.as_deref().unwrap(), [("queue".to_owned(), "a".to_owned())]);
     assert!(matches!(
         ExternalMetricsProvider::values(&provider, &ask("nope")).await,
-        Err(Failure::NoMetric(_))
+        Err(MetricsError::NoMetric(_))
     ));
     assert_eq!(*ExternalMetricsProvider::known(&provider), ["queue_depth"]);
 }
@@ -254,7 +254,7 @@ async fn prometheus_outage_is_not_an_empty_result() {
     .unwrap();
     provider.discover().await;
     let refused = format!("http://{address}: connection refused");
-    let Err(Failure::Unavailable(text)) = ResourceMetricsProvider::pods(&provider, &everything()).await
+    let Err(MetricsError::Unavailable(text)) = ResourceMetricsProvider::pods(&provider, &everything()).await
     else {
         panic!("answered")
     };
@@ -280,7 +280,7 @@ async fn proxy_error_page_is_reported_with_its_cause() {
             (200, if path.ends_with("series") { series(text) } else { said.clone() })
         });
         let provider = provider(&played, cluster(1)).await;
-        let Err(Failure::Internal(text)) = custom(&provider, all()).await else { panic!("{cause}") };
+        let Err(MetricsError::Internal(text)) = custom(&provider, all()).await else { panic!("{cause}") };
         assert!(text.starts_with("unable to fetch metrics: ") && text.contains(cause), "{text}");
     }
 }
@@ -305,7 +305,7 @@ async fn hanging_prometheus_times_out() {
     let state =
         ProviderState::new(config(RULES), hangs.0.cluster.mapper(), Compat::Better, &locked(&known.0.memory));
     hangs.0.exchange(state.unwrap());
-    let Err(Failure::Internal(text)) = custom(&hangs, one("web-0")).await else { panic!("answered") };
+    let Err(MetricsError::Internal(text)) = custom(&hangs, one("web-0")).await else { panic!("answered") };
     assert_eq!(text, "unable to fetch metrics: no answer within 10s");
 }
 
@@ -321,7 +321,7 @@ async fn invalid_rules_do_not_replace_valid_ones() {
     // Another name for the same series is known without a new request.
     let renamed = config(&RULES.replace("_per_second", "_rate"));
     assert_eq!(provider.reload(renamed), ReloadOutcome::Reloaded);
-    assert!(matches!(custom(&provider, one("web-0")).await, Err(Failure::NoMetric(_))));
+    assert!(matches!(custom(&provider, one("web-0")).await, Err(MetricsError::NoMetric(_))));
     let values =
         CustomMetricsProvider::values(&provider, &question("http_requests_rate", one("web-0"))).await;
     assert_eq!(values.unwrap().len(), 1);
@@ -435,7 +435,7 @@ async fn replaced_token_is_used() {
     provider.discover().await;
     assert!(custom(&provider, one("web-0")).await.is_ok());
     *wanted.lock().unwrap() = "Bearer new";
-    let Err(Failure::Internal(text)) = custom(&provider, one("web-0")).await else { panic!("accepted") };
+    let Err(MetricsError::Internal(text)) = custom(&provider, one("web-0")).await else { panic!("accepted") };
     assert!(text.contains("unknown response code 401"), "{text}");
     fs::write(&path, "new\n").unwrap();
     assert!(custom(&provider, one("web-0")).await.is_ok());
