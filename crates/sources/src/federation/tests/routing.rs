@@ -68,7 +68,9 @@ async fn outage_is_not_reported_as_missing_metric() {
     for (one, other) in [(&good, &down), (&down, &good)] {
         let router = Router::new(OwnService::default(), own("ours", Ok(1)), text(one, other));
         assert_eq!(ask(&router, "a").await.unwrap(), ["1"], "somebody has it");
-        let Err(MetricsError::Status { code, reason, message }) = ask(&router, "nope").await else { panic!() };
+        let Err(MetricsError::Status { code, reason, message }) = ask(&router, "nope").await else {
+            panic!()
+        };
         assert_eq!((code, reason.as_str()), (503, "ServiceUnavailable"));
         assert!(
             message.starts_with("upstream o") && message.ends_with("answered 503: not ready"),

@@ -150,7 +150,10 @@ fn everything() -> ListFilter {
     ListFilter { namespace: None, labels: Selector::everything(), fields: FieldSelector::parse("").unwrap() }
 }
 
-async fn custom(provider: &PrometheusProvider, objects: ObjectSelection) -> Result<Vec<String>, MetricsError> {
+async fn custom(
+    provider: &PrometheusProvider,
+    objects: ObjectSelection,
+) -> Result<Vec<String>, MetricsError> {
     let values =
         CustomMetricsProvider::values(provider, &question("http_requests_per_second", objects)).await?;
     let shown = values.into_iter().map(|value| {
