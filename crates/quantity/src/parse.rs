@@ -141,7 +141,7 @@ fn wide(parts: &Parts<'_>, unit: &Unit, format: Format) -> (Amount, Format) {
     if mantissa.signum() == 0 {
         return (Amount::Wide { mantissa, scale }, format);
     }
-    // Too little is rounded up: whoever asks for some of a resource gets some.
+    // A value below the finest scale is rounded up, so that a request for some of a resource is not zero.
     let (mantissa, scale, _) = rescale(&mantissa, scale, NANO);
     let amount = Amount::Wide { mantissa, scale };
     if format != Format::BinarySi {

@@ -78,7 +78,7 @@ impl UpstreamError {
         }
     }
 
-    /// MetricsError returned to the client.
+    /// Error returned to the client.
     pub(crate) fn failure(&self, upstream: &str) -> MetricsError {
         let message = format!("upstream {upstream}: {self}");
         match self {

@@ -18,7 +18,6 @@
 
 mod config;
 mod error;
-mod flight;
 mod follow;
 mod glob;
 mod health;
@@ -28,6 +27,7 @@ mod own_service;
 mod report;
 mod router;
 mod routing;
+mod single_flight;
 #[cfg(test)]
 pub(crate) mod tests;
 mod upstream;

@@ -1,6 +1,6 @@
 //! Local providers and upstreams as one provider.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use api::provider::{
     CustomMetric, CustomMetricQuery, CustomMetricSample, CustomMetricsProvider, ExternalMetricQuery,
@@ -16,6 +16,7 @@ use super::report::UpstreamReport;
 use super::routing::{self, Candidate, Claim, ResponseCollector};
 use super::upstream::Upstream;
 use super::{OwnService, hop, wire};
+use crate::lock::locked;
 
 /// Local providers with names for logs, in query order.
 #[derive(Clone, Default)]
@@ -123,25 +124,25 @@ impl Router {
 const LOCAL_PROVIDER: Candidate = Candidate { claim: Claim::Open, announced: true, priority: 0 };
 
 impl CustomMetricsProvider for Router {
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
+    fn values<'a>(&'a self, query: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
         Box::pin(async move {
             let (own, upstreams) = (&self.0.providers.custom, self.askable());
             let others = upstreams.iter().map(|one| Candidate {
                 claim: if one.config().group.custom() {
-                    one.scope().claim(&question.metric, wire::place(question))
+                    one.scope().claim(&query.metric, wire::place(query))
                 } else {
                     Claim::Foreign
                 },
-                announced: one.announced_custom(&question.metric),
+                announced: one.announced_custom(&query.metric),
                 priority: one.scope().priority,
             });
             let candidates: Vec<Candidate> = own.iter().map(|_| LOCAL_PROVIDER).chain(others).collect();
-            let missing = || MetricsError::no_metric(&question.metric, &question.resource);
+            let missing = || MetricsError::no_metric(&query.metric, &query.resource);
             let ask = |place: usize| -> ProviderFuture<'_, _> {
                 match (own.get(place), upstreams.get(place.wrapping_sub(own.len()))) {
-                    (Some((_, provider)), _) => provider.values(question),
+                    (Some((_, provider)), _) => provider.values(query),
                     (None, Some(upstream)) => {
-                        Box::pin(async { upstream.custom(question).await.map(Arc::unwrap_or_clone) })
+                        Box::pin(async { upstream.custom(query).await.map(Arc::unwrap_or_clone) })
                     }
                     (None, None) => Box::pin(async { Err(missing()) }),
                 }
@@ -159,28 +160,25 @@ impl CustomMetricsProvider for Router {
 }
 
 impl ExternalMetricsProvider for Router {
-    fn values<'a>(
-        &'a self,
-        question: &'a ExternalMetricQuery,
-    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
+    fn values<'a>(&'a self, query: &'a ExternalMetricQuery) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
         Box::pin(async move {
             let (own, upstreams) = (&self.0.providers.external, self.askable());
             let others = upstreams.iter().map(|one| Candidate {
                 claim: if one.config().group.external() {
-                    one.scope().claim(&question.metric, Some(&question.namespace))
+                    one.scope().claim(&query.metric, Some(&query.namespace))
                 } else {
                     Claim::Foreign
                 },
-                announced: one.announced_external(&question.metric),
+                announced: one.announced_external(&query.metric),
                 priority: one.scope().priority,
             });
             let candidates: Vec<Candidate> = own.iter().map(|_| LOCAL_PROVIDER).chain(others).collect();
-            let missing = || MetricsError::no_metric(&question.metric, "namespaces");
+            let missing = || MetricsError::no_metric(&query.metric, "namespaces");
             let ask = |place: usize| -> ProviderFuture<'_, _> {
                 match (own.get(place), upstreams.get(place.wrapping_sub(own.len()))) {
-                    (Some((_, provider)), _) => provider.values(question),
+                    (Some((_, provider)), _) => provider.values(query),
                     (None, Some(upstream)) => {
-                        Box::pin(async { upstream.external(question).await.map(Arc::unwrap_or_clone) })
+                        Box::pin(async { upstream.external(query).await.map(Arc::unwrap_or_clone) })
                     }
                     (None, None) => Box::pin(async { Err(missing()) }),
                 }
@@ -216,8 +214,4 @@ async fn query_in_order<'a, T>(
 /// Merged list; not cached for requests of other plimsoll servers, which are rare.
 fn list<T: Clone + Ord>(kept: &Mutex<Merged<T>>, parts: Vec<MetricList<T>>) -> Arc<Vec<T>> {
     if hop::is_local_only() { Merged::default().of(parts) } else { locked(kept).of(parts) }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! Client of one upstream, with time and size limits, single-flight queries and a circuit breaker.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::provider::{
@@ -16,12 +16,13 @@ use tokio::time::{Instant, timeout_at};
 
 use super::config::UpstreamConfig;
 use super::error::{UpstreamError, shortened};
-use super::flight::Flight;
 use super::health::UpstreamHealth;
 use super::routing::UpstreamScope;
+use super::single_flight::SingleFlight;
 use super::wire::{self, CustomMetricsVersion};
 use super::{OwnService, hop};
 use crate::http::{Auth, Endpoint, HttpClient, HttpErrorCause, HttpRequest};
+use crate::lock::locked;
 
 /// Concurrent requests to one upstream.
 const MAX_CONCURRENT_REQUESTS: usize = 64;
@@ -49,8 +50,8 @@ struct UpstreamInner {
     announced: Mutex<AnnouncedMetrics>,
     version: Mutex<CustomMetricsVersion>,
     permits: Semaphore,
-    custom: Flight<String, SharedValues<CustomMetricSample>>,
-    external: Flight<String, SharedValues<ExternalMetricSample>>,
+    custom: SingleFlight<String, SharedValues<CustomMetricSample>>,
+    external: SingleFlight<String, SharedValues<ExternalMetricSample>>,
 }
 
 /// Metrics that the upstream announced.
@@ -106,8 +107,8 @@ impl Upstream {
             announced: Mutex::default(),
             version: Mutex::new(CustomMetricsVersion::V1Beta2),
             permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
-            custom: Flight::new(),
-            external: Flight::new(),
+            custom: SingleFlight::new(),
+            external: SingleFlight::new(),
         }))
     }
 
@@ -136,30 +137,27 @@ impl Upstream {
     }
 
     /// Queries a custom metric.
-    pub(crate) async fn custom(&self, question: &CustomMetricQuery) -> SharedValues<CustomMetricSample> {
-        let Some(key) = wire::custom_path(CustomMetricsVersion::V1Beta2, question) else {
-            return Err(MetricsError::no_metric(&question.metric, &question.resource));
+    pub(crate) async fn custom(&self, query: &CustomMetricQuery) -> SharedValues<CustomMetricSample> {
+        let Some(key) = wire::custom_path(CustomMetricsVersion::V1Beta2, query) else {
+            return Err(MetricsError::no_metric(&query.metric, &query.resource));
         };
         let ask = || {
-            let (inner, question) = (Arc::clone(&self.0), question.clone());
-            async move { inner.ask_custom(&question).await.map(Arc::new).map_err(|w| inner.failure(w)) }
+            let (inner, query) = (Arc::clone(&self.0), query.clone());
+            async move { inner.ask_custom(&query).await.map(Arc::new).map_err(|w| inner.failure(w)) }
         };
-        self.0.custom.ask(key, ask).await
+        self.0.custom.run(key, ask).await
     }
 
     /// Queries an external metric.
-    pub(crate) async fn external(
-        &self,
-        question: &ExternalMetricQuery,
-    ) -> SharedValues<ExternalMetricSample> {
-        let Some(path) = wire::external_path(question) else {
-            return Err(MetricsError::no_metric(&question.metric, "namespaces"));
+    pub(crate) async fn external(&self, query: &ExternalMetricQuery) -> SharedValues<ExternalMetricSample> {
+        let Some(path) = wire::external_path(query) else {
+            return Err(MetricsError::no_metric(&query.metric, "namespaces"));
         };
         let ask = || {
-            let (inner, question, path) = (Arc::clone(&self.0), question.clone(), path.clone());
-            async move { inner.ask_external(&path, &question).await.map(Arc::new).map_err(|w| inner.failure(w)) }
+            let (inner, query, path) = (Arc::clone(&self.0), query.clone(), path.clone());
+            async move { inner.ask_external(&path, &query).await.map(Arc::new).map_err(|w| inner.failure(w)) }
         };
-        self.0.external.ask(path.clone(), ask).await
+        self.0.external.run(path.clone(), ask).await
     }
 
     /// Runs discovery now and periodically; never returns.
@@ -198,15 +196,15 @@ impl Upstream {
 }
 
 impl UpstreamInner {
-    async fn ask_custom(&self, question: &CustomMetricQuery) -> Result<Vec<CustomMetricSample>, FetchError> {
+    async fn ask_custom(&self, query: &CustomMetricQuery) -> Result<Vec<CustomMetricSample>, FetchError> {
         let first = *locked(&self.version);
-        let values = match self.ask_custom_in(first, question).await {
+        let values = match self.ask_custom_in(first, query).await {
             Err(FetchError::Path) => {
                 let other = match first {
                     CustomMetricsVersion::V1Beta1 => CustomMetricsVersion::V1Beta2,
                     CustomMetricsVersion::V1Beta2 => CustomMetricsVersion::V1Beta1,
                 };
-                let answer = self.ask_custom_in(other, question).await;
+                let answer = self.ask_custom_in(other, query).await;
                 if !matches!(answer, Err(FetchError::Path | FetchError::Failed(_))) {
                     *locked(&self.version) = other;
                 }
@@ -214,10 +212,10 @@ impl UpstreamInner {
             }
             answer => answer?,
         };
-        match (&question.objects, values.len()) {
+        match (&query.objects, values.len()) {
             (ObjectSelection::All(_), _) | (ObjectSelection::One(_), 1) => Ok(values),
             (ObjectSelection::One(name), 0) => {
-                let missing = MetricsError::no_value(&question.metric, &question.resource, name);
+                let missing = MetricsError::no_value(&query.metric, &query.resource, name);
                 Err(FetchError::Metric(missing.to_string()))
             }
             (ObjectSelection::One(_), count) => {
@@ -229,19 +227,19 @@ impl UpstreamInner {
     async fn ask_custom_in(
         &self,
         version: CustomMetricsVersion,
-        question: &CustomMetricQuery,
+        query: &CustomMetricQuery,
     ) -> Result<Vec<CustomMetricSample>, FetchError> {
-        let path = wire::custom_path(version, question)
-            .ok_or_else(|| FetchError::Metric(question.metric.clone()))?;
-        self.ask(&path, |body| wire::read_custom(body, question)).await
+        let path =
+            wire::custom_path(version, query).ok_or_else(|| FetchError::Metric(query.metric.clone()))?;
+        self.ask(&path, |body| wire::read_custom(body, query)).await
     }
 
     async fn ask_external(
         &self,
         path: &str,
-        question: &ExternalMetricQuery,
+        query: &ExternalMetricQuery,
     ) -> Result<Vec<ExternalMetricSample>, FetchError> {
-        self.ask(path, |body| wire::read_external(body, question)).await
+        self.ask(path, |body| wire::read_external(body, query)).await
     }
 
     /// Sends a request if the circuit breaker allows it, and records the outcome.
@@ -379,8 +377,4 @@ fn no_list(without: FetchError, api: &str) -> UpstreamError {
 
 fn not_served(api: &str) -> UpstreamError {
     UpstreamError::Garbage(format!("it does not serve {api}"))
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -39,33 +39,33 @@ impl CustomMetricsVersion {
 pub(crate) const EXTERNAL_METRICS_PATH: &str = "/apis/external.metrics.k8s.io/v1beta1";
 
 /// Path and query of a custom metric query; `None` if it cannot be expressed as a path.
-pub(crate) fn custom_path(version: CustomMetricsVersion, question: &CustomMetricQuery) -> Option<String> {
-    let (object, labels) = match &question.objects {
+pub(crate) fn custom_path(version: CustomMetricsVersion, query: &CustomMetricQuery) -> Option<String> {
+    let (object, labels) = match &query.objects {
         ObjectSelection::One(name) => (segment(name)?, String::new()),
         ObjectSelection::All(selector) => ("*".to_owned(), selector.to_string()),
     };
-    let (resource, metric) = (segment(&question.resource)?, segment(&question.metric)?);
-    let path = match &question.namespace {
-        None if is_namespaces(&question.resource) => format!("/namespaces/{object}/metrics/{metric}"),
+    let (resource, metric) = (segment(&query.resource)?, segment(&query.metric)?);
+    let path = match &query.namespace {
+        None if is_namespaces(&query.resource) => format!("/namespaces/{object}/metrics/{metric}"),
         None => format!("/{resource}/{object}/{metric}"),
         Some(namespace) => format!("/namespaces/{}/{resource}/{object}/{metric}", segment(namespace)?),
     };
-    let query = [("labelSelector", labels), ("metricLabelSelector", question.series.to_string())];
+    let query = [("labelSelector", labels), ("metricLabelSelector", query.series.to_string())];
     Some(format!("{}{path}{}", version.path(), parameters(&query)))
 }
 
 /// Path and query of an external metric query; `None` if it cannot be expressed as a path.
-pub(crate) fn external_path(question: &ExternalMetricQuery) -> Option<String> {
-    let (namespace, metric) = (segment(&question.namespace)?, segment(&question.metric)?);
-    let query = [("labelSelector", question.series.to_string())];
+pub(crate) fn external_path(query: &ExternalMetricQuery) -> Option<String> {
+    let (namespace, metric) = (segment(&query.namespace)?, segment(&query.metric)?);
+    let query = [("labelSelector", query.series.to_string())];
     Some(format!("{EXTERNAL_METRICS_PATH}/namespaces/{namespace}/{metric}{}", parameters(&query)))
 }
 
 /// Namespace that a query belongs to; for a metric of a namespace object, that namespace.
-pub(crate) fn place(question: &CustomMetricQuery) -> Option<&str> {
-    match (&question.namespace, &question.objects) {
+pub(crate) fn place(query: &CustomMetricQuery) -> Option<&str> {
+    match (&query.namespace, &query.objects) {
         (Some(namespace), _) => Some(namespace),
-        (None, ObjectSelection::One(name)) if is_namespaces(&question.resource) => Some(name),
+        (None, ObjectSelection::One(name)) if is_namespaces(&query.resource) => Some(name),
         _ => None,
     }
 }
@@ -107,7 +107,7 @@ struct ItemList<T> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CustomItem {
-    described_object: ObjectReference,
+    described_object: DescribedObject,
     /// v1beta2.
     metric: Option<MetricIdentifier>,
     /// v1beta1.
@@ -127,7 +127,7 @@ struct MetricIdentifier {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct ObjectReference {
+struct DescribedObject {
     kind: Option<String>,
     namespace: Option<String>,
     name: Option<String>,
@@ -157,7 +157,7 @@ impl<'de> Deserialize<'de> for NonNullQuantity {
 /// Decodes values of a custom metric, in either version.
 pub(crate) fn read_custom(
     body: &[u8],
-    question: &CustomMetricQuery,
+    query: &CustomMetricQuery,
 ) -> Result<Vec<CustomMetricSample>, UpstreamError> {
     let list: ItemList<CustomItem> = read(body, "MetricValueList")?;
     let items = list.items.unwrap_or_default().into_iter().map(|item| {
@@ -173,7 +173,7 @@ pub(crate) fn read_custom(
                 name: object.name.unwrap_or_default(),
                 api_version: object.api_version.unwrap_or_default(),
             },
-            metric: name.unwrap_or_else(|| question.metric.clone()),
+            metric: name.unwrap_or_else(|| query.metric.clone()),
             series: selector,
             timestamp: item.timestamp,
             window: item.window_seconds,
@@ -186,7 +186,7 @@ pub(crate) fn read_custom(
 /// Decodes values of an external metric.
 pub(crate) fn read_external(
     body: &[u8],
-    question: &ExternalMetricQuery,
+    query: &ExternalMetricQuery,
 ) -> Result<Vec<ExternalMetricSample>, UpstreamError> {
     let list: ItemList<ExternalItem> = read(body, "ExternalMetricValueList")?;
     list.items
@@ -201,7 +201,7 @@ pub(crate) fn read_external(
                 labels.into_iter().map(text).collect::<Result<Vec<_>, _>>()
             });
             Ok(ExternalMetricSample {
-                metric: item.metric_name.unwrap_or_else(|| question.metric.clone()),
+                metric: item.metric_name.unwrap_or_else(|| query.metric.clone()),
                 labels: labels.transpose()?,
                 timestamp: item.timestamp,
                 window: item.window,

@@ -1,14 +1,14 @@
 //! HTTP client with a deadline and a size limit per request.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{AUTHORIZATION, LOCATION, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body as _, Incoming};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -18,7 +18,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::endpoint::{Auth, Endpoint, ParsedUrl, basic, without_user};
 use super::error::{HttpError, HttpErrorCause, classify};
+use super::message::{BodySource, HttpRequest, HttpResponse, StreamedResponse};
 use super::trust::{self, FileStamp};
+use crate::lock::locked;
 
 /// Time limit for connecting, TLS handshake not included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,179 +28,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(45);
 /// Value of the `User-Agent` header.
 const USER_AGENT_VALUE: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
-/// Limits of a response unless the request sets its own.
-const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-const DEFAULT_MAX_RESPONSE_BYTES: usize = 64 << 20;
-
 type HyperClient = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
-
-/// A request to a server.
-#[derive(Clone, Debug)]
-pub struct HttpRequest {
-    method: Method,
-    path: String,
-    headers: HeaderMap,
-    body: Bytes,
-    timeout: Duration,
-    max_bytes: usize,
-}
-
-impl HttpRequest {
-    /// A request; `path` may have a query and is appended to the path of the endpoint.
-    pub fn new(method: Method, path: impl Into<String>) -> Self {
-        let headers = HeaderMap::new();
-        Self {
-            method,
-            path: path.into(),
-            headers,
-            body: Bytes::new(),
-            timeout: DEFAULT_RESPONSE_TIMEOUT,
-            max_bytes: DEFAULT_MAX_RESPONSE_BYTES,
-        }
-    }
-
-    /// A GET request.
-    pub fn get(path: impl Into<String>) -> Self {
-        Self::new(Method::GET, path)
-    }
-
-    /// Adds a header.
-    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.append(name, value);
-        self
-    }
-
-    /// Adds headers.
-    pub fn headers(mut self, headers: HeaderMap) -> Self {
-        self.headers.extend(headers);
-        self
-    }
-
-    /// Sets the body.
-    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
-        self.body = body.into();
-        self
-    }
-
-    /// Limits the time until the last byte of the response.
-    pub fn timeout(mut self, time: Duration) -> Self {
-        self.timeout = time;
-        self
-    }
-
-    /// Limits the size of the response body.
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = bytes;
-        self
-    }
-
-    /// Method.
-    pub fn method(&self) -> &Method {
-        &self.method
-    }
-
-    /// Path and query, without the path of the endpoint.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// Body of the request.
-    pub fn payload(&self) -> &Bytes {
-        &self.body
-    }
-}
-
-/// A response with its whole body.
-#[derive(Clone, Debug)]
-pub struct HttpResponse {
-    /// Status code.
-    pub status: StatusCode,
-    /// Headers.
-    pub headers: HeaderMap,
-    /// Body.
-    pub body: Bytes,
-}
-
-/// A response whose body is read in chunks.
-pub struct StreamedResponse {
-    /// Status code.
-    pub status: StatusCode,
-    /// Headers.
-    pub headers: HeaderMap,
-    source: BodySource,
-    server: Arc<str>,
-    started: Instant,
-    deadline: Instant,
-    left: usize,
-    max_bytes: usize,
-}
-
-enum BodySource {
-    Wire(Incoming),
-    Pieces(std::collections::VecDeque<Bytes>),
-}
-
-impl StreamedResponse {
-    /// A response from memory, for fake servers in tests.
-    pub fn from_chunks(status: StatusCode, pieces: impl IntoIterator<Item = Bytes>) -> Self {
-        let now = Instant::now();
-        Self {
-            status,
-            headers: HeaderMap::new(),
-            source: BodySource::Pieces(pieces.into_iter().collect()),
-            server: Arc::from(""),
-            started: now,
-            deadline: now + DEFAULT_RESPONSE_TIMEOUT,
-            left: usize::MAX,
-            max_bytes: usize::MAX,
-        }
-    }
-
-    /// Next chunk of the body; `None` at its end.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
-        let fail = |server: &str, cause| Err(HttpError::new(server, cause));
-        loop {
-            let piece = match &mut self.source {
-                BodySource::Pieces(pieces) => return Ok(pieces.pop_front()),
-                BodySource::Wire(body) => match timeout_at(self.deadline, body.frame()).await {
-                    Err(_) => {
-                        return fail(&self.server, HttpErrorCause::TimedOut(self.deadline - self.started));
-                    }
-                    Ok(None) => return Ok(None),
-                    Ok(Some(Err(error))) => return fail(&self.server, classify(&error)),
-                    Ok(Some(Ok(frame))) => frame.into_data(),
-                },
-            };
-            // Trailers are ignored.
-            let Ok(piece) = piece else { continue };
-            match self.left.checked_sub(piece.len()) {
-                Some(left) => self.left = left,
-                None => return fail(&self.server, HttpErrorCause::TooLarge(self.max_bytes)),
-            }
-            return Ok(Some(piece));
-        }
-    }
-
-    /// Reads the rest of the body.
-    pub async fn rest(&mut self) -> Result<Bytes, HttpError> {
-        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
-        let Some(second) = self.chunk().await? else { return Ok(first) };
-        let mut all = BytesMut::from(first);
-        all.extend_from_slice(&second);
-        while let Some(piece) = self.chunk().await? {
-            all.extend_from_slice(&piece);
-        }
-        Ok(all.freeze())
-    }
-
-    /// Lower bound of the body size, from `Content-Length`.
-    fn announced(&self) -> usize {
-        match &self.source {
-            BodySource::Wire(body) => usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX),
-            BodySource::Pieces(pieces) => pieces.iter().map(Bytes::len).sum(),
-        }
-    }
-}
 
 /// Client of one server. Cheap to clone; clones share their connections.
 #[derive(Clone)]
@@ -442,8 +272,4 @@ fn connections(endpoint: &Endpoint, url: &ParsedUrl) -> Result<HyperClient, Http
         .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
         .pool_max_idle_per_host(if endpoint.close_connections { 0 } else { usize::MAX })
         .build(https.enable_all_versions().wrap_connector(http)))
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,9 @@
 //! ```text
 //! endpoint   URL, TLS material and credentials of a server
 //! trust      certificates and CA bundles, from files that may change
+//! verifier   verification of server certificates
 //! client     sends a request within a time and a size limit
+//! message    requests and responses
 //! error      why a request failed, and the remedy
 //! ```
 //!
@@ -12,10 +14,14 @@
 mod client;
 mod endpoint;
 mod error;
+mod message;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trust;
+mod verifier;
 
-pub use client::{HttpClient, HttpRequest, HttpResponse, StreamedResponse};
+pub use client::HttpClient;
 pub use endpoint::{Auth, Endpoint, Secret};
 pub use error::{HttpError, HttpErrorCause};
+pub use message::{HttpRequest, HttpResponse, StreamedResponse};
+pub use verifier::{AcceptAnyCertificate, CertVerifier, CertificateCheck};

@@ -26,17 +26,17 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-pub(crate) type Body = BoxBody<Bytes, Infallible>;
+pub(crate) type TestBody = BoxBody<Bytes, Infallible>;
 pub(crate) type Handler =
-    Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, http::Response<Body>> + Send + Sync>;
+    Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, http::Response<TestBody>> + Send + Sync>;
 
 /// A body from memory.
-pub(crate) fn whole(text: impl Into<Bytes>) -> Body {
+pub(crate) fn whole(text: impl Into<Bytes>) -> TestBody {
     Full::new(text.into()).boxed()
 }
 
 /// A response from memory.
-pub(crate) fn answer(status: u16, text: impl Into<Bytes>) -> http::Response<Body> {
+pub(crate) fn answer(status: u16, text: impl Into<Bytes>) -> http::Response<TestBody> {
     http::Response::builder().status(status).body(whole(text)).unwrap()
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn serve(handler: Handler, tls: Option<TlsAcceptor>) -> SocketA
 
 /// Serves the result of a function.
 pub(crate) async fn plainly(
-    respond: impl Fn(Request<Bytes>) -> http::Response<Body> + Send + Sync + 'static,
+    respond: impl Fn(Request<Bytes>) -> http::Response<TestBody> + Send + Sync + 'static,
 ) -> SocketAddr {
     let respond = Arc::new(respond);
     let handler: Handler = Arc::new(move |request| {

@@ -25,7 +25,7 @@ pub struct Scrape {
     /// Pods of which every container has CPU and memory.
     pub pods: Vec<PodPoints>,
     /// Pods with an incomplete container; shown by `doctor`.
-    pub left_out: Vec<IncompletePod>,
+    pub incomplete: Vec<IncompletePod>,
 }
 
 /// Samples of the containers of one pod.

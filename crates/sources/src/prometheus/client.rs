@@ -169,7 +169,7 @@ impl PrometheusError {
     }
 
     /// Whether the error concerns the query, so that other queries may succeed.
-    fn is_about_the_question(&self) -> bool {
+    fn concerns_query(&self) -> bool {
         match self {
             Self::Prometheus { kind, .. } => matches!(&**kind, "bad_data" | "execution" | "not_found"),
             Self::TooMuch(_) => true,

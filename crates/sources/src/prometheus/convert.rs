@@ -157,8 +157,8 @@ pub struct ResourceResponse<'a> {
 
 /// ResourceUsage of pods by name. A pod is omitted unless every resource is known for at least one of its containers.
 pub fn pods(parts: &[ResourceResponse<'_>], compat: Compat) -> Result<Containers, UnusableResult> {
-    type Pod = (Option<i64>, BTreeMap<String, Vec<Option<i64>>>, Vec<bool>);
-    let mut all: BTreeMap<&str, Pod> = BTreeMap::new();
+    type PodValues = (Option<i64>, BTreeMap<String, Vec<Option<i64>>>, Vec<bool>);
+    let mut all: BTreeMap<&str, PodValues> = BTreeMap::new();
     for (place, part) in parts.iter().enumerate() {
         for sample in samples(part.reply)? {
             let Some(number) = usage(sample.value, compat) else { continue };

@@ -57,9 +57,9 @@ pub enum ResourceNotFound {
     /// There is no such resource.
     #[error("no matches for {group}/, Resource={resource}")]
     Unknown {
-        /// Group as asked for.
+        /// Requested group.
         group: String,
-        /// Name as asked for.
+        /// Requested name.
         resource: String,
     },
     /// The name is empty.

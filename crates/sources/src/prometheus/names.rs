@@ -5,9 +5,35 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-pub use pattern::GoRegex;
+pub use pattern::{GoRegex, RegexError};
+
+use api::gotext::quote;
 
 use super::config::{NameMapping, SeriesFilter};
+
+/// Why a filter cannot be used, in the words of prometheus-adapter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// Neither expression is given.
+    #[error("must have either an `is` or `isNot` expression in a filter")]
+    Empty,
+    /// Both expressions are given.
+    #[error("cannot have both an `is` ({is}) and `isNot` ({is_not}) expression in a single filter")]
+    Both {
+        /// `is`, quoted.
+        is: String,
+        /// `isNot`, quoted.
+        is_not: String,
+    },
+    /// The expression is not valid.
+    #[error("unable to compile series filter {text}: {source}")]
+    Regex {
+        /// The expression, quoted.
+        text: String,
+        /// The regular expression error.
+        source: RegexError,
+    },
+}
 
 /// Filter on series names.
 #[derive(Clone, Debug)]
@@ -18,21 +44,17 @@ pub struct SeriesNameFilter {
 
 impl SeriesNameFilter {
     /// Compiles a filter.
-    pub fn new(filter: &SeriesFilter) -> Result<Self, String> {
+    pub fn new(filter: &SeriesFilter) -> Result<Self, FilterError> {
         let (text, wanted) = match (filter.is.as_str(), filter.is_not.as_str()) {
-            ("", "") => return Err("must have either an `is` or `isNot` expression in a filter".to_owned()),
+            ("", "") => return Err(FilterError::Empty),
             (is, "") => (is, true),
             ("", is_not) => (is_not, false),
             (is, is_not) => {
-                return Err(format!(
-                    "cannot have both an `is` ({}) and `isNot` ({}) expression in a single filter",
-                    api::gotext::quote(is),
-                    api::gotext::quote(is_not)
-                ));
+                return Err(FilterError::Both { is: quote(is), is_not: quote(is_not) });
             }
         };
-        let pattern = GoRegex::new(text)
-            .map_err(|why| format!("unable to compile series filter {}: {why}", api::gotext::quote(text)))?;
+        let pattern =
+            GoRegex::new(text).map_err(|source| FilterError::Regex { text: quote(text), source })?;
         Ok(Self { pattern, wanted })
     }
 
@@ -53,7 +75,7 @@ pub struct MetricNaming {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NamingError {
     /// The regular expression is not valid.
-    Pattern(String),
+    Pattern(RegexError),
     /// The expression has several groups, but there is no layout.
     NoLayout,
 }

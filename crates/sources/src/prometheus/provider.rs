@@ -21,7 +21,7 @@ mod separable;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use api::provider::{Compat, MetricsError, ProviderFuture};
@@ -41,6 +41,7 @@ use super::reload::ReloadOutcome;
 use super::rule::{RuleFamily, Rules};
 use crate::Clock;
 use crate::inventory::{Node, Pod};
+use crate::lock::locked;
 
 /// Cluster data that the provider needs.
 pub trait ClusterResources: Send + Sync {
@@ -298,8 +299,4 @@ fn remembered(memory: &DiscoveryStates, rules: &Rules, family: RuleFamily) -> Ve
             (selector, series)
         })
         .collect()
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

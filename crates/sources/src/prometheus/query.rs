@@ -4,16 +4,14 @@ mod matchers;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use api::selector::Selector;
 
 pub use matchers::ObjectFilter;
 
 use super::mapper::{GroupResource, KnownResource, ResourceNotFound, RestMapper};
 use super::registry::Registry;
-use super::rule::{ResourceQuery, Rule, RuleFamily, Rules};
-use super::template::{QueryArgs, Template};
+use super::rule::{LabelError, ResourceQuery, Rule, RuleFamily, Rules};
+use super::template::{QueryArgs, Template, TemplateError};
 use matchers::LabelMatchers;
 
 /// A query, and the label that maps its samples to objects.
@@ -40,33 +38,39 @@ pub struct CustomQueryArgs<'a> {
     pub series: &'a Selector,
 }
 
-/// Why no query can be built.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a metric query has no PromQL query.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// Unknown resource.
-    NoResource(ResourceNotFound),
+    #[error("unable to normalize group resource while producing a query: {0}")]
+    NoResource(#[source] ResourceNotFound),
     /// Unknown metric.
+    #[error("no such metric was discovered")]
     NoMetric,
     /// No object name is given.
+    #[error("no resource names requested while producing a query")]
     NoObjects,
     /// The rule cannot produce a query.
-    Rule(String),
+    #[error(transparent)]
+    Build(QueryBuildError),
 }
 
-impl fmt::Display for QueryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoResource(why) => {
-                write!(f, "unable to normalize group resource while producing a query: {why}")
-            }
-            Self::NoMetric => f.write_str("no such metric was discovered"),
-            Self::NoObjects => f.write_str("no resource names requested while producing a query"),
-            Self::Rule(why) => f.write_str(why),
-        }
-    }
+/// Why a rule cannot produce a query; the texts are those of prometheus-adapter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueryBuildError {
+    /// PromQL has no such operator.
+    #[error("operator not supported by prometheus")]
+    UnsupportedOperator,
+    /// No label names a resource.
+    #[error(transparent)]
+    Label(#[from] LabelError),
+    /// The template fails.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The template prints nothing.
+    #[error("empty query produced by metrics query template")]
+    Empty,
 }
-
-impl std::error::Error for QueryError {}
 
 /// Query of a custom metric, and its resource.
 pub fn custom<'m>(
@@ -84,7 +88,7 @@ pub fn custom<'m>(
     let origin =
         registry.custom(&resource, ask.namespace.is_some(), ask.metric).ok_or(QueryError::NoMetric)?;
     let rule = rules.get(RuleFamily::Custom, origin.rule).ok_or(QueryError::NoMetric)?;
-    let query = rule.custom_query(mapper, &origin.series, &resource, ask).map_err(QueryError::Rule)?;
+    let query = rule.custom_query(mapper, &origin.series, &resource, ask).map_err(QueryError::Build)?;
     Ok((query, known))
 }
 
@@ -99,7 +103,7 @@ pub fn external(
 ) -> Result<String, QueryError> {
     let origin = registry.external(metric).ok_or(QueryError::NoMetric)?;
     let rule = rules.get(RuleFamily::External, origin.rule).ok_or(QueryError::NoMetric)?;
-    rule.external_query(mapper, &origin.series, namespace, series).map_err(QueryError::Rule)
+    rule.external_query(mapper, &origin.series, namespace, series).map_err(QueryError::Build)
 }
 
 impl Rule {
@@ -110,7 +114,7 @@ impl Rule {
         series: &str,
         resource: &GroupResource,
         ask: &CustomQueryArgs<'_>,
-    ) -> Result<PromQuery, String> {
+    ) -> Result<PromQuery, QueryBuildError> {
         let mut matchers = LabelMatchers::of(ask.series)?;
         if let Some(namespace) = ask.namespace {
             matchers.namespace(&self.labels, mapper, namespace)?;
@@ -128,7 +132,7 @@ impl Rule {
         series: &str,
         namespace: &str,
         selector: &Selector,
-    ) -> Result<String, String> {
+    ) -> Result<String, QueryBuildError> {
         let mut matchers = LabelMatchers::of(selector)?;
         if self.namespaced && !namespace.is_empty() {
             matchers.namespace(&self.labels, mapper, namespace)?;
@@ -144,7 +148,7 @@ impl ResourceQuery {
         mapper: &RestMapper,
         namespace: &str,
         pods: &ObjectFilter<'_>,
-    ) -> Result<PromQuery, String> {
+    ) -> Result<PromQuery, QueryBuildError> {
         let mut matchers = LabelMatchers::default();
         matchers.namespace(&self.labels, mapper, namespace)?;
         let label = self.labels.label_of(&core("pods"), mapper)?;
@@ -154,7 +158,11 @@ impl ResourceQuery {
     }
 
     /// Query of nodes.
-    pub fn nodes_query(&self, mapper: &RestMapper, nodes: &ObjectFilter<'_>) -> Result<PromQuery, String> {
+    pub fn nodes_query(
+        &self,
+        mapper: &RestMapper,
+        nodes: &ObjectFilter<'_>,
+    ) -> Result<PromQuery, QueryBuildError> {
         let mut matchers = LabelMatchers::default();
         let label = self.labels.label_of(&core("nodes"), mapper)?;
         matchers.objects(&label, nodes);
@@ -172,7 +180,7 @@ fn filled(
     matchers: LabelMatchers,
     series: &str,
     groups: Vec<String>,
-) -> Result<String, String> {
+) -> Result<String, QueryBuildError> {
     let args = QueryArgs {
         series: series.to_owned(),
         label_matchers: matchers.texts.join(","),
@@ -180,6 +188,6 @@ fn filled(
         group_by: groups.join(","),
         group_by_slice: groups,
     };
-    let text = template.query(&args).map_err(|why| why.to_string())?;
-    if text.is_empty() { Err("empty query produced by metrics query template".to_owned()) } else { Ok(text) }
+    let text = template.query(&args)?;
+    if text.is_empty() { Err(QueryBuildError::Empty) } else { Ok(text) }
 }

@@ -5,8 +5,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use api::yaml::SourceFile;
 
@@ -81,7 +81,7 @@ impl WatchedConfigFile {
     /// Reads the file if it changed. A file that is missing for a moment is no change; an error is returned once.
     pub fn poll(&mut self) -> FileChange {
         let name = self.path.display().to_string();
-        let content = match read(&self.path) {
+        let content = match read(&self.path).map_err(|error| error.to_string()) {
             Ok(content) => content,
             Err(reason) if self.complaint.as_ref() == Some(&reason) => return FileChange::Unchanged,
             Err(reason) => {
@@ -108,10 +108,10 @@ impl WatchedConfigFile {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > MAX_FILE_BYTES {
-        return Err(format!("it is larger than {MAX_FILE_BYTES} bytes"));
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if fs::metadata(path)?.len() > MAX_FILE_BYTES {
+        let message = format!("it is larger than {MAX_FILE_BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
-    fs::read(path).map_err(|error| error.to_string())
+    fs::read(path)
 }

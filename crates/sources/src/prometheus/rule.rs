@@ -1,5 +1,6 @@
 //! Compiled rules: filters, names, labels of resources, queries.
 
+mod error;
 mod labels;
 #[cfg(test)]
 pub(super) mod tests;
@@ -10,6 +11,9 @@ use std::time::Duration;
 use api::gotext::quote;
 use api::provider::Compat;
 
+pub use error::{
+    InverseError, LabelError, MappingError, NoLabel, QueryTemplateError, ResourceRuleError, RuleError,
+};
 pub use labels::ResourceLabels;
 
 use super::config::{
@@ -83,7 +87,7 @@ impl Rules {
     pub fn compile(config: &AdapterConfig, mapper: &RestMapper, compat: Compat) -> Result<Self, ConfigError> {
         let all = |stage: ConfigSection, rules: &[RuleConfig]| -> Result<Vec<Rule>, ConfigError> {
             let compiled = rules.iter().enumerate().map(|(index, rule)| {
-                Rule::compile(rule, mapper).map_err(|message| failed(stage, Some(index), message))
+                Rule::compile(rule, mapper).map_err(|error| failed(stage, Some(index), &error))
             });
             compiled.collect()
         };
@@ -91,7 +95,7 @@ impl Rules {
         let external = all(ConfigSection::ExternalRules, &config.external_rules)?;
         let resource = config.resource_rules.as_ref().map(|rules| ResourceQueries::compile(rules, mapper));
         let resource =
-            resource.transpose().map_err(|message| failed(ConfigSection::ResourceRules, None, message))?;
+            resource.transpose().map_err(|error| failed(ConfigSection::ResourceRules, None, &error))?;
         Ok(Self { custom, external, resource, compat })
     }
 
@@ -139,43 +143,35 @@ fn distinct<'a>(rules: impl Iterator<Item = &'a Rule>) -> Vec<Arc<str>> {
     rules.map(|rule| &rule.selector).filter(|selector| seen.insert(&***selector)).map(Arc::clone).collect()
 }
 
-fn failed(stage: ConfigSection, rule: Option<usize>, message: String) -> ConfigError {
-    ConfigError { stage, rule, message, problems: Vec::new() }
+fn failed(stage: ConfigSection, rule: Option<usize>, error: &RuleError) -> ConfigError {
+    ConfigError { stage, rule, message: error.to_string(), problems: Vec::new() }
 }
 
 impl Rule {
     /// Compiles a rule; errors have the text and the order of prometheus-adapter.
-    pub(super) fn compile(config: &RuleConfig, mapper: &RestMapper) -> Result<Self, String> {
+    pub(super) fn compile(config: &RuleConfig, mapper: &RestMapper) -> Result<Self, RuleError> {
         let labels = ResourceLabels::new(&config.resources, mapper)?;
-        let series = quote(&config.series_query);
-        let query = query_template(&config.metrics_query).map_err(|why| {
-            format!("unable to construct metrics query associated with series query {series}: {why}")
-        })?;
+        let series = || quote(&config.series_query);
+        let query = query_template(&config.metrics_query)
+            .map_err(|source| RuleError::Query { series: series(), source })?;
         let mut filters = Vec::with_capacity(config.series_filters.len() + 1);
         for filter in &config.series_filters {
-            let filter = SeriesNameFilter::new(filter).map_err(|why| {
-                format!("unable to generate series name filter associated with series query {series}: {why}")
-            })?;
+            let filter = SeriesNameFilter::new(filter)
+                .map_err(|source| RuleError::Filter { series: series(), source })?;
             filters.push(filter);
         }
         if !config.name.matches.is_empty() {
             let named = SeriesFilter { is: config.name.matches.clone(), is_not: String::new() };
-            let filter = SeriesNameFilter::new(&named).map_err(|why| {
-                format!(
-                    "unable to generate series name filter from name rules associated with series query {series}: {why}"
-                )
-            })?;
+            let filter = SeriesNameFilter::new(&named)
+                .map_err(|source| RuleError::NameFilter { series: series(), source })?;
             filters.push(filter);
         }
+        let expression = || quote(&config.name.matches);
         let naming = MetricNaming::new(&config.name).map_err(|error| match error {
-            NamingError::Pattern(why) => format!(
-                "unable to compile series name match expression {} associated with series query {series}: {why}",
-                quote(&config.name.matches)
-            ),
-            NamingError::NoLayout => format!(
-                "must specify an 'as' value for name matcher {} associated with series query {series}",
-                quote(&config.name.matches)
-            ),
+            NamingError::Pattern(source) => {
+                RuleError::NameExpression { expression: expression(), series: series(), source }
+            }
+            NamingError::NoLayout => RuleError::NoLayout { expression: expression(), series: series() },
         })?;
         Ok(Self {
             selector: config.series_query.as_str().into(),
@@ -193,16 +189,14 @@ impl Rule {
     }
 }
 
-fn query_template(text: &str) -> Result<Template, String> {
-    Template::parse("metrics-query", text)
-        .map_err(|why| format!("unable to parse metrics query template {}: {why}", quote(text)))
+fn query_template(text: &str) -> Result<Template, QueryTemplateError> {
+    Template::parse("metrics-query", text).map_err(|source| QueryTemplateError { text: quote(text), source })
 }
 
 impl ResourceQueries {
-    fn compile(rules: &ResourceRules, mapper: &RestMapper) -> Result<Self, String> {
-        let one = |rule: &ResourceRule, what: &str| {
-            ResourceQuery::compile(rule, mapper)
-                .map_err(|why| format!("unable to construct querier for {what} metrics: {why}"))
+    fn compile(rules: &ResourceRules, mapper: &RestMapper) -> Result<Self, RuleError> {
+        let one = |rule: &ResourceRule, what: &'static str| {
+            ResourceQuery::compile(rule, mapper).map_err(|source| RuleError::Resource { what, source })
         };
         let (cpu, memory) = (one(&rules.cpu, "CPU")?, one(&rules.memory, "memory")?);
         Ok(Self { cpu, memory, window: rules.window })
@@ -210,13 +204,10 @@ impl ResourceQueries {
 }
 
 impl ResourceQuery {
-    fn compile(rule: &ResourceRule, mapper: &RestMapper) -> Result<Self, String> {
-        let labels = ResourceLabels::new(&rule.resources, mapper)
-            .map_err(|why| format!("unable to construct label-resource converter: {why}"))?;
-        let containers = query_template(&rule.container_query)
-            .map_err(|why| format!("unable to construct container metrics query: {why}"))?;
-        let nodes = query_template(&rule.node_query)
-            .map_err(|why| format!("unable to construct node metrics query: {why}"))?;
+    fn compile(rule: &ResourceRule, mapper: &RestMapper) -> Result<Self, ResourceRuleError> {
+        let labels = ResourceLabels::new(&rule.resources, mapper).map_err(ResourceRuleError::Mapping)?;
+        let containers = query_template(&rule.container_query).map_err(ResourceRuleError::Containers)?;
+        let nodes = query_template(&rule.node_query).map_err(ResourceRuleError::Nodes)?;
         Ok(Self { containers, nodes, labels, container_label: rule.container_label.clone() })
     }
 }

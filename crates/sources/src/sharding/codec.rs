@@ -81,8 +81,8 @@ pub(crate) fn scrape(scrape: &Scrape) -> Vec<u8> {
             point(&mut out, own, &mut time);
         }
     }
-    number(&mut out, scrape.left_out.len() as u64);
-    for left in &scrape.left_out {
+    number(&mut out, scrape.incomplete.len() as u64);
+    for left in &scrape.incomplete {
         text(&mut out, &left.namespace);
         text(&mut out, &left.name);
         text(&mut out, &left.container);
@@ -258,7 +258,7 @@ impl<'a> ByteReader<'a> {
                 2 => MissingUsage::Both,
                 _ => return Err(DecodeError::Mark),
             };
-            scrape.left_out.push(IncompletePod { namespace, name, container, lacks });
+            scrape.incomplete.push(IncompletePod { namespace, name, container, lacks });
         }
         Ok(scrape)
     }
@@ -305,7 +305,7 @@ mod tests {
             proptest::collection::vec(pod, 0..4),
             proptest::collection::vec(left, 0..3),
         )
-            .prop_map(|(node, pods, left_out)| Scrape { node, pods, left_out })
+            .prop_map(|(node, pods, incomplete)| Scrape { node, pods, incomplete })
     }
 
     fn entries() -> impl Strategy<Value = Vec<NodeEntry>> {
@@ -331,7 +331,7 @@ mod tests {
             name: format!("web-5d8f7c9b4-x{n:04}").into(),
             containers: vec![("web".into(), point(n)), ("sidecar".into(), point(n))],
         });
-        let whole = Scrape { node: Some(point(0)), pods: pods.collect(), left_out: Vec::new() };
+        let whole = Scrape { node: Some(point(0)), pods: pods.collect(), incomplete: Vec::new() };
         assert!(scrape(&whole).len() < 30 * 110, "{}", scrape(&whole).len());
     }
 

@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(members.others().len(), 2);
         let nodes: Vec<String> = (0..50).map(|n| format!("node-{n}")).collect();
         let ours = |members: &Members, now| nodes.iter().filter(|node| members.rank(node, now) == 0).count();
-        assert_eq!(ours(&members, start), 50, "nobody was heard of yet");
+        assert_eq!(ours(&members, start), 50, "no peer has responded yet");
         members.mark_alive("b", start);
         members.mark_alive("c", start);
         let third = ours(&members, start);

@@ -28,7 +28,7 @@ mod tests;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -43,6 +43,7 @@ use crate::http::Endpoint;
 use crate::inventory::{Inventory, Node};
 use crate::kubelet::Scrape;
 use crate::kubelet::scraper::{ScrapeSink, Scraper};
+use crate::lock::locked;
 use crate::store::Store;
 use codec::SamplesPage;
 use journal::Journal;
@@ -352,8 +353,4 @@ impl ScrapeSink for Sharding {
     fn replace_all(&self, tick: Vec<(Arc<str>, Scrape)>) {
         self.0.store.replace_all(tick);
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

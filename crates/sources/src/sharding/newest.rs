@@ -114,7 +114,7 @@ mod tests {
             newest.admit("n", &at(time), own, start + Duration::from_secs(seconds), STALE)
         };
         assert!(admit(10, false, 0));
-        assert!(!admit(10, false, 1), "told twice");
+        assert!(!admit(10, false, 1), "duplicate");
         assert!(!admit(9, false, 1), "older");
         assert!(!admit(9, true, 1), "our own, but older than the other's");
         assert!(admit(11, true, 2));

@@ -1,6 +1,6 @@
 //! Client of another replica.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -9,6 +9,7 @@ use super::PATH;
 use super::codec::{self, SamplesPage};
 use super::members::Replica;
 use crate::http::{Endpoint, HttpClient, HttpRequest};
+use crate::lock::locked;
 
 /// Size limit of a response in bytes: a page, and the scrape that exceeded it.
 const MAX_RESPONSE_BYTES: usize = 10 << 20;
@@ -103,7 +104,7 @@ impl Peer {
     }
 
     fn locked(&self) -> MutexGuard<'_, PeerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 

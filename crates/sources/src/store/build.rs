@@ -22,7 +22,7 @@ impl<'a> SampleBuilder<'a> {
     /// Builds the report of a node after a scrape. A node or pod that became incomplete keeps its previous sample for
     /// a while.
     pub(super) fn reported(&self, mut scrape: Scrape, before: Option<&NodeReport>) -> NodeReport {
-        scrape.left_out.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        scrape.incomplete.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         let mut at = 0;
         let mut known = |key| before.and_then(|before| before.pod(key, &mut at));
         let mut pods: Vec<Arc<PodSample>> = Vec::with_capacity(scrape.pods.len());
@@ -31,8 +31,8 @@ impl<'a> SampleBuilder<'a> {
             Arc::new(self.sample(pod, known.map(|known| &**known)))
         }));
         let is_kept = |sample: &PodSample| !self.store.is_too_old(sample.taken, self.now);
-        let left_out = scrape.left_out.iter().filter_map(|pod| known((&*pod.namespace, &*pod.name)));
-        pods.extend(left_out.filter(|sample| is_kept(sample)).cloned());
+        let incomplete = scrape.incomplete.iter().filter_map(|pod| known((&*pod.namespace, &*pod.name)));
+        pods.extend(incomplete.filter(|sample| is_kept(sample)).cloned());
 
         let known = before.and_then(|before| before.node);
         let node = match &scrape.node {
@@ -69,7 +69,7 @@ impl<'a> SampleBuilder<'a> {
             node,
             pods: pods.into_boxed_slice(),
             slots: Arc::default(),
-            left_out: scrape.left_out.into_boxed_slice(),
+            incomplete: scrape.incomplete.into_boxed_slice(),
             lost: Box::default(),
             taken: self.now,
         }

@@ -152,7 +152,7 @@ impl<'a> UnreportedPods<'a> {
                 let reason = MissingReason::NodeNotScraped { node: Arc::clone(node) };
                 reasons.insert((&**namespace, &**name), reason);
             }
-            for pod in &reported.left_out {
+            for pod in &reported.incomplete {
                 let node = Arc::clone(node);
                 let reason =
                     MissingReason::Incomplete { node, container: pod.container.clone(), lacks: pod.lacks };

@@ -30,6 +30,7 @@ use jiff::Timestamp;
 use crate::inventory::{Interner, Inventory, Pod};
 use crate::kubelet::Scrape;
 use crate::kubelet::scraper::ScrapeSink;
+use crate::lock::locked;
 use build::SampleBuilder;
 use sample::{NodeReport, PodSample, PodSlot};
 
@@ -218,7 +219,7 @@ impl StoreInner {
     }
 
     fn names(&self) -> MutexGuard<'_, Interner<str>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.names)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Stored data of a pod and of a node.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::PointCounts;
 use super::pair::PointPair;
 use crate::kubelet::IncompletePod;
+use crate::lock::locked;
 
 /// Points of a pod as one node reported them; immutable.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct NodeReport {
     /// Slots of these pods, in the same order.
     pub(crate) slots: Arc<[Arc<PodSlot>]>,
     /// Incomplete pods, ascending by namespace and name.
-    pub(crate) left_out: Box<[IncompletePod]>,
+    pub(crate) incomplete: Box<[IncompletePod]>,
     /// Pods dropped because scrapes of the node failed for too long.
     pub(crate) lost: Box<[(Arc<str>, Arc<str>)]>,
     /// Time of the scrape by the local clock, in nanoseconds since the epoch.
@@ -72,7 +73,7 @@ impl PodSlot {
     }
 
     fn now(&self) -> MutexGuard<'_, Option<Arc<PodSample>>> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.now)
     }
 }
 

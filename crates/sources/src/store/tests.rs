@@ -13,13 +13,13 @@ const RESOLUTION: u64 = 15;
 const KEEP: u64 = 60;
 
 /// A small cluster whose clock is in seconds.
-struct Cluster {
+struct StoredCluster {
     inventory: Inventory,
     store: Store,
     provider: KubeletProvider,
 }
 
-impl Cluster {
+impl StoredCluster {
     fn new(compat: Compat) -> Self {
         let settings = StoreSettings {
             resolution: Duration::from_secs(RESOLUTION),
@@ -46,7 +46,7 @@ impl Cluster {
             labels: Selector::parse(labels).unwrap(),
             fields: FieldSelector::parse(fields).unwrap(),
         };
-        self.served.pods(&listing).now_or_never().unwrap().unwrap()
+        self.provider.pods(&listing).now_or_never().unwrap().unwrap()
     }
 
     /// Served pods in short: name, CPU of each container, window, timestamp.
@@ -55,7 +55,7 @@ impl Cluster {
     }
 
     fn missing_reason(&self, name: &str) -> Option<&'static str> {
-        self.served.missing_reason("default", name).map(|reason| reason.code())
+        self.provider.missing_reason("default", name).map(|reason| reason.code())
     }
 }
 
@@ -80,10 +80,10 @@ fn pod(name: &str, containers: &[(&str, MetricsPoint)]) -> PodPoints {
 }
 
 fn scrape(second: i64, pods: Vec<PodPoints>) -> Scrape {
-    Scrape { node: Some(point(second, second as u64)), pods, left_out: Vec::new() }
+    Scrape { node: Some(point(second, second as u64)), pods, incomplete: Vec::new() }
 }
 
-fn left_out(name: &str) -> IncompletePod {
+fn incomplete(name: &str) -> IncompletePod {
     IncompletePod {
         namespace: "default".into(),
         name: name.into(),
@@ -93,8 +93,8 @@ fn left_out(name: &str) -> IncompletePod {
 }
 
 /// Two scrapes of node a with the pod `web`.
-fn with_web() -> Cluster {
-    let cluster = Cluster::new(Compat::Better);
+fn with_web() -> StoredCluster {
+    let cluster = StoredCluster::new(Compat::Better);
     for (second, cpu) in [(1000, 10), (1015, 25)] {
         cluster.store.take("a", scrape(second, vec![pod("web", &[("c", point(second, cpu))])]), at(second));
     }
@@ -103,7 +103,7 @@ fn with_web() -> Cluster {
 
 #[test]
 fn two_points_make_a_rate() {
-    let cluster = Cluster::new(Compat::Better);
+    let cluster = StoredCluster::new(Compat::Better);
     cluster.store.take("a", scrape(1000, vec![pod("web", &[("c", point(1000, 10))])]), at(1000));
     assert_eq!(cluster.shown(), [""; 0]);
     assert_eq!(cluster.missing_reason("web"), Some("OnePoint"));
@@ -120,7 +120,7 @@ fn two_points_make_a_rate() {
 
 #[test]
 fn young_container_needs_one_point() {
-    let cluster = Cluster::new(Compat::Better);
+    let cluster = StoredCluster::new(Compat::Better);
     let started = |second: i64, age: i64| MetricsPoint {
         start: Some((second - age) * 1_000_000_000),
         ..point(second, 20)
@@ -146,7 +146,7 @@ fn failed_node_is_kept_for_a_while() {
     cluster.store.scrape_failed("a", at(1141));
     assert_eq!(cluster.shown(), [""; 0]);
     assert!(!cluster.store.is_ready());
-    let reason = cluster.served.missing_reason("default", "web").unwrap();
+    let reason = cluster.provider.missing_reason("default", "web").unwrap();
     assert_eq!(reason.to_string(), "its node a cannot be scraped");
     // No rate is computed from dropped points.
     cluster.store.scrape_failed("a", at(1200));
@@ -168,8 +168,10 @@ fn pods_missing_from_a_report_are_removed() {
 #[test]
 fn incomplete_pod_is_kept_for_a_while() {
     let cluster = with_web();
-    let incomplete =
-        |second| Scrape { left_out: vec![left_out("web"), left_out("db")], ..scrape(second, Vec::new()) };
+    let incomplete = |second| Scrape {
+        incomplete: vec![incomplete("web"), incomplete("db")],
+        ..scrape(second, Vec::new())
+    };
     cluster.store.take("a", incomplete(1030), at(1030));
     cluster.store.take("a", incomplete(1045), at(1045));
     assert_eq!(cluster.shown(), ["web c=1 15s@1015"]);
@@ -177,7 +179,7 @@ fn incomplete_pod_is_kept_for_a_while() {
     cluster.store.take("a", incomplete(1076), at(1076));
     assert_eq!(cluster.shown(), [""; 0]);
     assert_eq!(
-        cluster.served.missing_reason("default", "web").unwrap().to_string(),
+        cluster.provider.missing_reason("default", "web").unwrap().to_string(),
         "the kubelet of a reports no processor time for container c"
     );
 }
@@ -191,7 +193,7 @@ fn incomplete_node_is_kept_for_a_while() {
             labels: Selector::everything(),
             fields: FieldSelector::parse("").unwrap(),
         };
-        cluster.served.nodes(&all).now_or_never().unwrap().unwrap().len()
+        cluster.provider.nodes(&all).now_or_never().unwrap().unwrap().len()
     };
     for (second, known) in [(1030, 1), (1075, 1), (1076, 0)] {
         let half = Scrape { node: None, ..scrape(second, vec![pod("web", &[("c", point(second, 100))])]) };
@@ -203,7 +205,7 @@ fn incomplete_node_is_kept_for_a_while() {
 #[test]
 fn decreasing_counter_restarts_the_rate() {
     for compat in [Compat::Better, Compat::Strict] {
-        let cluster = Cluster::new(compat);
+        let cluster = StoredCluster::new(compat);
         let mut wanted = Vec::new();
         for (second, c, d) in [(1000, 100, 10), (1015, 115, 25), (1030, 5, 40), (1045, 20, 55)] {
             let pods = vec![pod("web", &[("c", point(second, c)), ("d", point(second, d))])];
@@ -222,7 +224,7 @@ fn decreasing_counter_restarts_the_rate() {
 
 #[test]
 fn missing_start_time_is_tolerated() {
-    let cluster = Cluster::new(Compat::Better);
+    let cluster = StoredCluster::new(Compat::Better);
     for (second, start) in [(1000, Some(1)), (1015, None), (1030, Some(1))] {
         let point = MetricsPoint { start, ..point(second, second as u64) };
         cluster.store.take("a", scrape(second, vec![pod("web", &[("c", point)])]), at(second));
@@ -241,7 +243,7 @@ fn newest_point_of_two_nodes_wins() {
     // The pod moved to b, and a still reports it.
     let on_b = |second| scrape(second, vec![pod("web", &[("c", point(second, second as u64 * 2))])]);
     cluster.store.take("b", on_b(1020), at(1020));
-    assert_eq!(cluster.shown(), [""; 0], "nobody takes the difference of two pods for a rate");
+    assert_eq!(cluster.shown(), [""; 0], "the difference of two pods is not a rate");
     cluster.store.take("a", scrape(1030, vec![pod("web", &[("c", point(1015, 25))])]), at(1030));
     cluster.store.take("b", on_b(1035), at(1035));
     assert_eq!(cluster.shown(), ["web c=2 15s@1035"]);
@@ -266,7 +268,7 @@ fn returning_pod_is_found_again() {
 
 #[test]
 fn pods_may_arrive_in_any_order() {
-    let cluster = Cluster::new(Compat::Better);
+    let cluster = StoredCluster::new(Compat::Better);
     let all = |second: i64, names: &[&str]| {
         let pods = names.iter().map(|name| pod(name, &[("c", point(second, second as u64))]));
         cluster.store.take("a", scrape(second, pods.collect()), at(second));
@@ -283,13 +285,13 @@ fn pods_may_arrive_in_any_order() {
 
 #[test]
 fn strict_tick_replaces_everything() {
-    let cluster = Cluster::new(Compat::Strict);
+    let cluster = StoredCluster::new(Compat::Strict);
     let web = |second, cpu| scrape(second, vec![pod("web", &[("c", point(second, cpu))])]);
     cluster.store.replace_all(vec![("a".into(), web(1000, 10)), ("b".into(), web(1001, 99))]);
     cluster.store.replace_all(vec![("a".into(), web(1015, 25)), ("b".into(), web(1016, 99))]);
     assert_eq!(cluster.shown(), ["web c=1 15s@1015"], "the first answer counts");
     cluster.store.replace_all(vec![("b".into(), web(1030, 40))]);
-    assert_eq!(cluster.shown(), ["web c=1 15s@1030"], "whoever tells");
+    assert_eq!(cluster.shown(), ["web c=1 15s@1030"], "the report of any node counts");
     cluster.store.replace_all(Vec::new());
     assert_eq!(cluster.shown(), [""; 0]);
     cluster.store.replace_all(vec![("b".into(), web(1060, 70))]);
@@ -298,7 +300,7 @@ fn strict_tick_replaces_everything() {
 
 #[test]
 fn lists_honor_label_and_field_selectors() {
-    let cluster = Cluster::new(Compat::Better);
+    let cluster = StoredCluster::new(Compat::Better);
     for second in [1000, 1015] {
         let mut dns = pod("dns", &[("c", point(second, 10))]);
         dns.namespace = "system".into();
@@ -324,7 +326,7 @@ fn lists_honor_label_and_field_selectors() {
     assert_eq!(names(None, "", "metadata.namespace=system"), "dns");
     assert_eq!(names(Some("default"), "", "metadata.namespace=system"), "");
     assert_eq!(names(None, "", "metadata.name!=web,metadata.namespace!=system"), "db");
-    let in_namespace = cluster.served.namespace("default");
+    let in_namespace = cluster.provider.namespace("default");
     assert_eq!(in_namespace, cluster.list(Some("default"), "", ""));
 }
 
@@ -343,9 +345,9 @@ fn node_selector_limits_the_list() {
         let nodes = provider.nodes(&listing).now_or_never().unwrap().unwrap();
         nodes.iter().map(|node| node.name.to_string()).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(names(&cluster.served, "", ""), "a b");
-    assert_eq!(names(&cluster.served, "zone=b", ""), "b");
-    assert_eq!(names(&cluster.served, "", "metadata.name!=b"), "a");
+    assert_eq!(names(&cluster.provider, "", ""), "a b");
+    assert_eq!(names(&cluster.provider, "zone=b", ""), "b");
+    assert_eq!(names(&cluster.provider, "", "metadata.name!=b"), "a");
     let only = KubeletProvider::new(
         cluster.store.clone(),
         cluster.inventory.clone(),
@@ -358,23 +360,25 @@ fn node_selector_limits_the_list() {
 #[test]
 fn single_object_is_found_without_samples_or_unknown() {
     let cluster = with_web();
-    let pod = |name| cluster.served.pod("default", name).now_or_never().unwrap().unwrap();
-    assert!(matches!(pod("web"), Lookup::Found(usage) if shown(&usage) == "web c=1 15s@1015"));
+    let pod = |name| cluster.provider.pod("default", name).now_or_never().unwrap().unwrap();
+    assert!(matches!(pod("web"), Lookup::Here(usage) if shown(&usage) == "web c=1 15s@1015"));
     assert_eq!(pod("db"), Lookup::NoSamples);
-    assert_eq!(pod("nope"), Lookup::NotFound);
-    let node = |name| cluster.served.node(name).now_or_never().unwrap().unwrap();
-    assert!(matches!(node("a"), Lookup::Found(usage) if usage.usage[0].1.to_string() == "1"));
+    assert_eq!(pod("nope"), Lookup::Unknown);
+    let node = |name| cluster.provider.node(name).now_or_never().unwrap().unwrap();
+    assert!(matches!(node("a"), Lookup::Here(usage) if usage.usage[0].1.to_string() == "1"));
     assert_eq!(node("b"), Lookup::NoSamples);
-    assert_eq!(node("c"), Lookup::NotFound);
+    assert_eq!(node("c"), Lookup::Unknown);
 }
 
 #[test]
 fn missing_pods_have_reasons() {
     let cluster = with_web();
-    let half =
-        Scrape { left_out: vec![left_out("db")], ..scrape(1030, vec![pod("web", &[("d", point(1030, 1))])]) };
+    let half = Scrape {
+        incomplete: vec![incomplete("db")],
+        ..scrape(1030, vec![pod("web", &[("d", point(1030, 1))])])
+    };
     cluster.store.take("a", half, at(1030));
-    let missing = cluster.served.missing(2);
+    let missing = cluster.provider.missing(2);
     let counts = [("Incomplete", 1), ("NotReported", 1), ("OnePoint", 1)];
     assert_eq!(missing.counts, counts.into_iter().collect());
     let names: Vec<&str> = missing.pods.iter().map(|pod| &*pod.name).collect();
@@ -405,7 +409,7 @@ fn names_are_interned_with_the_inventory() {
 
 #[test]
 fn large_numbers_lose_a_digit_and_odd_times_are_harmless() {
-    let cluster = Cluster::new(Compat::Better);
+    let cluster = StoredCluster::new(Compat::Better);
     for (time, cpu) in [(i64::MIN, 1), (i64::MIN + 1, u64::MAX), (i64::MAX, u64::MAX)] {
         let point = MetricsPoint { start: Some(i64::MAX), time, cpu, memory: u64::MAX };
         cluster.store.take("a", scrape(0, vec![pod("web", &[("c", point)])]), at(0));
@@ -413,5 +417,5 @@ fn large_numbers_lose_a_digit_and_odd_times_are_harmless() {
     let list = cluster.list(None, "", "");
     let memory = list.first().map(|pod| pod.containers[0].usage[1].1.to_string());
     assert!(memory.is_none_or(|memory| memory == "18446744073709551610"));
-    let _ = cluster.served.missing(10);
+    let _ = cluster.provider.missing(10);
 }

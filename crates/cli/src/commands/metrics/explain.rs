@@ -180,7 +180,7 @@ async fn values(
     for (at, found) in
         explanation.metrics.iter().enumerate().filter(|(_, found)| found.metric.is_some()).take(SHOWN)
     {
-        for place in 0..found.questions.len() {
+        for place in 0..found.examples.len() {
             let query = match found.resources.get(place) {
                 Some(resource) => {
                     let ask = CustomQueryArgs {
@@ -265,13 +265,13 @@ fn one<'a>(
     if !found.other_labels.is_empty() {
         let _ = writeln!(text, "  labels    {} name no resource", found.other_labels.join(", "));
     }
-    if found.questions.is_empty() {
+    if found.examples.is_empty() {
         let _ = writeln!(
             text,
             "  served    nowhere: no label names a resource; add resources.overrides or resources.template"
         );
     }
-    for (place, question) in found.questions.iter().enumerate() {
+    for (place, question) in found.examples.iter().enumerate() {
         let _ = writeln!(text, "  GET       {}", question.path);
         match &question.query {
             Ok(query) => {
@@ -303,7 +303,7 @@ fn value(explained: &Explained) -> Value {
     let metric = |(at, found): (usize, &ExplainedMetric)| {
         let question = |(place, question): (usize, &sources::prometheus::lint::ExampleQuery)| {
             let values = values.iter().find(|(key, _)| *key == (at, place)).map(|(_, values)| values);
-            json!({"path": question.path, "query": question.query.as_ref().ok(), "error": question.query.as_ref().err(),
+            json!({"path": question.path, "query": question.query.as_ref().ok(), "error": question.query.as_ref().err().map(ToString::to_string),
                 "values": values.and_then(|values| values.as_ref().ok()), "valuesError": values.and_then(|v| v.as_ref().err())})
         };
         let resources: Vec<Value> = found
@@ -312,7 +312,7 @@ fn value(explained: &Explained) -> Value {
             .map(|of| json!({"label": of.label, "resource": of.resource, "namespaced": of.namespaced}))
             .collect();
         json!({"series": found.series, "metric": found.metric, "resources": resources, "otherLabels": found.other_labels,
-            "questions": found.questions.iter().enumerate().map(question).collect::<Vec<_>>()})
+            "questions": found.examples.iter().enumerate().map(question).collect::<Vec<_>>()})
     };
     json!({"rule": format!("{}[{}]", explanation.section, explanation.rule), "asks": explanation.asks, "seriesFound": series,
         "metrics": explanation.metrics.iter().enumerate().map(metric).collect::<Vec<_>>()})

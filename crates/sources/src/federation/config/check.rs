@@ -104,7 +104,7 @@ impl UpstreamCheck<'_> {
         }
         if plain && (auth.token_file.is_some() || auth.client_certificate_file.is_some()) {
             let hint = "write https:// in `url`, or leave `auth` out";
-            self.say("auth", "a token must not be sent over http://, where anybody reads it", hint);
+            self.say("auth", "a token must not be sent over http://, where it can be read", hint);
         }
         let certificate = (auth.client_certificate_file.is_some(), auth.client_key_file.is_some());
         if certificate.0 != certificate.1 {

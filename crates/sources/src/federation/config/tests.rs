@@ -52,7 +52,7 @@ fn all_fields_are_decoded() {
     let [keda, other] = config.upstreams.as_slice() else { panic!("{config:?}") };
     assert_eq!(keda.base_url(), "https://keda-operator-metrics-apiserver.keda.svc:443");
     assert_eq!((keda.timeout.0, keda.priority), (Duration::from_secs(3), 0));
-    assert!(keda.metrics[0].fits("s0-kafka-orders") && !keda.group.custom() && keda.group.external());
+    assert!(keda.metrics[0].matches("s0-kafka-orders") && !keda.group.custom() && keda.group.external());
     assert_eq!(other.base_url(), "https://adapter.example.com:6443/prefix");
     assert_eq!((other.timeout.0, other.priority), (Duration::from_secs(5), -5));
     assert!(other.group.custom() && other.group.external() && other.tls.insecure);

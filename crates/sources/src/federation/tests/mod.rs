@@ -49,13 +49,10 @@ pub(crate) fn config(text: &str) -> FederationConfig {
 pub(crate) struct Known(pub(crate) &'static str, pub(crate) Result<i64, MetricsError>);
 
 impl ExternalMetricsProvider for Known {
-    fn values<'a>(
-        &'a self,
-        question: &'a ExternalMetricQuery,
-    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
+    fn values<'a>(&'a self, query: &'a ExternalMetricQuery) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
         Box::pin(async move {
-            if question.metric != self.0 {
-                return Err(MetricsError::no_metric(&question.metric, "own"));
+            if query.metric != self.0 {
+                return Err(MetricsError::no_metric(&query.metric, "own"));
             }
             let value = self.1.clone()?;
             Ok(vec![ExternalMetricSample {
@@ -74,8 +71,8 @@ impl ExternalMetricsProvider for Known {
 }
 
 impl CustomMetricsProvider for Known {
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
-        Box::pin(async move { Err(MetricsError::no_metric(&question.metric, &question.resource)) })
+    fn values<'a>(&'a self, query: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
+        Box::pin(async move { Err(MetricsError::no_metric(&query.metric, &query.resource)) })
     }
 
     fn known(&self) -> Arc<Vec<CustomMetric>> {

@@ -162,8 +162,8 @@ async fn both_versions_of_custom_metrics_are_supported() {
         let text = format!("upstreams: [{{name: one, group: custom, url: '{}'}}]", server.url());
         let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
         for _ in 0..2 {
-            let question = custom("qps", one("web-0"));
-            let values = CustomMetricsProvider::values(&router, &question).await.unwrap();
+            let query = custom("qps", one("web-0"));
+            let values = CustomMetricsProvider::values(&router, &query).await.unwrap();
             assert_eq!((values.len(), values[0].value.to_string().as_str()), (1, value));
         }
         // The discovered version is remembered.

@@ -7,14 +7,14 @@ use super::*;
 #[test]
 fn queries_become_api_paths() {
     let selector = |text: &str| Selector::parse(text).unwrap();
-    let mut question = custom("qps", one("web-0"));
-    let path = |question: &CustomMetricQuery| custom_path(CustomMetricsVersion::V1Beta2, question);
+    let mut query = custom("qps", one("web-0"));
+    let path = |query: &CustomMetricQuery| custom_path(CustomMetricsVersion::V1Beta2, query);
     let base = "/apis/custom.metrics.k8s.io/v1beta2";
-    assert_eq!(path(&question).unwrap(), format!("{base}/namespaces/default/pods/web-0/qps"));
-    question.objects = ObjectSelection::All(selector("app=web,tier in (a,b)"));
-    question.series = selector("verb=GET");
-    let query = "?labelSelector=app%3Dweb%2Ctier%20in%20%28a%2Cb%29&metricLabelSelector=verb%3DGET";
-    assert_eq!(path(&question).unwrap(), format!("{base}/namespaces/default/pods/*/qps{query}"));
+    assert_eq!(path(&query).unwrap(), format!("{base}/namespaces/default/pods/web-0/qps"));
+    query.objects = ObjectSelection::All(selector("app=web,tier in (a,b)"));
+    query.series = selector("verb=GET");
+    let parameters = "?labelSelector=app%3Dweb%2Ctier%20in%20%28a%2Cb%29&metricLabelSelector=verb%3DGET";
+    assert_eq!(path(&query).unwrap(), format!("{base}/namespaces/default/pods/*/qps{parameters}"));
     let root =
         CustomMetricQuery { resource: "nodes".into(), namespace: None, ..custom("temp", one("node-a")) };
     assert_eq!(path(&root).unwrap(), format!("{base}/nodes/node-a/temp"));
@@ -23,7 +23,7 @@ fn queries_become_api_paths() {
         CustomMetricQuery { resource: "namespaces".into(), namespace: None, ..custom("qps", one("prod")) };
     assert_eq!(path(&namespace).unwrap(), format!("{base}/namespaces/prod/metrics/qps"));
     assert_eq!(wire::place(&namespace), Some("prod"));
-    assert_eq!(wire::place(&question), Some("default"));
+    assert_eq!(wire::place(&query), Some("default"));
     let old = custom_path(CustomMetricsVersion::V1Beta1, &custom("a:b", one("x"))).unwrap();
     assert_eq!(old, "/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/x/a:b");
     let outside = ExternalMetricQuery { series: selector("queue=q1"), ..external("queue depth?") };

@@ -23,12 +23,12 @@ trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
 /// A CA that signs kubelet certificates.
-pub(crate) struct TrustedAuthority {
+pub(crate) struct TestCa {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) pem: String,
 }
 
-impl TrustedAuthority {
+impl TestCa {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "kubernetes");

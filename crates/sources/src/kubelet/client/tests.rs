@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::provider::Compat;
 
-use super::fake::{Act, Fake, TrustedAuthority, answer, chunked};
+use super::fake::{Act, Fake, TestCa, answer, chunked};
 use super::*;
 use crate::http::Secret;
 use crate::kubelet::trust;
@@ -16,7 +17,7 @@ fn trusting(authority: trust::TrustedAuthority, compat: Compat) -> trust::TrustS
     trust::TrustSettings { authority, certificate: None, token, compat }
 }
 
-fn known(authority: &TrustedAuthority) -> trust::TrustedAuthority {
+fn known(authority: &TestCa) -> trust::TrustedAuthority {
     trust::TrustedAuthority::Ca(trust::Pem::Inline(authority.pem.clone().into_bytes()))
 }
 
@@ -24,11 +25,11 @@ fn client_with(trust: trust::TrustSettings, settings: KubeletClientSettings) -> 
     KubeletClient::new(settings, KubeletTrust::new(trust).unwrap(), crate::Clock::new(Timestamp::now))
 }
 
-fn client(authority: &TrustedAuthority) -> KubeletClient {
+fn client(authority: &TestCa) -> KubeletClient {
     waiting(authority, Duration::from_secs(10))
 }
 
-fn waiting(authority: &TrustedAuthority, timeout: Duration) -> KubeletClient {
+fn waiting(authority: &TestCa, timeout: Duration) -> KubeletClient {
     let settings = KubeletClientSettings { timeout, body_limit: 1 << 20, ..KubeletClientSettings::default() };
     client_with(trusting(known(authority), Compat::Better), settings)
 }
@@ -46,7 +47,7 @@ async fn failure_after(
     timeout: Duration,
     script: impl Fn(fake::Asked<'_>) -> Act + Send + Sync + 'static,
 ) -> ScrapeError {
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), script).await;
     waiting(&authority, timeout)
         .get("a", &at(fake.port), &mut KubeletConnection::default())
@@ -63,7 +64,7 @@ fn other(failure: &ScrapeError) -> &str {
 
 #[tokio::test]
 async fn requests_reuse_one_connection() {
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     let long = METRICS.repeat(3000);
     let said = chunked(&long);
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), move |asked| {
@@ -88,7 +89,7 @@ async fn requests_reuse_one_connection() {
 
 #[tokio::test]
 async fn plain_http_sends_no_credentials() {
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     let fake = Fake::start(0, None, Arc::default(), |asked| {
         assert!(!asked.head.contains("authorization"), "{}", asked.head);
         Act::Say(answer("200 OK", METRICS))
@@ -101,7 +102,7 @@ async fn plain_http_sends_no_credentials() {
 
 #[tokio::test]
 async fn closed_idle_connections_are_replaced() {
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     let tls = authority.certificate(&["127.0.0.1"], "a");
     let (client, mut peer) = (client(&authority), KubeletConnection::default());
     let begun = Instant::now();
@@ -130,12 +131,12 @@ async fn closed_idle_connections_are_replaced() {
     hangs_up.store(true, Ordering::SeqCst);
     client.get("a", &at(fake.port), &mut peer).await.unwrap();
     assert_eq!((fake.connections(), fake.requests()), (2, 3));
-    assert!(begun.elapsed() < Duration::from_secs(8), "nobody waits for what is closed");
+    assert!(begun.elapsed() < Duration::from_secs(8), "closed connections are not waited for");
 }
 
 #[tokio::test]
 async fn closing_server_gets_one_retry() {
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::HangUp).await;
     let failed =
         client(&authority).get("a", &at(fake.port), &mut KubeletConnection::default()).await.unwrap_err();
@@ -170,7 +171,7 @@ async fn error_status_includes_the_body() {
 
 #[tokio::test]
 async fn refused_and_unresolved_addresses_are_classified() {
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::Silence).await;
     let port = fake.port;
     drop(fake);
@@ -211,7 +212,7 @@ async fn slow_responses_time_out_with_their_stage() {
         let _open = listener.accept().await;
         std::future::pending::<()>().await;
     });
-    let failed = waiting(&TrustedAuthority::new(), after)
+    let failed = waiting(&TestCa::new(), after)
         .get("a", &at(port), &mut KubeletConnection::default())
         .await
         .unwrap_err();
@@ -248,7 +249,7 @@ async fn mismatched_lengths_are_errors() {
     let failed = failure(move |_| Act::Say(chunks.clone())).await;
     assert!(other(&failed).contains("chunk"), "{failed}");
     // Bytes beyond the announced length are not taken for the next response.
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| {
         let bytes = [answer("200 OK", METRICS), answer("200 OK", b"somebody else's")].concat();
         Act::Say(bytes)
@@ -263,7 +264,7 @@ async fn mismatched_lengths_are_errors() {
 
 #[tokio::test]
 async fn concurrent_long_bodies_respect_the_memory_budget() {
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     let fake =
         Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::Say(chunked(&vec![b'x'; 900_000])))
             .await;
@@ -287,7 +288,7 @@ async fn concurrent_long_bodies_respect_the_memory_budget() {
 
 #[tokio::test]
 async fn replaced_token_is_reloaded_on_401() {
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |asked| {
         let good = asked.head.contains("bearer new\r\n");
         Act::Say(if good { answer("200 OK", METRICS) } else { answer("401 Unauthorized", b"Unauthorized") })
@@ -320,7 +321,7 @@ async fn replaced_token_is_reloaded_on_401() {
 
 #[tokio::test]
 async fn all_tls_versions_and_interim_responses_work() {
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let fake = Fake::new(authority.speaking(version, &["127.0.0.1"]), |_| {
             let interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
@@ -341,7 +342,7 @@ async fn all_tls_versions_and_interim_responses_work() {
 
 #[tokio::test]
 async fn connections_with_close_are_not_reused() {
-    let authority = TrustedAuthority::new();
+    let authority = TestCa::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| {
         Act::Say(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\na 1\n".to_vec())
     })

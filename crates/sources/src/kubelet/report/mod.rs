@@ -11,12 +11,14 @@ mod counters;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::provider::Compat;
 use jiff::Timestamp;
 use tokio::time::Instant;
+
+use crate::lock::locked;
 
 pub(crate) use cause::status_line;
 pub use cause::{RequestStage, ScrapeErrorCause};
@@ -119,7 +121,7 @@ impl ScrapeReport {
     }
 
     /// Starts to track a node.
-    pub fn expect(&self, node: &Arc<str>) {
+    pub fn track(&self, node: &Arc<str>) {
         self.state().nodes.entry(Arc::clone(node)).or_default();
     }
 
@@ -129,12 +131,12 @@ impl ScrapeReport {
     }
 
     /// Records a successful scrape; logs the recovery of a failing node.
-    pub fn good(&self, node: &Arc<str>, took: Duration, now: Timestamp) {
+    pub fn record_success(&self, node: &Arc<str>, took: Duration, now: Timestamp) {
         let mut state = self.state();
         state.good += 1;
-        let Some(fare) = state.asked(node, took, now) else { return };
+        let Some(status) = state.asked(node, took, now) else { return };
         let before = std::mem::replace(
-            fare,
+            status,
             NodeScrapeStatus { asked: Some(now), good: Some(now), ..NodeScrapeStatus::default() },
         );
         drop(state);
@@ -149,7 +151,7 @@ impl ScrapeReport {
 
     /// Records a failed scrape; `error` is the detailed text. Logged when the cause is new, and only on debug level
     /// if the node is not ready.
-    pub fn failed(
+    pub fn record_failure(
         &self,
         node: &Arc<str>,
         ready: bool,
@@ -161,13 +163,13 @@ impl ScrapeReport {
         let mut state = self.state();
         state.failed += 1;
         *state.causes.entry(cause.label()).or_default() += 1;
-        let Some(fare) = state.asked(node, took, now) else { return };
-        let news = fare.cause.as_ref().is_none_or(|before| before.label() != cause.label());
+        let Some(status) = state.asked(node, took, now) else { return };
+        let news = status.cause.as_ref().is_none_or(|before| before.label() != cause.label());
         let (message, remedy) = if news { (cause.message(), cause.remedy()) } else { Default::default() };
-        fare.failures = fare.failures.saturating_add(1);
-        fare.failing_since.get_or_insert(now);
-        fare.cause = Some(cause);
-        let last_good = fare.good;
+        status.failures = status.failures.saturating_add(1);
+        status.failing_since.get_or_insert(now);
+        status.cause = Some(cause);
+        let last_good = status.good;
         drop(state);
         if news && ready {
             let last_good = last_good.map(tracing::field::display);
@@ -178,17 +180,17 @@ impl ScrapeReport {
     }
 
     /// Records how much later than scheduled a scrape started.
-    pub fn late(&self, by: Duration) {
+    pub fn record_delay(&self, by: Duration) {
         self.state().lateness.observe(by);
     }
 
     /// Records the duration of a round over all nodes.
-    pub fn tick(&self, took: Duration) {
+    pub fn record_round(&self, took: Duration) {
         self.state().ticks.observe(took);
     }
 
     /// Records that the scrape loop is alive.
-    pub fn beat(&self, now: Instant) {
+    pub fn heartbeat(&self, now: Instant) {
         self.state().beat = Some(now);
     }
 
@@ -202,20 +204,20 @@ impl ScrapeReport {
 
     /// Scrape status of one node.
     pub fn node_status(&self, node: &str) -> Option<NodeScrapeStatus> {
-        self.state().nodes.get(node).map(|(fare, _)| fare.clone())
+        self.state().nodes.get(node).map(|(status, _)| status.clone())
     }
 
     /// Scrape status of all nodes, ascending by name.
     pub fn nodes(&self) -> Vec<(Arc<str>, NodeScrapeStatus)> {
-        self.state().nodes.iter().map(|(name, (fare, _))| (Arc::clone(name), fare.clone())).collect()
+        self.state().nodes.iter().map(|(name, (status, _))| (Arc::clone(name), status.clone())).collect()
     }
 
     /// Failing nodes by cause.
     pub fn problems(&self) -> ScrapeProblems {
         let state = self.state();
         let mut groups: BTreeMap<&'static str, FailureGroup> = BTreeMap::new();
-        for (name, (fare, _)) in &state.nodes {
-            let Some(cause) = &fare.cause else { continue };
+        for (name, (status, _)) in &state.nodes {
+            let Some(cause) = &status.cause else { continue };
             let group = groups.entry(cause.label()).or_insert_with(|| FailureGroup {
                 cause: cause.clone(),
                 message: cause.message(),
@@ -224,37 +226,38 @@ impl ScrapeReport {
             if group.cause != *cause {
                 cause.group_message().clone_into(&mut group.message);
             }
-            group.nodes.push((Arc::clone(name), fare.clone()));
+            group.nodes.push((Arc::clone(name), status.clone()));
         }
         let mut groups: Vec<FailureGroup> = groups.into_values().collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.nodes.len()));
-        let not_asked = state.nodes.values().filter(|(fare, _)| fare.asked.is_none()).count();
+        let not_asked = state.nodes.values().filter(|(status, _)| status.asked.is_none()).count();
         ScrapeProblems { nodes: state.nodes.len(), not_asked, groups }
     }
 
     /// Snapshot of counters and histograms.
     pub fn counters(&self) -> ScrapeCounters {
         let state = self.state();
-        let fares = || state.nodes.iter().map(|(name, (fare, histogram))| (name, fare, histogram));
+        let statuses = || state.nodes.iter().map(|(name, (status, histogram))| (name, status, histogram));
         ScrapeCounters {
             good: state.good,
             failed: state.failed,
             causes: state.causes.iter().map(|(&cause, &count)| (cause, count)).collect(),
             durations: state.durations.clone(),
-            by_node: fares().filter_map(|(name, _, own)| Some((Arc::clone(name), own.clone()?))).collect(),
-            last_request: fares()
-                .filter_map(|(name, fare, _)| Some((Arc::clone(name), fare.asked?.as_second())))
+            by_node: statuses().filter_map(|(name, _, own)| Some((Arc::clone(name), own.clone()?))).collect(),
+            last_request: statuses()
+                .filter_map(|(name, status, _)| Some((Arc::clone(name), status.asked?.as_second())))
                 .collect(),
             ticks: state.ticks.clone(),
             lateness: state.lateness.clone(),
             nodes: state.nodes.len() as u64,
-            healthy: fares().filter(|(_, fare, _)| fare.good.is_some() && fare.cause.is_none()).count()
-                as u64,
+            healthy: statuses()
+                .filter(|(_, status, _)| status.good.is_some() && status.cause.is_none())
+                .count() as u64,
         }
     }
 
     fn state(&self) -> MutexGuard<'_, ScrapeReportState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 
@@ -262,11 +265,11 @@ impl ScrapeReportState {
     /// Counts a scrape. Returns `None` for a removed node, so that its data does not reappear.
     fn asked(&mut self, node: &str, took: Duration, now: Timestamp) -> Option<&mut NodeScrapeStatus> {
         self.durations.observe(took);
-        let (fare, own) = self.nodes.get_mut(node)?;
-        fare.asked = Some(now);
+        let (status, own) = self.nodes.get_mut(node)?;
+        status.asked = Some(now);
         if self.settings.by_node {
             own.get_or_insert_with(|| DurationHistogram::new(DURATION_BOUNDS_SECONDS.into())).observe(took);
         }
-        Some(fare)
+        Some(status)
     }
 }

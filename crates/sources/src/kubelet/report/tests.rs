@@ -11,29 +11,29 @@ const TOOK: Duration = Duration::from_millis(7);
 fn report(nodes: &[&str]) -> ScrapeReport {
     let report = ScrapeReport::new(ScrapeReportSettings::new(Duration::from_secs(15), Compat::Better));
     for &node in nodes {
-        report.expect(&node.into());
+        report.track(&node.into());
     }
     report
 }
 
 fn fail(report: &ScrapeReport, node: &str, cause: ScrapeErrorCause, second: i64) {
-    report.failed(&node.into(), true, cause, "why", TOOK, at(second));
+    report.record_failure(&node.into(), true, cause, "why", TOOK, at(second));
 }
 
 #[test]
 fn node_status_follows_success_and_failure() {
     let report = report(&["a"]);
     assert_eq!(report.node_status("a"), Some(NodeScrapeStatus::default()));
-    report.good(&"a".into(), TOOK, at(0));
+    report.record_success(&"a".into(), TOOK, at(0));
     fail(&report, "a", ScrapeErrorCause::Refused, 15);
     fail(&report, "a", ScrapeErrorCause::Unreachable, 30);
-    let fare = report.node_status("a").unwrap();
-    assert_eq!((fare.good, fare.failing_since, fare.failures), (Some(at(0)), Some(at(15)), 2));
-    assert_eq!(fare.cause, Some(ScrapeErrorCause::Unreachable));
-    report.good(&"a".into(), TOOK, at(45));
-    let fare = report.node_status("a").unwrap();
+    let status = report.node_status("a").unwrap();
+    assert_eq!((status.good, status.failing_since, status.failures), (Some(at(0)), Some(at(15)), 2));
+    assert_eq!(status.cause, Some(ScrapeErrorCause::Unreachable));
+    report.record_success(&"a".into(), TOOK, at(45));
+    let status = report.node_status("a").unwrap();
     assert_eq!(
-        fare,
+        status,
         NodeScrapeStatus { asked: Some(at(45)), good: Some(at(45)), ..NodeScrapeStatus::default() }
     );
     assert_eq!(report.node_status("b"), None);
@@ -54,7 +54,7 @@ fn problems_are_grouped_by_cause_the_most_frequent_first() {
     );
     fail(&report, "b", without("10.0.0.1"), 0);
     fail(&report, "c", without("10.0.0.2"), 0);
-    report.good(&"d".into(), TOOK, at(0));
+    report.record_success(&"d".into(), TOOK, at(0));
     fail(&report, "e", ScrapeErrorCause::UnknownAuthority, 0);
     let problems = report.problems();
     assert_eq!((problems.nodes, problems.not_asked), (6, 1));
@@ -74,12 +74,12 @@ fn problems_are_grouped_by_cause_the_most_frequent_first() {
 fn removed_node_leaves_no_data() {
     let report =
         ScrapeReport::new(ScrapeReportSettings { resolution: Duration::from_secs(15), by_node: true });
-    report.expect(&"a".into());
-    report.good(&"a".into(), TOOK, at(0));
+    report.track(&"a".into());
+    report.record_success(&"a".into(), TOOK, at(0));
     assert_eq!(report.counters().by_node.len(), 1);
     report.forget_node("a");
     // A late result does not restore a removed node.
-    report.good(&"a".into(), TOOK, at(1));
+    report.record_success(&"a".into(), TOOK, at(1));
     fail(&report, "a", ScrapeErrorCause::Refused, 2);
     let counters = report.counters();
     assert_eq!((counters.by_node.len(), counters.last_request.len(), counters.nodes), (0, 0, 0));
@@ -89,8 +89,8 @@ fn removed_node_leaves_no_data() {
 #[test]
 fn scrapes_are_counted() {
     let report = report(&["a", "b"]);
-    report.good(&"a".into(), TOOK, at(0));
-    report.good(&"a".into(), TOOK, at(15));
+    report.record_success(&"a".into(), TOOK, at(0));
+    report.record_success(&"a".into(), TOOK, at(15));
     fail(&report, "b", ScrapeErrorCause::Refused, 20);
     fail(&report, "b", ScrapeErrorCause::Refused, 23);
     let counters = report.counters();
@@ -107,7 +107,7 @@ async fn loop_is_timely_for_one_and_a_half_periods() {
     let report = report(&[]);
     assert!(report.is_timely(Instant::now()), "before it begins");
     let beat = Instant::now();
-    report.beat(beat);
+    report.heartbeat(beat);
     assert!(report.is_timely(beat + Duration::from_millis(22_500)));
     assert!(!report.is_timely(beat + Duration::from_millis(22_501)));
 }

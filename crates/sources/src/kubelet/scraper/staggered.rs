@@ -102,14 +102,14 @@ impl StaggeredLoop<'_> {
     /// Updates the node set and the summary of the period.
     fn look(&mut self) {
         let (now, report) = (self.now(), &self.scraper.report);
-        report.beat(Instant::now());
+        report.heartbeat(Instant::now());
         let generation = self.scraper.inventory.nodes_generation();
         if self.generation != Some(generation) || self.filtered.elapsed() >= FILTER_CHECK_INTERVAL {
             self.generation = Some(generation);
             self.filtered = Instant::now();
             let (came, gone) = self.schedule.set(&self.scraper.nodes(), now);
             for name in &came {
-                report.expect(name);
+                report.track(name);
             }
             for name in &gone {
                 report.forget_node(name);
@@ -129,7 +129,7 @@ impl StaggeredLoop<'_> {
         let step = self.schedule.step(now);
         for ask in step.ask {
             let peer = self.peers.remove(&ask.node.name).unwrap_or_default();
-            self.scraper.report.late(now.saturating_sub(ask.due));
+            self.scraper.report.record_delay(now.saturating_sub(ask.due));
             let (client, rules) = (Arc::clone(&self.scraper.client), Arc::clone(&self.rules));
             let is_connected = peer.is_connected();
             let asked = scrape(client, rules, self.scraper.settings.compat, ask.node, peer);
@@ -155,11 +155,11 @@ impl StaggeredLoop<'_> {
         match scrape {
             Ok(scrape) => {
                 sink.take(&node.name, scrape, time);
-                report.good(&node.name, took, time);
+                report.record_success(&node.name, took, time);
             }
             Err(failure) => {
                 sink.scrape_failed(&node.name, time);
-                report.failed(&node.name, node.ready, failure.cause, &failure.error, took, time);
+                report.record_failure(&node.name, node.ready, failure.cause, &failure.error, took, time);
             }
         }
     }
@@ -174,7 +174,7 @@ impl PeriodSummary {
         while self.ends <= now {
             self.ends += length;
         }
-        report.tick(std::mem::take(&mut self.slowest));
+        report.record_round(std::mem::take(&mut self.slowest));
         let problems = report.problems();
         let mut told: Vec<_> = problems.groups.iter().map(|group| group.cause.label()).collect();
         told.sort_unstable();

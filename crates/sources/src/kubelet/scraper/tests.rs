@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::kubelet::client::fake::{Act, Asked, Counts, Fake, TrustedAuthority, answer, chunked};
+use crate::kubelet::client::fake::{Act, Asked, Counts, Fake, TestCa, answer, chunked};
 use crate::kubelet::report::ScrapeErrorCause;
 
 const METRICS: &[u8] = b"\
@@ -19,14 +19,14 @@ node_memory_working_set_bytes 1.5e+09 1700000000000\n";
 
 /// A sink that records its calls.
 #[derive(Default)]
-struct Told {
+struct RecordingSink {
     taken: Mutex<HashMap<String, Vec<tokio::time::Instant>>>,
-    missed: Mutex<HashMap<String, usize>>,
+    failed: Mutex<HashMap<String, usize>>,
     forgotten: Mutex<Vec<String>>,
     ticks: Mutex<Vec<Vec<Arc<str>>>>,
 }
 
-impl ScrapeSink for Told {
+impl ScrapeSink for RecordingSink {
     fn take(&self, node: &str, scrape: Scrape, _: Timestamp) {
         assert!(scrape.node.is_some() && scrape.pods.len() == 1, "{scrape:?}");
         let now = tokio::time::Instant::now();
@@ -34,7 +34,7 @@ impl ScrapeSink for Told {
     }
 
     fn scrape_failed(&self, node: &str, _: Timestamp) {
-        *self.scrape_failed.lock().unwrap().entry(node.to_owned()).or_default() += 1;
+        *self.failed.lock().unwrap().entry(node.to_owned()).or_default() += 1;
     }
 
     fn forget_node(&self, node: &str) {
@@ -46,42 +46,42 @@ impl ScrapeSink for Told {
     }
 }
 
-impl Told {
+impl RecordingSink {
     fn taken(&self, node: &str) -> usize {
         self.taken.lock().unwrap().get(node).map_or(0, Vec::len)
     }
 
-    fn scrape_failed(&self, node: &str) -> usize {
-        self.scrape_failed.lock().unwrap().get(node).copied().unwrap_or(0)
+    fn failures(&self, node: &str) -> usize {
+        self.failed.lock().unwrap().get(node).copied().unwrap_or(0)
     }
 }
 
 /// Fake kubelets, and a scraper that runs until this is dropped.
-struct Cluster {
-    signer: TrustedAuthority,
+struct ScrapedCluster {
+    signer: TestCa,
     tls: Arc<rustls::ServerConfig>,
     inventory: Inventory,
-    told: Arc<Told>,
+    recorded: Arc<RecordingSink>,
     report: Option<ScrapeReport>,
     stop: watch::Sender<bool>,
     run: Option<JoinHandle<()>>,
     fakes: Vec<Fake>,
 }
 
-impl Drop for Cluster {
+impl Drop for ScrapedCluster {
     fn drop(&mut self) {
         self.run.take().unwrap().abort();
     }
 }
 
-impl Cluster {
+impl ScrapedCluster {
     fn new() -> Self {
-        let signer = TrustedAuthority::new();
+        let signer = TestCa::new();
         let tls = signer.certificate(&["127.0.0.1"], "node");
         let inventory = Inventory::new();
         inventory.pods_complete();
-        let (told, stop) = (Arc::default(), watch::Sender::new(false));
-        Self { signer, tls, inventory, told, report: None, stop, run: None, fakes: Vec::new() }
+        let (recorded, stop) = (Arc::default(), watch::Sender::new(false));
+        Self { signer, tls, inventory, recorded, report: None, stop, run: None, fakes: Vec::new() }
     }
 
     async fn node(&mut self, name: &str, script: impl Fn(Asked<'_>) -> Act + Send + Sync + 'static) {
@@ -125,7 +125,7 @@ impl Cluster {
             clock: Clock::new(Timestamp::now),
         };
         change(&mut settings);
-        let sink: Arc<dyn ScrapeSink> = Arc::clone(&self.told) as Arc<dyn ScrapeSink>;
+        let sink: Arc<dyn ScrapeSink> = Arc::clone(&self.recorded) as Arc<dyn ScrapeSink>;
         let scraper = Scraper::new(settings, self.inventory.clone(), sink).unwrap();
         let scraper = scraper.only(filter);
         self.report = Some(scraper.report());
@@ -159,7 +159,7 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_kubelets_do_not_affect_others() {
-    let mut cluster = Cluster::new();
+    let mut cluster = ScrapedCluster::new();
     for number in 0..10 {
         cluster.node(&format!("good-{number}"), good).await;
     }
@@ -182,7 +182,7 @@ async fn bad_kubelets_do_not_affect_others() {
     let line = [b"node_cpu_usage_seconds_total{a=\"".to_vec(), vec![b'x'; 10 << 20]].concat();
     let long = answer("200 OK", &line);
     cluster.node("long-line", move |_| Act::Say(long.clone())).await;
-    let stranger = TrustedAuthority::new().certificate(&["127.0.0.1"], "stranger");
+    let stranger = TestCa::new().certificate(&["127.0.0.1"], "stranger");
     cluster.node_with("stranger", stranger, good).await;
     let other = cluster.signer.certificate(&["other"], "system:node:other");
     cluster.node_with("other-name", other, good).await;
@@ -210,13 +210,13 @@ async fn bad_kubelets_do_not_affect_others() {
         found == label || (["endless", "long-line"].contains(&name) && found == "timed_out")
     };
     until("the good ones were asked four times and the bad ones are told by their causes", || {
-        (0..10).all(|number| cluster.told.taken(&format!("good-{number}")) >= 4)
-            && cluster.told.taken("own-name") >= 4
+        (0..10).all(|number| cluster.recorded.taken(&format!("good-{number}")) >= 4)
+            && cluster.recorded.taken("own-name") >= 4
             && bad.iter().all(|(name, label)| is(name, label))
     })
     .await;
     for (name, _) in bad {
-        assert_eq!(cluster.told.taken(name), 0, "{name}");
+        assert_eq!(cluster.recorded.taken(name), 0, "{name}");
     }
     let problems = cluster.report().problems();
     assert_eq!(problems.nodes, 23);
@@ -227,7 +227,7 @@ async fn bad_kubelets_do_not_affect_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_nodes_respect_the_concurrency_limit() {
-    let mut cluster = Cluster::new();
+    let mut cluster = ScrapedCluster::new();
     let counts: Arc<Counts> = Arc::default();
     for number in 0..200 {
         let fake = Fake::start(0, Some(Arc::clone(&cluster.tls)), Arc::clone(&counts), |_| {
@@ -247,37 +247,37 @@ async fn two_hundred_nodes_respect_the_concurrency_limit() {
         everyone(),
     );
     until("all were asked three times", || {
-        (0..200).all(|number| cluster.told.taken(&format!("node-{number}")) >= 3)
+        (0..200).all(|number| cluster.recorded.taken(&format!("node-{number}")) >= 3)
     })
     .await;
     assert!(counts.most() <= 8, "{}", counts.most());
     assert!(counts.most() >= 2, "they are asked in parallel");
     let connections = counts.connections.load(Ordering::SeqCst);
     assert_eq!(connections, 200, "connections are kept");
-    let numbers = cluster.report().numbers();
-    assert_eq!((numbers.nodes, numbers.well, numbers.failed), (200, 200, 0));
-    assert!(numbers.ticks.count() >= 1 && numbers.lateness.count() >= 600);
+    let counters = cluster.report().counters();
+    assert_eq!((counters.nodes, counters.healthy, counters.failed), (200, 200, 0));
+    assert!(counters.ticks.count() >= 1 && counters.lateness.count() >= 600);
 }
 
 #[tokio::test]
 async fn restarted_kubelet_is_scraped_again() {
-    let mut cluster = Cluster::new();
+    let mut cluster = ScrapedCluster::new();
     cluster.node("a", good).await;
     cluster.run(Compat::Better, |_| {}, everyone());
-    until("it was scraped", || cluster.told.taken("a") >= 2).await;
+    until("it was scraped", || cluster.recorded.taken("a") >= 2).await;
     let port = cluster.fakes.pop().unwrap().port;
-    until("it was missed", || cluster.told.scrape_failed("a") >= 1).await;
+    until("it was missed", || cluster.recorded.failures("a") >= 1).await;
     until("nobody listens", || cluster.cause("a") == Some(ScrapeErrorCause::Refused)).await;
     let tls = Some(Arc::clone(&cluster.tls));
     let _again = Fake::start(port, tls, Arc::default(), good).await;
-    let before = cluster.told.taken("a");
-    until("it was scraped again", || cluster.told.taken("a") > before).await;
+    let before = cluster.recorded.taken("a");
+    until("it was scraped again", || cluster.recorded.taken("a") > before).await;
     until("all is well", || cluster.cause("a").is_none()).await;
 }
 
 #[tokio::test]
 async fn failed_scrape_is_retried_within_the_period() {
-    let mut cluster = Cluster::new();
+    let mut cluster = ScrapedCluster::new();
     cluster
         .node("a", |asked| {
             let bad = asked.number == 3;
@@ -286,16 +286,16 @@ async fn failed_scrape_is_retried_within_the_period() {
         .await;
     let period = Duration::from_secs(2);
     cluster.run(Compat::Better, |settings| settings.resolution = period, everyone());
-    until("it was scraped three times", || cluster.told.taken("a") >= 3).await;
-    assert_eq!(cluster.told.scrape_failed("a"), 1);
-    let taken = cluster.told.taken.lock().unwrap()["a"].clone();
+    until("it was scraped three times", || cluster.recorded.taken("a") >= 3).await;
+    assert_eq!(cluster.recorded.failures("a"), 1);
+    let taken = cluster.recorded.taken.lock().unwrap()["a"].clone();
     // The two successes around the failure are less than two periods apart.
     assert!(taken[2] - taken[1] < period * 7 / 4, "{:?}", taken[2] - taken[1]);
 }
 
 #[tokio::test]
 async fn removed_nodes_are_forgotten_but_not_those_of_other_replicas() {
-    let mut cluster = Cluster::new();
+    let mut cluster = ScrapedCluster::new();
     for name in ["a", "b", "c"] {
         cluster.node(name, good).await;
     }
@@ -303,24 +303,26 @@ async fn removed_nodes_are_forgotten_but_not_those_of_other_replicas() {
     let own = Arc::clone(&without_b);
     let filter: NodeFilter = Arc::new(move |node| &*node.name != "b" || !own.load(Ordering::SeqCst));
     cluster.run(Compat::Better, |_| {}, filter);
-    until("all are scraped", || ["a", "b", "c"].iter().all(|name| cluster.told.taken(name) >= 1)).await;
+    until("all are scraped", || ["a", "b", "c"].iter().all(|name| cluster.recorded.taken(name) >= 1)).await;
     without_b.store(true, Ordering::SeqCst);
     cluster.inventory.remove_node("a");
     until("a and b are not asked any more", || cluster.report().nodes().len() == 1).await;
-    assert_eq!(*cluster.told.forgotten.lock().unwrap(), ["a"]);
-    assert_eq!(cluster.report().numbers().last_request.len(), 1);
-    let before = (cluster.told.taken("a"), cluster.told.taken("b"), cluster.told.taken("c"));
-    until("c goes on", || cluster.told.taken("c") >= before.2 + 2).await;
-    assert_eq!((cluster.told.taken("a"), cluster.told.taken("b")), (before.0, before.1));
+    assert_eq!(*cluster.recorded.forgotten.lock().unwrap(), ["a"]);
+    assert_eq!(cluster.report().counters().last_request.len(), 1);
+    let before = (cluster.recorded.taken("a"), cluster.recorded.taken("b"), cluster.recorded.taken("c"));
+    until("c goes on", || cluster.recorded.taken("c") >= before.2 + 2).await;
+    assert_eq!((cluster.recorded.taken("a"), cluster.recorded.taken("b")), (before.0, before.1));
     without_b.store(false, Ordering::SeqCst);
     cluster.node("d", good).await;
-    until("b is back and d is new", || cluster.told.taken("b") > before.1 && cluster.told.taken("d") >= 2)
-        .await;
+    until("b is back and d is new", || {
+        cluster.recorded.taken("b") > before.1 && cluster.recorded.taken("d") >= 2
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn strict_tick_contains_all_nodes_except_failed_ones() {
-    let mut cluster = Cluster::new();
+    let mut cluster = ScrapedCluster::new();
     for name in ["a", "b", "c"] {
         cluster.node(name, good).await;
     }
@@ -328,24 +330,24 @@ async fn strict_tick_contains_all_nodes_except_failed_ones() {
     let by_name = cluster.signer.certificate(&["named"], "named");
     cluster.node_with("named", by_name, good).await;
     cluster.run(Compat::Strict, |_| {}, everyone());
-    until("there were three ticks", || cluster.told.ticks.lock().unwrap().len() >= 3).await;
-    for tick in cluster.told.ticks.lock().unwrap().iter() {
+    until("there were three ticks", || cluster.recorded.ticks.lock().unwrap().len() >= 3).await;
+    for tick in cluster.recorded.ticks.lock().unwrap().iter() {
         let mut names: Vec<&str> = tick.iter().map(|name| &**name).collect();
         names.sort_unstable();
         assert_eq!(names, ["a", "b", "c"]);
     }
     assert_eq!(cluster.cause("named").unwrap().label(), "certificate_without_address");
-    let numbers = cluster.report().numbers();
-    assert_eq!(numbers.by_node.len(), 5);
-    assert!(numbers.ticks.count() >= 2);
-    assert_eq!(cluster.told.taken("a"), 0);
+    let counters = cluster.report().counters();
+    assert_eq!(counters.by_node.len(), 5);
+    assert!(counters.ticks.count() >= 2);
+    assert_eq!(cluster.recorded.taken("a"), 0);
     assert!(cluster.fakes[0].connections() == 1, "connections are kept");
 }
 
 #[tokio::test]
 async fn scraper_stops_on_signal() {
     for compat in [Compat::Better, Compat::Strict] {
-        let mut cluster = Cluster::new();
+        let mut cluster = ScrapedCluster::new();
         cluster.node("a", |_| Act::Silence).await;
         cluster.run(compat, |settings| settings.client.timeout = Duration::from_secs(500), everyone());
         until("it is asked", || cluster.fakes[0].requests() == 1).await;

@@ -40,13 +40,13 @@ pub(super) async fn run(scraper: &Scraper) {
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
     for number in 0_u64.. {
         let scheduled = clock.tick().await;
-        scraper.report.late(scheduled.elapsed());
+        scraper.report.record_delay(scheduled.elapsed());
         // Liveness depends on the start of a tick, not on its end.
-        scraper.report.beat(scheduled);
+        scraper.report.heartbeat(scheduled);
         let begun = Instant::now();
         let answers = ticks.tick(number).await;
         scraper.sink.replace_all(answers);
-        scraper.report.tick(begun.elapsed());
+        scraper.report.record_round(begun.elapsed());
     }
 }
 
@@ -84,7 +84,7 @@ impl TickLoop<'_> {
                 ScrapeErrorCause::TimedOut { stage: RequestStage::Waiting, after },
                 "no response before the end of the tick",
             );
-            report.failed(&node.name, node.ready, late.cause, &late.error, after, now);
+            report.record_failure(&node.name, node.ready, late.cause, &late.error, after, now);
         }
         answers
     }
@@ -95,11 +95,11 @@ impl TickLoop<'_> {
         self.peers.insert(Arc::clone(&node.name), peer);
         match scrape {
             Ok(scrape) => {
-                report.good(&node.name, took, now);
+                report.record_success(&node.name, took, now);
                 Some((Arc::clone(&node.name), scrape))
             }
             Err(failure) => {
-                report.failed(&node.name, node.ready, failure.cause, &failure.error, took, now);
+                report.record_failure(&node.name, node.ready, failure.cause, &failure.error, took, now);
                 None
             }
         }
@@ -113,7 +113,7 @@ impl TickLoop<'_> {
             self.peers.remove(gone);
         }
         for name in here.difference(&self.known) {
-            self.scraper.report.expect(name);
+            self.scraper.report.track(name);
         }
         self.known = here;
     }

@@ -134,7 +134,7 @@ pub fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scrape, Par
     // No usable sample: report the first malformed line.
     match first_flaw(body) {
         Some(flawed) => Err(flawed),
-        None if !scrape.left_out.is_empty() => Ok(scrape),
+        None if !scrape.incomplete.is_empty() => Ok(scrape),
         None if not_measured => Err(ParseError::NotMeasured),
         None => Err(ParseError::Nothing),
     }

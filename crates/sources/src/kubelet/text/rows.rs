@@ -97,7 +97,7 @@ impl<'a> RowTable<'a> {
             let Some((first, _)) = rows.first() else { continue };
             let lacks = rows.iter().find_map(|(of, row)| Some((of.container, row.point(self.compat).err()?)));
             if let Some((container, lacks)) = lacks {
-                scrape.left_out.push(IncompletePod {
+                scrape.incomplete.push(IncompletePod {
                     namespace: first.namespace.into(),
                     name: first.pod.into(),
                     container: container.into(),

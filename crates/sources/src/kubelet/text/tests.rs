@@ -57,7 +57,7 @@ fn kubelet_example_is_parsed() {
         memory: 12_533_760,
     };
     assert_eq!(pod.containers, [("coredns".into(), point)]);
-    assert_eq!(scrape.left_out, []);
+    assert_eq!(scrape.incomplete, []);
 
     scrape.pods[0].containers[0].1.time = 1_633_253_814_125_000_000;
     assert_eq!(strict(EXAMPLE), Ok(scrape), "strictly, the time of the memory counts");
@@ -96,11 +96,11 @@ fn malformed_line_affects_only_its_container() {
         r#"container_cpu_usage_seconds_total{container="c",namespace="a",pod="2"} -6.79e+09 -62135596800000"#;
     let scrape = better(&format!("{good}{late}\n")).unwrap();
     assert_eq!(scrape.pods.len(), 1);
-    let left = &scrape.left_out[0];
+    let left = &scrape.incomplete[0];
     assert_eq!((&*left.name, &*left.container, left.lacks), ("2", "c", MissingUsage::Cpu));
     // Without readable labels the affected container is unknown.
-    let container_key = r#"container_cpu_usage_seconds_total{container="c",namespace="a",pod="#;
-    assert!(better(&format!("{good}{whose}\n")).is_err());
+    let unterminated = r#"container_cpu_usage_seconds_total{container="c",namespace="a",pod="#;
+    assert!(better(&format!("{good}{unterminated}\n")).is_err());
 }
 
 #[test]
@@ -123,12 +123,12 @@ fn invalid_numbers_are_missing() {
         for compat in [Compat::Strict, Compat::Better] {
             let scrape = parse(body.as_bytes(), SENT, compat).unwrap();
             assert!(scrape.pods.is_empty(), "{bad}");
-            assert_eq!(scrape.left_out[0].lacks, MissingUsage::Cpu, "{bad}");
+            assert_eq!(scrape.incomplete[0].lacks, MissingUsage::Cpu, "{bad}");
         }
     }
     let scrape =
         better("container_start_time_seconds{container=\"c\",namespace=\"a\",pod=\"1\"} NaN\n").unwrap();
-    assert_eq!(scrape.left_out[0].lacks, MissingUsage::Both);
+    assert_eq!(scrape.incomplete[0].lacks, MissingUsage::Both);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::verifier::{KubeletCertVerifier, TrustPolicy};
+use super::verifier::{KubeletCertCheck, KubeletCertVerifier, for_node};
 use super::{BearerToken, Pem, TrustError, TrustSettings, TrustedAuthority};
 
 /// Loaded TLS material.
@@ -46,11 +46,11 @@ impl TlsMaterial {
             return Ok(Self { generation: before.generation, token, config, verifier, digest });
         }
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let believed = match (&authority, &settings.authority) {
-            (Some(pem), TrustedAuthority::Ca(from)) => TrustPolicy::SignedBy(Arc::new(roots(pem, from)?)),
-            _ => TrustPolicy::Anybody,
+        let trusted = match (&authority, &settings.authority) {
+            (Some(pem), TrustedAuthority::Ca(from)) => Some(Arc::new(roots(pem, from)?)),
+            _ => None,
         };
-        let verifier = KubeletCertVerifier::new(&provider, believed, settings.compat);
+        let verifier = KubeletCertCheck::verifier(&provider, trusted, settings.compat);
         let config = Arc::new(config(&provider, &verifier, own)?);
         let generation = before.map_or(0, |before| before.generation + 1);
         Ok(Self { generation, token, config, verifier, digest })
@@ -58,7 +58,7 @@ impl TlsMaterial {
 
     /// TLS configuration for a node.
     pub(super) fn config(&self, node: &str) -> Arc<ClientConfig> {
-        match self.verifier.for_node(node) {
+        match for_node(&self.verifier, node) {
             None => Arc::clone(&self.config),
             Some(verifier) => {
                 let mut config = ClientConfig::clone(&self.config);

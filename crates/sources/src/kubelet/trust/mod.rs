@@ -12,7 +12,7 @@ mod verifier;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::provider::Compat;
@@ -21,6 +21,7 @@ use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use crate::http::Secret;
+use crate::lock::locked;
 use material::TlsMaterial;
 pub(crate) use verifier::CertificateNameMismatch;
 
@@ -179,6 +180,6 @@ impl KubeletTrust {
     }
 
     fn now(&self) -> MutexGuard<'_, LoadedMaterial> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.now)
     }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::kubelet::address::KubeletAddress;
-use crate::kubelet::client::fake::{Act, Fake, TrustedAuthority as Signer, answer};
+use crate::kubelet::client::fake::{Act, Fake, TestCa as Signer, answer};
 use crate::kubelet::client::{self, KubeletClient, KubeletConnection};
 use crate::kubelet::report::ScrapeErrorCause;
 

@@ -9,32 +9,28 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use api::provider::Compat;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, Error, OtherError, RootCertStore};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use crate::http::{CertVerifier, CertificateCheck};
 
 /// Number of certificate names listed in an error.
 const MAX_NAMES_IN_ERROR: usize = 5;
 
-/// Which certificates are accepted.
-#[derive(Clone)]
-pub(super) enum TrustPolicy {
-    SignedBy(Arc<RootCertStore>),
-    Anybody,
-}
+/// Verifier of kubelet certificates.
+pub(super) type KubeletCertVerifier = CertVerifier<KubeletCertCheck>;
 
-/// Verifies server certificates.
+/// Checks the certificate of a kubelet.
 #[derive(Clone)]
-pub(super) struct KubeletCertVerifier {
+pub(super) struct KubeletCertCheck {
     algorithms: WebPkiSupportedAlgorithms,
-    believed: TrustPolicy,
+    /// Trusted CA; `None` accepts every certificate.
+    roots: Option<Arc<RootCertStore>>,
     compat: Compat,
     /// Node whose name is accepted instead of the dialled address.
     node: Option<Box<str>>,
@@ -55,71 +51,51 @@ impl fmt::Display for CertificateNameMismatch {
 
 impl std::error::Error for CertificateNameMismatch {}
 
-impl fmt::Debug for KubeletCertVerifier {
+impl fmt::Debug for KubeletCertCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verifier").field("node", &self.node).finish_non_exhaustive()
+        f.debug_struct("KubeletCertCheck").field("node", &self.node).finish_non_exhaustive()
     }
 }
 
-impl KubeletCertVerifier {
-    pub(super) fn new(provider: &CryptoProvider, believed: TrustPolicy, compat: Compat) -> Self {
-        Self { algorithms: provider.signature_verification_algorithms, believed, compat, node: None }
-    }
-
-    /// A verifier that also accepts certificates naming this node; `None` if the policy does not allow that.
-    pub(super) fn for_node(&self, node: &str) -> Option<Self> {
-        match self.believed {
-            TrustPolicy::SignedBy(_) if !self.compat.is_strict() => {
-                Some(Self { node: Some(node.into()), ..self.clone() })
-            }
-            _ => None,
-        }
+impl KubeletCertCheck {
+    /// A verifier for any node: only the dialled address counts.
+    pub(super) fn verifier(
+        provider: &CryptoProvider,
+        roots: Option<Arc<RootCertStore>>,
+        compat: Compat,
+    ) -> KubeletCertVerifier {
+        let algorithms = provider.signature_verification_algorithms;
+        CertVerifier::new(provider, Self { algorithms, roots, compat, node: None })
     }
 }
 
-impl ServerCertVerifier for KubeletCertVerifier {
-    fn verify_server_cert(
+/// A verifier that also accepts certificates naming this node; `None` if that makes no difference.
+pub(super) fn for_node(verifier: &KubeletCertVerifier, node: &str) -> Option<KubeletCertVerifier> {
+    let check = verifier.check();
+    let accepts_names = check.roots.is_some() && !check.compat.is_strict();
+    accepts_names.then(|| verifier.with_check(KubeletCertCheck { node: Some(node.into()), ..check.clone() }))
+}
+
+impl CertificateCheck for KubeletCertCheck {
+    fn check(
         &self,
         certificate: &CertificateDer<'_>,
         chain: &[CertificateDer<'_>],
-        asked: &ServerName<'_>,
-        _: &[u8],
+        dialled: &ServerName<'_>,
         now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let TrustPolicy::SignedBy(roots) = &self.believed else { return Ok(ServerCertVerified::assertion()) };
+    ) -> Result<(), Error> {
+        let Some(roots) = &self.roots else { return Ok(()) };
         let parsed = ParsedCertificate::try_from(certificate)?;
         verify_server_cert_signed_by_trust_anchor(&parsed, roots, chain, now, self.algorithms.all)?;
-        if verify_server_name(&parsed, asked).is_ok() {
-            return Ok(ServerCertVerified::assertion());
+        if verify_server_name(&parsed, dialled).is_ok() {
+            return Ok(());
         }
         let names = CertificateNames::of(certificate);
         if self.node.as_ref().is_some_and(|node| names.are_of(node)) {
-            return Ok(ServerCertVerified::assertion());
+            return Ok(());
         }
         let wrong = OtherError(Arc::new(CertificateNameMismatch { has: names.some() }));
         Err(Error::InvalidCertificate(CertificateError::Other(wrong)))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
     }
 }
 

@@ -34,7 +34,7 @@ impl<'a> JsonCursor<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    #[allow(clippy::unused_self, reason = "reads as what it is: something is wrong here")]
+    #[allow(clippy::unused_self, reason = "a method reads better at its many call sites")]
     pub(crate) fn wrong<T>(&self, what: &'static str) -> Result<T, JsonError> {
         Err(JsonError { what })
     }

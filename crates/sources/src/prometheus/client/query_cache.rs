@@ -2,7 +2,7 @@
 //! waiters, responses are reused for a short time, and entries near their expiry are refreshed in the background.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::reply::QueryResponse;
 use super::{PrometheusError, PrometheusInner, PrometheusSettings};
+use crate::lock::locked;
 
 /// Maximum cache time of errors.
 const MAX_ERROR_AGE: Duration = Duration::from_secs(1);
@@ -53,7 +54,7 @@ impl QueryCache {
     }
 
     fn locked(&self) -> MutexGuard<'_, CacheState> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.known)
     }
 }
 
@@ -124,7 +125,7 @@ fn start(
     tokio::spawn(async move {
         let result = run_query(&backend, &query, now).await;
         if let Err(error) = &result
-            && error.is_about_the_question()
+            && error.concerns_query()
         {
             tracing::warn!(server = backend.base, query = &*query, %error, remedy = error.remedy(), "a query failed");
         }

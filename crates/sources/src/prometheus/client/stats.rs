@@ -1,12 +1,13 @@
 //! Request counters, latencies and health of a Prometheus server.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::PrometheusError;
+use crate::lock::locked;
 
 /// Upper bounds of latency buckets in seconds, without the infinite one.
 const LATENCY_BOUNDS_SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -137,8 +138,8 @@ impl RequestStats {
         if error.is_some() {
             self.failed.fetch_add(1, Relaxed);
         }
-        let failure = error.filter(|error| !error.is_about_the_question());
-        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = error.filter(|error| !error.concerns_query());
+        let mut health = locked(&self.health);
         let was_failing = health.error.is_some();
         match failure {
             None => *health = BackendHealth { last_good: Some(now), error: None },
@@ -170,7 +171,7 @@ impl RequestStats {
             failed: self.failed.load(Relaxed),
             in_flight: self.in_flight.load(Relaxed),
             remembered,
-            health: self.health.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            health: locked(&self.health).clone(),
             latency: [self.query.latency("/api/v1/query"), self.series.latency("/api/v1/series")],
         }
     }

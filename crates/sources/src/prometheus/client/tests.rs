@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::http::tests::{answer, plainly};
-use crate::http::{Client, Endpoint};
+use crate::http::{Endpoint, HttpClient};
 
 /// Response of a fake Prometheus to a path and a query or selector.
 pub(crate) type Say = Box<dyn Fn(&str, &str) -> (u16, String) + Send + Sync>;
@@ -315,7 +315,7 @@ async fn long_queries_are_sent_as_forms() {
         answer(200, vector(&sample))
     })
     .await;
-    let client = Client::new(Endpoint::at(format!("http://{address}/prom/"))).unwrap();
+    let client = HttpClient::new(Endpoint::at(format!("http://{address}/prom/"))).unwrap();
     let prometheus = PrometheusClient::new(Arc::new(client), PrometheusSettings::default());
     let now = Timestamp::from_millisecond(1_767_225_600_250).unwrap();
     let said = async |query: &str| {
@@ -351,7 +351,7 @@ async fn ten_megabytes_are_read_and_more_are_rejected() {
         answer(200, vector(&vec![sample; 250_000].join(",")))
     })
     .await;
-    let client = Client::new(Endpoint::at(format!("http://{address}"))).unwrap();
+    let client = HttpClient::new(Endpoint::at(format!("http://{address}"))).unwrap();
     let good = PrometheusClient::new(Arc::new(client.clone()), PrometheusSettings::default());
     let reply = good.query("up", NOW, PATIENCE).await.unwrap();
     assert!(matches!(&reply.result, QueryValue::Vector(Some(samples)) if samples.len() == 250_000));

@@ -7,7 +7,7 @@ use api::selector::Selector;
 
 use crate::prometheus::config::{AdapterConfig, ConfigError, ConfigSection};
 use crate::prometheus::mapper::{GroupResource, RestMapper};
-use crate::prometheus::query::{CustomQueryArgs, ObjectFilter};
+use crate::prometheus::query::{CustomQueryArgs, ObjectFilter, QueryBuildError};
 use crate::prometheus::registry::Series;
 use crate::prometheus::rule::{Rule, RuleFamily, Rules};
 
@@ -74,7 +74,7 @@ pub struct ExplainedMetric {
     /// Labels that do not name a resource.
     pub other_labels: Vec<String>,
     /// Example requests with their queries.
-    pub questions: Vec<ExampleQuery>,
+    pub examples: Vec<ExampleQuery>,
 }
 
 /// A label that names objects.
@@ -94,7 +94,7 @@ pub struct ExampleQuery {
     /// Request path.
     pub path: String,
     /// PromQL, or why there is none.
-    pub query: Result<String, String>,
+    pub query: Result<String, QueryBuildError>,
 }
 
 /// Parses a series as written by a user: `name` or `name{label="value",other}`.
@@ -156,7 +156,7 @@ fn metric(
         metric: rule.metric(&series.name),
         resources: Vec::new(),
         other_labels: Vec::new(),
-        questions: Vec::new(),
+        examples: Vec::new(),
     };
     let Some(metric) = explained.metric.clone() else { return explained };
     let everything = Selector::everything();
@@ -164,7 +164,7 @@ fn metric(
         explained.other_labels = labels.iter().map(ToString::to_string).collect();
         let query = rule.external_query(mapper, &series.name, "default", &everything);
         let path = format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/default/{metric}");
-        explained.questions.push(ExampleQuery { path, query });
+        explained.examples.push(ExampleQuery { path, query });
         return explained;
     }
     for label in labels {
@@ -190,7 +190,7 @@ fn metric(
             series: &everything,
         };
         let query = rule.custom_query(mapper, &series.name, &resource, &ask).map(|query| query.text);
-        explained.questions.push(ExampleQuery { path, query });
+        explained.examples.push(ExampleQuery { path, query });
         let (label, resource) = (label.to_string(), resource.to_string());
         explained.resources.push(ExplainedResource { label, resource, namespaced });
     }

@@ -29,12 +29,12 @@ fn one(name: &str, rule: &ResourceRule, mapper: &RestMapper, report: &mut Findin
     };
     let labels = match ResourceLabels::new(&rule.resources, mapper) {
         Ok(labels) => labels,
-        Err(why) => return say(Error, "resources", why, "name resources of the cluster"),
+        Err(why) => return say(Error, "resources", why.to_string(), "name resources of the cluster"),
     };
     for resource in ["namespaces", "pods", "nodes"] {
         let wanted = GroupResource { group: String::new(), resource: resource.to_owned() };
         if labels.label_of(&wanted, mapper).is_err() {
-            let message = format!("no label names {resource}, so they cannot be asked for");
+            let message = format!("no label names {resource}, so they cannot be queried");
             say(Error, "resources", message, "add overrides for namespace, pod and node");
         }
     }
@@ -52,7 +52,7 @@ fn one(name: &str, rule: &ResourceRule, mapper: &RestMapper, report: &mut Findin
             Err(why) => say(Error, key, why.to_string(), "correct the template between << and >>"),
             Ok(template) => {
                 for field in template.unknown_fields() {
-                    let message = format!("there is no field `.{field}`: all questions fail");
+                    let message = format!("there is no field `.{field}`: all queries fail");
                     say(
                         Error,
                         key,
@@ -61,7 +61,7 @@ fn one(name: &str, rule: &ResourceRule, mapper: &RestMapper, report: &mut Findin
                     );
                 }
                 if !template.uses("GroupBy") && !template.uses("GroupBySlice") {
-                    let message = "the query loses the labels that tell whose a value is".to_owned();
+                    let message = "the query loses the labels that name the object".to_owned();
                     say(Warning, key, message, "aggregate by (<<.GroupBy>>)");
                 }
                 templates.push(template);

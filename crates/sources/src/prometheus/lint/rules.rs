@@ -4,7 +4,7 @@ use super::{FindingCollector, Severity, promql};
 use crate::prometheus::config::{AdapterConfig, ConfigSection, RuleConfig, SeriesFilter};
 use crate::prometheus::mapper::{GroupResource, KnownResource, RestMapper};
 use crate::prometheus::names::{GoRegex, MetricNaming, NamingError, SeriesNameFilter};
-use crate::prometheus::rule::ResourceLabels;
+use crate::prometheus::rule::{MappingError, ResourceLabels};
 use crate::prometheus::template::{QueryArgs, Template};
 
 use Severity::{Error, Note, Warning};
@@ -64,7 +64,7 @@ impl RuleCheck<'_, '_, '_> {
                 self.say(
                     Error,
                     &format!("seriesFilters[{index}]"),
-                    why,
+                    why.to_string(),
                     "give one valid expression: is or isNot",
                 );
             }
@@ -81,7 +81,12 @@ impl RuleCheck<'_, '_, '_> {
                 return self.say(Error, "name.matches", message, "add `as`, such as \"${1}_${2}\"");
             }
             Err(NamingError::Pattern(why)) => {
-                return self.say(Error, "name.matches", why, "write it in the syntax of RE2 (Go)");
+                return self.say(
+                    Error,
+                    "name.matches",
+                    why.to_string(),
+                    "write it in the syntax of RE2 (Go)",
+                );
             }
         };
         for reference in naming.empty_references() {
@@ -107,7 +112,7 @@ impl RuleCheck<'_, '_, '_> {
             self.say(Warning, "name.matches", message, "anchor it and use a group, such as ^(.*)_total$");
         }
         if naming.layout().contains('/') {
-            let message = "a metric with a slash in its name cannot be asked for";
+            let message = "a metric with a slash in its name cannot be queried";
             self.say(Warning, "name.as", message, "use another character");
         }
     }
@@ -117,12 +122,14 @@ impl RuleCheck<'_, '_, '_> {
         let labels = match ResourceLabels::new(mapping, self.mapper) {
             Ok(labels) => labels,
             Err(why) => {
-                let key =
-                    if why.contains("group-resource") { "resources.overrides" } else { "resources.template" };
+                let key = match why {
+                    MappingError::Override { .. } => "resources.overrides",
+                    MappingError::Template { .. } | MappingError::Inverse { .. } => "resources.template",
+                };
                 return self.say(
                     Error,
                     key,
-                    why,
+                    why.to_string(),
                     "name resources of the cluster, and templates with <<.Resource>>",
                 );
             }
@@ -134,7 +141,7 @@ impl RuleCheck<'_, '_, '_> {
                 self.say(
                     Error,
                     "resources",
-                    "questions are restricted to their namespace, but no label names the namespace: all of them fail",
+                    "queries are restricted to their namespace, but no label names the namespace: all of them fail",
                     "set resources.namespaced to false, or add overrides: {namespace: {resource: namespace}}",
                 );
             }
@@ -159,7 +166,7 @@ impl RuleCheck<'_, '_, '_> {
                 self.say(
                     Error,
                     "resources.overrides",
-                    "objects in namespaces are named, but no label names the namespace: all questions fail",
+                    "objects in namespaces are named, but no label names the namespace: all queries fail",
                     "add overrides: {namespace: {resource: namespace}}",
                 );
             }
@@ -203,7 +210,7 @@ impl RuleCheck<'_, '_, '_> {
             return self.say(
                 Error,
                 "metricsQuery",
-                "there is no query, so all questions fail",
+                "there is no query, so all queries fail",
                 "add metricsQuery",
             );
         }
@@ -227,7 +234,7 @@ impl RuleCheck<'_, '_, '_> {
             self.say(
                 Error,
                 "metricsQuery",
-                format!("there is no field `.{field}`: all questions fail"),
+                format!("there is no field `.{field}`: all queries fail"),
                 remedy,
             );
         }
@@ -243,12 +250,12 @@ impl RuleCheck<'_, '_, '_> {
         }
         let literal = self.rule.resources.overrides.iter().any(|(label, _)| text.contains(label.as_str()));
         if !self.is_external() && !grouped && !literal && aggregates(text) {
-            let message = "the query loses the label that tells whose a value is";
+            let message = "the query loses the label that names the object";
             self.say(Warning, "metricsQuery", message, "aggregate by (<<.GroupBy>>)");
         }
         if !template.uses("LabelMatchers") && !template.uses("LabelValuesByName") {
             let message =
-                "the query does not depend on the question: every object and namespace gets the same answer";
+                "the query does not depend on the request: every object and namespace gets the same answer";
             let severity = if self.is_external() { Note } else { Warning };
             self.say(severity, "metricsQuery", message, "select series by {<<.LabelMatchers>>}");
         }

@@ -223,14 +223,14 @@ fn explains_step_by_step() {
     let shown: Vec<_> = metric.resources.iter().map(|r| (&*r.label, &*r.resource, r.namespaced)).collect();
     assert_eq!(shown, [("namespace", "namespaces", false), ("pod", "pods", true)]);
     assert_eq!(
-        metric.questions[1].path,
+        metric.examples[1].path,
         "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/my-pod/http_requests_per_second"
     );
     let expected = "sum(rate(http_requests_total{namespace=\"default\",pod=\"my-pod\"}[2m])) by (pod)";
-    assert_eq!(metric.questions[1].query.as_deref(), Ok(expected));
+    assert_eq!(metric.examples[1].query.as_deref(), Ok(expected));
     assert_eq!(one.metrics[1].metric, None, "`up` does not end in _total");
     assert_eq!(
-        explain("externalRules[0]")[0].metrics[1].questions[0].query.as_deref(),
+        explain("externalRules[0]")[0].metrics[1].examples[0].query.as_deref(),
         Ok("sum(up{namespace=\"default\"})")
     );
     assert_eq!(explain("queue_depth{namespace!=\"\"}").len(), 1);

@@ -15,6 +15,11 @@ const MAX_COMPILED_BYTES: usize = 4 << 20;
 /// Maximum repetition count of Go.
 const MAX_REPEATS: u32 = 1000;
 
+/// Why a regular expression is not valid; the text is that of Go.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RegexError(String);
+
 /// A regular expression; unanchored unless it has anchors.
 #[derive(Clone, Debug)]
 pub struct GoRegex {
@@ -25,7 +30,7 @@ pub struct GoRegex {
 
 impl GoRegex {
     /// Compiles an expression.
-    pub fn new(text: &str) -> Result<Self, String> {
+    pub fn new(text: &str) -> Result<Self, RegexError> {
         let mut reader = RegexTranslator {
             rest: text,
             out: String::new(),
@@ -33,11 +38,10 @@ impl GoRegex {
             open: 0,
             last: PrecedingItem::Nothing,
         };
-        reader.read()?;
-        let regex = RegexBuilder::new(&reader.out)
-            .size_limit(MAX_COMPILED_BYTES)
-            .build()
-            .map_err(|_| format!("error parsing regexp: `{text}` is too large or not understood"))?;
+        reader.read().map_err(RegexError)?;
+        let regex = RegexBuilder::new(&reader.out).size_limit(MAX_COMPILED_BYTES).build().map_err(|_| {
+            RegexError(format!("error parsing regexp: `{text}` is too large or not understood"))
+        })?;
         Ok(Self { regex, names: reader.names.into() })
     }
 

@@ -14,8 +14,8 @@ use crate::prometheus::mapper::{GroupResource, KnownResource};
 use crate::prometheus::query::{self, CustomQueryArgs, QueryError};
 
 impl CustomMetricsProvider for PrometheusProvider {
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
-        Box::pin(values(&self.0, question))
+    fn values<'a>(&'a self, request: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
+        Box::pin(values(&self.0, request))
     }
 
     fn known(&self) -> Arc<Vec<CustomMetric>> {
@@ -25,27 +25,27 @@ impl CustomMetricsProvider for PrometheusProvider {
 
 async fn values(
     inner: &ProviderInner,
-    question: &CustomMetricQuery,
+    request: &CustomMetricQuery,
 ) -> Result<Vec<CustomMetricSample>, MetricsError> {
     let state = inner.state();
-    match &question.objects {
+    match &request.objects {
         ObjectSelection::One(name) => {
-            let (resource, mut found) = measured(inner, &state, question, &[name]).await?;
+            let (resource, mut found) = measured(inner, &state, request, &[name]).await?;
             match found.pop().flatten() {
-                Some(measured) => Ok(vec![value(inner, question, resource, name, measured)?]),
-                None => Err(MetricsError::no_value(&question.metric, &question.resource, name)),
+                Some(measured) => Ok(vec![value(inner, request, resource, name, measured)?]),
+                None => Err(MetricsError::no_value(&request.metric, &request.resource, name)),
             }
         }
         ObjectSelection::All(selector) => {
             let unable = |why: &dyn std::fmt::Display| inner.unable("unable to list matching resources", why);
-            let GroupResource { group, resource } = GroupResource::parse(&question.resource);
+            let GroupResource { group, resource } = GroupResource::parse(&request.resource);
             let resource = state.mapper.resolve(&group, &resource).map_err(|why| unable(&why))?;
-            let names = inner.cluster.names(resource, question.namespace.as_deref(), selector).await;
+            let names = inner.cluster.names(resource, request.namespace.as_deref(), selector).await;
             let names = names.map_err(|why| unable(&why))?;
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let (resource, found) = measured(inner, &state, question, &names).await?;
+            let (resource, found) = measured(inner, &state, request, &names).await?;
             let known = names.iter().zip(found).filter_map(|(name, found)| Some((name, found?)));
-            known.map(|(name, measured)| value(inner, question, resource, name, measured)).collect()
+            known.map(|(name, measured)| value(inner, request, resource, name, measured)).collect()
         }
     }
 }
@@ -54,34 +54,34 @@ async fn values(
 async fn measured<'s>(
     inner: &ProviderInner,
     state: &'s ProviderState,
-    question: &CustomMetricQuery,
+    request: &CustomMetricQuery,
     names: &[&str],
 ) -> Result<(&'s KnownResource, Vec<Option<MeasuredValue>>), MetricsError> {
     // Hundreds of names make a long query that no other request shares.
     let many = !inner.compat().is_strict() && names.len() > inner.settings.max_names_per_query;
-    let objects = if many && is_separable(state, question) {
+    let objects = if many && is_separable(state, request) {
         query::ObjectFilter::Any
     } else {
         query::ObjectFilter::Named(names)
     };
     let ask = CustomQueryArgs {
-        resource: &question.resource,
-        namespace: question.namespace.as_deref(),
+        resource: &request.resource,
+        namespace: request.namespace.as_deref(),
         objects,
-        metric: &question.metric,
-        series: &question.series,
+        metric: &request.metric,
+        series: &request.series,
     };
     let query = query::custom(&state.rules, &state.registry, &state.mapper, &ask);
     let (query, resource) = query.map_err(|why| {
-        if let QueryError::Rule(why) = &why {
+        if let QueryError::Build(why) = &why {
             tracing::warn!(
-                metric = question.metric,
-                resource = question.resource,
-                why,
+                metric = request.metric,
+                resource = request.resource,
+                %why,
                 "the rule produced no query"
             );
         }
-        MetricsError::no_metric(&question.metric, &question.resource)
+        MetricsError::no_metric(&request.metric, &request.resource)
     })?;
     let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
     let reply = inner.prometheus.query(&query.text, inner.now(), inner.settings.query_timeout).await;
@@ -93,16 +93,16 @@ async fn measured<'s>(
 }
 
 /// Whether one query can select all objects of a metric.
-fn is_separable(state: &ProviderState, question: &CustomMetricQuery) -> bool {
-    let resource = state.mapper.find_text(&question.resource).map(KnownResource::group_resource);
-    let namespaced = question.namespace.is_some();
-    let origin = resource.and_then(|resource| state.registry.custom(&resource, namespaced, &question.metric));
+fn is_separable(state: &ProviderState, request: &CustomMetricQuery) -> bool {
+    let resource = state.mapper.find_text(&request.resource).map(KnownResource::group_resource);
+    let namespaced = request.namespace.is_some();
+    let origin = resource.and_then(|resource| state.registry.custom(&resource, namespaced, &request.metric));
     origin.and_then(|origin| state.separable.get(origin.rule)).is_some_and(|separable| *separable)
 }
 
 fn value(
     inner: &ProviderInner,
-    question: &CustomMetricQuery,
+    request: &CustomMetricQuery,
     resource: &KnownResource,
     name: &str,
     measured: MeasuredValue,
@@ -113,12 +113,12 @@ fn value(
     Ok(CustomMetricSample {
         object: ObjectReference {
             kind: kind.clone(),
-            namespace: question.namespace.clone().unwrap_or_default(),
+            namespace: request.namespace.clone().unwrap_or_default(),
             name: name.to_owned(),
             api_version: format!("{group}/{version}"),
         },
-        metric: question.metric.clone(),
-        series: echo(&question.series, inner.compat().is_strict())?,
+        metric: request.metric.clone(),
+        series: echo(&request.series, inner.compat().is_strict())?,
         timestamp,
         window: None,
         value: measured.value,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::task::AbortHandle;
 
-use super::{ProviderInner, ProviderState, locked, remembered, selectors};
+use super::{ProviderInner, ProviderState, remembered, selectors};
+use crate::lock::locked;
 use crate::prometheus::discovery;
 use crate::prometheus::rule::RuleFamily;
 

@@ -13,9 +13,9 @@ use crate::prometheus::query::{self, QueryError};
 impl ExternalMetricsProvider for PrometheusProvider {
     fn values<'a>(
         &'a self,
-        question: &'a ExternalMetricQuery,
+        request: &'a ExternalMetricQuery,
     ) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
-        Box::pin(values(&self.0, question))
+        Box::pin(values(&self.0, request))
     }
 
     fn known(&self) -> Arc<Vec<String>> {
@@ -25,9 +25,9 @@ impl ExternalMetricsProvider for PrometheusProvider {
 
 async fn values(
     inner: &ProviderInner,
-    question: &ExternalMetricQuery,
+    request: &ExternalMetricQuery,
 ) -> Result<Vec<ExternalMetricSample>, MetricsError> {
-    let ExternalMetricQuery { namespace, metric, series } = question;
+    let ExternalMetricQuery { namespace, metric, series } = request;
     let state = inner.state();
     let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
     let query = query::external(&state.rules, &state.registry, &state.mapper, namespace, metric, series);

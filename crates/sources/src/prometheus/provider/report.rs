@@ -5,7 +5,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{PrometheusProvider, locked};
+use super::PrometheusProvider;
+use crate::lock::locked;
 use crate::prometheus::client::{PrometheusReport, QueryResponse};
 use crate::prometheus::discovery::SelectorStatus;
 use crate::prometheus::registry::ShadowedMetric;

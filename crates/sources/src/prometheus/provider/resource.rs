@@ -10,9 +10,9 @@ use quantity::Format;
 
 use super::{PrometheusProvider, ProviderInner, ProviderState, separable};
 use crate::inventory::{Node, Pod};
-use crate::prometheus::client::QueryResponse;
-use crate::prometheus::convert::{self, ResourceResponse};
-use crate::prometheus::query::{ObjectFilter, PromQuery};
+use crate::prometheus::client::{PrometheusError, QueryResponse};
+use crate::prometheus::convert::{self, ResourceResponse, UnusableResult};
+use crate::prometheus::query::{ObjectFilter, PromQuery, QueryBuildError};
 use crate::prometheus::rule::{ResourceQueries, ResourceQuery};
 
 impl ResourceMetricsProvider for PrometheusProvider {
@@ -57,6 +57,15 @@ impl ResourceMetricsProvider for PrometheusProvider {
     }
 }
 
+/// Why the usage of pods or nodes could not be queried.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+enum UsageError {
+    Query(#[from] QueryBuildError),
+    Prometheus(#[from] PrometheusError),
+    Result(#[from] UnusableResult),
+}
+
 /// CPU and memory responses, and the labels that name their objects.
 struct CpuAndMemory {
     cpu: (Arc<QueryResponse>, String),
@@ -86,7 +95,7 @@ impl ProviderInner {
                     found.extend(pods);
                 }
                 Err(why) => {
-                    tracing::warn!(%namespace, why, "pods of a namespace are omitted");
+                    tracing::warn!(%namespace, %why, "pods of a namespace are omitted");
                     first_failure.get_or_insert(why);
                 }
             }
@@ -105,7 +114,7 @@ impl ProviderInner {
         rules: &ResourceQueries,
         namespace: &str,
         pods: &[Arc<Pod>],
-    ) -> Result<Vec<PodUsage>, String> {
+    ) -> Result<Vec<PodUsage>, UsageError> {
         let names: Vec<&str> = pods.iter().map(|pod| &*pod.name).collect();
         let one = |rule: &ResourceQuery| {
             let objects = self.objects(rule.containers.text(), &names);
@@ -113,7 +122,7 @@ impl ProviderInner {
         };
         let both = self.both(one(&rules.cpu)?, one(&rules.memory)?).await?;
         let parts = both.parts(&rules.cpu.container_label, &rules.memory.container_label);
-        let mut usage = convert::pods(&parts, self.compat()).map_err(|why| why.to_string())?;
+        let mut usage = convert::pods(&parts, self.compat())?;
         let window = window(rules);
         let found = pods.iter().filter_map(|pod| {
             let (timestamp, containers) = usage.remove(&*pod.name)?;
@@ -138,7 +147,7 @@ impl ProviderInner {
         match self.known_nodes(&state, rules, &nodes).await {
             Ok(found) => Ok(found),
             Err(why) => {
-                tracing::warn!(why, "nodes are omitted");
+                tracing::warn!(%why, "nodes are omitted");
                 if self.compat().is_strict() {
                     Ok(Vec::new())
                 } else {
@@ -153,12 +162,12 @@ impl ProviderInner {
         state: &ProviderState,
         rules: &ResourceQueries,
         nodes: &[Arc<Node>],
-    ) -> Result<Vec<NodeUsage>, String> {
+    ) -> Result<Vec<NodeUsage>, UsageError> {
         let names: Vec<&str> = nodes.iter().map(|node| &*node.name).collect();
         let one =
             |rule: &ResourceQuery| rule.nodes_query(&state.mapper, &self.objects(rule.nodes.text(), &names));
         let both = self.both(one(&rules.cpu)?, one(&rules.memory)?).await?;
-        let mut usage = convert::nodes(&both.parts("", ""), self.compat()).map_err(|why| why.to_string())?;
+        let mut usage = convert::nodes(&both.parts("", ""), self.compat())?;
         let window = window(rules);
         let found = nodes.iter().filter_map(|node| {
             let (timestamp, usage) = usage.remove(&*node.name)?;
@@ -179,13 +188,13 @@ impl ProviderInner {
         if many && separable::is_separable(template) { ObjectFilter::Any } else { ObjectFilter::Named(names) }
     }
 
-    async fn both(&self, cpu: PromQuery, memory: PromQuery) -> Result<CpuAndMemory, String> {
+    async fn both(&self, cpu: PromQuery, memory: PromQuery) -> Result<CpuAndMemory, UsageError> {
         let now = self.now();
         let ask = async |query: PromQuery| {
             let reply = self.prometheus.query(&query.text, now, self.settings.query_timeout).await;
-            let reply = reply.map_err(|why| why.to_string())?;
+            let reply = reply?;
             self.oddities.note(&query.text, &reply, 0, 0);
-            Ok::<_, String>((reply, query.label))
+            Ok::<_, PrometheusError>((reply, query.label))
         };
         let (cpu, memory) = futures::future::join(ask(cpu), ask(memory)).await;
         Ok(CpuAndMemory { cpu: cpu?, memory: memory? })

@@ -12,6 +12,7 @@ use api::selector::FieldSelector;
 use super::*;
 use crate::http::tests::{answer, folder, plainly};
 use crate::http::{Auth, Endpoint, HttpClient};
+use crate::lock::locked;
 use crate::prometheus::client::PrometheusSettings;
 use crate::prometheus::client::tests::{Played, prometheus, vector};
 
@@ -39,7 +40,7 @@ resourceRules:
   window: 5m
 "#;
 
-struct Cluster {
+struct FakeCluster {
     pods: usize,
     mapper: Mutex<Arc<RestMapper>>,
 }
@@ -63,11 +64,11 @@ fn core() -> Vec<KnownResource> {
     ]
 }
 
-fn cluster(pods: usize) -> Arc<Cluster> {
-    Arc::new(Cluster { pods, mapper: Mutex::new(Arc::new(RestMapper::new(core()))) })
+fn cluster(pods: usize) -> Arc<FakeCluster> {
+    Arc::new(FakeCluster { pods, mapper: Mutex::new(Arc::new(RestMapper::new(core()))) })
 }
 
-impl ClusterResources for Cluster {
+impl ClusterResources for FakeCluster {
     fn mapper(&self) -> Arc<RestMapper> {
         Arc::clone(&self.mapper.lock().unwrap())
     }
@@ -123,7 +124,7 @@ fn config(text: &str) -> AdapterConfig {
     AdapterConfig::parse(text).unwrap()
 }
 
-async fn provider(played: &Arc<Played>, cluster: Arc<Cluster>) -> PrometheusProvider {
+async fn provider(played: &Arc<Played>, cluster: Arc<FakeCluster>) -> PrometheusProvider {
     let prometheus = prometheus(played, PrometheusSettings::default());
     let provider = PrometheusProvider::idle(
         ProviderSettings::new(Clock::new(Timestamp::now)),
@@ -136,7 +137,7 @@ async fn provider(played: &Arc<Played>, cluster: Arc<Cluster>) -> PrometheusProv
     provider
 }
 
-fn question(metric: &str, objects: ObjectSelection) -> CustomMetricQuery {
+fn custom_query(metric: &str, objects: ObjectSelection) -> CustomMetricQuery {
     CustomMetricQuery {
         resource: "pods".to_owned(),
         namespace: Some("default".to_owned()),
@@ -155,7 +156,7 @@ async fn custom(
     objects: ObjectSelection,
 ) -> Result<Vec<String>, MetricsError> {
     let values =
-        CustomMetricsProvider::values(provider, &question("http_requests_per_second", objects)).await?;
+        CustomMetricsProvider::values(provider, &custom_query("http_requests_per_second", objects)).await?;
     let shown = values.into_iter().map(|value| {
         let second = value.timestamp.map_or(0, Timestamp::as_second);
         format!("{} {} at {second}", value.object.name, value.value)
@@ -237,8 +238,8 @@ async fn nodes_and_pods_need_two_queries_each() {
         ResourceMetricsProvider::pod(&provider, "default", "web-1").await,
         Ok(Lookup::NoSamples)
     ));
-    assert!(matches!(ResourceMetricsProvider::pod(&provider, "default", "gone").await, Ok(Lookup::NotFound)));
-    assert!(matches!(ResourceMetricsProvider::node(&provider, "node-a").await, Ok(Lookup::Found(_))));
+    assert!(matches!(ResourceMetricsProvider::pod(&provider, "default", "gone").await, Ok(Lookup::Unknown)));
+    assert!(matches!(ResourceMetricsProvider::node(&provider, "node-a").await, Ok(Lookup::Here(_))));
 }
 
 #[tokio::test]
@@ -326,7 +327,7 @@ async fn invalid_rules_do_not_replace_valid_ones() {
     assert_eq!(provider.reload(renamed), ReloadOutcome::Reloaded);
     assert!(matches!(custom(&provider, one("web-0")).await, Err(MetricsError::NoMetric(_))));
     let values =
-        CustomMetricsProvider::values(&provider, &question("http_requests_rate", one("web-0"))).await;
+        CustomMetricsProvider::values(&provider, &custom_query("http_requests_rate", one("web-0"))).await;
     assert_eq!(values.unwrap().len(), 1);
     let none = config("externalRules: []");
     assert_eq!(provider.reload(none), ReloadOutcome::Reloaded);
@@ -386,12 +387,12 @@ async fn new_cluster_resources_are_picked_up() {
     let text =
         RULES.replace("seriesQuery: requests", "seriesQuery: widgets").replace("^(.*)_total$", "^(.*)_size$");
     let prometheus = prometheus(&played, PrometheusSettings::default());
-    let cluster = Arc::clone(&cluster) as Arc<dyn ClusterResources>;
+    let shared = Arc::clone(&cluster) as Arc<dyn ClusterResources>;
     let provider = PrometheusProvider::idle(
         ProviderSettings::new(Clock::new(Timestamp::now)),
         prometheus,
         config(&text),
-        cluster,
+        shared,
     )
     .unwrap();
     let resources = || {
@@ -426,7 +427,7 @@ async fn replaced_token_is_used() {
     .await;
     let endpoint =
         Endpoint { auth: Auth::TokenFile(path.clone()), ..Endpoint::at(format!("http://{address}")) };
-    let settings = PrometheusSettings { memory: Duration::ZERO, ..PrometheusSettings::default() };
+    let settings = PrometheusSettings { cache_age: Duration::ZERO, ..PrometheusSettings::default() };
     let prometheus = PrometheusClient::new(Arc::new(HttpClient::new(endpoint).unwrap()), settings);
     let provider = PrometheusProvider::idle(
         ProviderSettings::new(Clock::new(Timestamp::now)),

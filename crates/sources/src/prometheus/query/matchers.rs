@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use api::gotext::quote;
 use api::selector::{Operator, Selector};
 
+use super::QueryBuildError;
 use crate::prometheus::mapper::{GroupResource, RestMapper};
-use crate::prometheus::rule::ResourceLabels;
+use crate::prometheus::rule::{LabelError, ResourceLabels};
 
 /// Objects whose values are queried.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ pub(super) struct LabelMatchers {
 
 impl LabelMatchers {
     /// Matchers of a series selector. Values are not escaped in regular expressions, as in prometheus-adapter.
-    pub(super) fn of(selector: &Selector) -> Result<Self, String> {
+    pub(super) fn of(selector: &Selector) -> Result<Self, QueryBuildError> {
         let mut matchers = Self::default();
         for requirement in selector.requirements() {
             let values = requirement.values();
@@ -42,7 +43,7 @@ impl LabelMatchers {
                 Operator::In => "=~",
                 Operator::NotIn => "!~",
                 Operator::GreaterThan | Operator::LessThan => {
-                    return Err("operator not supported by prometheus".to_owned());
+                    return Err(QueryBuildError::UnsupportedOperator);
                 }
             };
             matchers.add(requirement.key(), operator, values.join("|"));
@@ -56,7 +57,7 @@ impl LabelMatchers {
         labels: &ResourceLabels,
         mapper: &RestMapper,
         namespace: &str,
-    ) -> Result<(), String> {
+    ) -> Result<(), LabelError> {
         let resource = GroupResource { group: String::new(), resource: "namespaces".to_owned() };
         let label = labels.label_of(&resource, mapper)?;
         self.add(&label, "=", namespace.to_owned());

@@ -81,7 +81,7 @@ fn custom_queries_that_fail() {
     assert_eq!(ask("services", Some("n"), one, ""), Err(QueryError::NoMetric));
     assert_eq!(ask("pods", Some("n"), ObjectFilter::Named(&[]), ""), Err(QueryError::NoObjects));
     assert!(matches!(ask("foos", Some("n"), one, ""), Err(QueryError::NoResource(_))));
-    let unsupported = QueryError::Rule("operator not supported by prometheus".to_owned());
+    let unsupported = QueryError::Build(QueryBuildError::UnsupportedOperator);
     assert_eq!(ask("pods", Some("n"), one, "a>1"), Err(unsupported));
 }
 

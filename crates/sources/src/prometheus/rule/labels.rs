@@ -2,6 +2,7 @@
 
 use api::gotext::quote;
 
+use super::error::{InverseError, LabelError, MappingError, NoLabel};
 use crate::prometheus::config::ResourceMapping;
 use crate::prometheus::mapper::{GroupResource, KnownResource, RestMapper};
 use crate::prometheus::names::GoRegex;
@@ -23,18 +24,18 @@ struct LabelTemplate {
 
 impl ResourceLabels {
     /// Compiles a mapping; errors have the text of prometheus-adapter.
-    pub fn new(mapping: &ResourceMapping, mapper: &RestMapper) -> Result<Self, String> {
+    pub fn new(mapping: &ResourceMapping, mapper: &RestMapper) -> Result<Self, MappingError> {
         let template = match mapping.template.as_str() {
             "" => None,
             text => Some(LabelTemplate::new(text)?),
         };
         let mut overrides = Vec::with_capacity(mapping.overrides.len());
         for (label, written) in &mapping.overrides {
-            let found = mapper.resolve(&written.group, &written.resource).map_err(|why| {
-                format!(
-                    "unable to normalize group-resource {{{} {}}}: {why}",
-                    written.group, written.resource
-                )
+            let GroupResource { group, resource } = written;
+            let found = mapper.resolve(group, resource).map_err(|source| MappingError::Override {
+                group: group.clone(),
+                resource: resource.clone(),
+                source,
             })?;
             overrides.push((label.clone(), found.group_resource()));
         }
@@ -62,46 +63,48 @@ impl ResourceLabels {
     }
 
     /// Label that names objects of a resource; the first of several overrides.
-    pub fn label_of(&self, resource: &GroupResource, mapper: &RestMapper) -> Result<String, String> {
+    pub fn label_of(&self, resource: &GroupResource, mapper: &RestMapper) -> Result<String, LabelError> {
         if let Some((label, _)) = self.overrides.iter().find(|(_, own)| own == resource) {
             return Ok(label.clone());
         }
-        let unable = |why: &str| format!("unable to convert resource {resource} into label: {why}");
-        let Some(template) = &self.template else {
-            return Err(unable("no generic resource label form specified for this metric"));
+        let label = match &self.template {
+            Some(template) => template.label_of(resource, mapper),
+            None => Err(NoLabel::NoTemplate),
         };
-        let known = mapper
-            .resolve(&resource.group, &resource.resource)
-            .map_err(|why| unable(&format!("unable to singularize resource {resource}: {why}")))?;
-        let words =
-            GroupResource { group: known.group.replace(['.', '-'], "_"), resource: known.singular.clone() };
-        match template.template.label(&words) {
-            Ok(label) if label.is_empty() => {
-                Err(unable(&format!("empty label produced by label template for {resource}")))
-            }
-            Ok(label) => Ok(label),
-            Err(why) => Err(unable(&why.to_string())),
-        }
+        label.map_err(|reason| LabelError { resource: resource.clone(), reason })
     }
 }
 
 impl LabelTemplate {
-    fn new(text: &str) -> Result<Self, String> {
+    fn new(text: &str) -> Result<Self, MappingError> {
         let template = Template::parse("resource-label", text)
-            .map_err(|why| format!("unable to parse label template {}: {why}", quote(text)))?;
-        let unable =
-            |why: String| format!("unable to generate label format from template {}: {why}", quote(text));
-        let unmatched = |why: String| unable(format!("unable to convert label template to matcher: {why}"));
+            .map_err(|source| MappingError::Template { text: quote(text), source })?;
+        let pattern =
+            Self::inverse(&template).map_err(|reason| MappingError::Inverse { text: quote(text), reason })?;
+        Ok(Self { template, pattern })
+    }
+
+    /// The regular expression that matches the labels of a template.
+    fn inverse(template: &Template) -> Result<GoRegex, InverseError> {
         let any =
             GroupResource { group: "(?P<group>.+?)".to_owned(), resource: "(?P<resource>.+?)".to_owned() };
-        let expression = template.label(&any).map_err(|why| unmatched(why.to_string()))?;
+        let expression = template.label(&any).map_err(InverseError::Template)?;
         if expression.is_empty() {
-            return Err(unmatched("empty template".to_owned()));
+            return Err(InverseError::Empty);
         }
-        let pattern = GoRegex::new(&format!("^{expression}$")).map_err(unmatched)?;
-        if !pattern.has_group("resource") {
-            return Err(unable("must include at least `{{.Resource}}` in the label template".to_owned()));
+        let pattern = GoRegex::new(&format!("^{expression}$")).map_err(InverseError::Regex)?;
+        if pattern.has_group("resource") { Ok(pattern) } else { Err(InverseError::NoResource) }
+    }
+
+    fn label_of(&self, resource: &GroupResource, mapper: &RestMapper) -> Result<String, NoLabel> {
+        let known = mapper
+            .resolve(&resource.group, &resource.resource)
+            .map_err(|source| NoLabel::Unknown { resource: resource.clone(), source })?;
+        let words =
+            GroupResource { group: known.group.replace(['.', '-'], "_"), resource: known.singular.clone() };
+        match self.template.label(&words) {
+            Ok(label) if label.is_empty() => Err(NoLabel::Empty(resource.clone())),
+            label => label.map_err(NoLabel::Template),
         }
-        Ok(Self { template, pattern })
     }
 }

@@ -55,7 +55,7 @@ fn no_mapping_means_no_label() {
     let why =
         labels("{overrides: {p: {resource: pod}}}").label_of(&GroupResource::parse("namespaces"), &mapper());
     assert_eq!(
-        why.unwrap_err(),
+        why.unwrap_err().to_string(),
         "unable to convert resource namespaces into label: no generic resource label form specified for this metric"
     );
 }

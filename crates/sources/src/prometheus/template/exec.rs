@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::functions::Function;
+use super::lex::TemplateFault;
 use super::number::Number;
 use super::tree::{Branch, NodeList, Operand, Pipe, TemplateNode};
 use super::value::Value;
 use super::{BoundedOutput, MAX_DEPTH, MAX_STEPS};
-
-type TemplateFault = (usize, String);
 
 /// Executes the template of this name.
 pub(super) fn execute(

@@ -9,10 +9,11 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::federation::tests::server::Server;
-use crate::store::Served;
+use crate::lock::locked;
+use crate::store::KubeletProvider;
 
 const PERIOD: Duration = Duration::from_secs(3);
-const MAX_NODES_PER_PAGE: usize = 30;
+const NODE_COUNT: usize = 30;
 
 /// Log of replica, node and time of each scrape.
 type Log = Arc<Mutex<Vec<(String, String, Instant)>>>;
@@ -32,10 +33,7 @@ async fn scrape(sharding: Sharding, id: String, log: Log) {
     let mut ours: Vec<String> = Vec::new();
     for turn in 0_u32.. {
         if turn.is_multiple_of(10) {
-            ours = (0..MAX_NODES_PER_PAGE)
-                .map(|n| format!("node-{n}"))
-                .filter(|node| sharding.owns(node))
-                .collect();
+            ours = (0..NODE_COUNT).map(|n| format!("node-{n}")).filter(|node| sharding.owns(node)).collect();
             last.retain(|node, _| ours.contains(node));
         }
         let now = Instant::now();
@@ -52,7 +50,7 @@ async fn scrape(sharding: Sharding, id: String, log: Log) {
 }
 
 async fn start(id: &str, address: SocketAddr, ca: &str, tls: &TlsAcceptor, log: &Log) -> Running {
-    let (sharding, store, inventory) = sharding(id, PERIOD, endpoint(ca, "right"), MAX_NODES_PER_PAGE);
+    let (sharding, store, inventory) = sharding(id, PERIOD, endpoint(ca, "right"), NODE_COUNT);
     let server = Server::at(address, with_token(sharding.route()), Some(tls.clone())).await;
     let mut tasks = JoinSet::new();
     let asking = sharding.clone();
@@ -61,17 +59,20 @@ async fn start(id: &str, address: SocketAddr, ca: &str, tls: &TlsAcceptor, log: 
     Running { sharding, store, inventory, address: server.address, _server: server, _tasks: tasks }
 }
 
-fn mark_reported(running: &[&Running]) {
-    let replica =
-        |one: &&Running| Replica { id: one.shares.report()[0].id.clone(), address: one.address.to_string() };
+fn set_replicas(running: &[&Running]) {
+    let replica = |one: &&Running| Replica {
+        id: one.sharding.report()[0].id.clone(),
+        address: one.address.to_string(),
+    };
     for one in running {
-        one.shares.set(running.iter().map(replica).collect());
+        one.sharding.set(running.iter().map(replica).collect());
     }
 }
 
 /// Waits until a replica serves all nodes and pods, each with half a core and no older than two periods.
 async fn serves_all(running: &Running) {
-    let served = Served::new(running.store.clone(), running.inventory.clone(), Selector::everything());
+    let served =
+        KubeletProvider::new(running.store.clone(), running.inventory.clone(), Selector::everything());
     let which = ListFilter {
         namespace: None,
         labels: Selector::everything(),
@@ -85,11 +86,11 @@ async fn serves_all(running: &Running) {
         let oldest = nodes.iter().map(|node| node.timestamp.unwrap()).min();
         let fresh = oldest
             .is_some_and(|oldest| Timestamp::now().duration_since(oldest).unsigned_abs() < PERIOD * 5 / 2);
-        if right == 2 * MAX_NODES_PER_PAGE && fresh {
+        if right == 2 * NODE_COUNT && fresh {
             return;
         }
         let so_far = (nodes.len(), pods.len(), right, fresh);
-        assert!(start.elapsed() < PERIOD * 20, "{so_far:?} {:?}", running.shares.report());
+        assert!(start.elapsed() < PERIOD * 20, "{so_far:?} {:?}", running.sharding.report());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -98,17 +99,17 @@ async fn serves_all(running: &Running) {
 async fn divided(running: &[&Running]) -> Vec<u64> {
     let start = Instant::now();
     loop {
-        let counts: Vec<u64> = running[0].shares.report().iter().map(|one| one.nodes).collect();
+        let counts: Vec<u64> = running[0].sharding.report().iter().map(|one| one.nodes).collect();
         let ours =
-            |one: &Running| (0..MAX_NODES_PER_PAGE).filter(|n| one.shares.owns(&format!("node-{n}"))).count();
+            |one: &Running| (0..NODE_COUNT).filter(|n| one.sharding.owns(&format!("node-{n}"))).count();
         let each: Vec<usize> = running.iter().map(|one| ours(one)).collect();
         let agree = running
             .iter()
-            .all(|one| one.shares.report().iter().filter(|other| other.alive).count() == running.len());
-        if agree && each.iter().sum::<usize>() == MAX_NODES_PER_PAGE {
+            .all(|one| one.sharding.report().iter().filter(|other| other.alive).count() == running.len());
+        if agree && each.iter().sum::<usize>() == NODE_COUNT {
             return counts;
         }
-        assert!(start.elapsed() < PERIOD * 20, "{each:?} {:?}", running[0].shares.report());
+        assert!(start.elapsed() < PERIOD * 20, "{each:?} {:?}", running[0].sharding.report());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -121,17 +122,17 @@ async fn all_replicas_serve_all_nodes_while_one_dies_and_returns() {
     let a = start("a", anywhere, &ca, &tls, &log).await;
     let b = start("b", anywhere, &ca, &tls, &log).await;
     let c = start("c", anywhere, &ca, &tls, &log).await;
-    tell(&[&a, &b, &c]);
+    set_replicas(&[&a, &b, &c]);
     divided(&[&a, &b, &c]).await;
     for one in [&a, &b, &c] {
         serves_all(one).await;
-        assert!(one.shares.received() > 0);
+        assert!(one.sharding.received() > 0);
     }
     // Sharded: in one period every node is scraped about once, and each replica scrapes some.
     locked(&log).clear();
     tokio::time::sleep(PERIOD * 2).await;
     let scraped = locked(&log).clone();
-    assert!((MAX_NODES_PER_PAGE..=MAX_NODES_PER_PAGE * 3).contains(&scraped.len()), "{}", scraped.len());
+    assert!((NODE_COUNT..=NODE_COUNT * 3).contains(&scraped.len()), "{}", scraped.len());
     for id in ["a", "b", "c"] {
         assert!(scraped.iter().any(|(by, _, _)| by == id), "{id} scraped nothing");
     }
@@ -140,20 +141,20 @@ async fn all_replicas_serve_all_nodes_while_one_dies_and_returns() {
     let (dead, at) = (c.address, Instant::now());
     drop(c);
     let start_of_wait = Instant::now();
-    while a.shares.report().iter().any(|one| one.alive && one.id == "c") {
+    while a.sharding.report().iter().any(|one| one.alive && one.id == "c") {
         assert!(start_of_wait.elapsed() < PERIOD * 5);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     tokio::time::sleep(PERIOD * 2).await;
     for one in [&a, &b] {
         serves_all(one).await;
-        let report = one.shares.report();
+        let report = one.sharding.report();
         let lost = report.iter().find(|other| other.id == "c").unwrap();
         assert!(!lost.alive && lost.nodes == 0 && lost.problem.is_some(), "{lost:?}");
     }
     // No node was without a scrape for longer than two periods (plus the delay of the test itself).
     let scraped = locked(&log).clone();
-    for n in 0..MAX_NODES_PER_PAGE {
+    for n in 0..NODE_COUNT {
         let node = format!("node-{n}");
         let times: Vec<Instant> =
             scraped.iter().filter(|(_, of, _)| *of == node).map(|(_, _, at)| *at).collect();
@@ -163,16 +164,16 @@ async fn all_replicas_serve_all_nodes_while_one_dies_and_returns() {
 
     // The replica returns at the same address with a new incarnation.
     let c = start("c", dead, &ca, &tls, &log).await;
-    tell(&[&a, &b, &c]);
+    set_replicas(&[&a, &b, &c]);
     let counts = divided(&[&a, &b, &c]).await;
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
     serves_all(&c).await;
-    assert!(c.shares.received() > 0, "what others scraped was told");
+    assert!(c.sharding.received() > 0, "scrapes of peers were received");
 
     // A replica leaves the membership: its nodes move at once.
     drop(c);
-    tell(&[&a, &b]);
-    assert_eq!(a.shares.report().len(), 2);
+    set_replicas(&[&a, &b]);
+    assert_eq!(a.sharding.report().len(), 2);
     divided(&[&a, &b]).await;
     serves_all(&a).await;
 }

@@ -5,6 +5,7 @@ use http_body_util::BodyExt as _;
 
 use super::*;
 use crate::federation::tests::server::Server;
+use crate::lock::locked;
 
 const PERIOD: Duration = Duration::from_secs(5);
 
@@ -81,7 +82,7 @@ async fn own_address_as_peer_is_detected() {
     own.fetch(&peer).await;
     let report = own.report();
     assert!(!report[1].alive);
-    assert!(report[1].problem.as_ref().unwrap().0.contains("ourselves"));
+    assert!(report[1].problem.as_ref().unwrap().0.contains("this replica itself"));
 }
 
 #[tokio::test]
@@ -144,7 +145,7 @@ async fn node_without_samples_of_its_owner_is_taken_over() {
     own.fetch(&peer).await;
     let owner = |node: &str| own.state().members.owner(node, Instant::now()).to_owned();
     let theirs = (0..20).map(|n| format!("node-{n}")).find(|node| owner(node) == "other").unwrap();
-    assert!(own.owns(&theirs), "nothing was told yet");
+    assert!(own.owns(&theirs), "nothing was reported yet");
     let now = Timestamp::now();
     other.take(&theirs, kubelet(&theirs, 1_000_000_000), now);
     own.fetch(&peer).await;

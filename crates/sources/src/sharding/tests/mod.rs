@@ -108,5 +108,5 @@ fn kubelet(node: &str, nanos: i64) -> Scrape {
         name: node.replace("node", "pod").into(),
         containers: vec![("main".into(), point)],
     };
-    Scrape { node: Some(point), pods: vec![pod], left_out: Vec::new() }
+    Scrape { node: Some(point), pods: vec![pod], incomplete: Vec::new() }
 }

@@ -54,7 +54,7 @@ pub(super) fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scra
         let fields = if family.starts_with("node") {
             &mut node
         } else if family.starts_with("container") {
-            match Grammar::whose(labels, strict)? {
+            match Grammar::container_key(labels, strict)? {
                 Some(container_key) => containers.entry(container_key).or_default(),
                 None => continue,
             }
@@ -78,7 +78,7 @@ pub(super) fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scra
     }
     let is_good = |line: &[u8]| grammar.ends.is_match(line) || grammar.good(line).is_ok();
     let all_good = body.split(|b| *b == b'\n').all(is_good);
-    if all_good && !scrape.left_out.is_empty() { Ok(scrape) } else { Err(()) }
+    if all_good && !scrape.incomplete.is_empty() { Ok(scrape) } else { Err(()) }
 }
 
 /// A container with its point, or the missing value.
@@ -102,7 +102,7 @@ fn scrape(node: Fields, containers: BTreeMap<(String, String, String), Fields>, 
     for ((namespace, name), containers) in pods {
         let (namespace, name) = (namespace.into_boxed_str(), name.into_boxed_str());
         match containers.iter().find(|(_, point)| point.is_err()) {
-            Some((container, lacks)) => scrape.left_out.push(IncompletePod {
+            Some((container, lacks)) => scrape.incomplete.push(IncompletePod {
                 namespace,
                 name,
                 container: container.as_str().into(),

@@ -1,40 +1,42 @@
-//! The same question of several at the same time is sent once.
+//! Single-flight: concurrent identical queries are sent once.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
 
+use crate::lock::locked;
+
 type Pending<V> = BoxFuture<'static, V>;
 
-/// Questions that are under way.
-pub(crate) struct Flight<K, V>(Mutex<HashMap<K, WeakShared<Pending<V>>>>);
+/// Calls in flight by key.
+pub(crate) struct SingleFlight<K, V>(Mutex<HashMap<K, WeakShared<Pending<V>>>>);
 
-impl<K: Clone + Eq + Hash, V: Clone + Send + Sync + 'static> Flight<K, V> {
+impl<K: Clone + Eq + Hash, V: Clone + Send + Sync + 'static> SingleFlight<K, V> {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(HashMap::new()))
     }
 
-    /// The answer to a question; whoever asks it while it is under way gets the same one.
+    /// Returns the result of `call`; callers with the same key share one execution.
     ///
-    /// Nothing is spawned: the question ends when the last who waits for it goes away.
-    pub(crate) async fn ask<F>(&self, key: K, ask: impl FnOnce() -> F) -> V
+    /// Nothing is spawned: the call is cancelled when its last caller is dropped.
+    pub(crate) async fn run<F>(&self, key: K, call: impl FnOnce() -> F) -> V
     where
         F: Future<Output = V> + Send + 'static,
     {
         let shared: Shared<Pending<V>> = {
-            let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pending = locked(&self.0);
             match pending.get(&key).and_then(WeakShared::upgrade) {
                 Some(shared) => shared,
                 None => {
-                    // Whoever asked may have gone away without an answer.
+                    // Callers may have been dropped before completion.
                     if pending.len() >= pending.capacity() {
                         pending.retain(|_, shared| shared.upgrade().is_some());
                     }
-                    let shared = ask().boxed().shared();
+                    let shared = call().boxed().shared();
                     if let Some(weak) = shared.downgrade() {
                         pending.insert(key.clone(), weak);
                     }
@@ -43,8 +45,8 @@ impl<K: Clone + Eq + Hash, V: Clone + Send + Sync + 'static> Flight<K, V> {
             }
         };
         let answer = shared.clone().await;
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Somebody may ask the same again by now; his question stays.
+        let mut pending = locked(&self.0);
+        // A newer call with the same key may be in flight; it stays.
         if pending.get(&key).is_some_and(|own| own.upgrade().is_none_or(|own| own.ptr_eq(&shared))) {
             pending.remove(&key);
         }
@@ -66,11 +68,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn concurrent_calls_share_one_execution() {
-        let flight = Flight::new();
+        let flight = SingleFlight::new();
         let count = Arc::new(AtomicUsize::new(0));
         let ask = |key: &'static str| {
             let count = Arc::clone(&count);
-            flight.ask(key, move || async move {
+            flight.run(key, move || async move {
                 sleep(Duration::from_secs(1)).await;
                 count.fetch_add(1, Ordering::Relaxed)
             })
@@ -83,9 +85,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn cancelled_callers_do_not_affect_others_or_leak_entries() {
-        let flight: Flight<u32, u32> = Flight::new();
+        let flight: SingleFlight<u32, u32> = SingleFlight::new();
         let slow = |key| {
-            flight.ask(key, move || async move {
+            flight.run(key, move || async move {
                 sleep(Duration::from_secs(1)).await;
                 key
             })
