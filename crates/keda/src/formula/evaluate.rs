@@ -84,7 +84,11 @@ impl Run<'_> {
     /// Spends steps.
     pub(super) fn spend(&mut self, steps: u64) -> Result<(), String> {
         self.steps = self.steps.saturating_add(steps);
-        if self.steps > MAX_STEPS { Err(format!("formula takes more than {MAX_STEPS} steps")) } else { Ok(()) }
+        if self.steps > MAX_STEPS {
+            Err(format!("formula takes more than {MAX_STEPS} steps"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Spends memory.

@@ -115,7 +115,7 @@ impl Router {
     }
 
     /// Upstreams to query: none if another plimsoll server sent the request.
-    fn askable(&self) -> Arc<Vec<Upstream>> {
+    fn reachable_upstreams(&self) -> Arc<Vec<Upstream>> {
         if hop::is_local_only() { Arc::default() } else { self.upstreams() }
     }
 }
@@ -126,10 +126,10 @@ const LOCAL_PROVIDER: Candidate = Candidate { claim: Claim::Open, announced: tru
 impl CustomMetricsProvider for Router {
     fn values<'a>(&'a self, query: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
         Box::pin(async move {
-            let (own, upstreams) = (&self.0.providers.custom, self.askable());
+            let (own, upstreams) = (&self.0.providers.custom, self.reachable_upstreams());
             let others = upstreams.iter().map(|one| Candidate {
                 claim: if one.config().group.custom() {
-                    one.scope().claim(&query.metric, wire::place(query))
+                    one.scope().claim(&query.metric, wire::query_namespace(query))
                 } else {
                     Claim::Foreign
                 },
@@ -138,8 +138,8 @@ impl CustomMetricsProvider for Router {
             });
             let candidates: Vec<Candidate> = own.iter().map(|_| LOCAL_PROVIDER).chain(others).collect();
             let missing = || MetricsError::no_metric(&query.metric, &query.resource);
-            let ask = |place: usize| -> ProviderFuture<'_, _> {
-                match (own.get(place), upstreams.get(place.wrapping_sub(own.len()))) {
+            let ask = |index: usize| -> ProviderFuture<'_, _> {
+                match (own.get(index), upstreams.get(index.wrapping_sub(own.len()))) {
                     (Some((_, provider)), _) => provider.values(query),
                     (None, Some(upstream)) => {
                         Box::pin(async { upstream.custom(query).await.map(Arc::unwrap_or_clone) })
@@ -153,7 +153,7 @@ impl CustomMetricsProvider for Router {
 
     fn known(&self) -> Arc<Vec<CustomMetric>> {
         let own = self.0.providers.custom.iter().map(|(_, provider)| MetricList::Own(provider.known()));
-        let upstreams = self.askable();
+        let upstreams = self.reachable_upstreams();
         let others = upstreams.iter().map(|one| MetricList::Other(one.announced().custom));
         list(&self.0.custom, own.chain(others).collect())
     }
@@ -162,7 +162,7 @@ impl CustomMetricsProvider for Router {
 impl ExternalMetricsProvider for Router {
     fn values<'a>(&'a self, query: &'a ExternalMetricQuery) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
         Box::pin(async move {
-            let (own, upstreams) = (&self.0.providers.external, self.askable());
+            let (own, upstreams) = (&self.0.providers.external, self.reachable_upstreams());
             let others = upstreams.iter().map(|one| Candidate {
                 claim: if one.config().group.external() {
                     one.scope().claim(&query.metric, Some(&query.namespace))
@@ -174,8 +174,8 @@ impl ExternalMetricsProvider for Router {
             });
             let candidates: Vec<Candidate> = own.iter().map(|_| LOCAL_PROVIDER).chain(others).collect();
             let missing = || MetricsError::no_metric(&query.metric, "namespaces");
-            let ask = |place: usize| -> ProviderFuture<'_, _> {
-                match (own.get(place), upstreams.get(place.wrapping_sub(own.len()))) {
+            let ask = |index: usize| -> ProviderFuture<'_, _> {
+                match (own.get(index), upstreams.get(index.wrapping_sub(own.len()))) {
                     (Some((_, provider)), _) => provider.values(query),
                     (None, Some(upstream)) => {
                         Box::pin(async { upstream.external(query).await.map(Arc::unwrap_or_clone) })
@@ -189,7 +189,7 @@ impl ExternalMetricsProvider for Router {
 
     fn known(&self) -> Arc<Vec<String>> {
         let own = self.0.providers.external.iter().map(|(_, provider)| MetricList::Own(provider.known()));
-        let upstreams = self.askable();
+        let upstreams = self.reachable_upstreams();
         let others = upstreams.iter().map(|one| MetricList::Other(one.announced().external));
         list(&self.0.external, own.chain(others).collect())
     }
@@ -202,9 +202,9 @@ async fn query_in_order<'a, T>(
     missing: impl FnOnce() -> MetricsError,
 ) -> Result<Vec<T>, MetricsError> {
     let mut collector = ResponseCollector::new();
-    for place in routing::order(candidates) {
-        let announced = candidates.get(place).is_some_and(|one| one.announced);
-        if let Some(values) = collector.add(ask(place).await, announced) {
+    for index in routing::order(candidates) {
+        let announced = candidates.get(index).is_some_and(|one| one.announced);
+        if let Some(values) = collector.add(ask(index).await, announced) {
             return Ok(values);
         }
     }

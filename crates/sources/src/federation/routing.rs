@@ -43,11 +43,12 @@ impl UpstreamScope {
         if self.metrics.is_empty() && self.namespaces.is_empty() {
             return Claim::Open;
         }
-        let name_fits = self.metrics.is_empty() || self.metrics.iter().any(|pattern| pattern.matches(metric));
-        let place_fits = self.namespaces.is_empty()
+        let metric_matches =
+            self.metrics.is_empty() || self.metrics.iter().any(|pattern| pattern.matches(metric));
+        let namespace_matches = self.namespaces.is_empty()
             || namespace
                 .is_some_and(|namespace| self.namespaces.iter().any(|pattern| pattern.matches(namespace)));
-        if name_fits && place_fits { Claim::Owned } else { Claim::Foreign }
+        if metric_matches && namespace_matches { Claim::Owned } else { Claim::Foreign }
     }
 
     /// Whether the scope includes this metric in some namespace.
@@ -59,14 +60,14 @@ impl UpstreamScope {
 /// Candidates in query order, as indices of `candidates`.
 pub(crate) fn order(candidates: &[Candidate]) -> Vec<usize> {
     let with = |claim: Claim| candidates.iter().enumerate().filter(move |(_, one)| one.claim == claim);
-    if let Some((owner, _)) = with(Claim::Owned).min_by_key(|(place, one)| (-i64::from(one.priority), *place))
+    if let Some((owner, _)) = with(Claim::Owned).min_by_key(|(index, one)| (-i64::from(one.priority), *index))
     {
         return vec![owner];
     }
     let mut open: Vec<(usize, &Candidate)> = with(Claim::Open).collect();
     // A stable sort keeps the order of equal candidates.
     open.sort_by_key(|(_, one)| (!one.announced, -i64::from(one.priority)));
-    open.into_iter().map(|(place, _)| place).collect()
+    open.into_iter().map(|(index, _)| index).collect()
 }
 
 /// Responses so far.
@@ -194,13 +195,13 @@ mod tests {
             let owned = candidates.iter().any(|one| one.claim == Claim::Owned);
             let open = candidates.iter().filter(|one| one.claim == Claim::Open).count();
             prop_assert_eq!(order.len(), if owned { 1 } else { open });
-            for place in &order {
+            for index in &order {
                 let expected = if owned { Claim::Owned } else { Claim::Open };
-                prop_assert_eq!(candidates[*place].claim, expected);
+                prop_assert_eq!(candidates[*index].claim, expected);
             }
             for pair in order.windows(2) {
                 let (a, b) = (candidates[pair[0]], candidates[pair[1]]);
-                let key = |one: Candidate, place| (one.announced, one.priority, std::cmp::Reverse(place));
+                let key = |one: Candidate, index| (one.announced, one.priority, std::cmp::Reverse(index));
                 prop_assert!(key(a, pair[0]) > key(b, pair[1]));
             }
         }

@@ -143,7 +143,7 @@ impl Upstream {
         };
         let ask = || {
             let (inner, query) = (Arc::clone(&self.0), query.clone());
-            async move { inner.ask_custom(&query).await.map(Arc::new).map_err(|w| inner.failure(w)) }
+            async move { inner.query_custom(&query).await.map(Arc::new).map_err(|w| inner.failure(w)) }
         };
         self.0.custom.run(key, ask).await
     }
@@ -155,7 +155,7 @@ impl Upstream {
         };
         let ask = || {
             let (inner, query, path) = (Arc::clone(&self.0), query.clone(), path.clone());
-            async move { inner.ask_external(&path, &query).await.map(Arc::new).map_err(|w| inner.failure(w)) }
+            async move { inner.query_external(&path, &query).await.map(Arc::new).map_err(|w| inner.failure(w)) }
         };
         self.0.external.run(path.clone(), ask).await
     }
@@ -165,8 +165,8 @@ impl Upstream {
         // The interval differs per upstream, so that they are not listed at the same moment.
         let spread = self.0.config.name.bytes().fold(0_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1000);
         loop {
-            let well = self.relist().await;
-            let pause = if well { RELIST_INTERVAL } else { FAILED_RELIST_INTERVAL };
+            let succeeded = self.relist().await;
+            let pause = if succeeded { RELIST_INTERVAL } else { FAILED_RELIST_INTERVAL };
             tokio::time::sleep(pause + Duration::from_millis(spread)).await;
         }
     }
@@ -196,15 +196,15 @@ impl Upstream {
 }
 
 impl UpstreamInner {
-    async fn ask_custom(&self, query: &CustomMetricQuery) -> Result<Vec<CustomMetricSample>, FetchError> {
+    async fn query_custom(&self, query: &CustomMetricQuery) -> Result<Vec<CustomMetricSample>, FetchError> {
         let first = *locked(&self.version);
-        let values = match self.ask_custom_in(first, query).await {
+        let values = match self.query_custom_version(first, query).await {
             Err(FetchError::Path) => {
                 let other = match first {
                     CustomMetricsVersion::V1Beta1 => CustomMetricsVersion::V1Beta2,
                     CustomMetricsVersion::V1Beta2 => CustomMetricsVersion::V1Beta1,
                 };
-                let answer = self.ask_custom_in(other, query).await;
+                let answer = self.query_custom_version(other, query).await;
                 if !matches!(answer, Err(FetchError::Path | FetchError::Failed(_))) {
                     *locked(&self.version) = other;
                 }
@@ -224,7 +224,7 @@ impl UpstreamInner {
         }
     }
 
-    async fn ask_custom_in(
+    async fn query_custom_version(
         &self,
         version: CustomMetricsVersion,
         query: &CustomMetricQuery,
@@ -234,7 +234,7 @@ impl UpstreamInner {
         self.ask(&path, |body| wire::read_custom(body, query)).await
     }
 
-    async fn ask_external(
+    async fn query_external(
         &self,
         path: &str,
         query: &ExternalMetricQuery,
@@ -300,12 +300,12 @@ impl UpstreamInner {
     /// Interprets an error response.
     fn refused(code: u16, body: &[u8]) -> FetchError {
         const NO_PATH: &str = "the server could not find the requested resource";
-        let said = wire::read_status(body);
-        let message = || match &said {
+        let status_message = wire::read_status(body);
+        let message = || match &status_message {
             Some(message) => shortened(message),
             None => shortened(&String::from_utf8_lossy(body.get(..body.len().min(2048)).unwrap_or_default())),
         };
-        match (code, &said) {
+        match (code, &status_message) {
             (404, Some(message)) if message != NO_PATH => FetchError::Metric(shortened(message)),
             (404, _) => FetchError::Path,
             (401 | 403, _) => FetchError::Failed(UpstreamError::Denied { code, message: message() }),
@@ -354,8 +354,8 @@ impl UpstreamInner {
         Ok(client.insert(made).clone())
     }
 
-    fn failure(&self, without: FetchError) -> MetricsError {
-        match without {
+    fn failure(&self, error: FetchError) -> MetricsError {
+        match error {
             FetchError::Metric(message) => MetricsError::NoMetric(message),
             FetchError::Path => {
                 let cause = not_served("this API");
@@ -368,8 +368,8 @@ impl UpstreamInner {
     }
 }
 
-fn no_list(without: FetchError, api: &str) -> UpstreamError {
-    match without {
+fn no_list(error: FetchError, api: &str) -> UpstreamError {
+    match error {
         FetchError::Path | FetchError::Metric(_) => not_served(api),
         FetchError::Failed(cause) => cause,
     }

@@ -62,7 +62,7 @@ pub(crate) fn external_path(query: &ExternalMetricQuery) -> Option<String> {
 }
 
 /// Namespace that a query belongs to; for a metric of a namespace object, that namespace.
-pub(crate) fn place(query: &CustomMetricQuery) -> Option<&str> {
+pub(crate) fn query_namespace(query: &CustomMetricQuery) -> Option<&str> {
     match (&query.namespace, &query.objects) {
         (Some(namespace), _) => Some(namespace),
         (None, ObjectSelection::One(name)) if is_namespaces(&query.resource) => Some(name),

@@ -96,14 +96,14 @@ fn client(address: SocketAddr) -> HttpClient {
     HttpClient::new(Endpoint::at(format!("http://{address}"))).unwrap()
 }
 
-fn told(request: &Request<Bytes>) -> String {
+fn request_line(request: &Request<Bytes>) -> String {
     let auth = request.headers().get(AUTHORIZATION).map_or("", |value| value.to_str().unwrap());
     format!("{} {} {auth}", request.method(), request.uri())
 }
 
 #[tokio::test]
 async fn base_path_and_basic_auth_come_from_the_url() {
-    let address = plainly(|request| answer(200, told(&request))).await;
+    let address = plainly(|request| answer(200, request_line(&request))).await;
     let url = format!("http://me:a%40b@{address}/prom/?x=y");
     let client = HttpClient::new(Endpoint::at(url)).unwrap();
     assert_eq!(client.base(), format!("http://{address}/prom"));
@@ -121,8 +121,9 @@ async fn token_file_is_reloaded_on_change_and_on_401() {
     let count = Arc::clone(&asked);
     let address = plainly(move |request| {
         count.fetch_add(1, Ordering::SeqCst);
-        let good = told(&request).ends_with("Bearer two") || told(&request).ends_with("Bearer one!");
-        answer(if good { 200 } else { 401 }, told(&request))
+        let good =
+            request_line(&request).ends_with("Bearer two") || request_line(&request).ends_with("Bearer one!");
+        answer(if good { 200 } else { 401 }, request_line(&request))
     })
     .await;
     let endpoint =
@@ -149,7 +150,7 @@ async fn refused_token_is_reloaded_and_retried() {
     let path = folder("refused").join("token");
     fs::write(&path, "old").unwrap();
     let address = plainly(|request| {
-        answer(if told(&request).ends_with("Bearer new") { 200 } else { 401 }, told(&request))
+        answer(if request_line(&request).ends_with("Bearer new") { 200 } else { 401 }, request_line(&request))
     })
     .await;
     let endpoint =

@@ -67,11 +67,12 @@ pub fn of_objects(
     names: &[&str],
     compat: Compat,
 ) -> Result<Extracted<Vec<Option<MeasuredValue>>>, UnusableResult> {
-    let places: HashMap<&str, usize> = names.iter().enumerate().map(|(place, name)| (*name, place)).collect();
+    let indices: HashMap<&str, usize> =
+        names.iter().enumerate().map(|(index, name)| (*name, index)).collect();
     let mut read = Extracted { found: vec![None; names.len()], duplicates: 0, without_value: 0 };
     for sample in samples(reply)? {
         let name = sample.label(label);
-        let Some(slot) = places.get(name).and_then(|place| read.found.get_mut(*place)) else { continue };
+        let Some(slot) = indices.get(name).and_then(|index| read.found.get_mut(*index)) else { continue };
         let number = milli(sample.value, compat, 0)
             .map_err(|value| UnusableResult::Infinite { whose: name.to_owned(), value })?;
         let Some(number) = number else {
@@ -159,7 +160,7 @@ pub struct ResourceResponse<'a> {
 pub fn pods(parts: &[ResourceResponse<'_>], compat: Compat) -> Result<Containers, UnusableResult> {
     type PodValues = (Option<i64>, BTreeMap<String, Vec<Option<i64>>>, Vec<bool>);
     let mut all: BTreeMap<&str, PodValues> = BTreeMap::new();
-    for (place, part) in parts.iter().enumerate() {
+    for (index, part) in parts.iter().enumerate() {
         for sample in samples(part.reply)? {
             let Some(number) = usage(sample.value, compat) else { continue };
             let (earliest, containers, known) = all
@@ -169,7 +170,7 @@ pub fn pods(parts: &[ResourceResponse<'_>], compat: Compat) -> Result<Containers
             let container = containers
                 .entry(sample.label(part.container).to_owned())
                 .or_insert_with(|| vec![None; parts.len()]);
-            if let (Some(slot), Some(known)) = (container.get_mut(place), known.get_mut(place)) {
+            if let (Some(slot), Some(known)) = (container.get_mut(index), known.get_mut(index)) {
                 *slot = Some(number);
                 *known = true;
             }
@@ -197,12 +198,12 @@ pub fn nodes(
     compat: Compat,
 ) -> Result<BTreeMap<String, (Option<Timestamp>, ResourceUsage)>, UnusableResult> {
     let mut all: BTreeMap<&str, (i64, Vec<Option<i64>>)> = BTreeMap::new();
-    for (place, part) in parts.iter().enumerate() {
+    for (index, part) in parts.iter().enumerate() {
         for sample in samples(part.reply)? {
             let Some(number) = usage(sample.value, compat) else { continue };
             let (earliest, numbers) =
                 all.entry(sample.label(part.label)).or_insert_with(|| (sample.time, vec![None; parts.len()]));
-            if let Some(slot @ None) = numbers.get_mut(place) {
+            if let Some(slot @ None) = numbers.get_mut(index) {
                 *slot = Some(number);
                 *earliest = (*earliest).min(sample.time);
             }

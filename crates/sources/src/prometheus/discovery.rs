@@ -195,24 +195,24 @@ impl SelectorState {
         let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
         let before: HashMap<Series, Timestamp> = std::mem::take(&mut self.shapes).into_iter().collect();
         let count = before.len();
-        let mut fresh = 0;
+        let mut added = 0;
         let mut missing = before;
         let mut shapes = Vec::with_capacity(found.shapes.len());
         for shape in found.shapes {
-            fresh += usize::from(missing.remove(&shape).is_none());
+            added += usize::from(missing.remove(&shape).is_none());
             shapes.push((shape, now));
         }
         // The most recently seen shapes are kept longest, and the newest come last, because the last of equal metrics
         // wins.
-        let mut kept: Vec<(Series, Timestamp)> =
+        let mut retained: Vec<(Series, Timestamp)> =
             missing.into_iter().filter(|(_, seen)| now.duration_since(*seen) < grace).collect();
-        kept.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
-        let too_many = (kept.len() + shapes.len()).saturating_sub(most).min(kept.len());
-        kept.drain(..too_many);
-        kept.append(&mut shapes);
-        self.shapes = kept;
+        retained.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
+        let too_many = (retained.len() + shapes.len()).saturating_sub(most).min(retained.len());
+        retained.drain(..too_many);
+        retained.append(&mut shapes);
+        self.shapes = retained;
         self.series = found.series;
         self.warnings = found.warnings;
-        fresh > 0 || self.shapes.len() != count
+        added > 0 || self.shapes.len() != count
     }
 }

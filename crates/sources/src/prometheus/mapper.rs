@@ -102,11 +102,11 @@ impl RestMapper {
         if resource.singular.is_empty() {
             resource.singular = resource.kind.to_lowercase();
         }
-        let place = self.resources.len();
+        let index = self.resources.len();
         for name in [resource.plural.to_lowercase(), resource.singular.to_lowercase()] {
-            let places = self.names.entry(name).or_default();
-            if places.last() != Some(&place) {
-                places.push(place);
+            let indices = self.names.entry(name).or_default();
+            if indices.last() != Some(&index) {
+                indices.push(index);
             }
         }
         self.resources.push(resource);
@@ -123,8 +123,8 @@ impl RestMapper {
             return Err(ResourceNotFound::Unnamed(group.to_owned()));
         }
         let group = group.to_lowercase();
-        let places = self.names.get(&name.to_lowercase()).map(Vec::as_slice).unwrap_or_default();
-        let mut found = places.iter().filter_map(|place| self.resources.get(*place));
+        let indices = self.names.get(&name.to_lowercase()).map(Vec::as_slice).unwrap_or_default();
+        let mut found = indices.iter().filter_map(|index| self.resources.get(*index));
         found
             .find(|resource| resource.group.starts_with(&group))
             .ok_or_else(|| ResourceNotFound::Unknown { group: group.clone(), resource: name.to_lowercase() })

@@ -372,9 +372,9 @@ mod tests {
             cut in any::<prop::sample::Index>(),
         ) {
             let mut bytes = page(&entries);
-            for (place, byte) in changes {
-                let place = place.index(bytes.len());
-                bytes[place] = byte;
+            for (index, byte) in changes {
+                let index = index.index(bytes.len());
+                bytes[index] = byte;
             }
             let _ = read(&bytes);
             let _ = read(&bytes[..cut.index(bytes.len())]);

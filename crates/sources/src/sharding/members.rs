@@ -24,7 +24,7 @@ pub(crate) struct Members {
     own: String,
     others: Vec<Member>,
     /// A peer without a response for this long is not alive.
-    silence: Duration,
+    liveness_timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -39,8 +39,8 @@ pub(crate) struct Member {
 }
 
 impl Members {
-    pub(crate) fn new(own: String, silence: Duration) -> Self {
-        Self { own, others: Vec::new(), silence }
+    pub(crate) fn new(own: String, liveness_timeout: Duration) -> Self {
+        Self { own, others: Vec::new(), liveness_timeout }
     }
 
     /// Sets the peers. A peer with the same name and address keeps its state.
@@ -53,7 +53,7 @@ impl Members {
             }
             let known = self.others.iter().position(|other| other.replica == replica);
             others.push(match known {
-                Some(place) => self.others.swap_remove(place),
+                Some(index) => self.others.swap_remove(index),
                 None => Member { replica, last_response: None, since: now, problem: None },
             });
         }
@@ -71,9 +71,9 @@ impl Members {
 
     /// A peer responded.
     pub(crate) fn mark_alive(&mut self, id: &str, now: Instant) {
-        let silence = self.silence;
+        let liveness_timeout = self.liveness_timeout;
         if let Some(member) = self.find(id) {
-            if !member.is_alive(now, silence) {
+            if !member.is_alive(now, liveness_timeout) {
                 member.since = now;
             }
             member.last_response = Some(now);
@@ -89,23 +89,23 @@ impl Members {
     }
 
     pub(crate) fn is_alive(&self, member: &Member, now: Instant) -> bool {
-        member.is_alive(now, self.silence)
+        member.is_alive(now, self.liveness_timeout)
     }
 
     /// Owner of a node.
     pub(crate) fn owner(&self, node: &str, now: Instant) -> &str {
-        rendezvous::owner(node, self.living(now)).unwrap_or(&self.own)
+        rendezvous::owner(node, self.live_replicas(now)).unwrap_or(&self.own)
     }
 
     /// Number of live peers that rank before this replica; 0 if it owns the node.
     pub(crate) fn rank(&self, node: &str, now: Instant) -> usize {
-        self.living(now)
+        self.live_replicas(now)
             .filter(|other| *other != self.own && rendezvous::before(node, other, &self.own))
             .count()
     }
 
-    fn living(&self, now: Instant) -> impl Iterator<Item = &str> {
-        let others = self.others.iter().filter(move |other| other.is_alive(now, self.silence));
+    fn live_replicas(&self, now: Instant) -> impl Iterator<Item = &str> {
+        let others = self.others.iter().filter(move |other| other.is_alive(now, self.liveness_timeout));
         others.map(|other| other.replica.id.as_str()).chain(std::iter::once(self.own.as_str()))
     }
 
@@ -115,8 +115,8 @@ impl Members {
 }
 
 impl Member {
-    fn is_alive(&self, now: Instant, silence: Duration) -> bool {
-        self.last_response.is_some_and(|at| now.saturating_duration_since(at) <= silence)
+    fn is_alive(&self, now: Instant, liveness_timeout: Duration) -> bool {
+        self.last_response.is_some_and(|at| now.saturating_duration_since(at) <= liveness_timeout)
     }
 }
 
@@ -134,10 +134,10 @@ mod tests {
         Replica { id: id.to_owned(), address: format!("{id}:443") }
     }
 
-    fn members(own: &str, others: &[&str], heard: &[&str], now: Instant) -> Members {
+    fn members(own: &str, others: &[&str], responded: &[&str], now: Instant) -> Members {
         let mut members = Members::new(own.to_owned(), SILENCE);
         members.set(others.iter().map(|id| replica(id)).collect(), now);
-        for id in heard {
+        for id in responded {
             members.mark_alive(id, now);
         }
         members
@@ -177,21 +177,21 @@ mod tests {
         /// For any reachability between replicas, every node is scraped by a running replica.
         #[test]
         fn every_node_has_a_scraper(
-            heard in proptest::collection::vec(any::<u8>(), 5),
+            responded in proptest::collection::vec(any::<u8>(), 5),
             running in 1..32_u8,
             node in "[a-z]{1,8}",
         ) {
             let (now, ids) = (Instant::now(), ["a", "b", "c", "d", "e"]);
-            let runs = |place: usize| running & (1 << place) != 0;
+            let runs = |index: usize| running & (1 << index) != 0;
             let scrapers = (0..5).filter(|own| runs(*own)).filter(|own| {
-                let others = (0..5).filter(|other| other != own && runs(*other) && heard[*own] & (1 << other) != 0);
+                let others = (0..5).filter(|other| other != own && runs(*other) && responded[*own] & (1 << other) != 0);
                 let others: Vec<&str> = others.map(|other| ids[other]).collect();
                 members(ids[*own], &ids, &others, now).rank(&node, now) == 0
             });
             let count = scrapers.count();
             prop_assert!(count >= 1);
             // Replicas that all reach each other shard the nodes exactly.
-            if heard.iter().all(|set| set & running == running) {
+            if responded.iter().all(|set| set & running == running) {
                 prop_assert_eq!(count, 1);
             }
         }

@@ -318,7 +318,7 @@ impl Sharding {
             Vec::new()
         };
         let is_late = |node: &&Arc<Node>| {
-            let taken = state.newest.taken(&node.name);
+            let taken = state.newest.accepted(&node.name);
             taken.is_some_and(|taken| now.saturating_duration_since(taken) > period * 3 / 2)
         };
         let late: Vec<&Arc<Node>> = nodes.iter().filter(is_late).collect();

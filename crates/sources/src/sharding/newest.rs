@@ -11,9 +11,9 @@ use crate::kubelet::Scrape;
 /// Last accepted scrape of every node.
 #[derive(Debug, Default)]
 pub(crate) struct NewestScrapes {
-    taken: HashMap<Arc<str>, AcceptedScrape>,
+    accepted: HashMap<Arc<str>, AcceptedScrape>,
     /// When a peer last reported a node, newer or not.
-    told: HashMap<Arc<str>, Instant>,
+    reported: HashMap<Arc<str>, Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,18 +39,18 @@ impl NewestScrapes {
     ) -> bool {
         let Some(time) = latest(scrape) else {
             // An empty scrape counts only from the replica that scrapes the node.
-            return own && self.taken.get(node).is_none_or(|last| last.own || is_old(last, now, stale));
+            return own && self.accepted.get(node).is_none_or(|last| last.own || is_old(last, now, stale));
         };
-        let good = match self.taken.get(node) {
+        let good = match self.accepted.get(node) {
             None => true,
             Some(last) => (own && last.own) || time > last.time || is_old(last, now, stale),
         };
         if good {
             let last = AcceptedScrape { time, at: now, own };
-            match self.taken.get_mut(node) {
+            match self.accepted.get_mut(node) {
                 Some(known) => *known = last,
                 None => {
-                    self.taken.insert(node.into(), last);
+                    self.accepted.insert(node.into(), last);
                 }
             }
         }
@@ -58,29 +58,29 @@ impl NewestScrapes {
     }
 
     /// When a scrape of a node was last accepted.
-    pub(crate) fn taken(&self, node: &str) -> Option<Instant> {
-        self.taken.get(node).map(|last| last.at)
+    pub(crate) fn accepted(&self, node: &str) -> Option<Instant> {
+        self.accepted.get(node).map(|last| last.at)
     }
 
     /// A peer reported a node.
     pub(crate) fn mark_reported(&mut self, node: &str, now: Instant) {
-        match self.told.get_mut(node) {
-            Some(told) => *told = now,
+        match self.reported.get_mut(node) {
+            Some(reported) => *reported = now,
             None => {
-                self.told.insert(node.into(), now);
+                self.reported.insert(node.into(), now);
             }
         }
     }
 
     /// Whether a peer reported a node within this time.
     pub(crate) fn is_reported(&self, node: &str, now: Instant, within: Duration) -> bool {
-        self.told.get(node).is_some_and(|told| now.saturating_duration_since(*told) <= within)
+        self.reported.get(node).is_some_and(|reported| now.saturating_duration_since(*reported) <= within)
     }
 
     /// Forgets removed nodes and returns them.
     pub(crate) fn retain(&mut self, is_known: impl Fn(&str) -> bool) -> Vec<Arc<str>> {
-        self.told.retain(|node, _| is_known(node));
-        self.taken.extract_if(|node, _| !is_known(node)).map(|(node, _)| node).collect()
+        self.reported.retain(|node, _| is_known(node));
+        self.accepted.extract_if(|node, _| !is_known(node)).map(|(node, _)| node).collect()
     }
 }
 
@@ -134,9 +134,9 @@ mod tests {
         assert!(!newest.admit("n", &empty, false, start, STALE));
         assert!(newest.admit("n", &at(1), false, start, STALE));
         assert!(!newest.admit("n", &empty, true, start, STALE));
-        assert!(newest.taken("n").is_some());
+        assert!(newest.accepted("n").is_some());
         assert_eq!(newest.retain(|_| false), ["n".into()]);
-        assert!(newest.taken("n").is_none());
+        assert!(newest.accepted("n").is_none());
     }
 
     proptest! {
@@ -145,8 +145,8 @@ mod tests {
         fn accepted_times_only_increase(times in proptest::collection::vec((0..20_i64, any::<bool>()), 1..50)) {
             let (now, mut newest, mut last) = (Instant::now(), NewestScrapes::default(), i64::MIN);
             for (time, _) in times {
-                let taken = newest.admit("n", &at(time), false, now, STALE);
-                prop_assert_eq!(taken, time > last);
+                let accepted = newest.admit("n", &at(time), false, now, STALE);
+                prop_assert_eq!(accepted, time > last);
                 last = last.max(time);
             }
         }

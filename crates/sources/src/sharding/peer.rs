@@ -55,7 +55,7 @@ impl Peer {
         let path = format!("{PATH}?since={since}&of={of}");
         let answer =
             client.send(HttpRequest::get(path).timeout(self.timeout).max_bytes(MAX_RESPONSE_BYTES)).await;
-        let answer = answer.map_err(|error| silence(&error.cause))?;
+        let answer = answer.map_err(|error| peer_error(&error.cause))?;
         match answer.status {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED => {
@@ -97,7 +97,7 @@ impl Peer {
         let mut state = self.locked();
         let client = match &state.client {
             Some(client) => client.clone(),
-            None => HttpClient::new(self.endpoint.clone()).map_err(|error| silence(&error.cause))?,
+            None => HttpClient::new(self.endpoint.clone()).map_err(|error| peer_error(&error.cause))?,
         };
         state.client = Some(client.clone());
         Ok((client, state.since, state.of))
@@ -108,6 +108,6 @@ impl Peer {
     }
 }
 
-fn silence(cause: &crate::http::HttpErrorCause) -> PeerError {
+fn peer_error(cause: &crate::http::HttpErrorCause) -> PeerError {
     PeerError { cause: cause.to_string(), remedy: cause.remedy() }
 }

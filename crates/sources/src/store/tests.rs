@@ -361,13 +361,13 @@ fn node_selector_limits_the_list() {
 fn single_object_is_found_without_samples_or_unknown() {
     let cluster = with_web();
     let pod = |name| cluster.provider.pod("default", name).now_or_never().unwrap().unwrap();
-    assert!(matches!(pod("web"), Lookup::Here(usage) if shown(&usage) == "web c=1 15s@1015"));
+    assert!(matches!(pod("web"), Lookup::Found(usage) if shown(&usage) == "web c=1 15s@1015"));
     assert_eq!(pod("db"), Lookup::NoSamples);
-    assert_eq!(pod("nope"), Lookup::Unknown);
+    assert_eq!(pod("nope"), Lookup::NotFound);
     let node = |name| cluster.provider.node(name).now_or_never().unwrap().unwrap();
-    assert!(matches!(node("a"), Lookup::Here(usage) if usage.usage[0].1.to_string() == "1"));
+    assert!(matches!(node("a"), Lookup::Found(usage) if usage.usage[0].1.to_string() == "1"));
     assert_eq!(node("b"), Lookup::NoSamples);
-    assert_eq!(node("c"), Lookup::Unknown);
+    assert_eq!(node("c"), Lookup::NotFound);
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(super) fn problems(config: &FederationConfig, document: &Document, own: &Own
             check.say("name", format!("there is already an upstream `{}` in line {line}", upstream.name), "");
         }
         check.name(upstream);
-        check.place(upstream, own);
+        check.address(upstream, own);
         check.trust(upstream);
         check.timeout(upstream);
         found.append(&mut check.found);
@@ -56,7 +56,7 @@ impl UpstreamCheck<'_> {
         }
     }
 
-    fn place(&mut self, upstream: &UpstreamConfig, own: &OwnService) {
+    fn address(&mut self, upstream: &UpstreamConfig, own: &OwnService) {
         match (&upstream.url, &upstream.service) {
             (Some(_), Some(_)) => {
                 return self.say("service", "`url` and `service` exclude each other", "keep one");

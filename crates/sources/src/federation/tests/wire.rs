@@ -18,12 +18,12 @@ fn queries_become_api_paths() {
     let root =
         CustomMetricQuery { resource: "nodes".into(), namespace: None, ..custom("temp", one("node-a")) };
     assert_eq!(path(&root).unwrap(), format!("{base}/nodes/node-a/temp"));
-    assert_eq!(wire::place(&root), None);
+    assert_eq!(wire::query_namespace(&root), None);
     let namespace =
         CustomMetricQuery { resource: "namespaces".into(), namespace: None, ..custom("qps", one("prod")) };
     assert_eq!(path(&namespace).unwrap(), format!("{base}/namespaces/prod/metrics/qps"));
-    assert_eq!(wire::place(&namespace), Some("prod"));
-    assert_eq!(wire::place(&query), Some("default"));
+    assert_eq!(wire::query_namespace(&namespace), Some("prod"));
+    assert_eq!(wire::query_namespace(&query), Some("default"));
     let old = custom_path(CustomMetricsVersion::V1Beta1, &custom("a:b", one("x"))).unwrap();
     assert_eq!(old, "/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/x/a:b");
     let outside = ExternalMetricQuery { series: selector("queue=q1"), ..external("queue depth?") };

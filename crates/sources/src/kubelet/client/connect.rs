@@ -16,33 +16,35 @@ use crate::kubelet::trust::CertificateNameMismatch;
 
 /// Connects and performs the TLS handshake; `stage` is set to the stage reached.
 pub(super) async fn connect(
-    place: &KubeletAddress,
+    target: &KubeletAddress,
     authority: &str,
     config: Arc<ClientConfig>,
     stage: &mut RequestStage,
 ) -> Result<KubeletStream, ScrapeError> {
     *stage = RequestStage::Connecting;
-    let tcp = dial(place).await.map_err(|(named, error)| unreachable(place, authority, named, &error))?;
+    let tcp =
+        dial(target).await.map_err(|(resolved, error)| unreachable(target, authority, resolved, &error))?;
     // Requests are single small packets and must not be delayed by the Nagle algorithm.
     let _ = tcp.set_nodelay(true);
-    if place.plain {
+    if target.plain {
         return Ok(KubeletStream::plain(tcp));
     }
-    let name = ServerName::try_from(&*place.host).map_err(|_| {
-        ScrapeError::new(unknown(place), format!("failed to connect to {authority}: not a host name"))
+    let name = ServerName::try_from(&*target.host).map_err(|_| {
+        ScrapeError::new(unknown(target), format!("failed to connect to {authority}: not a host name"))
     })?;
     *stage = RequestStage::Greeting;
-    KubeletStream::greet(tcp, config, name.to_owned()).await.map_err(|broken| {
-        ScrapeError::new(refused(place, &broken), format!("TLS handshake with {authority} failed: {broken}"))
+    KubeletStream::handshake(tcp, config, name.to_owned()).await.map_err(|broken| {
+        ScrapeError::new(refused(target, &broken), format!("TLS handshake with {authority} failed: {broken}"))
     })
 }
 
 /// Connects to the first reachable address; the flag of the error says whether the name was resolved.
-async fn dial(place: &KubeletAddress) -> Result<TcpStream, (bool, io::Error)> {
-    if let Ok(address) = place.host.parse::<IpAddr>() {
-        return TcpStream::connect((address, place.port)).await.map_err(|error| (true, error));
+async fn dial(target: &KubeletAddress) -> Result<TcpStream, (bool, io::Error)> {
+    if let Ok(address) = target.host.parse::<IpAddr>() {
+        return TcpStream::connect((address, target.port)).await.map_err(|error| (true, error));
     }
-    let found = tokio::net::lookup_host((&*place.host, place.port)).await.map_err(|error| (false, error))?;
+    let found =
+        tokio::net::lookup_host((&*target.host, target.port)).await.map_err(|error| (false, error))?;
     let mut last = (false, io::Error::other("the name has no address"));
     for address in found {
         match TcpStream::connect(address).await {
@@ -53,14 +55,14 @@ async fn dial(place: &KubeletAddress) -> Result<TcpStream, (bool, io::Error)> {
     Err(last)
 }
 
-fn unknown(place: &KubeletAddress) -> ScrapeErrorCause {
-    ScrapeErrorCause::UnknownName { name: place.host.clone() }
+fn unknown(target: &KubeletAddress) -> ScrapeErrorCause {
+    ScrapeErrorCause::UnknownName { name: target.host.clone() }
 }
 
-fn unreachable(place: &KubeletAddress, authority: &str, named: bool, error: &io::Error) -> ScrapeError {
+fn unreachable(target: &KubeletAddress, authority: &str, resolved: bool, error: &io::Error) -> ScrapeError {
     use io::ErrorKind as Kind;
     let cause = match error.kind() {
-        _ if !named => unknown(place),
+        _ if !resolved => unknown(target),
         Kind::ConnectionRefused => ScrapeErrorCause::Refused,
         Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::NetworkDown | Kind::TimedOut => {
             ScrapeErrorCause::Unreachable
@@ -71,9 +73,9 @@ fn unreachable(place: &KubeletAddress, authority: &str, named: bool, error: &io:
 }
 
 /// Classifies a failed handshake.
-fn refused(place: &KubeletAddress, broken: &StreamError) -> ScrapeErrorCause {
+fn refused(target: &KubeletAddress, broken: &StreamError) -> ScrapeErrorCause {
     match broken {
-        StreamError::Tls(rustls::Error::InvalidCertificate(wrong)) => certificate(place, wrong),
+        StreamError::Tls(rustls::Error::InvalidCertificate(wrong)) => certificate(target, wrong),
         StreamError::Tls(rustls::Error::InvalidMessage(_)) => {
             ScrapeErrorCause::Other("the server does not speak TLS".into())
         }
@@ -81,7 +83,7 @@ fn refused(place: &KubeletAddress, broken: &StreamError) -> ScrapeErrorCause {
     }
 }
 
-fn certificate(place: &KubeletAddress, wrong: &CertificateError) -> ScrapeErrorCause {
+fn certificate(target: &KubeletAddress, wrong: &CertificateError) -> ScrapeErrorCause {
     use CertificateError as Wrong;
     match wrong {
         Wrong::Expired | Wrong::ExpiredContext { .. } => ScrapeErrorCause::CertificateExpired,
@@ -90,7 +92,7 @@ fn certificate(place: &KubeletAddress, wrong: &CertificateError) -> ScrapeErrorC
         Wrong::UnknownIssuer | Wrong::BadSignature => ScrapeErrorCause::UnknownAuthority,
         Wrong::Other(OtherError(error)) => match error.downcast_ref::<CertificateNameMismatch>() {
             Some(wrong) => ScrapeErrorCause::CertificateWithoutAddress {
-                asked: place.host.clone(),
+                address: target.host.clone(),
                 has: wrong.has.clone(),
             },
             None => ScrapeErrorCause::Other(format!("certificate is not valid: {error}").into()),

@@ -23,22 +23,22 @@ pub(super) struct PendingExchange {
 
 /// Formats the request.
 pub(super) fn request(
-    place: &KubeletAddress,
+    target: &KubeletAddress,
     authority: &str,
     agent: &str,
     token: Option<&HeaderValue>,
 ) -> Result<Vec<u8>, ScrapeError> {
-    let odd = |error: &dyn std::fmt::Display| {
-        let words = format!("{place} cannot be requested: {error}");
+    let invalid = |error: &dyn std::fmt::Display| {
+        let words = format!("{target} cannot be requested: {error}");
         ScrapeError::new(ScrapeErrorCause::Other(words.clone().into()), words)
     };
     // Node names and paths come from the API server; validation prevents header injection.
-    PathAndQuery::try_from(&*place.path).map_err(|error| odd(&error))?;
+    PathAndQuery::try_from(&*target.path).map_err(|error| invalid(&error))?;
     for value in [authority, agent] {
-        HeaderValue::from_str(value).map_err(|error| odd(&error))?;
+        HeaderValue::from_str(value).map_err(|error| invalid(&error))?;
     }
-    let mut request = Vec::with_capacity(128 + place.path.len() + token.map_or(0, HeaderValue::len));
-    for part in ["GET ", &*place.path, " HTTP/1.1\r\nHost: ", authority, "\r\nUser-Agent: ", agent] {
+    let mut request = Vec::with_capacity(128 + target.path.len() + token.map_or(0, HeaderValue::len));
+    for part in ["GET ", &*target.path, " HTTP/1.1\r\nHost: ", authority, "\r\nUser-Agent: ", agent] {
         request.extend_from_slice(part.as_bytes());
     }
     if let Some(token) = token {
@@ -56,7 +56,7 @@ pub(super) async fn begin(
     request: &[u8],
     fresh: bool,
 ) -> Result<PendingExchange, (bool, ScrapeError)> {
-    if !fresh && !wire.is_quiet() {
+    if !fresh && !wire.is_idle() {
         return Err((true, broken(&StreamError::Ended)));
     }
     wire.write(request).await.map_err(|error| (true, broken(&error)))?;
@@ -96,12 +96,12 @@ impl PendingExchange {
         limit: usize,
     ) -> Result<ScrapeBody, ScrapeError> {
         let mut body = ScrapeBody::default();
-        let told = self.head.body.length();
-        if told.is_some_and(|told| told > limit as u64) {
+        let announced = self.head.body.length();
+        if announced.is_some_and(|announced| announced > limit as u64) {
             return Err(too_large(limit));
         }
         // The announced length may be wrong, so only a bounded part is reserved in advance.
-        let usual = told.map_or(usual + usual / 8, |told| told as usize).min(limit);
+        let usual = announced.map_or(usual + usual / 8, |announced| announced as usize).min(limit);
         budget.reserve(&mut body, usual.min(256 << 10)).await;
         loop {
             let mut used = 0;
@@ -131,7 +131,7 @@ impl PendingExchange {
 
     /// Returns the connection for the next request, if the server keeps it open.
     pub(super) fn wire(mut self) -> Option<KubeletStream> {
-        self.wire.rest();
+        self.wire.release_buffers();
         // Unexpected extra bytes make the connection unusable.
         (self.head.is_kept && self.rest.is_empty()).then_some(self.wire)
     }

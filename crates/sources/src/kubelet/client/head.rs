@@ -59,11 +59,11 @@ impl ResponseHead {
         for line in lines {
             let (name, value) = field(line).ok_or("a line of its head is no field")?;
             if name.eq_ignore_ascii_case(b"content-length") {
-                let told = number(value, 10).ok_or("its length is no number")?;
-                if length.is_some_and(|length| length != told) {
+                let announced = number(value, 10).ok_or("its length is no number")?;
+                if length.is_some_and(|length| length != announced) {
                     return Err("it has two lengths");
                 }
-                length = Some(told);
+                length = Some(announced);
             } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
                 if minor != b'1' || !value.eq_ignore_ascii_case(b"chunked") || read.body == BodyFraming::Size
                 {

@@ -177,39 +177,39 @@ impl KubeletClient {
         self.clock.now()
     }
 
-    /// Scrapes the kubelet of `node` at `place`. Retries at once if the kept-alive connection was closed, or if the
+    /// Scrapes the kubelet of `node` at `target`. Retries at once if the kept-alive connection was closed, or if the
     /// token was replaced since it was read.
     pub async fn get(
         &self,
         node: &str,
-        place: &KubeletAddress,
+        target: &KubeletAddress,
         peer: &mut KubeletConnection,
     ) -> Result<ScrapeResponse, ScrapeError> {
         let after = self.settings.timeout;
         let deadline = Instant::now() + after;
         // One timer covers all stages.
-        let asked = tokio::time::timeout_at(deadline, self.ask(node, place, peer, deadline)).await;
-        asked.unwrap_or_else(|_| Err(ScrapeError::timed_out(peer.stage, after)))
+        let response = tokio::time::timeout_at(deadline, self.ask(node, target, peer, deadline)).await;
+        response.unwrap_or_else(|_| Err(ScrapeError::timed_out(peer.stage, after)))
     }
 
     async fn ask(
         &self,
         node: &str,
-        place: &KubeletAddress,
+        target: &KubeletAddress,
         peer: &mut KubeletConnection,
         deadline: Instant,
     ) -> Result<ScrapeResponse, ScrapeError> {
         let (mut reconnected, mut renewed) = (false, false);
         loop {
-            let (line, fresh) = self.line(node, place, peer).await?;
+            let (line, fresh) = self.line(node, target, peer).await?;
             let generation = line.generation;
-            let token = if place.plain { None } else { self.trust.token() };
-            let ended = self.exchange(line, place, peer, token.as_ref(), fresh, deadline).await;
+            let token = if target.plain { None } else { self.trust.token() };
+            let ended = self.exchange(line, target, peer, token.as_ref(), fresh, deadline).await;
             match ended {
                 ExchangeOutcome::Answered(answer) => return Ok(answer),
                 ExchangeOutcome::Stale(_) if !reconnected => reconnected = true,
                 ExchangeOutcome::Refused(_)
-                    if !place.plain && !renewed && self.trust.renewed(token.as_ref(), generation) =>
+                    if !target.plain && !renewed && self.trust.renewed(token.as_ref(), generation) =>
                 {
                     renewed = true;
                 }
@@ -226,26 +226,26 @@ impl KubeletClient {
     async fn line(
         &self,
         node: &str,
-        place: &KubeletAddress,
+        target: &KubeletAddress,
         peer: &mut KubeletConnection,
     ) -> Result<(OpenConnection, bool), ScrapeError> {
-        let authority = place.authority();
+        let authority = target.authority();
         if let Some(line) = peer.line.take()
             && *line.authority == *authority
-            && line.plain == place.plain
-            && (place.plain || line.generation == self.trust.generation())
+            && line.plain == target.plain
+            && (target.plain || line.generation == self.trust.generation())
         {
             return Ok((line, false));
         }
-        let (config, generation) = self.trust.greeting(node);
-        let wire = connect::connect(place, &authority, config, &mut peer.stage).await?;
-        Ok((OpenConnection { wire, authority: authority.into(), plain: place.plain, generation }, true))
+        let (config, generation) = self.trust.tls_config(node);
+        let wire = connect::connect(target, &authority, config, &mut peer.stage).await?;
+        Ok((OpenConnection { wire, authority: authority.into(), plain: target.plain, generation }, true))
     }
 
     async fn exchange(
         &self,
         line: OpenConnection,
-        place: &KubeletAddress,
+        target: &KubeletAddress,
         peer: &mut KubeletConnection,
         token: Option<&http::HeaderValue>,
         fresh: bool,
@@ -253,7 +253,7 @@ impl KubeletClient {
     ) -> ExchangeOutcome {
         let OpenConnection { wire, authority, plain, generation } = line;
         let sent = self.now();
-        let request = match exchange::request(place, &authority, &self.settings.user_agent, token) {
+        let request = match exchange::request(target, &authority, &self.settings.user_agent, token) {
             Ok(request) => request,
             Err(failure) => return ExchangeOutcome::Failed(failure),
         };
@@ -270,9 +270,9 @@ impl KubeletClient {
             exchange.body(&self.budget, peer.length, self.settings.body_limit).await
         } else {
             // The status is known already, so a slow error body must not turn into a timeout.
-            let soon = deadline - self.settings.timeout / 16;
+            let body_deadline = deadline - self.settings.timeout / 16;
             let words = exchange.body(&self.budget, 0, exchange::MAX_ERROR_BODY_BYTES);
-            tokio::time::timeout_at(soon, words)
+            tokio::time::timeout_at(body_deadline, words)
                 .await
                 .unwrap_or_else(|_| Err(ScrapeError::timed_out(RequestStage::Reading, self.settings.timeout)))
         };

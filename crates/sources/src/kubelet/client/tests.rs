@@ -95,8 +95,8 @@ async fn plain_http_sends_no_credentials() {
         Act::Say(answer("200 OK", METRICS))
     })
     .await;
-    let place = KubeletAddress { plain: true, ..at(fake.port) };
-    let answer = client(&authority).get("a", &place, &mut KubeletConnection::default()).await.unwrap();
+    let target = KubeletAddress { plain: true, ..at(fake.port) };
+    let answer = client(&authority).get("a", &target, &mut KubeletConnection::default()).await.unwrap();
     assert_eq!(answer.body.bytes(), METRICS);
 }
 
@@ -181,8 +181,8 @@ async fn refused_and_unresolved_addresses_are_classified() {
     }
     let failed = client.get("a", &at(port), &mut KubeletConnection::default()).await.unwrap_err();
     assert_eq!(failed.cause, ScrapeErrorCause::Refused);
-    let place = KubeletAddress { host: "no-such-node.invalid".into(), ..at(port) };
-    let failed = client.get("a", &place, &mut KubeletConnection::default()).await.unwrap_err();
+    let target = KubeletAddress { host: "no-such-node.invalid".into(), ..at(port) };
+    let failed = client.get("a", &target, &mut KubeletConnection::default()).await.unwrap_err();
     // Without a name server the lookup may exceed the timeout.
     let slow =
         ScrapeErrorCause::TimedOut { stage: RequestStage::Connecting, after: Duration::from_millis(400) };
@@ -273,10 +273,10 @@ async fn concurrent_long_bodies_respect_the_memory_budget() {
     let client = Arc::new(client_with(trusting(known(&authority), Compat::Better), settings));
     let mut all = tokio::task::JoinSet::new();
     for _ in 0..16 {
-        let (client, place) = (Arc::clone(&client), at(fake.port));
+        let (client, target) = (Arc::clone(&client), at(fake.port));
         all.spawn(async move {
             client
-                .get("a", &place, &mut KubeletConnection::default())
+                .get("a", &target, &mut KubeletConnection::default())
                 .await
                 .map(|answer| answer.body.bytes().len())
         });
@@ -370,11 +370,11 @@ async fn data_before_a_request_closes_the_connection() {
     let ours = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (theirs, _) = listener.accept().await.unwrap();
     let mut wire = KubeletStream::plain(ours);
-    assert!(wire.is_quiet());
+    assert!(wire.is_idle());
     theirs.writable().await.unwrap();
     theirs.try_write(&answer("200 OK", b"somebody else's")).unwrap();
     let heard = async {
-        while wire.is_quiet() {
+        while wire.is_idle() {
             tokio::task::yield_now().await;
         }
     };

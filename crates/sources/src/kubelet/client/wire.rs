@@ -84,7 +84,7 @@ impl KubeletStream {
     }
 
     /// Performs the TLS handshake.
-    pub(super) async fn greet(
+    pub(super) async fn handshake(
         tcp: TcpStream,
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
@@ -92,35 +92,35 @@ impl KubeletStream {
         let session = UnbufferedClientConnection::new(config, name)?;
         let mut tls = Box::new(TlsSession { session, incoming: Vec::new(), at: 0, is_closed: false });
         let mut wire = Self { tcp, tls: None };
-        let greeted = wire.turns(&mut tls).await;
-        if matches!(greeted, Err(StreamError::Tls(_))) {
+        let result = wire.complete_handshake(&mut tls).await;
+        if matches!(result, Err(StreamError::Tls(_))) {
             // Sends the TLS alert to the peer. Only one step, because the received bytes must not be processed again.
             let mut alert = Vec::new();
             let _ = tls.step(&mut Vec::new(), &mut alert, None);
             let _ = wire.tcp.try_write(&alert);
         }
-        greeted?;
+        result?;
         tls.release();
         wire.tls = Some(tls);
         Ok(wire)
     }
 
-    async fn turns(&mut self, tls: &mut TlsSession) -> Result<(), StreamError> {
-        let (mut early, mut outgoing) = (Vec::new(), Vec::new());
+    async fn complete_handshake(&mut self, tls: &mut TlsSession) -> Result<(), StreamError> {
+        let (mut early_data, mut outgoing) = (Vec::new(), Vec::new());
         loop {
-            match tls.step(&mut early, &mut outgoing, None)? {
+            match tls.step(&mut early_data, &mut outgoing, None)? {
                 TlsProgress::Again => {}
                 TlsProgress::Send => send(&mut self.tcp, &mut outgoing).await?,
                 TlsProgress::Receive => tls.receive(&mut self.tcp).await?,
                 // A server must not send data before a request.
-                TlsProgress::Ready if early.is_empty() && !tls.is_closed => return Ok(()),
+                TlsProgress::Ready if early_data.is_empty() && !tls.is_closed => return Ok(()),
                 TlsProgress::Ready => return Err(StreamError::Ended),
             }
         }
     }
 
     /// Whether no unexpected data or close arrived while idle.
-    pub(super) fn is_quiet(&mut self) -> bool {
+    pub(super) fn is_idle(&mut self) -> bool {
         self.read(&mut Vec::new()).now_or_never().is_none()
     }
 
@@ -144,13 +144,13 @@ impl KubeletStream {
     }
 
     /// Sends data.
-    pub(super) async fn write(&mut self, words: &[u8]) -> Result<(), StreamError> {
+    pub(super) async fn write(&mut self, data: &[u8]) -> Result<(), StreamError> {
         let Some(tls) = &mut self.tls else {
-            return Ok(self.tcp.write_all(words).await?);
+            return Ok(self.tcp.write_all(data).await?);
         };
-        let (mut unasked, mut outgoing) = (Vec::new(), Vec::with_capacity(words.len() + 64));
+        let (mut unexpected, mut outgoing) = (Vec::new(), Vec::with_capacity(data.len() + 64));
         loop {
-            match tls.step(&mut unasked, &mut outgoing, Some(words))? {
+            match tls.step(&mut unexpected, &mut outgoing, Some(data))? {
                 TlsProgress::Again => {}
                 TlsProgress::Send => send(&mut self.tcp, &mut outgoing).await?,
                 TlsProgress::Receive => tls.receive(&mut self.tcp).await?,
@@ -160,7 +160,7 @@ impl KubeletStream {
     }
 
     /// Releases buffers until the next request.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_buffers(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.release();
         }
@@ -168,17 +168,17 @@ impl KubeletStream {
 }
 
 impl TlsSession {
-    /// Performs one step: decrypts received data into `plain` and appends data to send to `outgoing`. `words` are
+    /// Performs one step: decrypts received data into `plain` and appends data to send to `outgoing`. `data` are
     /// encrypted as soon as the state allows it; then the step returns `Ready`.
     fn step(
         &mut self,
         plain: &mut Vec<u8>,
         outgoing: &mut Vec<u8>,
-        words: Option<&[u8]>,
+        data: Option<&[u8]>,
     ) -> Result<TlsProgress, rustls::Error> {
         let incoming = self.incoming.get_mut(self.at..).unwrap_or_default();
         let UnbufferedStatus { mut discard, state } = self.session.process_tls_records(incoming);
-        let turn = match state? {
+        let progress = match state? {
             ConnectionState::ReadTraffic(mut records) => {
                 while let Some(record) = records.next_record() {
                     let record = record?;
@@ -199,8 +199,8 @@ impl TlsSession {
                 TlsProgress::Send
             }
             ConnectionState::WriteTraffic(mut traffic) => {
-                if let Some(words) = words {
-                    add(outgoing, |space| match traffic.encrypt(words, space) {
+                if let Some(data) = data {
+                    add(outgoing, |space| match traffic.encrypt(data, space) {
                         Err(EncryptError::InsufficientSize(size)) => Err(Some(size.required_size)),
                         other => other.map_err(|_| None),
                     })?;
@@ -215,7 +215,7 @@ impl TlsSession {
             _ => return Err(rustls::Error::General("TLS is in a state that is not known".to_owned())),
         };
         self.at += discard;
-        Ok(turn)
+        Ok(progress)
     }
 
     async fn receive(&mut self, tcp: &mut TcpStream) -> Result<(), StreamError> {

@@ -48,7 +48,7 @@ pub enum ScrapeErrorCause {
     /// The server certificate does not carry the address.
     CertificateWithoutAddress {
         /// The address.
-        asked: Box<str>,
+        address: Box<str>,
         /// Some of the names in the certificate.
         has: Vec<Box<str>>,
     },
@@ -113,11 +113,11 @@ impl ScrapeErrorCause {
                 };
                 format!("{what} after {}", seconds(*after))
             }
-            Self::CertificateWithoutAddress { asked, has } if has.is_empty() => {
-                format!("certificate has no address {asked}, and no name at all")
+            Self::CertificateWithoutAddress { address, has } if has.is_empty() => {
+                format!("certificate has no address {address}, and no name at all")
             }
-            Self::CertificateWithoutAddress { asked, has } => {
-                format!("certificate has no address {asked}, only {}", has.join(", "))
+            Self::CertificateWithoutAddress { address, has } => {
+                format!("certificate has no address {address}, only {}", has.join(", "))
             }
             Self::Status(code) => format!("kubelet answers {}", status_line(*code)),
             Self::TooLarge { limit } => format!("answer is longer than {} MiB", limit >> 20),

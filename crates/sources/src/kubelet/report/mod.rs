@@ -44,7 +44,7 @@ impl ScrapeReportSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeScrapeStatus {
     /// Time of the last scrape.
-    pub asked: Option<Timestamp>,
+    pub last_scrape: Option<Timestamp>,
     /// Time of the last successful scrape.
     pub good: Option<Timestamp>,
     /// Start of the current failure; `None` if the last scrape succeeded.
@@ -72,7 +72,7 @@ pub struct ScrapeProblems {
     /// Number of scraped nodes.
     pub nodes: usize,
     /// Number of nodes not scraped yet.
-    pub not_asked: usize,
+    pub not_scraped: usize,
     /// Failing nodes by cause.
     pub groups: Vec<FailureGroup>,
 }
@@ -134,10 +134,10 @@ impl ScrapeReport {
     pub fn record_success(&self, node: &Arc<str>, took: Duration, now: Timestamp) {
         let mut state = self.state();
         state.good += 1;
-        let Some(status) = state.asked(node, took, now) else { return };
+        let Some(status) = state.count_scrape(node, took, now) else { return };
         let before = std::mem::replace(
             status,
-            NodeScrapeStatus { asked: Some(now), good: Some(now), ..NodeScrapeStatus::default() },
+            NodeScrapeStatus { last_scrape: Some(now), good: Some(now), ..NodeScrapeStatus::default() },
         );
         drop(state);
         match before.failing_since {
@@ -163,7 +163,7 @@ impl ScrapeReport {
         let mut state = self.state();
         state.failed += 1;
         *state.causes.entry(cause.label()).or_default() += 1;
-        let Some(status) = state.asked(node, took, now) else { return };
+        let Some(status) = state.count_scrape(node, took, now) else { return };
         let news = status.cause.as_ref().is_none_or(|before| before.label() != cause.label());
         let (message, remedy) = if news { (cause.message(), cause.remedy()) } else { Default::default() };
         status.failures = status.failures.saturating_add(1);
@@ -230,8 +230,8 @@ impl ScrapeReport {
         }
         let mut groups: Vec<FailureGroup> = groups.into_values().collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.nodes.len()));
-        let not_asked = state.nodes.values().filter(|(status, _)| status.asked.is_none()).count();
-        ScrapeProblems { nodes: state.nodes.len(), not_asked, groups }
+        let not_scraped = state.nodes.values().filter(|(status, _)| status.last_scrape.is_none()).count();
+        ScrapeProblems { nodes: state.nodes.len(), not_scraped, groups }
     }
 
     /// Snapshot of counters and histograms.
@@ -245,7 +245,7 @@ impl ScrapeReport {
             durations: state.durations.clone(),
             by_node: statuses().filter_map(|(name, _, own)| Some((Arc::clone(name), own.clone()?))).collect(),
             last_request: statuses()
-                .filter_map(|(name, status, _)| Some((Arc::clone(name), status.asked?.as_second())))
+                .filter_map(|(name, status, _)| Some((Arc::clone(name), status.last_scrape?.as_second())))
                 .collect(),
             ticks: state.ticks.clone(),
             lateness: state.lateness.clone(),
@@ -263,10 +263,10 @@ impl ScrapeReport {
 
 impl ScrapeReportState {
     /// Counts a scrape. Returns `None` for a removed node, so that its data does not reappear.
-    fn asked(&mut self, node: &str, took: Duration, now: Timestamp) -> Option<&mut NodeScrapeStatus> {
+    fn count_scrape(&mut self, node: &str, took: Duration, now: Timestamp) -> Option<&mut NodeScrapeStatus> {
         self.durations.observe(took);
         let (status, own) = self.nodes.get_mut(node)?;
-        status.asked = Some(now);
+        status.last_scrape = Some(now);
         if self.settings.by_node {
             own.get_or_insert_with(|| DurationHistogram::new(DURATION_BOUNDS_SECONDS.into())).observe(took);
         }

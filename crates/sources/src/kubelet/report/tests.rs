@@ -34,7 +34,7 @@ fn node_status_follows_success_and_failure() {
     let status = report.node_status("a").unwrap();
     assert_eq!(
         status,
-        NodeScrapeStatus { asked: Some(at(45)), good: Some(at(45)), ..NodeScrapeStatus::default() }
+        NodeScrapeStatus { last_scrape: Some(at(45)), good: Some(at(45)), ..NodeScrapeStatus::default() }
     );
     assert_eq!(report.node_status("b"), None);
 }
@@ -42,8 +42,8 @@ fn node_status_follows_success_and_failure() {
 #[test]
 fn problems_are_grouped_by_cause_the_most_frequent_first() {
     let report = report(&["a", "b", "c", "d", "e", "f"]);
-    let without = |asked: &str| ScrapeErrorCause::CertificateWithoutAddress {
-        asked: asked.into(),
+    let without = |address: &str| ScrapeErrorCause::CertificateWithoutAddress {
+        address: address.into(),
         has: vec!["x".into()],
     };
     fail(
@@ -57,7 +57,7 @@ fn problems_are_grouped_by_cause_the_most_frequent_first() {
     report.record_success(&"d".into(), TOOK, at(0));
     fail(&report, "e", ScrapeErrorCause::UnknownAuthority, 0);
     let problems = report.problems();
-    assert_eq!((problems.nodes, problems.not_asked), (6, 1));
+    assert_eq!((problems.nodes, problems.not_scraped), (6, 1));
     assert_eq!(
         problems.lines(),
         [
@@ -98,8 +98,8 @@ fn scrapes_are_counted() {
     assert_eq!(counters.causes, [("refused", 2)]);
     assert_eq!(counters.durations.count(), 4);
     assert!(counters.by_node.is_empty(), "only in strict mode");
-    let asked: Vec<_> = counters.last_request.iter().map(|(name, at)| (&**name, *at)).collect();
-    assert_eq!(asked, [("a", 1_700_000_015), ("b", 1_700_000_023)]);
+    let last_scrape: Vec<_> = counters.last_request.iter().map(|(name, at)| (&**name, *at)).collect();
+    assert_eq!(last_scrape, [("a", 1_700_000_015), ("b", 1_700_000_023)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,7 +124,7 @@ fn every_cause_has_message_and_remedy() {
         ScrapeErrorCause::UnknownAuthority,
         ScrapeErrorCause::CertificateExpired,
         ScrapeErrorCause::CertificateNotYetValid,
-        ScrapeErrorCause::CertificateWithoutAddress { asked: "10.0.0.1".into(), has: vec![] },
+        ScrapeErrorCause::CertificateWithoutAddress { address: "10.0.0.1".into(), has: vec![] },
         ScrapeErrorCause::NotAuthenticated,
         ScrapeErrorCause::NotAuthorized,
         ScrapeErrorCause::Status(404),

@@ -37,7 +37,7 @@ const MAX_BACKOFF: Duration = Duration::from_mins(2);
 /// Scrapes to start now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ScheduleStep {
-    pub(super) ask: Vec<DueNode>,
+    pub(super) due_nodes: Vec<DueNode>,
     /// When the next step is needed, even if no scrape finishes before.
     pub(super) until: Option<Duration>,
 }
@@ -55,8 +55,8 @@ pub(super) struct Schedule {
     rhythm: ScheduleLimits,
     nodes: HashMap<Arc<str>, ScheduledNode>,
     /// Waiting nodes by due time: healthy ones, and ones that failed last.
-    well: BTreeSet<(Duration, Arc<str>)>,
-    ailing: BTreeSet<(Duration, Arc<str>)>,
+    healthy: BTreeSet<(Duration, Arc<str>)>,
+    failing: BTreeSet<(Duration, Arc<str>)>,
     /// Nodes with a running scrape.
     running: HashMap<Arc<str>, RunningScrape>,
 }
@@ -78,7 +78,7 @@ struct ScheduledNode {
 #[derive(Debug)]
 struct RunningScrape {
     since: Duration,
-    ailing: bool,
+    failing: bool,
 }
 
 impl Schedule {
@@ -86,44 +86,44 @@ impl Schedule {
         Self {
             rhythm,
             nodes: HashMap::new(),
-            well: BTreeSet::new(),
-            ailing: BTreeSet::new(),
+            healthy: BTreeSet::new(),
+            failing: BTreeSet::new(),
             running: HashMap::new(),
         }
     }
 
     /// Sets the nodes; returns the added and the removed ones.
     pub(super) fn set(&mut self, nodes: &[Arc<Node>], now: Duration) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
-        let mut came = Vec::new();
+        let mut added = Vec::new();
         for node in nodes {
             match self.nodes.get_mut(&node.name) {
                 Some(entry) => {
                     let before = std::mem::replace(&mut entry.node, Arc::clone(node));
-                    if is_elsewhere(&before, node) {
+                    if must_reschedule(&before, node) {
                         self.renew(&node.name, now);
                     }
                 }
                 None => {
-                    came.push(Arc::clone(&node.name));
+                    added.push(Arc::clone(&node.name));
                     self.nodes.insert(Arc::clone(&node.name), ScheduledNode::new(Arc::clone(node), now));
                     // A node that was removed and added again during its scrape waits for that scrape.
                     if !self.running.contains_key(&node.name) {
-                        self.well.insert((now, Arc::clone(&node.name)));
+                        self.healthy.insert((now, Arc::clone(&node.name)));
                     }
                 }
             }
         }
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         if self.nodes.len() > nodes.len() {
             let here: BTreeSet<&str> = nodes.iter().map(|node| &*node.name).collect();
-            gone.extend(self.nodes.keys().filter(|name| !here.contains(&***name)).cloned());
+            removed.extend(self.nodes.keys().filter(|name| !here.contains(&***name)).cloned());
         }
-        for name in &gone {
+        for name in &removed {
             if let Some(entry) = self.nodes.remove(name) {
                 self.queue(entry.failures).remove(&(entry.due, Arc::clone(name)));
             }
         }
-        (came, gone)
+        (added, removed)
     }
 
     /// Chooses the nodes to scrape now.
@@ -131,34 +131,35 @@ impl Schedule {
         let mut step = ScheduleStep::default();
         let at_work = |running: &&RunningScrape| running.since + SILENT_AFTER > now;
         let mut busy = self.running.values().filter(at_work).count();
-        let mut ailing = self.running.values().filter(at_work).filter(|running| running.ailing).count();
-        let few = (self.rhythm.parallel / 4).max(1);
+        let mut failing = self.running.values().filter(at_work).filter(|running| running.failing).count();
+        let max_failing = (self.rhythm.parallel / 4).max(1);
         loop {
             let room = busy < self.rhythm.parallel && self.running.len() < self.rhythm.open;
             let first = |queue: &BTreeSet<(Duration, Arc<str>)>| {
                 queue.first().filter(|(due, _)| *due <= now).cloned()
             };
-            let (next, is_ailing) = match (first(&self.ailing).filter(|_| ailing < few), first(&self.well)) {
-                _ if !room => break,
-                (Some(sick), Some(well)) if sick < well => (sick, true),
-                (_, Some(well)) => (well, false),
-                (Some(sick), None) => (sick, true),
-                (None, None) => break,
-            };
+            let (next, is_failing) =
+                match (first(&self.failing).filter(|_| failing < max_failing), first(&self.healthy)) {
+                    _ if !room => break,
+                    (Some(failing_first), Some(healthy)) if failing_first < healthy => (failing_first, true),
+                    (_, Some(healthy)) => (healthy, false),
+                    (Some(failing_first), None) => (failing_first, true),
+                    (None, None) => break,
+                };
             let (due, name) = next;
-            let queue = if is_ailing { &mut self.ailing } else { &mut self.well };
+            let queue = if is_failing { &mut self.failing } else { &mut self.healthy };
             queue.remove(&(due, Arc::clone(&name)));
             let Some(entry) = self.nodes.get(&name) else { continue };
-            step.ask.push(DueNode { node: Arc::clone(&entry.node), due });
-            self.running.insert(name, RunningScrape { since: now, ailing: is_ailing });
+            step.due_nodes.push(DueNode { node: Arc::clone(&entry.node), due });
+            self.running.insert(name, RunningScrape { since: now, failing: is_failing });
             busy += 1;
-            ailing += usize::from(is_ailing);
+            failing += usize::from(is_failing);
         }
         // A slot becomes free when a scrape finishes, which triggers another step, or when it becomes silent.
-        let silence =
+        let next_silence =
             self.running.values().map(|running| running.since + SILENT_AFTER).filter(|&at| at > now).min();
-        let dues = [self.well.first(), self.ailing.first()].into_iter().flatten().map(|(due, _)| *due);
-        step.until = dues.filter(|&due| due > now).chain(silence).min();
+        let dues = [self.healthy.first(), self.failing.first()].into_iter().flatten().map(|(due, _)| *due);
+        step.until = dues.filter(|&due| due > now).chain(next_silence).min();
         step
     }
 
@@ -169,8 +170,8 @@ impl Schedule {
         }
         let period = self.rhythm.period;
         let Some(entry) = self.nodes.get_mut(name) else { return false };
-        let place = place(name, period);
-        let regular = next(place, period, now);
+        let offset = offset(name, period);
+        let regular = next(offset, period, now);
         entry.due = if entry.changed {
             entry.changed = false;
             now
@@ -209,12 +210,12 @@ impl Schedule {
         *entry = ScheduledNode { changed: running, ..ScheduledNode::new(Arc::clone(&entry.node), now) };
         if !running {
             self.queue(failures).remove(&(due, Arc::clone(name)));
-            self.well.insert((now, Arc::clone(name)));
+            self.healthy.insert((now, Arc::clone(name)));
         }
     }
 
     fn queue(&mut self, failures: u32) -> &mut BTreeSet<(Duration, Arc<str>)> {
-        if failures == 0 { &mut self.well } else { &mut self.ailing }
+        if failures == 0 { &mut self.healthy } else { &mut self.failing }
     }
 }
 
@@ -225,7 +226,7 @@ impl ScheduledNode {
 }
 
 /// Whether a node must be rescheduled: its address changed or it became ready.
-fn is_elsewhere(before: &Node, now: &Node) -> bool {
+fn must_reschedule(before: &Node, now: &Node) -> bool {
     before.addresses != now.addresses
         || before.port != now.port
         || before.path != now.path
@@ -236,7 +237,7 @@ fn is_elsewhere(before: &Node, now: &Node) -> bool {
 const SLOTS_PER_PERIOD: u32 = 128;
 
 /// Offset of a node in the period, derived from its name: stable, and evenly spread over all nodes.
-fn place(name: &str, period: Duration) -> Duration {
+fn offset(name: &str, period: Duration) -> Duration {
     // FNV-1a with a final mix, because node names often differ only in their last digits.
     let mut hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -247,9 +248,9 @@ fn place(name: &str, period: Duration) -> Duration {
 }
 
 /// First time after `now` with this offset in its period.
-fn next(place: Duration, period: Duration, now: Duration) -> Duration {
-    let periods = now.as_nanos().saturating_sub(place.as_nanos()) / period.as_nanos().max(1);
-    let at = place + period * u32::try_from(periods).unwrap_or(u32::MAX);
+fn next(offset: Duration, period: Duration, now: Duration) -> Duration {
+    let periods = now.as_nanos().saturating_sub(offset.as_nanos()) / period.as_nanos().max(1);
+    let at = offset + period * u32::try_from(periods).unwrap_or(u32::MAX);
     if at > now { at } else { at + period }
 }
 

@@ -34,7 +34,7 @@ fn play(
     let mut now = from;
     loop {
         let step = schedule.step(now);
-        for ask in step.ask {
+        for ask in step.due_nodes {
             assert!(ask.due <= now);
             let name = &ask.node.name;
             assert!(busy.insert(Arc::clone(name)), "{name} is asked already");
@@ -62,18 +62,18 @@ const QUICK: Duration = Duration::from_millis(5);
 #[test]
 fn new_node_gets_early_scrapes_then_its_offset() {
     let mut schedule = Schedule::new(rhythm(64));
-    let (came, gone) = schedule.set(&[node("a")], secs(3.0));
-    assert_eq!((came.len(), gone.len()), (1, 0));
+    let (added, removed) = schedule.set(&[node("a")], secs(3.0));
+    assert_eq!((added.len(), removed.len()), (1, 0));
     let asked = play(&mut schedule, secs(3.0), secs(120.0), |_, _| (QUICK, true));
     let times = &asked["a"];
-    let place = place("a", PERIOD).as_secs_f64();
+    let offset = offset("a", PERIOD).as_secs_f64();
     assert_eq!(times[0], secs(3.0));
     for pair in times.windows(2).take(3) {
         assert!(pair[1] - pair[0] <= EARLY_SCRAPE_INTERVAL + QUICK, "{times:?}");
     }
     for time in &times[4..] {
-        let off = (time.as_secs_f64() - place).rem_euclid(15.0);
-        assert!(off.min(15.0 - off) < 0.001, "{time:?} is not at {place}");
+        let off = (time.as_secs_f64() - offset).rem_euclid(15.0);
+        assert!(off.min(15.0 - off) < 0.001, "{time:?} is not at {offset}");
     }
     assert!((10..=12).contains(&times.len()), "{times:?}");
 }
@@ -83,10 +83,10 @@ fn offsets_are_even_and_independent() {
     let all = nodes(5000);
     let mut counts = [0_usize; 15];
     for node in &all {
-        counts[place(&node.name, PERIOD).as_secs() as usize] += 1;
+        counts[offset(&node.name, PERIOD).as_secs() as usize] += 1;
     }
     assert!(counts.iter().all(|count| (260..410).contains(count)), "{counts:?}");
-    assert_eq!(place("ip-10-0-1-7", PERIOD), place("ip-10-0-1-7", PERIOD));
+    assert_eq!(offset("ip-10-0-1-7", PERIOD), offset("ip-10-0-1-7", PERIOD));
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn concurrency_never_exceeds_the_limit() {
     let mut schedule = Schedule::new(rhythm(8));
     schedule.set(&nodes(100), Duration::ZERO);
     let first = schedule.step(Duration::ZERO);
-    assert_eq!(first.ask.len(), 8);
-    assert!(schedule.step(secs(0.5)).ask.is_empty());
-    schedule.done(&first.ask[0].node.name, true, secs(0.5));
-    assert_eq!(schedule.step(secs(0.5)).ask.len(), 1);
+    assert_eq!(first.due_nodes.len(), 8);
+    assert!(schedule.step(secs(0.5)).due_nodes.is_empty());
+    schedule.done(&first.due_nodes[0].node.name, true, secs(0.5));
+    assert_eq!(schedule.step(secs(0.5)).due_nodes.len(), 1);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn silent_requests_do_not_count_up_to_a_limit() {
     schedule.set(&nodes(100), Duration::ZERO);
     let mut counts = Vec::new();
     for second in 0..6 {
-        counts.push(schedule.step(secs(f64::from(second))).ask.len());
+        counts.push(schedule.step(secs(f64::from(second))).due_nodes.len());
     }
     assert_eq!(counts, [8, 8, 8, 8, 0, 0], "four times eight at most");
 }
@@ -165,7 +165,7 @@ fn healthy_nodes_do_not_wait_for_hanging_ones() {
     let mut schedule = Schedule::new(ScheduleLimits { period: PERIOD, parallel: 64, open: 1024 });
     let all = nodes(2000);
     schedule.set(&all, Duration::ZERO);
-    let hangs = |name: &str| place(name, PERIOD) < PERIOD / 4;
+    let hangs = |name: &str| offset(name, PERIOD) < PERIOD / 4;
     let hung = |name: &str, _: Duration| if hangs(name) { (secs(10.0), false) } else { (QUICK, true) };
     play(&mut schedule, Duration::ZERO, secs(60.0), hung);
     let asked = play(&mut schedule, secs(60.0), secs(240.0), hung);
@@ -180,12 +180,12 @@ fn five_thousand_nodes_start_within_seconds_with_a_fifth_hanging() {
     let mut schedule = Schedule::new(ScheduleLimits { period: PERIOD, parallel: 64, open: 1024 });
     let all = nodes(5000);
     schedule.set(&all, Duration::ZERO);
-    let hangs = |name: &str| place(name, PERIOD) < PERIOD / 5;
+    let hangs = |name: &str| offset(name, PERIOD) < PERIOD / 5;
     let asked = play(&mut schedule, Duration::ZERO, secs(60.0), |name, _| {
         if hangs(name) { (secs(10.0), false) } else { (QUICK, true) }
     });
-    let well = all.iter().filter(|node| !hangs(&node.name));
-    let last = well.map(|node| asked[&node.name][0]).max().unwrap();
+    let healthy = all.iter().filter(|node| !hangs(&node.name));
+    let last = healthy.map(|node| asked[&node.name][0]).max().unwrap();
     assert!(last < secs(17.0), "{last:?}");
 }
 
@@ -197,28 +197,28 @@ fn moved_or_ready_node_is_scraped_at_once() {
     play(&mut schedule, Duration::ZERO, secs(600.0), |_, _| (QUICK, false));
     changing.ready = true;
     schedule.set(&[Arc::new(changing.clone())], secs(601.0));
-    assert_eq!(schedule.step(secs(601.0)).ask.len(), 1);
+    assert_eq!(schedule.step(secs(601.0)).due_nodes.len(), 1);
     // The node moves during its scrape; that result does not count for the new address.
     changing.addresses = vec![("InternalIP".into(), "10.0.0.9".into())];
     schedule.set(&[Arc::new(changing.clone())], secs(602.0));
-    assert!(schedule.step(secs(602.0)).ask.is_empty());
+    assert!(schedule.step(secs(602.0)).due_nodes.is_empty());
     schedule.done(&"a".into(), false, secs(603.0));
     let step = schedule.step(secs(603.0));
-    assert_eq!(step.ask[0].node.addresses, changing.addresses);
+    assert_eq!(step.due_nodes[0].node.addresses, changing.addresses);
     // Label changes do not reschedule a node.
     schedule.done(&"a".into(), true, secs(603.1));
     changing.labels = Arc::new([("a", "b")].into_iter().collect());
     schedule.set(&[Arc::new(changing)], secs(603.2));
-    assert!(schedule.step(secs(603.2)).ask.is_empty());
+    assert!(schedule.step(secs(603.2)).due_nodes.is_empty());
 }
 
 #[test]
 fn removed_node_is_not_scraped_and_its_late_result_is_ignored() {
     let mut schedule = Schedule::new(rhythm(64));
     schedule.set(&[node("a"), node("b")], Duration::ZERO);
-    assert_eq!(schedule.step(Duration::ZERO).ask.len(), 2);
-    let (came, gone) = schedule.set(&[node("b")], secs(1.0));
-    assert_eq!((came.len(), gone), (0, vec![Arc::from("a")]));
+    assert_eq!(schedule.step(Duration::ZERO).due_nodes.len(), 2);
+    let (added, removed) = schedule.set(&[node("b")], secs(1.0));
+    assert_eq!((added.len(), removed), (0, vec![Arc::from("a")]));
     assert!(!schedule.done(&"a".into(), true, secs(2.0)));
     assert!(schedule.done(&"b".into(), true, secs(2.0)));
     let asked = play(&mut schedule, secs(2.0), secs(60.0), |_, _| (QUICK, true));
@@ -230,10 +230,10 @@ fn removed_node_is_not_scraped_and_its_late_result_is_ignored() {
 fn node_removed_and_readded_during_scrape_is_scraped_once() {
     let mut schedule = Schedule::new(rhythm(64));
     schedule.set(&[node("a")], Duration::ZERO);
-    assert_eq!(schedule.step(Duration::ZERO).ask.len(), 1);
+    assert_eq!(schedule.step(Duration::ZERO).due_nodes.len(), 1);
     schedule.set(&[], secs(1.0));
     schedule.set(&[node("a")], secs(2.0));
-    assert!(schedule.step(secs(2.0)).ask.is_empty());
+    assert!(schedule.step(secs(2.0)).due_nodes.is_empty());
     assert!(schedule.done(&"a".into(), true, secs(3.0)));
     let asked = play(&mut schedule, secs(3.0), secs(33.0), |_, _| (QUICK, true));
     assert!((3..=6).contains(&asked["a"].len()), "{asked:?}");

@@ -31,27 +31,28 @@ pub(super) async fn scrape(
     node: Arc<Node>,
     mut peer: KubeletConnection,
 ) -> ScrapeOutcome {
-    let begun = Instant::now();
+    let started = Instant::now();
     // A panic fails this scrape only; the loop continues.
-    let asked = AssertUnwindSafe(ask(&client, &rules, compat, &node, &mut peer)).catch_unwind().await;
-    let scrape = asked.unwrap_or_else(|_| {
+    let outcome =
+        AssertUnwindSafe(try_scrape(&client, &rules, compat, &node, &mut peer)).catch_unwind().await;
+    let scrape = outcome.unwrap_or_else(|_| {
         let words = "the scrape panicked; this is a bug in plimsoll, not in the kubelet";
         Err(ScrapeError::new(ScrapeErrorCause::Other(words.into()), words))
     });
-    ScrapeOutcome { node, peer, took: begun.elapsed(), scrape }
+    ScrapeOutcome { node, peer, took: started.elapsed(), scrape }
 }
 
-async fn ask(
+async fn try_scrape(
     client: &KubeletClient,
     rules: &address::AddressRules,
     compat: Compat,
     node: &Node,
     peer: &mut KubeletConnection,
 ) -> Result<Scrape, ScrapeError> {
-    let place = address::kubelet_address(node, rules).map_err(|error| {
+    let target = address::kubelet_address(node, rules).map_err(|error| {
         ScrapeError::new(ScrapeErrorCause::NoAddress { types: error.types.clone() }, error)
     })?;
-    let answer = client.get(&node.name, &place, peer).await?;
+    let answer = client.get(&node.name, &target, peer).await?;
     text::parse(answer.body.bytes(), answer.sent, compat).map_err(|error| {
         let cause = match &error {
             ParseError::NotMeasured => ScrapeErrorCause::KubeletCannotMeasure,

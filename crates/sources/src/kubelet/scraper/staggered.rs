@@ -47,7 +47,7 @@ struct PeriodSummary {
     ends: Duration,
     slowest: Duration,
     /// Causes logged last. Their node counts are left out because they change constantly in large clusters.
-    told: Vec<&'static str>,
+    causes: Vec<&'static str>,
 }
 
 /// Runs until the future is dropped.
@@ -67,12 +67,12 @@ pub(super) async fn run(scraper: &Scraper) {
         began,
         generation: None,
         filtered: began,
-        period: PeriodSummary { ends: settings.resolution, slowest: Duration::ZERO, told: Vec::new() },
+        period: PeriodSummary { ends: settings.resolution, slowest: Duration::ZERO, causes: Vec::new() },
     };
     let mut sleep = pin!(tokio::time::sleep_until(began));
     loop {
-        staggered.look();
-        let until = staggered.ask();
+        staggered.update();
+        let until = staggered.start_due();
         if sleep.deadline() != until {
             sleep.as_mut().reset(until);
         }
@@ -100,18 +100,18 @@ impl StaggeredLoop<'_> {
     }
 
     /// Updates the node set and the summary of the period.
-    fn look(&mut self) {
+    fn update(&mut self) {
         let (now, report) = (self.now(), &self.scraper.report);
         report.heartbeat(Instant::now());
         let generation = self.scraper.inventory.nodes_generation();
         if self.generation != Some(generation) || self.filtered.elapsed() >= FILTER_CHECK_INTERVAL {
             self.generation = Some(generation);
             self.filtered = Instant::now();
-            let (came, gone) = self.schedule.set(&self.scraper.nodes(), now);
-            for name in &came {
+            let (added, removed) = self.schedule.set(&self.scraper.nodes(), now);
+            for name in &added {
                 report.track(name);
             }
-            for name in &gone {
+            for name in &removed {
                 report.forget_node(name);
                 self.peers.remove(name);
                 // A node that only fails the filter now belongs to another replica.
@@ -120,28 +120,28 @@ impl StaggeredLoop<'_> {
                 }
             }
         }
-        self.period.look(now, self.scraper.settings.resolution, report);
+        self.period.update(now, self.scraper.settings.resolution, report);
     }
 
     /// Starts due scrapes; returns when to check again.
-    fn ask(&mut self) -> Instant {
+    fn start_due(&mut self) -> Instant {
         let now = self.now();
         let step = self.schedule.step(now);
-        for ask in step.ask {
-            let peer = self.peers.remove(&ask.node.name).unwrap_or_default();
-            self.scraper.report.record_delay(now.saturating_sub(ask.due));
+        for due_node in step.due_nodes {
+            let peer = self.peers.remove(&due_node.node.name).unwrap_or_default();
+            self.scraper.report.record_delay(now.saturating_sub(due_node.due));
             let (client, rules) = (Arc::clone(&self.scraper.client), Arc::clone(&self.rules));
             let is_connected = peer.is_connected();
-            let asked = scrape(client, rules, self.scraper.settings.compat, ask.node, peer);
-            let asked = async move { (ask.due, asked.await) };
+            let scraping = scrape(client, rules, self.scraper.settings.compat, due_node.node, peer);
+            let scraping = async move { (due_node.due, scraping.await) };
             if is_connected {
-                self.connected.push(asked.boxed());
+                self.connected.push(scraping.boxed());
             } else {
-                self.running.spawn(asked);
+                self.running.spawn(scraping);
             }
         }
-        let look = now + NODE_CHECK_INTERVAL;
-        self.began + step.until.map_or(look, |until| until.min(look))
+        let next_check = now + NODE_CHECK_INTERVAL;
+        self.began + step.until.map_or(next_check, |until| until.min(next_check))
     }
 
     fn done(&mut self, due: Duration, ScrapeOutcome { node, peer, took, scrape }: ScrapeOutcome) {
@@ -167,7 +167,7 @@ impl StaggeredLoop<'_> {
 
 impl PeriodSummary {
     /// At the end of a period: records its duration and logs the problems if their causes changed.
-    fn look(&mut self, now: Duration, length: Duration, report: &ScrapeReport) {
+    fn update(&mut self, now: Duration, length: Duration, report: &ScrapeReport) {
         if now < self.ends {
             return;
         }
@@ -176,15 +176,15 @@ impl PeriodSummary {
         }
         report.record_round(std::mem::take(&mut self.slowest));
         let problems = report.problems();
-        let mut told: Vec<_> = problems.groups.iter().map(|group| group.cause.label()).collect();
-        told.sort_unstable();
-        if told != self.told {
-            if told.is_empty() {
+        let mut causes: Vec<_> = problems.groups.iter().map(|group| group.cause.label()).collect();
+        causes.sort_unstable();
+        if causes != self.causes {
+            if causes.is_empty() {
                 tracing::info!("all kubelets are scraped successfully");
             } else {
                 tracing::warn!("some kubelets cannot be scraped: {}", problems.lines().join("; "));
             }
-            self.told = told;
+            self.causes = causes;
         }
     }
 }

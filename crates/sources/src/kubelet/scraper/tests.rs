@@ -20,7 +20,7 @@ node_memory_working_set_bytes 1.5e+09 1700000000000\n";
 /// A sink that records its calls.
 #[derive(Default)]
 struct RecordingSink {
-    taken: Mutex<HashMap<String, Vec<tokio::time::Instant>>>,
+    scrapes: Mutex<HashMap<String, Vec<tokio::time::Instant>>>,
     failed: Mutex<HashMap<String, usize>>,
     forgotten: Mutex<Vec<String>>,
     ticks: Mutex<Vec<Vec<Arc<str>>>>,
@@ -30,7 +30,7 @@ impl ScrapeSink for RecordingSink {
     fn take(&self, node: &str, scrape: Scrape, _: Timestamp) {
         assert!(scrape.node.is_some() && scrape.pods.len() == 1, "{scrape:?}");
         let now = tokio::time::Instant::now();
-        self.taken.lock().unwrap().entry(node.to_owned()).or_default().push(now);
+        self.scrapes.lock().unwrap().entry(node.to_owned()).or_default().push(now);
     }
 
     fn scrape_failed(&self, node: &str, _: Timestamp) {
@@ -47,8 +47,8 @@ impl ScrapeSink for RecordingSink {
 }
 
 impl RecordingSink {
-    fn taken(&self, node: &str) -> usize {
-        self.taken.lock().unwrap().get(node).map_or(0, Vec::len)
+    fn scrapes(&self, node: &str) -> usize {
+        self.scrapes.lock().unwrap().get(node).map_or(0, Vec::len)
     }
 
     fn failures(&self, node: &str) -> usize {
@@ -210,13 +210,13 @@ async fn bad_kubelets_do_not_affect_others() {
         found == label || (["endless", "long-line"].contains(&name) && found == "timed_out")
     };
     until("the good ones were asked four times and the bad ones are told by their causes", || {
-        (0..10).all(|number| cluster.recorded.taken(&format!("good-{number}")) >= 4)
-            && cluster.recorded.taken("own-name") >= 4
+        (0..10).all(|number| cluster.recorded.scrapes(&format!("good-{number}")) >= 4)
+            && cluster.recorded.scrapes("own-name") >= 4
             && bad.iter().all(|(name, label)| is(name, label))
     })
     .await;
     for (name, _) in bad {
-        assert_eq!(cluster.recorded.taken(name), 0, "{name}");
+        assert_eq!(cluster.recorded.scrapes(name), 0, "{name}");
     }
     let problems = cluster.report().problems();
     assert_eq!(problems.nodes, 23);
@@ -247,7 +247,7 @@ async fn two_hundred_nodes_respect_the_concurrency_limit() {
         everyone(),
     );
     until("all were asked three times", || {
-        (0..200).all(|number| cluster.recorded.taken(&format!("node-{number}")) >= 3)
+        (0..200).all(|number| cluster.recorded.scrapes(&format!("node-{number}")) >= 3)
     })
     .await;
     assert!(counts.most() <= 8, "{}", counts.most());
@@ -264,14 +264,14 @@ async fn restarted_kubelet_is_scraped_again() {
     let mut cluster = ScrapedCluster::new();
     cluster.node("a", good).await;
     cluster.run(Compat::Better, |_| {}, everyone());
-    until("it was scraped", || cluster.recorded.taken("a") >= 2).await;
+    until("it was scraped", || cluster.recorded.scrapes("a") >= 2).await;
     let port = cluster.fakes.pop().unwrap().port;
     until("it was missed", || cluster.recorded.failures("a") >= 1).await;
     until("nobody listens", || cluster.cause("a") == Some(ScrapeErrorCause::Refused)).await;
     let tls = Some(Arc::clone(&cluster.tls));
     let _again = Fake::start(port, tls, Arc::default(), good).await;
-    let before = cluster.recorded.taken("a");
-    until("it was scraped again", || cluster.recorded.taken("a") > before).await;
+    let before = cluster.recorded.scrapes("a");
+    until("it was scraped again", || cluster.recorded.scrapes("a") > before).await;
     until("all is well", || cluster.cause("a").is_none()).await;
 }
 
@@ -286,11 +286,11 @@ async fn failed_scrape_is_retried_within_the_period() {
         .await;
     let period = Duration::from_secs(2);
     cluster.run(Compat::Better, |settings| settings.resolution = period, everyone());
-    until("it was scraped three times", || cluster.recorded.taken("a") >= 3).await;
+    until("it was scraped three times", || cluster.recorded.scrapes("a") >= 3).await;
     assert_eq!(cluster.recorded.failures("a"), 1);
-    let taken = cluster.recorded.taken.lock().unwrap()["a"].clone();
+    let scrapes = cluster.recorded.scrapes.lock().unwrap()["a"].clone();
     // The two successes around the failure are less than two periods apart.
-    assert!(taken[2] - taken[1] < period * 7 / 4, "{:?}", taken[2] - taken[1]);
+    assert!(scrapes[2] - scrapes[1] < period * 7 / 4, "{:?}", scrapes[2] - scrapes[1]);
 }
 
 #[tokio::test]
@@ -303,19 +303,20 @@ async fn removed_nodes_are_forgotten_but_not_those_of_other_replicas() {
     let own = Arc::clone(&without_b);
     let filter: NodeFilter = Arc::new(move |node| &*node.name != "b" || !own.load(Ordering::SeqCst));
     cluster.run(Compat::Better, |_| {}, filter);
-    until("all are scraped", || ["a", "b", "c"].iter().all(|name| cluster.recorded.taken(name) >= 1)).await;
+    until("all are scraped", || ["a", "b", "c"].iter().all(|name| cluster.recorded.scrapes(name) >= 1)).await;
     without_b.store(true, Ordering::SeqCst);
     cluster.inventory.remove_node("a");
     until("a and b are not asked any more", || cluster.report().nodes().len() == 1).await;
     assert_eq!(*cluster.recorded.forgotten.lock().unwrap(), ["a"]);
     assert_eq!(cluster.report().counters().last_request.len(), 1);
-    let before = (cluster.recorded.taken("a"), cluster.recorded.taken("b"), cluster.recorded.taken("c"));
-    until("c goes on", || cluster.recorded.taken("c") >= before.2 + 2).await;
-    assert_eq!((cluster.recorded.taken("a"), cluster.recorded.taken("b")), (before.0, before.1));
+    let before =
+        (cluster.recorded.scrapes("a"), cluster.recorded.scrapes("b"), cluster.recorded.scrapes("c"));
+    until("c goes on", || cluster.recorded.scrapes("c") >= before.2 + 2).await;
+    assert_eq!((cluster.recorded.scrapes("a"), cluster.recorded.scrapes("b")), (before.0, before.1));
     without_b.store(false, Ordering::SeqCst);
     cluster.node("d", good).await;
     until("b is back and d is new", || {
-        cluster.recorded.taken("b") > before.1 && cluster.recorded.taken("d") >= 2
+        cluster.recorded.scrapes("b") > before.1 && cluster.recorded.scrapes("d") >= 2
     })
     .await;
 }
@@ -340,7 +341,7 @@ async fn strict_tick_contains_all_nodes_except_failed_ones() {
     let counters = cluster.report().counters();
     assert_eq!(counters.by_node.len(), 5);
     assert!(counters.ticks.count() >= 2);
-    assert_eq!(cluster.recorded.taken("a"), 0);
+    assert_eq!(cluster.recorded.scrapes("a"), 0);
     assert!(cluster.fakes[0].connections() == 1, "connections are kept");
 }
 

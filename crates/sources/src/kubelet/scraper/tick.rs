@@ -55,7 +55,7 @@ impl TickLoop<'_> {
     async fn tick(&mut self, number: u64) -> Vec<(Arc<str>, Scrape)> {
         let deadline = Instant::now() + self.scraper.settings.resolution;
         let nodes = self.scraper.nodes();
-        self.keep(&nodes);
+        self.update_nodes(&nodes);
         let spread = spread(nodes.len());
         let mut running = JoinSet::new();
         let mut open: HashMap<Arc<str>, Arc<Node>> = HashMap::with_capacity(nodes.len());
@@ -64,10 +64,10 @@ impl TickLoop<'_> {
             let peer = self.peers.remove(&node.name).unwrap_or_default();
             let wait = wait(self.random.hash_one((&node.name, number)), spread);
             let (client, rules) = (Arc::clone(&self.scraper.client), Arc::clone(&self.rules));
-            let asked = scrape(client, rules, self.scraper.settings.compat, node, peer);
+            let scraping = scrape(client, rules, self.scraper.settings.compat, node, peer);
             running.spawn(async move {
                 tokio::time::sleep(wait).await;
-                asked.await
+                scraping.await
             });
         }
         let mut answers = Vec::with_capacity(open.len());
@@ -106,11 +106,11 @@ impl TickLoop<'_> {
     }
 
     /// Forgets removed nodes and tracks new ones.
-    fn keep(&mut self, nodes: &[Arc<Node>]) {
+    fn update_nodes(&mut self, nodes: &[Arc<Node>]) {
         let here: HashSet<Arc<str>> = nodes.iter().map(|node| Arc::clone(&node.name)).collect();
-        for gone in self.known.difference(&here) {
-            self.scraper.report.forget_node(gone);
-            self.peers.remove(gone);
+        for removed in self.known.difference(&here) {
+            self.scraper.report.forget_node(removed);
+            self.peers.remove(removed);
         }
         for name in here.difference(&self.known) {
             self.scraper.report.track(name);

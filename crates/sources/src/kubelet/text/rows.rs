@@ -35,7 +35,7 @@ struct Row {
 struct RowValue<T> {
     value: T,
     time: i64,
-    told: u32,
+    sequence: u32,
 }
 
 impl<'a> RowTable<'a> {
@@ -56,23 +56,23 @@ impl<'a> RowTable<'a> {
         sample: Option<SampleValue>,
     ) {
         self.count = self.count.saturating_add(1);
-        let (told, time) = (self.count, self.time(sample));
+        let (sequence, time) = (self.count, self.time(sample));
         // A sample with an invalid timestamp is unusable; the timestamp of a start time is ignored.
         let timely = sample.filter(|_| time.is_some()).map(|sample| sample.value);
         let time = time.unwrap_or_default();
         match family {
-            MetricFamily::NodeCpu => self.node.cpu = RowValue { value: cpu(timely), time, told },
-            MetricFamily::NodeMemory => self.node.memory = RowValue { value: memory(timely), time, told },
+            MetricFamily::NodeCpu => self.node.cpu = RowValue { value: cpu(timely), time, sequence },
+            MetricFamily::NodeMemory => self.node.memory = RowValue { value: memory(timely), time, sequence },
             MetricFamily::ScrapeError => self.not_measured = sample.is_some_and(|sample| sample.value != 0.0),
             MetricFamily::ContainerCpu | MetricFamily::ContainerMemory | MetricFamily::ContainerStart => {
                 // A line without the labels is not about a container.
                 let Some(container_key) = container_key else { return };
                 self.change(container_key, |row| match family {
-                    MetricFamily::ContainerCpu => row.cpu = RowValue { value: cpu(timely), time, told },
+                    MetricFamily::ContainerCpu => row.cpu = RowValue { value: cpu(timely), time, sequence },
                     MetricFamily::ContainerMemory => {
-                        row.memory = RowValue { value: memory(timely), time, told }
+                        row.memory = RowValue { value: memory(timely), time, sequence }
                     }
-                    _ => row.start = RowValue { value: start(sample), time: 0, told },
+                    _ => row.start = RowValue { value: start(sample), time: 0, sequence },
                 });
             }
         }
@@ -167,7 +167,7 @@ impl Row {
             _ => {}
         }
         // The rate needs the time of the CPU counter; metrics-server uses the time of the last line.
-        let memory_time = compat.is_strict() && self.memory.told > self.cpu.told;
+        let memory_time = compat.is_strict() && self.memory.sequence > self.cpu.sequence;
         let time = if memory_time { self.memory.time } else { self.cpu.time };
         Ok(MetricsPoint { start: self.start.value, time, cpu: self.cpu.value, memory: self.memory.value })
     }
@@ -175,7 +175,7 @@ impl Row {
 
 impl<T: Copy> RowValue<T> {
     fn join(&mut self, other: &Self) {
-        if other.told > self.told {
+        if other.sequence > self.sequence {
             *self = *other;
         }
     }

@@ -143,7 +143,7 @@ impl KubeletTrust {
     }
 
     /// TLS configuration for a node, and the current generation.
-    pub(crate) fn greeting(&self, node: &str) -> (Arc<ClientConfig>, u64) {
+    pub(crate) fn tls_config(&self, node: &str) -> (Arc<ClientConfig>, u64) {
         let material = self.material(FILE_CHECK_INTERVAL);
         (material.config(node), material.generation)
     }

@@ -21,9 +21,9 @@ async fn asked(settings: TrustSettings, tls: Arc<rustls::ServerConfig>) -> Resul
         KubeletTrust::new(settings).unwrap(),
         crate::Clock::new(Timestamp::now),
     );
-    let place = KubeletAddress { host: "127.0.0.1".into(), port: fake.port, path: "/".into(), plain: false };
+    let target = KubeletAddress { host: "127.0.0.1".into(), port: fake.port, path: "/".into(), plain: false };
     client
-        .get("node-a", &place, &mut KubeletConnection::default())
+        .get("node-a", &target, &mut KubeletConnection::default())
         .await
         .map(drop)
         .map_err(|failure| failure.cause)
@@ -114,8 +114,8 @@ async fn plain_text_server_is_classified() {
         trust,
         crate::Clock::new(Timestamp::now),
     );
-    let place = KubeletAddress { host: "127.0.0.1".into(), port, path: "/".into(), plain: false };
-    let failed = client.get("a", &place, &mut KubeletConnection::default()).await.unwrap_err();
+    let target = KubeletAddress { host: "127.0.0.1".into(), port, path: "/".into(), plain: false };
+    let failed = client.get("a", &target, &mut KubeletConnection::default()).await.unwrap_err();
     assert_eq!(failed.cause, ScrapeErrorCause::Other("the server does not speak TLS".into()));
     plain.abort();
 }
@@ -127,7 +127,7 @@ async fn replaced_ca_is_used_for_the_next_connection() {
     std::fs::write(&file, &old.pem).unwrap();
     let authority = TrustedAuthority::Ca(Pem::File(file.clone()));
     let trust = KubeletTrust::new(TrustSettings { authority, ..settings(&old, Compat::Better) }).unwrap();
-    let (config, first) = trust.greeting("a");
+    let (config, first) = trust.tls_config("a");
     assert_eq!(trust.generation(), first);
     // An unusable file keeps the previous material.
     for bad in [Some("nothing"), None] {
@@ -142,7 +142,7 @@ async fn replaced_ca_is_used_for_the_next_connection() {
     assert_eq!(trust.generation(), first, "it is not read for each request");
     tokio::time::advance(FILE_CHECK_INTERVAL).await;
     assert_ne!(trust.generation(), first);
-    assert!(!Arc::ptr_eq(&config, &trust.greeting("a").0));
+    assert!(!Arc::ptr_eq(&config, &trust.tls_config("a").0));
     std::fs::remove_file(&file).unwrap();
 }
 

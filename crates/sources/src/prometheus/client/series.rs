@@ -312,13 +312,13 @@ struct ShapeCollector {
     found: SeriesResult,
     most: usize,
     /// Indices of `found.shapes` by hash; on a collision the next free hash is used.
-    places: HashMap<u64, usize>,
+    indices: HashMap<u64, usize>,
     names: HashMap<Box<str>, Arc<str>>,
 }
 
 impl ShapeCollector {
     fn new(most: usize) -> Self {
-        Self { found: SeriesResult::default(), most, places: HashMap::new(), names: HashMap::new() }
+        Self { found: SeriesResult::default(), most, indices: HashMap::new(), names: HashMap::new() }
     }
 
     /// Adds a series; false if there are too many shapes.
@@ -342,7 +342,7 @@ impl ShapeCollector {
         name.hash(&mut hasher);
         labels.hash(&mut hasher);
         let mut hash = hasher.finish();
-        while let Some(shape) = self.places.get(&hash).and_then(|place| self.found.shapes.get(*place)) {
+        while let Some(shape) = self.indices.get(&hash).and_then(|index| self.found.shapes.get(*index)) {
             let same = *shape.name == *name
                 && shape.labels.len() == labels.len()
                 && shape.labels.iter().zip(&labels).all(|(own, other)| **own == **other);
@@ -354,7 +354,7 @@ impl ShapeCollector {
         if self.found.shapes.len() >= self.most {
             return Ok(false);
         }
-        self.places.insert(hash, self.found.shapes.len());
+        self.indices.insert(hash, self.found.shapes.len());
         let shape = SeriesShape {
             name: Arc::from(&*name),
             labels: labels.iter().map(|label| interned(&mut self.names, label)).collect(),

@@ -180,11 +180,11 @@ impl RequestStats {
 impl LatencyHistogram {
     fn observe(&self, took: Duration) {
         let seconds = took.as_secs_f64();
-        let place = LATENCY_BOUNDS_SECONDS
+        let index = LATENCY_BOUNDS_SECONDS
             .iter()
             .position(|bound| seconds <= *bound)
             .unwrap_or(LATENCY_BOUNDS_SECONDS.len());
-        if let Some(bucket) = self.buckets.get(place) {
+        if let Some(bucket) = self.buckets.get(index) {
             bucket.fetch_add(1, Relaxed);
         }
         self.nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
@@ -193,9 +193,9 @@ impl LatencyHistogram {
     fn latency(&self, path: &'static str) -> LatencyReport {
         let mut count = 0;
         let mut buckets = Vec::with_capacity(LATENCY_BOUNDS_SECONDS.len());
-        for (place, bucket) in self.buckets.iter().enumerate() {
+        for (index, bucket) in self.buckets.iter().enumerate() {
             count += bucket.load(Relaxed);
-            if let Some(bound) = LATENCY_BOUNDS_SECONDS.get(place) {
+            if let Some(bound) = LATENCY_BOUNDS_SECONDS.get(index) {
                 buckets.push((*bound, count));
             }
         }

@@ -36,12 +36,12 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
             return Err(invalid());
         }
         let known = UNITS.iter().position(|(name, _)| *name == unit);
-        let place = known.ok_or_else(|| format!("unknown unit {unit:?} in duration {text:?}"))?;
-        if place < next {
+        let index = known.ok_or_else(|| format!("unknown unit {unit:?} in duration {text:?}"))?;
+        if index < next {
             return Err(invalid());
         }
-        next = place + 1;
-        let millis = UNITS.get(place).map_or(0, |(_, millis)| *millis);
+        next = index + 1;
+        let millis = UNITS.get(index).map_or(0, |(_, millis)| *millis);
         let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis));
         total = part
             .and_then(|part| total.checked_add(part))

@@ -51,12 +51,12 @@ pub(super) async fn round(inner: &ProviderInner, family: RuleFamily, only_failed
     refresh(inner);
     let state = inner.state();
     let wanted = selectors(&state.rules, family);
-    let asked = if only_failed { locked(&inner.memory).of(family).failed(&wanted) } else { wanted.clone() };
-    if asked.is_empty() {
+    let listed = if only_failed { locked(&inner.memory).of(family).failed(&wanted) } else { wanted.clone() };
+    if listed.is_empty() {
         return true;
     }
     let now = inner.now();
-    let attempts = discovery::list_series(&inner.prometheus, asked, &inner.settings.discovery, now).await;
+    let attempts = discovery::list_series(&inner.prometheus, listed, &inner.settings.discovery, now).await;
     let all_answered = attempts.iter().all(|attempt| attempt.result.is_ok());
     for attempt in &attempts {
         match &attempt.result {

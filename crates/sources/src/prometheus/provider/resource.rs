@@ -82,9 +82,9 @@ impl ProviderInner {
         for pod in pods {
             by_namespace.entry(Arc::clone(&pod.namespace)).or_default().push(pod);
         }
-        let asked =
+        let queries =
             by_namespace.iter().map(|(namespace, pods)| self.namespace(&state, rules, namespace, pods));
-        let answers = futures::future::join_all(asked).await;
+        let answers = futures::future::join_all(queries).await;
         let mut found = Vec::new();
         let mut first_failure = None;
         let mut any = answers.is_empty();

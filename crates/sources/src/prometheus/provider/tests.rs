@@ -238,8 +238,8 @@ async fn nodes_and_pods_need_two_queries_each() {
         ResourceMetricsProvider::pod(&provider, "default", "web-1").await,
         Ok(Lookup::NoSamples)
     ));
-    assert!(matches!(ResourceMetricsProvider::pod(&provider, "default", "gone").await, Ok(Lookup::Unknown)));
-    assert!(matches!(ResourceMetricsProvider::node(&provider, "node-a").await, Ok(Lookup::Here(_))));
+    assert!(matches!(ResourceMetricsProvider::pod(&provider, "default", "gone").await, Ok(Lookup::NotFound)));
+    assert!(matches!(ResourceMetricsProvider::node(&provider, "node-a").await, Ok(Lookup::Found(_))));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use super::lex::TemplateFault;
 use super::number::Number;
 use super::tree::{Branch, NodeList, Operand, Pipe, TemplateNode};
 use super::value::Value;
-use super::{BoundedOutput, MAX_DEPTH, MAX_STEPS};
+use super::{BoundedOutput, EvalError, MAX_DEPTH, MAX_STEPS};
 
 /// Executes the template of this name.
 pub(super) fn execute(
@@ -50,16 +50,16 @@ struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    fn step(&mut self) -> Result<(), String> {
+    fn step(&mut self) -> Result<(), EvalError> {
         self.steps += 1;
         if self.steps > MAX_STEPS {
-            Err(format!("template takes more than {MAX_STEPS} steps"))
+            Err(format!("template takes more than {MAX_STEPS} steps").into())
         } else {
             Ok(())
         }
     }
 
-    fn list(&mut self, list: &NodeList, dot: &Value) -> Result<ControlFlow, String> {
+    fn list(&mut self, list: &NodeList, dot: &Value) -> Result<ControlFlow, EvalError> {
         let known = self.variables.len();
         for (line, node) in &list.0 {
             self.line = *line;
@@ -74,7 +74,7 @@ impl Execution<'_> {
         Ok(ControlFlow::On)
     }
 
-    fn node(&mut self, node: &TemplateNode, dot: &Value) -> Result<ControlFlow, String> {
+    fn node(&mut self, node: &TemplateNode, dot: &Value) -> Result<ControlFlow, EvalError> {
         match node {
             TemplateNode::Text(text) => self.output.put(text)?,
             TemplateNode::Action(pipe) => {
@@ -104,7 +104,7 @@ impl Execution<'_> {
         result
     }
 
-    fn branch(&mut self, branch: &Branch, dot: &Value, with: bool) -> Result<ControlFlow, String> {
+    fn branch(&mut self, branch: &Branch, dot: &Value, with: bool) -> Result<ControlFlow, EvalError> {
         let value = self.pipe(&branch.pipe, dot)?;
         if !value.is_true() {
             return self.list(&branch.otherwise, dot);
@@ -112,13 +112,15 @@ impl Execution<'_> {
         self.list(&branch.body, if with { &value } else { dot })
     }
 
-    fn range(&mut self, branch: &Branch, dot: &Value) -> Result<ControlFlow, String> {
+    fn range(&mut self, branch: &Branch, dot: &Value) -> Result<ControlFlow, EvalError> {
         let value = self.pipe(&branch.pipe, dot)?;
         let two = branch.pipe.variables.len() > 1;
         let mut any = false;
         match &value {
             Value::Int(_) | Value::Byte(_) if two => {
-                return Err(format!("can't use {} to iterate over more than one variable", value.print()));
+                return Err(
+                    format!("can't use {} to iterate over more than one variable", value.print()).into()
+                );
             }
             Value::Int(_) | Value::Byte(_) => {
                 let count =
@@ -149,12 +151,12 @@ impl Execution<'_> {
                 }
             }
             Value::Nothing => {}
-            other => return Err(format!("range can't iterate over {}", other.print())),
+            other => return Err(format!("range can't iterate over {}", other.print()).into()),
         }
         if any { Ok(ControlFlow::On) } else { self.list(&branch.otherwise, dot) }
     }
 
-    fn round(&mut self, branch: &Branch, key: Value, item: &Value) -> Result<ControlFlow, String> {
+    fn round(&mut self, branch: &Branch, key: Value, item: &Value) -> Result<ControlFlow, EvalError> {
         self.step()?;
         self.scoped(|run| {
             let values = match branch.pipe.variables.as_slice() {
@@ -168,13 +170,13 @@ impl Execution<'_> {
         })
     }
 
-    fn call(&mut self, name: &str, pipe: Option<&Pipe>, dot: &Value) -> Result<(), String> {
+    fn call(&mut self, name: &str, pipe: Option<&Pipe>, dot: &Value) -> Result<(), EvalError> {
         let bodies = self.bodies;
-        let body = bodies.get(name).ok_or_else(|| format!("template {name:?} not defined"))?;
+        let body = bodies.get(name).ok_or_else(|| EvalError(format!("template {name:?} not defined")))?;
         let data = pipe.map_or(Ok(Value::Nothing), |pipe| self.pipe(pipe, dot))?;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(format!("exceeded maximum template depth ({MAX_DEPTH})"));
+            return Err(format!("exceeded maximum template depth ({MAX_DEPTH})").into());
         }
         let outer = std::mem::replace(&mut self.variables, vec![("$".to_owned(), data.clone())]);
         self.list(body, &data)?;
@@ -183,16 +185,16 @@ impl Execution<'_> {
         Ok(())
     }
 
-    fn set(&mut self, name: &str, value: Value, assigns: bool) -> Result<(), String> {
+    fn set(&mut self, name: &str, value: Value, assigns: bool) -> Result<(), EvalError> {
         if !assigns {
             self.variables.push((name.to_owned(), value));
             return Ok(());
         }
         let known = self.variables.iter_mut().rev().find(|(own, _)| own == name);
-        known.map(|(_, old)| *old = value).ok_or_else(|| format!("undefined variable: {name}"))
+        known.map(|(_, old)| *old = value).ok_or_else(|| EvalError(format!("undefined variable: {name}")))
     }
 
-    fn pipe(&mut self, pipe: &Pipe, dot: &Value) -> Result<Value, String> {
+    fn pipe(&mut self, pipe: &Pipe, dot: &Value) -> Result<Value, EvalError> {
         let mut last = None;
         for command in &pipe.commands {
             self.step()?;
@@ -206,7 +208,7 @@ impl Execution<'_> {
         Ok(value)
     }
 
-    fn command(&mut self, command: &[Operand], dot: &Value, last: Option<Value>) -> Result<Value, String> {
+    fn command(&mut self, command: &[Operand], dot: &Value, last: Option<Value>) -> Result<Value, EvalError> {
         let Some((first, rest)) = command.split_first() else { return Ok(Value::Nothing) };
         if let Operand::Function(function) = first {
             return self.function(*function, rest, dot, last);
@@ -225,24 +227,24 @@ impl Execution<'_> {
             return Err(not_a_function());
         }
         match first {
-            Operand::Nil => Err("nil is not a command".to_owned()),
+            Operand::Nil => Err("nil is not a command".into()),
             operand => self.operand(operand, dot),
         }
     }
 
-    fn operand(&mut self, operand: &Operand, dot: &Value) -> Result<Value, String> {
+    fn operand(&mut self, operand: &Operand, dot: &Value) -> Result<Value, EvalError> {
         Ok(match operand {
             Operand::Dot => dot.clone(),
             Operand::Field(fields) => walk(dot.clone(), fields)?,
             Operand::Variable(name, fields) => {
                 let known = self.variables.iter().rev().find(|(own, _)| own == name);
-                let (_, value) = known.ok_or_else(|| format!("undefined variable: {name}"))?;
+                let (_, value) = known.ok_or_else(|| EvalError(format!("undefined variable: {name}")))?;
                 walk(value.clone(), fields)?
             }
             Operand::Function(function) => self.function(*function, &[], dot, None)?,
             Operand::String(text) => Value::text(text.as_str()),
             Operand::Number(Number::Int(int)) => Value::Int(*int),
-            Operand::Number(Number::Big(big)) => return Err(format!("{big} overflows int")),
+            Operand::Number(Number::Big(big)) => return Err(format!("{big} overflows int").into()),
             Operand::Number(Number::Float(float)) => Value::Float(*float),
             Operand::Bool(truth) => Value::Bool(*truth),
             Operand::Nil => Value::Nothing,
@@ -260,7 +262,7 @@ impl Execution<'_> {
         operands: &[Operand],
         dot: &Value,
         last: Option<Value>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, EvalError> {
         let given = operands.len() + usize::from(last.is_some());
         function.accepts(given)?;
         let mut values = Vec::with_capacity(given);
@@ -272,7 +274,7 @@ impl Execution<'_> {
             values.push(value);
         }
         values.extend(last);
-        function.call(&values).map_err(|why| format!("error calling {}: {why}", function.name()))
+        function.call(&values).map_err(|why| EvalError(format!("error calling {}: {why}", function.name())))
     }
 }
 
@@ -280,10 +282,10 @@ fn int(value: &Value) -> Option<i64> {
     if let Value::Int(int) = value { Some(*int) } else { None }
 }
 
-fn not_a_function() -> String {
-    "can't give argument to non-function".to_owned()
+fn not_a_function() -> EvalError {
+    "can't give argument to non-function".into()
 }
 
-fn walk(value: Value, fields: &[String]) -> Result<Value, String> {
+fn walk(value: Value, fields: &[String]) -> Result<Value, EvalError> {
     fields.iter().try_fold(value, |value, field| value.field(field))
 }

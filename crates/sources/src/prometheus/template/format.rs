@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use api::gotext::quote;
 
 use super::value::{Value, float_text};
-use super::{BoundedOutput, MAX_OUTPUT_BYTES};
+use super::{BoundedOutput, EvalError, MAX_OUTPUT_BYTES};
 
 /// Maximum field width; Go allows a hundred times as much.
 const MAX_FIELD_WIDTH: i64 = 10_000;
 
 /// `print`: a space between two operands that are not strings.
-pub(super) fn sprint(values: &[Value]) -> Result<String, String> {
+pub(super) fn sprint(values: &[Value]) -> Result<String, EvalError> {
     let mut out = BoundedOutput::default();
     let mut spaced = false;
     for value in values {
@@ -26,7 +26,7 @@ pub(super) fn sprint(values: &[Value]) -> Result<String, String> {
 }
 
 /// `println`: a space between operands, and a newline.
-pub(super) fn sprintln(values: &[Value]) -> Result<String, String> {
+pub(super) fn sprintln(values: &[Value]) -> Result<String, EvalError> {
     let mut out = BoundedOutput::default();
     for (index, value) in values.iter().enumerate() {
         out.put(if index > 0 { " " } else { "" })?;
@@ -49,7 +49,7 @@ struct FormatSpec {
 }
 
 /// `printf`.
-pub(super) fn sprintf(layout: &str, values: &[Value]) -> Result<String, String> {
+pub(super) fn sprintf(layout: &str, values: &[Value]) -> Result<String, EvalError> {
     let mut out = BoundedOutput::default();
     let mut chars = layout.chars().peekable();
     let mut next = 0;
@@ -74,9 +74,9 @@ pub(super) fn sprintf(layout: &str, values: &[Value]) -> Result<String, String> 
             if precise && chars.next_if_eq(&'.').is_none() {
                 break;
             }
-            if let Some(place) = explicit(&mut chars) {
+            if let Some(index) = explicit(&mut chars) {
                 reordered = true;
-                next = place;
+                next = index;
             }
             let mut number = None;
             if chars.next_if_eq(&'*').is_some() {
@@ -99,9 +99,9 @@ pub(super) fn sprintf(layout: &str, values: &[Value]) -> Result<String, String> 
             }
             if precise { spec.precision = Some(number.unwrap_or(0)) } else { spec.width = number }
         }
-        if let Some(place) = explicit(&mut chars) {
+        if let Some(index) = explicit(&mut chars) {
             reordered = true;
-            next = place;
+            next = index;
         }
         out.put(bad)?;
         let Some(verb) = chars.next() else {
@@ -281,7 +281,7 @@ fn fraction(spec: &FormatSpec, verb: char, float: f64) -> Option<String> {
 }
 
 /// `html`.
-pub(super) fn html(text: &str) -> Result<String, String> {
+pub(super) fn html(text: &str) -> Result<String, EvalError> {
     escaped(text, |c| match c {
         '\0' => Some("\u{fffd}".to_owned()),
         '"' => Some("&#34;".to_owned()),
@@ -294,7 +294,7 @@ pub(super) fn html(text: &str) -> Result<String, String> {
 }
 
 /// `js`.
-pub(super) fn js(text: &str) -> Result<String, String> {
+pub(super) fn js(text: &str) -> Result<String, EvalError> {
     escaped(text, |c| match c {
         '\\' => Some("\\\\".to_owned()),
         '\'' => Some("\\'".to_owned()),
@@ -306,7 +306,7 @@ pub(super) fn js(text: &str) -> Result<String, String> {
 }
 
 /// `urlquery`.
-pub(super) fn urlquery(text: &str) -> Result<String, String> {
+pub(super) fn urlquery(text: &str) -> Result<String, EvalError> {
     escaped(text, |c| match c {
         ' ' => Some("+".to_owned()),
         c if c.is_ascii_alphanumeric() || "-_.~".contains(c) => None,
@@ -320,7 +320,7 @@ pub(super) fn urlquery(text: &str) -> Result<String, String> {
     })
 }
 
-fn escaped(text: &str, escape: impl Fn(char) -> Option<String>) -> Result<String, String> {
+fn escaped(text: &str, escape: impl Fn(char) -> Option<String>) -> Result<String, EvalError> {
     let mut out = BoundedOutput::default();
     for c in text.chars() {
         match escape(c) {

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::EvalError;
 use super::format::{self, sprint};
 use super::value::Value;
 
@@ -61,7 +62,7 @@ impl Function {
     }
 
     /// Checks the number of arguments.
-    pub(super) fn accepts(self, given: usize) -> Result<(), String> {
+    pub(super) fn accepts(self, given: usize) -> Result<(), EvalError> {
         let (least, most) = match self {
             Self::Not | Self::Len => (1, 1),
             Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge => (2, 2),
@@ -74,7 +75,7 @@ impl Function {
             return Ok(());
         }
         let at_least = if most > least { "at least " } else { "" };
-        Err(format!("wrong number of args for {}: want {at_least}{least} got {given}", self.name()))
+        Err(format!("wrong number of args for {}: want {at_least}{least} got {given}", self.name()).into())
     }
 
     /// Whether `and` or `or` is decided by this argument.
@@ -86,7 +87,7 @@ impl Function {
         }
     }
 
-    pub(super) fn call(self, values: &[Value]) -> Result<Value, String> {
+    pub(super) fn call(self, values: &[Value]) -> Result<Value, EvalError> {
         let first = values.first().unwrap_or(&Value::Nothing);
         let second = values.get(1).unwrap_or(&Value::Nothing);
         Ok(match self {
@@ -102,13 +103,15 @@ impl Function {
                     Value::text(format::sprintf(layout, values.get(1..).unwrap_or_default())?)
                 }
                 other => {
-                    return Err(format!("wrong type for value; expected string; got {}", other.type_name()));
+                    return Err(
+                        format!("wrong type for value; expected string; got {}", other.type_name()).into()
+                    );
                 }
             },
             Self::Html => Value::text(format::html(&sprint(values)?)?),
             Self::Js => Value::text(format::js(&sprint(values)?)?),
             Self::Urlquery => Value::text(format::urlquery(&sprint(values)?)?),
-            Self::Call => return Err(format!("non-function of type {}", first.type_name())),
+            Self::Call => return Err(format!("non-function of type {}", first.type_name()).into()),
             Self::Eq => Value::Bool(equal_to_any(first, values.get(1..).unwrap_or_default())?),
             Self::Ne => Value::Bool(!equal(first, second)?),
             Self::Lt => Value::Bool(order(first, second)? == Some(Ordering::Less)),
@@ -119,64 +122,66 @@ impl Function {
     }
 }
 
-fn length(value: &Value) -> Result<i64, String> {
+fn length(value: &Value) -> Result<i64, EvalError> {
     let length = match value {
         Value::Text(text) => text.len(),
         Value::List(list) => list.len(),
         Value::Map(map) => map.len(),
-        other => return Err(format!("len of type {}", other.type_name())),
+        other => return Err(format!("len of type {}", other.type_name()).into()),
     };
     Ok(i64::try_from(length).unwrap_or(i64::MAX))
 }
 
 /// Index into a list or string; with `end`, the length itself is valid too.
-fn place(key: &Value, length: usize, end: bool) -> Result<usize, String> {
-    let place = match key {
+fn checked_index(key: &Value, length: usize, end: bool) -> Result<usize, EvalError> {
+    let checked_index = match key {
         Value::Int(int) => *int,
         Value::Byte(byte) => i64::from(*byte),
-        other => return Err(format!("cannot index slice/array with type {}", other.type_name())),
+        other => return Err(format!("cannot index slice/array with type {}", other.type_name()).into()),
     };
-    let fits = usize::try_from(place).ok().filter(|place| *place < length + usize::from(end));
-    fits.ok_or_else(|| format!("index out of range: {place}"))
+    let fits = usize::try_from(checked_index)
+        .ok()
+        .filter(|checked_index| *checked_index < length + usize::from(end));
+    fits.ok_or_else(|| EvalError(format!("index out of range: {checked_index}")))
 }
 
-fn index(item: &Value, key: &Value) -> Result<Value, String> {
+fn index(item: &Value, key: &Value) -> Result<Value, EvalError> {
     Ok(match item {
-        Value::Nothing => return Err("index of untyped nil".to_owned()),
+        Value::Nothing => return Err("index of untyped nil".into()),
         Value::List(list) => {
-            let at = place(key, list.len(), false)?;
+            let at = checked_index(key, list.len(), false)?;
             list.get(at).map_or(Value::Nothing, |word| Value::Text(Arc::clone(word)))
         }
         Value::Text(text) => {
-            let at = place(key, text.len(), false)?;
+            let at = checked_index(key, text.len(), false)?;
             text.as_bytes().get(at).map_or(Value::Nothing, |byte| Value::Byte(*byte))
         }
         Value::Map(map) => match key {
             Value::Text(key) => Value::text(map.get(&**key).map_or("", String::as_str)),
-            other => return Err(format!("value has type {}; should be string", other.type_name())),
+            other => return Err(format!("value has type {}; should be string", other.type_name()).into()),
         },
-        other => return Err(format!("can't index item of type {}", other.type_name())),
+        other => return Err(format!("can't index item of type {}", other.type_name()).into()),
     })
 }
 
-fn slice(item: &Value, bounds: &[Value]) -> Result<Value, String> {
+fn slice(item: &Value, bounds: &[Value]) -> Result<Value, EvalError> {
     let length = match item {
         Value::Text(text) => text.len(),
         Value::List(list) => list.len(),
-        Value::Nothing => return Err("slice of untyped nil".to_owned()),
-        other => return Err(format!("can't slice item of type {}", other.type_name())),
+        Value::Nothing => return Err("slice of untyped nil".into()),
+        other => return Err(format!("can't slice item of type {}", other.type_name()).into()),
     };
     if bounds.len() > if matches!(item, Value::Text(_)) { 2 } else { 3 } {
-        return Err(format!("too many slice indexes: {}", bounds.len()));
+        return Err(format!("too many slice indexes: {}", bounds.len()).into());
     }
     let mut places = Vec::with_capacity(bounds.len());
     for bound in bounds {
-        places.push(place(bound, length, true)?);
+        places.push(checked_index(bound, length, true)?);
     }
     let start = places.first().copied().unwrap_or(0);
     let end = places.get(1).copied().unwrap_or(length);
     if start > end || places.get(2).is_some_and(|most| end > *most) {
-        return Err(format!("invalid slice index: {start} > {end}"));
+        return Err(format!("invalid slice index: {start} > {end}").into());
     }
     Ok(match item {
         Value::Text(text) => {
@@ -187,9 +192,9 @@ fn slice(item: &Value, bounds: &[Value]) -> Result<Value, String> {
     })
 }
 
-fn equal_to_any(first: &Value, others: &[Value]) -> Result<bool, String> {
+fn equal_to_any(first: &Value, others: &[Value]) -> Result<bool, EvalError> {
     if others.is_empty() {
-        return Err("missing argument for comparison".to_owned());
+        return Err("missing argument for comparison".into());
     }
     for other in others {
         if equal(first, other)? {
@@ -199,7 +204,7 @@ fn equal_to_any(first: &Value, others: &[Value]) -> Result<bool, String> {
     Ok(false)
 }
 
-fn equal(a: &Value, b: &Value) -> Result<bool, String> {
+fn equal(a: &Value, b: &Value) -> Result<bool, EvalError> {
     Ok(match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Float(a), Value::Float(b)) => a == b,
@@ -212,18 +217,18 @@ fn equal(a: &Value, b: &Value) -> Result<bool, String> {
         | (other, Value::List(_) | Value::Map(_) | Value::Query(_))
             if a.type_name() == b.type_name() =>
         {
-            return Err(format!("non-comparable type {}", other.type_name()));
+            return Err(format!("non-comparable type {}", other.type_name()).into());
         }
         _ => return Err(incompatible(a, b)),
     })
 }
 
-fn order(a: &Value, b: &Value) -> Result<Option<Ordering>, String> {
+fn order(a: &Value, b: &Value) -> Result<Option<Ordering>, EvalError> {
     Ok(match (a, b) {
         (Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
         (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
         (Value::Int(_) | Value::Byte(_), Value::Int(_) | Value::Byte(_)) => Some(whole(a).cmp(&whole(b))),
-        (Value::Bool(_), Value::Bool(_)) => return Err("invalid type for comparison".to_owned()),
+        (Value::Bool(_), Value::Bool(_)) => return Err("invalid type for comparison".into()),
         _ => return Err(incompatible(a, b)),
     })
 }
@@ -236,6 +241,6 @@ fn whole(value: &Value) -> i64 {
     }
 }
 
-fn incompatible(a: &Value, b: &Value) -> String {
-    format!("incompatible types for comparison: {} and {}", a.type_name(), b.type_name())
+fn incompatible(a: &Value, b: &Value) -> EvalError {
+    EvalError(format!("incompatible types for comparison: {} and {}", a.type_name(), b.type_name()))
 }

@@ -118,14 +118,31 @@ impl Template {
     }
 }
 
+/// Message of a failed evaluation, in the words of Go; a [`TemplateError`] adds name and line of the template.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct EvalError(String);
+
+impl From<String> for EvalError {
+    fn from(message: String) -> Self {
+        Self(message)
+    }
+}
+
+impl From<&str> for EvalError {
+    fn from(message: &str) -> Self {
+        Self(message.to_owned())
+    }
+}
+
 /// Output limited to [`MAX_OUTPUT_BYTES`].
 #[derive(Default)]
 struct BoundedOutput(String);
 
 impl BoundedOutput {
-    fn put(&mut self, text: &str) -> Result<(), String> {
+    fn put(&mut self, text: &str) -> Result<(), EvalError> {
         if self.0.len() + text.len() > MAX_OUTPUT_BYTES {
-            return Err(format!("output is longer than {MAX_OUTPUT_BYTES} bytes"));
+            return Err(format!("output is longer than {MAX_OUTPUT_BYTES} bytes").into());
         }
         self.0.push_str(text);
         Ok(())

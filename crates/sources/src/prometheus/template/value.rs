@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::QueryArgs;
+use super::{EvalError, QueryArgs};
 use crate::prometheus::mapper::GroupResource;
 
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl Value {
     }
 
     /// A struct field, map entry or method without arguments.
-    pub(super) fn field(&self, name: &str) -> Result<Self, String> {
+    pub(super) fn field(&self, name: &str) -> Result<Self, EvalError> {
         Ok(match (self, name) {
             (Self::Nothing, _) => Self::Nothing,
             (Self::Map(map), key) => map.get(key).map_or(Self::Nothing, |value| Self::text(value.as_str())),
@@ -80,7 +80,7 @@ impl Value {
             (Self::Resource(resource), "Empty") => {
                 Self::Bool(resource.group.is_empty() && resource.resource.is_empty())
             }
-            _ => return Err(format!("can't evaluate field {name} in type {}", self.type_name())),
+            _ => return Err(format!("can't evaluate field {name} in type {}", self.type_name()).into()),
         })
     }
 

@@ -112,7 +112,7 @@ async fn entries_are_stored_once_and_only_if_newer() {
     inventory.remove_node("node-0");
     own.prune(now);
     assert_eq!(store.points().nodes, 0);
-    assert!(own.state().newest.taken("node-0").is_none());
+    assert!(own.state().newest.accepted("node-0").is_none());
 }
 
 #[tokio::test]
