@@ -1,6 +1,7 @@
 //! Developer tasks: `cargo xtask --help`.
 
 mod arrows;
+mod check;
 mod conformance;
 mod differential;
 mod generate;
@@ -13,18 +14,20 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// What the makefile calls.
+/// Developer tasks, which the makefile calls.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 enum Task {
-    /// Hold Plimsoll against recorded answers of the real thing.
+    /// Compare Plimsoll with recorded answers of the programs that it replaces.
     Conformance(conformance::Args),
-    /// Hold Plimsoll's controller against Kubernetes' own, live on a real API server.
+    /// Compare Plimsoll with Kubernetes' HPA controller or with KEDA, live on a real API server.
     Differential(differential::Args),
-    /// Check that dependencies between our crates point one way, as docs/architecture.md says.
-    Arrows,
-    /// Write the files that are made from others: the definition of Autoscaler, the code of gRPC protocols.
-    Generate(generate::Args),
+    /// Check that dependencies between crates follow docs/architecture.md, and look for import cycles among modules.
+    Arrows(arrows::ArrowsArgs),
+    /// Check references to docs/spec, links between pages and the length of files.
+    Check(check::CheckArgs),
+    /// Write the generated files: resource definitions, reference pages of scalers, code of gRPC protocols.
+    Generate(generate::GenerateArgs),
     /// Run localkube with simulated nodes, for kubectl.
     Local(local::Args),
     /// Build and run a real Kubernetes control plane on loopback.
@@ -40,7 +43,8 @@ fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
         Task::Conformance(args) => conformance::run(&args),
         Task::Differential(args) => differential::run(&args),
-        Task::Arrows => arrows::run(),
+        Task::Arrows(args) => arrows::run(&args),
+        Task::Check(args) => check::run(&args),
         Task::Generate(args) => generate::run(&args),
         Task::Local(args) => local::run(&args),
         Task::Real(args) => real::run(&args),

@@ -1,13 +1,18 @@
-//! Keeps the arrows of the architecture pointing one way.
+//! `cargo xtask arrows`: checks that dependencies between our crates follow docs/architecture.md, and that sibling
+//! modules of a crate do not import each other in a cycle.
+
+mod imports;
+mod modules;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
+use clap::ValueEnum;
 use serde::Deserialize;
 
 /// Which of our crates each of our crates may use directly. A crate that is not listed fails the check.
-const OURS: &[(&str, &[&str])] = &[
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("quantity", &[]),
     ("engine", &["quantity"]),
     ("api", &["engine", "quantity"]),
@@ -59,13 +64,31 @@ const OURS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What a crate must not reach, however far down.
-const NEVER: &[(&str, &[&str])] = &[
+/// Crates that a crate must not depend on, directly or indirectly.
+const FORBIDDEN_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("quantity", &["jiff", "tokio", "hyper", "kube", "k8s-openapi"]),
     ("engine", &["tokio", "hyper", "kube", "kube-core", "k8s-openapi", "axum", "rustls"]),
     ("keda", &["tokio", "hyper", "kube", "kube-core", "k8s-openapi", "axum", "rustls"]),
     ("sim", &["tokio", "hyper", "kube", "axum", "rustls", "socket2", "mio"]),
 ];
+
+/// Checks dependencies between crates, and imports between modules.
+#[derive(clap::Args)]
+pub(crate) struct ArrowsArgs {
+    /// What an import cycle among sibling modules leads to.
+    #[arg(long, value_enum, default_value_t = ModuleCycles::Warn)]
+    modules: ModuleCycles,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModuleCycles {
+    /// It is not looked for.
+    Ignore,
+    /// It is listed.
+    Warn,
+    /// It is listed, and the check fails.
+    Deny,
+}
 
 #[derive(Deserialize)]
 struct Metadata {
@@ -102,13 +125,23 @@ struct DepKind {
     kind: Option<String>,
 }
 
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ArrowsArgs) -> anyhow::Result<ExitCode> {
     let problems = check(&metadata()?);
     for problem in &problems {
         eprintln!("error: {problem}");
     }
-    println!("{} crates looked at, {} arrows point the wrong way", OURS.len(), problems.len());
-    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!("{} crates checked, {} forbidden dependencies", ALLOWED_DEPENDENCIES.len(), problems.len());
+    let mut cycles = Vec::new();
+    if args.modules != ModuleCycles::Ignore {
+        cycles = modules::cycles()?;
+        let level = if args.modules == ModuleCycles::Deny { "error" } else { "warning" };
+        for cycle in &cycles {
+            eprintln!("{level}: {cycle}");
+        }
+        println!("{} import cycles among sibling modules", cycles.len());
+    }
+    let failed = !problems.is_empty() || args.modules == ModuleCycles::Deny && !cycles.is_empty();
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn metadata() -> anyhow::Result<Metadata> {
@@ -122,7 +155,7 @@ fn check(metadata: &Metadata) -> Vec<String> {
     let names: BTreeMap<&str, &str> =
         metadata.packages.iter().map(|p| (p.id.as_str(), p.name.as_str())).collect();
     let name = |id: &str| names.get(id).copied().unwrap_or_default().to_owned();
-    // Only what ships counts: tests may use what they like.
+    // Dependencies of tests are not checked.
     let uses: BTreeMap<String, Vec<String>> = metadata
         .resolve
         .nodes
@@ -135,9 +168,11 @@ fn check(metadata: &Metadata) -> Vec<String> {
     let ours: BTreeSet<String> = metadata.workspace_members.iter().map(|id| name(id)).collect();
     let mut problems = Vec::new();
     for member in &ours {
-        let Some((_, allowed)) = OURS.iter().find(|(crate_name, _)| crate_name == member) else {
-            problems
-                .push(format!("{member} has no place in the architecture: add it to xtask/src/arrows.rs"));
+        let Some((_, allowed)) = ALLOWED_DEPENDENCIES.iter().find(|(crate_name, _)| crate_name == member)
+        else {
+            problems.push(format!(
+                "{member} is not listed: add it to ALLOWED_DEPENDENCIES in xtask/src/arrows/mod.rs"
+            ));
             continue;
         };
         for used in uses.get(member).into_iter().flatten().filter(|used| ours.contains(*used)) {
@@ -146,7 +181,7 @@ fn check(metadata: &Metadata) -> Vec<String> {
             }
         }
     }
-    for (member, never) in NEVER {
+    for (member, never) in FORBIDDEN_DEPENDENCIES {
         let reached = reach(member, &uses);
         problems
             .extend(never.iter().filter(|n| reached.contains(**n)).map(|n| format!("{member} reaches {n}")));
