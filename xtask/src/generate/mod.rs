@@ -1,48 +1,53 @@
-//! Files that are made from code, committed, and compared in CI.
+//! `cargo xtask generate`: files that are generated, committed, and compared in CI.
 //!
 //! ```text
-//! autoscaler  the definition of our own kind
+//! autoscaler  the definition of Autoscaler
 //! keda        the definitions of KEDA's kinds
 //! protobuf    the code of gRPC protocols
 //! scalers     the reference pages of the scalers
-//! status      the part that it shares with autoscaling/v2
-//! schema      the parts such a definition is put together from
+//! definition  CustomResourceDefinitions from `.schema` files
+//! schema      structural schemas from `.schema` files
 //! ```
 
 mod autoscaler;
+mod definition;
 mod keda;
 mod protobuf;
 mod scalers;
 mod schema;
-mod status;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 
-/// `cargo xtask generate`
+/// Writes the generated files.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GenerateArgs {
     /// Write nothing; fail if a committed file differs from what would be written.
     #[arg(long)]
     check: bool,
 }
 
-/// Every file with what belongs into it.
+/// Path and content of every generated file.
 fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
-    let definition = api::yaml::to_yaml(&autoscaler::definition());
-    let mut files = vec![(
-        "deploy/crds/autoscalers.plimsoll.dev.yaml".to_owned(),
-        format!("# Made by `cargo xtask generate` from xtask/src/generate; do not edit.\n{definition}"),
-    )];
-    files.extend(keda::files()?);
+    let mut files = Vec::new();
+    for (folder, from, definitions) in [
+        ("deploy/crds", "xtask/src/generate", autoscaler::definition()?),
+        ("deploy/crds/keda", "xtask/src/generate/keda", keda::definitions()?),
+    ] {
+        files.extend(definitions.iter().map(|definition| {
+            let text = api::yaml::to_yaml(&definition.object);
+            let head = format!("# Made by `cargo xtask generate` from {from}; do not edit.");
+            (format!("{folder}/{}.yaml", definition.name), format!("{head}\n{text}"))
+        }));
+    }
     files.extend(protobuf::files(root)?);
     files.extend(scalers::files());
     Ok(files)
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut stale = 0;
     for (name, wanted) in files(&root)? {
@@ -51,14 +56,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             continue;
         }
         if args.check {
-            eprintln!(
-                "error: {name} is not what the code says\n  remedy: cargo xtask generate, then commit it"
-            );
+            eprintln!("error: {name} is out of date\n  remedy: cargo xtask generate, then commit it");
             stale += 1;
         } else {
             if let Some(folder) = path.parent() {
                 std::fs::create_dir_all(folder)
-                    .with_context(|| format!("failed to make a place for {name}"))?;
+                    .with_context(|| format!("failed to create the folder of {name}"))?;
             }
             std::fs::write(&path, wanted).with_context(|| format!("failed to write {name}"))?;
             println!("{name}: written");

@@ -1,16 +1,16 @@
-//! The spec of a `batch/v1` Job as a structural schema, from the schemas that an API server gives out.
+//! The spec of a `batch/v1` Job as a structural schema, from the OpenAPI schemas of an API server.
 
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-use crate::generate::schema::{ANY_QUANTITY, Schema, given};
+use crate::generate::schema::ANY_QUANTITY;
 
 const JOB_SPEC: &str = "io.k8s.api.batch.v1.JobSpec";
-/// What is said in references before the name.
-const PLACE: &str = "#/components/schemas/";
-/// What a structural schema says in the same words. Patch strategies and unions it does not know. Words that a field may
-/// hold are left out on purpose: the API server that the Job is created at knows them better.
-const KEPT: &[&str] = &[
+/// The prefix of references to schemas.
+const REFERENCE_PREFIX: &str = "#/components/schemas/";
+/// Keys that mean the same in a structural schema, which has no patch strategies and no unions. `enum` is left out on
+/// purpose: the API server that creates the Job validates the values.
+const COPIED_KEYS: &[&str] = &[
     "type",
     "format",
     "required",
@@ -18,44 +18,44 @@ const KEPT: &[&str] = &[
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
 ];
-/// Fields of pods that API servers had which are still about, and which KEDA's definition keeps for them.
-const OLDER: &[&str] = &["workloadRef"];
-/// Nothing that Kubernetes has is deeper; a schema that contained itself would be.
-const DEEPEST: usize = 40;
+/// Fields of pods that only older API servers have; KEDA's definition keeps them.
+const OLDER_POD_FIELDS: &[&str] = &["workloadRef"];
+/// Schemas of Kubernetes are less deep; only a schema that contains itself would be deeper.
+const MAX_SCHEMA_DEPTH: usize = 40;
 
-/// The schemas that an API server gave out, by name.
-struct Known(Map<String, Value>);
+/// The OpenAPI schemas of an API server, by name.
+struct KubernetesSchemas(Map<String, Value>);
 
 /// The spec of a Job.
-pub(super) fn spec() -> anyhow::Result<Schema> {
+pub(super) fn spec() -> anyhow::Result<Map<String, Value>> {
     let mut document = localkube::schema::document();
     let Some(Value::Object(all)) = document.pointer_mut("/components/schemas").map(Value::take) else {
         anyhow::bail!("localkube has no schemas of Kubernetes");
     };
     let mut body = Map::new();
     body.insert("description".to_owned(), json!("The spec of the batch/v1 Jobs that are created."));
-    body.extend(Known(all).named(JOB_SPEC, 0)?);
+    body.extend(KubernetesSchemas(all).named(JOB_SPEC, 0)?);
     let mut body = Value::Object(body);
     let pod = body.pointer_mut("/properties/template/properties/spec/properties");
     let pod = pod.and_then(Value::as_object_mut).context("a Job has no pods")?;
-    for field in OLDER {
+    for field in OLDER_POD_FIELDS {
         let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         pod.entry(*field).or_insert(any);
     }
     match body {
-        Value::Object(body) => Ok(given(body)),
+        Value::Object(body) => Ok(body),
         _ => anyhow::bail!("the spec of a Job is no object"),
     }
 }
 
-impl Known {
+impl KubernetesSchemas {
     fn named(&self, name: &str, depth: usize) -> anyhow::Result<Map<String, Value>> {
         let object = |value: Value| match value {
             Value::Object(map) => map,
             _ => Map::new(),
         };
         Ok(match name.rsplit('.').next().unwrap_or_default() {
-            // Of an object within an object the server would keep nothing but what is declared.
+            // The server would drop every field of an embedded object that is not declared.
             "ObjectMeta" => object(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
             "Quantity" => {
                 object(json!({"anyOf": [{"type": "integer"}, {"type": "string"}], "pattern": ANY_QUANTITY,
@@ -71,14 +71,14 @@ impl Known {
     }
 
     fn structural(&self, schema: &Value, depth: usize) -> anyhow::Result<Map<String, Value>> {
-        anyhow::ensure!(depth < DEEPEST, "a schema contains itself");
+        anyhow::ensure!(depth < MAX_SCHEMA_DEPTH, "a schema contains itself");
         let elsewhere =
             schema.get("$ref").or_else(|| schema.pointer("/allOf/0/$ref")).and_then(Value::as_str);
         if let Some(name) = elsewhere {
-            return self.named(name.trim_start_matches(PLACE), depth);
+            return self.named(name.trim_start_matches(REFERENCE_PREFIX), depth);
         }
         let mut made = Map::new();
-        for key in KEPT {
+        for key in COPIED_KEYS {
             if let Some(value) = schema.get(key) {
                 made.insert((*key).to_owned(), value.clone());
             }
@@ -101,7 +101,7 @@ impl Known {
         Ok(made)
     }
 
-    /// What tells the items of a list apart must be said, or be filled in: as Kubernetes itself does.
+    /// Keys of a list map must be required or have a default, as in Kubernetes itself.
     fn identify(&self, list: &Value, items: &Value, made: &mut Map<String, Value>) -> anyhow::Result<()> {
         let keys = list.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
         let is_required = |made: &Map<String, Value>, key: &Value| {
@@ -113,7 +113,7 @@ impl Known {
             let name = key.as_str().unwrap_or_default();
             let elsewhere =
                 items.get("$ref").or_else(|| items.pointer("/allOf/0/$ref")).and_then(Value::as_str);
-            let elsewhere = elsewhere.map(|reference| reference.trim_start_matches(PLACE));
+            let elsewhere = elsewhere.map(|reference| reference.trim_start_matches(REFERENCE_PREFIX));
             let declared = elsewhere.and_then(|of| self.0.get(of)).unwrap_or(items);
             let default = declared.pointer(&format!("/properties/{name}/default")).cloned();
             let default = default.with_context(|| format!("items of a list may have no {name}"))?;

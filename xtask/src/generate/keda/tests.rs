@@ -3,6 +3,7 @@
 use api::keda::{CloudEventSource, ScaledJob, ScaledObject, TriggerAuthentication};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::*;
 
@@ -33,14 +34,14 @@ fn full(schema: &Value, path: &str) -> Value {
 }
 
 fn schema(definition: &Definition) -> Value {
-    definition.to_json()["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+    definition.object["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 
 fn passes<T: DeserializeOwned + Serialize>(definition: &Definition) {
     let full = full(&schema(definition), "");
     let read: T = serde_json::from_value(full.clone()).unwrap();
     let mut written = json!(read);
-    // The order of keys is no matter here.
+    // The order of keys does not matter here.
     written.sort_all_objects();
     let mut wanted = full;
     wanted.sort_all_objects();
@@ -48,9 +49,9 @@ fn passes<T: DeserializeOwned + Serialize>(definition: &Definition) {
 }
 
 #[test]
-fn every_field_that_is_defined_is_one_of_the_types() {
+fn rust_types_read_and_write_every_field_of_the_schemas() {
     for definition in definitions().unwrap() {
-        match definition.kind {
+        match definition.kind.as_str() {
             "ScaledObject" => passes::<ScaledObject>(&definition),
             "ScaledJob" => passes::<ScaledJob>(&definition),
             "CloudEventSource" | "ClusterCloudEventSource" => passes::<CloudEventSource>(&definition),
@@ -60,7 +61,7 @@ fn every_field_that_is_defined_is_one_of_the_types() {
 }
 
 #[test]
-fn nothing_is_filled_in_but_what_keda_fills_in_and_what_tells_items_apart() {
+fn schemas_have_only_the_defaults_of_keda_and_of_list_map_keys() {
     fn defaults(schema: &Value, path: &str, found: &mut Vec<String>) {
         if let Some(default) = schema.get("default") {
             found.push(format!("{path}={default}"));
@@ -74,7 +75,7 @@ fn nothing_is_filled_in_but_what_keda_fills_in_and_what_tells_items_apart() {
     }
     let mut found = Vec::new();
     for definition in definitions().unwrap() {
-        defaults(&schema(&definition), definition.kind, &mut found);
+        defaults(&schema(&definition), &definition.kind, &mut found);
     }
     let pod = "ScaledJob.spec.jobTargetRef.template.spec";
     assert_eq!(
@@ -92,9 +93,9 @@ fn nothing_is_filled_in_but_what_keda_fills_in_and_what_tells_items_apart() {
 }
 
 #[test]
-fn a_definition_can_be_applied_by_whoever_keeps_it_in_an_annotation() {
+fn definitions_fit_into_the_last_applied_annotation() {
     for definition in definitions().unwrap() {
-        let size = definition.to_json().to_string().len();
+        let size = definition.object.to_string().len();
         assert!(size < 256 * 1024, "{}: {size}", definition.kind);
     }
 }
