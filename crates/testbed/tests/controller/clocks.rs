@@ -1,4 +1,4 @@
-//! Clocks that jump: windows keep their length.
+//! The length of stabilization windows when the clock of the machine is set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,12 +14,14 @@ use testbed::harness::Failure;
 use testbed::proxy::{Fault, Rule};
 use tokio::time::Instant;
 
-use crate::env::{BUSY, ControllerEnv, PERIOD, RunningController, on_both, queue};
+use crate::env::{ControllerEnv, RunningController, on_both, queue};
 
 const WINDOW: Duration = Duration::from_secs(5);
+/// After the end of the window, at most so many reconciles read the metric before the deployment is scaled down.
+const MAX_LATE_RECONCILES: u64 = 4;
 
 #[test]
-fn a_window_is_neither_shorter_nor_longer_when_the_clock_is_set() -> Result<(), Failure> {
+fn stabilization_windows_keep_their_length_when_the_clock_is_set() -> Result<(), Failure> {
     on_both(async |env| {
         join_all([("forward", 3600), ("back", -3600), ("a-year", 365 * 24 * 3600)].map(|(name, seconds)| {
             let env = &env;
@@ -36,9 +38,9 @@ async fn jump(env: &ControllerEnv, seconds: i64) {
     let spec = json!({"minReplicas": 2, "maxReplicas": 8, "metrics": [queue("web")], "behavior": window});
     env.hpa_with("web", spec).await;
     let offset = Arc::new(AtomicI64::new(0));
-    let told = offset.clone();
+    let set_by = offset.clone();
     let clock =
-        Clock::new(move || Timestamp::now() + SignedDuration::from_secs(told.load(Ordering::Relaxed)));
+        Clock::new(move || Timestamp::now() + SignedDuration::from_secs(set_by.load(Ordering::Relaxed)));
     let proxied = env.proxied().await;
     let ours = RunningController::start_with(
         proxied.client.clone(),
@@ -48,7 +50,7 @@ async fn jump(env: &ControllerEnv, seconds: i64) {
     );
     env.until_replicas("web", 6).await;
     let witness = env.witness("web").await;
-    // Still six, and a pass that has seen it: the window begins then or later, however late passes are.
+    // A reconcile that still proposes six: the window begins there or later, however late reconciles are.
     let begun = Instant::now();
     env.script.set_external(&env.namespace, "web", Series::milli(59_000));
     env.until("a pass", async || {
@@ -60,19 +62,32 @@ async fn jump(env: &ControllerEnv, seconds: i64) {
     env.ask_for("web", 3);
     let fell = Instant::now();
     env.until_condition("web", "AbleToScale", "True ScaleDownStabilized").await;
-    // The clock, which is looked at every second, is found to be set while a pass waits for its samples.
+    // The controller compares its clocks every second; here it does so while a reconcile waits for its samples.
     let slow = Rule::new(Fault::DelayAnswer(Duration::from_secs(2))).prefix("/apis/external.metrics.k8s.io/");
     let slow = proxied.rules.add(slow.times(1));
     env.until("a slow pass", async || if proxied.rules.hits(slow) == 0 { Err(()) } else { Ok(()) }).await;
     offset.store(seconds, Ordering::Relaxed);
-    witness.caught_up(env, 3).await;
-    let (least, most) = (witness.last().at - fell, witness.last().at - begun);
-    let told =
-        format!("{}: set by {seconds} s, a window of {WINDOW:?} held for {least:?} to {most:?}", env.cluster);
-    println!("{told}");
-    // Windows count whole seconds.
-    assert!(most + Duration::from_secs(1) >= WINDOW, "{told}");
-    assert!(least <= WINDOW + Duration::from_secs(1) + 2 * PERIOD + BUSY, "{told}");
+    // Windows count whole seconds: one second later the window is over for certain.
+    let certain_end = fell + WINDOW + Duration::from_secs(1);
+    let mut reads_at_end = None;
+    env.until("the end of the window", async || {
+        if reads_at_end.is_none() && Instant::now() >= certain_end {
+            reads_at_end = Some(env.metric_reads("web"));
+        }
+        if witness.last().replicas == 3 { Ok(()) } else { Err(witness.counts()) }
+    })
+    .await;
+    let reads = env.metric_reads("web");
+    let late = reads - reads_at_end.unwrap_or(reads);
+    let held = witness.last().at - begun;
+    let shown = format!(
+        "{}: set by {seconds} s, a window of {WINDOW:?} held for at most {held:?}, and {late} reconciles longer",
+        env.cluster
+    );
+    println!("{shown}");
+    assert!(held + Duration::from_secs(1) >= WINDOW, "{shown}");
+    // Counted in reconciles, which a busy machine delays but does not skip: one that was under way, and the one that scales.
+    assert!(late <= MAX_LATE_RECONCILES, "{shown}");
     assert_eq!(witness.counts(), [6, 3]);
     assert!(ours.is_alive());
     ours.stop().await;

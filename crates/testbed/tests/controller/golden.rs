@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use testbed::harness::Failure;
 use testbed::proxy::{Fault, Rule};
 
-use crate::env::{ControllerEnv, PERIOD, RunningController, cpu, on_both};
+use crate::env::{ControllerEnv, RunningController, cpu, on_both};
 
 /// What a scenario must come to.
 struct Expected {
@@ -393,7 +393,7 @@ fn two_autoscalers_of_the_same_pods_stand_still_and_say_so() -> Result<(), Failu
         }
         env.usage("web", 3, 900, 1);
         let witness = env.witness("web").await;
-        tokio::time::sleep(4 * PERIOD).await;
+        env.until_decisions(&ours, &["web", "web-too"], 4).await;
         assert_eq!(witness.counts(), [3]);
         env.send(Method::DELETE, &format!("{hpas}/web-too"), None).await.unwrap();
         env.until_replicas("web", 6).await;

@@ -74,7 +74,7 @@ fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Fai
             for (workload, condition) in WORKLOADS {
                 env.until_condition(workload, "ScalingActive", condition).await;
             }
-            tokio::time::sleep(2 * PERIOD).await;
+            env.until_decisions(&ours, &WORKLOADS.map(|(name, _)| name), 2).await;
             assert_eq!(seen(), before, "on {}: something was scaled during {name}", env.cluster);
             end(&env, removed).await;
             let over = Instant::now();
@@ -240,7 +240,7 @@ async fn believe(env: &ControllerEnv, lie: &Lie) {
         Led::Nothing => env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await,
         Led::NoData => env.until_condition("web", "ScalingActive", "False FailedGetResourceMetric").await,
     }
-    tokio::time::sleep(2 * PERIOD).await;
+    env.until_decisions(&ours, &["web"], 2).await;
     let counts = witness.counts();
     let expected = if let Led::Count(count) = lie.leads_to { vec![6, count] } else { vec![6] };
     assert_eq!(counts, expected, "on {}: {}", env.cluster, lie.name);

@@ -8,7 +8,7 @@ use serde_json::json;
 use testbed::harness::Failure;
 use testbed::peer::{Peer, PeerOptions};
 
-use crate::env::{ControllerEnv, PERIOD, RunningController, cpu, on_both, queue};
+use crate::env::{ControllerEnv, RunningController, cpu, on_both, queue};
 
 /// The controller that acts: Kubernetes' own where it can run, else another of ours.
 enum Acting {
@@ -163,7 +163,7 @@ fn an_annotation_overrules_the_mode_and_one_that_is_not_known_gets_an_event() ->
             if events.iter().any(|event| event.starts_with(wanted)) { Ok(()) } else { Err(events) }
         })
         .await;
-        tokio::time::sleep(3 * PERIOD).await;
+        env.until_decisions(&ours, &["plain", "dry", "odd"], 3).await;
         let records = ours.handle.records();
         for (name, decided) in [("dry", true), ("off", false), ("odd", true)] {
             assert_eq!(env.replicas(name).await, 4, "on {}: {name}", env.cluster);

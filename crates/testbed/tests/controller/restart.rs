@@ -64,7 +64,6 @@ fn a_new_controller_goes_on_where_the_old_one_was_killed() -> Result<(), Failure
         // Where nothing changes nothing is written: not for two windows, and not by a new controller.
         let steady = proxied.writes_to("/steady/status");
         assert!(steady.len() <= 3, "on {}: {steady:#?}", env.cluster);
-        tokio::time::sleep(PERIOD).await;
         second.stop().await;
     })
 }
@@ -88,12 +87,13 @@ fn constant_metrics_lead_to_no_write_at_all() -> Result<(), Failure> {
         // The usual window, so that there is something to remember.
         let settings = HpaSettings { config: engine::ControllerConfig::default().into(), ..env.settings() };
         let ours = RunningController::start(proxied.client.clone(), settings);
-        for name in ["calm", "clamped", "limited"] {
+        let names = ["calm", "clamped", "limited"];
+        for name in names {
             env.until_condition(name, "ScalingActive", "True ValidMetricFound").await;
         }
-        tokio::time::sleep(3 * PERIOD).await;
+        env.until_decisions(&ours, &names, 3).await;
         proxied.rules.clear_log();
-        tokio::time::sleep(12 * PERIOD).await;
+        env.until_decisions(&ours, &names, 12).await;
         let asked = proxied.rules.log();
         let writes = proxied.writes();
         assert!(writes.is_empty(), "on {}: {writes:#?}", env.cluster);

@@ -54,6 +54,12 @@ impl RunningController {
         self.task.as_ref().is_some_and(|task| !task.is_finished())
     }
 
+    /// How many decisions on an HPA are recorded.
+    pub(crate) fn decisions(&self, namespace: &str, hpa: &str) -> u64 {
+        let records = self.handle.records().of(namespace, &format!("hpa.{hpa}"));
+        records.iter().map(|record| record.times).sum()
+    }
+
     /// Stops in order.
     pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);

@@ -28,8 +28,6 @@ pub(crate) use replica_watch::ReplicaWatch;
 pub(crate) const PERIOD: Duration = Duration::from_millis(500);
 /// What a busy machine may take longer.
 pub(crate) const BUSY: Duration = Duration::from_secs(3);
-/// How long to wait for something before giving up: busy machines are no reason to fail.
-const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Several tests at a time, or one that makes the metrics APIs fail, which a cluster has only once.
 static ALONE: RwLock<()> = RwLock::new(());
@@ -158,7 +156,7 @@ impl ControllerEnv {
             in_memory: self.in_memory.clone(),
             metrics: self.metrics.clone(),
         };
-        // Pods are refused until it is there.
+        // The API server refuses pods until the default service account exists.
         let account = "/api/v1/namespaces/{ns}/serviceaccounts/default";
         room.until("a service account", async || room.send(Method::GET, account, None).await.map(|_| ()))
             .await;
@@ -350,22 +348,13 @@ impl ControllerEnv {
         })
     }
 
-    /// Waits until `look` is content; what it saw last is in the message if it never is.
+    /// Waits until `look` succeeds; the message of a failure has the cluster and what was seen last.
     pub(crate) async fn until<T: std::fmt::Debug>(
         &self,
         what: &str,
-        mut look: impl AsyncFnMut() -> Result<(), T>,
+        look: impl AsyncFnMut() -> Result<(), T>,
     ) {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            match look().await {
-                Ok(()) => return,
-                Err(last) if tokio::time::Instant::now() > deadline => {
-                    panic!("on {}: {what} did not happen; last seen: {last:?}", self.cluster)
-                }
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-            }
-        }
+        harness::until(&format!("on {}: {what}", self.cluster), look).await;
     }
 
     /// Waits until a deployment is asked for this many.
@@ -395,7 +384,38 @@ impl ControllerEnv {
         .await;
     }
 
-    /// HpaSettings for tests: a short period, no stabilisation, only this namespace.
+    /// How often the external metric of the name of a workload was read, which every reconcile does once.
+    pub(crate) fn metric_reads(&self, workload: &str) -> u64 {
+        let namespace = &self.namespace;
+        self.script.count(&format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{workload}"))
+    }
+
+    /// Waits until the external metric of a workload was read so many more times: all reconciles but the last are over.
+    pub(crate) async fn until_metric_reads(&self, workload: &str, count: u64) {
+        let before = self.metric_reads(workload);
+        self.until(&format!("{count} reads of {workload}"), async || {
+            let reads = self.metric_reads(workload) - before;
+            if reads >= count { Ok(()) } else { Err(reads) }
+        })
+        .await;
+    }
+
+    /// Waits until a controller has decided so many more times on each of these HPAs.
+    pub(crate) async fn until_decisions(&self, controller: &RunningController, names: &[&str], count: u64) {
+        let decisions = |name: &str| controller.decisions(&self.namespace, name);
+        let before: Vec<u64> = names.iter().map(|name| decisions(name)).collect();
+        self.until(&format!("{count} decisions on {names:?}"), async || {
+            let made: Vec<u64> = names
+                .iter()
+                .zip(&before)
+                .map(|(name, before)| decisions(name).saturating_sub(*before))
+                .collect();
+            if made.iter().all(|made| *made >= count) { Ok(()) } else { Err(made) }
+        })
+        .await;
+    }
+
+    /// Settings for tests: a short period, no stabilisation, only this namespace.
     pub(crate) fn settings(&self) -> HpaSettings {
         let config = engine::ControllerConfig {
             downscale_stabilization: jiff::SignedDuration::ZERO,
