@@ -75,7 +75,7 @@ struct Place {
 
 /// How long the end may take; it takes a tenth of a second.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// What `build` ends with where the parts cannot be had, so that whoever calls it can do without them.
+/// Exit code of `build` where the tools are missing, so that callers can skip the real cluster.
 const OUT_OF_REACH: u8 = 3;
 const POLL: Duration = Duration::from_millis(50);
 
@@ -122,7 +122,7 @@ fn up(args: &Up) -> anyhow::Result<()> {
     print!("{}", welcome(access, since.elapsed(), "Ctrl-C, or `cargo xtask real down`"));
     std::io::stdout().flush()?;
     plane.watch().inspect_err(|error| {
-        // For `--detach`, where nobody reads what is printed; in the foreground the error is shown anyway.
+        // For `--detach`, which has no terminal; in the foreground the error is shown anyway.
         let _ = std::fs::write(plane.access().logs.join("up.log"), format!("{error}\n"));
     })?;
     drop(nodes);
@@ -219,9 +219,9 @@ impl Place {
     }
 }
 
-fn feature_gate(text: &str) -> Result<(String, bool), String> {
+fn feature_gate(text: &str) -> anyhow::Result<(String, bool)> {
     let parsed = text.split_once('=').and_then(|(name, on)| Some((name.to_owned(), on.parse().ok()?)));
-    parsed.filter(|(name, _)| !name.is_empty()).ok_or_else(|| "expected NAME=true or NAME=false".to_owned())
+    parsed.filter(|(name, _)| !name.is_empty()).context("expected NAME=true or NAME=false")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The cron trigger against recorded answers: activity and value at an instant.
+//! Compares the cron trigger with recorded answers: activity and value at an instant.
 
 use anyhow::Context;
 use api::autoscaling::v2::MetricTarget;

@@ -215,7 +215,7 @@ async fn build(input: &Input, compat: Compat, events: &mut Vec<Event>) -> Result
     }
     let mut specs: Vec<Vec<MetricSpec>> = Vec::new();
     for scaler in &scalers {
-        // A source that cannot tell has none.
+        // A source that fails has no metrics.
         specs.push(scaler.specs().await.unwrap_or_default());
     }
     generate(owner, &specs, compat).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! Where we answer otherwise than the peers unless told to imitate them (`--compat=strict`, docs/compatibility.md).
+//! Where we answer differently from the peers without `--compat=strict` (docs/compatibility.md).
 
 mod rounds;
 mod rules;
@@ -25,7 +25,7 @@ enum Shown {
     Wherever(fn(&Difference) -> bool),
 }
 
-/// What becomes of a record's answer without `--compat=strict`.
+/// The verdict on a record without `--compat=strict`.
 #[derive(Default)]
 pub(crate) struct Verdict {
     /// The improvements that it shows.
@@ -373,7 +373,7 @@ pub(crate) fn judge(file: &str, outcome: &mut Outcome) -> Verdict {
         verdict.unlisted.clear();
         verdict.improvements = listed;
     } else if outcome.free {
-        // Where the recording binds nobody, there is nothing to improve upon.
+        // An informative record has nothing to improve.
         verdict.unlisted.clear();
     }
     verdict

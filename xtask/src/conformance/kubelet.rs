@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context as _, anyhow};
 use api::provider::{
     Compat, ContainerUsage, Labels, ListFilter, NodeUsage, PodUsage, ProviderFuture, ResourceMetricsProvider,
     ResourceUsage,
@@ -61,18 +62,18 @@ struct Answered {
     decoded: Option<Value>,
 }
 
-/// Replays every line: each is a server of its own.
+/// Replays every line, each with a new server.
 pub(crate) fn replay(records: &[Value]) -> Vec<Outcome> {
     let replayed = |value: &Value| {
-        let record = Record::deserialize(value).map_err(|error| error.to_string());
-        Outcome::of(value, |compat| check(record.as_ref().map_err(String::clone)?, compat))
+        let record = Record::deserialize(value);
+        Outcome::of(value, |compat| check(record.as_ref().map_err(|error| anyhow!("{error}"))?, compat))
     };
     records.iter().map(replayed).collect()
 }
 
-fn check(record: &Record, compat: Compat) -> Result<Vec<Difference>, String> {
-    let resolution = parse_go_duration(&record.resolution).ok_or("`resolution` is no duration")?;
-    let resolution = Duration::try_from(resolution).map_err(|error| error.to_string())?;
+fn check(record: &Record, compat: Compat) -> anyhow::Result<Vec<Difference>> {
+    let resolution = parse_go_duration(&record.resolution).context("`resolution` is no duration")?;
+    let resolution = Duration::try_from(resolution)?;
     let inventory = inventory(record);
     let store = Store::new(StoreSettings { resolution, keep: resolution * 3, compat }, inventory.clone());
     let provider = KubeletProvider::new(store.clone(), inventory, Selector::everything());
@@ -106,17 +107,17 @@ fn check(record: &Record, compat: Compat) -> Result<Vec<Difference>, String> {
     Ok(differences)
 }
 
-/// What one kubelet said, compared with the recording; none if it said nothing useful.
+/// The decoded response of one kubelet, compared with the recording; none if it has no metrics.
 fn scraped(
     at: &str,
     answer: &Answered,
     compat: Compat,
     differences: &mut Vec<Difference>,
-) -> Result<Option<Scrape>, String> {
+) -> anyhow::Result<Option<Scrape>> {
     let body = match (&answer.body, &answer.body_base64) {
         (Some(body), _) => body.clone().into_bytes(),
-        (None, Some(body)) => STANDARD.decode(body).map_err(|error| error.to_string())?,
-        // It was not even asked, or did not answer with metrics.
+        (None, Some(body)) => STANDARD.decode(body)?,
+        // It was not scraped, or did not answer with metrics.
         (None, None) => return Ok(None),
     };
     let parsed = parse(&body, answer.sent_at, compat);
@@ -160,13 +161,13 @@ fn inventory(record: &Record) -> Inventory {
     inventory
 }
 
-fn everything() -> Result<ListFilter, String> {
-    let fields = FieldSelector::parse("").map_err(|error| error.to_string())?;
+fn everything() -> anyhow::Result<ListFilter> {
+    let fields = FieldSelector::parse("")?;
     Ok(ListFilter { namespace: None, labels: Selector::everything(), fields })
 }
 
-fn listed<T>(answer: ProviderFuture<'_, Vec<T>>, shown: fn(&T) -> Value) -> Result<Value, String> {
-    let items = answer.now_or_never().ok_or("a list that has to wait")?.map_err(|error| error.to_string())?;
+fn listed<T>(answer: ProviderFuture<'_, Vec<T>>, shown: fn(&T) -> Value) -> anyhow::Result<Value> {
+    let items = answer.now_or_never().context("a list that has to wait")??;
     Ok(items.iter().map(shown).collect())
 }
 

@@ -1,4 +1,4 @@
-//! Holds Plimsoll against recorded answers of the real thing.
+//! `cargo xtask conformance`: compares Plimsoll with recorded answers of the programs that it replaces.
 
 mod adapter_config;
 mod adapter_query;
@@ -72,7 +72,7 @@ impl Difference {
 pub(crate) struct Outcome {
     /// The record's id.
     pub(crate) id: String,
-    /// Whether the vectors bind nobody here.
+    /// Whether the record is informative: the recorded value is not binding.
     pub(crate) free: bool,
     /// Where we differ, imitating where that is a choice.
     pub(crate) strict: Vec<Difference>,
@@ -124,7 +124,7 @@ pub(crate) struct Tally {
     pub(crate) failed: usize,
     /// Records that differ, or may, and are marked in the vectors as not binding.
     pub(crate) informative: usize,
-    /// Records that are answered otherwise when we do not imitate.
+    /// Records with another answer without `--compat=strict`.
     pub(crate) better: usize,
     /// Those among them that no improvement explains.
     pub(crate) unlisted: usize,
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Files whose records belong together, or are answered in two ways.
+/// Files whose records belong together, or have different answers with and without `--compat=strict`.
 fn whole(file: &Path) -> Option<Whole> {
     match stem(file) {
         "adapter_config" => Some(adapter_config::replay),
@@ -208,7 +208,7 @@ pub(crate) fn replay(file: &Path, args: &Args, tally: &mut Tally) -> anyhow::Res
         }
         let replayed = match kind(file, &record) {
             Some(kind) => check(kind, &record),
-            None => Err(format!("unknown kind of record with fields {:?}", field_names(&record))),
+            None => Err(anyhow::anyhow!("unknown kind of record with fields {:?}", field_names(&record))),
         };
         let free = replayed.as_ref().is_ok_and(|differences| {
             is_informative(&record) || selector::differs_in_accidental_order(&record, differences)
@@ -265,7 +265,7 @@ impl Tally {
     }
 }
 
-fn check(kind: Kind, record: &Value) -> Result<Vec<Difference>, String> {
+fn check(kind: Kind, record: &Value) -> anyhow::Result<Vec<Difference>> {
     match kind {
         Kind::Scenario => scenario::check(record),
         Kind::Validation => validation::check(record),
@@ -276,7 +276,7 @@ fn check(kind: Kind, record: &Value) -> Result<Vec<Difference>, String> {
     }
 }
 
-/// Told by the record's shape, else by the file's name.
+/// The kind of a record, from its fields, else from the name of the file.
 fn kind(file: &Path, record: &Value) -> Option<Kind> {
     let has = |name: &str| record.get(name).is_some();
     if has("steps") {

@@ -1,15 +1,16 @@
-//! Quantities against recorded answers of `resource.Quantity`.
+//! Compares quantities with recorded answers of `resource.Quantity`.
 
 use std::cmp::Ordering;
 use std::fmt::Display;
 
+use anyhow::{Context as _, bail};
 use quantity::{Format, ParseError, Quantity};
 use serde_json::Value;
 
 use crate::conformance::Difference;
 
-/// Compares one line of `quantity.jsonl`; an error means that the line itself is not understood.
-pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
+/// Compares one line of `quantity.jsonl`; an error means that the line is invalid.
+pub(crate) fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
     let mut found = Found(Vec::new());
     match text(record, "op")? {
         "parse" | "json" => check_reading(record, &mut found)?,
@@ -29,8 +30,8 @@ pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
         }
         "sum" => {
             let mut sum = Quantity::default();
-            for term in get(record, "in")?.as_array().ok_or("`in` is not a list")? {
-                sum.add(&parse(term.as_str().ok_or("`in` holds something else than texts")?)?);
+            for term in get(record, "in")?.as_array().context("`in` is not a list")? {
+                sum.add(&parse(term.as_str().context("`in` holds something else than texts")?)?);
             }
             check_full("out", get(record, "out")?, &sum, &mut found)?;
         }
@@ -40,7 +41,7 @@ pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
                 "quantity" => Quantity::new(n, format),
                 "milli" => Quantity::from_milli(n, format),
                 "scaled" => Quantity::from_scaled(n, scale(record)?, format),
-                other => return Err(format!("unknown constructor {other}")),
+                other => bail!("unknown constructor {other}"),
             };
             check_full("out", get(record, "out")?, &quantity, &mut found)?;
         }
@@ -63,7 +64,7 @@ pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
             found.compare("exact", &flag(record, "exact")?, &exact);
             check_short("out", get(record, "out")?, &quantity, &mut found)?;
         }
-        other => return Err(format!("unknown operation {other}")),
+        other => bail!("unknown operation {other}"),
     }
     Ok(found.0)
 }
@@ -80,7 +81,7 @@ impl Found {
     }
 }
 
-fn check_reading(record: &Value, found: &mut Found) -> Result<(), String> {
+fn check_reading(record: &Value, found: &mut Found) -> anyhow::Result<()> {
     let input = text(record, "in")?;
     let is_json = text(record, "op")? == "json";
     if exponent_beyond_32_bits(input) && record.get("error").is_none() {
@@ -89,7 +90,7 @@ fn check_reading(record: &Value, found: &mut Found) -> Result<(), String> {
     }
     let result = if is_json { Quantity::from_json_text(input) } else { Quantity::parse(input) };
     let expected = match record.get("error") {
-        Some(error) => Err(error.as_str().ok_or("`error` is not a text")?),
+        Some(error) => Err(error.as_str().context("`error` is not a text")?),
         None => Ok(get(record, "out")?),
     };
     match (expected, result) {
@@ -107,7 +108,7 @@ fn check_reading(record: &Value, found: &mut Found) -> Result<(), String> {
     Ok(())
 }
 
-fn check_full(at: &str, out: &Value, quantity: &Quantity, found: &mut Found) -> Result<(), String> {
+fn check_full(at: &str, out: &Value, quantity: &Quantity, found: &mut Found) -> anyhow::Result<()> {
     check_short(at, out, quantity, found)?;
     let string = text(out, "string")?;
     let canonical = if out.get("canonical").is_some() { text(out, "canonical")? } else { string };
@@ -115,7 +116,7 @@ fn check_full(at: &str, out: &Value, quantity: &Quantity, found: &mut Found) -> 
     found.compare(format_args!("{at}.json"), text(out, "json")?, &json(quantity)?);
     found.compare(format_args!("{at}.sign"), &integer(out, "sign")?, &quantity.sign().into());
     let approx = text(out, "approx")?;
-    let expected: f64 = approx.parse().map_err(|_| format!("`approx` is not a number: {approx}"))?;
+    let expected: f64 = approx.parse().with_context(|| format!("`approx` is not a number: {approx}"))?;
     // Not a number: zero or infinity times the other, where ours is the number itself.
     if !expected.is_nan() {
         found.compare(format_args!("{at}.approx"), &expected, &quantity.as_f64());
@@ -132,7 +133,7 @@ fn check_full(at: &str, out: &Value, quantity: &Quantity, found: &mut Found) -> 
     Ok(())
 }
 
-fn check_short(at: &str, out: &Value, quantity: &Quantity, found: &mut Found) -> Result<(), String> {
+fn check_short(at: &str, out: &Value, quantity: &Quantity, found: &mut Found) -> anyhow::Result<()> {
     found.compare(format_args!("{at}.string"), text(out, "string")?, &quantity.to_string());
     let format = match text(out, "format")? {
         // The zero value of the reference has no format yet; ours is decimal from the start.
@@ -143,12 +144,12 @@ fn check_short(at: &str, out: &Value, quantity: &Quantity, found: &mut Found) ->
     Ok(())
 }
 
-fn json(quantity: &Quantity) -> Result<String, String> {
-    serde_json::to_string(quantity).map_err(|error| error.to_string())
+fn json(quantity: &Quantity) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(quantity)?)
 }
 
-fn parse(text: &str) -> Result<Quantity, String> {
-    Quantity::parse(text).map_err(|error: ParseError| format!("{text}: {error}"))
+fn parse(text: &str) -> anyhow::Result<Quantity> {
+    Quantity::parse(text).with_context(|| text.to_owned())
 }
 
 /// Whether the text ends in an exponent that is a number, but too large.
@@ -166,31 +167,31 @@ fn format_name(format: Format) -> &'static str {
     }
 }
 
-fn format_named(name: &str) -> Result<Format, String> {
+fn format_named(name: &str) -> anyhow::Result<Format> {
     match name {
         "DecimalSI" => Ok(Format::DecimalSi),
         "BinarySI" => Ok(Format::BinarySi),
         "DecimalExponent" => Ok(Format::DecimalExponent),
-        _ => Err(format!("unknown format {name}")),
+        _ => bail!("unknown format {name}"),
     }
 }
 
-fn get<'a>(record: &'a Value, field: &str) -> Result<&'a Value, String> {
-    record.get(field).ok_or_else(|| format!("`{field}` is missing"))
+fn get<'a>(record: &'a Value, field: &str) -> anyhow::Result<&'a Value> {
+    record.get(field).with_context(|| format!("`{field}` is missing"))
 }
 
-fn text<'a>(record: &'a Value, field: &str) -> Result<&'a str, String> {
-    get(record, field)?.as_str().ok_or_else(|| format!("`{field}` is not a text"))
+fn text<'a>(record: &'a Value, field: &str) -> anyhow::Result<&'a str> {
+    get(record, field)?.as_str().with_context(|| format!("`{field}` is not a text"))
 }
 
-fn integer(record: &Value, field: &str) -> Result<i64, String> {
-    get(record, field)?.as_i64().ok_or_else(|| format!("`{field}` is not a 64-bit integer"))
+fn integer(record: &Value, field: &str) -> anyhow::Result<i64> {
+    get(record, field)?.as_i64().with_context(|| format!("`{field}` is not a 64-bit integer"))
 }
 
-fn flag(record: &Value, field: &str) -> Result<bool, String> {
-    get(record, field)?.as_bool().ok_or_else(|| format!("`{field}` is not a boolean"))
+fn flag(record: &Value, field: &str) -> anyhow::Result<bool> {
+    get(record, field)?.as_bool().with_context(|| format!("`{field}` is not a boolean"))
 }
 
-fn scale(record: &Value) -> Result<i32, String> {
-    i32::try_from(integer(record, "scale")?).map_err(|_| "`scale` exceeds 32 bits".to_owned())
+fn scale(record: &Value) -> anyhow::Result<i32> {
+    i32::try_from(integer(record, "scale")?).context("`scale` exceeds 32 bits")
 }

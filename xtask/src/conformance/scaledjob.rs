@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Context as _, bail};
 use api::autoscaling::v2::MetricSpec;
 use api::keda::{ScaledJob, ScalingStrategy};
 use api::provider::Compat;
@@ -21,8 +22,8 @@ pub(crate) fn replay(records: &[Value]) -> Vec<Outcome> {
     records.iter().map(|record| Outcome::of(record, |compat| check(record, compat))).collect()
 }
 
-fn check(record: &Value, compat: Compat) -> Result<Vec<Difference>, String> {
-    let (input, out) = (record.get("in").ok_or("no `in`")?, record.get("out").ok_or("no `out`")?);
+fn check(record: &Value, compat: Compat) -> anyhow::Result<Vec<Difference>> {
+    let (input, out) = (record.get("in").context("no `in`")?, record.get("out").context("no `out`")?);
     let got = match record.get("group").and_then(Value::as_str) {
         Some("strategy") => strategy(&read(input)?),
         Some("queue") => queue(&read(input)?),
@@ -30,15 +31,15 @@ fn check(record: &Value, compat: Compat) -> Result<Vec<Difference>, String> {
         Some("bounds") => bounded(&read(input)?),
         Some("poll") => poll(&read(input)?, false, compat)?,
         Some("job") => poll(&read(input)?, true, compat)?,
-        other => return Err(format!("unknown group {other:?}")),
+        other => bail!("unknown group {other:?}"),
     };
     let mut differences = Vec::new();
     compare("", &as_floats(out), &as_floats(&got), &mut differences);
     Ok(differences)
 }
 
-fn read<T: for<'a> Deserialize<'a>>(input: &Value) -> Result<T, String> {
-    T::deserialize(input).map_err(|error| error.to_string())
+fn read<T: for<'a> Deserialize<'a>>(input: &Value) -> anyhow::Result<T> {
+    Ok(T::deserialize(input)?)
 }
 
 /// Recorded numbers may lack the point that ours have.
@@ -230,7 +231,7 @@ impl Pod {
 }
 
 impl Job {
-    fn view(&self) -> Result<JobView, String> {
+    fn view(&self) -> anyhow::Result<JobView> {
         let condition = |type_: &str, status: &str| json!([{"type": type_, "status": status}]);
         let conditions = match self.state.as_str() {
             "active" => json!([]),
@@ -238,7 +239,7 @@ impl Job {
             "failed" => condition("Failed", "True"),
             "suspended" => condition("Suspended", "True"),
             "complete-false" => condition("Complete", "False"),
-            other => return Err(format!("unknown state {other:?}")),
+            other => bail!("unknown state {other:?}"),
         };
         let status = json!({"conditions": conditions, "completionTime": self.completion_time});
         let mut view = JobView::read(&json!({"metadata": {"name": self.name}, "status": status}));
@@ -248,7 +249,7 @@ impl Job {
     }
 }
 
-fn poll(input: &PollInput, show_job: bool, compat: Compat) -> Result<Value, String> {
+fn poll(input: &PollInput, show_job: bool, compat: Compat) -> anyhow::Result<Value> {
     let scaled = &input.scaled_job;
     let jobs = input.jobs.iter().flatten().filter(|job| !job.foreign);
     let jobs: Vec<JobView> = jobs.map(Job::view).collect::<Result<_, _>>()?;

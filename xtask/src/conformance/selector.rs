@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::{Context as _, bail};
 use api::selector::{FieldSelector, LabelSelector, Requirement, Selector};
 use serde_json::{Map, Value, json};
 
 use super::Difference;
 
-pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
+pub(crate) fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
     let mut differences = Vec::new();
     match record["op"].as_str() {
         Some("parse") => check_text(record, &mut differences)?,
         Some("labelSelector") => check_object(record, &mut differences)?,
         Some("fields") => check_fields(record, &mut differences)?,
-        other => return Err(format!("unknown op {other:?}")),
+        other => bail!("unknown op {other:?}"),
     }
     Ok(differences)
 }
@@ -37,8 +38,8 @@ pub(crate) fn differs_in_accidental_order(record: &Value, differences: &[Differe
     only_out && accidental && sorted(recorded) == sorted(&requirements(&selector))
 }
 
-fn check_text(record: &Value, differences: &mut Vec<Difference>) -> Result<(), String> {
-    let text = record["in"].as_str().ok_or("`in` is no text")?;
+fn check_text(record: &Value, differences: &mut Vec<Difference>) -> anyhow::Result<()> {
+    let text = record["in"].as_str().context("`in` is no text")?;
     match Selector::parse(text) {
         Err(error) => compare("error", &record["error"], &json!(error.to_string()), differences),
         Ok(selector) => {
@@ -54,9 +55,8 @@ fn check_text(record: &Value, differences: &mut Vec<Difference>) -> Result<(), S
     Ok(())
 }
 
-fn check_object(record: &Value, differences: &mut Vec<Difference>) -> Result<(), String> {
-    let object: Option<LabelSelector> =
-        serde_json::from_value(record["in"].clone()).map_err(|e| e.to_string())?;
+fn check_object(record: &Value, differences: &mut Vec<Difference>) -> anyhow::Result<()> {
+    let object: Option<LabelSelector> = serde_json::from_value(record["in"].clone())?;
     match LabelSelector::to_selector_or_nothing(object.as_ref()) {
         Err(error) => {
             let text = json!(error.to_string());
@@ -80,10 +80,9 @@ fn check_matches(
     record: &Value,
     selector: &Selector,
     differences: &mut Vec<Difference>,
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     for (i, case) in record["matches"].as_array().into_iter().flatten().enumerate() {
-        let labels: BTreeMap<String, String> =
-            serde_json::from_value(case["labels"].clone()).map_err(|e| e.to_string())?;
+        let labels: BTreeMap<String, String> = serde_json::from_value(case["labels"].clone())?;
         compare(&format!("matches[{i}]"), &case["match"], &json!(selector.matches_map(&labels)), differences);
     }
     Ok(())
@@ -105,8 +104,8 @@ fn described(selector: &Selector) -> Map<String, Value> {
     .collect()
 }
 
-fn check_fields(record: &Value, differences: &mut Vec<Difference>) -> Result<(), String> {
-    let text = record["in"].as_str().ok_or("`in` is no text")?;
+fn check_fields(record: &Value, differences: &mut Vec<Difference>) -> anyhow::Result<()> {
+    let text = record["in"].as_str().context("`in` is no text")?;
     let selector = match FieldSelector::parse(text) {
         Ok(selector) => selector,
         Err(error) => {

@@ -115,7 +115,7 @@ fn unknown_records_fail_the_run() {
     assert_eq!((tally.passed, tally.failed), (1, 1));
 }
 
-/// Recordings that nobody listed are held against the strict answers alone, unless the improvements are asked for.
+/// Records without a listed improvement are compared with strict answers only, unless `--improvements` is set.
 #[test]
 fn unseen_recordings_are_judged_strictly() {
     let folder = std::env::temp_dir().join(format!("plimsoll-unseen-{}", std::process::id()));

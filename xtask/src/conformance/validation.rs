@@ -1,5 +1,6 @@
 //! Decoding, defaults, preparation and validation of autoscalers (`validation.jsonl`).
 
+use anyhow::Context as _;
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::autoscaling::{Defaults as _, FeatureGates, GROUP, KIND, Version, Versioned, strategy, validation};
 use api::field::{self, FieldError};
@@ -7,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::Difference;
 
-pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
+pub(crate) fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
     let version =
-        record["apiVersion"].as_str().and_then(Version::from_api_version).ok_or("unknown apiVersion")?;
+        record["apiVersion"].as_str().and_then(Version::from_api_version).context("unknown apiVersion")?;
     let gate = |name: &str| record["featureGates"].get(name).and_then(Value::as_bool).unwrap_or(false);
     let gates = FeatureGates {
         scale_to_zero: gate("HPAScaleToZero"),
@@ -30,7 +31,7 @@ pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
     new.set_defaults();
     compare("defaulted", &record["defaulted"], &json!(new), &mut differences);
 
-    let mut new = new.into_v2().map_err(|error| error.to_string())?;
+    let mut new = new.into_v2()?;
     let faults = match record.get("old") {
         None => {
             strategy::prepare_create(&mut new, gates);
@@ -52,10 +53,10 @@ pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
     Ok(differences)
 }
 
-fn stored(old: &Value, version: Version) -> Result<HorizontalPodAutoscaler, String> {
-    let mut old = Versioned::decode_as(old, version).map_err(|error| format!("old object: {error}"))?;
+fn stored(old: &Value, version: Version) -> anyhow::Result<HorizontalPodAutoscaler> {
+    let mut old = Versioned::decode_as(old, version).context("old object")?;
     old.set_defaults();
-    old.into_v2().map_err(|error| error.to_string())
+    Ok(old.into_v2()?)
 }
 
 fn compare_faults(

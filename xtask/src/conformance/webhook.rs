@@ -1,5 +1,6 @@
 //! Admission of KEDA's objects (`webhook.jsonl`).
 
+use anyhow::Context as _;
 use api::provider::Compat;
 use engine::report::EventKind;
 use keda::admission::{
@@ -19,7 +20,7 @@ const KINDS: [(&str, &str, &str); 5] = [
     ("argoproj.io", "v1alpha1", "Rollout"),
 ];
 
-/// What stands before words that come from libraries.
+/// Texts that precede messages of libraries.
 const BEFORE_LIBRARIES: [&str; 2] =
     ["error validating formula in ScalingModifiers\n", "(string->float) to valid target: "];
 
@@ -27,19 +28,19 @@ pub(crate) fn replay(records: &[Value]) -> Vec<Outcome> {
     records.iter().map(|record| Outcome::of(record, |compat| check(record, compat))).collect()
 }
 
-fn check(record: &Value, compat: Compat) -> Result<Vec<Difference>, String> {
+fn check(record: &Value, compat: Compat) -> anyhow::Result<Vec<Difference>> {
     let (given, expected) = (&record["in"], &record["out"]);
     let text = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default();
     let mut around = ClusterSnapshot::default();
     for object in given.get("cluster").and_then(Value::as_array).into_iter().flatten() {
-        around.add(object.clone()).map_err(|error| error.to_string())?;
+        around.add(object.clone())?;
     }
     for (group, version, kind) in KINDS {
         around.add_kind(group, version, kind);
     }
     let request = AdmissionInput {
-        operation: Operation::parse(text("op")).ok_or("unknown operation")?,
-        kind: AdmissionKind::parse(text("kind")).ok_or("unknown kind")?,
+        operation: Operation::parse(text("op")).context("unknown operation")?,
+        kind: AdmissionKind::parse(text("kind")).context("unknown kind")?,
         dry_run: given.get("dryRun").and_then(Value::as_bool).unwrap_or_default(),
         object: given.get("object").unwrap_or(&Value::Null),
         old: given.get("oldObject"),

@@ -13,7 +13,7 @@ pub(crate) struct ApiRequest {
     pub(crate) body: Value,
 }
 
-/// One step: what is done at the same moment to all copies.
+/// One step: the actions on all copies at the same moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Step<D> {
     /// For people.

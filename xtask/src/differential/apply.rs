@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use futures::future::{join, join_all};
 use http::Method;
 use jiff::Timestamp;
@@ -32,17 +33,17 @@ impl HpaEnv {
             let done = match action {
                 HpaAction::ApiRequest(ApiRequest { method, path, body }) => {
                     let path = path.replace("{ns}", namespace);
-                    self.send(method.clone(), &path, body).await.map(drop).map_err(|error| error.to_string())
+                    self.send(method.clone(), &path, body).await.map(drop).map_err(Into::into)
                 }
                 told => self.tell(namespace, told, now),
             };
-            refused.extend(done.err().map(|error| format!("{namespace}: {action}: {error}")));
+            refused.extend(done.err().map(|error| format!("{namespace}: {action}: {error:#}")));
         }
         refused
     }
 
     /// Sets what the metrics APIs say.
-    fn tell(&self, namespace: &str, action: &HpaAction, now: Timestamp) -> Result<(), String> {
+    fn tell(&self, namespace: &str, action: &HpaAction, now: Timestamp) -> anyhow::Result<()> {
         let script = &self.script;
         match action {
             HpaAction::ApiRequest(_) => {}
@@ -143,15 +144,15 @@ fn name(object: &Value, path: &str) -> String {
     object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-fn series(label: &str, value: &str) -> Result<Series, String> {
+fn series(label: &str, value: &str) -> anyhow::Result<Series> {
     Ok(Series::new(amount(value)?).labelled(&[("queue", label)]))
 }
 
-fn amount(text: &str) -> Result<Quantity, String> {
-    Quantity::parse(text).map_err(|error| format!("{text}: {error}"))
+fn amount(text: &str) -> anyhow::Result<Quantity> {
+    Quantity::parse(text).with_context(|| text.to_owned())
 }
 
-fn sample(usage: &Usage, now: Timestamp) -> Result<PodUsage, String> {
+fn sample(usage: &Usage, now: Timestamp) -> anyhow::Result<PodUsage> {
     let mut sample = PodUsage::new(&[("app", &usage.app)], &[]);
     for (name, cpu, memory) in &usage.containers {
         let mut container = ContainerUsage::new(name, 0, 0);

@@ -44,7 +44,7 @@ pub(crate) struct View {
     pub(crate) autoscalers: BTreeMap<String, Value>,
     /// `type reason: message` of events so far.
     pub(crate) events: BTreeSet<String>,
-    /// How many warnings were told.
+    /// Number of warning events.
     pub(crate) warnings: u64,
 }
 

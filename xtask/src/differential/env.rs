@@ -1,4 +1,4 @@
-//! A real control plane with both controllers on it, each on a namespace of its own.
+//! A real control plane with both controllers, each in its own namespace.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,17 +40,17 @@ pub(crate) struct Setting {
     pub(crate) sabotage: bool,
 }
 
-/// Time between two looks at an autoscaler.
+/// Time between two reconciles of an autoscaler.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
 
-/// The control plane with nobody who acts on workloads.
+/// The flag that disables workload controllers.
 pub(super) const NO_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
     -replicationcontroller-controller,-job-controller,-cronjob-controller,-daemonset-controller,-ttl-controller,\
     -pod-garbage-collector-controller,-taint-eviction-controller,-ttl-after-finished-controller,-disruption-controller";
 
-/// For how long nobody must have asked for anything.
+/// Time without requests after which a controller counts as held.
 const SILENCE: Duration = Duration::from_millis(150);
-/// How long a watch may take to tell a controller what it has written itself.
+/// Time until the watch has delivered a controller's own write.
 const TOLD: Duration = Duration::from_millis(200);
 /// How long a pass that has begun may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// What is compared.
     #[arg(value_enum, default_value_t = What::Hpa)]
     what: What,
-    /// How many steps are compared, in all lanes together; 500 for the HPA controller and 200 for KEDA if nothing is said.
+    /// How many steps are compared, in all lanes together; default: 500 for the HPA controller, 200 for KEDA.
     #[arg(long)]
     steps: Option<usize>,
     /// What chance depends on.

@@ -20,7 +20,7 @@ pub(crate) struct Outcome {
     pub(crate) scenarios: usize,
     /// Rounds in which a copy took longer to settle.
     pub(crate) late: usize,
-    /// Steps whose events were too many to be told, and so to be compared.
+    /// Steps whose events were not compared because the recorder dropped some.
     pub(crate) events_left_out: usize,
     /// Writes of the test itself that the API server refused.
     pub(crate) refused: Vec<String>,
@@ -136,7 +136,7 @@ impl Progress {
         self.since
     }
 
-    /// What is done at this moment.
+    /// Shows what is going on.
     pub(crate) fn note(&self, text: &str) {
         if self.terminal {
             // Nothing depends on whether progress can be shown.

@@ -44,13 +44,13 @@ struct Lane {
 
 /// How often copies are looked at while they settle.
 const POLL: Duration = Duration::from_millis(250);
-/// How long watches may take to tell what was written.
+/// Time until watches have delivered a write.
 const WATCHED: Duration = Duration::from_millis(250);
 /// No step takes longer to settle.
 const LONGEST: Duration = Duration::from_mins(1);
 /// How often copies that differ may settle once more: a pass may have been late.
 const AGAIN: usize = 2;
-/// One source may tell 25 events of one kind about an object.
+/// The event recorder drops events of one kind about an object beyond this number.
 const EVENTS: usize = 25;
 /// From 10 different messages of one reason on, they are combined.
 const MESSAGES: usize = 6;
@@ -240,7 +240,7 @@ impl Lane {
             let done = &self.scenario.done;
             outcome.differences.push(Difference::new(seed, setting, &self.scenario.name, done, fields));
         }
-        // An object may tell only so much: before it is too much, there is a new one.
+        // Events of an object are limited, so a new scenario begins before the limit.
         let rescales = theirs.events.iter().filter(|event| event.contains("SuccessfulRescale")).count();
         let passes = PASSES + usize::try_from(self.scenario.memory()).unwrap_or_default();
         let next = passes * self.scenario.warnings_per_pass();

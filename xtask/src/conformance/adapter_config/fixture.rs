@@ -1,4 +1,4 @@
-//! What both files of rules rest on: the resources of the main API, and the answers of Prometheus.
+//! The fixture of both files of rules: resources of the API server, and responses of Prometheus.
 
 use std::collections::BTreeSet;
 use std::path::Path;

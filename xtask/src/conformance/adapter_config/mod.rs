@@ -52,7 +52,7 @@ pub(crate) fn compare_error(at: &str, expected: Option<&Value>, error: &ConfigEr
     if expected == got { Vec::new() } else { vec![Difference::json(at, &expected, &got)] }
 }
 
-/// What stands behind the selector in a failure is Prometheus' or Go's.
+/// Text after the selector in a failure comes from Prometheus or Go.
 fn shorten_update_errors(expected: &mut Value) {
     for error in expected["updateErrors"].as_array_mut().into_iter().flatten() {
         let text = fixture::text_of(error);

@@ -1,4 +1,4 @@
-//! Questions answered from Prometheus, over HTTP (`adapter_result.jsonl`).
+//! Requests that are answered from Prometheus, over HTTP (`adapter_result.jsonl`).
 
 mod played;
 
@@ -32,7 +32,7 @@ struct Fixture {
     mapper: Arc<RestMapper>,
 }
 
-/// What we answered.
+/// Our response.
 struct Answer {
     status: u16,
     body: Value,
@@ -95,7 +95,7 @@ fn ask<'a>(fixture: &'a Fixture, record: &'a Value, compat: Compat) -> BoxFuture
 }
 
 fn compare(expected: &Value, got: &Answer) -> Vec<Difference> {
-    // The reference dies here, which nobody has to imitate.
+    // prometheus-adapter crashes here, which needs no imitation.
     if expected.get("panic").is_some() {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! Recorded requests are sent to a server in this process, and its answers held against the recorded ones.
+//! Sends recorded requests to a server in this process, and compares its responses with the recorded ones.
 
 use anyhow::Context as _;
 use api::provider::Compat;
@@ -60,7 +60,7 @@ async fn exchange(servers: &Servers, record: &Value) -> anyhow::Result<Vec<Diffe
     if let Some(text) = expected.get("text") {
         compare("text", text, json!(lossy(&body)));
     } else if expected.get("body").is_some() {
-        // Without lines, with one end: told by the record having no text.
+        // A response without a recorded text has no lines to compare.
         compare("one line", &json!(1), json!(lossy(&body).matches('\n').count()));
     }
     if let Some(bytes) = expected.get("bodyBase64") {

@@ -1,4 +1,4 @@
-//! The provider behind the recorded answers: a table, searched by the rules of the vectors' README.
+//! The provider of the recorded server: a table that is searched by the rules of the vectors' README.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

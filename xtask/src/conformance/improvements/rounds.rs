@@ -21,7 +21,7 @@ pub(super) fn only_later(difference: &Difference) -> bool {
     }
 }
 
-/// Whether a metric is said to be active that is said not to be.
+/// Whether a metric is active in one answer and inactive in the other.
 pub(super) fn only_activity(difference: &Difference) -> bool {
     difference.at.starts_with("status/triggersActivity/")
         && difference.at.ends_with("/isActive")

@@ -1,4 +1,4 @@
-//! Improvements that show in many records: told by what differs, not by ids.
+//! Improvements that show in many records, recognised by what differs and not by ids.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ pub(super) fn only_causes(difference: &Difference) -> bool {
     {
         return false;
     }
-    // The cause of an internal error is said a second time, for programs.
+    // The cause of an internal error is repeated in `details`.
     for place in ["/message", "/details/causes/0/message"] {
         if let (Some(theirs), Some(ours)) = (theirs.pointer(place), ours.pointer_mut(place)) {
             *ours = theirs.clone();

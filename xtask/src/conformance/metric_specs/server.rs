@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 /// How its address is written.
 const ADDRESS: &str = "{externalServer}";
 
-/// A server that answers as the record says.
+/// A server with the responses of a record.
 pub(super) struct ExternalServer {
     address: String,
     state: Arc<Mutex<State>>,
@@ -36,7 +36,7 @@ impl ExternalServer {
         Ok(Self { address, state })
     }
 
-    /// Answers as `says` from now on; the trigger learns where it is.
+    /// Sets the responses, and puts the address of the server into the trigger.
     pub(super) fn prepare(&self, says: Option<&Value>, trigger: &mut Trigger) {
         let list = says.and_then(|says| says.get("metricSpecs")).and_then(Value::as_array);
         let specs = list.into_iter().flatten().map(|spec| MetricSpec {

@@ -80,8 +80,8 @@ pub(super) fn facts(object: &ScaledObject, target: &Target, scale: &Scale, pods:
 }
 
 /// A target of a metric.
-pub(super) fn target(type_: &str, text: &str) -> Result<MetricTarget, String> {
-    let quantity = Quantity::parse(text).map_err(|error| error.to_string())?;
+pub(super) fn target(type_: &str, text: &str) -> anyhow::Result<MetricTarget> {
+    let quantity = Quantity::parse(text)?;
     let mut target = MetricTarget { type_: type_.to_owned(), ..MetricTarget::default() };
     match type_ {
         "Value" => target.value = Some(quantity),
@@ -96,15 +96,15 @@ pub(super) fn reading(
     values: Option<&[String]>,
     active: bool,
     error: Option<&str>,
-) -> Result<Result<Reading, String>, String> {
+) -> anyhow::Result<Result<Reading, String>> {
     if let Some(error) = error {
         return Ok(Err(error.to_owned()));
     }
     let value = |text: &String| {
-        let value = Quantity::parse(text).map_err(|error| error.to_string())?;
+        let value = Quantity::parse(text)?;
         Ok(MetricValue { name: name.to_owned(), value })
     };
-    let values = values.unwrap_or_default().iter().map(value).collect::<Result<_, String>>()?;
+    let values = values.unwrap_or_default().iter().map(value).collect::<anyhow::Result<_>>()?;
     Ok(Ok(Reading { values, active }))
 }
 

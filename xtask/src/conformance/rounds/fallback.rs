@@ -1,5 +1,6 @@
 //! Queries in a row, some of which fail (`fallback.jsonl`).
 
+use anyhow::Context as _;
 use api::keda::{ScaledObject, types};
 use api::provider::Compat;
 use keda::activity::MetricSample;
@@ -39,12 +40,12 @@ struct Step {
     error: Option<String>,
 }
 
-pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Result<Vec<Difference>, String> {
+pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> anyhow::Result<Vec<Difference>> {
     let mut stored = given.scaled_object.clone();
     let mut differences = Vec::new();
-    let recorded = out.get("steps").and_then(Value::as_array).ok_or("no steps")?;
+    let recorded = out.get("steps").and_then(Value::as_array).context("no steps")?;
     for (number, (step, expected)) in given.steps.iter().zip(recorded).enumerate() {
-        let metric = given.metrics.get(step.metric).ok_or("no such metric")?;
+        let metric = given.metrics.get(step.metric).context("no such metric")?;
         let sample = MetricSample {
             name: metric.name.clone(),
             target: target(&metric.target_type, &metric.target)?,

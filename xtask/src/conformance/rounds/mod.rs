@@ -6,6 +6,7 @@ mod executor;
 mod fallback;
 mod poll;
 
+use anyhow::{Context as _, anyhow};
 use api::provider::Compat;
 use engine::report::EventKind;
 use keda::activity::MetricValue;
@@ -42,12 +43,12 @@ pub(crate) fn poll(records: &[Value]) -> Vec<Outcome> {
 
 fn replay<I: DeserializeOwned>(
     records: &[Value],
-    check: fn(&I, &Value, Compat) -> Result<Vec<Difference>, String>,
+    check: fn(&I, &Value, Compat) -> anyhow::Result<Vec<Difference>>,
 ) -> Vec<Outcome> {
     let replayed = |value: &Value| {
-        let record = Record::<I>::deserialize(value).map_err(|error| error.to_string());
+        let record = Record::<I>::deserialize(value);
         Outcome::of(value, |compat| {
-            let Record { given, out } = record.as_ref().map_err(String::clone)?;
+            let Record { given, out } = record.as_ref().map_err(|error| anyhow!("{error}"))?;
             check(given, out, compat)
         })
     };
@@ -104,12 +105,12 @@ fn served(value: &MetricValue) -> Value {
 }
 
 /// Recorded values in one notation.
-fn canonical(values: &Value) -> Result<Value, String> {
+fn canonical(values: &Value) -> anyhow::Result<Value> {
     let one = |value: &Value| {
-        let text = value.get("value").and_then(Value::as_str).ok_or("a value without value")?;
-        let quantity = Quantity::parse(text).map_err(|error| error.to_string())?;
+        let text = value.get("value").and_then(Value::as_str).context("a value without value")?;
+        let quantity = Quantity::parse(text)?;
         Ok(json!({"metricName": value.get("metricName"), "value": quantity.canonical()}))
     };
-    let values = values.as_array().ok_or("values are no list")?;
-    values.iter().map(one).collect::<Result<Vec<_>, String>>().map(Value::Array)
+    let values = values.as_array().context("values are no list")?;
+    values.iter().map(one).collect::<anyhow::Result<Vec<_>>>().map(Value::Array)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Context as _, bail};
 use api::keda::{ScaledObject, ScaledObjectStatus};
 use api::provider::Compat;
 use jiff::Timestamp;
@@ -64,7 +65,7 @@ struct Cached {
 
 type Records = BTreeMap<String, CachedReading>;
 
-pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Result<Vec<Difference>, String> {
+pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> anyhow::Result<Vec<Difference>> {
     let records = given.records()?;
     let compiled =
         given.scaled_object.modifiers().map(|_| CompiledFormula::new(&given.scaled_object, compat));
@@ -72,7 +73,7 @@ pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Result<Vec<Di
     let ours = match given.op.as_str() {
         "poll" => given.poll(records, formula, compat)?,
         "query" => given.query(&records, formula, compat)?,
-        other => return Err(format!("unknown op {other:?}")),
+        other => bail!("unknown op {other:?}"),
     };
     let mut differences = Vec::new();
     compare("", &normalized(out)?, &normalized(&ours)?, &mut differences);
@@ -80,7 +81,7 @@ pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Result<Vec<Di
 }
 
 impl Given {
-    fn poll(&self, mut records: Records, formula: Formula<'_>, compat: Compat) -> Result<Value, String> {
+    fn poll(&self, mut records: Records, formula: Formula<'_>, compat: Compat) -> anyhow::Result<Value> {
         let stored = &self.scaled_object;
         let told_by_all = self.told(&BTreeMap::new(), |_| true)?;
         let facts = facts(stored, &self.target, &self.scale, &self.pods);
@@ -114,7 +115,7 @@ impl Given {
         ]))
     }
 
-    fn query(&self, records: &Records, formula: Formula<'_>, compat: Compat) -> Result<Value, String> {
+    fn query(&self, records: &Records, formula: Formula<'_>, compat: Compat) -> anyhow::Result<Value> {
         let stored = &self.scaled_object;
         let metric = self.metric_name.as_str();
         let told_by_all = self.told(records, |name| is_needed(stored, metric, name))?;
@@ -142,9 +143,9 @@ impl Given {
         &self,
         records: &Records,
         is_needed: impl Fn(&str) -> bool,
-    ) -> Result<Vec<TriggerResult>, String> {
+    ) -> anyhow::Result<Vec<TriggerResult>> {
         let one = |(trigger, scaler): (usize, &Scaler)| {
-            let spec = self.scaled_object.spec.triggers.get(trigger).ok_or("a scaler without trigger")?;
+            let spec = self.scaled_object.spec.triggers.get(trigger).context("a scaler without trigger")?;
             let metrics = scaler.metrics.as_deref().unwrap_or_default();
             if scaler.resource.is_some() {
                 return Ok(TriggerResult { trigger, metrics: Ok(vec![TriggerMetric::Resource]) });
@@ -165,12 +166,12 @@ impl Given {
                 }))
             };
             let wanted = metrics.iter().filter(|metric| is_needed(&metric.name));
-            Ok(TriggerResult { trigger, metrics: Ok(wanted.map(sample).collect::<Result<_, String>>()?) })
+            Ok(TriggerResult { trigger, metrics: Ok(wanted.map(sample).collect::<anyhow::Result<_>>()?) })
         };
         self.scalers.iter().enumerate().map(one).collect()
     }
 
-    fn records(&self) -> Result<Records, String> {
+    fn records(&self) -> anyhow::Result<Records> {
         let one = |(name, cached): (&String, &Cached)| {
             let values: Option<Vec<String>> = cached.value.clone().map(|value| vec![value]);
             let record = reading(name, values.as_deref(), cached.is_active, cached.error.as_deref())?;
@@ -181,7 +182,7 @@ impl Given {
 }
 
 impl Scripted {
-    fn reading(&self) -> Result<CachedReading, String> {
+    fn reading(&self) -> anyhow::Result<CachedReading> {
         reading(&self.name, self.values.as_deref(), self.active, self.error.as_deref())
     }
 }
@@ -210,8 +211,8 @@ fn kept(records: &Records, is_dropped: bool) -> Option<Value> {
     (!is_dropped && !all.is_empty()).then_some(Value::Object(all))
 }
 
-/// In the order and notation in which all are compared: scalers answer in any order.
-fn normalized(out: &Value) -> Result<Value, String> {
+/// The output in a fixed order and notation, because scalers answer in any order.
+fn normalized(out: &Value) -> anyhow::Result<Value> {
     let mut out = out.clone();
     if let Some(Value::Array(events)) = out.get_mut("events") {
         events.iter_mut().for_each(sort_names);
@@ -234,7 +235,7 @@ fn sorted(values: Value) -> Value {
     Value::Array(values)
 }
 
-/// Sorts what is said to have caused an activation.
+/// Sorts the triggers named as the cause of an activation.
 fn sort_names(event: &mut Value) {
     const BEFORE: &str = ", triggered by ";
     let Some(Value::String(note)) = event.get_mut("note") else { return };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use api::autoscaling::v2::{HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus};
 use api::overlap::SelectorRegistry;
 use api::scale::{ResourceKind, normalize_selector, resolve, resolve_described};
@@ -106,7 +107,7 @@ impl<'a> ScenarioCluster<'a> {
         }
     }
 
-    pub(super) fn play(&mut self, step: &Step) -> Result<Played, String> {
+    pub(super) fn play(&mut self, step: &Step) -> anyhow::Result<Played> {
         // The recording cut fractions to whole nanoseconds.
         self.now += SignedDuration::from_nanos((step.advance * 1e9) as i64);
         for op in &step.ops {
@@ -125,8 +126,8 @@ impl<'a> ScenarioCluster<'a> {
             state.settle(self.now, &seen, &mut decision, written);
         }
         // What is remembered must survive being saved and loaded.
-        let saved = serde_json::to_string(&state).map_err(|e| e.to_string())?;
-        self.states.insert(step.hpa, serde_json::from_str(&saved).map_err(|e| e.to_string())?);
+        let saved = serde_json::to_string(&state)?;
+        self.states.insert(step.hpa, serde_json::from_str(&saved)?);
         self.store(step, &hpa, &mut decision, &mut played)?;
         played.metric_labels = decision
             .metric_labels(&seen.status)
@@ -144,13 +145,12 @@ impl<'a> ScenarioCluster<'a> {
         hpa: &HorizontalPodAutoscaler,
         decision: &mut Decision,
         played: &mut Played,
-    ) -> Result<(), String> {
-        // What the API hands back is what it read: quantities in their canonical form.
-        let as_json = |status: &HorizontalPodAutoscalerStatus| {
+    ) -> anyhow::Result<()> {
+        // The API server returns what it parsed: quantities in canonical form.
+        let as_json = |status: &HorizontalPodAutoscalerStatus| -> anyhow::Result<Value> {
             let sent = serde_json::to_value(status)?;
-            serde_json::to_value(HorizontalPodAutoscalerStatus::deserialize(sent)?)
+            Ok(serde_json::to_value(HorizontalPodAutoscalerStatus::deserialize(sent)?)?)
         };
-        let as_json = |status: &_| as_json(status).map_err(|e: serde_json::Error| e.to_string());
         let new = convert::stored_status(&hpa.spec, decision, &hpa.status);
         let changed = !convert::same_status(&hpa.status, &new);
         played.status = as_json(&hpa.status)?;
@@ -166,7 +166,7 @@ impl<'a> ScenarioCluster<'a> {
             played.status = as_json(&new)?;
             if let Some(Some(stored)) = self.stored.get_mut(step.hpa) {
                 stored.status = serde_json::from_value(played.status.clone())
-                    .map_err(|e| format!("status read back: {e}"))?;
+                    .context("failed to read the status back")?;
             }
         }
         decision.status_written(&hpa.metadata.name, result);
@@ -260,7 +260,7 @@ impl<'a> ScenarioCluster<'a> {
     }
 }
 
-/// What the recording says a metrics API answered.
+/// The recorded response of a metrics API.
 fn answer(
     step: &Step,
     spec: &Spec,

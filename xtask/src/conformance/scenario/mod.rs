@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::Difference;
 
 /// Plays a scenario and says where we differ.
-pub(super) fn check(record: &Value) -> Result<Vec<Difference>, String> {
-    let scenario = record::Scenario::deserialize(record).map_err(|e| e.to_string())?;
+pub(super) fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
+    let scenario = record::Scenario::deserialize(record)?;
     let mut cluster = cluster::ScenarioCluster::new(&scenario);
     let mut differences = Vec::new();
     let mut requests = Value::Array(Vec::new());

@@ -1,4 +1,4 @@
-//! What is done to every subject: plain data.
+//! Actions on every subject: plain data.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use crate::differential::action::{self, ApiRequest};
 /// One step.
 pub(crate) type Step = action::Step<KedaAction>;
 
-/// One thing that is done.
+/// One action.
 #[derive(Clone, Debug)]
 pub(crate) enum KedaAction {
     /// A request to the API server; a list as the body is a JSON patch.
     ApiRequest(ApiRequest),
-    /// What a source says from now on, to whoever asks.
+    /// Sets the value of a source.
     Say { key: String, state: State },
-    /// A source tells those who listen that there is something to do.
+    /// A source pushes "active" to its streams.
     Push { key: String },
     /// The status of every Job of this scenario that has none yet is set, up to so many.
     EndJobs { scenario: String, how: Ending, most: usize },

@@ -53,7 +53,8 @@ pub(crate) async fn apply(env: &KedaEnv, polled: Option<&Scenario>, actions: &[K
             done(client, script, namespace, action).await
         }))
         .await;
-        let codes: Vec<Option<String>> = all.iter().map(|done| done.as_ref().err().cloned()).collect();
+        let codes: Vec<Option<String>> =
+            all.iter().map(|done| done.as_ref().err().map(|error| format!("{error:#}"))).collect();
         let alike = codes
             .windows(2)
             .all(|pair| pair.first().map(Option::is_some) == pair.get(1).map(Option::is_some));
@@ -67,12 +68,12 @@ pub(crate) async fn apply(env: &KedaEnv, polled: Option<&Scenario>, actions: &[K
     refused
 }
 
-async fn done(client: &Client, script: &Script, namespace: &str, action: &KedaAction) -> Result<(), String> {
+async fn done(client: &Client, script: &Script, namespace: &str, action: &KedaAction) -> anyhow::Result<()> {
     match action {
         KedaAction::ApiRequest(ApiRequest { method, path, body }) => {
             let path = path.replace("{ns}", namespace);
             let body = serde_json::from_str(&body.to_string().replace("{ns}", namespace)).unwrap_or_default();
-            send(client, method.clone(), &path, &body).await.map(drop).map_err(|error| error.to_string())
+            send(client, method.clone(), &path, &body).await.map(drop).map_err(Into::into)
         }
         // The same source for all: it does not matter who comes first.
         KedaAction::Say { key, state } => {
@@ -90,7 +91,7 @@ async fn done(client: &Client, script: &Script, namespace: &str, action: &KedaAc
         }
         KedaAction::TellHpa { name, status } => {
             let path = format!("{}/{name}/status", HPAS.replace("{ns}", namespace));
-            send(client, Method::PATCH, &path, status).await.map(drop).map_err(|error| error.to_string())
+            send(client, Method::PATCH, &path, status).await.map(drop).map_err(Into::into)
         }
     }
 }
@@ -101,9 +102,9 @@ async fn end_jobs(
     scenario: &str,
     how: Ending,
     most: usize,
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let path = format!("{JOBS}?labelSelector=scaledjob.keda.sh%2Fname%3D{scenario}");
-    let mut jobs = list(client, namespace, &path).await.map_err(|error| error.to_string())?;
+    let mut jobs = list(client, namespace, &path).await?;
     jobs.retain(|job| {
         job.pointer("/status/conditions").is_none() && job.pointer("/metadata/deletionTimestamp").is_none()
     });
@@ -122,7 +123,7 @@ async fn end_jobs(
             }
         }
     });
-    try_join_all(all).await.map(drop).map_err(|error| error.to_string())
+    try_join_all(all).await.map(drop).map_err(Into::into)
 }
 
 fn ended(how: Ending) -> Value {
@@ -193,7 +194,7 @@ async fn lists(client: &Client, subject: Subject) -> anyhow::Result<Lists> {
     Ok(Lists { objects, scaled_jobs, authentications, cluster_authentications, hpas, targets, jobs, events })
 }
 
-/// Looks at all subjects again and again, for all lanes.
+/// Polls all subjects, for all lanes.
 pub(crate) async fn watch(client: Client, told: watch::Sender<Option<Arc<Snapshot>>>) -> anyhow::Result<()> {
     loop {
         let at = Instant::now();
@@ -211,7 +212,7 @@ fn bare(error: &str, namespace: &str) -> String {
 }
 
 impl KedaEnv {
-    /// What a subject answers for a metric, as an HPA would hear it.
+    /// The value of a metric that a subject serves to an HPA.
     pub(crate) async fn answer(&self, subject: Subject, object: &str, metric: &str) -> String {
         let namespace = subject.namespace();
         let metric = &metric.replace("{ns}", namespace);

@@ -1,4 +1,4 @@
-//! A real control plane with KEDA's operator and ours on it, each on a namespace of its own.
+//! A real control plane with KEDA's operator and two of Plimsoll, each in its own namespace.
 
 use std::time::{Duration, Instant};
 
@@ -113,7 +113,7 @@ impl KedaEnv {
         Ok(Self { ours, keda, sources, client, _plane: plane })
     }
 
-    /// An error if somebody has ended.
+    /// Fails if an operator has ended.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         if let Some(code) = self.keda.ended() {
             anyhow::bail!("KEDA's operator has ended ({code}):\n{}", self.keda.log());
@@ -124,7 +124,7 @@ impl KedaEnv {
         Ok(())
     }
 
-    /// The end of what KEDA's operator said.
+    /// The end of the log of KEDA's operator.
     pub(crate) fn keda_log(&self) -> String {
         self.keda.log()
     }

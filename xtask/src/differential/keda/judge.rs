@@ -1,4 +1,4 @@
-//! What was seen after a step is judged: what differs, and what of that is meant.
+//! Judges the views after a step: what differs, and which differences are deliberate.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known(BTreeSet<(Subject, String)>);
 
-/// A difference that is meant.
+/// A deliberate difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excused {
     pub(crate) subject: Subject,
@@ -39,7 +39,7 @@ pub(crate) struct Excused {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
     pub(crate) excused: Vec<Excused>,
-    /// What nobody meant, by subject.
+    /// Unexplained differences, by subject.
     pub(crate) differences: Vec<(Subject, Vec<Field>)>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn judge(views: &[View], facts: &Facts, known: &Known) -> Judgement {
 }
 
 impl Known {
-    /// What was found once in a scenario is not told again; what was meant is judged again, but for events.
+    /// A difference is reported once per scenario; deliberate differences are judged again, except events.
     pub(crate) fn remember(&mut self, judgement: &Judgement) {
         for (subject, fields) in &judgement.differences {
             self.0.extend(fields.iter().map(|field| key(*subject, field)));

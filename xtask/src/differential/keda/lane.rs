@@ -45,9 +45,9 @@ const CALM: Duration = Duration::from_millis(900);
 const QUESTIONS: usize = 3;
 /// Copies that differ may take so long to become the same: KEDA tries again what failed after pauses that double.
 const LATEST: Duration = Duration::from_secs(20);
-/// No step takes longer, whatever goes on.
+/// Timeout of a step.
 const LONGEST: Duration = Duration::from_secs(45);
-/// How often answers that differ are asked for again.
+/// How often a metric is read again when the subjects differ.
 const AGAIN: usize = 2;
 
 impl<'a> Game<'a> {

@@ -8,8 +8,8 @@
 //! apply       actions are done to all subjects, and what can be seen is read
 //! lane        change, wait until nothing changes, compare
 //! view        what is compared, and the list of what is masked                     pure
-//! judge       what differs, and what of that is meant                              pure
-//! deliberate  the list of differences that are meant                               pure
+//! judge       what differs, and which differences are deliberate                   pure
+//! deliberate  the list of deliberate differences                                   pure
 //! record      what was seen, on disk: it can be judged again without a cluster
 //! spoil       what was recorded is spoiled, and must be found                      pure
 //! report      what was found

@@ -1,4 +1,4 @@
-//! The scripted sources: one external scaler and one HTTP API for all subjects, so that all hear the same.
+//! The scripted sources: one external scaler and one HTTP API for all subjects, so that all get the same values.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -94,7 +94,7 @@ impl Script {
 
     pub(crate) fn push(&self, key: &str) {
         if let Some(sender) = self.book().pushes.get(key) {
-            // Nobody listens: then nobody is told.
+            // Without an open stream, the push is lost.
             let _ = sender.send(());
         }
     }
@@ -222,7 +222,7 @@ async fn accept(listener: TcpListener, script: Script) {
     while let Ok((stream, _)) = listener.accept().await {
         let script = script.clone();
         tokio::spawn(async move {
-            // Whoever asks badly is not answered.
+            // Malformed requests get no response.
             let _ = answer(stream, &script).await;
         });
     }

@@ -65,7 +65,7 @@ impl Spoiled {
             .collect();
         for (place, way) in (1..seen.views.len()).flat_map(|place| WAYS.iter().map(move |way| (place, way))) {
             let mut views = seen.views.clone();
-            // What differs already, and is meant, cannot be spoiled.
+            // A deliberate difference cannot be spoiled.
             let many =
                 |kind: &str| seen.views.get(place).is_some_and(|view| view.told.get(kind) >= Some(&BURST));
             let held_back = |name: &str| name.starts_with("event ") && (many("Normal") || many("Warning"));

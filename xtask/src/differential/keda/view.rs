@@ -30,9 +30,9 @@ pub(crate) struct Lists {
 pub(crate) struct View {
     /// What is compared: the text of every field. Each event is one.
     pub(crate) fields: BTreeMap<String, String>,
-    /// Events that were told more than once; of KEDA's all but the first text are lost.
+    /// Events that were recorded more than once; KEDA keeps only the first text.
     pub(crate) repeated: BTreeSet<String>,
-    /// How often something was told of the object of which most was, by the type of events.
+    /// The largest number of events about one object, by event type.
     pub(crate) told: BTreeMap<String, u64>,
 }
 
@@ -241,7 +241,7 @@ fn seen_job(job: &Value, generation: Option<i64>) -> String {
     seen.to_string()
 }
 
-/// How often it was told.
+/// The count of an event.
 fn count(event: &Value) -> u64 {
     let counts = ["/count", "/series/count"].map(|path| event.pointer(path).and_then(Value::as_u64));
     // A series is what comes after the first time.

@@ -1,4 +1,4 @@
-//! What is done to a copy: plain data, the same for both.
+//! Actions on a copy: plain data, the same for both copies.
 
 use jiff::SignedDuration;
 
@@ -7,12 +7,12 @@ use crate::differential::action::{self, ApiRequest};
 /// One step.
 pub(crate) type Step = action::Step<HpaAction>;
 
-/// One thing that is done.
+/// One action.
 #[derive(Clone, Debug)]
 pub(crate) enum HpaAction {
     /// A request to the API server.
     ApiRequest(ApiRequest),
-    /// What a pod uses from now on, as metrics.k8s.io says it; absent: nobody knows.
+    /// The usage of a pod in metrics.k8s.io from now on; absent: no sample.
     Usage { pod: String, usage: Option<Usage> },
     /// A custom metric of a pod.
     OfPod { pod: String, metric: String, value: Option<String> },
@@ -25,7 +25,7 @@ pub(crate) enum HpaAction {
 /// A sample of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Usage {
-    /// The label that selectors look at.
+    /// The label of selectors.
     pub(crate) app: String,
     /// Container, cpu and memory; what is not there is not served.
     pub(crate) containers: Vec<(String, Option<String>, Option<String>)>,
@@ -42,7 +42,7 @@ pub(crate) enum Age {
     Fresh,
     /// So long before the step.
     Old(SignedDuration),
-    /// Nobody said.
+    /// Without a time.
     Unknown,
 }
 

@@ -28,7 +28,7 @@ impl Behavior {
                 json.insert(direction.to_owned(), rules);
             }
         }
-        // What is not said is Kubernetes' own: 100 % or 4 pods in 15 seconds, longer than a step may take.
+        // Absent policies default to those of Kubernetes: 100 % or 4 pods in 15 seconds, longer than a step may take.
         let fast = json!({"policies": [{"type": "Percent", "value": 900, "periodSeconds": period}]});
         if let Some(json) = json.as_object_mut() {
             for direction in ["scaleUp", "scaleDown"] {

@@ -1,4 +1,4 @@
-//! What autoscalers look at, and what it says.
+//! Metrics of autoscalers, and their values.
 
 use serde_json::{Value, json};
 
@@ -266,7 +266,7 @@ impl Metric {
         Some(old)
     }
 
-    /// New values; metrics of pods for some pods only, once in a while. Resource metrics are said by the pods.
+    /// New values; sometimes only some pods have a value. Resource metrics come from the pods.
     pub(crate) fn say(&self, chance: &mut Chance, app: &str, pods: &[Pod]) -> Vec<HpaAction> {
         match self {
             Self::Resource { .. } => Vec::new(),
@@ -334,7 +334,7 @@ impl Metric {
         }
     }
 
-    /// Nobody knows it any more.
+    /// Removes all values of the metric.
     pub(crate) fn forget(&self, app: &str, pods: &[Pod]) -> Vec<HpaAction> {
         match self {
             Self::Resource { .. } => {

@@ -67,7 +67,7 @@ enum Broken {
 
 /// The most replicas that anybody asks for, save once in a while.
 const MOST: i64 = 12;
-/// No more pods are made, however many replicas there are.
+/// Maximum number of pods, independent of the number of replicas.
 const MOST_PODS: usize = 6;
 
 impl Scenario {
@@ -122,7 +122,7 @@ impl Scenario {
         self.behavior.as_ref().map_or(0, |behavior| behavior.memory)
     }
 
-    /// How many warnings a pass can tell at most.
+    /// Maximum number of warning events of one reconcile.
     pub(crate) fn warnings_per_pass(&self) -> usize {
         self.metrics.len() + 1
     }

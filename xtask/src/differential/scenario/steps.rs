@@ -189,7 +189,7 @@ impl Scenario {
         Step::new("other targets").with([edit])
     }
 
-    /// The values of new metrics are said before anybody asks for them, so this is one write that matters.
+    /// The values of new metrics are set before the autoscaler refers to them, so only one write matters.
     fn other_metrics(&mut self, _: Facts) -> Step {
         let before = self.min;
         self.draw_metrics();
@@ -204,7 +204,7 @@ impl Scenario {
 
     fn other_behavior(&mut self, _: Facts) -> Step {
         let behavior = (!self.chance.once_in(5)).then(|| Behavior::any(&mut self.chance));
-        // A merge keeps what is not said, so everything is said.
+        // A merge patch keeps absent fields, so all fields are set.
         let edit = behavior.as_ref().map_or(Value::Null, |behavior| {
             let said = |direction: &str| {
                 let unsaid = ["stabilizationWindowSeconds", "selectPolicy", "tolerance"]

@@ -130,7 +130,7 @@ pub(super) const LIST: &[Deliberate] = &[
                     || case.is_status(&status)
                     || case.is_woken()
                     || case.ours_tells(&["ScaledObjectFallbackActivated", "KEDAScaleTargetActivated"]));
-            // Before it is noted: what was said last is good for `--sample-age`, and the answer after that falls back.
+            // Until the failure is recorded, the last value is served for `--sample-age`; then fallback applies.
             let is_answered = case.is_answer_of_one() && case.field.theirs.starts_with("error: ");
             falls && (by_fallback || is_answered)
         },

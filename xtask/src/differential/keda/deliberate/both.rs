@@ -117,7 +117,7 @@ pub(super) const LIST: &[Deliberate] = &[
         often: true,
         why: "while triggers cannot be built, KEDA answers HPAs from those of the version before; ours says why not",
         is_it: |case| {
-            // A formula that cannot be computed is answered with nothing.
+            // A formula that cannot be computed has no values.
             let none = case.field.ours.is_empty() || case.field.ours.starts_with("error: ");
             case.is_answer() && none && ready(case.ours).is_refused()
         },
@@ -130,7 +130,7 @@ pub(super) const LIST: &[Deliberate] = &[
             let (theirs, ours) = (ready(case.theirs), ready(case.ours));
             let swings =
                 |one: Ready<'_>, other: Ready<'_>| is_swinging(one) && (is_swinging(other) || is_well(other));
-            // RunningOperator as it comes stays at the refusal.
+            // Plimsoll with its defaults keeps refusing.
             let ours_may = case.subject == Subject::Strict || is_swinging(ours);
             case.is_condition(&["Ready", "Active"])
                 && ours_may
@@ -193,7 +193,7 @@ fn is_well(ready: Ready<'_>) -> bool {
     (ready.status, ready.reason) == ("True", "ScaledObjectReady")
 }
 
-/// RunningOperator is paused by an annotation without a value, which theirs has not seen: there is no HPA, and all of it is told.
+/// Plimsoll is paused by an annotation without a value, which KEDA has not seen: the HPA is absent, with all its fields.
 fn is_pausing_emptily(case: &Case<'_>) -> bool {
     let is_empty =
         |key: &str| case.theirs.get(&format!("object.annotations.autoscaling.keda.sh/{key}")) == Some("");

@@ -10,11 +10,11 @@ use crate::differential::keda::view::View;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
     pub(crate) fallback: Option<FallbackFacts>,
-    /// A source does not even say which metrics it has, or nobody listens where it was.
+    /// A source does not answer which metrics it has, or nothing listens at its address.
     pub(crate) silent: bool,
     /// The target of the formula is no whole number.
     pub(crate) fractional: bool,
-    /// Its HPA has the name of one that somebody made.
+    /// Its HPA has the name of an HPA that a user created.
     pub(crate) foreign: bool,
     /// The spec is one that cannot work.
     pub(crate) invalid: bool,
@@ -79,7 +79,7 @@ impl Ready<'_> {
         self.status == "False" && self.reason.ends_with("CheckFailed")
     }
 
-    /// Some triggers fail, or all of them, and the cause is told.
+    /// Some or all triggers fail, and the cause is reported.
     pub(super) fn is_failing(&self) -> bool {
         matches!(self.reason, "PartialTriggerError" | "TriggerError") && self.message.contains(" correctly: ")
     }
@@ -102,27 +102,27 @@ pub(super) fn events(view: &View) -> impl Iterator<Item = Told<'_>> {
 }
 
 impl<'a> Case<'a> {
-    /// The event that one of both tells alone.
+    /// The event that only one of the two records.
     pub(super) fn event(&self) -> Option<Told<'a>> {
         Told::read(&self.field.name)
     }
 
-    /// An event that ours tells and theirs does not.
+    /// An event that only Plimsoll records.
     pub(super) fn ours_alone(&self) -> Option<Told<'a>> {
         self.event().filter(|_| self.field.theirs == "-")
     }
 
-    /// An event that theirs tells and ours does not.
+    /// An event that only KEDA records.
     pub(super) fn theirs_alone(&self) -> Option<Told<'a>> {
         self.event().filter(|_| self.field.ours == "-")
     }
 
-    /// Whether ours tells one of these reasons alone.
+    /// Whether only Plimsoll records an event with one of these reasons.
     pub(super) fn ours_tells(&self, reasons: &[&str]) -> bool {
         self.ours_alone().is_some_and(|told| reasons.contains(&told.reason))
     }
 
-    /// Whether theirs does.
+    /// Whether only KEDA records one.
     pub(super) fn theirs_tells(&self, reasons: &[&str]) -> bool {
         self.theirs_alone().is_some_and(|told| reasons.contains(&told.reason))
     }

@@ -1,4 +1,4 @@
-//! Differences that are meant: where ours is better, and where it cannot be the same.
+//! Deliberate differences: where Plimsoll is better, and where it cannot be the same.
 //!
 //! ```text
 //! case    a field that differs, and everything that can be seen around it
@@ -19,7 +19,7 @@ pub(crate) use case::{Case, Facts, FallbackFacts};
 
 use super::env::Subject;
 
-/// A kind of difference, with its reason; the same is said in docs/compatibility.md.
+/// A kind of difference, with its reason; docs/compatibility.md lists the same.
 pub(crate) struct Deliberate {
     /// Which of ours differs so.
     pub(crate) who: Who,
@@ -39,7 +39,7 @@ pub(crate) enum Who {
     Both,
 }
 
-/// So much ours tells at once of an object.
+/// Burst of Plimsoll's event recorder per object.
 pub(crate) const BURST: u64 = 25;
 
 /// The list. An entry that a whole run does not need fails the run, unless it is about something that happens seldom.

@@ -28,7 +28,7 @@ const WELL: &[(&str, &str)] = &[
     ("event Normal KEDAScalersStarted: Started scalers watch (about ScaledObject s1, action x)", "told"),
 ];
 
-/// What nobody may lose, and no state of an object excuses.
+/// Fields whose loss no state of an object excuses.
 const HARD: &[&str] = &["target.replicas", "hpa/keda-hpa-s1.spec.maxReplicas", "object.finalizers[0]"];
 
 const TRIGGER: &str = "Some triggers defined in ScaledObject are not working correctly";

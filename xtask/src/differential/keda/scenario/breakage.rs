@@ -25,7 +25,7 @@ pub(super) enum Broken {
     /// The same of its Secret.
     SecretGone(bool),
     NoTarget,
-    /// Its HPA has the name of one that somebody made.
+    /// Its HPA has the name of an HPA that a user created.
     Foreign,
     Deleted,
 }
@@ -278,7 +278,7 @@ impl Scenario {
                 Step::new(format!("a target of {replicas} appears")).with(self.target.create(&name, replicas))
             }
             Broken::Foreign => {
-                // Whoever waited for the name has it now.
+                // Another object that waited for the name has it now.
                 Step::new("that HPA goes").with([KedaAction::delete(format!("{HPAS}/{}", self.hpa()))])
             }
             Broken::Deleted => {

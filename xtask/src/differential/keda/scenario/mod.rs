@@ -234,7 +234,7 @@ impl Scenario {
         actions
     }
 
-    /// What the differences that are meant depend on.
+    /// The facts on which deliberate differences depend.
     pub(crate) fn facts(&self) -> Facts {
         let fallback = self.fallback.as_ref().map(|fallback| FallbackFacts {
             replicas: fallback.get("replicas").and_then(Value::as_i64).unwrap_or_default(),

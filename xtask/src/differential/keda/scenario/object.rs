@@ -1,4 +1,4 @@
-//! What happens to an object that is in order: sources change, the object is edited, somebody else touches what it owns.
+//! Steps of a valid object: sources change, the object is edited, another client changes its HPA or target.
 
 use serde_json::{Value, json};
 
@@ -251,7 +251,7 @@ impl Scenario {
         Some(Step::new(title).with([self.edit()]))
     }
 
-    /// What others than the operator do, and what is said beside the spec.
+    /// Writes by other clients, and changes outside of the spec.
     fn play_others(&mut self, card: Card) -> Option<Step> {
         let path = self.path();
         let hpa = format!("{HPAS}/{}", self.hpa());

@@ -41,7 +41,7 @@ pub(crate) enum Source {
         key: String,
         target: i64,
     },
-    /// A window that is open all year, or never; with a schedule that nobody can read, if broken.
+    /// A window that is open all year, or never; with an invalid schedule, if broken.
     Cron {
         open: bool,
         replicas: i64,
@@ -56,7 +56,7 @@ pub(crate) enum Source {
         container: bool,
     },
     Memory,
-    /// A type that nobody knows.
+    /// An unknown type.
     Nonsense,
 }
 
@@ -121,7 +121,7 @@ impl Trigger {
     pub(crate) fn json(&self, scenario: &str, places: &Places) -> Value {
         let (kind, metadata) = match &self.source {
             Source::External { key, metric, target, push, refused } => {
-                // Nobody listens on port 1.
+                // Nothing listens on port 1.
                 let address = if *refused { "127.0.0.1:1" } else { &places.scaler };
                 let metadata = json!({
                     "scalerAddress": address, "key": key, "metric": metric, "target": target.to_string(),
