@@ -13,7 +13,7 @@ use crate::mutate::{Random, mutate};
 /// Longer than this and an input counts as a hang.
 const SLOWEST: Duration = Duration::from_secs(10);
 
-/// The input in hand, for whoever watches the clock.
+/// The current input and its start, for the watchdog thread.
 type Hand = Arc<Mutex<Option<(Instant, Vec<u8>)>>>;
 
 /// Runs a target for so long; panics with the path of the input at the first finding.
@@ -51,7 +51,7 @@ fn set(hand: &Hand, value: Option<(Instant, Vec<u8>)>) {
     }
 }
 
-/// Ends the process when an input takes too long: nobody else can.
+/// The watchdog: ends the process when an input takes too long, because no other thread can.
 fn watch(target: Target, hand: &Hand) {
     let hand = Arc::downgrade(hand);
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Every target for a few seconds: `FUZZ_SECONDS` each (3 unless told), from `FUZZ_SEED` (1 unless told).
+//! Runs every target for `FUZZ_SECONDS` seconds (default 3), from `FUZZ_SEED` (default 1).
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
 ];
 
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    // One of its own: it is left in a state that no other test should meet.
+    // A separate control plane: it is left in a state that would break other tests.
     let plane = ControlPlane::start(&Options { controller_manager: false, ..Options::default() })?;
     let mut schemas = schemas(plane.access())?;
     schemas.sort_keys();

@@ -77,7 +77,7 @@ impl Access {
         self.folder.join("controller-manager.kubeconfig")
     }
 
-    /// The text of a kubeconfig for somebody else, such as a client made by [`Access::authority`].
+    /// The text of a kubeconfig for another client, such as one signed by [`Access::authority`].
     pub fn kubeconfig_for(&self, identity: &Identity) -> String {
         kubeconfig::text(&self.server, self.pki.cluster.certificate(), identity)
     }
@@ -87,7 +87,7 @@ impl Access {
         &self.pki.cluster
     }
 
-    /// The authority behind the front proxy: whoever it signs may speak for others in `X-Remote-*` headers.
+    /// The authority of the front proxy: its clients may impersonate others with `X-Remote-*` headers.
     pub fn front_proxy_authority(&self) -> &Authority {
         &self.pki.front_proxy
     }

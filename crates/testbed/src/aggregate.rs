@@ -2,7 +2,7 @@
 
 use crate::encoding::{base64, quoted};
 
-/// A version of an API group that is served by somebody on this machine.
+/// A version of an API group that a server on this machine serves.
 #[derive(Debug, Clone)]
 pub struct Aggregated {
     /// The API group, such as `metrics.k8s.io`.
@@ -13,7 +13,7 @@ pub struct Aggregated {
     pub namespace: String,
     /// The name of the Service.
     pub service: String,
-    /// The port on `localhost` where the server speaks TLS.
+    /// The TLS port of the server on `localhost`.
     pub port: u16,
     /// The authority (PEM) behind the server's certificate, which must name [`Aggregated::server_name`]; with `None` the
     /// certificate is not checked.

@@ -33,7 +33,7 @@ impl Cache {
         })
     }
 
-    /// A cache in a folder of one's own.
+    /// A cache in another folder.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -56,7 +56,7 @@ impl Cache {
         if complete(&home, part) {
             return Ok(home);
         }
-        // Under the lock: whatever is there was left by somebody who was interrupted.
+        // This process holds the lock, so anything there was left by an interrupted build.
         let draft = folder.join(format!("{}.draft", key(part)));
         remove(&draft)?;
         remove(&home)?;

@@ -21,7 +21,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Ports that are free at this moment. Somebody may take one before the component does: whoever starts it tries again.
+    /// Ports that are free at this moment. Another process may take one before the component does: then the caller tries again.
     pub(crate) fn free() -> Result<Self, Error> {
         let [etcd, etcd_peer, api_server, controller_manager] = ports::several()?;
         Ok(Self { etcd, etcd_peer, api_server, controller_manager })

@@ -1,4 +1,4 @@
-//! Requests straight to a server with TLS on this machine, as whoever one wants to be. Its certificate is not checked:
+//! Requests to a TLS server on this machine, with any client credentials. The certificate of the server is not verified:
 //! tests know whom they ask.
 
 use std::io;

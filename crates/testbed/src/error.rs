@@ -21,7 +21,7 @@ pub enum Error {
     Io {
         /// What was tried.
         attempt: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// There is no Go on the search path.
@@ -43,7 +43,7 @@ pub enum Error {
         part: String,
         /// The oldest Go that will do.
         needs: String,
-        /// What `go version` said.
+        /// The output of `go version`.
         found: String,
     },
     /// Sources or packages could not be fetched.
@@ -56,7 +56,7 @@ pub enum Error {
         /// The last lines of the failed command.
         output: String,
     },
-    /// A build ended with an error of its own.
+    /// A build failed.
     #[error("failed to build {part}\n{output}")]
     Build {
         /// What was to be built.
@@ -92,7 +92,7 @@ pub enum Error {
     /// No control plane runs on this state folder.
     #[error("no control plane runs in {}\n  remedy: start one with `cargo xtask real up`", .0.display())]
     NotRunning(PathBuf),
-    /// A folder to be emptied holds files of somebody else.
+    /// A folder that would be emptied has files that the testbed did not write.
     #[error("{} is not empty and was not made by the testbed\n  remedy: choose a new folder", .0.display())]
     NotOurs(PathBuf),
     /// A certificate could not be made.
@@ -163,7 +163,7 @@ impl<E: Into<localkube::access::PkiError>> From<E> for Error {
 }
 
 impl Error {
-    /// Whether the real cluster cannot be had on this machine, rather than being broken.
+    /// Whether this machine lacks the tools for the real cluster, as opposed to a failure.
     pub fn is_out_of_reach(&self) -> bool {
         matches!(
             self,

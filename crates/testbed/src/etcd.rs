@@ -1,6 +1,6 @@
 //! Writes objects straight into the store of a real cluster, past everything that would refuse them.
 //!
-//! What validation lets nobody store today may have been stored by an older version, and a controller meets it: this is
+//! An older version may have stored what validation refuses today, and a controller has to handle it: this is
 //! how tests make such objects.
 
 use std::io;
@@ -59,7 +59,7 @@ impl Etcd {
         bytes.map_err(io::Error::other).attempt(|| format!("read {key} from etcd"))
     }
 
-    /// Removes what is stored, and tells whether there was something.
+    /// Removes a key, and returns whether it was there.
     pub async fn delete(&self, key: &str) -> Result<bool, Error> {
         let found = self.ask("deleterange", &json!({"key": STANDARD.encode(key)})).await?;
         Ok(found.get("deleted").and_then(Value::as_str).is_some_and(|count| count != "0"))

@@ -19,7 +19,7 @@ use crate::progress::Progress;
 /// How often a line of progress is drawn anew when nothing else happens.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How much of what a failed command said is shown.
+/// How many lines of the output of a failed command are shown.
 const KEPT_LINES: usize = 25;
 
 /// Leaves the programs of `part` in `draft/bin`.

@@ -1,4 +1,4 @@
-//! The file that tells a client where the cluster is and who is asking.
+//! The kubeconfig: address of the cluster and credentials of a client.
 
 use crate::pki::Identity;
 

@@ -31,7 +31,7 @@ pub enum Source {
     },
     /// Programs inside several packages of Debian's, with all that they need and this system does not have.
     DebianTree {
-        /// The packages. One that only stands for others (`postgresql` for `postgresql-17`) is followed.
+        /// The packages. The dependencies of a metapackage (`postgresql` for `postgresql-17`) are followed.
         packages: &'static [&'static str],
         /// Their programs.
         programs: &'static [TreeProgram],
@@ -56,7 +56,7 @@ pub struct GoModule {
     pub manifest: &'static str,
     /// The text of its `go.sum`.
     pub sums: &'static str,
-    /// What the linker is told, chiefly versions.
+    /// Flags of the linker, chiefly versions.
     pub link_flags: &'static [&'static str],
     /// Each package to build, and the name its program gets.
     pub programs: &'static [(&'static str, &'static str)],
@@ -138,7 +138,7 @@ pub const RABBITMQ: Part = Part {
                 path: "usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server",
                 before: "",
             },
-            // Debian's own says where it is once and for all.
+            // Debian's script has an absolute path in it.
             TreeProgram {
                 name: "erl",
                 path: "usr/lib/erlang/erts-*/bin/erlexec",
@@ -326,12 +326,12 @@ impl Part {
 }
 
 impl Parts {
-    /// Builds what is missing (minutes, the first time on a machine), saying so on standard error, and tells where it is.
+    /// Builds what is missing (minutes, the first time on a machine), reports progress on standard error, and returns the paths.
     pub fn ensure() -> Result<Self, Error> {
         Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
     }
 
-    /// The same with a cache and a place for progress of one's own.
+    /// The same with another cache and progress output.
     pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         let etcd = cache.ensure(&ETCD, progress)?;
         let kubernetes = cache.ensure(&KUBERNETES, progress)?;
@@ -345,12 +345,12 @@ impl Parts {
 }
 
 impl Prometheus {
-    /// Fetches it if it is missing, and tells where it is.
+    /// Fetches Prometheus if it is missing, and returns the paths.
     pub fn ensure() -> Result<Self, Error> {
         Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
     }
 
-    /// The same with a cache and a place for progress of one's own.
+    /// The same with another cache and progress output.
     pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         let folder = cache.ensure(&PROMETHEUS, progress)?;
         Ok(Self { prometheus: folder.join("prometheus"), promtool: folder.join("promtool") })
@@ -358,12 +358,12 @@ impl Prometheus {
 }
 
 impl Peers {
-    /// Builds what is missing (a quarter of an hour, the first time on a machine), and tells where it is.
+    /// Builds what is missing (a quarter of an hour, the first time on a machine), and returns the paths.
     pub fn ensure() -> Result<Self, Error> {
         Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
     }
 
-    /// The same with a cache and a place for progress of one's own.
+    /// The same with another cache and progress output.
     pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         let keda = cache.ensure(&KEDA, progress)?;
         Ok(Self {

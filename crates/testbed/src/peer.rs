@@ -173,7 +173,7 @@ impl ProcessUsage {
     }
 }
 
-/// Shows the autoscalers of one namespace alone to whoever asks for all.
+/// Rewrites requests for the autoscalers of all namespaces to one namespace.
 fn only(namespace: &str) -> Rule {
     let namespace = namespace.to_owned();
     let rewrite: Rewrite = Arc::new(move |path| narrowed(path, &namespace));
@@ -201,7 +201,7 @@ fn arguments(kubeconfig: &Path, options: &PeerOptions) -> Vec<String> {
         "--controllers=horizontal-pod-autoscaler-controller".into(),
         "--use-service-account-credentials=false".into(),
         "--leader-elect=false".into(),
-        // It serves nobody.
+        // No client needs its server.
         "--secure-port=0".into(),
         // Its own default of 20 a second is not what is compared.
         "--kube-api-qps=500".into(),

@@ -21,7 +21,7 @@ pub(crate) async fn get(url: &str) -> io::Result<Response<Bytes>> {
 
 /// Sends a request; the body whole.
 pub(crate) async fn send(request: Request<Full<Bytes>>) -> io::Result<Response<Bytes>> {
-    // Connections belong to a runtime that outlives whoever asks.
+    // Pooled connections need a runtime that outlives the caller's.
     static CLIENT: LazyLock<Plain> = LazyLock::new(|| Client::builder(TokioExecutor::new()).build_http());
     let answer = async {
         let (parts, body) = CLIENT.request(request).await.map_err(io::Error::other)?.into_parts();

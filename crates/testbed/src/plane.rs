@@ -63,7 +63,7 @@ impl ControlPlane {
         &self.access
     }
 
-    /// Blocks until somebody asks for the end, or until a component ends by itself, which is an error.
+    /// Blocks until the end is requested, or until a component ends by itself, which is an error.
     pub fn watch(&mut self) -> Result<(), Error> {
         while !self.state.asked_to_stop() {
             self.check()?;
@@ -151,7 +151,7 @@ fn lost_a_port(error: &Error) -> bool {
     matches!(error, Error::Component { log, .. } if tail(log).contains("address already in use"))
 }
 
-/// A look at the port first: it costs nothing, kubectl costs a process.
+/// Whether the port accepts connections; checked first because it is cheaper than a kubectl process.
 fn listens(port: u16) -> bool {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()

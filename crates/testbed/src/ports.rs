@@ -1,4 +1,4 @@
-//! Ports for programs that are to be told where to listen.
+//! Free ports for programs that need a port to listen on.
 
 use std::io::{Error as IoError, ErrorKind};
 use std::net::{Ipv4Addr, TcpListener};
@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::{Attempt, Error};
 
-/// Below those that the system gives to connections: one of them might be taken by anybody's connection before the program
+/// Below the ephemeral ports of the system, which an outgoing connection might take before the program
 /// listens.
 const FIRST: u32 = 20_000;
 const COUNT: u32 = 12_000;
 
-/// A port that nobody listens on, and that nobody else in this process is given.
+/// A port on which nothing listens, and that this process does not give out again.
 pub fn free() -> Result<u16, Error> {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
-    // Processes that run at the same time begin elsewhere.
+    // Processes that run at the same time begin at different ports.
     let begin = std::process::id().wrapping_mul(101);
     let next = || begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT + FIRST;
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
@@ -26,7 +26,7 @@ pub fn free() -> Result<u16, Error> {
         .attempt(|| "find a free port".into())
 }
 
-/// As many, all different.
+/// Several ports, all different.
 pub(crate) fn several<const N: usize>() -> Result<[u16; N], Error> {
     let mut ports = [0; N];
     for port in &mut ports {

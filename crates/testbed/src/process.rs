@@ -25,7 +25,7 @@ code=$?
 exit "$code"
 "#;
 
-/// Tells the supervisor which folder to remove.
+/// The environment variable with the folder that the supervisor removes.
 const DATA: &str = "TESTBED_DATA";
 
 /// How much of a log an error shows.
@@ -47,7 +47,7 @@ pub(crate) fn supervised(
 ) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", SUPERVISOR, "testbed-supervisor"]).arg(program).args(arguments);
-    // A group of its own: Ctrl-C in a terminal reaches us alone, and the leash does the rest in one way for all causes.
+    // Its own process group: Ctrl-C in a terminal reaches only us, and the supervisor ends the program in every case.
     command.stdin(Stdio::piped()).process_group(0).env_remove(DATA);
     command
 }
@@ -63,7 +63,7 @@ impl Component {
         Self::start_with(name, program, arguments, &[], folder, data)
     }
 
-    /// The same with variables of its own.
+    /// The same with environment variables.
     pub(crate) fn start_with(
         name: &'static str,
         program: &Path,
@@ -105,7 +105,7 @@ impl Component {
         list.split_whitespace().filter_map(|id| id.parse().ok()).collect()
     }
 
-    /// Slips the leash: the program is killed, and `wait` tells when it is gone.
+    /// Has the supervisor kill the program; `wait` returns when it is gone.
     pub(crate) fn release(&mut self) {
         drop(self.child.stdin.take());
     }

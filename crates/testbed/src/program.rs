@@ -1,4 +1,4 @@
-//! A program under test or beside it: started with a folder of its own, ended with us.
+//! A program under test or a helper: it gets its own folder, and ends with this process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl Room {
         self.folder().join(name)
     }
 
-    /// Writes a file that only we may read, and tells where it is.
+    /// Writes a file that only its owner may read, and returns its path.
     pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
         let path = self.path(name);
         write_private(&path, text)?;
@@ -63,7 +63,7 @@ impl Program {
         Self::start_with(name, program, arguments, &[], room)
     }
 
-    /// The same with variables of its own.
+    /// The same with environment variables.
     pub fn start_with(
         name: &'static str,
         program: &Path,
@@ -80,14 +80,14 @@ impl Program {
         &self.room
     }
 
-    /// All that it has said.
+    /// Its whole log.
     pub fn log(&self) -> String {
         read(&self.component.log).unwrap_or_default()
     }
 
     /// Its process (Linux only; elsewhere none).
     pub fn pid(&self) -> Option<u32> {
-        // Whoever runs in its place, if it is a script that measures it; but neither of the shells that look after it.
+        // The program itself, also below a measuring script; not the supervisor shells.
         let shell = Path::new("/bin/sh").canonicalize().ok()?;
         let is_it = |id: &u32| fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|link| link != shell);
         self.component.children().into_iter().find(is_it)
@@ -103,7 +103,7 @@ impl Program {
         self.component.ended().map(|status| status.code().unwrap_or(137))
     }
 
-    /// Waits until `ready` says so, or until it ends by itself or the time is over, which are errors.
+    /// Waits until `ready` returns true; the end of the program and a timeout are errors.
     pub async fn until(&mut self, deadline: Duration, ready: impl AsyncFn() -> bool) -> Result<(), Error> {
         let until = Instant::now() + deadline;
         while !ready().await {

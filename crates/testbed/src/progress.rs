@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Tells how a build goes: a line that changes on a terminal, one line at the start and one at the end elsewhere.
+/// Shows the progress of a build: a changing line on a terminal, otherwise a line at the start and one at the end.
 pub struct Progress {
     // Written to directly, so that the capture of test output does not swallow minutes of building.
     out: Box<dyn Write + Send>,
@@ -31,7 +31,7 @@ impl Progress {
         Self { out: Box::new(io::sink()), terminal: false, now: None }
     }
 
-    /// A line of its own.
+    /// A separate line.
     pub(crate) fn note(&mut self, text: &str) {
         self.line(text);
     }

@@ -99,7 +99,7 @@ impl SampleApp {
         held(&self.shop).others.entry(series.to_owned()).or_insert_with(Count::zero).change(per_second);
     }
 
-    /// What Prometheus is told to scrape: each pod for itself, and the rest.
+    /// Scrape targets: each pod, and everything else.
     pub fn targets(&self) -> Value {
         let place = format!("127.0.0.1:{}", self.port);
         let pod = |(namespace, name): &(String, String)| {
@@ -112,7 +112,7 @@ impl SampleApp {
         Value::Array(targets)
     }
 
-    /// What Prometheus is told to scrape when pods are too many for one visit each: one page.
+    /// One scrape target with all pods on one page, for tests with many pods.
     pub fn one_target(&self) -> Value {
         json!([{"targets": [format!("127.0.0.1:{}", self.port)], "labels": {"__metrics_path__": "/everything"}}])
     }

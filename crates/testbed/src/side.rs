@@ -1,4 +1,4 @@
-//! Where the simulated side of tests runs: on threads of its own, whatever runtimes tests start and end.
+//! The runtime of simulated servers: its own threads, which outlive the runtimes of tests.
 
 use std::sync::LazyLock;
 

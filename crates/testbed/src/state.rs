@@ -8,9 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::cache::Cache;
 use crate::error::{Attempt, Error, make_folder};
 
-/// Held locked by whoever runs the control plane; the kernel lets go of it however he ends.
+/// The lock file of the process that runs the control plane; the kernel releases the lock however that process ends.
 const LOCK: &str = "lock";
-/// Appears when somebody wants the control plane to end.
+/// The file that asks for the end of the control plane.
 const STOP: &str = "stop";
 /// Holds the id of the process that runs the control plane, from the moment it is ready.
 const READY: &str = "ready";
@@ -38,7 +38,7 @@ impl State {
         }
         make_folder(folder)?;
         let folder = folder.canonicalize().attempt(|| format!("find {}", folder.display()))?;
-        // Somebody who only asks whether it is held holds it for a moment himself.
+        // [`is_held`] takes the lock for a moment, so one failure is not final.
         let mut lock = try_lock(&folder)?;
         for _ in 0..4 {
             if lock.is_some() {
@@ -74,12 +74,12 @@ impl State {
         fs::write(&path, std::process::id().to_string()).attempt(|| format!("write {}", path.display()))
     }
 
-    /// Whether somebody asked for the end.
+    /// Whether the end was requested.
     pub(crate) fn asked_to_stop(&self) -> bool {
         self.folder.join(STOP).exists()
     }
 
-    /// Removes what nobody will ask for again. Logs of a test that is failing are left for whoever looks into it.
+    /// Removes the folder, unless a test is failing, whose logs are kept.
     pub(crate) fn leave(&self) {
         // Best effort: what stays is swept by the next run.
         let _ = fs::remove_file(self.folder.join(READY));
@@ -99,12 +99,12 @@ pub fn holder(folder: &Path) -> Option<u32> {
     fs::read_to_string(folder.join(READY)).ok()?.trim().parse().ok()
 }
 
-/// Whether somebody runs a control plane in `folder`.
+/// Whether a process runs a control plane in `folder`.
 pub fn is_held(folder: &Path) -> Result<bool, Error> {
     Ok(folder.join(LOCK).exists() && try_lock(folder)?.is_none())
 }
 
-/// Asks whoever runs the control plane in `folder` to end it, and waits until he has.
+/// Asks the process that runs the control plane in `folder` to end it, and waits for that.
 pub fn stop(folder: &Path, deadline: Duration) -> Result<(), Error> {
     if !is_held(folder)? {
         return Err(Error::NotRunning(folder.to_owned()));
@@ -207,7 +207,7 @@ mod tests {
             move || stop(&folder, Duration::from_secs(20))
         });
         drop(state);
-        // Whether the request or the end came first, nobody runs it any more.
+        // Whether the request or the end came first, the control plane does not run any more.
         assert!(matches!(waiting.join().unwrap(), Ok(()) | Err(Error::NotRunning(_))));
         fs::remove_dir_all(folder).unwrap();
     }

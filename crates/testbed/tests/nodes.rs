@@ -1,19 +1,14 @@
 //! Simulated nodes on the real control plane: pods find a node, live, are measured, and go.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 use localkube::nodes::{Nodes, Plan};
 use serde_json::{Value, json};
 use testbed::Access;
-use tokio::time::Instant;
-
-/// Far more than anything here takes, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_mins(2);
+use testbed::harness::{connect, until};
 
 /// One test's namespace with nodes of its own.
 struct NodesEnv {
@@ -27,9 +22,7 @@ impl NodesEnv {
     async fn new(name: &str, change: impl FnOnce(&mut Plan)) -> Self {
         let access = testbed::shared().unwrap();
         let namespace = access.namespace(name).unwrap();
-        let kubeconfig = Kubeconfig::read_from(&access.kubeconfig).unwrap();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        let client = Client::try_from(config).unwrap();
+        let client = connect(&access.kubeconfig_for(access.admin())).await.unwrap();
         let mut plan =
             Plan { prefix: namespace.clone(), namespace: Some(namespace.clone()), ..Plan::default() };
         plan.delays.start = "200ms".parse().unwrap();
@@ -61,15 +54,8 @@ impl NodesEnv {
     }
 
     /// Waits until `look` sees something.
-    async fn eventually<T, F: Future<Output = Option<T>>>(&self, what: &str, look: impl Fn() -> F) -> T {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(seen) = look().await {
-                return seen;
-            }
-            assert!(Instant::now() < until, "{what}: not within {PATIENCE:?}; {:?}", self.nodes.last_error());
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+    async fn eventually<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+        until(what, async || look().await.ok_or_else(|| self.nodes.last_error())).await
     }
 
     async fn pods_are(&self, what: &str, fine: impl Fn(&[Value]) -> bool) -> Vec<Value> {
@@ -249,7 +235,5 @@ async fn kubelet(port: u64, authority: &Path, token: Option<&str>) -> Client {
         "contexts": [{"name": "it", "context": {"cluster": "node", "user": "somebody"}}],
         "current-context": "it",
     });
-    let kubeconfig = Kubeconfig::from_yaml(&text.to_string()).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
+    connect(&text.to_string()).await.unwrap()
 }

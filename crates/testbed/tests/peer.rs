@@ -3,20 +3,15 @@
 
 use std::time::Duration;
 
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
+use http::Method;
 use kube::Client;
-use kube::client::Body;
 use localkube::metrics::{DescribedObject, MetricsApi, MetricsSettings, PodUsage, Script, Series};
 use localkube::nodes::{Nodes, Plan};
 use serde_json::{Value, json};
 use testbed::etcd::{self, Etcd};
-use testbed::harness::{Failure, connect};
+use testbed::harness::{Failure, connect, eventually, send};
 use testbed::peer::{Peer, PeerOptions};
 use testbed::{Access, Error};
-
-/// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 struct PeerEnv {
     access: &'static Access,
@@ -40,12 +35,7 @@ async fn env() -> Result<Option<PeerEnv>, Failure> {
 
 impl PeerEnv {
     async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
-        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
-        let answer = self.client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
-        let code = answer.status().as_u16();
-        let text = answer.into_body().collect().await.unwrap().to_bytes();
-        (code, serde_json::from_slice(&text).unwrap_or_default())
+        send(&self.client, method, path, Some(body)).await
     }
 
     async fn get(&self, path: &str) -> Value {
@@ -90,22 +80,10 @@ impl PeerEnv {
         pods.map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    async fn eventually<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-        let found = tokio::time::timeout(PATIENCE, async {
-            loop {
-                if let Some(found) = look().await {
-                    return found;
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        });
-        found.await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
-    }
-
     /// Waits until the deployment has been given so many replicas.
     async fn scaled(&self, namespace: &str, replicas: u32) {
         let look = async || (self.replicas(namespace).await == replicas).then_some(());
-        self.eventually(&format!("{replicas} replicas of {namespace}"), look).await;
+        eventually(&format!("{replicas} replicas of {namespace}"), look).await;
     }
 
     async fn remove(&self, namespaces: &[&str]) {
@@ -206,7 +184,7 @@ async fn the_peer_scales_on_every_metric_and_in_its_namespace_alone() -> Result<
         let web = format!("/apis/apps/v1/namespaces/{here}/deployments/web/scale");
         let two = json!({"metadata": {"name": "web", "namespace": here}, "spec": {"replicas": 2}});
         env.ask(Method::PUT, &web, &two).await;
-        let pods = env.eventually("two ready pods", async || {
+        let pods = eventually("two ready pods", async || {
             let pods = env.ready(&here).await;
             (pods.len() == 2).then_some(pods)
         });

@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -11,7 +10,6 @@ use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use kube::Client;
-use kube::client::Body;
 use localkube::access::{Authority, Identity};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -19,12 +17,9 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use testbed::aggregate::Aggregated;
-use testbed::harness::{self, Failure, TestNamespace};
+use testbed::harness::{self, Failure, TestNamespace, eventually, send};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
-
-/// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Speaks TLS with whoever shows a certificate of `clients`, or nobody's; answers with what `answer` makes of a request.
 async fn serve(
@@ -70,35 +65,14 @@ async fn serve(
     port
 }
 
-async fn ask(client: &Client, request: http::request::Builder, body: &Value) -> (u16, Value) {
-    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    let request = request.header("content-type", "application/json").body(Body::from(body)).unwrap();
-    let answer = client.send(request).await.unwrap();
-    let code = answer.status().as_u16();
-    let text = answer.into_body().collect().await.unwrap().to_bytes();
-    (code, serde_json::from_slice(&text).unwrap_or_default())
-}
-
-async fn eventually<T>(what: &str, cluster: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let found = tokio::time::timeout(PATIENCE, async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    });
-    found.await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?} on {cluster}"))
-}
-
 async fn create(client: &Client, path: &str, object: &Value) -> (u16, Value) {
-    ask(client, Request::builder().method(Method::POST).uri(path), object).await
+    send(client, Method::POST, path, Some(object)).await
 }
 
 /// The authority behind the certificate with which the API server calls others, as it publishes it.
 async fn front_proxy(client: &Client) -> String {
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
-    let (_, found) = ask(client, Request::get(path), &Value::Null).await;
+    let (_, found) = send(client, Method::GET, path, None).await;
     found["data"]["requestheader-client-ca-file"].as_str().unwrap().to_owned()
 }
 
@@ -142,10 +116,10 @@ async fn aggregated(TestNamespace { client, namespace, cluster, .. }: TestNamesp
         assert_eq!(code, 201, "{cluster}: {said}");
     }
     let path = format!("/apis/{group_version}/namespaces/{namespace}/echoes?limit=5");
-    let echo = eventually("the API", cluster, async || {
+    let echo = eventually(&format!("the API on {cluster}"), async || {
         let forged = Request::get(&path).header("x-remote-user", "forged").header("x-remote-group", "forged");
-        let (code, said) = ask(&client, forged, &Value::Null).await;
-        (code == 200).then_some(said)
+        let said = client.request::<Value>(forged.body(Vec::new()).unwrap()).await;
+        said.ok()
     })
     .await;
     let (_, own) = create(&client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({})).await;
@@ -160,11 +134,11 @@ async fn aggregated(TestNamespace { client, namespace, cluster, .. }: TestNamesp
         (&json!([]), &json!(true), &json!(path)),
         "{cluster}"
     );
-    let (_, groups) = ask(&client, Request::get("/apis"), &Value::Null).await;
+    let (_, groups) = send(&client, Method::GET, "/apis", None).await;
     assert!(groups["groups"].as_array().unwrap().iter().any(|group| group["name"] == api.group), "{cluster}");
     let service = format!("/apis/apiregistration.k8s.io/v1/apiservices/{}", api.name());
-    let condition = eventually("the condition", cluster, async || {
-        let (_, found) = ask(&client, Request::get(&service), &Value::Null).await;
+    let condition = eventually(&format!("the condition on {cluster}"), async || {
+        let (_, found) = send(&client, Method::GET, &service, None).await;
         let condition = found["status"]["conditions"][0].clone();
         (condition["status"] == "True").then_some(condition)
     })
@@ -174,9 +148,9 @@ async fn aggregated(TestNamespace { client, namespace, cluster, .. }: TestNamesp
         (&json!("Available"), &json!("Passed")),
         "{cluster}"
     );
-    ask(&client, Request::delete(&service), &Value::Null).await;
-    eventually("its end", cluster, async || {
-        (ask(&client, Request::get(&path), &Value::Null).await.0 == 404).then_some(())
+    send(&client, Method::DELETE, &service, None).await;
+    eventually(&format!("its end on {cluster}"), async || {
+        (send(&client, Method::GET, &path, None).await.0 == 404).then_some(())
     })
     .await;
 }
@@ -222,7 +196,7 @@ async fn webhook(TestNamespace { client, namespace, cluster, .. }: TestNamespace
     let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
     // It takes the real server a moment to notice a webhook.
     let mut count = 0;
-    let refused = eventually("the refusal", cluster, async || {
+    let refused = eventually(&format!("the refusal on {cluster}"), async || {
         count += 1;
         let red = json!({"metadata": {"name": format!("red-{count}")}, "data": {"colour": "red"}});
         let (code, said) = create(&client, &maps, &red).await;
@@ -235,11 +209,10 @@ async fn webhook(TestNamespace { client, namespace, cluster, .. }: TestNamespace
     let (code, made) =
         create(&client, &maps, &json!({"metadata": {"name": "blue"}, "data": {"colour": "blue"}})).await;
     assert_eq!(code, 201, "{cluster}: {made}");
-    let change =
-        Request::patch(format!("{maps}/blue")).header("content-type", "application/merge-patch+json");
-    let patch = change.body(Body::from(json!({"data": {"colour": "red"}}).to_string().into_bytes())).unwrap();
-    assert_eq!(client.send(patch).await.unwrap().status(), 403, "{cluster}");
-    ask(&client, Request::delete(format!("{hooks}/{namespace}")), &Value::Null).await;
+    let red = json!({"data": {"colour": "red"}});
+    let (code, _) = send(&client, Method::PATCH, &format!("{maps}/blue"), Some(&red)).await;
+    assert_eq!(code, 403, "{cluster}");
+    send(&client, Method::DELETE, &format!("{hooks}/{namespace}"), None).await;
 }
 
 fn base64(text: &str) -> String {

@@ -7,7 +7,7 @@ use sim::{Millis, Observer, Recording, WorkloadSample, Scenario, Simulation};
 
 use super::text::render;
 
-/// Virtual time a run may take, and looks at load times pods in it.
+/// Bounds of a run: virtual time, and load samples times pods.
 const LONGEST: Millis = Millis::from_mins(30);
 const MOST_WORK: i64 = 2_000_000;
 

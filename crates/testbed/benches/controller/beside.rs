@@ -6,15 +6,16 @@ use testbed::proxy::{Proxy, ProxyOptions};
 use testbed::{Access, ControlPlane, Error, Options, harness, ports};
 use tokio::runtime::Runtime;
 
-use crate::figures::{Measured, Subject};
 use crate::load::Load;
-use crate::plimsoll::PlimsollController;
+use crate::measure::{Measured, Subject};
+use crate::shared::table::{ComparisonTable, mebibytes};
+use crate::start_controller;
 use crate::workloads::Workloads;
-use crate::{PERIOD, WINDOW, table};
+use crate::{PERIOD, WINDOW};
 
 const WORKLOADS: Workloads = Workloads { autoscalers: 1_000, namespaces: 20 };
 
-/// What acts on workloads would make pods of its own.
+/// Workload controllers would create pods, so they are disabled.
 const WITHOUT_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
     -job-controller,-pod-garbage-collector-controller,-taint-eviction-controller,-disruption-controller";
 
@@ -36,7 +37,7 @@ fn plane() -> Result<ControlPlane, Error> {
     ControlPlane::start(&Options { controller_manager_args, ..Options::default() })
 }
 
-/// Keeps the cluster, with values that change, until its standard input ends: for whoever looks with a profiler.
+/// Keeps the cluster, with changing values, until its standard input ends: for a profiler.
 pub(crate) fn hold(runtime: &Runtime, file: &str) {
     let plane = plane().unwrap();
     let kubeconfig = plane.access().kubeconfig_for(plane.access().admin());
@@ -74,8 +75,8 @@ async fn compare(access: &Access) -> bool {
         PERIOD.as_secs(),
         WINDOW.as_secs()
     );
-    let steady = table::beside("values stay as they are", &theirs[0], &ours[0]);
-    let changing = table::beside("values change at every look", &theirs[1], &ours[1]);
+    let steady = compare_variant("values stay as they are", &theirs[0], &ours[0]);
+    let changing = compare_variant("values change at every look", &theirs[1], &ours[1]);
     let mut good = steady && changing;
     for (who, measured) in [("theirs", &theirs[1]), ("ours", &ours[1])] {
         if !WRITES.contains(&measured.writes_per_sync()) {
@@ -102,7 +103,7 @@ async fn theirs(access: &Access, load: &Load) -> [Measured; 2] {
 async fn ours(kubeconfig: &str, load: &Load) -> [Measured; 2] {
     let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(kubeconfig, settings).await.unwrap();
-    let mut ours = PlimsollController::start(&proxy.kubeconfig());
+    let mut ours = start_controller(&proxy.kubeconfig());
     let subject = Subject::new(ours.pid(), ours.port, Some(proxy.rules()));
     let measured = both(&subject, load).await;
     ours.check();
@@ -119,4 +120,24 @@ async fn both(subject: &Subject, load: &Load) -> [Measured; 2] {
     let changing = subject.measure(WINDOW).await;
     load.changes(false);
     [steady, changing]
+}
+
+/// Prints one variant of both controllers; true if all limits are kept.
+fn compare_variant(variant: &str, theirs: &Measured, ours: &Measured) -> bool {
+    let mut table = ComparisonTable::new(variant);
+    table.row("CPU per sync, µs", theirs.cpu_per_sync(), ours.cpu_per_sync(), 0, Some(0.2));
+    let memory = |measured: &Measured| mebibytes(measured.usage.resident);
+    table.row("resident memory, MiB", memory(theirs), memory(ours), 1, Some(0.25));
+    let peak = |measured: &Measured| mebibytes(measured.usage.peak);
+    table.row("… at most since the start, MiB", peak(theirs), peak(ours), 1, None);
+    table.row("API requests per sync", theirs.requests_per_sync(), ours.requests_per_sync(), 3, Some(0.5));
+    table.row("status writes per sync", theirs.writes_per_sync(), ours.writes_per_sync(), 3, None);
+    table.row("syncs", theirs.syncs as f64, ours.syncs as f64, 0, None);
+    for (who, measured) in [("theirs", theirs), ("ours", ours)] {
+        println!("requests of {who}:");
+        for ((method, shape), count) in &measured.requests {
+            println!("  {count:>8}  {method} {shape}");
+        }
+    }
+    table.good()
 }

@@ -14,7 +14,7 @@ use crate::workloads::{self, PODS, Workloads};
 /// In thousandths of a core: half of what is requested, give or take a little.
 const VALUES: std::ops::Range<i64> = 98..105;
 const MEMORY: i64 = 150 << 20;
-/// Seven values, a new one every fifth of a period: whoever looks once per period sees another one each time.
+/// Seven values, a new one every fifth of a period: two reconciles in a row see different values.
 const STEP: Duration = Duration::from_secs(PERIOD.as_secs() / 5);
 
 /// Says what all pods use, for as long as it lives.
@@ -24,7 +24,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// The same all the time, until told otherwise.
+    /// Starts with constant values.
     pub(crate) fn start(workloads: Workloads, script: Script) -> Self {
         let changing = Arc::new(AtomicBool::new(false));
         let labels: Vec<Arc<Labels>> = (0..workloads.autoscalers)

@@ -1,14 +1,11 @@
 //! Namespaces full of autoscalers, their deployments and pods that run and are ready.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
+use http::Method;
 use kube::Client;
-use kube::client::Body;
 use serde_json::{Value, json};
+use testbed::harness::{eventually, send, write};
+
+use crate::shared::write_many;
 
 /// Pods of each deployment.
 pub(crate) const PODS: usize = 10;
@@ -16,7 +13,6 @@ pub(crate) const PODS: usize = 10;
 pub(crate) const REQUEST: i64 = 200;
 /// Which part of it autoscalers want to be used, in percent.
 const TARGET: i64 = 50;
-const WRITERS: usize = 16;
 
 /// How much there is.
 #[derive(Clone, Copy)]
@@ -36,29 +32,19 @@ impl Workloads {
             let name = self.namespace(number);
             let namespace = json!({"metadata": {"name": name}});
             write(client, Method::POST, "/api/v1/namespaces", &namespace).await;
-            // Pods are refused until it is there.
+            // The API server refuses pods until the default service account exists.
             let account = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
-            while send(client, Method::GET, &account, &Value::Null).await.0 != 200 {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+            eventually(&account, async || {
+                (send(client, Method::GET, &account, None).await.0 == 200).then_some(())
+            })
+            .await;
         }
-        let next = Arc::new(AtomicUsize::new(0));
-        let mut tasks = tokio::task::JoinSet::new();
-        for _ in 0..WRITERS {
-            let (client, next) = (client.clone(), Arc::clone(&next));
-            tasks.spawn(async move {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= self.autoscalers {
-                        return;
-                    }
-                    workload(&client, &self.namespace(number), number).await;
-                }
-            });
-        }
-        while let Some(done) = tasks.join_next().await {
-            done.unwrap();
-        }
+        let client = client.clone();
+        write_many(self.autoscalers, move |number| {
+            let client = client.clone();
+            async move { workload(&client, &self.namespace(number), number).await }
+        })
+        .await;
     }
 }
 
@@ -103,7 +89,7 @@ async fn pod(client: &Client, namespace: &str, workload: &str, name: &str) {
         "kubectl.kubernetes.io/restartedAt": "2026-03-01T09:12:44Z"
     }});
     write(client, Method::POST, &pods, &json!({"metadata": metadata, "spec": pod_spec(workload)})).await;
-    // Long ago, so that nobody takes it for one that is starting.
+    // Long ago, so that the pod does not count as starting.
     let since = "2026-01-01T00:00:00Z";
     let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": since});
     let kinds = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
@@ -151,20 +137,4 @@ fn pod_spec(workload: &str) -> Value {
         "volumes": [{"name": "config", "configMap": {"name": "checkout"}}, {"name": "cache", "emptyDir": {}}],
         "terminationGracePeriodSeconds": 45
     })
-}
-
-/// Writes what must succeed.
-async fn write(client: &Client, method: Method, path: &str, body: &Value) {
-    let (code, said) = send(client, method.clone(), path, body).await;
-    assert!((200..300).contains(&code), "{method} {path}: {code} {said}");
-}
-
-async fn send(client: &Client, method: Method, path: &str, body: &Value) -> (u16, String) {
-    let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    let request = Request::builder().method(method).uri(path).header("content-type", kind);
-    let answer = client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
-    let code = answer.status().as_u16();
-    let text = answer.into_body().collect().await.unwrap().to_bytes();
-    (code, String::from_utf8_lossy(&text).into_owned())
 }

@@ -5,10 +5,9 @@ use std::time::Duration;
 use testbed::kubelets::fleet::Fleet;
 
 use crate::env::MetricsBenchEnv;
-use crate::figures::measure;
 use crate::lists::{JSON, PROTOBUF, list, until_complete};
+use crate::shared::table::{at_most, mebibytes, millis, row};
 use crate::subject::Who;
-use crate::table::{at_most, mebibytes, millis, told};
 
 const FLEET: Fleet = Fleet { nodes: 5_000, pods: 30, namespaces: 100 };
 const WINDOW: Duration = Duration::from_mins(1);
@@ -18,15 +17,15 @@ pub(crate) async fn run() -> bool {
     let env = MetricsBenchEnv::new(FLEET).await;
     let mut subject = Who::Plimsoll.of_kubelets(&env).await;
     until_complete(&mut subject, FLEET.size()).await;
-    let quiet = measure(&subject, WINDOW).await;
+    let quiet = subject.measure(WINDOW).await;
     let (json, protobuf) = (list(&subject, JSON).await, list(&subject, PROTOBUF).await);
     subject.check();
     let usage = subject.program.usage().unwrap();
     println!("\n{} nodes × {} pods at 15 s, ours alone", FLEET.nodes, FLEET.pods);
-    told("CPU while only kubelets are read, m", quiet.millicores(), 1);
-    told("list of all pods, JSON, ms", millis(json.median), 1);
-    told("list of all pods, protobuf, ms", millis(protobuf.median), 1);
-    told("… bytes of JSON", json.bytes as f64, 0);
+    row("CPU while only kubelets are read, m", quiet.millicores(), 1);
+    row("list of all pods, JSON, ms", millis(json.median), 1);
+    row("list of all pods, protobuf, ms", millis(protobuf.median), 1);
+    row("… bytes of JSON", json.bytes as f64, 0);
     let kept = [
         at_most("resident memory, MiB", mebibytes(quiet.resident), 1, MEMORY),
         at_most("… after lists, MiB", mebibytes(usage.resident), 1, MEMORY),

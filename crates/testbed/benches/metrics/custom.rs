@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::env::MetricsBenchEnv;
-use crate::figures::percentile;
+use crate::shared::table::{ComparisonTable, millis};
+use crate::shared::usage::percentile;
 use crate::subject::{Subject, Who};
-use crate::table::{Beside, millis};
 
 /// 200 workloads of ten pods.
 const FLEET: Fleet = Fleet { nodes: 100, pods: 20, namespaces: 20 };
@@ -23,7 +23,7 @@ const REPLICAS: usize = 10;
 const PERIOD: Duration = Duration::from_millis(200);
 const WINDOW: Duration = Duration::from_secs(30);
 const WARM: Duration = Duration::from_secs(10);
-/// How often Prometheus looks at the application.
+/// Scrape interval of Prometheus.
 const INTERVAL: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -87,13 +87,13 @@ pub(crate) async fn run() -> bool {
         AUTOSCALERS as u128 * 1000 / PERIOD.as_millis(),
         WINDOW.as_secs()
     );
-    let mut table = Beside::new(&title);
+    let mut table = ComparisonTable::new(&title);
     let rate = |figures: &Figures| figures.answered as f64 / figures.took.as_secs_f64();
     let per_thousand = |figures: &Figures| figures.asked as f64 * 1000.0 / figures.answered.max(1) as f64;
     table.row("answers per second", rate(&theirs), rate(&ours), 0, None);
     table.row("answers that failed", theirs.failed as f64, ours.failed as f64, 0, None);
     table.row("queries of Prometheus", theirs.asked as f64, ours.asked as f64, 0, Some(0.1));
-    // Whoever answers less asks less: what counts is what an answer costs.
+    // A server that answers fewer requests also sends fewer queries, so queries per answer are compared.
     table.row("… per 1,000 answers", per_thousand(&theirs), per_thousand(&ours), 1, Some(0.1));
     table.row("latency, half below, ms", millis(theirs.half), millis(ours.half), 2, None);
     table.row("latency, 99 of 100 below, ms", millis(theirs.most), millis(ours.most), 2, Some(1.0 / 3.0));

@@ -24,7 +24,7 @@ pub(crate) struct MetricsBenchEnv {
 impl MetricsBenchEnv {
     /// Starts everything and waits until the API server knows all pods.
     pub(crate) async fn new(fleet: Fleet) -> Self {
-        // Nobody else is to act on these nodes and pods, and nobody needs service accounts.
+        // No other controller may act on these nodes and pods, and no service accounts are needed.
         let options = Options { controller_manager: false, ..Options::default() };
         let plane =
             tokio::task::spawn_blocking(move || ControlPlane::start(&options)).await.unwrap().unwrap();
@@ -40,7 +40,7 @@ impl MetricsBenchEnv {
             assert!(begun.elapsed() < Duration::from_mins(5), "the API server does not know {last}");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        // Many pods share a revision here, and whoever begins to watch in the midst of one misses the rest of it.
+        // Many pods share a revision here, and a watch that begins within such a revision misses the rest of it.
         let all = "/api/v1/pods?resourceVersion=0";
         while client.get_as(all, Some(METADATA)).await.map_or(0, |answer| count(&answer.json()))
             != fleet.size()

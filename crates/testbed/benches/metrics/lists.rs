@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::figures::percentile;
+use crate::shared::usage::percentile;
 use crate::subject::Subject;
 
 pub(crate) const JSON: &str = "application/json";

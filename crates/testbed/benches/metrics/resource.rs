@@ -5,10 +5,10 @@ use std::time::Duration;
 use testbed::kubelets::fleet::Fleet;
 
 use crate::env::MetricsBenchEnv;
-use crate::figures::{Measured, measure};
 use crate::lists::{JSON, List, PROTOBUF, list, until_complete};
+use crate::shared::table::{ComparisonTable, mebibytes, millis};
+use crate::shared::usage::ProcessMeasurement;
 use crate::subject::Who;
-use crate::table::{Beside, mebibytes, millis};
 
 const FLEET: Fleet = Fleet { nodes: 1_000, pods: 30, namespaces: 40 };
 /// Six periods.
@@ -17,7 +17,7 @@ const WINDOW: Duration = Duration::from_secs(90);
 const SETTLE: Duration = Duration::from_secs(30);
 
 struct Figures {
-    quiet: Measured,
+    quiet: ProcessMeasurement,
     json: List,
     protobuf: List,
     requests: u64,
@@ -32,7 +32,7 @@ pub(crate) async fn run() -> bool {
     let ours = figures(Who::Plimsoll, &env).await;
     let title =
         format!("{} nodes × {} pods at 15 s, measured for {} s", FLEET.nodes, FLEET.pods, WINDOW.as_secs());
-    let mut table = Beside::new(&title);
+    let mut table = ComparisonTable::new(&title);
     table.row(
         "CPU while only kubelets are read, m",
         theirs.quiet.millicores(),
@@ -94,7 +94,7 @@ async fn figures(who: Who, env: &MetricsBenchEnv) -> Figures {
     until_complete(&mut subject, FLEET.size()).await;
     tokio::time::sleep(SETTLE).await;
     let before = env.kubelets.all_requests();
-    let quiet = measure(&subject, WINDOW).await;
+    let quiet = subject.measure(WINDOW).await;
     let requests = env.kubelets.all_requests() - before;
     let json = list(&subject, JSON).await;
     let protobuf = list(&subject, PROTOBUF).await;

@@ -4,16 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use testbed::Peers;
-use testbed::direct::{Caller, Direct};
+use testbed::direct::Direct;
 use testbed::ports;
 use testbed::program::{Program, Room};
 
 use crate::env::MetricsBenchEnv;
-
-/// Names the binary that is measured.
-const PROGRAM: &str = "PLIMSOLL_PROGRAM";
-/// How long it may take until it is ready.
-const PATIENCE: Duration = Duration::from_mins(5);
+use crate::shared::plimsoll::{binary, until_ready};
+use crate::shared::usage::{self, ProcessMeasurement};
 
 pub(crate) struct Subject {
     pub(crate) program: Program,
@@ -42,7 +39,7 @@ impl Who {
         ]);
         let program = match self {
             Self::Upstream => Peers::ensure().unwrap().metrics_server,
-            Self::Plimsoll => ours(&mut arguments),
+            Self::Plimsoll => plimsoll(&mut arguments),
         };
         self.start(&program, &arguments, room, env, port).await
     }
@@ -63,7 +60,7 @@ impl Who {
         ]);
         let program = match self {
             Self::Upstream => Peers::ensure().unwrap().prometheus_adapter,
-            Self::Plimsoll => ours(&mut arguments),
+            Self::Plimsoll => plimsoll(&mut arguments),
         };
         self.start(&program, &arguments, room, env, port).await
     }
@@ -78,14 +75,18 @@ impl Who {
     ) -> Subject {
         let name = if self == Self::Plimsoll { "plimsoll" } else { "peer" };
         let mut program = Program::start(name, program, arguments, room).unwrap();
-        let nobody = Direct::new(port, &Caller::nobody()).unwrap();
-        let ready = async || nobody.get("/readyz").await.is_ok_and(|answer| answer.code == 200);
-        program.until(PATIENCE, ready).await.unwrap();
+        until_ready(&mut program, port).await;
         Subject { program, client: Direct::new(port, &env.admin()).unwrap() }
     }
 }
 
 impl Subject {
+    /// Measures what it uses from now on for so long.
+    pub(crate) async fn measure(&self, window: Duration) -> ProcessMeasurement {
+        let [measured] = usage::measure([self.program.pid().expect("its process is there")], window).await;
+        measured
+    }
+
     /// Its process must still be there.
     pub(crate) fn check(&mut self) {
         if let Some(code) = self.program.ended() {
@@ -105,17 +106,8 @@ fn serving(room: &Room, env: &MetricsBenchEnv, port: u16) -> Vec<String> {
     ]
 }
 
-/// Our binary, and the word with which it becomes the server.
-fn ours(arguments: &mut Vec<String>) -> PathBuf {
+/// The measured binary with its subcommand.
+fn plimsoll(arguments: &mut Vec<String>) -> PathBuf {
     arguments.insert(0, "metrics".into());
-    let program = std::env::var_os(PROGRAM).map_or_else(
-        || {
-            // The binary lies beside the folder of this program.
-            let own = std::env::current_exe().unwrap();
-            own.parent().and_then(Path::parent).unwrap().join("plimsoll")
-        },
-        PathBuf::from,
-    );
-    assert!(program.exists(), "{} is missing: run make bench-metrics", program.display());
-    program.canonicalize().unwrap()
+    binary()
 }

@@ -16,12 +16,12 @@ use testbed::proxy::{Proxy, ProxyOptions, Rules};
 use testbed::{Access, ControlPlane, Options, harness};
 
 use crate::env::register;
-use crate::figures::{Measured, measure};
 use crate::questions::Questions;
+use crate::shared::table::{ComparisonTable, mebibytes};
+use crate::shared::usage::{ProcessMeasurement, measure};
 use crate::source::Source;
-use crate::subject::Subject;
-use crate::table::{Beside, mebibytes};
-use crate::workloads::{Queries, Workloads, send};
+use crate::subject;
+use crate::workloads::{Queries, Workloads};
 use crate::{INTERVAL, WINDOW};
 
 const OBJECTS: usize = 1_000;
@@ -40,7 +40,7 @@ struct Asked {
 
 /// What one side did.
 struct Side {
-    processes: Vec<(&'static str, Measured)>,
+    processes: Vec<(&'static str, ProcessMeasurement)>,
     queries: u64,
     answered: u64,
     failed: u64,
@@ -48,8 +48,8 @@ struct Side {
 }
 
 impl Side {
-    fn all(&self) -> Measured {
-        self.processes.iter().map(|(_, measured)| *measured).reduce(Measured::and).unwrap()
+    fn all(&self) -> ProcessMeasurement {
+        self.processes.iter().map(|(_, measured)| *measured).reduce(ProcessMeasurement::and).unwrap()
     }
 }
 
@@ -61,7 +61,7 @@ impl Asked {
             WINDOW.as_secs(),
             self.how
         );
-        let mut table = Beside::new(&title);
+        let mut table = ComparisonTable::new(&title);
         let (theirs, ours) = (&self.theirs, &self.ours);
         let (their, our) = (theirs.all(), ours.all());
         table.row("CPU, thousandths of a core", their.millicores(), our.millicores(), 1, Some(CPU));
@@ -85,7 +85,7 @@ impl Asked {
 }
 
 pub(crate) async fn run() -> bool {
-    // Nobody else is to act on deployments and HPAs.
+    // No other controller may act on deployments and HPAs.
     let options = Options { controller_manager: false, ..Options::default() };
     let plane = tokio::task::spawn_blocking(move || ControlPlane::start(&options)).await.unwrap();
     match plane {
@@ -144,12 +144,12 @@ async fn ours(
 ) -> [Side; 2] {
     let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(kubeconfig, settings).await.unwrap();
-    let mut subject = Subject::start(&proxy.kubeconfig(), workloads.namespace).await;
-    register(client, workloads.namespace, subject.port).await;
-    let processes = [("plimsoll operator", subject.pid())];
+    let mut operator = subject::start(&proxy.kubeconfig(), workloads.namespace).await;
+    register(client, workloads.namespace, operator.port).await;
+    let processes = [("plimsoll operator", operator.pid())];
     let rules = proxy.rules();
     let sides = both(&SideEnv { access, client, source, workloads, rules }, processes).await;
-    subject.check();
+    operator.check();
     sides
 }
 
@@ -182,7 +182,7 @@ async fn both<const N: usize>(env: &SideEnv<'_>, processes: [(&'static str, u32)
     questions.clear_log();
     let mut by_controller = env.measure(processes).await;
     by_controller.answered = questions.count(&Method::GET, QUESTION);
-    // Whoever gets no answer says so in this condition.
+    // An HPA without a value for its metric reports so in this condition.
     by_controller.failed = (workloads.objects - env.hpas(is_scaling).await) as u64;
     drop(peer);
 
@@ -202,8 +202,7 @@ impl SideEnv<'_> {
     async fn hpas(&self, which: impl Fn(&Value) -> bool) -> usize {
         let namespace = self.workloads.namespace;
         let path = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers?limit=2000");
-        let (_, said) = send(self.client, Method::GET, &path, &Value::Null).await;
-        let list: Value = serde_json::from_str(&said).unwrap();
+        let (_, list) = harness::send(self.client, Method::GET, &path, None).await;
         list["items"].as_array().map_or(0, |items| items.iter().filter(|item| which(item)).count())
     }
 

@@ -1,8 +1,6 @@
-//! localkube in a process of its own, so that its work and its memory are counted apart.
+//! localkube with KEDA's definitions, in a process of its own.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
 
 use api::yaml::{SourceFile, parse};
 use cluster::index::Target;
@@ -13,63 +11,35 @@ use kube::Client;
 use localkube::{Cluster, Options};
 use serde_json::Value;
 use testbed::aggregate::Aggregated;
-use testbed::harness;
+use testbed::harness::{self, send, write};
 
-use crate::workloads::{send, write};
-
-/// The word with which this program becomes the server.
-pub(crate) const SERVER: &str = "serve";
+use crate::shared::server::{ServerProcess, ready};
 
 /// A cluster with KEDA's definitions; it ends when this is dropped.
 pub(crate) struct OperatorBenchEnv {
-    child: Child,
-    /// When this is closed, the other process ends.
-    words: Option<ChildStdin>,
     pub(crate) kubeconfig: String,
     pub(crate) client: Client,
+    _server: ServerProcess,
 }
 
-/// The other process: serves until nobody speaks to it any more.
+/// In the other process: serves until its standard input is closed.
 pub(crate) async fn serve(file: &str) {
     let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
     let server = running.serve().await.unwrap();
-    std::fs::write(file, &server.kubeconfig).unwrap();
-    println!("ready");
-    let _ = tokio::task::spawn_blocking(|| std::io::stdin().lines().map_while(Result::ok).count()).await;
+    ready(file, &server.kubeconfig, |_| {}).await;
 }
 
 impl OperatorBenchEnv {
     pub(crate) async fn start() -> Self {
-        let (child, words, kubeconfig) = tokio::task::spawn_blocking(spawn).await.unwrap();
-        let client =
-            harness::connect(&kubeconfig).await.unwrap_or_else(|_| panic!("localkube cannot be reached"));
+        let server = ServerProcess::start().await;
+        let kubeconfig = server.kubeconfig.clone();
+        let client = harness::connect(&kubeconfig).await.unwrap();
         for definition in definitions() {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
             write(&client, Method::POST, path, &definition).await;
         }
-        Self { child, words, kubeconfig, client }
+        Self { kubeconfig, client, _server: server }
     }
-}
-
-impl Drop for OperatorBenchEnv {
-    fn drop(&mut self) {
-        drop(self.words.take());
-        let _ = self.child.wait();
-    }
-}
-
-fn spawn() -> (Child, Option<ChildStdin>, String) {
-    let file = std::env::temp_dir().join(format!("bench-operator-{}.kubeconfig", std::process::id()));
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.arg(SERVER).arg(&file).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let words = child.stdin.take();
-    let mut said = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
-    assert_eq!(said.trim(), "ready", "the server ended");
-    let kubeconfig = std::fs::read_to_string(&file).unwrap();
-    let _ = std::fs::remove_file(&file);
-    (child, words, kubeconfig)
 }
 
 /// Our definitions of KEDA's resources.
@@ -84,7 +54,7 @@ fn definitions() -> Vec<Value> {
     found
 }
 
-/// Has the API server ask whoever listens on a port for external metrics.
+/// Registers the server on a port as the API server of external metrics.
 pub(crate) async fn register(client: &Client, namespace: &str, port: u16) {
     let api = Aggregated {
         group: "external.metrics.k8s.io".into(),
@@ -100,8 +70,8 @@ pub(crate) async fn register(client: &Client, namespace: &str, port: u16) {
     write(client, Method::POST, &format!("/api/v1/namespaces/{namespace}/services"), &objects[0]).await;
     let all = "/apis/apiregistration.k8s.io/v1/apiservices";
     let own = format!("{all}/{}", api.name());
-    // Somebody else may have been registered.
-    send(client, Method::DELETE, &own, &Value::Null).await;
+    // Another server may be registered.
+    send(client, Method::DELETE, &own, None).await;
     write(client, Method::POST, all, &objects[1]).await;
 }
 

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use crate::INTERVAL;
 use crate::env::{OperatorBenchEnv, register};
 use crate::questions::Questions;
+use crate::shared::table;
 use crate::source::Source;
-use crate::subject::Subject;
+use crate::subject;
 use crate::workloads::{Queries, Workloads};
-use crate::{INTERVAL, table};
 
 const OBJECTS: usize = 300;
 /// How long it may take to write down what it has noted.
@@ -18,17 +19,17 @@ pub(crate) async fn run() -> bool {
     let env = OperatorBenchEnv::start().await;
     let workloads = Workloads::new("learn", OBJECTS, &source.url, Queries::Distinct);
     workloads.make(&env.client).await;
-    let mut subject = Subject::start(&env.kubeconfig, workloads.namespace).await;
+    let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;
     source.until_asked(3 * OBJECTS as u64, OBJECTS).await;
-    register(&env.client, workloads.namespace, subject.port).await;
+    register(&env.client, workloads.namespace, operator.port).await;
     let questions = Questions::start(&env.client, &workloads);
     tokio::time::sleep(INTERVAL * 2).await;
     let (answered, failed) = questions.counts();
-    subject.check();
+    operator.check();
     println!("\nwhat was learned from, with {OBJECTS} ScaledObjects");
-    table::told("queries", source.asked() as f64, 0);
-    table::told("questions answered", answered as f64, 0);
+    table::row("queries", source.asked() as f64, 0);
+    table::row("questions answered", answered as f64, 0);
     // It writes when it ends, unless it is killed.
-    subject.end(PATIENCE).await;
+    operator.end(PATIENCE).await;
     failed == 0
 }

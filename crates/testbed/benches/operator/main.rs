@@ -1,40 +1,41 @@
 //! Our operator beside KEDA on a real cluster, and alone with ten times as much: `make bench-operator`.
 //!
 //! ```text
-//! beside      1,000 ScaledObjects: first KEDA 2.20.2 looks after them, then ours, on one API server, one Prometheus
-//! alone       10,000 of them on localkube, which runs in a process of its own
-//! same        1,000 that all ask the same: how often Prometheus is asked
-//! wake        1,250 at zero whose source has something to do all at once
-//! push        from the tell of an external scaler to the write of the scale
-//! restart     Prometheus killed and started again under load
-//! learn       a little of everything, only if it is asked for: what `make learn` learns from
-//! workloads       the objects
-//! env       localkube in another process; the subject, our binary
-//! source      a Prometheus that says what it is told to, and counts
-//! questions   what an HPA controller asks
-//! figures     what the kernel says of processes
-//! table       limits and verdicts
+//! beside      1,000 ScaledObjects: first KEDA 2.20.2, then Plimsoll, on one API server and one Prometheus
+//! alone       10,000 ScaledObjects on localkube, which runs in a process of its own
+//! same        1,000 ScaledObjects with the same query: how often Prometheus is queried
+//! wake        1,250 ScaledObjects at zero whose source becomes active at the same moment
+//! push        time from the push of an external scaler to the write of the scale
+//! restart     Prometheus is killed and started again under load
+//! learn       a little of everything, only if it is named: the profile for `make learn`
+//! workloads   the deployments and ScaledObjects
+//! env         localkube in another process
+//! subject     the operator as a process
+//! source      a scripted Prometheus that counts queries
+//! questions   the requests of an HPA controller
 //! ```
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod alone;
 mod beside;
 mod env;
-mod figures;
 mod learn;
 mod push;
 mod questions;
 mod restart;
 mod same;
+#[path = "../shared/mod.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part of it")]
+mod shared;
 mod source;
 mod subject;
-#[path = "../metrics/table.rs"]
-mod table;
 mod wake;
 mod workloads;
 
 use std::process::ExitCode;
 use std::time::Duration;
+
+use shared::server::SERVER;
 
 /// The allocator of the binary; localkube has much to hold here.
 #[global_allocator]
@@ -46,34 +47,24 @@ const INTERVAL: Duration = Duration::from_secs(30);
 const WINDOW: Duration = Duration::from_secs(150);
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let asked = |name: &str| arguments.is_empty() || arguments.iter().any(|word| word == name);
-    if arguments.first().is_some_and(|word| word == env::SERVER) {
-        runtime.block_on(env::serve(&arguments[1]));
-        return ExitCode::SUCCESS;
+    let (arguments, runtime) = (shared::arguments(), shared::runtime());
+    match arguments.first().map(String::as_str) {
+        Some(SERVER) => {
+            runtime.block_on(env::serve(&arguments[1]));
+            ExitCode::SUCCESS
+        }
+        // Only if it is named.
+        Some("learn") => shared::run(&[], &[("learn", &|| runtime.block_on(learn::run()))]),
+        _ => shared::run(
+            &arguments,
+            &[
+                ("beside", &|| runtime.block_on(beside::run())),
+                ("alone", &|| runtime.block_on(alone::run())),
+                ("same", &|| runtime.block_on(same::run())),
+                ("restart", &|| runtime.block_on(restart::run())),
+                ("wake", &|| runtime.block_on(wake::run())),
+                ("push", &|| runtime.block_on(push::run())),
+            ],
+        ),
     }
-    if arguments.first().is_some_and(|word| word == "learn") {
-        return if runtime.block_on(learn::run()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    }
-    let mut good = true;
-    if asked("beside") {
-        good &= runtime.block_on(beside::run());
-    }
-    if asked("alone") {
-        good &= runtime.block_on(alone::run());
-    }
-    if asked("same") {
-        good &= runtime.block_on(same::run());
-    }
-    if asked("restart") {
-        good &= runtime.block_on(restart::run());
-    }
-    if asked("wake") {
-        good &= runtime.block_on(wake::run());
-    }
-    if asked("push") {
-        good &= runtime.block_on(push::run());
-    }
-    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,4 +1,4 @@
-//! From the tell of an external scaler, written in Go, to the write of the scale.
+//! Time from the push of an external scaler, written in Go, to the write of the scale.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use serde_json::json;
 use testbed::backends::GoScaler;
 
 use crate::env::{OperatorBenchEnv, counts};
-use crate::figures::percentile;
-use crate::subject::Subject;
-use crate::table::{self, millis};
+use crate::shared::table::{self, millis};
+use crate::shared::usage::percentile;
+use crate::subject;
 use crate::workloads::{Workloads, name};
 
 const OBJECTS: usize = 300;
@@ -32,7 +32,7 @@ pub(crate) async fn run() -> bool {
         ..Workloads::new("push", OBJECTS, "", crate::workloads::Queries::Same)
     };
     workloads.make(&env.client).await;
-    let mut subject = Subject::start(&env.kubeconfig, workloads.namespace).await;
+    let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;
     let mut counts = pin!(counts(&env.client, workloads.namespace));
     for _ in 0..OBJECTS {
         let (name, count) = counts.next().await.unwrap();
@@ -44,7 +44,7 @@ pub(crate) async fn run() -> bool {
     for number in 0..OBJECTS {
         let object = format!("{}/{}", workloads.namespace, name(number));
         let waiting = Instant::now();
-        // Tells are lost on nobody: the stream may not be open yet.
+        // A push without an open stream is lost, and the stream may not be open yet.
         let begun = loop {
             let begun = Instant::now();
             if scaler.tell(&object).await.unwrap() > 0 {
@@ -63,12 +63,12 @@ pub(crate) async fn run() -> bool {
         times.push(begun.elapsed());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    subject.check();
+    operator.check();
     println!(
         "\nfrom the tell of an external scaler to the scale that a watch on localkube shows, {OBJECTS} times, milliseconds"
     );
-    table::told("median", millis(percentile(&mut times, 50)), 1);
+    table::row("median", millis(percentile(&mut times, 50)), 1);
     let good = table::at_most("99 of 100", millis(percentile(&mut times, 99)), 1, LIMIT);
-    table::told("at most", millis(percentile(&mut times, 100)), 1);
+    table::row("at most", millis(percentile(&mut times, 100)), 1);
     good
 }

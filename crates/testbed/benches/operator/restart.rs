@@ -1,4 +1,4 @@
-//! Prometheus is killed and started again under load: nothing is scaled down by that, and nobody storms it.
+//! Prometheus is killed and started again under load: nothing is scaled down, and there is no storm of queries.
 //!
 //! The real Prometheus scrapes a page of ours that has a series for every object, which are polled every 5 s. What is active
 //! rests 5 s after it ended, so that a single wrong "nothing to do" would show.
@@ -21,8 +21,8 @@ use testbed::proxy::{Proxy, ProxyOptions, Rules};
 use tokio::net::TcpListener;
 
 use crate::env::{OperatorBenchEnv, counts};
-use crate::subject::Subject;
-use crate::table;
+use crate::shared::table;
+use crate::subject;
 use crate::workloads::{Queries, Workloads, name};
 
 const OBJECTS: usize = 1_000;
@@ -57,7 +57,7 @@ pub(crate) async fn run() -> bool {
     workloads.make(&env.client).await;
     let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(&env.kubeconfig, settings).await.unwrap();
-    let mut subject = Subject::start(&proxy.kubeconfig(), workloads.namespace).await;
+    let mut operator = subject::start(&proxy.kubeconfig(), workloads.namespace).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
 
     let scaled = Arc::new(Mutex::new(Vec::new()));
@@ -78,17 +78,17 @@ pub(crate) async fn run() -> bool {
     server.resume().await.unwrap();
     let after = observe(Some(&server), &proxy.rules(), AROUND).await;
     watched.abort();
-    subject.check();
+    operator.check();
 
     println!(
         "\nPrometheus killed for {} s and started again; {OBJECTS} ScaledObjects, every {INTERVAL} s",
         GONE.as_secs()
     );
     let show = |what: &str, seen: &Seen| {
-        table::told(&format!("{what}: queries per second"), mean(&seen.queries), 1);
-        table::told(&format!("{what}: queries, busiest second"), most(&seen.queries), 0);
-        table::told(&format!("{what}: API requests per second"), mean(&seen.requests), 1);
-        table::told(&format!("{what}: API requests, busiest second"), most(&seen.requests), 0);
+        table::row(&format!("{what}: queries per second"), mean(&seen.queries), 1);
+        table::row(&format!("{what}: queries, busiest second"), most(&seen.queries), 0);
+        table::row(&format!("{what}: API requests per second"), mean(&seen.requests), 1);
+        table::row(&format!("{what}: API requests, busiest second"), most(&seen.requests), 0);
     };
     show("before", &before);
     show("gone", &gone);

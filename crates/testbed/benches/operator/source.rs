@@ -1,4 +1,4 @@
-//! A Prometheus that says what it is told to, and counts what it is asked.
+//! A scripted Prometheus that counts queries.
 
 use std::collections::HashSet;
 use std::convert::Infallible;

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 
 use crate::env::{OperatorBenchEnv, counts};
-use crate::figures::percentile;
+use crate::shared::table;
+use crate::shared::usage::percentile;
 use crate::source::Source;
-use crate::subject::Subject;
-use crate::table;
+use crate::subject;
 use crate::workloads::{Queries, Workloads};
 
 const OBJECTS: usize = 1_250;
@@ -30,7 +30,7 @@ pub(crate) async fn run() -> bool {
     ];
     for (what, queries, interval) in variants {
         let (median, last) = wake(queries, interval).await;
-        table::told(&format!("{what}: half of them"), median.as_secs_f64(), 2);
+        table::row(&format!("{what}: half of them"), median.as_secs_f64(), 2);
         good &= table::at_most(&format!("{what}: all"), last.as_secs_f64(), 2, LIMIT);
     }
     good
@@ -43,7 +43,7 @@ async fn wake(queries: Queries, interval: u64) -> (Duration, Duration) {
     let workloads =
         Workloads { replicas: 0, interval, ..Workloads::new("wake", OBJECTS, &source.url, queries) };
     workloads.make(&env.client).await;
-    let mut subject = Subject::start(&env.kubeconfig, workloads.namespace).await;
+    let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;
     let distinct = if queries == Queries::Distinct { OBJECTS } else { 1 };
     source.until_asked(2 * distinct as u64, distinct).await;
     tokio::time::sleep(Duration::from_secs(2 * interval)).await;
@@ -65,6 +65,6 @@ async fn wake(queries: Queries, interval: u64) -> (Duration, Duration) {
             times.push(begun.elapsed());
         }
     }
-    subject.check();
+    operator.check();
     (percentile(&mut times, 50), percentile(&mut times, 100))
 }

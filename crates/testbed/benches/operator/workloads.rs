@@ -1,15 +1,13 @@
 //! A namespace full of deployments and the ScaledObjects that scale them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
+use http::Method;
 use kube::Client;
-use kube::client::Body;
 use serde_json::{Value, json};
+use testbed::harness::write;
 
-const WRITERS: usize = 16;
+use crate::shared::write_many;
 
 /// How much there is, and what it asks.
 #[derive(Clone)]
@@ -60,23 +58,12 @@ impl Workloads {
         eprintln!("making {} ScaledObjects and their deployments in {}", self.objects, self.namespace);
         let namespace = json!({"metadata": {"name": self.namespace}});
         write(client, Method::POST, "/api/v1/namespaces", &namespace).await;
-        let next = Arc::new(AtomicUsize::new(0));
-        let mut tasks = tokio::task::JoinSet::new();
-        for _ in 0..WRITERS {
-            let (workloads, client, next) = (self.clone(), client.clone(), Arc::clone(&next));
-            tasks.spawn(async move {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= workloads.objects {
-                        return;
-                    }
-                    workloads.make_one(&client, number).await;
-                }
-            });
-        }
-        while let Some(done) = tasks.join_next().await {
-            done.unwrap();
-        }
+        let (workloads, client) = (self.clone(), client.clone());
+        write_many(self.objects, move |number| {
+            let (workloads, client) = (workloads.clone(), client.clone());
+            async move { workloads.make_one(&client, number).await }
+        })
+        .await;
     }
 
     async fn make_one(&self, client: &Client, number: usize) {
@@ -97,7 +84,7 @@ impl Workloads {
             &deployment,
         )
         .await;
-        // Nobody makes pods here.
+        // No controller makes pods here.
         let counts = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
         let status: Value =
             counts.into_iter().map(|count| (count.to_owned(), json!(self.replicas))).collect();
@@ -119,20 +106,4 @@ impl Workloads {
 
 pub(crate) fn name(number: usize) -> String {
     format!("checkout-{number:05}")
-}
-
-/// Writes what must succeed.
-pub(crate) async fn write(client: &Client, method: Method, path: &str, body: &Value) {
-    let (code, said) = send(client, method.clone(), path, body).await;
-    assert!((200..300).contains(&code), "{method} {path}: {code} {said}");
-}
-
-pub(crate) async fn send(client: &Client, method: Method, path: &str, body: &Value) -> (u16, String) {
-    let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    let request = Request::builder().method(method).uri(path).header("content-type", kind);
-    let answer = client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
-    let code = answer.status().as_u16();
-    let text = answer.into_body().collect().await.unwrap().to_bytes();
-    (code, String::from_utf8_lossy(&text).into_owned())
 }

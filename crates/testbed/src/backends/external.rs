@@ -24,7 +24,7 @@ pub struct GoScaler {
 }
 
 impl GoScaler {
-    /// Starts one; with a certificate it speaks TLS only.
+    /// Starts the scaler; with a certificate it serves only TLS.
     pub async fn start(tls: Option<&Identity>) -> Result<Self, Error> {
         let program =
             Cache::of_user()?.ensure(&EXTERNAL_SCALER, &mut Progress::stderr())?.join("external-scaler");
@@ -68,7 +68,7 @@ impl GoScaler {
         Ok(())
     }
 
-    /// Tells all who listen for this object (`namespace/name`) that it is active; how many there were.
+    /// Sends "active" to all streams of this object (`namespace/name`), and returns their number.
     pub async fn tell(&self, object: &str) -> Result<usize, Error> {
         self.control("tell", object).await
     }

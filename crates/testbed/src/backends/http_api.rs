@@ -35,13 +35,13 @@ pub enum Door {
     Open,
     /// User `ada` with the password.
     Basic,
-    /// Whoever has the password for a token.
+    /// Clients with a token, which they get for the password.
     Bearer,
     /// The same in header `X-API-KEY`.
     Key,
     /// The same in parameter `api_key`.
     Query,
-    /// Whoever has a certificate.
+    /// Clients with a certificate.
     Certificate,
 }
 

@@ -24,11 +24,11 @@ pub struct Postgresql {
     idle: Option<Room>,
 }
 
-/// It refuses to run as root. In a namespace of its own it is somebody else, who may still read what is root's.
+/// PostgreSQL refuses to run as root. In a user namespace it has another user id, and can still read root's files.
 const SOMEBODY: [&str; 4] = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
 
 impl Postgresql {
-    /// Starts one with this password; with a certificate it speaks TLS, too.
+    /// Starts the server with this password; with a certificate it also serves TLS.
     pub async fn start(password: &str, tls: Option<&Identity>) -> Result<Self, Error> {
         let programs = Cache::of_user()?.ensure(&POSTGRESQL, &mut Progress::stderr())?;
         let [port] = ports::several()?;
@@ -114,7 +114,7 @@ impl Postgresql {
         Ok(())
     }
 
-    /// Runs statements, and tells what they yield.
+    /// Runs statements, and returns their output.
     pub async fn sql(&self, text: &str) -> Result<String, Error> {
         self.sql_in("plimsoll", text).await
     }
@@ -137,7 +137,7 @@ fn somebody_works_in(folder: &Path) -> bool {
         .any(|at| at.is_ok_and(|at| at == folder))
 }
 
-/// A command as somebody who is not root.
+/// A command that runs as a user other than root.
 fn as_somebody(words: &[String]) -> Vec<String> {
     let root =
         std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);

@@ -41,7 +41,7 @@ struct Ports {
 }
 
 impl Rabbitmq {
-    /// Starts one; with a certificate it speaks TLS, too.
+    /// Starts the server; with a certificate it also serves TLS.
     pub async fn start(tls: Option<&Identity>) -> Result<Self, Error> {
         let programs = Cache::of_user()?.ensure(&RABBITMQ, &mut Progress::stderr())?;
         let [amqp, amqps, http, https, mapper, nodes] = ports::several()?;
@@ -125,7 +125,7 @@ impl Rabbitmq {
         Ok(())
     }
 
-    /// Whether it speaks TLS.
+    /// Whether it serves TLS.
     pub fn has_tls(&self) -> bool {
         self.tls
     }

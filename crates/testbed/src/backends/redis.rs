@@ -129,7 +129,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Sends a command, and tells the first line of the answer.
+    /// Sends a command, and returns the first line of the response.
     pub async fn say(&self, words: &[&str]) -> Result<String, Error> {
         ask(self.port, &self.password, words).await.attempt(|| format!("say {} to Redis", words.join(" ")))
     }

@@ -29,7 +29,7 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// Starts one; with a certificate it speaks TLS, too, at a port of its own.
+    /// Starts the server; with a certificate it also serves TLS on another port.
     pub async fn start(tls: Option<&Identity>) -> Result<Self, Error> {
         let program = Cache::of_user()?.ensure(&VAULT, &mut Progress::stderr())?.join("vault");
         let [port, tls_port] = ports::several()?;
@@ -68,7 +68,7 @@ impl Vault {
         local("https", self.tls_port)
     }
 
-    /// The token of whoever may do everything.
+    /// The root token.
     pub fn token(&self) -> &str {
         &self.token
     }
@@ -132,7 +132,7 @@ impl Vault {
         }
     }
 
-    /// Asks as whoever may do everything.
+    /// Sends a request with the root token.
     pub async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, Error> {
         let url = format!("{}/v1/{path}", self.address());
         request(method, &url, &self.token, body).await.attempt(|| format!("ask Vault for {path}"))

@@ -54,7 +54,7 @@ fn arguments(module: &GoModule, into: &Path) -> Vec<OsString> {
     arguments
 }
 
-/// Settings of the user that would change what is built are put aside; proxies and caches of Go stay his.
+/// Removes settings of the user that would change what is built; Go proxies and caches of the user are kept.
 fn environment(command: &mut Command) {
     command.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=readonly -buildvcs=false").env("GOWORK", "off");
     command.env_remove("GOOS").env_remove("GOARCH").env_remove("GOEXPERIMENT");

@@ -57,7 +57,7 @@ pub(super) fn fetch(
     Ok(())
 }
 
-/// The packages that a package stands for: `postgresql` is only a name for `postgresql-17`.
+/// The packages behind a metapackage: `postgresql` depends on `postgresql-17`.
 fn followed(package: &str) -> Vec<String> {
     let said =
         Command::new("apt-cache").args(["depends", "--important", package]).env("LC_ALL", "C").output();

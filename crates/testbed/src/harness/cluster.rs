@@ -1,4 +1,4 @@
-//! The two clusters, seen alike.
+//! The real cluster and localkube behind one interface.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,42 +13,42 @@ use super::Failure;
 use super::session::Session;
 use crate::{Access, ControlPlane, Error, Options};
 
-/// What the real cluster is called in messages.
+/// The name of the real cluster in messages.
 pub const REAL: &str = "the real one";
-/// What the one in memory is called in messages.
+/// The name of localkube in messages.
 pub const LOCAL: &str = "localkube";
 
-/// Whether anybody acts on what tests write.
+/// Whether workload controllers act on what tests write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workloads {
-    /// Deployments, replica sets, stateful sets and jobs live.
+    /// Controllers of Deployments, ReplicaSets, StatefulSets and Jobs run.
     On,
-    /// They are left as they were written, so that answers can be compared. The default service account, garbage
-    /// collection and the end of namespaces belong to the API and stay.
+    /// These controllers do not run, so that objects stay as they were written and can be compared. The default service account, garbage
+    /// collection and the deletion of namespaces still work.
     Off,
 }
 
-/// The controllers of kube-controller-manager that write to objects of the suite.
+/// The flag that disables the controllers of kube-controller-manager that write to objects of tests.
 const WORKLOAD_CONTROLLERS: &str = "--controllers=-deployment-controller,-replicaset-controller,\
     -statefulset-controller,-job-controller,-ttl-controller,-pod-garbage-collector-controller,\
     -taint-eviction-controller,-ttl-after-finished-controller,-disruption-controller";
 
 /// One of the two clusters.
 pub struct Cluster {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: &'static str,
     /// An administrator's client.
     pub client: Client,
     /// An administrator's kubeconfig.
     pub kubeconfig: String,
-    /// Behind the API server, where there is a real one.
+    /// Files and ports of the real cluster; none for localkube.
     pub access: Option<&'static Access>,
-    /// The one in memory lives as long as this.
+    /// Keeps localkube running.
     running: Option<(localkube::Running, localkube::Server)>,
 }
 
 impl Cluster {
-    /// The one in memory, new and empty.
+    /// A new, empty localkube.
     pub async fn local(workloads: Workloads) -> Result<Self, Failure> {
         let options =
             localkube::Options { workloads: workloads == Workloads::On, ..localkube::Options::default() };
@@ -60,7 +60,7 @@ impl Cluster {
         Ok(Self { name: LOCAL, client, kubeconfig, access: None, running: Some((running, server)) })
     }
 
-    /// The real one that all tests of this process share; none where it cannot be had, which is said once.
+    /// The real cluster that all tests of this process share. None where it cannot be built, which is reported once.
     pub async fn real(workloads: Workloads) -> Result<Option<Self>, Failure> {
         let access = match workloads {
             Workloads::On => crate::shared(),
@@ -71,7 +71,7 @@ impl Cluster {
             Err(error) if error.is_out_of_reach() => {
                 static SAID: Once = Once::new();
                 SAID.call_once(|| {
-                    // Not captured by the test runner: a run without this tier is not a complete one.
+                    // Standard error is not captured by the test runner: a run without the real cluster is incomplete, and must say so.
                     let _ = writeln!(
                         std::io::stderr(),
                         "left out: everything on the real cluster. This run is not complete.\n{error}"
@@ -85,13 +85,13 @@ impl Cluster {
         Ok(Some(Self { access: Some(access), ..reached }))
     }
 
-    /// One that is reached over the network, with the text of a kubeconfig.
+    /// A cluster that is reached over the network, with the text of a kubeconfig.
     pub async fn reached(name: &'static str, kubeconfig: &str) -> Result<Self, Failure> {
         let client = connect(kubeconfig).await?;
         Ok(Self { name, client, kubeconfig: kubeconfig.to_owned(), access: None, running: None })
     }
 
-    /// What the one in memory stores.
+    /// The store of localkube; none for the real cluster.
     pub fn in_memory(&self) -> Option<&localkube::Cluster> {
         self.running.as_ref().map(|(running, _)| running.cluster())
     }
@@ -109,7 +109,7 @@ impl Cluster {
                 self.name, answer.body
             )));
         }
-        // Pods are refused until it is there.
+        // The API server refuses pods until the default service account exists.
         let account = "/api/v1/namespaces/{ns}/serviceaccounts/default";
         if !session.wait(account, |answer| answer.code == 200).await {
             return Err(Failure::text(format!("{} made no default service account", self.name)));
@@ -133,14 +133,13 @@ fn without_workloads() -> Result<&'static Access, &'static Error> {
     started.as_ref().map(ControlPlane::access)
 }
 
-/// Whether the machine lacks what the real cluster is made with, as opposed to something being broken.
 /// A client from the text of a kubeconfig.
 pub async fn connect(kubeconfig: &str) -> Result<Client, Failure> {
     let failed = "failed to connect";
     let parsed = Kubeconfig::from_yaml(kubeconfig).map_err(|error| Failure::new(failed, &error))?;
     let config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
     let mut config = config.map_err(|error| Failure::new(failed, &error))?;
-    // What the server answers is seen as it is.
+    // Tests must see every response, also errors that a retry would hide.
     config.default_retry = false;
     Client::try_from(config).map_err(|error| Failure::new(failed, &error))
 }

@@ -1,4 +1,4 @@
-//! Holds two transcripts against each other, field by field.
+//! Compares two transcripts field by field.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct FieldDifference {
     pub exchange: usize,
     /// Method and path.
     pub request: String,
-    /// `spec.replicas`, or what else of the exchange differs.
+    /// A field of the body such as `spec.replicas`, or another part of the exchange.
     pub field: String,
     /// On the first cluster; none if absent.
     pub first: Option<Value>,
@@ -26,24 +26,24 @@ pub struct FieldDifference {
 pub struct Difference {
     /// `topic/case`.
     pub case: String,
-    /// What the clusters are called.
+    /// The names of the clusters.
     pub names: [&'static str; 2],
     /// Every field that differs; at least one.
     pub fields: Vec<FieldDifference>,
 }
 
-/// A difference that is meant.
+/// A deliberate difference.
 #[derive(Clone, Copy, Debug)]
 pub struct Deliberate {
     /// `topic/case`.
     pub case: &'static str,
-    /// The field, as a difference names it, without the places in lists.
+    /// The field, as in [`FieldDifference`], without list indices.
     pub field: &'static str,
-    /// Why it is as it should be.
+    /// The reason.
     pub reason: &'static str,
 }
 
-/// Where localkube answers otherwise than the real server on purpose. There is no such place.
+/// Deliberate differences between localkube and the real server. There are none.
 pub const DELIBERATE: &[Deliberate] = &[];
 
 /// Longer values are cut in messages.
@@ -94,7 +94,7 @@ fn exchange(
         return add("the exchange", first.map(asked).as_ref(), second.map(asked).as_ref());
     };
     if one.code != other.code {
-        // Whatever else differs follows from it.
+        // Other differences follow from this one.
         add("the code", Some(&one.code.into()), Some(&other.code.into()));
         return add("the answer", Some(gist(&one.body)), Some(gist(&other.body)));
     }
@@ -125,7 +125,7 @@ fn walk(path: &str, first: Option<&Value>, second: Option<&Value>, add: &mut Add
             names.sort_unstable();
             for name in names {
                 let dot = if path.is_empty() { "" } else { "." };
-                // A name with dots in it, such as that of a label, would read as several.
+                // A name with dots, such as that of a label, would look like several names.
                 let name_shown =
                     if name.contains('.') { format!("[{name}]") } else { format!("{dot}{name}") };
                 walk(&format!("{path}{name_shown}"), one.get(name), other.get(name), add);

@@ -1,14 +1,15 @@
 //! Tests that are written once and run on both clusters, each in its own namespace.
 //!
 //! ```text
-//! cluster    the real one and the one in memory, seen alike
-//! session    a client that writes down what it says and hears
-//! watch      events one by one
-//! transcript what was written down
-//! volatile   what differs from run to run, and what stands for it
+//! cluster    the real cluster and localkube behind one interface
+//! requests   plain requests, and waiting for a condition
+//! session    a client that records its requests and the responses
+//! watch      events of a watch, one by one
+//! transcript recorded requests and responses
+//! volatile   values that differ from run to run, and their placeholders
 //! compare    two transcripts, field by field
 //! recording  transcripts of the real server in a file
-//! suite      cases, run on both and held against the recording
+//! suite      cases, run on both clusters and compared with the recording
 //! ```
 //!
 //! [`Topic::check`] compares answers; [`on_both`] is for tests that assert by themselves.
@@ -16,6 +17,7 @@
 mod cluster;
 mod compare;
 mod recording;
+mod requests;
 mod session;
 mod suite;
 mod transcript;
@@ -33,6 +35,7 @@ use kube::Client;
 pub use cluster::{Cluster, LOCAL, REAL, Workloads, connect};
 pub use compare::{DELIBERATE, Deliberate, Difference, FieldDifference, compare};
 pub use recording::{RECORD, Recording};
+pub use requests::{WAIT_TIMEOUT, eventually, respond, send, until, write};
 pub use session::{Answer, Ask, Patch, Payload, Session};
 pub use suite::{Case, ONLY, Topic};
 pub use transcript::{Exchange, Transcript};
@@ -47,14 +50,14 @@ pub struct TestNamespace {
     pub namespace: String,
     /// On which cluster it is, for messages.
     pub cluster: &'static str,
-    /// An administrator's kubeconfig, for those who come over the network.
+    /// An administrator's kubeconfig, for clients in other processes.
     pub kubeconfig: String,
 }
 
 /// Why a test on both clusters failed, as text for people.
 pub struct Failure(String);
 
-/// Runs a test on each cluster in a namespace of its own; a panic says on which it happened.
+/// Runs a test on each cluster in its own namespace; a panic names the cluster.
 pub fn on_both<F, T>(test: F) -> Result<(), Failure>
 where
     F: Fn(TestNamespace) -> T,
@@ -63,7 +66,7 @@ where
     on_both_with(Workloads::On, test)
 }
 
-/// [`on_both`], with or without somebody who acts on workloads.
+/// [`on_both`], with or without workload controllers.
 pub fn on_both_with<F, T>(workloads: Workloads, test: F) -> Result<(), Failure>
 where
     F: Fn(TestNamespace) -> T,
@@ -95,7 +98,7 @@ fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Fa
     runtime.map_err(|error| Failure::new("failed to start a runtime", &error))?.block_on(future)
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic")
@@ -123,7 +126,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// As it is read: the test runner prints a failed result this way.
+/// The same as `Display`, because the test runner prints a failed result with `Debug`.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -41,7 +41,7 @@ impl Recording {
         self.transcripts.get(case)
     }
 
-    /// Adds transcripts to the file, and drops those of the same topic whose cases are no more.
+    /// Adds transcripts to the file, and drops those of removed cases of the same topic.
     pub fn add(path: &Path, topic: &str, cases: &[&str], transcripts: Vec<Transcript>) -> io::Result<()> {
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut recording = Self::read(path)?;

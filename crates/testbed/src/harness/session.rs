@@ -1,4 +1,4 @@
-//! A client of one cluster that writes down all it says and hears.
+//! A client of one cluster that records its requests and the responses.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub struct Ask {
     body: Vec<u8>,
 }
 
-/// What the server said.
+/// A response of the server.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// HTTP code; 0 when there was no answer at all.
@@ -47,7 +47,7 @@ pub struct Answer {
     pub body: Value,
 }
 
-/// How a patch is meant.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patch {
     /// RFC 6902.
@@ -68,11 +68,11 @@ pub trait Payload {
 
 /// The default user agent. The server derives the name of the field manager from it, so recordings contain it.
 const USER_AGENT: &str = "twin/1.0";
-/// No answer takes this long.
+/// Timeout of a request.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// How often a condition is looked at.
+/// Time between two looks of a wait.
 const POLL: Duration = Duration::from_millis(20);
-/// How kubectl asks for tables.
+/// The `Accept` header of kubectl for tables.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 impl Session {
@@ -81,7 +81,7 @@ impl Session {
         Self { inner: Arc::new(Inner { client, namespace: namespace.to_owned(), exchanges, leftovers }) }
     }
 
-    /// The client underneath; what it does is not written down.
+    /// The underlying client, whose requests are not recorded.
     pub fn client(&self) -> &Client {
         &self.inner.client
     }
@@ -91,7 +91,7 @@ impl Session {
         &self.inner.namespace
     }
 
-    /// A request with whatever headers and body.
+    /// A request with any headers and body.
     pub fn ask(&self, method: Method, path: &str) -> Ask {
         let (parameters, headers, body) = Default::default();
         Ask { session: self.clone(), method, path: path.to_owned(), parameters, headers, body }
@@ -107,7 +107,7 @@ impl Session {
         self.ask(Method::GET, path).header("accept", accept).send().await
     }
 
-    /// GET as kubectl does for people.
+    /// GET of a table, as kubectl does.
     pub async fn get_as_table(&self, path: &str) -> Answer {
         self.get_as(path, TABLE).await
     }
@@ -137,33 +137,33 @@ impl Session {
         self.ask(Method::DELETE, path).json(options).send().await
     }
 
-    /// Begins a watch; its events are written down as they are read.
+    /// Begins a watch; events are recorded as they are read.
     pub async fn watch(&self, path: &str) -> Watch {
         self.ask(Method::GET, path).watch().await
     }
 
-    /// Begins a watch behind a resource version.
+    /// Begins a watch from a resource version.
     pub async fn watch_from(&self, path: &str, version: &str) -> Watch {
         self.ask(Method::GET, path).parameter("resourceVersion", version).watch().await
     }
 
-    /// GET of the piece of a list that a token leads to.
+    /// GET of the page of a list behind a continue token.
     pub async fn get_next(&self, path: &str, token: &str) -> Answer {
         self.ask(Method::GET, path).parameter("continue", token).send().await
     }
 
-    /// Writes down what was found out otherwise, such as a part of an answer.
+    /// Records something else, such as a part of a response.
     pub fn note(&self, what: &str, body: Value) {
         self.record(Exchange { request: what.to_owned(), body, ..Exchange::default() });
     }
 
-    /// Looks until the answer is as wanted, and writes down only the last one; gives up after a while.
+    /// Repeats a GET until the response is as wanted, and records only the last one; gives up after a timeout.
     pub async fn until(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         self.wait(path, wanted).await;
         self.get(path).await
     }
 
-    /// Looks until the answer is as wanted and writes nothing down; false if it never was.
+    /// Repeats a GET until the response is as wanted, without recording; false on a timeout.
     pub async fn wait(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> bool {
         let end = tokio::time::Instant::now() + DEADLINE;
         while !wanted(&self.ask(Method::GET, path).quietly().await) {
@@ -175,7 +175,7 @@ impl Session {
         true
     }
 
-    /// Something outside of the namespace to be deleted at the end, however the case ends.
+    /// Registers an object outside of the namespace that is deleted when the case ends.
     pub fn leaves(&self, path: &str) {
         self.inner.leftovers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
     }
@@ -188,7 +188,7 @@ impl Session {
         }
     }
 
-    /// Everything said so far.
+    /// All exchanges so far, as a transcript.
     pub(crate) fn transcript(&self, case: &str) -> Transcript {
         normalise(case, &self.inner.namespace, &self.exchanges())
     }
@@ -221,13 +221,13 @@ impl Ask {
         self
     }
 
-    /// With a further parameter in the query, whose value differs from run to run and is not written down.
+    /// With a query parameter whose value differs from run to run and is not recorded.
     pub fn parameter(mut self, name: &str, value: &str) -> Self {
         self.parameters.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With a body, whose type a header should tell.
+    /// With a body; a header has to name its type.
     pub fn body(mut self, body: impl Payload) -> Self {
         self.body = body.bytes();
         self
@@ -238,7 +238,7 @@ impl Ask {
         self.header("content-type", "application/json").body(body)
     }
 
-    /// Sends it and writes down the answer.
+    /// Sends the request and records the response.
     pub async fn send(self) -> Answer {
         let (session, request) = (self.session.clone(), self.shown());
         let (mut exchange, body) = self.begin(request).await;
@@ -250,7 +250,7 @@ impl Ask {
         answer
     }
 
-    /// Sends it and writes nothing down.
+    /// Sends the request without recording it.
     pub async fn quietly(self) -> Answer {
         let (exchange, body) = self.begin(String::new()).await;
         let body = match body {
@@ -260,7 +260,7 @@ impl Ask {
         Answer { code: exchange.code, body }
     }
 
-    /// Sends it and reads the answer as events.
+    /// Sends the request and reads the response as watch events.
     pub async fn watch(self) -> Watch {
         let (session, request) = (self.session.clone(), self.shown());
         let (mut exchange, body) = self.begin(request).await;
@@ -282,7 +282,7 @@ impl Ask {
         }
     }
 
-    /// How a transcript names it.
+    /// The request as it is shown in a transcript.
     fn shown(&self) -> String {
         format!("{} {}", self.method, self.target(|_| "…"))
     }

@@ -51,8 +51,8 @@ macro_rules! cases {
 }
 
 impl Topic {
-    /// Runs every case on both clusters: both must answer as recorded. Where the real one cannot be had, the recording
-    /// speaks for it. With [`RECORD`] set, the real one's answers become the recording.
+    /// Runs every case on both clusters: both must answer as recorded. Without the real cluster, localkube is compared with
+    /// the recording. With [`RECORD`] set, the answers of the real cluster become the recording.
     pub fn check(&self) -> Result<(), Failure> {
         let only = std::env::var(ONLY).unwrap_or_default();
         let chosen = |case: &&Case| only.is_empty() || format!("{}/{}", self.name, case.name).contains(&only);
@@ -129,7 +129,7 @@ async fn run_all(
     transcripts.into_iter().flatten().collect()
 }
 
-/// Runs a case in a namespace of its own. One that panics is a failure, and its transcript ends there.
+/// Runs a case in its own namespace. A panic is a failure, and the transcript ends there.
 async fn run(cluster: &Cluster, name: String, case: Case) -> (Option<Transcript>, Option<String>) {
     let session = match cluster.session("twin").await {
         Ok(session) => session,

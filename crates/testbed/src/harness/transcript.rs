@@ -1,4 +1,4 @@
-//! What was asked and what was answered, in a form that is the same in every run.
+//! Requests and responses in a form that is the same in every run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

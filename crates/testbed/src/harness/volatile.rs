@@ -1,4 +1,4 @@
-//! What differs from run to run, and what stands for it in a transcript.
+//! Placeholders in transcripts for values that differ from run to run.
 //!
 //! Placeholders keep relations: the same uid twice is the same placeholder twice, and resource versions are numbered in
 //! their order, so that a write that should not have moved one, or moved it back, shows.
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::transcript::{Exchange, Transcript};
 
-/// What stands for a value.
+/// What replaces a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stand {
     /// `<NAME N>`, N by first appearance.
@@ -32,9 +32,9 @@ const FIELDS: &[(&str, Stand)] = &[
     ("nodePort", Stand::Numbered("port")),
     ("healthCheckNodePort", Stand::Numbered("port")),
     ("pod-template-hash", Stand::Numbered("hash")),
-    // Within a process there is none.
+    // localkube has none when it is called within the process.
     ("serverAddress", Stand::Dropped),
-    // Of how etcd is written to; clients make nothing of it.
+    // This hash describes the storage in etcd; clients do not use it.
     ("storageVersionHash", Stand::Dropped),
 ];
 
@@ -62,15 +62,15 @@ struct Normaliser {
     namespace: String,
     /// Rank of each resource version.
     versions: BTreeMap<u64, usize>,
-    /// Names made by the server, longest first, and what stands for them.
+    /// Names that the server generated, longest first, and their placeholders.
     names: Vec<(String, String)>,
-    /// Values met so far, by what they are.
+    /// Values met so far, by kind of placeholder.
     met: BTreeMap<&'static str, Vec<String>>,
-    /// Places of ages in the rows of the table at hand; a watch tells the columns only once.
+    /// Columns of the current table that hold ages; a watch sends the column definitions only once.
     ages: Vec<usize>,
 }
 
-/// Makes a transcript of what was said in a case.
+/// Makes a transcript of the exchanges of a case.
 pub(crate) fn normalise(case: &str, namespace: &str, exchanges: &[Exchange]) -> Transcript {
     let mut normaliser = Normaliser { namespace: namespace.to_owned(), ..Normaliser::default() };
     let mut versions = BTreeSet::new();
@@ -91,7 +91,7 @@ fn number(value: &Value) -> Option<u64> {
     value.as_str().and_then(|text| text.parse().ok())
 }
 
-/// Whether the version in its metadata is that of the store rather than of one object.
+/// Whether the resource version in its metadata is that of the store (a list or a table) and not of one object.
 fn is_of_store(fields: &Map<String, Value>) -> bool {
     fields.get("items").is_some_and(Value::is_array) || fields.get("rows").is_some_and(Value::is_array)
 }
@@ -134,7 +134,7 @@ impl Normaliser {
             (_, Value::Array(items)) => {
                 let mut items: Vec<Value> = items.iter().map(|item| self.value(name, item)).collect();
                 if name == "managedFields" {
-                    // Ordered by time, of which whole seconds are seen.
+                    // The server orders these by time, of which only whole seconds are visible.
                     items.sort_by_key(ToString::to_string);
                 }
                 Value::Array(items)

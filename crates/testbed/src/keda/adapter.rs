@@ -1,4 +1,4 @@
-//! KEDA's metrics adapter: the API server's way to whoever speaks the protocol of KEDA's metrics service.
+//! KEDA's metrics adapter, which forwards requests of the API server to a server of KEDA's metrics service protocol.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -23,7 +23,7 @@ pub struct AdapterOptions {
     pub metrics_service: String,
     /// The name in the metrics service's certificate, which the cluster's authority must have signed.
     pub server_name: String,
-    /// How many requests it sends in a second and at once; absent: as it comes.
+    /// Client-side limits, requests per second and burst; absent: its defaults.
     pub requests: Option<(u32, u32)>,
 }
 
@@ -76,7 +76,7 @@ impl KedaAdapter {
         Ok(adapter)
     }
 
-    /// All that it has said.
+    /// Its whole log.
     pub fn log(&self) -> String {
         self.program.log()
     }

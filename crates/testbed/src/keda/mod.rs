@@ -1,4 +1,4 @@
-//! KEDA 2.20.2 as it comes: what Plimsoll's operator is compared with.
+//! KEDA 2.20.2, with which Plimsoll's operator is compared.
 
 mod adapter;
 
@@ -26,7 +26,7 @@ pub struct KedaOptions {
     pub adapter: bool,
     /// Whether the operator's requests go through a proxy that counts them.
     pub counted: bool,
-    /// How many requests it sends in a second and at once; absent: 20 and 30, as it comes.
+    /// Client-side limits, requests per second and burst; absent: its defaults, 20 and 30.
     pub requests: Option<(u32, u32)>,
     /// Further variables of the operator's environment.
     pub environment: Vec<(&'static str, String)>,
@@ -116,7 +116,7 @@ impl Keda {
         Ok(keda)
     }
 
-    /// All that the operator has said.
+    /// The whole log of the operator.
     pub fn log(&self) -> String {
         self.operator.log()
     }
@@ -177,7 +177,7 @@ async fn programs() -> Result<Peers, Error> {
     aside(Peers::ensure).await
 }
 
-/// Does what takes long where nobody waits for the thread.
+/// Runs blocking code on a thread that may block.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -207,7 +207,7 @@ fn arguments(
         format!("--metrics-bind-address=127.0.0.1:{figures}"),
         format!("--health-probe-bind-address=127.0.0.1:{probes}"),
         format!("--metrics-service-bind-address=127.0.0.1:{service}"),
-        // Certificates are ours, and whoever wants an APIService or a webhook registers it himself.
+        // The testbed provides certificates; tests register APIServices and webhooks themselves.
         "--enable-cert-rotation=false".into(),
         "--enable-webhook-patching=false".into(),
         "--enable-apiservice-patching=false".into(),

@@ -24,7 +24,7 @@ pub struct Fleet {
 const PERIOD: Duration = Duration::from_secs(10);
 /// Pods that belong together.
 const REPLICAS: usize = 10;
-/// Images that a node tells of, as real ones do.
+/// Images in the status of a node, as real nodes have them.
 const IMAGES: usize = 30;
 /// Objects in one transaction: etcd takes no more than 128.
 const BATCH: usize = 100;

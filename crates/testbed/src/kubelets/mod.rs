@@ -1,5 +1,5 @@
 //! Simulated kubelets, few or thousands: each node has an address of its own on loopback, a certificate for it, and
-//! counters that advance with time; and each can be told to behave badly.
+//! counters that advance with time; and each can be made to fail.
 //!
 //! ```text
 //! fleet    thousands of nodes and pods at once, and their objects for the store of a real cluster
@@ -10,8 +10,8 @@
 //! serve    TLS and HTTP
 //! ```
 //!
-//! Unlike the nodes of [`localkube::nodes`], these run nothing: the objects of pods are made by whoever uses them, and
-//! what each container uses is what was said. A page is the same for everybody who asks in the same few seconds, so that
+//! Unlike the nodes of [`localkube::nodes`], these run nothing: the test creates the objects of pods, and sets
+//! what each container uses. A page is the same for all requests of the same few seconds, so that
 //! two servers can be compared over the same bytes.
 
 mod fault;
@@ -46,7 +46,7 @@ pub struct Kubelets {
     authority: Authority,
     clients: Arc<RootCertStore>,
     network: u8,
-    /// Their port on an address that none of them has: as long as it is held, nobody else is given that port.
+    /// Their port on an address that none of them has, so that the port is not given to another process.
     port: (TcpListener, u16),
     addresses: AtomicUsize,
     nodes: Mutex<BTreeMap<String, Running>>,
@@ -61,7 +61,7 @@ struct Running {
 /// How often a kubelet measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measures {
-    /// Whenever somebody asks.
+    /// At every request.
     Always,
     /// Every so often, each node in its own rhythm that is up to half as long again.
     Every(Duration),
@@ -184,7 +184,7 @@ impl Drop for Kubelets {
     }
 }
 
-/// What a lock guards, also after somebody panicked: tests go on to tidy up.
+/// Locks a mutex, also a poisoned one: after a panic, tests still have to clean up.
 pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

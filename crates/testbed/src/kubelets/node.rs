@@ -45,7 +45,7 @@ pub(super) struct Node {
     pub(super) requests: u64,
     /// What pods that are gone had used.
     gone: u64,
-    /// The page of a measurement: when, and what it said.
+    /// Time and content of the metrics page of the last measurement.
     page: Option<(u64, Bytes)>,
 }
 

@@ -1,4 +1,4 @@
-//! Node and Pod objects, complete with status and the entries of those who wrote them, as a cluster keeps them.
+//! Node and Pod objects as a cluster stores them, with status and managed fields.
 
 use std::net::Ipv4Addr;
 
@@ -87,7 +87,7 @@ pub fn pod(namespace: &str, name: &str, node: &str, labels: &Value, containers: 
     })
 }
 
-/// What whoever creates it through the API sends: the server makes the rest, and status has a path of its own.
+/// The object as a client would create it through the API: without the fields that the server sets, and without status.
 pub fn to_create(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -104,7 +104,7 @@ impl Server {
         Ok(text.and_then(|text| text.parse().ok()))
     }
 
-    /// How many requests for data it has answered, as its own page tells at this moment.
+    /// How many requests for data it has answered, from its own metrics.
     pub async fn asked(&self) -> Result<u64, Error> {
         let page =
             plain::get(&format!("{}/metrics", self.url())).await.attempt(|| "ask Prometheus".into())?;

@@ -77,7 +77,7 @@ where
                     bytes.extend_from_slice(data);
                 }
                 copy = copy.filter(|(bytes, _)| bytes.len() <= REMEMBERED);
-                // Nobody asks for more once the length that was announced is there.
+                // The body is not polled again after the announced length.
                 if body.is_end_stream()
                     && let Some((bytes, keep)) = copy.take()
                 {

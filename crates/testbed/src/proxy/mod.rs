@@ -8,7 +8,7 @@
 //! upstream  the API server
 //! ```
 //!
-//! Whoever asks the proxy is the administrator, unless it was started for [`Caller::Itself`].
+//! Requests are forwarded with the administrator's credentials, unless the proxy was started with [`Caller::Itself`].
 
 mod body;
 mod log;
@@ -44,20 +44,20 @@ use log::Log;
 use rule::Book;
 use upstream::Upstream;
 
-/// As whom the API server is asked.
+/// Credentials of forwarded requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Caller {
-    /// As the user of the kubeconfig, whoever asks.
+    /// With the credentials of the kubeconfig.
     #[default]
     Administrator,
-    /// As whoever asks: his bearer token is passed on, and no certificate is shown.
+    /// With the bearer token of the client, and without a client certificate.
     Itself,
 }
 
 /// How a proxy is started.
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyOptions {
-    /// As whom the API server is asked.
+    /// Credentials of forwarded requests.
     pub caller: Caller,
     /// Whether first answers to lists are kept, for [`Fault::StaleList`].
     pub remember_lists: bool,
@@ -261,7 +261,7 @@ impl Rules {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nobody panics while holding it, predicates of tests aside, and those leave it whole.
+        // Only predicates of tests can panic while the lock is held, and they do not change the state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

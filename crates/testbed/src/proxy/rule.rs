@@ -25,7 +25,7 @@ pub enum Fault {
         reason: &'static str,
         /// A sentence for people.
         message: String,
-        /// After how many seconds the client shall try again, if that is said.
+        /// The `Retry-After` header in seconds, if any.
         retry_after: Option<u32>,
     },
     /// The connection is closed at once, and nothing is forwarded.
@@ -112,7 +112,7 @@ impl Rule {
         self.when(move |parts| parts.uri.path().ends_with(&suffix))
     }
 
-    /// Only of requests that this is true of, beside everything else that was said.
+    /// Only requests for which this is true, in addition to the other conditions.
     pub fn when(mut self, predicate: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
         self.predicates.push(Arc::new(predicate));
         self

@@ -123,7 +123,7 @@ async fn settle(
 ) -> Result<Response<Body>, Closed> {
     tokio::time::sleep(sentence.delay).await;
     if let Some(mut held) = sentence.hold {
-        // Nobody is left to let go of it: it goes on.
+        // The sender is gone, so the request cannot be released later: it goes on.
         let _ = held.wait_for(|held| !held).await;
     }
     match sentence.fault {
@@ -134,7 +134,7 @@ async fn settle(
         }
         Some(Fault::LoseAnswer) => {
             if let Ok(answer) = shared.upstream.send(request).await {
-                // The server is done when its answer is complete.
+                // The server has handled the request when its response is complete.
                 let _ = answer.into_body().collect().await;
             }
             Err(Closed)

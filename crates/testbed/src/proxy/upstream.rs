@@ -39,7 +39,7 @@ impl Upstream {
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
         connector.set_nodelay(true);
-        // A connection for each request that is under way: a body that stalls holds up nobody else.
+        // One connection per request in flight, so that a stalled body does not block other requests.
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
@@ -72,7 +72,7 @@ impl Upstream {
     }
 }
 
-/// How a connection is kept is said by whoever holds it.
+/// Hop-by-hop headers are not forwarded.
 fn strip(headers: &mut HeaderMap) {
     for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE, HeaderName::from_static("keep-alive")] {
         headers.remove(name);

@@ -1,32 +1,27 @@
 //! Requests, definitions, and waiting.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use http::{HeaderMap, Method, Request};
-use http_body_util::BodyExt;
+use http::{HeaderMap, Method};
 use kube::Client;
-use kube::client::Body;
-use serde_json::{Value, json};
-use testbed::harness::TestNamespace;
+use serde_json::Value;
+pub(crate) use testbed::harness::until;
+use testbed::harness::{TestNamespace, respond};
 
-/// How long something may take to come true.
-const PATIENCE: Duration = Duration::from_mins(3);
-
-/// What a server said.
+/// A response of the API server.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ApiResponse {
     pub(crate) code: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
 }
 
-impl Said {
+impl ApiResponse {
     pub(crate) fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
 
-    /// What is told to whoever uses kubectl.
+    /// Warnings that kubectl shows.
     pub(crate) fn warnings(&self) -> Vec<&str> {
         self.headers.get_all("warning").iter().map(|value| value.to_str().unwrap()).collect()
     }
@@ -36,16 +31,11 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Sends a request.
-pub(crate) async fn ask(client: &Client, method: Method, uri: &str, body: Option<&Value>) -> Said {
-    let content = if method == Method::PATCH { "application/apply-patch+yaml" } else { "application/json" };
-    let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-    let request = Request::builder().method(method).uri(uri).header("content-type", content);
-    let answer = client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
-    let (code, headers) = (answer.status().as_u16(), answer.headers().clone());
-    let text = answer.into_body().collect().await.unwrap().to_bytes();
-    let body = serde_json::from_slice(&text).unwrap_or_else(|_| json!(String::from_utf8_lossy(&text)));
-    Said { code, headers, body }
+/// Sends a request; a patch is a server-side apply.
+pub(crate) async fn ask(client: &Client, method: Method, uri: &str, body: Option<&Value>) -> ApiResponse {
+    let response = respond(client, method, uri, body).await;
+    let (code, headers) = (response.status().as_u16(), response.headers().clone());
+    ApiResponse { code, headers, body: response.into_body() }
 }
 
 /// Where objects of a kind are, in the namespace of a test or outside of any.
@@ -57,18 +47,6 @@ pub(crate) fn place(ns: &TestNamespace, kind: &str) -> String {
         format!("{root}/{plural}")
     } else {
         format!("{root}/namespaces/{}/{plural}", ns.namespace)
-    }
-}
-
-/// Waits for something to come true.
-pub(crate) async fn until<T>(what: &str, look: impl AsyncFn() -> Result<T, String>) -> T {
-    let begin = Instant::now();
-    loop {
-        match look().await {
-            Ok(found) => return found,
-            Err(error) if begin.elapsed() > PATIENCE => panic!("{what} did not come: {error}"),
-            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-        }
     }
 }
 

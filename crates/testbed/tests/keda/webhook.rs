@@ -129,7 +129,7 @@ fn object(ns: &TestNamespace, kind: &str, name: &str, spec: Value) -> Value {
         "metadata": {"name": format!("{}-{name}", ns.namespace), "labels": {"test": ns.namespace}}, "spec": spec})
 }
 
-async fn create(ns: &TestNamespace, object: &Value, dry: bool) -> crate::asking::Said {
+async fn create(ns: &TestNamespace, object: &Value, dry: bool) -> crate::asking::ApiResponse {
     let dry = if dry { "&dryRun=All" } else { "" };
     let uri = format!("{}?fieldValidation=Strict{dry}", place(ns, object["kind"].as_str().unwrap()));
     ask(&ns.client, Method::POST, &uri, Some(object)).await

@@ -106,7 +106,7 @@ impl Pod {
         let variables = [&own[..], variables].concat();
         let mut process = Program::start_with("plimsoll", &link, &arguments, &variables, room).unwrap();
         let ready = async || plain(health, "/readyz").await.is_some_and(|(code, _)| code == 200);
-        process.until(crate::shared::PATIENCE, ready).await.unwrap();
+        process.until(testbed::harness::WAIT_TIMEOUT, ready).await.unwrap();
         Self { process, health }
     }
 

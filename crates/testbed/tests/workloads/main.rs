@@ -6,12 +6,12 @@ mod view;
 
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 use localkube::clock::Clock;
 use localkube::workloads::{self, Workloads};
 use localkube::{Cluster, Running};
 use serde_json::{Value, json};
+use testbed::harness::connect;
 use testbed::{Access, ControlPlane, Options};
 use tokio::time::Instant;
 use view::Names;
@@ -39,9 +39,7 @@ struct Trio {
 }
 
 async fn client(access: &Access) -> Client {
-    let kubeconfig = Kubeconfig::read_from(&access.kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
+    connect(&access.kubeconfig_for(access.admin())).await.unwrap()
 }
 
 impl Trio {

@@ -27,11 +27,11 @@ use crate::shared::environments::{self, Environments, side_by_side};
 
 pub(crate) use crate::shared::kubectl::Kubectl;
 pub(crate) use crate::shared::program::{free_port, program};
-pub(crate) use crate::shared::{send, until};
 pub(crate) use direct::{Caller, direct};
 pub(crate) use register::register;
 pub(crate) use scaler::Scaler;
 pub(crate) use subject::{Subject, peers, rules};
+pub(crate) use testbed::harness::{send, until};
 
 /// Time between two looks at kubelets: the least that is allowed.
 pub(crate) const RESOLUTION: Duration = Duration::from_secs(10);

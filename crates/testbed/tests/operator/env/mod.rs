@@ -16,10 +16,10 @@ use tokio::sync::OnceCell;
 pub(crate) use crate::shared::kubectl::Kubectl;
 pub(crate) use crate::shared::manifests::folder;
 pub(crate) use crate::shared::program::{free_port, program};
-pub(crate) use crate::shared::{send, until};
 pub(crate) use objects::{behavior, deployment, metrics_api, scripted};
 pub(crate) use operator::{ACCOUNT, Operator, SYSTEM, check_log, with_token};
 pub(crate) use source::{Says, Sources};
+pub(crate) use testbed::harness::{send, until};
 
 use crate::shared::environments::{Environments, side_by_side};
 use crate::shared::manifests;

@@ -38,7 +38,7 @@ impl Operator {
         Self::start_with(ns, flags, &[]).await
     }
 
-    /// The same with variables of its own.
+    /// The same with environment variables.
     pub(crate) async fn start_with(
         ns: &TestNamespace,
         flags: &[&str],

@@ -1,20 +1,20 @@
-//! Limits and verdicts.
+//! Rows of results, with limits.
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// A table of theirs and ours.
-pub(crate) struct Beside {
+/// A table with the program that is replaced beside Plimsoll.
+pub(crate) struct ComparisonTable {
     good: bool,
 }
 
-impl Beside {
+impl ComparisonTable {
     pub(crate) fn new(title: &str) -> Self {
         println!("\n{title}");
         println!("{:<44} {:>11} {:>11} {:>8}   limit", "", "theirs", "ours", "ratio");
         Self { good: true }
     }
 
-    /// A line; with a limit, ours may be no more than that part of theirs.
+    /// A row; with a limit, the value of Plimsoll may be at most that part of the other.
     pub(crate) fn row(&mut self, what: &str, theirs: f64, ours: f64, digits: usize, limit: Option<f64>) {
         let ratio = ours / theirs;
         let kept = limit.is_none_or(|limit| ratio <= limit);
@@ -31,7 +31,7 @@ impl Beside {
     }
 }
 
-/// A line with a limit that must not be exceeded.
+/// A row with a limit that must not be exceeded.
 pub(crate) fn at_most(what: &str, value: f64, digits: usize, limit: f64) -> bool {
     let kept = value <= limit;
     let verdict = if kept { "kept" } else { "MISSED" };
@@ -39,8 +39,8 @@ pub(crate) fn at_most(what: &str, value: f64, digits: usize, limit: f64) -> bool
     kept
 }
 
-/// A line that is only told.
-pub(crate) fn told(what: &str, value: f64, digits: usize) {
+/// A row without a limit.
+pub(crate) fn row(what: &str, value: f64, digits: usize) {
     println!("{what:<44} {value:>11.digits$}");
 }
 

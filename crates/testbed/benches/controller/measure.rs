@@ -1,17 +1,18 @@
-//! What a controller says of itself, what the kernel says of it, and what it asked for.
+//! What a controller exports, uses and requests.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use http::Request;
 use kube::{Client, Config};
-use testbed::peer::ProcessUsage;
 use testbed::proxy::{Counts, Rules};
 
-/// Both controllers count their looks at autoscalers under this name.
+use crate::shared::usage::{self, ProcessMeasurement};
+
+/// The metric with which both controllers count reconciles.
 const SYNCS: &str = "horizontal_pod_autoscaler_controller_reconciliations_total";
 /// How long a controller may take to begin.
-const PATIENCE: Duration = Duration::from_mins(5);
+const START_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A controller that is measured.
 pub(crate) struct Subject {
@@ -20,20 +21,16 @@ pub(crate) struct Subject {
     rules: Option<Rules>,
 }
 
-/// What happened in some time.
-#[derive(Debug, Default)]
+/// What a controller did in some time.
+#[derive(Debug)]
 pub(crate) struct Measured {
-    pub(crate) took: Duration,
-    pub(crate) cpu: Duration,
-    /// Resident memory: its mean over the time, and the most since the start, in bytes.
-    pub(crate) resident: u64,
-    pub(crate) peak: u64,
+    pub(crate) usage: ProcessMeasurement,
     pub(crate) syncs: u64,
     /// Requests by method and shape.
     pub(crate) requests: Counts,
-    /// What the controller said of itself at the end.
+    /// The exported metrics at the end.
     pub(crate) after: Series,
-    /// … and at the beginning.
+    /// The exported metrics at the beginning.
     pub(crate) before: Series,
 }
 
@@ -60,7 +57,7 @@ impl Series {
         self.0.get(name).copied()
     }
 
-    /// Looks that went wrong, or led to scaling, which nothing here should.
+    /// Reconciles that failed or scaled, which none here should.
     fn odd(&self) -> f64 {
         let plain = |key: &str| key.contains("action=\"none\"") && key.contains("error=\"none\"");
         self.0.iter().filter(|(key, _)| key.starts_with(SYNCS) && !plain(key)).map(|(_, value)| value).sum()
@@ -70,12 +67,12 @@ impl Series {
 impl Subject {
     pub(crate) fn new(pid: u32, port: u16, rules: Option<Rules>) -> Self {
         let mut config = Config::new(format!("https://127.0.0.1:{port}").parse().unwrap());
-        // Both make a certificate of their own.
+        // Both controllers sign their own certificate.
         config.accept_invalid_certs = true;
         Self { pid, client: Client::try_from(config).unwrap(), rules }
     }
 
-    /// What it says of itself; none while it does not answer.
+    /// Its exported metrics; none while it does not answer.
     async fn read(&self) -> Option<Series> {
         let request = Request::get("/metrics").body(Vec::new()).unwrap();
         self.client.request_text(request).await.ok().map(|text| Series::parse(&text))
@@ -85,7 +82,7 @@ impl Subject {
         self.read().await.expect("the controller answers")
     }
 
-    /// Waits until every autoscaler was looked at twice.
+    /// Waits until every autoscaler was reconciled twice.
     pub(crate) async fn warm(&self, autoscalers: usize) {
         let begun = Instant::now();
         loop {
@@ -94,54 +91,38 @@ impl Subject {
                 return;
             }
             assert!(
-                begun.elapsed() < PATIENCE,
-                "after {PATIENCE:?} there were {syncs} looks at {autoscalers} autoscalers"
+                begun.elapsed() < START_TIMEOUT,
+                "after {START_TIMEOUT:?} there were {syncs} reconciles of {autoscalers} autoscalers"
             );
             tokio::time::sleep(Duration::from_secs(3)).await;
         }
     }
 
-    /// What happens from now on for so long. The controller is read before and after, not meanwhile.
+    /// Measures from now on for so long. Metrics are read before and after, not meanwhile.
     pub(crate) async fn measure(&self, window: Duration) -> Measured {
         let before = self.series().await;
         if let Some(rules) = &self.rules {
             rules.clear_log();
         }
-        let usage = || ProcessUsage::of(self.pid).expect("its process is there");
-        let (begun, first) = (Instant::now(), usage());
-        let mut resident = Vec::new();
-        while begun.elapsed() < window {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            resident.push(usage().resident);
-        }
-        let (took, last) = (begun.elapsed(), usage());
+        let [usage] = usage::measure([self.pid], window).await;
         let requests = self.rules.as_ref().map(Rules::counts).unwrap_or_default();
         let after = self.series().await;
-        assert!(after.odd() <= before.odd(), "looks went wrong or scaled: {after:?}");
-        Measured {
-            took,
-            cpu: last.cpu.saturating_sub(first.cpu),
-            resident: resident.iter().sum::<u64>() / resident.len().max(1) as u64,
-            peak: last.peak,
-            syncs: (after.sum(SYNCS) - before.sum(SYNCS)) as u64,
-            requests,
-            after,
-            before,
-        }
+        assert!(after.odd() <= before.odd(), "reconciles failed or scaled: {after:?}");
+        Measured { usage, syncs: (after.sum(SYNCS) - before.sum(SYNCS)) as u64, requests, after, before }
     }
 }
 
 impl Measured {
-    /// Microseconds on a processor for each look at an autoscaler.
+    /// CPU time of one reconcile in microseconds.
     pub(crate) fn cpu_per_sync(&self) -> f64 {
-        self.cpu.as_secs_f64() * 1e6 / self.syncs.max(1) as f64
+        self.usage.cpu.as_secs_f64() * 1e6 / self.syncs.max(1) as f64
     }
 
     pub(crate) fn requests_per_sync(&self) -> f64 {
         self.requests.values().sum::<u64>() as f64 / self.syncs.max(1) as f64
     }
 
-    /// Writes of status for each look at an autoscaler.
+    /// Status writes per reconcile.
     pub(crate) fn writes_per_sync(&self) -> f64 {
         let writes =
             self.requests.iter().filter(|((method, shape), _)| method == "PUT" && shape.ends_with("/status"));

@@ -1,0 +1,79 @@
+//! The binary that is measured, as a process.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use testbed::direct::{Caller, Direct};
+use testbed::program::{Program, Room};
+
+/// The environment variable that names the measured binary.
+const PROGRAM_VARIABLE: &str = "PLIMSOLL_PROGRAM";
+/// How long a server may take until it is ready.
+const READY_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// The measured binary; without the environment variable, the one beside the folder of this program.
+pub(crate) fn binary() -> PathBuf {
+    let beside = || {
+        let own = std::env::current_exe().unwrap();
+        own.parent().and_then(Path::parent).unwrap().join("plimsoll")
+    };
+    let program = std::env::var_os(PROGRAM_VARIABLE).map_or_else(beside, PathBuf::from);
+    assert!(program.exists(), "{} is missing: build it with make", program.display());
+    program.canonicalize().unwrap()
+}
+
+/// Waits until a server on this port says that it is ready.
+pub(crate) async fn until_ready(program: &mut Program, port: u16) {
+    let nobody = Direct::new(port, &Caller::nobody()).unwrap();
+    let ready = async || nobody.get("/readyz").await.is_ok_and(|answer| answer.code == 200);
+    program.until(READY_TIMEOUT, ready).await.unwrap();
+}
+
+/// A subcommand of the measured binary that runs as a process; it ends when this is dropped.
+pub(crate) struct PlimsollProcess {
+    program: Program,
+    pub(crate) port: u16,
+}
+
+impl PlimsollProcess {
+    /// Starts a subcommand with a kubeconfig and a free port.
+    pub(crate) fn start(subcommand: &str, kubeconfig: &str, flags: &[String]) -> Self {
+        let (room, port) = (Room::new().unwrap(), testbed::ports::free().unwrap());
+        let file = room.write("kubeconfig", kubeconfig).unwrap();
+        let mut arguments = vec![subcommand.to_owned(), format!("--kubeconfig={}", file.display())];
+        arguments.extend(["--bind-address=127.0.0.1".to_owned(), format!("--secure-port={port}")]);
+        arguments.extend_from_slice(flags);
+        Self { program: Program::start("plimsoll", &binary(), &arguments, room).unwrap(), port }
+    }
+
+    pub(crate) async fn until_ready(&mut self) {
+        until_ready(&mut self.program, self.port).await;
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.program.pid().expect("its process is there")
+    }
+
+    /// Asks it to end, and waits for that.
+    pub(crate) async fn end(&mut self, timeout: Duration) {
+        self.program.terminate();
+        let begun = Instant::now();
+        while self.program.ended().is_none() {
+            assert!(begun.elapsed() < timeout, "plimsoll does not end:\n{}", self.program.log());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Its process must still run; warnings in its log are shown.
+    pub(crate) fn check(&mut self) {
+        let log = self.program.log();
+        if let Some(code) = self.program.ended() {
+            panic!("plimsoll ended by itself ({code}):\n{log}");
+        }
+        let warnings: Vec<&str> =
+            log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR")).collect();
+        if let Some(last) = warnings.last() {
+            eprintln!("plimsoll logged {} warnings, such as\n{last}", warnings.len());
+        }
+    }
+}
