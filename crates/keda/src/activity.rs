@@ -1,9 +1,9 @@
 //! Whether a ScaledObject is active (docs/spec/keda.md 3.4), and responses to queries for its metrics
 //! (docs/spec/keda.md 4.3). Both use the same samples.
 
-mod gather;
+mod collect;
+mod poll;
 mod query;
-mod round;
 #[cfg(test)]
 mod tests;
 
@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 use api::autoscaling::v2::MetricTarget;
 use quantity::Quantity;
 
+pub use poll::{PollRound, activity_state};
 pub use query::{MetricQuery, MetricResponse, is_needed, respond};
-pub use round::{PollRound, activity_state};
 
 use crate::event::Event;
-use crate::modifiers::CompiledFormula;
+use crate::modifiers::{CompiledFormula, ModifiersError};
 use crate::status::StatusChanges;
 
 /// One value of a metric.
@@ -84,7 +84,7 @@ impl TriggerResult {
 }
 
 /// The formula of an object, if it has one, or why it is invalid.
-pub type Formula<'a> = Option<Result<&'a CompiledFormula, &'a str>>;
+pub type Formula<'a> = Option<Result<&'a CompiledFormula, &'a ModifiersError>>;
 
 /// The outcome of one poll of all triggers of an object.
 #[derive(Clone, Debug, Default, PartialEq)]

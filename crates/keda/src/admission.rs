@@ -3,7 +3,7 @@
 //! ```text
 //! request ─► finalizer only? ─► the rules of the kind, in a fixed order ─► Verdict
 //!
-//! surroundings    what the rules read from the cluster
+//! cluster_view    what the rules read from the cluster
 //! target          resolution of a target reference to group, version and kind
 //! scaled_object   rules 1 to 6 and the warnings;  resources: rule 2;  triggers: rule 7
 //! authentication  TriggerAuthentication;  url: URL validation as in Go
@@ -15,10 +15,10 @@
 
 mod authentication;
 mod cloud_events;
+mod cluster_view;
 mod odd_annotations;
 mod resources;
 mod scaled_object;
-mod surroundings;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -31,7 +31,7 @@ use api::provider::Compat;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use surroundings::{AdmissionNeeds, ClusterSnapshot, ClusterView, WorkloadKind, needs};
+pub use cluster_view::{AdmissionNeeds, ClusterSnapshot, ClusterView, WorkloadKind, needs};
 pub use target::{Target, TargetError};
 
 use crate::event::Event;
@@ -177,7 +177,8 @@ pub struct Allowed {
 }
 
 /// Why a request is denied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct Denial {
     /// HTTP code of the status.
     pub code: u16,
@@ -296,11 +297,11 @@ fn advice(triggers: &[Trigger], metadata: &ObjectMeta, rules: &AdmissionRules<'_
 }
 
 /// Checks only rule 4, the bounds of a ScaledObject. The operator repeats it for objects created without the webhook.
-pub fn check_bounds(object: &ScaledObject) -> Result<(), String> {
-    scaled_object::bounds(object).map_err(|denial| denial.message)
+pub fn check_bounds(object: &ScaledObject) -> Result<(), Denial> {
+    scaled_object::bounds(object)
 }
 
 /// Checks only rule 7, the triggers.
-pub fn check_triggers(triggers: &[Trigger]) -> Result<(), String> {
-    triggers::check(triggers).map_err(|denial| denial.message)
+pub fn check_triggers(triggers: &[Trigger]) -> Result<(), Denial> {
+    triggers::check(triggers)
 }

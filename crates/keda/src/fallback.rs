@@ -61,10 +61,10 @@ pub fn configured(object: &ScaledObject, compat: Compat) -> Option<&Fallback> {
 }
 
 /// The facts that [`serve`] needs for these samples.
-pub fn needs(object: &ScaledObject, told: &[TriggerResult], compat: Compat) -> FallbackNeeds {
+pub fn needs(object: &ScaledObject, results: &[TriggerResult], compat: Compat) -> FallbackNeeds {
     let mut needs = FallbackNeeds::default();
     let Some(fallback) = configured(object, compat) else { return needs };
-    for sample in told.iter().flat_map(TriggerResult::samples).filter(|sample| sample.reading.is_err()) {
+    for sample in results.iter().flat_map(TriggerResult::samples).filter(|sample| sample.reading.is_err()) {
         let failures = failures(&object.status.health, &sample.name);
         let counted = if counts(sample, compat) { failures.saturating_add(1) } else { failures };
         if counted > fallback.failure_threshold && fallback.behavior != "scalingModifiers" {

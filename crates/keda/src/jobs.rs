@@ -91,7 +91,7 @@ pub fn gather(object: &ScaledJob, answers: &[JobTriggerResult]) -> JobPoll {
     let mut cause = None;
     for (index, answer) in answers.iter().enumerate() {
         let mut failed = |error: &String| {
-            cause.get_or_insert_with(|| said(object, index, error));
+            cause.get_or_insert_with(|| describe_failure(object, index, error));
             errors.push(error.clone());
         };
         let specs = match &answer.specs {
@@ -119,7 +119,7 @@ pub fn gather(object: &ScaledJob, answers: &[JobTriggerResult]) -> JobPoll {
 }
 
 /// Describes which trigger failed, and why.
-fn said(object: &ScaledJob, index: usize, error: &str) -> String {
+fn describe_failure(object: &ScaledJob, index: usize, error: &str) -> String {
     match object.spec.triggers.get(index) {
         Some(own) if !own.name.is_empty() => format!("trigger {:?} ({}): {error}", own.name, own.type_),
         Some(own) => format!("trigger {index} ({}): {error}", own.type_),

@@ -28,9 +28,9 @@ pub mod event;
 pub mod executor;
 pub mod fallback;
 pub mod formula;
-#[cfg(test)]
-mod histories;
 pub mod hpa;
 pub mod jobs;
 pub mod modifiers;
+#[cfg(test)]
+mod property_tests;
 pub mod status;

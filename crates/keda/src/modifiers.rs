@@ -11,7 +11,7 @@ use quantity::{Format, Quantity};
 
 pub use float::parse_float;
 
-use crate::formula::{EvaluationContext, Program, Value};
+use crate::formula::{EvaluationContext, FormulaError, Program, Value};
 
 /// A value of a trigger.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,58 @@ pub struct CompositeValue {
     pub value: Quantity,
 }
 
+/// Why a formula is invalid or has no value. Admission and the operator report these texts, which are KEDA's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModifiersError {
+    /// There is no formula.
+    #[error("error ScalingModifiers.Formula is mandatory")]
+    NoFormula,
+    /// There is no target.
+    #[error("error validating formula in ScalingModifiers\nformula is given but target is empty")]
+    NoTarget,
+    /// The formula cannot be compiled, or its trial run failed.
+    #[error("error validating formula in ScalingModifiers\n{0}")]
+    InvalidFormula(#[source] FormulaError),
+    /// The target is not a positive number; holds the reason.
+    #[error(
+        "error validating target in ScalingModifiers\nerror converting target for scalingModifiers (string->float) to \
+         valid target: {0}"
+    )]
+    InvalidTarget(String),
+    /// The target type is invalid for external metrics.
+    #[error(
+        "error validating target in ScalingModifiers\nerror trigger type is Utilization, but it needs to be AverageValue \
+         or Value for external metrics"
+    )]
+    InvalidTargetType,
+    /// The formula failed at run time.
+    #[error("error trying to run custom formula: {0}")]
+    Evaluation(#[source] FormulaError),
+    /// The result is nil without a fallback.
+    #[error("scalingModifiers formula evaluated to nil but no fallback is configured")]
+    Nil,
+    /// The result is not a number.
+    #[error("formula returned non-float result {type_name} ({value})")]
+    NotANumber {
+        /// Its type in Go.
+        type_name: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The result is infinite, NaN or too large for a metric.
+    #[error("formula returned {0}, which is no value of a metric: does it divide by zero?")]
+    OutOfRange(String),
+    /// The formula is missing although the object has one.
+    #[error("the formula is not known")]
+    NotCompiled,
+}
+
+impl From<ModifiersError> for String {
+    fn from(error: ModifiersError) -> Self {
+        error.to_string()
+    }
+}
+
 /// The compiled and validated formula of a ScaledObject.
 #[derive(Clone, Debug)]
 pub struct CompiledFormula {
@@ -46,30 +98,25 @@ pub struct CompiledFormula {
 impl CompiledFormula {
     /// Validates formula, target and type of a ScaledObject with [`ScaledObject::modifiers`]; the error is
     /// what admission responds and the operator reports.
-    pub fn new(object: &ScaledObject, compat: Compat) -> Result<Self, String> {
+    pub fn new(object: &ScaledObject, compat: Compat) -> Result<Self, ModifiersError> {
         let empty = api::keda::ScalingModifiers::default();
         let modifiers = object.modifiers().unwrap_or(&empty);
         if modifiers.formula.is_empty() {
-            return Err("error ScalingModifiers.Formula is mandatory".to_owned());
+            return Err(ModifiersError::NoFormula);
         }
-        let wrong_formula =
-            |why: &dyn std::fmt::Display| format!("error validating formula in ScalingModifiers\n{why}");
         if modifiers.target.is_empty() {
-            return Err(wrong_formula(&"formula is given but target is empty"));
+            return Err(ModifiersError::NoTarget);
         }
         let (names, variables) = variables(&object.spec.triggers);
         let program =
-            Program::compile(&coerced(&modifiers.formula), &names).map_err(|error| wrong_formula(&error))?;
+            Program::compile(&coerced(&modifiers.formula), &names).map_err(ModifiersError::InvalidFormula)?;
         // A trial run with fixed values at a fixed time.
         let values = vec![Value::Float(-1.0); names.len()];
         let moment = EvaluationContext { now: Timestamp::UNIX_EPOCH, compat };
-        program.run(&values, moment).map_err(|error| wrong_formula(&error))?;
-        let wrong_target = |why: String| format!("error validating target in ScalingModifiers\n{why}");
-        let target = target(&modifiers.target, compat).map_err(wrong_target)?;
+        program.run(&values, moment).map_err(ModifiersError::InvalidFormula)?;
+        let target = target(&modifiers.target, compat)?;
         if modifiers.metric_type == "Utilization" {
-            let text = "error trigger type is Utilization, but it needs to be AverageValue or Value for external \
-                        metrics";
-            return Err(wrong_target(text.to_owned()));
+            return Err(ModifiersError::InvalidTargetType);
         }
         Ok(Self { program, target, variables, compat })
     }
@@ -92,7 +139,7 @@ impl CompiledFormula {
         object: &ScaledObject,
         inputs: &[FormulaInput<'_>],
         now: Timestamp,
-    ) -> Result<Quantity, String> {
+    ) -> Result<Quantity, ModifiersError> {
         let mut values = vec![Value::Nil; self.program.names().len()];
         for input in inputs {
             let place = self.variables.get(input.trigger).copied().flatten();
@@ -102,21 +149,18 @@ impl CompiledFormula {
             }
         }
         let moment = EvaluationContext { now, compat: self.compat };
-        let result = self
-            .program
-            .run(&values, moment)
-            .map_err(|error| format!("error trying to run custom formula: {error}"))?;
+        let result = self.program.run(&values, moment).map_err(ModifiersError::Evaluation)?;
         match result {
             Value::Float(number) => milli(number),
             // Integers are accepted, too.
             Value::Int(number) if !self.compat.is_strict() => milli(number as f64),
             Value::Nil => match &object.spec.fallback {
                 Some(fallback) => milli(f64::from(fallback.replicas) * self.target),
-                None => {
-                    Err("scalingModifiers formula evaluated to nil but no fallback is configured".to_owned())
-                }
+                None => Err(ModifiersError::Nil),
             },
-            other => Err(format!("formula returned non-float result {} ({other})", other.type_name())),
+            other => {
+                Err(ModifiersError::NotANumber { type_name: other.type_name(), value: other.to_string() })
+            }
         }
     }
 
@@ -128,7 +172,7 @@ impl CompiledFormula {
         inputs: &[FormulaInput<'_>],
         fallen_back: Option<&[Quantity]>,
         now: Timestamp,
-    ) -> Result<Vec<CompositeValue>, String> {
+    ) -> Result<Vec<CompositeValue>, ModifiersError> {
         let composite = |value: Quantity| vec![CompositeValue { metric: COMPOSITE_METRIC.to_owned(), value }];
         match fallen_back {
             None => self.evaluate(object, inputs, now).map(composite),
@@ -179,13 +223,12 @@ fn coerced(formula: &str) -> String {
     if formula.starts_with("float(") { formula.to_owned() } else { format!("float({formula})") }
 }
 
-fn target(text: &str, compat: Compat) -> Result<f64, String> {
-    const PREFIX: &str = "error converting target for scalingModifiers (string->float) to valid target: ";
-    let target = parse_float(text).map_err(|error| format!("{PREFIX}{error}"))?;
+fn target(text: &str, compat: Compat) -> Result<f64, ModifiersError> {
+    let target = parse_float(text).map_err(ModifiersError::InvalidTarget)?;
     // KEDA formats a nil error here.
     let why = if compat.is_strict() { "%!w(<nil>)" } else { "it must be a number above 0" };
     if target <= 0.0 || (!compat.is_strict() && !target.is_finite()) {
-        return Err(format!("{PREFIX}{why}"));
+        return Err(ModifiersError::InvalidTarget(why.to_owned()));
     }
     Ok(target)
 }
@@ -201,13 +244,10 @@ fn is_given_up(object: &ScaledObject, metric: &str) -> bool {
 }
 
 /// A number truncated to thousandths. Overflow is an error; in KEDA it yields an arbitrary integer.
-fn milli(number: f64) -> Result<Quantity, String> {
+fn milli(number: f64) -> Result<Quantity, ModifiersError> {
     let scaled = number * 1000.0;
     if !(-9.2e18..9.2e18).contains(&scaled) {
-        let shown = Value::Float(number);
-        return Err(format!(
-            "formula returned {shown}, which is no value of a metric: does it divide by zero?"
-        ));
+        return Err(ModifiersError::OutOfRange(Value::Float(number).to_string()));
     }
     Ok(Quantity::from_milli(scaled as i64, Format::DecimalExponent))
 }

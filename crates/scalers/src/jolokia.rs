@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::answers::{excerpt, json, kind};
 use crate::parameters::Secret;
+use crate::responses::{excerpt, json, kind};
 use crate::single::{ValueSource, send};
 use crate::web::{HttpCall, SharedHttpClient};
 use crate::{ScalerError, ScalerFuture};
@@ -48,10 +48,7 @@ pub(crate) fn all_given<const N: usize>(texts: [(&String, &str); N]) -> Result<(
 /// The number in Jolokia's response. Errors are in the body, even with HTTP status 200.
 pub(crate) fn value(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(ScalerError::new(format!(
-            "ActiveMQ management endpoint returned {status}: {}",
-            excerpt(body)
-        )));
+        bail!("ActiveMQ management endpoint returned {status}: {}", excerpt(body));
     }
     let answer = json(body)?;
     match answer.get("status").and_then(Value::as_u64) {
@@ -59,16 +56,12 @@ pub(crate) fn value(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
         Some(status) => {
             let why = answer.get("error").and_then(Value::as_str).unwrap_or("no reason given");
             let why = excerpt(why.as_bytes());
-            return Err(ScalerError::new(format!(
-                "ActiveMQ management endpoint returned status {status}: {why}"
-            )));
+            bail!("ActiveMQ management endpoint returned status {status}: {why}");
         }
         None => {
             let found = kind(answer.get("status"));
-            return Err(ScalerError::new(format!(
-                "the answer has {found} at status; it is not one of Jolokia"
-            )));
+            bail!("the answer has {found} at status; it is not one of Jolokia");
         }
     }
-    crate::answers::number(&answer, "/value")
+    crate::responses::number(&answer, "/value")
 }

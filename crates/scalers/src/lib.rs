@@ -7,7 +7,7 @@
 //! metric       quantities and metric specs
 //! backends     shared state: connections, shared responses, access to the cluster
 //! web          the shared HTTP client
-//! answers      decoding of responses; `urls` URLs; `single` scalers with one metric; `aws` signatures;
+//! responses    decoding of responses; `urls` URLs; `single` scalers with one metric; `aws` signatures;
 //!              `jolokia`, `search`, `oauth` code shared by several scalers
 //! pool, tls    connections of scalers with other protocols than HTTP
 //! table        all scaler types
@@ -16,7 +16,10 @@
 //!
 //! A new scaler is one folder and one line in `scaler_folders!` below; CONTRIBUTING shows how.
 
-mod answers;
+// First: its macros are used by all other modules.
+#[macro_use]
+mod scaler;
+
 mod aws;
 pub mod backends;
 mod jolokia;
@@ -26,12 +29,12 @@ pub mod parameters;
 #[cfg(any(feature = "postgresql", feature = "rabbitmq-amqp", feature = "redis"))]
 mod pool;
 mod prelude;
-mod scaler;
+mod responses;
 mod search;
 mod single;
-#[cfg(test)]
-mod stage;
 pub mod table;
+#[cfg(test)]
+mod test_support;
 mod tls;
 mod trigger;
 mod urls;

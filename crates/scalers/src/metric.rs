@@ -62,8 +62,6 @@ pub fn external_named(trigger: &Trigger, name: String, target: Quantity) -> Metr
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;

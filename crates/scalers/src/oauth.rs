@@ -8,8 +8,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json};
 use crate::parameters::{QueryValues, Secret};
+use crate::responses::{excerpt, json};
 use crate::single::send;
 use crate::web::{HttpCall, SharedHttpClient, escaped};
 
@@ -77,12 +77,12 @@ impl OAuthClient {
 /// The token in a response, and its lifetime. Errors do not quote a body that may contain a token.
 pub(crate) fn answer(status: u16, body: &[u8]) -> Result<(Secret, Duration), ScalerError> {
     if !(200..300).contains(&status) {
-        return Err(ScalerError::new(format!("the token endpoint returned {status}: {}", excerpt(body))));
+        bail!("the token endpoint returned {status}: {}", excerpt(body));
     }
     let answer = json(body)
-        .map_err(|_| ScalerError::new("the token endpoint answered with something that is not JSON"))?;
+        .map_err(|_| scaler_error!("the token endpoint answered with something that is not JSON"))?;
     let token = answer.get("access_token").and_then(Value::as_str).filter(|token| !token.is_empty());
-    let token = token.ok_or_else(|| ScalerError::new("the token endpoint answered without access_token"))?;
+    let token = token.ok_or_else(|| scaler_error!("the token endpoint answered without access_token"))?;
     let seconds = answer.get("expires_in").and_then(Value::as_f64);
     let good = seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())

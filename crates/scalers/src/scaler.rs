@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use api::autoscaling::v2::MetricSpec;
 use quantity::Quantity;
+use sources::http::HttpError;
 
 /// A pending result of a scaler. The caller sets the deadline; the future can be dropped at any time.
 pub type ScalerFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ScalerError>> + Send + 'a>>;
@@ -13,32 +14,80 @@ pub type ScalerFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ScalerError
 /// Maximum length of an error message, in bytes.
 const MAX_ERROR_BYTES: usize = 1_500;
 
-/// Why a scaler failed: a message for events and conditions, without secrets and of bounded length. The text is what users
-/// see, so it is kept byte for byte.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ScalerError(pub(crate) String);
+/// Why a scaler failed: a message for events and conditions, without secrets and of bounded length. The message is what users
+/// see, so it is kept byte for byte; the cause is only for callers that inspect it.
+#[derive(Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct ScalerError {
+    pub(crate) message: String,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
 
 impl ScalerError {
     /// Creates an error with this message; a long message is cut off.
-    pub fn new(text: impl Into<String>) -> Self {
-        let mut text = text.into();
-        if text.len() > MAX_ERROR_BYTES {
-            text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
-            text.push('…');
+    pub fn new(message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if message.len() > MAX_ERROR_BYTES {
+            message.truncate(message.floor_char_boundary(MAX_ERROR_BYTES));
+            message.push('…');
         }
-        Self(text)
+        Self { message, source: None }
+    }
+
+    /// Creates an error with this message and cause.
+    pub fn caused_by(
+        message: impl Into<String>,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        Self { source: Some(Arc::new(source)), ..Self::new(message) }
     }
 
     /// `{what}: {self}`.
     pub fn inside(self, what: impl std::fmt::Display) -> Self {
-        Self::new(format!("{what}: {}", self.0))
+        Self { source: self.source, ..Self::new(format!("{what}: {}", self.message)) }
     }
 }
 
+/// Creates a [`ScalerError`] with a formatted message.
+macro_rules! scaler_error {
+    ($($message:tt)+) => { $crate::ScalerError::new(format!($($message)+)) };
+}
+
+/// Returns a [`ScalerError`] with a formatted message.
+macro_rules! bail {
+    ($($message:tt)+) => { return Err(scaler_error!($($message)+)) };
+}
+
+impl std::fmt::Debug for ScalerError {
+    /// Prints only the message: causes may contain credentials.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ScalerError").field(&self.message).finish()
+    }
+}
+
+impl PartialEq for ScalerError {
+    fn eq(&self, other: &Self) -> bool {
+        self.message == other.message
+    }
+}
+
+impl Eq for ScalerError {}
+
 impl From<ScalerError> for String {
     fn from(error: ScalerError) -> Self {
-        error.0
+        error.message
+    }
+}
+
+impl From<HttpError> for ScalerError {
+    fn from(error: HttpError) -> Self {
+        Self::caused_by(error.to_string(), error)
+    }
+}
+
+impl From<std::io::Error> for ScalerError {
+    fn from(error: std::io::Error) -> Self {
+        Self::caused_by(error.to_string(), error)
     }
 }
 
@@ -96,8 +145,11 @@ mod tests {
         // Also if the limit is within a multi-byte character.
         for letter in ["x", "ä", "日"] {
             let long = ScalerError::new(letter.repeat(5_000)).inside("a scaler").inside("a trigger");
-            assert!(long.0.len() <= MAX_ERROR_BYTES + '…'.len_utf8(), "{}", long.0.len());
-            assert!(long.0.starts_with("a trigger: a scaler: ") && long.0.ends_with('…'), "{long}");
+            assert!(long.message.len() <= MAX_ERROR_BYTES + '…'.len_utf8(), "{}", long.message.len());
+            assert!(
+                long.message.starts_with("a trigger: a scaler: ") && long.message.ends_with('…'),
+                "{long}"
+            );
         }
     }
 }

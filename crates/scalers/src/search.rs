@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use sources::http::Endpoint;
 
-use crate::answers::{excerpt, json as read, parsed};
 use crate::metric::{external, milli};
 use crate::metrics_api::query::json::find;
+use crate::responses::{excerpt, json as read, parsed};
 use crate::single::{SingleMetricScaler, ValueSource, send};
 use crate::web::{HttpCall, SharedHttpClient, path_escaped};
 use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
@@ -80,7 +80,7 @@ impl ValueSource for Search {
         Box::pin(async {
             let SearchAccess { product, addresses, endpoint, authorization, within, web } = &self.access;
             let SearchParameters { value_location, ignore_null_values, .. } = &self.searched;
-            let mut failed = ScalerError::new("no addresses are given");
+            let mut failed = scaler_error!("no addresses are given");
             for address in addresses.as_ref().map_err(Clone::clone)? {
                 let url = format!("{}{}", address.trim_end_matches('/'), self.question.path);
                 let mut call = HttpCall::post(url, self.question.body.clone(), *within)
@@ -136,28 +136,24 @@ pub(crate) fn value(
     match status {
         200..=299 => {}
         401 => {
-            return Err(ScalerError::new(format!(
-                "{product} authentication failed (HTTP 401): check username and password"
-            )));
+            bail!("{product} authentication failed (HTTP 401): check username and password");
         }
         403 => {
             let why = "user has insufficient permissions";
-            return Err(ScalerError::new(format!("{product} authorization failed (HTTP 403): {why}")));
+            bail!("{product} authorization failed (HTTP 403): {why}");
         }
         // An error response is not decoded, even if it has a number at the location.
-        _ => return Err(ScalerError::new(format!("{product} returned {status}: {}", excerpt(body)))),
+        _ => bail!("{product} returned {status}: {}", excerpt(body)),
     }
     let answer = read(body)?;
     let found = find(&answer, location)?;
     let must = "valueLocation must point to value of type number but got:";
     match found.as_deref() {
         None | Some(Value::Null) if ignore_null_values => Ok(0.0),
-        None | Some(Value::Null) => Err(ScalerError::new(format!("{must} 'Null'"))),
-        Some(Value::Number(number)) => {
-            number.as_f64().ok_or_else(|| ScalerError::new(format!("{must} '{number}'")))
-        }
-        Some(Value::String(text)) => parsed(text).ok_or_else(|| ScalerError::new(format!("{must} 'String'"))),
-        Some(Value::Bool(_)) => Err(ScalerError::new(format!("{must} 'True' or 'False'"))),
-        Some(Value::Array(_) | Value::Object(_)) => Err(ScalerError::new(format!("{must} 'JSON'"))),
+        None | Some(Value::Null) => Err(scaler_error!("{must} 'Null'")),
+        Some(Value::Number(number)) => number.as_f64().ok_or_else(|| scaler_error!("{must} '{number}'")),
+        Some(Value::String(text)) => parsed(text).ok_or_else(|| scaler_error!("{must} 'String'")),
+        Some(Value::Bool(_)) => Err(scaler_error!("{must} 'True' or 'False'")),
+        Some(Value::Array(_) | Value::Object(_)) => Err(scaler_error!("{must} 'JSON'")),
     }
 }

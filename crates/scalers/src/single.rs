@@ -27,6 +27,17 @@ pub(crate) struct SingleMetricScaler<S> {
     pub(crate) source: S,
 }
 
+impl<S: ValueSource + 'static> SingleMetricScaler<S> {
+    /// Builds the scaler.
+    pub(crate) fn build(
+        spec: MetricSpec,
+        activation: f64,
+        source: S,
+    ) -> Result<Arc<dyn Scaler>, ScalerError> {
+        Ok(Arc::new(Self { spec, activation, source }))
+    }
+}
+
 impl<S: ValueSource> Scaler for SingleMetricScaler<S> {
     fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async { Ok(vec![self.spec.clone()]) })
@@ -36,7 +47,7 @@ impl<S: ValueSource> Scaler for SingleMetricScaler<S> {
         Box::pin(async move {
             let value = self.source.value().await?;
             if !value.is_finite() {
-                return Err(ScalerError::new(format!("{value} is not a number that can be served")));
+                bail!("{value} is not a number that can be served");
             }
             Ok(Reading::one(metric, milli(value), value > self.activation))
         })
@@ -60,6 +71,6 @@ impl<P> HttpSource<P> {
 
 /// Sends a request; returns status and body of the response.
 pub(crate) async fn send(web: &SharedHttpClient, call: HttpCall) -> Result<(u16, Bytes), ScalerError> {
-    let answer = web.ask(call).await.map_err(|error| ScalerError::new(error.to_string()))?;
+    let answer = web.ask(call).await?;
     Ok((answer.status.as_u16(), answer.body))
 }

@@ -42,7 +42,7 @@ impl ScalerType {
         parameters: &[],
         push: false,
         unit: |_| "",
-        build: |trigger, _| Err(ScalerError::new(format!("{} cannot be built", trigger.type_))),
+        build: |trigger, _| Err(scaler_error!("{} cannot be built", trigger.type_)),
         samples: &[],
     };
 }

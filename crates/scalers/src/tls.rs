@@ -62,21 +62,19 @@ impl TlsSettings {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| ScalerError::new(format!("TLS cannot be used: {error}")))?
+            .map_err(|error| ScalerError::caused_by(format!("TLS cannot be used: {error}"), error))?
             .dangerous()
             .with_custom_certificate_verifier(self.verifier(provider)?);
         let mut config = match (self.certificate.is_empty(), self.key.reveal().is_empty()) {
             (true, true) => builder.with_no_client_auth(),
             (false, false) => {
-                let chain = certificates(&self.certificate).map_err(|reason| {
-                    ScalerError::new(format!("the client certificate cannot be used: {reason}"))
-                })?;
+                let chain = certificates(&self.certificate, "the client certificate cannot be used")?;
                 builder.with_client_auth_cert(chain, self.private_key()?).map_err(|error| {
-                    ScalerError::new(format!("the client certificate cannot be used: {error}"))
+                    ScalerError::caused_by(format!("the client certificate cannot be used: {error}"), error)
                 })?
             }
-            (false, true) => return Err(ScalerError::new("a client certificate needs its key, too")),
-            (true, false) => return Err(ScalerError::new("a client key needs its certificate, too")),
+            (false, true) => bail!("a client certificate needs its key, too"),
+            (true, false) => bail!("a client key needs its certificate, too"),
         };
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(Arc::new(config))
@@ -92,20 +90,19 @@ impl TlsSettings {
         }
         let mut store = RootCertStore::clone(&SYSTEM);
         if !self.authorities.trim().is_empty() {
-            let given = certificates(&self.authorities)
-                .map_err(|reason| ScalerError::new(format!("the CA certificate cannot be used: {reason}")))?;
+            let given = certificates(&self.authorities, "the CA certificate cannot be used")?;
             if store.add_parsable_certificates(given).0 == 0 {
-                return Err(ScalerError::new("the CA certificate cannot be used: it is no certificate"));
+                bail!("the CA certificate cannot be used: it is no certificate");
             }
         }
         if store.is_empty() {
-            return Err(ScalerError::new(
-                "no CA certificate is known: give one, or install those of the system",
-            ));
+            bail!("no CA certificate is known: give one, or install those of the system");
         }
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider))
             .build()
-            .map_err(|error| ScalerError::new(format!("the CA certificate cannot be used: {error}")))?;
+            .map_err(|error| {
+                ScalerError::caused_by(format!("the CA certificate cannot be used: {error}"), error)
+            })?;
         match self.belief {
             CertificateCheck::Authority => Ok(Arc::new(Lenient { provider, authority: Some(verifier) })),
             _ => Ok(verifier),
@@ -121,13 +118,11 @@ impl TlsSettings {
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, ScalerError> {
         let text = self.key.reveal();
         if text.contains("ENCRYPTED") {
-            return Err(ScalerError::new(
-                "the client key is encrypted: give it without a password, in a Secret",
-            ));
+            bail!("the client key is encrypted: give it without a password, in a Secret");
         }
         // The content is not quoted, because it may be another secret.
         PrivateKeyDer::from_pem_slice(text.as_bytes())
-            .map_err(|_| ScalerError::new("the client key cannot be used: it is no private key in PEM form"))
+            .map_err(|_| scaler_error!("the client key cannot be used: it is no private key in PEM form"))
     }
 }
 
@@ -140,8 +135,8 @@ static SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
 
 fn system_pem() -> Vec<u8> {
     let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-    let mut places = own.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from));
-    places.find_map(|path| fs::read(path).ok()).unwrap_or_default()
+    let mut sources = own.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from));
+    sources.find_map(|path| fs::read(path).ok()).unwrap_or_default()
 }
 
 /// Installs the process-wide rustls provider, for clients that use it.
@@ -151,12 +146,13 @@ pub(crate) fn use_one_provider() {
     let _ = aws_lc_rs::default_provider().install_default();
 }
 
-fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+/// Decodes PEM certificates; `what` is the beginning of the error.
+fn certificates(pem: &str, what: &str) -> Result<Vec<CertificateDer<'static>>, ScalerError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match found {
-        Ok(found) if found.is_empty() => Err("no certificate in PEM form".to_owned()),
+        Ok(found) if found.is_empty() => Err(scaler_error!("{what}: no certificate in PEM form")),
         Ok(found) => Ok(found),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(ScalerError::caused_by(format!("{what}: {error}"), error)),
     }
 }
 

@@ -71,7 +71,7 @@ fn check(record: &Value, compat: Compat) -> Result<Vec<Difference>, serde_json::
     let Record { r#in, out } = Record::deserialize(record)?;
     let object = scaled_object(&r#in);
     let mut found = Found(Vec::new());
-    let compiled = CompiledFormula::new(&object, compat);
+    let compiled = CompiledFormula::new(&object, compat).map_err(String::from);
     found.error("compileError", out.compile_error.as_ref(), compiled.as_ref().err());
     let Ok(compiled) = compiled else {
         return Ok(found.0);
@@ -92,7 +92,7 @@ fn check(record: &Value, compat: Compat) -> Result<Vec<Difference>, serde_json::
     let fallen: Vec<Quantity> =
         r#in.fallback_metrics.iter().filter_map(|metric| metric.value.clone()).collect();
     let fallen = r#in.fallback_active.then_some(fallen.as_slice());
-    let served = compiled.serve(&object, &inputs, fallen, Timestamp::UNIX_EPOCH);
+    let served = compiled.serve(&object, &inputs, fallen, Timestamp::UNIX_EPOCH).map_err(String::from);
     if out.implementation_specific {
         if let Ok(served) = served {
             found.same("metrics", &json!("an error"), &json!(format!("{served:?}")));

@@ -30,7 +30,7 @@ fn list() -> String {
 
 /// What holds for all parameters.
 const NOTES: &str = "
-Parameters are read from these places; each page says which of them, and in which order:
+Parameters are read from these sources; each page says which of them, and in which order:
 
 - *metadata*: `metadata` of the trigger;
 - *environment*: `metadata` names, by the key with `FromEnv` after it, a variable of the target's container;
@@ -48,7 +48,7 @@ fn page(scaler: &ScalerType) -> String {
     let here: Vec<&Parameter> = scaler.parameters.iter().filter(|one| one.removed.is_none()).collect();
     let _ = write!(out, "\n```yaml\ntriggers:\n- type: {}\n", scaler.name);
     let needed: Vec<_> =
-        here.iter().filter(|one| one.required && one.places.contains(&ParameterSource::Metadata)).collect();
+        here.iter().filter(|one| one.required && one.sources.contains(&ParameterSource::Metadata)).collect();
     if !needed.is_empty() {
         out.push_str("  metadata:\n");
     }
@@ -56,13 +56,13 @@ fn page(scaler: &ScalerType) -> String {
         let key = one.keys.first().copied().unwrap_or_default();
         let _ = writeln!(out, "    {key}: \"{}\"", example(one));
     }
-    if here.iter().any(|one| one.places == [ParameterSource::Authentication]) {
+    if here.iter().any(|one| one.sources == [ParameterSource::Authentication]) {
         out.push_str("  authenticationRef: # if it needs parameters that are only read from authentication\n    name: \"…\"\n");
     }
     out.push_str("```\n\n| parameter | kind | from | default | meaning |\n|---|---|---|---|---|\n");
     for one in here {
         let keys: Vec<String> = one.keys.iter().map(|key| format!("`{key}`")).collect();
-        let places: Vec<&str> = one.places.iter().map(|place| called(*place)).collect();
+        let sources: Vec<&str> = one.sources.iter().map(|source| called(*source)).collect();
         let default = match (one.default, one.required) {
             (_, true) => "**required**".to_owned(),
             (Some(default), false) => format!("`{default}`"),
@@ -73,7 +73,7 @@ fn page(scaler: &ScalerType) -> String {
             "| {} | {} | {} | {default} | {} |",
             keys.join(", "),
             one.kind,
-            places.join(", "),
+            sources.join(", "),
             about(one)
         );
     }
@@ -109,8 +109,8 @@ fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
-fn called(place: ParameterSource) -> &'static str {
-    match place {
+fn called(source: ParameterSource) -> &'static str {
+    match source {
         ParameterSource::Metadata => "metadata",
         ParameterSource::Environment => "environment",
         ParameterSource::Authentication => "authentication",

@@ -4,7 +4,7 @@ use api::keda::ScaledObject;
 use api::provider::Compat;
 use jiff::Timestamp;
 
-use super::gather::{Gathered, Of};
+use super::collect::{CollectedMetrics, FailureStage};
 use super::{Formula, MetricValue, TriggerResult};
 use crate::event::Event;
 use crate::fallback::TargetFacts;
@@ -50,33 +50,34 @@ pub fn is_needed(object: &ScaledObject, asked: &str, name: &str) -> bool {
 /// `useCachedMetrics` has its cached reading, if there is one.
 pub fn respond(
     question: &MetricQuery<'_>,
-    told: &[TriggerResult],
+    results: &[TriggerResult],
     facts: &TargetFacts,
     compat: Compat,
 ) -> MetricResponse {
     let MetricQuery { object, metric, .. } = *question;
-    let gathered = Gathered::of(object, told, facts, compat, |name| is_needed(object, metric, name));
+    let collected =
+        CollectedMetrics::of(object, results, facts, compat, |name| is_needed(object, metric, name));
     MetricResponse {
-        values: values(question, &gathered, compat),
-        events: gathered.events(None),
-        rebuild: gathered.rebuild(told, compat),
-        changes: gathered.changes,
+        values: values(question, &collected, compat),
+        events: collected.events(None),
+        rebuild: collected.rebuild(results, compat),
+        changes: collected.changes,
     }
 }
 
 fn values(
     question: &MetricQuery<'_>,
-    gathered: &Gathered<'_>,
+    collected: &CollectedMetrics<'_>,
     compat: Compat,
 ) -> Result<Vec<MetricValue>, String> {
     let MetricQuery { now, object, metric, formula } = *question;
-    let values = || gathered.values().map(|(_, value)| value.clone()).collect::<Vec<_>>();
+    let values = || collected.values().map(|(_, value)| value.clone()).collect::<Vec<_>>();
     let is_composite = object.modifiers().is_some();
-    let failure = gathered.failures.iter().find(|failure| {
+    let failure = collected.failures.iter().find(|failure| {
         // A trigger whose specs failed does not affect queries for metrics of other triggers.
-        compat.is_strict() || is_composite || failure.of != Of::Metrics || values().is_empty()
+        compat.is_strict() || is_composite || failure.of != FailureStage::Metrics || values().is_empty()
     });
-    if let (Some(failure), None) = (failure, gathered.fallback()) {
+    if let (Some(failure), None) = (failure, collected.fallback()) {
         return Err(match compat {
             Compat::Strict => format!("metric:{metric} encountered error"),
             Compat::Better => format!("metric:{metric} encountered error: {}", failure.error),
@@ -89,7 +90,7 @@ fn values(
     if !is_composite {
         return Ok(values);
     }
-    match gathered.composite(formula, now) {
+    match collected.composite(formula, now) {
         Ok(value) => Ok(vec![value]),
         Err(_) if compat.is_strict() => Ok(Vec::new()),
         Err(error) => Err(format!("metric:{metric} encountered error: {error}")),

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use api::keda::{ConditionStatus as Truth, ScaledObject, types};
 use api::provider::Compat;
 use jiff::Timestamp;
@@ -45,7 +43,7 @@ fn sample(name: &str, reading: Result<(&str, bool), &str>) -> MetricSample {
 }
 
 /// One trigger with one metric each.
-fn told(readings: &[Result<(&str, bool), &str>]) -> Vec<TriggerResult> {
+fn results(readings: &[Result<(&str, bool), &str>]) -> Vec<TriggerResult> {
     let one = |(trigger, reading): (usize, &Result<(&str, bool), &str>)| {
         let name = format!("s{trigger}-m");
         TriggerResult { trigger, metrics: Ok(vec![TriggerMetric::External(sample(&name, *reading))]) }
@@ -57,18 +55,18 @@ fn facts() -> TargetFacts {
     TargetFacts { current: Ok(3), ready_pods: Ok(3) }
 }
 
-fn state_of(object: &ScaledObject, told: &[TriggerResult], compat: Compat) -> ActivityState {
-    activity_state(&PollRound { now: now(), object, formula: None }, told, &facts(), compat)
+fn state_of(object: &ScaledObject, results: &[TriggerResult], compat: Compat) -> ActivityState {
+    activity_state(&PollRound { now: now(), object, formula: None }, results, &facts(), compat)
 }
 
 fn ask(
     object: &ScaledObject,
     metric: &str,
-    told: &[TriggerResult],
+    results: &[TriggerResult],
     compat: Compat,
 ) -> Result<Vec<String>, String> {
     let question = MetricQuery { now: now(), object, metric, formula: None };
-    let values = respond(&question, told, &facts(), compat).values?;
+    let values = respond(&question, results, &facts(), compat).values?;
     Ok(values.iter().map(|value| value.value.canonical()).collect())
 }
 
@@ -78,20 +76,20 @@ fn reasons(state: &ActivityState) -> Vec<&str> {
 
 #[test]
 fn one_active_trigger_is_enough() {
-    let state = state_of(&object(2), &told(&[Ok(("0", false)), Ok(("5", true))]), Compat::Better);
+    let state = state_of(&object(2), &results(&[Ok(("0", false)), Ok(("5", true))]), Compat::Better);
     assert!(state.active && state.error.is_none());
     assert_eq!(state.active_triggers, ["s1-m"]);
 }
 
 #[test]
 fn failing_trigger_is_named_and_only_it_is_rebuilt() {
-    let told = told(&[Ok(("5", true)), Err("no route")]);
-    let state = state_of(&object(2), &told, Compat::Better);
+    let results = results(&[Ok(("5", true)), Err("no route")]);
+    let state = state_of(&object(2), &results, Compat::Better);
     assert!(state.active);
     assert_eq!(state.error.as_deref(), Some("trigger \"t1\" (prometheus): no route"));
     assert_eq!(reasons(&state), ["KEDAScalerFailed"]);
     assert_eq!(state.rebuild, [1]);
-    assert_eq!(state_of(&object(2), &told, Compat::Strict).rebuild, [0, 1]);
+    assert_eq!(state_of(&object(2), &results, Compat::Strict).rebuild, [0, 1]);
 }
 
 #[test]
@@ -100,9 +98,9 @@ fn one_active_metric_makes_its_trigger_active() {
         TriggerMetric::External(sample("s0-m", Ok(("5", true)))),
         TriggerMetric::External(sample("s0-n", Ok(("0", false)))),
     ];
-    let told = [TriggerResult { trigger: 0, metrics: Ok(metrics) }];
-    assert!(!state_of(&object(1), &told, Compat::Strict).active, "the last one wins");
-    let state = state_of(&object(1), &told, Compat::Better);
+    let results = [TriggerResult { trigger: 0, metrics: Ok(metrics) }];
+    assert!(!state_of(&object(1), &results, Compat::Strict).active, "the last one wins");
+    let state = state_of(&object(1), &results, Compat::Better);
     assert_eq!((state.active, state.active_metrics), (true, vec!["s0-m".to_owned()]));
 }
 
@@ -110,8 +108,8 @@ fn one_active_metric_makes_its_trigger_active() {
 fn objects_with_only_resource_triggers_are_active() {
     let mut object = object(1);
     object.spec.triggers[0].type_ = "cpu".to_owned();
-    let told = [TriggerResult { trigger: 0, metrics: Ok(vec![TriggerMetric::Resource]) }];
-    assert!(state_of(&object, &told, Compat::Better).active);
+    let results = [TriggerResult { trigger: 0, metrics: Ok(vec![TriggerMetric::Resource]) }];
+    assert!(state_of(&object, &results, Compat::Better).active);
     let failed = [TriggerResult { trigger: 0, metrics: Err("unknown metric type".to_owned()) }];
     let state = state_of(&object, &failed, Compat::Better);
     assert!(!state.active && state.error.is_some());
@@ -122,7 +120,7 @@ fn fallback_event_is_recorded_once() {
     let mut object = object(1);
     object.spec.fallback =
         serde_json::from_value(json!({"failureThreshold": 0, "replicas": 5, "behavior": "static"})).unwrap();
-    let down = told(&[Err("down")]);
+    let down = results(&[Err("down")]);
     let first = state_of(&object, &down, Compat::Better);
     assert!(first.active && first.error.is_none() && first.is_falling_back);
     assert_eq!(reasons(&first), ["ScaledObjectFallbackActivated"]);
@@ -131,7 +129,7 @@ fn fallback_event_is_recorded_once() {
     let second = state_of(&object, &down, Compat::Better);
     assert!(reasons(&second).is_empty());
     merge(&mut object.status, &second.changes);
-    let third = state_of(&object, &told(&[Ok(("0", false))]), Compat::Better);
+    let third = state_of(&object, &results(&[Ok(("0", false))]), Compat::Better);
     assert_eq!(reasons(&third), ["ScaledObjectFallbackDeactivated"]);
 }
 
@@ -140,7 +138,7 @@ fn fallback_to_zero_replicas_is_not_active() {
     let mut object = object(1);
     object.spec.fallback =
         serde_json::from_value(json!({"failureThreshold": 0, "replicas": 0, "behavior": "static"})).unwrap();
-    let state = state_of(&object, &told(&[Err("down")]), Compat::Better);
+    let state = state_of(&object, &results(&[Err("down")]), Compat::Better);
     assert!(state.is_falling_back && !state.active && state.error.is_none());
 }
 
@@ -150,26 +148,26 @@ fn cached_readings_are_those_of_the_source() {
     object.spec.triggers[0].use_cached_metrics = true;
     object.spec.fallback =
         serde_json::from_value(json!({"failureThreshold": 0, "replicas": 5, "behavior": "static"})).unwrap();
-    let state = state_of(&object, &told(&[Err("down"), Ok(("5", true))]), Compat::Better);
+    let state = state_of(&object, &results(&[Err("down"), Ok(("5", true))]), Compat::Better);
     assert_eq!(state.records, [("s0-m".to_owned(), Err("down".to_owned()))].into());
 }
 
 #[test]
 fn metric_names_match_case_insensitively() {
-    let told = told(&[Ok(("7", true)), Ok(("9", true))]);
-    assert_eq!(ask(&object(2), "S1-M", &told, Compat::Better), Ok(vec!["9".to_owned()]));
-    let none = ask(&object(2), "s2-m", &told, Compat::Better);
+    let results = results(&[Ok(("7", true)), Ok(("9", true))]);
+    assert_eq!(ask(&object(2), "S1-M", &results, Compat::Better), Ok(vec!["9".to_owned()]));
+    let none = ask(&object(2), "s2-m", &results, Compat::Better);
     assert_eq!(none, Err("no matching metrics found for s2-m".to_owned()));
 }
 
 #[test]
 fn trigger_without_specs_does_not_hide_other_triggers() {
-    let mut told = told(&[Ok(("7", true)), Ok(("9", true))]);
-    told[0].metrics = Err("got empty metric spec".to_owned());
-    let strict = ask(&object(2), "s1-m", &told, Compat::Strict);
+    let mut results = results(&[Ok(("7", true)), Ok(("9", true))]);
+    results[0].metrics = Err("got empty metric spec".to_owned());
+    let strict = ask(&object(2), "s1-m", &results, Compat::Strict);
     assert_eq!(strict, Err("metric:s1-m encountered error".to_owned()));
-    assert_eq!(ask(&object(2), "s1-m", &told, Compat::Better), Ok(vec!["9".to_owned()]));
-    let lost = ask(&object(2), "s0-m", &told, Compat::Better);
+    assert_eq!(ask(&object(2), "s1-m", &results, Compat::Better), Ok(vec!["9".to_owned()]));
+    let lost = ask(&object(2), "s0-m", &results, Compat::Better);
     assert_eq!(lost, Err("metric:s0-m encountered error: got empty metric spec".to_owned()));
 }
 
@@ -178,13 +176,13 @@ fn failing_formula_is_an_error_and_not_inactive() {
     let mut object = object(1);
     object.spec.advanced =
         serde_json::from_value(json!({"scalingModifiers": {"formula": "t0 + 1", "target": "2"}})).unwrap();
-    let told = told(&[Ok(("7", true))]);
-    let round = PollRound { now: now(), object: &object, formula: Some(Err("unknown name")) };
-    let strict = activity_state(&round, &told, &facts(), Compat::Strict);
+    let results = results(&[Ok(("7", true))]);
+    let round = PollRound { now: now(), object: &object, formula: Some(Err(&ModifiersError::NotCompiled)) };
+    let strict = activity_state(&round, &results, &facts(), Compat::Strict);
     assert!(!strict.active && strict.error.is_none());
-    let better = activity_state(&round, &told, &facts(), Compat::Better);
+    let better = activity_state(&round, &results, &facts(), Compat::Better);
     assert!(!better.active);
-    assert_eq!(better.error.as_deref(), Some("unknown name"));
+    assert_eq!(better.error.as_deref(), Some("the formula is not known"));
     assert_eq!(better.active_metrics, ["s0-m"]);
 }
 
@@ -198,16 +196,20 @@ fn formula_is_compared_with_its_activation_target() {
     let compiled = CompiledFormula::new(&object, Compat::Better).unwrap();
     let is_active = |one, other| {
         let round = PollRound { now: now(), object: &object, formula: Some(Ok(&compiled)) };
-        let state =
-            activity_state(&round, &told(&[Ok((one, true)), Ok((other, false))]), &facts(), Compat::Better);
+        let state = activity_state(
+            &round,
+            &results(&[Ok((one, true)), Ok((other, false))]),
+            &facts(),
+            Compat::Better,
+        );
         (state.active, state.active_triggers.join(";"))
     };
     assert_eq!(is_active("5", "6"), (false, String::new()));
     assert_eq!(is_active("5", "7"), (true, "composite-metric".to_owned()));
     let question =
         MetricQuery { now: now(), object: &object, metric: "composite-metric", formula: Some(Ok(&compiled)) };
-    let told = told(&[Ok(("5", true)), Ok(("7", false))]);
-    let values = respond(&question, &told, &facts(), Compat::Better).values.unwrap();
+    let results = results(&[Ok(("5", true)), Ok(("7", false))]);
+    let values = respond(&question, &results, &facts(), Compat::Better).values.unwrap();
     assert_eq!((values[0].name.as_str(), values[0].value.canonical().as_str()), ("composite-metric", "12"));
 }
 
@@ -243,7 +245,7 @@ proptest! {
         let mut object = object(2);
         object.spec.fallback = fallback;
         for readings in &rounds {
-            let state = state_of(&object, &told(readings), Compat::Better);
+            let state = state_of(&object, &results(readings), Compat::Better);
             let input = ExecutorInput::of_round(now(), &object, &state).with(Ok(current), None);
             let outcome = decide(&input, Compat::Better);
             let is_down = outcome.scale.is_some_and(|change| change.to < current);
@@ -276,7 +278,7 @@ proptest! {
                 ..Default::default()
             }));
         }
-        let told = told(&readings);
+        let results = results(&readings);
         let mut places: Vec<usize> = (0..readings.len()).collect();
         places.sort_by_key(|place| (seed >> (place * 8)) & 0xff);
         let mut shuffled = object.clone();
@@ -284,27 +286,27 @@ proptest! {
         let moved: Vec<TriggerResult> = places
             .iter()
             .enumerate()
-            .map(|(trigger, place)| TriggerResult { trigger, metrics: told[*place].metrics.clone() })
+            .map(|(trigger, place)| TriggerResult { trigger, metrics: results[*place].metrics.clone() })
             .collect();
-        let outcome = |object: &ScaledObject, told: &[TriggerResult]| {
+        let outcome = |object: &ScaledObject, results: &[TriggerResult]| {
             let compiled = object.modifiers().map(|_| CompiledFormula::new(object, compat));
-            let formula = compiled.as_ref().map(|compiled| compiled.as_ref().map_err(String::as_str));
-            let state = activity_state(&PollRound { now: now(), object, formula }, told, &facts(), compat);
+            let formula = compiled.as_ref().map(Result::as_ref);
+            let state = activity_state(&PollRound { now: now(), object, formula }, results, &facts(), compat);
             let mut metrics = state.active_metrics.clone();
             metrics.sort();
             let question = MetricQuery { now: now(), object, metric: "s0-m", formula };
-            let answer = respond(&question, told, &facts(), compat).values;
+            let answer = respond(&question, results, &facts(), compat).values;
             let answer = answer.map(|values| values.iter().map(|own| own.value.canonical()).collect::<Vec<_>>());
             (state.active, state.error.is_some(), metrics, answer.ok())
         };
-        prop_assert_eq!(outcome(&object, &told), outcome(&shuffled, &moved));
+        prop_assert_eq!(outcome(&object, &results), outcome(&shuffled, &moved));
     }
 
     /// An answer is never a number that nobody said and no fallback stands for.
     #[test]
     fn failed_source_has_no_value_without_fallback(reading in any_reading(), compat in any::<bool>()) {
         let compat = if compat { Compat::Strict } else { Compat::Better };
-        let answer = ask(&object(1), "s0-m", &told(&[reading]), compat);
+        let answer = ask(&object(1), "s0-m", &results(&[reading]), compat);
         prop_assert_eq!(answer.is_ok(), reading.is_ok());
     }
 }

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::collections::BTreeSet;
 
 use api::keda::{ConditionStatus as Truth, Fallback, annotations, types};

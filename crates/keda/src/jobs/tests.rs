@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -75,14 +73,14 @@ fn failing_source_does_not_reduce_others() {
     let round = gather(&object, &[answer("s0-q", "1", "2", true), broken]);
     assert_eq!(decide(&object, &round, &[], Compat::Better), 2);
     let created = [Ok(()), Err("quota".to_owned())];
-    let told = |compat| report(&object, &round, &created, Timestamp::UNIX_EPOCH, compat);
-    let report = told(Compat::Strict);
+    let transition = |compat| report(&object, &round, &created, Timestamp::UNIX_EPOCH, compat);
+    let report = transition(Compat::Strict);
     let reasons: Vec<_> = report.events.iter().map(|event| event.reason).collect();
     assert_eq!(reasons, ["KEDAScalerFailed", "KEDAJobCreateFailed", "KEDAJobsCreated", "ScaledJobActive"]);
     let ready = report.status.conditions.get("Ready").unwrap();
     let message = "Some triggers defined in ScaledJob are not working correctly";
     assert_eq!((&*ready.reason, &*ready.message), ("PartialTriggerError", message));
-    let better = told(Compat::Better).status.conditions.get("Ready").unwrap().message.clone();
+    let better = transition(Compat::Better).status.conditions.get("Ready").unwrap().message.clone();
     assert_eq!(better, format!("{message}: broken source"), "whose triggers nobody knows");
 }
 

@@ -58,7 +58,7 @@ impl JobView {
             }
         });
         let completed = instant(job.pointer("/status/completionTime"));
-        let told = ending.and_then(|(_, condition)| instant(condition.get("lastTransitionTime")));
+        let transition = ending.and_then(|(_, condition)| instant(condition.get("lastTransitionTime")));
         Self {
             name: metadata("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
             generation: metadata("annotations")
@@ -67,7 +67,7 @@ impl JobView {
                 .map(str::to_owned),
             state: ending.map_or(JobState::Running, |(state, _)| state),
             completed,
-            ended: completed.or(told).or_else(|| instant(metadata("creationTimestamp"))),
+            ended: completed.or(transition).or_else(|| instant(metadata("creationTimestamp"))),
             pods: None,
         }
     }

@@ -36,7 +36,7 @@ fn value(object: &ScaledObject, compat: Compat, values: &[Option<&str>]) -> Resu
             Some(FormulaInput { trigger, metric, value: value.as_ref()? })
         })
         .collect();
-    compiled.evaluate(object, &inputs, Timestamp::UNIX_EPOCH)
+    Ok(compiled.evaluate(object, &inputs, Timestamp::UNIX_EPOCH)?)
 }
 
 fn better(formula: &str, values: &[Option<&str>]) -> Result<String, String> {
@@ -63,7 +63,8 @@ fn formula_is_wrapped_in_float() {
 
 #[test]
 fn texts_of_refusals() {
-    let refused = |object: &ScaledObject| CompiledFormula::new(object, Compat::Strict).unwrap_err();
+    let refused =
+        |object: &ScaledObject| CompiledFormula::new(object, Compat::Strict).unwrap_err().to_string();
     assert_eq!(refused(&object("", "2", &[])), "error ScalingModifiers.Formula is mandatory");
     assert_eq!(
         refused(&object("a", "", &[("cron", "a")])),
@@ -89,7 +90,7 @@ fn texts_of_refusals() {
 
 #[test]
 fn formula_that_fails_in_trial_run_is_refused() {
-    let refused = CompiledFormula::new(&two("[a][5]"), Compat::Better).unwrap_err();
+    let refused = CompiledFormula::new(&two("[a][5]"), Compat::Better).unwrap_err().to_string();
     assert!(
         refused.starts_with("error validating formula in ScalingModifiers\nindex out of range: 5"),
         "{refused}"

@@ -50,7 +50,7 @@ crate::parameters! {
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), String> {
         if let Some(url) = &self.rest_api_template {
-            let template = query::template(url).map_err(|error| error.0)?;
+            let template = query::template(url).map_err(|error| error.message)?;
             self.management_endpoint = template.endpoint;
             self.broker_name = template.broker;
             self.destination_name = template.destination;
@@ -81,5 +81,5 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         within: trigger.http_timeout,
         web: Arc::clone(&backends.web),
     };
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }

@@ -26,8 +26,7 @@ pub(super) fn template(url: &str) -> Result<Template, ScalerError> {
         let text = format!("unable to parse ActiveMQ restAPITemplate: {written:?} is not an address");
         return Err(ScalerError::new(text));
     }
-    let unusable =
-        |why: &str| ScalerError::new(format!("unable to parse ActiveMQ restAPITemplate: {why}: {written}"));
+    let unusable = |why: &str| scaler_error!("unable to parse ActiveMQ restAPITemplate: {why}: {written}");
     let (_, names) = path(url).split_once(':').ok_or_else(|| unusable("it names no MBean"))?;
     let names = names.split_once('/').map_or(names, |(names, _)| names);
     let named = |key: &str| {
@@ -38,11 +37,11 @@ pub(super) fn template(url: &str) -> Result<Template, ScalerError> {
     };
     let broker = named("brokerName").ok_or_else(|| unusable("brokerName is missing"))?;
     if broker.is_empty() {
-        return Err(ScalerError::new(format!("no brokerName given: {written}")));
+        bail!("no brokerName given: {written}");
     }
     let destination = named("destinationName").ok_or_else(|| unusable("destinationName is missing"))?;
     if destination.is_empty() {
-        return Err(ScalerError::new("no destinationName is given"));
+        bail!("no destinationName is given");
     }
     Ok(Template {
         endpoint: host(url).to_owned(),

@@ -1,8 +1,6 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::{Template, template};
 use crate::jolokia::value;
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn templates() {
@@ -35,7 +33,7 @@ fn answers() {
         (200, "[]", "nothing at status"),
         (401, "who are you", "returned 401: who are you"),
     ] {
-        let error = value(status, bad.as_bytes()).unwrap_err().0;
+        let error = value(status, bad.as_bytes()).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
 }

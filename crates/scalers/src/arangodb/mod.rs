@@ -55,19 +55,19 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     if parameters.query_value == 0.0 && !trigger.feeds_formula {
-        return Err(ScalerError::new("no QueryValue given").inside(PREFIX));
+        return Err(scaler_error!("no QueryValue given").inside(PREFIX));
     }
     let spec = external(trigger, "arangodb", milli(parameters.query_value));
     let activation = parameters.activation_query_value;
     let source = HttpSource::new(parameters, trigger, backends);
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { endpoints, db_name, query, auth, unsafe_ssl, .. } = &self.parameters;
-            let mut failed = ScalerError::new("no endpoints are given");
+            let mut failed = scaler_error!("no endpoints are given");
             for endpoint in endpoints {
                 let call = HttpCall::post(query::url(endpoint, db_name), query::body(query), self.within);
                 let call = auth.sign(call, *unsafe_ssl)?.header("content-type", "application/json")?;

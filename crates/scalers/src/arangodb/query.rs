@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json as read, kind};
+use crate::responses::{excerpt, json as read, kind};
 use crate::web::path_escaped;
 
 /// The URL that creates a cursor in a database.
@@ -22,17 +22,17 @@ pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if !(200..300).contains(&status) {
         let said =
             answer.get("errorMessage").and_then(Value::as_str).map_or_else(|| excerpt(body), str::to_owned);
-        return Err(ScalerError::new(format!("ArangoDB returned {status}: {}", excerpt(said.as_bytes()))));
+        bail!("ArangoDB returned {status}: {}", excerpt(said.as_bytes()));
     }
     let results = answer.get("result");
     let Some(first) = results.and_then(Value::as_array).and_then(|list| list.first()) else {
-        return Err(ScalerError::new(format!("the query has no result ({} at result)", kind(results))));
+        bail!("the query has no result ({} at result)", kind(results));
     };
     let number = first.as_f64().or_else(|| first.get("value").and_then(Value::as_f64));
     number.ok_or_else(|| {
-        ScalerError::new(format!(
+        scaler_error!(
             "the first result is {} instead of a number or an object with `value`",
             kind(Some(first))
-        ))
+        )
     })
 }

@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::value;
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn answers() {
@@ -17,7 +15,7 @@ fn answers() {
     ] {
         assert!(of(bad).is_err(), "{bad}");
     }
-    let error = value(404, br#"{"error":true,"errorMessage":"database not found"}"#).unwrap_err().0;
+    let error = value(404, br#"{"error":true,"errorMessage":"database not found"}"#).unwrap_err().message;
     assert_eq!(error, "ArangoDB returned 404: database not found");
 }
 

@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::{Template, template, url};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn templates() {

@@ -1,11 +1,11 @@
 //! AWS credentials and signed requests.
 
-mod question;
+mod request;
 mod sign;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use question::{AwsRequest, answer, endpoint};
+pub(crate) use request::{AwsRequest, answer, endpoint};
 pub(crate) use sign::{AwsKeys, RequestToSign, sign};
 
 use crate::parameters::Secret;
@@ -58,8 +58,8 @@ impl AwsCredentials {
             Some(_) => (&self.access_key, &self.secret_key),
             None => (&self.own_access_key, &self.own_secret_key),
         };
-        let access = access.clone().ok_or_else(|| ScalerError::new("awsAccessKeyID not found"))?;
-        let secret = secret.clone().ok_or_else(|| ScalerError::new("awsSecretAccessKey not found"))?;
+        let access = access.clone().ok_or_else(|| scaler_error!("awsAccessKeyID not found"))?;
+        let secret = secret.clone().ok_or_else(|| scaler_error!("awsSecretAccessKey not found"))?;
         Ok(AwsIdentity::Keys(AwsKeys { access, secret, session: self.session_token.clone() }))
     }
 }
@@ -69,9 +69,9 @@ impl AwsIdentity {
     pub(crate) fn keys(&self) -> Result<&AwsKeys, ScalerError> {
         match self {
             Self::Keys(keys) => Ok(keys),
-            Self::Unsupported(what) => Err(ScalerError::new(format!(
+            Self::Unsupported(what) => Err(scaler_error!(
                 "{what} is not supported yet: give awsAccessKeyID and awsSecretAccessKey in a TriggerAuthentication"
-            ))),
+            )),
         }
     }
 }

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use super::*;
 
 /// The example of the AWS documentation.
@@ -71,18 +69,18 @@ fn sessions_are_signed_too() {
 fn identity_selection() {
     let mut trigger = Trigger::default();
     let identity = |trigger: &Trigger| AwsCredentials::read(trigger).unwrap().identity(trigger);
-    assert_eq!(identity(&trigger).unwrap_err().0, "awsAccessKeyID not found");
+    assert_eq!(identity(&trigger).unwrap_err().message, "awsAccessKeyID not found");
     trigger.metadata.insert("awsAccessKeyID".into(), "own".into());
     trigger.metadata.insert("awsSecretAccessKeyFromEnv".into(), "S".into());
-    assert_eq!(identity(&trigger).unwrap_err().0, "awsSecretAccessKey not found");
+    assert_eq!(identity(&trigger).unwrap_err().message, "awsSecretAccessKey not found");
     trigger.environment.insert("S".into(), "secret".into());
     assert_eq!(identity(&trigger).unwrap().keys().unwrap().access, "own");
     trigger.auth.insert("awsAccessKeyId".into(), "given".into());
-    assert_eq!(identity(&trigger).unwrap_err().0, "awsSecretAccessKey not found");
+    assert_eq!(identity(&trigger).unwrap_err().message, "awsSecretAccessKey not found");
     trigger.auth.insert("awsSecretAccessKey".into(), "secret".into());
     assert_eq!(identity(&trigger).unwrap().keys().unwrap().access, "given");
     trigger.auth.insert("awsRoleArn".into(), "arn".into());
-    assert!(identity(&trigger).unwrap().keys().unwrap_err().0.contains("not supported yet"));
+    assert!(identity(&trigger).unwrap().keys().unwrap_err().message.contains("not supported yet"));
     assert!(!format!("{:?}", identity(&trigger)).contains("secret"));
 }
 

@@ -3,12 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::answers::number;
 use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
 use crate::prelude::*;
+use crate::responses::number;
 
 /// Maximum number of pages that are read.
 const MAX_PAGES: usize = 100;
@@ -76,25 +75,21 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     let query = query(&parameters).map_err(|error| error.inside(PREFIX))?;
     if parameters.target_value.is_none() && !trigger.feeds_formula {
-        return Err(ScalerError::new("no targetValue given").inside(PREFIX));
+        return Err(scaler_error!("no targetValue given").inside(PREFIX));
     }
     let identity = parameters.credentials.identity(trigger).map_err(|error| error.inside(PREFIX))?;
     let name = format!("aws-dynamodb-{}", parameters.table_name);
     let spec = external(trigger, &name, whole(parameters.target_value.unwrap_or(0)));
     let activation = parameters.activation_target_value as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(SingleMetricScaler {
-        spec,
-        activation,
-        source: DynamoDb { parameters, query, identity, within, web },
-    }))
+    SingleMetricScaler::build(spec, activation, DynamoDb { parameters, query, identity, within, web })
 }
 
 /// The request body for a count.
 fn query(of: &Parameters) -> Result<Map<String, Value>, ScalerError> {
     let object = |key: &str, text: &str| {
         let read = serde_json::from_str::<Map<String, Value>>(text);
-        read.map_err(|_| ScalerError::new(format!("error parsing {key}: invalid {key}\ninvalid JSON input")))
+        read.map_err(|_| scaler_error!("error parsing {key}: invalid {key}\ninvalid JSON input"))
     };
     let names = object("expressionAttributeNames", &of.names)?;
     let values = object("expressionAttributeValues", &of.values)?;
@@ -124,7 +119,7 @@ impl ValueSource for DynamoDb {
                     version: "1.0",
                     body: Value::from(query.clone()).to_string(),
                 };
-                let call = question.call(self.identity.keys()?, Timestamp::now(), self.within)?;
+                let call = question.call(self.identity.keys()?, self.web.now(), self.within)?;
                 let (status, body) = send(&self.web, call).await?;
                 let answer = answer("DynamoDB", status, &body)?;
                 count += number(&answer, "/Count")?;
@@ -133,7 +128,7 @@ impl ValueSource for DynamoDb {
                     _ => return Ok(count),
                 };
             }
-            Err(ScalerError::new(format!("the query has more than {MAX_PAGES} pages of items")))
+            Err(scaler_error!("the query has more than {MAX_PAGES} pages of items"))
         })
     }
 }

@@ -1,6 +1,4 @@
-#![allow(clippy::unwrap_used)]
-
-use crate::stage::{ServerAction, build, read, server, texts, trigger};
+use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[tokio::test]
 async fn all_pages_are_counted() {
@@ -32,7 +30,7 @@ async fn all_pages_are_counted() {
     trigger.auth = texts(&[("awsAccessKeyID", "AK"), ("awsSecretAccessKey", "SK")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "7");
     trigger.metadata.insert("expressionAttributeValues".into(), "[]".into());
-    assert!(build(&trigger).err().unwrap().0.contains("invalid expressionAttributeValues"));
+    assert!(build(&trigger).err().unwrap().message.contains("invalid expressionAttributeValues"));
 }
 
 #[tokio::test]
@@ -49,5 +47,5 @@ async fn non_numeric_count_is_an_error() {
     ];
     let mut trigger = trigger("aws-dynamodb", &pairs);
     trigger.auth = texts(&[("awsAccessKeyID", "AK"), ("awsSecretAccessKey", "SK")]);
-    assert!(read(&trigger).await.unwrap_err().0.contains("a string at Count"));
+    assert!(read(&trigger).await.unwrap_err().message.contains("a string at Count"));
 }

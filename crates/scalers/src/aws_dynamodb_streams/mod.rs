@@ -3,12 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::answers::kind;
 use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
 use crate::prelude::*;
+use crate::responses::kind;
 
 /// Maximum number of pages that are read.
 const MAX_PAGES: usize = 100;
@@ -61,11 +60,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &name, whole(parameters.shard_count));
     let activation = parameters.activation_shard_count as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(SingleMetricScaler {
-        spec,
-        activation,
-        source: Streams { parameters, identity, within, web },
-    }))
+    SingleMetricScaler::build(spec, activation, Streams { parameters, identity, within, web })
 }
 
 impl Streams {
@@ -79,7 +74,7 @@ impl Streams {
             version: "1.0",
             body: body.to_string(),
         };
-        let call = question.call(self.identity.keys()?, Timestamp::now(), self.within)?;
+        let call = question.call(self.identity.keys()?, self.web.now(), self.within)?;
         let (status, body) = send(&self.web, call).await?;
         answer("DynamoDB", status, &body)
     }
@@ -90,7 +85,7 @@ impl Streams {
         let body = json!({"TableName": table});
         let answer = self.asked("dynamodb", "DynamoDB_20120810.DescribeTable", body).await?;
         let stream = answer.pointer("/Table/LatestStreamArn").and_then(Value::as_str);
-        stream.map(str::to_owned).ok_or_else(|| ScalerError::new(format!("table {table} has no stream")))
+        stream.map(str::to_owned).ok_or_else(|| scaler_error!("table {table} has no stream"))
     }
 }
 
@@ -105,10 +100,7 @@ impl ValueSource for Streams {
                 let shards = answer.pointer("/StreamDescription/Shards");
                 let some = shards.and_then(Value::as_array).map(Vec::len);
                 count += some.ok_or_else(|| {
-                    ScalerError::new(format!(
-                        "DynamoDB answered {} at Shards instead of a list",
-                        kind(shards)
-                    ))
+                    scaler_error!("DynamoDB answered {} at Shards instead of a list", kind(shards))
                 })?;
                 match (answer.pointer("/StreamDescription/LastEvaluatedShardId"), body.as_object_mut()) {
                     (Some(last @ Value::String(_)), Some(body)) => {
@@ -117,7 +109,7 @@ impl ValueSource for Streams {
                     _ => return Ok(count as f64),
                 }
             }
-            Err(ScalerError::new(format!("the stream has more than {MAX_PAGES} pages of shards")))
+            Err(scaler_error!("the stream has more than {MAX_PAGES} pages of shards"))
         })
     }
 }

@@ -1,6 +1,4 @@
-#![allow(clippy::unwrap_used)]
-
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[tokio::test]
 async fn all_shards_are_counted() {
@@ -28,5 +26,5 @@ async fn all_shards_are_counted() {
     trigger.auth = texts(&[("awsAccessKeyID", "AK"), ("awsSecretAccessKey", "SK")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "3");
     trigger.metadata.insert("tableName".into(), "none".into());
-    assert_eq!(read(&trigger).await.unwrap_err().0, "table none has no stream");
+    assert_eq!(read(&trigger).await.unwrap_err().message, "table none has no stream");
 }

@@ -3,12 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
 use serde_json::json;
 
-use crate::answers::number;
 use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
 use crate::prelude::*;
+use crate::responses::number;
 
 /// The scaler type `aws-kinesis-stream`.
 pub const TYPE: ScalerType = ScalerType {
@@ -58,11 +57,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &name, whole(parameters.shard_count));
     let activation = parameters.activation_shard_count as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(SingleMetricScaler {
-        spec,
-        activation,
-        source: Kinesis { parameters, identity, within, web },
-    }))
+    SingleMetricScaler::build(spec, activation, Kinesis { parameters, identity, within, web })
 }
 
 impl ValueSource for Kinesis {
@@ -77,7 +72,7 @@ impl ValueSource for Kinesis {
                 version: "1.1",
                 body: json!({"StreamName": stream_name}).to_string(),
             };
-            let call = question.call(self.identity.keys()?, Timestamp::now(), self.within)?;
+            let call = question.call(self.identity.keys()?, self.web.now(), self.within)?;
             let (status, body) = send(&self.web, call).await?;
             number(&answer("Kinesis", status, &body)?, "/StreamDescriptionSummary/OpenShardCount")
         })

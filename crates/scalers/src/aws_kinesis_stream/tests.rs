@@ -1,6 +1,4 @@
-#![allow(clippy::unwrap_used)]
-
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[tokio::test]
 async fn reads_value() {
@@ -28,7 +26,7 @@ async fn reads_value() {
         trigger.auth = texts(&[("awsAccessKeyID", "AK"), ("awsSecretAccessKey", "SK")]);
         match (read(&trigger).await, expected) {
             (Ok(reading), Ok(value)) => assert_eq!(reading.values.first().unwrap().value.canonical(), value),
-            (Err(error), Err(why)) => assert!(error.0.contains(why), "{error}"),
+            (Err(error), Err(why)) => assert!(error.message.contains(why), "{error}"),
             (got, expected) => panic!("{got:?} instead of {expected:?}"),
         }
     }

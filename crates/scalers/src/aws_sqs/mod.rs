@@ -71,11 +71,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     attributes.extend(parameters.scale_on_delayed.then_some(DELAYED));
     let activation = parameters.activation_queue_length as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(SingleMetricScaler {
-        spec,
-        activation,
-        source: Sqs { parameters, attributes, identity, within, web },
-    }))
+    SingleMetricScaler::build(spec, activation, Sqs { parameters, attributes, identity, within, web })
 }
 
 impl Sqs {
@@ -97,7 +93,7 @@ impl Sqs {
 impl ValueSource for Sqs {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let (status, body) = send(&self.web, self.call(Timestamp::now())?).await?;
+            let (status, body) = send(&self.web, self.call(self.web.now())?).await?;
             query::length(status, &body, &self.attributes).map(|length| length as f64)
         })
     }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::ScalerError;
-use crate::answers::kind;
 use crate::aws::answer;
+use crate::responses::kind;
 use crate::urls::path;
 
 /// Attributes for visible, in-flight and delayed messages.
@@ -21,7 +21,7 @@ pub(super) fn name(url: &str) -> Result<&str, ScalerError> {
     let path = path(url).split('?').next().unwrap_or_default();
     match path.split('/').collect::<Vec<_>>().as_slice() {
         ["", _, name] if !name.is_empty() => Ok(name),
-        _ => Err(ScalerError::new("cannot get queueName from queueURL")),
+        _ => Err(scaler_error!("cannot get queueName from queueURL")),
     }
 }
 
@@ -36,11 +36,10 @@ pub(super) fn length(status: u16, body: &[u8], attributes: &[&str]) -> Result<i6
     let mut sum = 0_i64;
     for name in attributes {
         let Some(found) = answer.get("Attributes").and_then(|all| all.get(name)) else {
-            return Err(ScalerError::new(format!("metric {name} not found in SQS queue attributes")));
+            bail!("metric {name} not found in SQS queue attributes");
         };
         let count: Option<i64> = found.as_str().and_then(|text| text.parse().ok()).or_else(|| found.as_i64());
-        let count =
-            count.ok_or_else(|| ScalerError::new(format!("SQS answered {} as {name}", kind(Some(found)))))?;
+        let count = count.ok_or_else(|| scaler_error!("SQS answered {} as {name}", kind(Some(found))))?;
         sum = sum.saturating_add(count);
     }
     Ok(sum)

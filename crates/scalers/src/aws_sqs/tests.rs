@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::{DELAYED, IN_FLIGHT, WAITING, length, name};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn names() {
@@ -9,7 +7,7 @@ fn names() {
     assert_eq!(name("/1/q").unwrap(), "q");
     assert_eq!(name("q.fifo").unwrap(), "q.fifo");
     for bad in ["https://sqs/1/q/x", "https://sqs/q", "https://sqs/1/", "https://sqs", "/q"] {
-        assert_eq!(name(bad).unwrap_err().0, "cannot get queueName from queueURL", "{bad}");
+        assert_eq!(name(bad).unwrap_err().message, "cannot get queueName from queueURL", "{bad}");
     }
 }
 
@@ -20,7 +18,7 @@ fn answers() {
     assert_eq!(length(200, good, &[WAITING]), Ok(3));
     assert_eq!(length(200, good, &[WAITING, IN_FLIGHT]), Ok(7));
     let missing = "metric ApproximateNumberOfMessagesDelayed not found in SQS queue attributes";
-    assert_eq!(length(200, good, &[WAITING, DELAYED]).unwrap_err().0, missing);
+    assert_eq!(length(200, good, &[WAITING, DELAYED]).unwrap_err().message, missing);
     for (status, bad, why) in [
         (200, r#"{"Attributes":{"ApproximateNumberOfMessages":"x"}}"#, "a string as"),
         (200, r#"{"Attributes":{"ApproximateNumberOfMessages":null}}"#, "null as"),
@@ -34,7 +32,7 @@ fn answers() {
         (403, r#"{"Message":"denied"}"#, "403: denied"),
         (503, "busy", "503: busy"),
     ] {
-        let error = length(status, bad.as_bytes(), &[WAITING]).unwrap_err().0;
+        let error = length(status, bad.as_bytes(), &[WAITING]).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
 }
@@ -63,5 +61,5 @@ async fn requests_are_signed() {
     trigger.auth = texts(&[("awsAccessKeyID", "AK"), ("awsSecretAccessKey", "SK")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "7");
     trigger.auth = texts(&[("awsRoleArn", "arn:aws:iam::1:role/r")]);
-    assert!(read(&trigger).await.unwrap_err().0.starts_with("awsRoleArn is not supported yet"));
+    assert!(read(&trigger).await.unwrap_err().message.starts_with("awsRoleArn is not supported yet"));
 }

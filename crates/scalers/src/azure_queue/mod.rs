@@ -4,9 +4,7 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
-
-use query::{API_VERSION, Connection, MAX_PEEKED_MESSAGES, Question};
+use query::{API_VERSION, MAX_PEEKED_MESSAGES, StorageConnection, StorageRequest};
 
 use crate::prelude::*;
 
@@ -49,7 +47,7 @@ crate::parameters! {
 
 impl Parameters {
     /// The connection; none if a pod identity is used.
-    fn identity(&self, trigger: &Trigger) -> Result<Option<Connection>, ScalerError> {
+    fn identity(&self, trigger: &Trigger) -> Result<Option<StorageConnection>, ScalerError> {
         const PREFIX: &str = "error parsing azure queue metadata";
         let wrong = |text: String| Err(ScalerError::new(text).inside(PREFIX));
         match &*self.cloud.to_ascii_uppercase() {
@@ -73,7 +71,7 @@ impl Parameters {
 
 struct Queue {
     parameters: Parameters,
-    connection: Option<Connection>,
+    connection: Option<StorageConnection>,
     within: Duration,
     web: Arc<SharedHttpClient>,
 }
@@ -86,21 +84,17 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &name, whole(parameters.queue_length));
     let activation = parameters.activation_queue_length as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(SingleMetricScaler {
-        spec,
-        activation,
-        source: Queue { parameters, connection, within, web },
-    }))
+    SingleMetricScaler::build(spec, activation, Queue { parameters, connection, within, web })
 }
 
 impl Queue {
-    fn call(&self, question: Question, date: &str) -> Result<HttpCall, ScalerError> {
+    fn call(&self, request: StorageRequest, date: &str) -> Result<HttpCall, ScalerError> {
         // The count is in a response header, so the response cannot be shared.
-        let call = HttpCall::get(question.url, self.within)
+        let call = HttpCall::get(request.url, self.within)
             .alone()
             .header("x-ms-date", date)?
             .header("x-ms-version", API_VERSION)?;
-        match question.authorization {
+        match request.authorization {
             Some(authorization) => call.header("authorization", &authorization),
             None => Ok(call),
         }
@@ -112,22 +106,21 @@ impl ValueSource for Queue {
         Box::pin(async {
             let Parameters { queue_name, strategy, .. } = &self.parameters;
             let Some(connection) = &self.connection else {
-                return Err(ScalerError::new(
-                    "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication",
-                ));
+                bail!(
+                    "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication"
+                );
             };
-            let date = Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-            let failed = |error: sources::http::HttpError| ScalerError::new(error.to_string());
+            let date = self.web.now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
             if strategy == "visibleonly" {
                 let call = self.call(connection.peek(queue_name, &date)?, &date)?;
-                let answer = self.web.ask(call).await.map_err(failed)?;
+                let answer = self.web.ask(call).await?;
                 let seen = query::peeked(answer.status.as_u16(), &answer.body)?;
                 if seen < MAX_PEEKED_MESSAGES {
                     return Ok(seen as f64);
                 }
             }
             let call = self.call(connection.count(queue_name, &date)?, &date)?;
-            let answer = self.web.ask(call).await.map_err(failed)?;
+            let answer = self.web.ask(call).await?;
             let header = answer.headers.get("x-ms-approximate-messages-count");
             let header = header.and_then(|value| value.to_str().ok());
             query::counted(answer.status.as_u16(), header, &answer.body)

@@ -5,8 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::ScalerError;
-use crate::answers::excerpt;
 use crate::parameters::Secret;
+use crate::responses::excerpt;
 use crate::urls;
 use crate::web::path_escaped;
 
@@ -17,15 +17,15 @@ pub(super) const API_VERSION: &str = "2021-12-02";
 
 /// A connection string.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
+pub(super) struct StorageConnection {
     /// Base URL of the queues, without a trailing slash.
     endpoint: String,
     account: String,
-    access: Access,
+    access: StorageCredentials,
 }
 
 #[derive(Clone, Debug)]
-enum Access {
+enum StorageCredentials {
     /// An account key, which signs requests.
     Key(Secret),
     /// A shared access signature.
@@ -33,7 +33,7 @@ enum Access {
 }
 
 /// Parses a connection string. Errors do not quote it, because it contains a key.
-pub(super) fn connection(text: &str) -> Result<Connection, ScalerError> {
+pub(super) fn connection(text: &str) -> Result<StorageConnection, ScalerError> {
     let field = |wanted: &str| {
         let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
         pairs
@@ -50,8 +50,8 @@ pub(super) fn connection(text: &str) -> Result<Connection, ScalerError> {
     };
     let account = field("AccountName").unwrap_or_default().to_owned();
     let access = match (field("AccountKey"), field("SharedAccessSignature")) {
-        (Some(key), _) if !account.is_empty() => Access::Key(Secret::new(key)),
-        (_, Some(signature)) => Access::Signature(Secret::new(signature.trim_start_matches('?'))),
+        (Some(key), _) if !account.is_empty() => StorageCredentials::Key(Secret::new(key)),
+        (_, Some(signature)) => StorageCredentials::Signature(Secret::new(signature.trim_start_matches('?'))),
         _ => return Err(bad()),
     };
     let endpoint = match field("QueueEndpoint") {
@@ -62,38 +62,37 @@ pub(super) fn connection(text: &str) -> Result<Connection, ScalerError> {
             format!("{scheme}://{account}.queue.{}", field("EndpointSuffix").unwrap_or("core.windows.net"))
         }
     };
-    Ok(Connection { endpoint, account, access })
+    Ok(StorageConnection { endpoint, account, access })
 }
 
 /// URL and `Authorization` header of a request.
-pub(super) struct Question {
+pub(super) struct StorageRequest {
     pub(super) url: String,
     pub(super) authorization: Option<String>,
 }
 
-impl Connection {
+impl StorageConnection {
     /// The request for the approximate message count.
-    pub(super) fn count(&self, queue: &str, date: &str) -> Result<Question, ScalerError> {
-        self.question(&format!("/{}", path_escaped(queue)), &[("comp", "metadata")], date)
+    pub(super) fn count(&self, queue: &str, date: &str) -> Result<StorageRequest, ScalerError> {
+        self.request(&format!("/{}", path_escaped(queue)), &[("comp", "metadata")], date)
     }
 
     /// The request that peeks at messages without dequeuing them.
-    pub(super) fn peek(&self, queue: &str, date: &str) -> Result<Question, ScalerError> {
+    pub(super) fn peek(&self, queue: &str, date: &str) -> Result<StorageRequest, ScalerError> {
         let path = format!("/{}/messages", path_escaped(queue));
-        self.question(&path, &[("numofmessages", "32"), ("peekonly", "true")], date)
+        self.request(&path, &[("numofmessages", "32"), ("peekonly", "true")], date)
     }
 
-    fn question(&self, path: &str, query: &[(&str, &str)], date: &str) -> Result<Question, ScalerError> {
+    fn request(&self, path: &str, query: &[(&str, &str)], date: &str) -> Result<StorageRequest, ScalerError> {
         let pairs: Vec<String> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let url = format!("{}{path}?{}", self.endpoint, pairs.join("&"));
         match &self.access {
-            Access::Signature(signature) => {
-                Ok(Question { url: format!("{url}&{}", signature.reveal()), authorization: None })
+            StorageCredentials::Signature(signature) => {
+                Ok(StorageRequest { url: format!("{url}&{}", signature.reveal()), authorization: None })
             }
-            Access::Key(key) => {
-                let key = STANDARD
-                    .decode(key.reveal())
-                    .map_err(|_| ScalerError::new("AccountKey is not base64"))?;
+            StorageCredentials::Key(key) => {
+                let key =
+                    STANDARD.decode(key.reveal()).map_err(|_| scaler_error!("AccountKey is not base64"))?;
                 let account = &self.account;
                 let mut text =
                     format!("GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{date}\nx-ms-version:{API_VERSION}\n");
@@ -103,7 +102,7 @@ impl Connection {
                 }
                 let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, &key), text.as_bytes());
                 let signature = STANDARD.encode(tag.as_ref());
-                Ok(Question { url, authorization: Some(format!("SharedKey {account}:{signature}")) })
+                Ok(StorageRequest { url, authorization: Some(format!("SharedKey {account}:{signature}")) })
             }
         }
     }
@@ -115,19 +114,16 @@ pub(super) fn counted(status: u16, header: Option<&str>, body: &[u8]) -> Result<
     let count = header.and_then(|text| text.trim().parse::<u64>().ok());
     count
         .map(|count| count as f64)
-        .ok_or_else(|| ScalerError::new("the storage queue does not tell how many messages it has"))
+        .ok_or_else(|| scaler_error!("the storage queue does not tell how many messages it has"))
 }
 
 /// The number of peeked messages.
 pub(super) fn peeked(status: u16, body: &[u8]) -> Result<usize, ScalerError> {
     checked(status, body)?;
     let text = std::str::from_utf8(body)
-        .map_err(|_| ScalerError::new("the answer of the storage queue is not text"))?;
+        .map_err(|_| scaler_error!("the answer of the storage queue is not text"))?;
     if !text.contains("<QueueMessagesList") {
-        return Err(ScalerError::new(format!(
-            "the answer of the storage queue is not a list of messages: {}",
-            excerpt(body)
-        )));
+        bail!("the answer of the storage queue is not a list of messages: {}", excerpt(body));
     }
     Ok(text.matches("<QueueMessage>").count())
 }
@@ -140,5 +136,5 @@ fn checked(status: u16, body: &[u8]) -> Result<(), ScalerError> {
     let code =
         text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map(|(code, _)| code);
     let said = code.map_or_else(|| excerpt(body), |code| excerpt(code.as_bytes()));
-    Err(ScalerError::new(format!("the storage queue returned {status}: {said}")))
+    Err(scaler_error!("the storage queue returned {status}: {said}"))
 }

@@ -1,12 +1,10 @@
-#![allow(clippy::unwrap_used)]
-
 use std::time::Duration;
 
 use api::provider::Compat;
 
 use super::query::{connection, counted, peeked};
 use crate::backends::Backends;
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 use crate::web::HttpSettings;
 
 #[test]
@@ -14,15 +12,15 @@ fn connections() {
     let found = connection(
         "DefaultEndpointsProtocol=https;AccountName=acc;AccountKey=a2V5;EndpointSuffix=core.windows.net",
     );
-    let question = found.unwrap().count("q x", "Fri, 26 Jun 2015 23:39:12 GMT").unwrap();
-    assert_eq!(question.url, "https://acc.queue.core.windows.net/q%20x?comp=metadata");
-    assert!(question.authorization.unwrap().starts_with("SharedKey acc:"));
+    let request = found.unwrap().count("q x", "Fri, 26 Jun 2015 23:39:12 GMT").unwrap();
+    assert_eq!(request.url, "https://acc.queue.core.windows.net/q%20x?comp=metadata");
+    assert!(request.authorization.unwrap().starts_with("SharedKey acc:"));
     let given = connection("QueueEndpoint=https://q/;SharedAccessSignature=sv=1&sig=x").unwrap();
-    let question = given.peek("q", "").unwrap();
-    assert_eq!(question.url, "https://q/q/messages?numofmessages=32&peekonly=true&sv=1&sig=x");
-    assert!(question.authorization.is_none());
+    let request = given.peek("q", "").unwrap();
+    assert_eq!(request.url, "https://q/q/messages?numofmessages=32&peekonly=true&sv=1&sig=x");
+    assert!(request.authorization.is_none());
     for bad in ["", "garbage", "AccountName=a", "AccountKey=c2VjcmV0", "SharedAccessSignature=secret"] {
-        let error = connection(bad).unwrap_err().0;
+        let error = connection(bad).unwrap_err().message;
         assert!(
             error.starts_with("connection string is either blank or malformed.") && !error.contains("secret"),
             "{error}"
@@ -35,8 +33,8 @@ fn connections() {
 #[test]
 fn signatures() {
     let found = connection("AccountName=acc;AccountKey=a2V5").unwrap();
-    let question = found.count("q", "Fri, 26 Jun 2015 23:39:12 GMT").unwrap();
-    assert_eq!(question.authorization.unwrap(), "SharedKey acc:2hFL2omp0w1Izv86/ailVRjH5sTQ+7JsBmAFM1d/+2M=");
+    let request = found.count("q", "Fri, 26 Jun 2015 23:39:12 GMT").unwrap();
+    assert_eq!(request.authorization.unwrap(), "SharedKey acc:2hFL2omp0w1Izv86/ailVRjH5sTQ+7JsBmAFM1d/+2M=");
 }
 
 #[test]
@@ -46,7 +44,7 @@ fn answers() {
     assert!(counted(200, Some("-1"), b"").is_err());
     let error = counted(404, None, b"<?xml version=\"1.0\"?><Error><Code>QueueNotFound</Code></Error>")
         .unwrap_err()
-        .0;
+        .message;
     assert_eq!(error, "the storage queue returned 404: QueueNotFound");
     let list = |count: usize| {
         format!("<QueueMessagesList>{}</QueueMessagesList>", "<QueueMessage></QueueMessage>".repeat(count))

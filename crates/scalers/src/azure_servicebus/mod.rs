@@ -4,10 +4,9 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
 use regex::{Regex, RegexBuilder};
 
-use query::{Connection, Entity, PAGE_SIZE};
+use query::{Entity, PAGE_SIZE, ServiceBusConnection};
 
 use crate::prelude::*;
 
@@ -93,24 +92,24 @@ impl Parameters {
     fn identity(&self, trigger: &Trigger) -> Result<Option<Secret>, ScalerError> {
         match &*trigger.identity.provider {
             "" | "none" if self.connection.reveal().is_empty() => {
-                Err(ScalerError::new("no connection setting given"))
+                Err(scaler_error!("no connection setting given"))
             }
             "" | "none" => Ok(Some(self.connection.clone())),
             "azure-workload" => {
                 if self.namespace.is_empty() {
-                    return Err(ScalerError::new("namespace are required when using pod identity"));
+                    bail!("namespace are required when using pod identity");
                 }
                 match &*self.cloud.to_ascii_uppercase() {
                     "PRIVATE" if self.endpoint_suffix.is_empty() => {
-                        Err(ScalerError::new("endpointSuffix must be provided for Private cloud type"))
+                        Err(scaler_error!("endpointSuffix must be provided for Private cloud type"))
                     }
                     "" | "PRIVATE" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => {
                         Ok(None)
                     }
-                    _ => Err(ScalerError::new(format!("invalid cloud environment {}", self.cloud))),
+                    _ => Err(scaler_error!("invalid cloud environment {}", self.cloud)),
                 }
             }
-            other => Err(ScalerError::new(format!("azure service bus doesn't support pod identity {other}"))),
+            other => Err(scaler_error!("azure service bus doesn't support pod identity {other}")),
         }
     }
 }
@@ -151,28 +150,36 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let activation = parameters.activation_message_count as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
     let source = ServiceBus { parameters, connection, pattern, within, web };
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl ServiceBus {
-    fn connection(&self) -> Result<Connection, ScalerError> {
+    fn connection(&self) -> Result<ServiceBusConnection, ScalerError> {
         let Some(text) = &self.connection else {
-            return Err(ScalerError::new(
-                "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication",
-            ));
+            bail!(
+                "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication"
+            );
         };
         query::connection(text.reveal())
     }
 
-    async fn get(&self, connection: &Connection, url: String) -> Result<(u16, bytes::Bytes), ScalerError> {
-        let until = (Timestamp::now().as_second() / SIGNATURE_SPAN_SECONDS + 2) * SIGNATURE_SPAN_SECONDS;
+    async fn get(
+        &self,
+        connection: &ServiceBusConnection,
+        url: String,
+    ) -> Result<(u16, bytes::Bytes), ScalerError> {
+        let until = (self.web.now().as_second() / SIGNATURE_SPAN_SECONDS + 2) * SIGNATURE_SPAN_SECONDS;
         let call =
             HttpCall::get(url, self.within).header("authorization", &connection.authorization(until))?;
         send(&self.web, call).await
     }
 
     /// All entities whose names match.
-    async fn fitting(&self, connection: &Connection, pattern: &Regex) -> Result<Vec<Entity>, ScalerError> {
+    async fn fitting(
+        &self,
+        connection: &ServiceBusConnection,
+        pattern: &Regex,
+    ) -> Result<Vec<Entity>, ScalerError> {
         let mut found = Vec::new();
         for skip in (0..MAX_ENTITIES).step_by(PAGE_SIZE) {
             let url = match &*self.parameters.topic_name {
@@ -187,7 +194,7 @@ impl ServiceBus {
                 return Ok(found);
             }
         }
-        Err(ScalerError::new(format!("there are more than {MAX_ENTITIES} queues or subscriptions")))
+        Err(scaler_error!("there are more than {MAX_ENTITIES} queues or subscriptions"))
     }
 }
 

@@ -5,8 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::ScalerError;
-use crate::answers::excerpt;
 use crate::parameters::Secret;
+use crate::responses::excerpt;
 use crate::web::{escaped, path_escaped};
 
 /// Number of entities per page.
@@ -15,15 +15,15 @@ const API_VERSION_PARAMETER: &str = "api-version=2021-05";
 
 /// A connection string.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
+pub(super) struct ServiceBusConnection {
     /// `https://host`.
     pub(super) server: String,
-    pub(super) access: Access,
+    pub(super) access: ServiceBusCredentials,
 }
 
 /// Credentials of the client.
 #[derive(Clone, Debug)]
-pub(super) enum Access {
+pub(super) enum ServiceBusCredentials {
     /// An account key, which signs requests.
     Key { name: String, key: Secret },
     /// A shared access signature.
@@ -38,20 +38,20 @@ pub(super) struct Entity {
 }
 
 /// Parses a connection string. Errors do not quote it, because it contains a key.
-pub(super) fn connection(text: &str) -> Result<Connection, ScalerError> {
+pub(super) fn connection(text: &str) -> Result<ServiceBusConnection, ScalerError> {
     let (mut endpoint, mut name, mut key, mut signature) = (None, None, None, None);
     for part in text.split(';') {
         let Some((field, value)) = part.split_once('=') else { continue };
-        let place = match &*field.trim().to_ascii_lowercase() {
+        let slot = match &*field.trim().to_ascii_lowercase() {
             "endpoint" => &mut endpoint,
             "sharedaccesskeyname" => &mut name,
             "sharedaccesskey" => &mut key,
             "sharedaccesssignature" => &mut signature,
             _ => continue,
         };
-        *place = Some(value.trim());
+        *slot = Some(value.trim());
     }
-    let bad = |what: &str| ScalerError::new(format!("the connection string of Service Bus has no {what}"));
+    let bad = |what: &str| scaler_error!("the connection string of Service Bus has no {what}");
     let endpoint = endpoint.ok_or_else(|| bad("Endpoint"))?;
     // Only the emulator is reached without TLS.
     let local = text.to_ascii_lowercase().contains("usedevelopmentemulator=true");
@@ -61,19 +61,21 @@ pub(super) fn connection(text: &str) -> Result<Connection, ScalerError> {
         return Err(bad("Endpoint such as sb://NAMESPACE.servicebus.windows.net/"));
     }
     let access = match (signature, name, key) {
-        (Some(signature), _, _) => Access::Signature(Secret::new(signature)),
-        (None, Some(name), Some(key)) => Access::Key { name: name.to_owned(), key: Secret::new(key) },
+        (Some(signature), _, _) => ServiceBusCredentials::Signature(Secret::new(signature)),
+        (None, Some(name), Some(key)) => {
+            ServiceBusCredentials::Key { name: name.to_owned(), key: Secret::new(key) }
+        }
         _ => return Err(bad("SharedAccessKeyName and SharedAccessKey")),
     };
-    Ok(Connection { server: format!("{scheme}://{host}"), access })
+    Ok(ServiceBusConnection { server: format!("{scheme}://{host}"), access })
 }
 
-impl Connection {
+impl ServiceBusConnection {
     /// The `Authorization` header: a signature that expires at the given Unix time in seconds.
     pub(super) fn authorization(&self, until: i64) -> String {
         match &self.access {
-            Access::Signature(signature) => signature.reveal().to_owned(),
-            Access::Key { name, key } => {
+            ServiceBusCredentials::Signature(signature) => signature.reveal().to_owned(),
+            ServiceBusCredentials::Key { name, key } => {
                 let resource = escaped(&format!("{}/", self.server)).to_lowercase();
                 let key = hmac::Key::new(HMAC_SHA256, key.reveal().as_bytes());
                 let tag = hmac::sign(&key, format!("{resource}\n{until}").as_bytes());
@@ -125,8 +127,8 @@ fn path_of(name: &str) -> String {
 pub(super) fn entity(status: u16, body: &[u8]) -> Result<Entity, ScalerError> {
     match <[Entity; 1]>::try_from(entities(status, body)?) {
         Ok([entity]) => Ok(entity),
-        Err(none) if none.is_empty() => Err(ScalerError::new("there is no such queue or subscription")),
-        Err(_) => Err(ScalerError::new("Service Bus named several entities instead of one")),
+        Err(none) if none.is_empty() => Err(scaler_error!("there is no such queue or subscription")),
+        Err(_) => Err(scaler_error!("Service Bus named several entities instead of one")),
     }
 }
 
@@ -136,22 +138,21 @@ pub(super) fn entities(status: u16, body: &[u8]) -> Result<Vec<Entity>, ScalerEr
         let text = String::from_utf8_lossy(body);
         let said =
             element(&text, "Detail").map_or_else(|| excerpt(body), |detail| excerpt(detail.as_bytes()));
-        return Err(ScalerError::new(format!("Service Bus returned {status}: {said}")));
+        bail!("Service Bus returned {status}: {said}");
     }
     let text =
-        std::str::from_utf8(body).map_err(|_| ScalerError::new("the answer of Service Bus is not text"))?;
+        std::str::from_utf8(body).map_err(|_| scaler_error!("the answer of Service Bus is not text"))?;
     if element(text, "feed").is_none() && element(text, "entry").is_none() {
-        return Err(ScalerError::new(format!("the answer of Service Bus is not a feed: {}", excerpt(body))));
+        bail!("the answer of Service Bus is not a feed: {}", excerpt(body));
     }
     let mut found = Vec::new();
     let mut rest = text;
     while let Some((entry, after)) = next(rest, "entry") {
         rest = after;
         let name =
-            element(entry, "title").map(plain).ok_or_else(|| ScalerError::new("an entity has no title"))?;
+            element(entry, "title").map(plain).ok_or_else(|| scaler_error!("an entity has no title"))?;
         let count = element(entry, "ActiveMessageCount").and_then(|count| count.trim().parse().ok());
-        let active =
-            count.ok_or_else(|| ScalerError::new(format!("entity {name} has no ActiveMessageCount")))?;
+        let active = count.ok_or_else(|| scaler_error!("entity {name} has no ActiveMessageCount"))?;
         found.push(Entity { name, active });
     }
     Ok(found)

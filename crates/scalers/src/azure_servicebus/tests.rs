@@ -1,8 +1,6 @@
-#![allow(clippy::unwrap_used)]
-
 use super::operated;
 use super::query::{connection, entities, entity};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 fn entry(name: &str, active: &str) -> String {
     format!(
@@ -43,7 +41,7 @@ fn connections() {
         "SharedAccessKeyName=n;SharedAccessKey=secret",
         "Endpoint=;SharedAccessKeyName=n;SharedAccessKey=secret",
     ] {
-        let error = connection(bad).unwrap_err().0;
+        let error = connection(bad).unwrap_err().message;
         assert!(!error.contains("secret"), "{error}");
     }
 }
@@ -66,8 +64,8 @@ fn feeds() {
     let two = feed(&[entry("a&amp;b", "3"), entry("c", "0")]);
     assert_eq!(names(&two), Ok(vec![("a&b".to_owned(), 3), ("c".to_owned(), 0)]));
     assert_eq!(entity(200, entry("q", "7").as_bytes()).unwrap().active, 7);
-    assert!(entity(200, feed(&[]).as_bytes()).unwrap_err().0.contains("no such"));
-    assert!(entity(200, two.as_bytes()).unwrap_err().0.contains("several"));
+    assert!(entity(200, feed(&[]).as_bytes()).unwrap_err().message.contains("no such"));
+    assert!(entity(200, two.as_bytes()).unwrap_err().message.contains("several"));
     for (status, bad, why) in [
         (200, entry("q", ""), "no ActiveMessageCount"),
         (200, entry("q", "-1"), "no ActiveMessageCount"),
@@ -83,7 +81,7 @@ fn feeds() {
             "401: MalformedToken",
         ),
     ] {
-        let error = entity(status, bad.as_bytes()).unwrap_err().0;
+        let error = entity(status, bad.as_bytes()).unwrap_err().message;
         assert!(error.contains(why), "{why}: {error}");
     }
     assert!(entities(200, &[b'<', 0xff]).is_err());
@@ -150,5 +148,5 @@ async fn all_pages_are_read() {
 async fn pod_identity_is_not_supported_yet() {
     let mut trigger = trigger("azure-servicebus", &[("queueName", "q"), ("namespace", "n")]);
     trigger.identity.provider = "azure-workload".into();
-    assert!(read(&trigger).await.unwrap_err().0.contains("not supported yet"));
+    assert!(read(&trigger).await.unwrap_err().message.contains("not supported yet"));
 }

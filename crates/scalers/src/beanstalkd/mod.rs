@@ -59,30 +59,25 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &format!("beanstalkd-{}", escaped(&tube)), milli(value));
     let usual = if backends.compat.is_strict() { KEDA_DEFAULT_TIMEOUT } else { trigger.http_timeout };
     let within = timeout.filter(|time| !time.is_zero()).unwrap_or(usual);
-    Ok(Arc::new(SingleMetricScaler {
-        spec,
-        activation,
-        source: Beanstalkd { server, tube, include_delayed, within },
-    }))
+    SingleMetricScaler::build(spec, activation, Beanstalkd { server, tube, include_delayed, within })
 }
 
 impl Beanstalkd {
     async fn jobs(&self) -> Result<u64, ScalerError> {
         let command = query::command(&self.tube)?;
-        let failed = |error: std::io::Error| ScalerError::new(error.to_string());
-        let mut stream = TcpStream::connect(&self.server).await.map_err(failed)?;
-        stream.write_all(command.as_bytes()).await.map_err(failed)?;
+        let mut stream = TcpStream::connect(&self.server).await?;
+        stream.write_all(command.as_bytes()).await?;
         let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
         loop {
-            let read = stream.read(&mut piece).await.map_err(failed)?;
+            let read = stream.read(&mut piece).await?;
             bytes.extend_from_slice(piece.get(..read).unwrap_or_default());
             match query::decode(&bytes, self.include_delayed)? {
                 Progress::Jobs(jobs) => return Ok(jobs),
                 Progress::Incomplete if read == 0 => {
-                    return Err(ScalerError::new("the connection broke off"));
+                    bail!("the connection broke off");
                 }
                 Progress::Incomplete if bytes.len() > MAX_RESPONSE_BYTES + 64 => {
-                    return Err(ScalerError::new("the answer is too large"));
+                    bail!("the answer is too large");
                 }
                 Progress::Incomplete => {}
             }
@@ -93,7 +88,7 @@ impl Beanstalkd {
 impl ValueSource for Beanstalkd {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let late = |_| ScalerError::new(format!("timed out after {:?}", self.within));
+            let late = |_| scaler_error!("timed out after {:?}", self.within);
             let jobs = timeout(self.within, self.jobs()).await.map_err(late).and_then(|jobs| jobs);
             jobs.map(|jobs| jobs as f64).map_err(|error| error.inside(&self.server))
         })

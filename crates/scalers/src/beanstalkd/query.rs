@@ -1,7 +1,7 @@
 //! The command for a tube's statistics, and its YAML response.
 
 use crate::ScalerError;
-use crate::answers::excerpt;
+use crate::responses::excerpt;
 
 /// Maximum size of a response, in bytes.
 pub(super) const MAX_RESPONSE_BYTES: usize = 64 << 10;
@@ -13,7 +13,7 @@ pub(super) fn command(tube: &str) -> Result<String, ScalerError> {
     // A name that contains a line end would start a second command.
     let odd = tube.bytes().any(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control());
     if odd || tube.is_empty() || tube.len() > MAX_TUBE_NAME_BYTES {
-        return Err(ScalerError::new(format!("{tube:?} cannot be the name of a tube")));
+        bail!("{tube:?} cannot be the name of a tube");
     }
     Ok(format!("stats-tube {tube}\r\n"))
 }
@@ -33,7 +33,7 @@ pub(super) fn decode(bytes: &[u8], delayed: bool) -> Result<Progress, ScalerErro
         return Ok(Progress::Incomplete);
     };
     let (line, rest) = (bytes.get(..end).unwrap_or_default(), bytes.get(end + 2..).unwrap_or_default());
-    let unexpected = || ScalerError::new(format!("beanstalkd answered {}", excerpt(line)));
+    let unexpected = || scaler_error!("beanstalkd answered {}", excerpt(line));
     // Tubes are created on first use and deleted when they are empty, so a missing tube has no jobs.
     if line == b"NOT_FOUND" {
         return Ok(Progress::Jobs(0));
@@ -55,7 +55,7 @@ fn jobs(statistics: &str, delayed: bool) -> Result<u64, ScalerError> {
         let found = pairs
             .find(|(name, _)| name.trim() == key)
             .and_then(|(_, value)| value.trim().parse::<u64>().ok());
-        found.ok_or_else(|| ScalerError::new(format!("beanstalkd does not tell {key}")))
+        found.ok_or_else(|| scaler_error!("beanstalkd does not tell {key}"))
     };
     let mut jobs = count("current-jobs-ready")?.saturating_add(count("current-jobs-reserved")?);
     if delayed {

@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::{Progress, command, decode};
-use crate::stage::{read, trigger};
+use crate::test_support::{read, trigger};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -78,7 +76,7 @@ async fn reads_value() {
     let short = server("OK 500\r\n---\n".to_owned()).await;
     let error =
         read(&trigger("beanstalkd", &[("server", &short), ("tube", "t"), ("value", "4")])).await.unwrap_err();
-    assert_eq!(error.0, format!("{short}: the connection broke off"));
+    assert_eq!(error.message, format!("{short}: the connection broke off"));
     let nobody = [("server", "127.0.0.1:1"), ("tube", "t"), ("value", "4")];
     assert!(read(&trigger("beanstalkd", &nobody)).await.is_err());
 }

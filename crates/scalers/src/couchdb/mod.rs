@@ -88,7 +88,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let activation = parameters.activation_query_value as f64;
     let (first_page, within) = (backends.compat.is_strict(), trigger.http_timeout);
     let source = CouchDb { parameters, first_page, within, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl ValueSource for CouchDb {
@@ -109,9 +109,7 @@ impl ValueSource for CouchDb {
                 }
                 // The value is not quoted, because it contains a password.
                 _ => {
-                    return Err(ScalerError::new(
-                        "connectionString is not a URL such as http://USER:PASSWORD@HOST:5984",
-                    ));
+                    bail!("connectionString is not a URL such as http://USER:PASSWORD@HOST:5984");
                 }
             };
             let call =

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json as read, kind};
+use crate::responses::{excerpt, json as read, kind};
 use crate::web::path_escaped;
 
 /// Maximum number of documents that are counted; CouchDB's default limit is 25.
@@ -16,8 +16,8 @@ pub(super) fn url(server: &str, database: &str) -> String {
 
 /// The request body: selector, fields and limit of the query. KEDA counts only the first page.
 pub(super) fn body(query: &str, first_page: bool) -> Result<String, ScalerError> {
-    let query: Value = serde_json::from_str(query)
-        .map_err(|error| ScalerError::new(format!("the query is not JSON: {error}")))?;
+    let query: Value =
+        serde_json::from_str(query).map_err(|error| scaler_error!("the query is not JSON: {error}"))?;
     let mut body = json!({"selector": query.get("selector").unwrap_or(&json!({}))});
     for key in ["fields", "limit"] {
         if let Some(value) = query.get(key) {
@@ -34,13 +34,12 @@ pub(super) fn found(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     let answer = read(body)?;
     if status != 200 {
         let why = answer.get("reason").and_then(Value::as_str).map_or_else(|| excerpt(body), str::to_owned);
-        return Err(ScalerError::new(format!("CouchDB returned {status}: {}", excerpt(why.as_bytes()))));
+        bail!("CouchDB returned {status}: {}", excerpt(why.as_bytes()));
     }
     let docs = answer.get("docs");
     let count = docs.and_then(Value::as_array).map(Vec::len);
-    let count = count.ok_or_else(|| {
-        ScalerError::new(format!("the answer has {} at docs instead of a list", kind(docs)))
-    })?;
+    let count =
+        count.ok_or_else(|| scaler_error!("the answer has {} at docs instead of a list", kind(docs)))?;
     Ok(count as f64)
 }
 

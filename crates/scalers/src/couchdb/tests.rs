@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::{body, found};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn questions() {
@@ -27,7 +25,7 @@ fn answers() {
             "404: Database does not exist.",
         ),
     ] {
-        let error = found(status, bad.as_bytes()).unwrap_err().0;
+        let error = found(status, bad.as_bytes()).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
 }

@@ -75,23 +75,21 @@ fn target(metric_type: &str, value: &str) -> Result<MetricTarget, ScalerError> {
     match metric_type {
         "Utilization" => {
             let percent = value.parse().map_err(|_| {
-                ScalerError::new(format!(
+                scaler_error!(
                     "value {value:?} must be a whole percentage, such as 60, for metricType Utilization"
-                ))
+                )
             })?;
             Ok(MetricTarget { type_, average_utilization: Some(percent), ..MetricTarget::default() })
         }
         "AverageValue" => {
             let average = Quantity::parse(value).map_err(|_| {
-                ScalerError::new(format!(
-                    "value {value:?} must be a quantity, such as 500m, for metricType AverageValue"
-                ))
+                scaler_error!("value {value:?} must be a quantity, such as 500m, for metricType AverageValue")
             })?;
             Ok(MetricTarget { type_, average_value: Some(average), ..MetricTarget::default() })
         }
-        other => Err(ScalerError::new(format!(
+        other => Err(scaler_error!(
             "unknown metric type: {other}, allowed values are 'Utilization' or 'AverageValue'"
-        ))),
+        )),
     }
 }
 

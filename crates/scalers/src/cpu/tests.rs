@@ -1,10 +1,8 @@
 //! Metric specs of the resource scalers.
-#![allow(clippy::unwrap_used)]
-
 use futures::FutureExt as _;
 use serde_json::json;
 
-use crate::stage::{build, read, trigger};
+use crate::test_support::{build, read, trigger};
 use crate::{ScalerError, Trigger};
 
 fn with(metric_type: &str, metadata: &[(&str, &str)]) -> Trigger {
@@ -41,10 +39,10 @@ fn invalid_targets_are_errors() {
         ("Value", "5", "unknown metric type: Value, allowed values are 'Utilization' or 'AverageValue'"),
         ("", "5", "unknown metric type: , allowed"),
     ] {
-        let error = spec(&with(metric_type, &[("value", value)])).unwrap_err().0;
+        let error = spec(&with(metric_type, &[("value", value)])).unwrap_err().message;
         assert!(error.starts_with("error parsing memory metadata: ") && error.contains(text), "{error}");
     }
-    let error = spec(&with("Utilization", &[("value", "5"), ("type", "Utilization")])).unwrap_err().0;
+    let error = spec(&with("Utilization", &[("value", "5"), ("type", "Utilization")])).unwrap_err().message;
     assert!(
         error.starts_with("error parsing memory metadata: scaler memory info: The 'type' setting"),
         "{error}"

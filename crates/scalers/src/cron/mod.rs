@@ -64,6 +64,7 @@ pub struct CronScaler {
     end: CronSchedule,
     timezone: String,
     desired_replicas: i64,
+    clock: fn() -> Timestamp,
 }
 
 impl CronScaler {
@@ -81,6 +82,7 @@ impl CronScaler {
             end: CronSchedule::parse(&end).map_err(ScalerError::new)?,
             timezone,
             desired_replicas,
+            clock: Timestamp::now,
         })
     }
 
@@ -91,9 +93,8 @@ impl CronScaler {
 
     /// Whether a time is between start and end: the next end is not later than the next start.
     pub fn is_open(&self, now: Timestamp) -> Result<bool, ScalerError> {
-        let zone = schedule::zone(&self.timezone).ok_or_else(|| {
-            ScalerError::new(format!("unable to load timezone: unknown time zone {}", self.timezone))
-        })?;
+        let zone = schedule::zone(&self.timezone)
+            .ok_or_else(|| scaler_error!("unable to load timezone: unknown time zone {}", self.timezone))?;
         let start = self.start.next(now, &zone);
         let end = self.end.next(now, &zone);
         // A time that never comes counts as the latest.
@@ -109,8 +110,8 @@ impl CronScaler {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
-    Ok(Arc::new(CronScaler::new(trigger)?))
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    Ok(Arc::new(CronScaler { clock: backends.web.settings().clock, ..CronScaler::new(trigger)? }))
 }
 
 impl Scaler for CronScaler {
@@ -119,6 +120,6 @@ impl Scaler for CronScaler {
     }
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
-        Box::pin(async move { self.at(metric, Timestamp::now()) })
+        Box::pin(async move { self.at(metric, (self.clock)()) })
     }
 }

@@ -10,24 +10,24 @@ const SEARCHED_YEARS: i16 = 5;
 /// Minute, hour, day of month, month, day of week.
 #[derive(Clone, Debug)]
 pub struct CronSchedule {
-    minutes: Field,
-    hours: Field,
-    days: Field,
-    months: Field,
-    weekdays: Field,
+    minutes: CronField,
+    hours: CronField,
+    days: CronField,
+    months: CronField,
+    weekdays: CronField,
     /// Time zone given in the schedule, which overrides that of the trigger.
     zone: Option<TimeZone>,
 }
 
 /// The numbers that one field matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Field {
+struct CronField {
     bits: u64,
     /// Whether the field is `*`, which changes how days of month and week combine.
     any: bool,
 }
 
-impl Field {
+impl CronField {
     fn has(self, number: i8) -> bool {
         u32::try_from(number).is_ok_and(|number| self.bits >> number.min(63) & 1 == 1)
     }
@@ -79,7 +79,7 @@ impl CronSchedule {
     /// Local times that a clock change skips never match; of local times that occur twice the first matches.
     pub fn next(&self, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let zone = self.zone.as_ref().unwrap_or(zone);
-        let mut at = Moment { second: now.as_second().checked_add(1)?, zone };
+        let mut at = ZonedSecond { second: now.as_second().checked_add(1)?, zone };
         let last_year = at.local()?.year().checked_add(SEARCHED_YEARS)?;
         let mut cut = false;
         'again: loop {
@@ -153,12 +153,12 @@ impl CronSchedule {
 
 /// A Unix time in seconds, in a time zone.
 #[derive(Clone, Copy)]
-struct Moment<'a> {
+struct ZonedSecond<'a> {
     second: i64,
     zone: &'a TimeZone,
 }
 
-impl Moment<'_> {
+impl ZonedSecond<'_> {
     fn local(&self) -> Option<DateTime> {
         let instant = Timestamp::from_second(self.second).ok()?;
         Some(self.zone.to_datetime(instant))
@@ -202,8 +202,8 @@ impl Moment<'_> {
 }
 
 /// Parses numbers, ranges and steps, separated by commas.
-fn field(text: &str, least: u64, most: u64, names: &[&str]) -> Result<Field, String> {
-    let mut all = Field::default();
+fn field(text: &str, least: u64, most: u64, names: &[&str]) -> Result<CronField, String> {
+    let mut all = CronField::default();
     for range in text.split(',').filter(|range| !range.is_empty()) {
         let found = self::range(range, least, most, names)?;
         all.bits |= found.bits;
@@ -212,7 +212,7 @@ fn field(text: &str, least: u64, most: u64, names: &[&str]) -> Result<Field, Str
     Ok(all)
 }
 
-fn range(text: &str, least: u64, most: u64, names: &[&str]) -> Result<Field, String> {
+fn range(text: &str, least: u64, most: u64, names: &[&str]) -> Result<CronField, String> {
     let parts: Vec<&str> = text.split('/').collect();
     let (range, step) = match *parts {
         [range] => (range, None),
@@ -251,7 +251,7 @@ fn range(text: &str, least: u64, most: u64, names: &[&str]) -> Result<Field, Str
     }
     let step = usize::try_from(step).unwrap_or(usize::MAX);
     let bits = (first..=last).step_by(step).fold(0, |bits, number| bits | 1 << number);
-    Ok(Field { bits, any })
+    Ok(CronField { bits, any })
 }
 
 fn named(text: &str, least: u64, names: &[&str]) -> Result<u64, String> {

@@ -1,12 +1,10 @@
 //! Next times of schedules.
-#![allow(clippy::unwrap_used)]
-
 use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::CronScaler;
 use super::schedule::{CronSchedule, zone};
-use crate::stage::trigger;
+use crate::test_support::trigger;
 
 fn next(schedule: &str, zone_name: &str, now: &str) -> Option<String> {
     let now: Timestamp = now.parse().unwrap();

@@ -106,12 +106,12 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     check_type(&parameters, trigger)?;
     let agent = parameters.use_cluster_agent;
     if agent && parameters.agent_namespace.is_empty() {
-        return Err(ScalerError::new("datadog namespace is required"));
+        bail!("datadog namespace is required");
     }
     let checked = if agent { check_agent(&parameters) } else { check_api(&parameters) };
     checked.map_err(|error| error.inside(PREFIX))?;
     if parameters.target.is_none() && !trigger.feeds_formula {
-        return Err(ScalerError::new("no targetValue or queryValue given").inside(PREFIX));
+        return Err(scaler_error!("no targetValue or queryValue given").inside(PREFIX));
     }
     target_type(trigger)?;
     let target = milli(parameters.target.unwrap_or(0.0));
@@ -133,25 +133,25 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     });
     let within = parameters.timeout.filter(|time| !time.is_zero()).unwrap_or(trigger.http_timeout);
     let source = Datadog { parameters, aggregator, url, within, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 fn check_type(parameters: &Parameters, trigger: &Trigger) -> Result<(), ScalerError> {
     match parameters.type_.as_deref() {
         Some(_) if !trigger.metric_type.is_empty() => {
-            Err(ScalerError::new("only one of trigger.metadata.type or trigger.metricType should be defined"))
+            Err(scaler_error!("only one of trigger.metadata.type or trigger.metricType should be defined"))
         }
         None | Some("global" | "average") => Ok(()),
-        Some(_) => Err(ScalerError::new("type has to be global or average")),
+        Some(_) => Err(scaler_error!("type has to be global or average")),
     }
 }
 
 fn check_api(parameters: &Parameters) -> Result<(), ScalerError> {
     if parameters.app_key.reveal().is_empty() {
-        return Err(ScalerError::new("missing AppKey"));
+        bail!("missing AppKey");
     }
     if parameters.api_key.reveal().is_empty() {
-        return Err(ScalerError::new("missing APIKey"));
+        bail!("missing APIKey");
     }
     query::metric(&parameters.query).map(|_| ())
 }
@@ -167,10 +167,10 @@ fn check_agent(parameters: &Parameters) -> Result<(), ScalerError> {
     }
     match &*parameters.auth_mode {
         "" | "bearer" if parameters.token.reveal().is_empty() => {
-            Err(ScalerError::new("BearerToken is required"))
+            Err(scaler_error!("BearerToken is required"))
         }
         "" | "bearer" => Ok(()),
-        other => Err(ScalerError::new(format!("err incorrect value for authMode is given: {other}"))),
+        other => Err(scaler_error!("err incorrect value for authMode is given: {other}")),
     }
 }
 
@@ -197,7 +197,7 @@ impl Datadog {
             return query::agent_value(status, &body);
         }
         let back = usize::try_from(*last_available_point_offset).unwrap_or(0);
-        let (status, body) = send(&self.web, self.call(Timestamp::now())?).await?;
+        let (status, body) = send(&self.web, self.call(self.web.now())?).await?;
         query::value(status, &body, self.aggregator, back)
     }
 }
@@ -205,7 +205,7 @@ impl Datadog {
 impl ValueSource for Datadog {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let none = || ScalerError::new("no Datadog metrics returned for the given time window");
+            let none = || scaler_error!("no Datadog metrics returned for the given time window");
             self.found().await?.or(self.parameters.metric_unavailable_value).ok_or_else(none)
         })
     }

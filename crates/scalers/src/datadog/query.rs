@@ -4,7 +4,7 @@ use quantity::Quantity;
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json, kind};
+use crate::responses::{excerpt, json, kind};
 use crate::web::{escaped, path_escaped};
 
 /// How the results of several queries are aggregated.
@@ -20,7 +20,7 @@ pub(super) enum Aggregator {
 pub(super) fn metric(query: &str) -> Result<&str, ScalerError> {
     match query.split_once('{') {
         Some((metric, _)) if query.contains('}') => Ok(metric),
-        _ => Err(ScalerError::new("error in query: malformed Datadog query: missing query scope")),
+        _ => Err(scaler_error!("error in query: malformed Datadog query: missing query scope")),
     }
 }
 
@@ -39,28 +39,25 @@ pub(super) fn value(
     match status {
         200..=299 => {}
         429 => {
-            return Err(ScalerError::new(
-                "the rate limit of the Datadog API is reached (429): ask less often, or let the cluster agent ask",
-            ));
+            bail!(
+                "the rate limit of the Datadog API is reached (429): ask less often, or let the cluster agent ask"
+            );
         }
-        _ => return Err(ScalerError::new(format!("Datadog API returned {status}: {}", excerpt(body)))),
+        _ => bail!("Datadog API returned {status}: {}", excerpt(body)),
     }
     let answer = json(body)?;
     if answer.get("status").and_then(Value::as_str) == Some("error") {
         let why = answer.get("error").and_then(Value::as_str).unwrap_or("no reason given");
-        return Err(ScalerError::new(format!(
-            "error getting metrics from Datadog: {}",
-            excerpt(why.as_bytes())
-        )));
+        bail!("error getting metrics from Datadog: {}", excerpt(why.as_bytes()));
     }
     let found = answer.get("series");
     let Some(series) = found.and_then(Value::as_array) else {
-        return Err(ScalerError::new(format!("the answer has {} at series instead of a list", kind(found))));
+        bail!("the answer has {} at series instead of a list", kind(found));
     };
     if series.len() > 1 && aggregator.is_none() {
-        return Err(ScalerError::new(
-            "query returned more than 1 series; modify the query to return only 1 series or add a queryAggregator",
-        ));
+        bail!(
+            "query returned more than 1 series; modify the query to return only 1 series or add a queryAggregator"
+        );
     }
     let mut values = Vec::with_capacity(series.len());
     for one in series {
@@ -79,7 +76,7 @@ pub(super) fn value(
 fn point(series: &Value, back: usize) -> Result<Option<f64>, ScalerError> {
     let found = series.get("pointlist");
     let Some(points) = found.and_then(Value::as_array) else {
-        return Err(ScalerError::new(format!("a series has {} at pointlist instead of a list", kind(found))));
+        bail!("a series has {} at pointlist instead of a list", kind(found));
     };
     let mut values = Vec::new();
     for point in points {
@@ -87,7 +84,7 @@ fn point(series: &Value, back: usize) -> Result<Option<f64>, ScalerError> {
             Some(Value::Number(number)) => values.extend(number.as_f64()),
             // Null means that there is no measurement (yet).
             Some(Value::Null) => {}
-            other => return Err(ScalerError::new(format!("a point has {} instead of a value", kind(other)))),
+            other => bail!("a point has {} instead of a value", kind(other)),
         }
     }
     Ok(values.into_iter().rev().nth(back))
@@ -102,24 +99,18 @@ pub(super) fn agent_url(service: &str, namespace: &str, port: i64, metrics_of: &
 /// The value that the cluster agent serves; `None` if it has none.
 pub(super) fn agent_value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError> {
     if !(200..300).contains(&status) {
-        return Err(ScalerError::new(format!(
-            "the Datadog cluster agent returned {status}: {}",
-            excerpt(body)
-        )));
+        bail!("the Datadog cluster agent returned {status}: {}", excerpt(body));
     }
     let answer = json(body)?;
     let found = answer.get("items");
     let Some(items) = found.and_then(Value::as_array) else {
-        return Err(ScalerError::new(format!("the answer has {} at items instead of a list", kind(found))));
+        bail!("the answer has {} at items instead of a list", kind(found));
     };
     let Some(first) = items.first() else { return Ok(None) };
     let value = first.get("value");
     let quantity = value.and_then(Value::as_str).and_then(|text| Quantity::parse(text).ok());
     match quantity {
         Some(quantity) => Ok(Some(quantity.as_f64())),
-        None => Err(ScalerError::new(format!(
-            "the cluster agent served {} as value instead of a quantity",
-            kind(value)
-        ))),
+        None => Err(scaler_error!("the cluster agent served {} as value instead of a quantity", kind(value))),
     }
 }

@@ -1,12 +1,10 @@
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::query::{Aggregator, agent_url, agent_value, metric, value};
 use super::{Datadog, Parameters};
 use crate::single::ValueSource as _;
-use crate::stage::{FakeCluster, ServerAction, backends, server, texts, trigger};
+use crate::test_support::{FakeCluster, ServerAction, backends, server, texts, trigger};
 
 const SERIES: &str =
     r#"{"status":"ok","series":[{"pointlist":[[1,3],[2,4.5],[3,null]]},{"pointlist":[[1,10]]}]}"#;
@@ -42,7 +40,7 @@ fn answers() {
         (value(429, b"", None, 0), "rate limit"),
         (value(403, b"Forbidden", None, 0), "403: Forbidden"),
     ] {
-        let error = bad.unwrap_err().0;
+        let error = bad.unwrap_err().message;
         assert!(error.contains(why), "{why}: {error}");
     }
 }
@@ -97,7 +95,7 @@ async fn reads_from_cluster_agent() {
     let mut trigger = trigger("datadog", &[("useClusterAgentProxy", "true")]);
     trigger.auth = texts(&[("token", "t")]);
     let none = source(url.clone(), Parameters::read(&trigger).unwrap());
-    assert!(none.value().await.unwrap_err().0.contains("no Datadog metrics"));
+    assert!(none.value().await.unwrap_err().message.contains("no Datadog metrics"));
     trigger.metadata.insert("metricUnavailableValue".into(), "1.5".into());
     assert_eq!(source(url, Parameters::read(&trigger).unwrap()).value().await, Ok(1.5));
 }

@@ -65,7 +65,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, "dynatrace", milli(parameters.threshold));
     let activation = parameters.activation_threshold;
     let source = HttpSource::new(parameters, trigger, backends);
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl HttpSource<Parameters> {
@@ -90,7 +90,7 @@ impl HttpSource<Parameters> {
             Progress::Done(value) => return Ok(value),
             Progress::Running(Some(request)) => request,
             Progress::Running(None) => {
-                return Err(ScalerError::new("the query runs, but there is no token to ask for it"));
+                bail!("the query runs, but there is no token to ask for it");
             }
         };
         for again in 0..*query_polling_tries {
@@ -105,7 +105,7 @@ impl HttpSource<Parameters> {
                 Progress::Running(next) => request = next.unwrap_or(request),
             }
         }
-        Err(ScalerError::new(format!("the query has no result after {query_polling_tries} tries")))
+        Err(scaler_error!("the query has no result after {query_polling_tries} tries"))
     }
 }
 
@@ -115,7 +115,7 @@ impl ValueSource for HttpSource<Parameters> {
             match &self.parameters {
                 Parameters { metric_selector: Some(selector), .. } => self.selected(selector).await,
                 Parameters { query: Some(query), .. } => self.executed(query).await,
-                _ => Err(ScalerError::new("there is nothing to ask")),
+                _ => Err(scaler_error!("there is nothing to ask")),
             }
         })
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json as read, kind};
+use crate::responses::{excerpt, json as read, kind};
 use crate::web::escaped;
 
 /// The URL of a metric selector.
@@ -16,9 +16,9 @@ pub(super) fn selector_url(host: &str, selector: &str, from: &str) -> String {
 pub(super) fn selected(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     let answer = successful(status, body)?;
     let found = answer.pointer("/result/0/data/0/values/0");
-    found.and_then(Value::as_f64).ok_or_else(|| {
-        ScalerError::new(format!("the metric selector returned {} instead of a value", kind(found)))
-    })
+    found
+        .and_then(Value::as_f64)
+        .ok_or_else(|| scaler_error!("the metric selector returned {} instead of a value", kind(found)))
 }
 
 /// The URL that executes DQL.
@@ -54,8 +54,8 @@ pub(super) fn progress(status: u16, body: &[u8]) -> Result<Progress, ScalerError
         Some("RUNNING" | "NOT_STARTED") => {
             Ok(Progress::Running(answer.get("requestToken").and_then(Value::as_str).map(str::to_owned)))
         }
-        Some(state) => Err(ScalerError::new(format!("the query is {state}: {}", excerpt(body)))),
-        None => Err(ScalerError::new(format!("the answer has {} at state", kind(answer.get("state"))))),
+        Some(state) => Err(scaler_error!("the query is {state}: {}", excerpt(body))),
+        None => Err(scaler_error!("the answer has {} at state", kind(answer.get("state")))),
     }
 }
 
@@ -64,32 +64,26 @@ fn record(answer: &Value) -> Result<f64, ScalerError> {
     let record = match found.and_then(Value::as_array).map(Vec::as_slice) {
         Some([one]) => one,
         Some(other) => {
-            return Err(ScalerError::new(format!(
-                "the query returned {} records, it must return one",
-                other.len()
-            )));
+            bail!("the query returned {} records, it must return one", other.len());
         }
         None => {
-            return Err(ScalerError::new(format!(
-                "the answer has {} at result.records instead of a list",
-                kind(found)
-            )));
+            bail!("the answer has {} at result.records instead of a list", kind(found));
         }
     };
     // Counts have the type long, which JSON encodes as a string.
     let number = |value: &Value| match value {
-        Value::String(text) => crate::answers::parsed(text),
+        Value::String(text) => crate::responses::parsed(text),
         other => other.as_f64(),
     };
     if let Some(value) = record.get("r") {
         return number(value).ok_or_else(|| {
-            ScalerError::new(format!("the query returned {} as r instead of a number", kind(Some(value))))
+            scaler_error!("the query returned {} as r instead of a number", kind(Some(value)))
         });
     }
     let mut numbers = record.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_f64());
     match (numbers.next(), numbers.next()) {
         (Some(one), None) => Ok(one),
-        _ => Err(ScalerError::new("the query returned no field r; name the number that way")),
+        _ => Err(scaler_error!("the query returned no field r; name the number that way")),
     }
 }
 
@@ -100,5 +94,5 @@ fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
     let said = read(body).ok();
     let said = said.as_ref().and_then(|answer| answer.pointer("/error/message")).and_then(Value::as_str);
     let said = said.map_or_else(|| excerpt(body), |text| excerpt(text.as_bytes()));
-    Err(ScalerError::new(format!("Dynatrace API returned {status}: {said}")))
+    Err(scaler_error!("Dynatrace API returned {status}: {said}"))
 }

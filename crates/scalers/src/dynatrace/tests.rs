@@ -1,9 +1,7 @@
-#![allow(clippy::unwrap_used)]
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::query::{Progress, progress, selected, selector_url};
-use crate::stage::{ServerAction, build, read, server, texts, trigger};
+use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[test]
 fn selectors() {
@@ -25,7 +23,7 @@ fn selectors() {
             "403: Token is missing",
         ),
     ] {
-        let error = of(status, bad).unwrap_err().0;
+        let error = of(status, bad).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
 }
@@ -47,7 +45,7 @@ fn queries() {
         (of("{}"), "nothing at state"),
         (of("null"), "nothing at state"),
     ] {
-        let error = bad.unwrap_err().0;
+        let error = bad.unwrap_err().message;
         assert!(error.contains(why), "{why}: {error}");
     }
 }
@@ -63,7 +61,7 @@ async fn reads_metric_selector() {
     trigger.auth = texts(&[("token", "t")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "9");
     trigger.metadata.insert("query".into(), "fetch logs".into());
-    assert!(build(&trigger).err().unwrap().0.contains("only one of"));
+    assert!(build(&trigger).err().unwrap().message.contains("only one of"));
 }
 
 #[tokio::test]
@@ -92,5 +90,5 @@ async fn polls_until_query_is_done() {
     trigger.auth = texts(&[("token", "t")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "4");
     trigger.metadata.insert("queryPollingTries".into(), "0".into());
-    assert!(read(&trigger).await.unwrap_err().0.contains("no result after 0 tries"));
+    assert!(read(&trigger).await.unwrap_err().message.contains("no result after 0 tries"));
 }

@@ -8,9 +8,7 @@ use crate::ScalerError;
 /// The URL encoded in a cloud id: `name:base64(domain$elasticsearch$kibana)`.
 pub(super) fn cloud(id: &str) -> Result<String, ScalerError> {
     let bad = || {
-        ScalerError::new(
-            "cloudID cannot be read: it must be copied from the console of Elastic Cloud as it is",
-        )
+        scaler_error!("cloudID cannot be read: it must be copied from the console of Elastic Cloud as it is")
     };
     let coded = id.rsplit_once(':').map_or(id, |(_, coded)| coded);
     let text = STANDARD.decode(coded.trim()).map_err(|_| bad())?;

@@ -1,8 +1,6 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::cloud;
 use crate::search::{SearchParameters, SearchRequest, value};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn searches() {
@@ -52,7 +50,7 @@ fn answers() {
         (403, "{}", "insufficient permissions"),
         (500, r#"{"hits":{"total":{"value":5}}}"#, "returned 500"),
     ] {
-        let error = of(status, bad, false).unwrap_err().0;
+        let error = of(status, bad, false).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
 }

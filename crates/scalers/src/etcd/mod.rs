@@ -83,7 +83,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &format!("etcd-{}", parameters.watch_key), milli(parameters.value));
     let activation = parameters.activation_value;
     let source = HttpSource::new(parameters, trigger, backends);
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl HttpSource<Parameters> {
@@ -123,7 +123,7 @@ impl HttpSource<Parameters> {
 impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let mut failed = ScalerError::new("no endpoints are given");
+            let mut failed = scaler_error!("no endpoints are given");
             for endpoint in &self.parameters.endpoints {
                 match self.read(endpoint).await {
                     Ok(value) => return Ok(value),

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json as read, kind, parsed};
+use crate::responses::{excerpt, json as read, kind, parsed};
 
 /// The request body for one key.
 pub(super) fn range(key: &str) -> String {
@@ -21,20 +21,20 @@ pub(super) fn credentials(user: &str, password: &str) -> String {
 pub(super) fn token(status: u16, body: &[u8]) -> Result<String, ScalerError> {
     let answer = successful(status, body)?;
     let token = answer.get("token").and_then(Value::as_str);
-    token.map(str::to_owned).ok_or_else(|| ScalerError::new("etcd answered without a token"))
+    token.map(str::to_owned).ok_or_else(|| scaler_error!("etcd answered without a token"))
 }
 
 /// The number stored under a key.
 pub(super) fn value(status: u16, body: &[u8], key: &str) -> Result<f64, ScalerError> {
     let answer = successful(status, body)?;
     let Some(pair) = answer.pointer("/kvs/0") else {
-        return Err(ScalerError::new(format!("watchKey {key} doesn't exist")));
+        bail!("watchKey {key} doesn't exist");
     };
     // The gateway omits empty values.
     let coded = pair.get("value").and_then(Value::as_str).unwrap_or_default();
     let text = STANDARD.decode(coded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let number = text.as_deref().and_then(parsed);
-    number.ok_or_else(|| ScalerError::new(format!("the value of watchKey {key} is not a number")))
+    number.ok_or_else(|| scaler_error!("the value of watchKey {key} is not a number"))
 }
 
 fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
@@ -44,9 +44,9 @@ fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
         if answer.is_object() {
             return Ok(answer);
         }
-        return Err(ScalerError::new(format!("etcd answered {} instead of an object", kind(Some(&answer)))));
+        bail!("etcd answered {} instead of an object", kind(Some(&answer)));
     }
     let said = answer.ok().and_then(|answer| answer.get("error").and_then(Value::as_str).map(str::to_owned));
     let said = said.map_or_else(|| excerpt(body), |said| excerpt(said.as_bytes()));
-    Err(ScalerError::new(format!("etcd returned {status}: {said}")))
+    Err(scaler_error!("etcd returned {status}: {said}"))
 }

@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::{token, value};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn answers() {
@@ -16,13 +14,13 @@ fn answers() {
         ("[]", "a list instead of an object"),
         ("<html>", "not JSON"),
     ] {
-        let error = of(bad).unwrap_err().0;
+        let error = of(bad).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
     assert!(
         value(401, br#"{"error":"etcdserver: user name is empty"}"#, "/a")
             .unwrap_err()
-            .0
+            .message
             .ends_with("user name is empty")
     );
     assert_eq!(token(200, br#"{"token":"t"}"#).unwrap(), "t");

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use tonic::transport::{self, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Status};
 
-use super::query::{self, Place};
+use super::query::{self, ScalerAddress};
 use crate::ScalerError;
 use crate::tls::TlsSettings;
 use crate::urls::shown;
@@ -44,11 +44,11 @@ pub(super) struct Destination {
 pub(super) struct Channel {
     destination: Destination,
     /// Held while connecting, so that only one caller connects.
-    state: tokio::sync::Mutex<State>,
+    state: tokio::sync::Mutex<ChannelState>,
 }
 
 #[derive(Default)]
-enum State {
+enum ChannelState {
     #[default]
     New,
     Connected(transport::Channel),
@@ -66,11 +66,11 @@ type Ask<Q, T> = fn(
 ) -> BoxFuture<'static, Result<tonic::Response<T>, Status>>;
 
 /// Why a call failed.
-enum Fault {
+enum CallError {
     /// The server returned an error.
-    Said(ScalerError),
+    Refused(ScalerError),
     /// The connection was lost.
-    Broke(ScalerError),
+    Lost(ScalerError),
 }
 
 impl Channels {
@@ -136,8 +136,8 @@ impl Channel {
         };
         let mut stream = match answer.map_err(|status| self.fault(name, &status)) {
             Ok(answer) => answer.into_inner(),
-            Err(Fault::Said(error)) => return Err(error),
-            Err(Fault::Broke(error)) => {
+            Err(CallError::Refused(error)) => return Err(error),
+            Err(CallError::Lost(error)) => {
                 self.forget().await;
                 return Err(error);
             }
@@ -153,7 +153,7 @@ impl Channel {
                     Ok(None) => return Ok(()),
                     Err(status) => {
                         return match self.fault(name, &status) {
-                            Fault::Said(error) | Fault::Broke(error) => Err(error),
+                            CallError::Refused(error) | CallError::Lost(error) => Err(error),
                         };
                     }
                 },
@@ -175,8 +175,8 @@ impl Channel {
                 let answer = ask(ExternalScalerClient::new(channel), request).await;
                 match answer.map_err(|status| self.fault(name, &status)) {
                     Ok(answer) => return Ok(answer.into_inner()),
-                    Err(Fault::Said(error)) => return Err(error),
-                    Err(Fault::Broke(error)) => {
+                    Err(CallError::Refused(error)) => return Err(error),
+                    Err(CallError::Lost(error)) => {
                         self.forget().await;
                         if !used {
                             return Err(error);
@@ -190,7 +190,7 @@ impl Channel {
         }
         // The server may be gone, so the next call reconnects. If the lock is taken, a caller is connecting already.
         if let Ok(mut state) = self.state.try_lock() {
-            *state = State::New;
+            *state = ChannelState::New;
         }
         Err(self.late(name))
     }
@@ -199,69 +199,67 @@ impl Channel {
     async fn connected(&self) -> Result<(transport::Channel, bool), ScalerError> {
         let mut state = self.state.lock().await;
         match &*state {
-            State::Connected(channel) => return Ok((channel.clone(), true)),
-            State::Failed(error, at) if at.elapsed() < RECONNECT_PAUSE => return Err(error.clone()),
+            ChannelState::Connected(channel) => return Ok((channel.clone(), true)),
+            ChannelState::Failed(error, at) if at.elapsed() < RECONNECT_PAUSE => return Err(error.clone()),
             _ => {}
         }
         let made = match self.destination.endpoint() {
-            Ok(endpoint) => {
-                endpoint.connect().await.map_err(|error| HttpErrorCause::classify(&error).to_string())
-            }
-            Err(reason) => Err(reason),
+            Ok(endpoint) => endpoint.connect().await.map_err(transport_failure),
+            Err(error) => Err(error),
         };
         match made {
             Ok(channel) => {
-                *state = State::Connected(channel.clone());
+                *state = ChannelState::Connected(channel.clone());
                 Ok((channel, false))
             }
-            Err(reason) => {
-                let error = ScalerError::new(format!("external scaler {}: {reason}", self.address()));
-                *state = State::Failed(error.clone(), Instant::now());
+            Err(error) => {
+                let error = error.inside(format!("external scaler {}", self.address()));
+                *state = ChannelState::Failed(error.clone(), Instant::now());
                 Err(error)
             }
         }
     }
 
     async fn forget(&self) {
-        *self.state.lock().await = State::New;
+        *self.state.lock().await = ChannelState::New;
     }
 
     fn late(&self, name: &str) -> ScalerError {
-        ScalerError::new(format!(
-            "external scaler {}: no answer to {name} within {CALL_TIMEOUT:?}",
-            self.address()
-        ))
+        scaler_error!("external scaler {}: no answer to {name} within {CALL_TIMEOUT:?}", self.address())
     }
 
-    fn fault(&self, name: &str, status: &Status) -> Fault {
+    fn fault(&self, name: &str, status: &Status) -> CallError {
         let address = self.address();
         // Errors of the transport have a source, statuses returned by the server have none.
         if let Some(source) = std::error::Error::source(status) {
             let cause = HttpErrorCause::classify(source);
-            return Fault::Broke(ScalerError::new(format!(
-                "external scaler {address}: {name} failed: {cause}"
-            )));
+            return CallError::Lost(scaler_error!("external scaler {address}: {name} failed: {cause}"));
         }
-        let words = query::words(status.message());
+        let shorten = query::shorten(status.message());
         let text = match status.code() {
-            Code::Unimplemented => format!("external scaler {address} does not know {name} ({words})"),
-            code if words.is_empty() => format!("external scaler {address} refused {name}: {code:?}"),
-            code => format!("external scaler {address} refused {name}: {words} ({code:?})"),
+            Code::Unimplemented => format!("external scaler {address} does not know {name} ({shorten})"),
+            code if shorten.is_empty() => format!("external scaler {address} refused {name}: {code:?}"),
+            code => format!("external scaler {address} refused {name}: {shorten} ({code:?})"),
         };
-        Fault::Said(ScalerError::new(text))
+        CallError::Refused(ScalerError::new(text))
     }
 }
 
+/// The error of a connection attempt, named by its cause.
+fn transport_failure(error: transport::Error) -> ScalerError {
+    ScalerError::caused_by(HttpErrorCause::classify(&error).to_string(), error)
+}
+
 impl Destination {
-    fn endpoint(&self) -> Result<Endpoint, String> {
+    fn endpoint(&self) -> Result<Endpoint, ScalerError> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let uri = match query::place(&self.address)? {
-            Place::Host(host) => format!("{scheme}://{host}"),
-            Place::Socket(path) if self.tls.is_none() => format!("unix://{path}"),
-            Place::Socket(_) => return Err("there is no TLS over a socket of the file system".to_owned()),
+        let uri = match query::parse_address(&self.address).map_err(ScalerError::new)? {
+            ScalerAddress::Host(host) => format!("{scheme}://{host}"),
+            ScalerAddress::Socket(path) if self.tls.is_none() => format!("unix://{path}"),
+            ScalerAddress::Socket(_) => bail!("there is no TLS over a socket of the file system"),
         };
         let endpoint = Endpoint::from_shared(uri)
-            .map_err(|error| HttpErrorCause::classify(&error).to_string())?
+            .map_err(transport_failure)?
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_keepalive(Some(KEEPALIVE_INTERVAL))
             .tcp_nodelay(true);
@@ -269,12 +267,10 @@ impl Destination {
         let mut config = ClientTlsConfig::new();
         if !tls.certificate.is_empty() || !tls.key.reveal().is_empty() {
             // Validates the certificate first, for a clearer error than tonic's.
-            tls.config(&[]).map_err(|error| error.0)?;
+            tls.config(&[])?;
             config = config.identity(Identity::from_pem(&tls.certificate, tls.key.reveal()));
         }
-        let verifier = tls.verifier(Arc::new(aws_lc_rs::default_provider())).map_err(|error| error.0)?;
-        endpoint
-            .tls_config_with_verifier(config, verifier)
-            .map_err(|error| HttpErrorCause::classify(&error).to_string())
+        let verifier = tls.verifier(Arc::new(aws_lc_rs::default_provider()))?;
+        endpoint.tls_config_with_verifier(config, verifier).map_err(transport_failure)
     }
 }

@@ -81,8 +81,12 @@ struct External {
 impl External {
     fn build(trigger: &Trigger, backends: &Backends, push: bool) -> Result<Arc<dyn Scaler>, ScalerError> {
         let parameters = Parameters::read(trigger)?;
-        metric::target_type(trigger).map_err(|ScalerError(text)| {
-            ScalerError::new(text.replacen("error getting scaler", "error getting external scaler", 1))
+        metric::target_type(trigger).map_err(|error| {
+            ScalerError::new(error.message.replacen(
+                "error getting scaler",
+                "error getting external scaler",
+                1,
+            ))
         })?;
         let tls = parameters.enable_tls
             || !parameters.ca.is_empty()
@@ -146,9 +150,8 @@ impl Scaler for External {
                 metric_name: query::own_name(self.trigger.index, metric).to_owned(),
             };
             let answer = self.channel.metrics(&asked).await?;
-            let values = query::values(metric, &answer.metric_values, self.compat).map_err(|reason| {
-                ScalerError::new(format!("external scaler {}: {reason}", self.channel.address()))
-            })?;
+            let values = query::values(metric, &answer.metric_values, self.compat)
+                .map_err(|reason| scaler_error!("external scaler {}: {reason}", self.channel.address()))?;
             let active = self.channel.is_active(&self.object).await?;
             Ok(Reading { values, active })
         })

@@ -21,7 +21,7 @@ const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Address of an external scaler.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ScalerAddress {
     /// `host:port`; an IPv6 address is in brackets.
     Host(String),
     /// Path of a Unix domain socket.
@@ -29,13 +29,13 @@ pub(super) enum Place {
 }
 
 /// Parses an address of gRPC: `host`, `host:port`, `dns:///host:port`, `unix:/path`.
-pub(super) fn place(address: &str) -> Result<Place, String> {
+pub(super) fn parse_address(address: &str) -> Result<ScalerAddress, String> {
     if address.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("the address has spaces in it".to_owned());
     }
     if let Some(path) = address.strip_prefix("unix:") {
         let path = path.strip_prefix("//").unwrap_or(path);
-        return Ok(Place::Socket(path.to_owned()));
+        return Ok(ScalerAddress::Socket(path.to_owned()));
     }
     let host = match address.split_once("://") {
         // The authority names a DNS server, which is ignored: the system's resolver is used.
@@ -49,7 +49,7 @@ pub(super) fn place(address: &str) -> Result<Place, String> {
             ["dns:", "passthrough:"].iter().find_map(|scheme| address.strip_prefix(scheme)).unwrap_or(address)
         }
     };
-    with_port(host).map(Place::Host)
+    with_port(host).map(ScalerAddress::Host)
 }
 
 fn with_port(host: &str) -> Result<String, String> {
@@ -142,7 +142,7 @@ pub(super) fn reconnect(delay: Duration, clean: bool, lived: Duration) -> (Durat
 }
 
 /// A server's error message, shortened to fit into an event.
-pub(super) fn words(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match text.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

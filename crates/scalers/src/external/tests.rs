@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::query::{self, Place};
+use super::query::{self, ScalerAddress};
 use super::*;
 use crate::web::HttpSettings;
 
@@ -166,20 +164,20 @@ async fn refusals_are_errors_with_the_servers_message() {
     let (address, _play, _end) = served().await;
     let refused = better(&address, &[("specs", "refuse")]).specs().await.unwrap_err();
     assert_eq!(
-        refused.0,
+        refused.message,
         format!("external scaler {address} refused GetMetricSpec: not today (FailedPrecondition)")
     );
     let strict = built(Compat::Strict, &trigger(&address, &[("specs", "refuse")]));
     assert_eq!(strict.specs().await.unwrap(), []);
     let asleep = better(&address, &[("active", "refuse")]).read("s3-letters").await.unwrap_err();
-    assert_eq!(asleep.0, format!("external scaler {address} refused IsActive: asleep (Unavailable)"));
+    assert_eq!(asleep.message, format!("external scaler {address} refused IsActive: asleep (Unavailable)"));
 }
 
 #[tokio::test]
 async fn hanging_server_times_out() {
     let (address, _play, _end) = served().await;
     let late = better(&address, &[("specs", "hang")]).specs().await.unwrap_err();
-    assert_eq!(late.0, format!("external scaler {address}: no answer to GetMetricSpec within 2s"));
+    assert_eq!(late.message, format!("external scaler {address}: no answer to GetMetricSpec within 2s"));
 
     let silent = odd(|stream| async move {
         let _held = stream;
@@ -187,14 +185,14 @@ async fn hanging_server_times_out() {
     })
     .await;
     let late = better(&silent, &[]).read("s3-letters").await.unwrap_err();
-    assert_eq!(late.0, format!("external scaler {silent}: no answer to GetMetrics within 2s"));
+    assert_eq!(late.message, format!("external scaler {silent}: no answer to GetMetrics within 2s"));
 }
 
 #[tokio::test]
 async fn broken_servers_are_errors_that_name_the_server() {
     let closing = odd(|stream| async move { drop(stream) }).await;
     let error = better(&closing, &[]).read("s3-letters").await.unwrap_err();
-    assert!(error.0.starts_with(&format!("external scaler {closing}: ")), "{error}");
+    assert!(error.message.starts_with(&format!("external scaler {closing}: ")), "{error}");
 
     let nonsense = odd(|mut stream| async move {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
@@ -202,12 +200,12 @@ async fn broken_servers_are_errors_that_name_the_server() {
     })
     .await;
     let error = better(&nonsense, &[]).read("s3-letters").await.unwrap_err();
-    assert!(error.0.starts_with(&format!("external scaler {nonsense}: ")), "{error}");
+    assert!(error.message.starts_with(&format!("external scaler {nonsense}: ")), "{error}");
 
     let (free, address) = listener().await;
     drop(free);
     let error = better(&address, &[]).specs().await.unwrap_err();
-    assert_eq!(error.0, format!("external scaler {address}: connection refused"));
+    assert_eq!(error.message, format!("external scaler {address}: connection refused"));
 }
 
 #[tokio::test]
@@ -272,23 +270,29 @@ async fn channels_are_shared_by_equal_destinations_only() {
 
 #[test]
 fn addresses_are_those_of_grpc() {
-    let host = |address: &str| query::place(address).unwrap();
-    assert_eq!(host("mail.ns.svc:6000"), Place::Host("mail.ns.svc:6000".into()));
-    assert_eq!(host("mail"), Place::Host("mail:443".into()));
-    assert_eq!(host("dns:///mail:6000"), Place::Host("mail:6000".into()));
-    assert_eq!(host("dns:mail:6000"), Place::Host("mail:6000".into()));
-    assert_eq!(host("dns://9.9.9.9/mail:6000"), Place::Host("mail:6000".into()));
-    assert_eq!(host("passthrough:///mail:1"), Place::Host("mail:1".into()));
-    assert_eq!(host("[::1]:6000"), Place::Host("[::1]:6000".into()));
-    assert_eq!(host("::1"), Place::Host("[::1]:443".into()));
-    assert_eq!(host("unix:///run/mail"), Place::Socket("/run/mail".into()));
+    let host = |address: &str| query::parse_address(address).unwrap();
+    assert_eq!(host("mail.ns.svc:6000"), ScalerAddress::Host("mail.ns.svc:6000".into()));
+    assert_eq!(host("mail"), ScalerAddress::Host("mail:443".into()));
+    assert_eq!(host("dns:///mail:6000"), ScalerAddress::Host("mail:6000".into()));
+    assert_eq!(host("dns:mail:6000"), ScalerAddress::Host("mail:6000".into()));
+    assert_eq!(host("dns://9.9.9.9/mail:6000"), ScalerAddress::Host("mail:6000".into()));
+    assert_eq!(host("passthrough:///mail:1"), ScalerAddress::Host("mail:1".into()));
+    assert_eq!(host("[::1]:6000"), ScalerAddress::Host("[::1]:6000".into()));
+    assert_eq!(host("::1"), ScalerAddress::Host("[::1]:443".into()));
+    assert_eq!(host("unix:///run/mail"), ScalerAddress::Socket("/run/mail".into()));
     for bad in
         ["", " padded:1 ", "a b", "x,y;z=w", "{}[]<>|", "a:b", "a:0", "a:70000", "a/b", "xds:///a", ":1"]
     {
-        assert!(query::place(bad).is_err(), "{bad}");
+        assert!(query::parse_address(bad).is_err(), "{bad}");
     }
-    assert_eq!(query::place("http://mail:1/x").unwrap_err(), "http:// does not belong here: write mail:1");
-    assert_eq!(query::place("http://u:p@mail:1").unwrap_err(), "http:// does not belong here: write mail:1");
+    assert_eq!(
+        query::parse_address("http://mail:1/x").unwrap_err(),
+        "http:// does not belong here: write mail:1"
+    );
+    assert_eq!(
+        query::parse_address("http://u:p@mail:1").unwrap_err(),
+        "http:// does not belong here: write mail:1"
+    );
 }
 
 #[test]
@@ -325,6 +329,6 @@ fn reconnect_delay_grows() {
 
 #[test]
 fn server_messages_are_shortened() {
-    assert_eq!(query::words("a\nb"), "a b");
-    assert_eq!(query::words(&"é".repeat(1000)).chars().count(), 301);
+    assert_eq!(query::shorten("a\nb"), "a b");
+    assert_eq!(query::shorten(&"é".repeat(1000)).chars().count(), 301);
 }

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::Parameters;
 use crate::ScalerError;
-use crate::answers::{excerpt, json, kind};
+use crate::responses::{excerpt, json, kind};
 use crate::web::{escaped, path_escaped};
 
 /// The URL of the jobs that runners with these labels can run.
 pub(super) fn url(of: &Parameters) -> String {
     let Parameters { address, labels, owner, org, repo, .. } = of;
-    let place = if of.global {
+    let scope = if of.global {
         "admin".to_owned()
     } else if !owner.is_empty() && !repo.is_empty() {
         format!("repos/{}/{}/actions", path_escaped(owner), path_escaped(repo))
@@ -19,20 +19,17 @@ pub(super) fn url(of: &Parameters) -> String {
     } else {
         "user/actions".to_owned()
     };
-    format!("{}/api/v1/{place}/runners/jobs?labels={}", address.trim_end_matches('/'), escaped(labels))
+    format!("{}/api/v1/{scope}/runners/jobs?labels={}", address.trim_end_matches('/'), escaped(labels))
 }
 
 /// The number of jobs. Forgejo encodes an empty list as null.
 pub(super) fn jobs(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(ScalerError::new(format!("Forgejo returned {status}: {}", excerpt(body))));
+        bail!("Forgejo returned {status}: {}", excerpt(body));
     }
     match json(body)? {
         Value::Null => Ok(0.0),
         Value::Array(jobs) => Ok(jobs.len() as f64),
-        other => Err(ScalerError::new(format!(
-            "Forgejo answered {} instead of a list of jobs",
-            kind(Some(&other))
-        ))),
+        other => Err(scaler_error!("Forgejo answered {} instead of a list of jobs", kind(Some(&other)))),
     }
 }

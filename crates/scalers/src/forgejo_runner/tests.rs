@@ -1,8 +1,6 @@
-#![allow(clippy::unwrap_used)]
-
 use super::Parameters;
 use super::query::{jobs, url};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn addresses() {

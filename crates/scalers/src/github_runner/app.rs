@@ -56,7 +56,7 @@ impl App {
 
 /// The signed JWT of the app.
 pub(super) fn assertion(id: i64, key: &str, now: i64) -> Result<String, ScalerError> {
-    let bad = || ScalerError::new("appKey is no RSA private key in PEM form");
+    let bad = || scaler_error!("appKey is no RSA private key in PEM form");
     let pair = match PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| bad())? {
         PrivateKeyDer::Pkcs1(key) => RsaKeyPair::from_der(key.secret_pkcs1_der()),
         PrivateKeyDer::Pkcs8(key) => RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()),

@@ -6,7 +6,6 @@ mod query;
 mod tests;
 
 use futures::future::try_join_all;
-use jiff::Timestamp;
 use tokio::sync::Mutex;
 
 use app::App;
@@ -111,11 +110,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     };
     let labels = Labels::new(&parameters.labels, !parameters.no_default_labels, parameters.match_unlabeled);
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(SingleMetricScaler {
-        spec,
-        activation,
-        source: GitHub { parameters, labels, app, within, web },
-    }))
+    SingleMetricScaler::build(spec, activation, GitHub { parameters, labels, app, within, web })
 }
 
 impl GitHub {
@@ -130,7 +125,7 @@ impl GitHub {
     async fn token(&self) -> Result<Secret, ScalerError> {
         match &self.app {
             Some(app) => {
-                app.token(&self.web, &self.parameters.api, self.within, Timestamp::now().as_second()).await
+                app.token(&self.web, &self.parameters.api, self.within, self.web.now().as_second()).await
             }
             None => Ok(self.parameters.personal_access_token.clone()),
         }

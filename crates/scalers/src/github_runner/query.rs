@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json, kind};
+use crate::responses::{excerpt, json, kind};
 use crate::web::path_escaped;
 
 /// Number of items per page.
@@ -45,10 +45,7 @@ fn base(api: &str) -> &str {
 pub(super) fn repositories(status: u16, body: &[u8]) -> Result<Vec<String>, ScalerError> {
     let answer = successful(status, body)?;
     let Some(list) = answer.as_array() else {
-        return Err(ScalerError::new(format!(
-            "GitHub answered {} instead of a list of repositories",
-            kind(Some(&answer))
-        )));
+        bail!("GitHub answered {} instead of a list of repositories", kind(Some(&answer)));
     };
     list.iter().map(|one| text(one, "name").map(str::to_owned)).collect()
 }
@@ -58,9 +55,7 @@ pub(super) fn runs(status: u16, body: &[u8]) -> Result<Vec<u64>, ScalerError> {
     let answer = successful(status, body)?;
     let id = |run: &Value| {
         let found = run.get("id");
-        found
-            .and_then(Value::as_u64)
-            .ok_or_else(|| ScalerError::new(format!("GitHub answered {} as id", kind(found))))
+        found.and_then(Value::as_u64).ok_or_else(|| scaler_error!("GitHub answered {} as id", kind(found)))
     };
     list(&answer, "workflow_runs")?.iter().map(id).collect()
 }
@@ -107,22 +102,18 @@ pub(super) fn jobs(status: u16, body: &[u8], labels: &Labels) -> Result<usize, S
 /// The token of an installation; errors do not quote the body, because it may contain the token.
 pub(super) fn token(status: u16, body: &[u8]) -> Result<String, ScalerError> {
     let answer = successful(status, body)?;
-    text(&answer, "token").map(str::to_owned).map_err(|_| ScalerError::new("GitHub answered without a token"))
+    text(&answer, "token").map(str::to_owned).map_err(|_| scaler_error!("GitHub answered without a token"))
 }
 
 fn text<'a>(of: &'a Value, key: &str) -> Result<&'a str, ScalerError> {
     let found = of.get(key);
-    found
-        .and_then(Value::as_str)
-        .ok_or_else(|| ScalerError::new(format!("GitHub answered {} as {key}", kind(found))))
+    found.and_then(Value::as_str).ok_or_else(|| scaler_error!("GitHub answered {} as {key}", kind(found)))
 }
 
 fn list<'a>(of: &'a Value, key: &str) -> Result<&'a [Value], ScalerError> {
     let found = of.get(key);
     let list = found.and_then(Value::as_array).map(Vec::as_slice);
-    list.ok_or_else(|| {
-        ScalerError::new(format!("GitHub answered {} at {key} instead of a list", kind(found)))
-    })
+    list.ok_or_else(|| scaler_error!("GitHub answered {} at {key} instead of a list", kind(found)))
 }
 
 fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
@@ -132,5 +123,5 @@ fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
     let said = json(body).ok();
     let said = said.as_ref().and_then(|answer| answer.get("message")).and_then(Value::as_str);
     let said = said.map_or_else(|| excerpt(body), |said| excerpt(said.as_bytes()));
-    Err(ScalerError::new(format!("the GitHub REST API returned {status}: {said}")))
+    Err(scaler_error!("the GitHub REST API returned {status}: {said}"))
 }

@@ -1,11 +1,9 @@
-#![allow(clippy::unwrap_used)]
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::app::assertion;
 use super::query::{Labels, jobs, repositories, runs, token};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn jobs_match_labels() {
@@ -38,7 +36,7 @@ fn answers() {
     assert!(runs(200, br#"{"workflow_runs":[{"id":"7"}]}"#).is_err());
     assert!(jobs(200, b"{}", &Labels::default()).is_err());
     assert!(jobs(200, b"<html>", &Labels::default()).is_err());
-    let error = runs(403, br#"{"message":"API rate limit exceeded"}"#).unwrap_err().0;
+    let error = runs(403, br#"{"message":"API rate limit exceeded"}"#).unwrap_err().message;
     assert_eq!(error, "the GitHub REST API returned 403: API rate limit exceeded");
 }
 
@@ -80,7 +78,7 @@ async fn reads_value() {
 #[test]
 fn assertions() {
     for bad in ["", "secret", "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----"] {
-        let error = assertion(1, bad, 1_000).unwrap_err().0;
+        let error = assertion(1, bad, 1_000).unwrap_err().message;
         assert!(!error.contains("secret"), "{error}");
     }
     let pair = aws_lc_rs::rsa::KeyPair::generate(aws_lc_rs::rsa::KeySize::Rsa2048).unwrap();

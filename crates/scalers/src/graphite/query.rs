@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json, kind};
+use crate::responses::{excerpt, json, kind};
 use crate::web::escaped;
 
 /// The URL of a query.
@@ -16,40 +16,30 @@ pub(super) fn url(server: &str, query: &str, from: &str) -> String {
 pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError> {
     if !(200..300).contains(&status) {
         let body = excerpt(body);
-        return Err(ScalerError::new(format!(
-            "graphite query api returned error. status: {status} response: {body}"
-        )));
+        bail!("graphite query api returned error. status: {status} response: {body}");
     }
     let answer = json(body)?;
     let series = match answer.as_array().map(Vec::as_slice) {
         None => {
-            return Err(ScalerError::new(format!(
-                "the answer is {} instead of a list of series",
-                kind(Some(&answer))
-            )));
+            bail!("the answer is {} instead of a list of series", kind(Some(&answer)));
         }
         Some([]) => return Ok(None),
         Some([one]) => one,
         Some(many) => {
             let count = many.len();
-            return Err(ScalerError::new(format!(
-                "graphite query returned {count} series, only one is supported"
-            )));
+            bail!("graphite query returned {count} series, only one is supported");
         }
     };
     let points = series.get("datapoints");
     let Some(points) = points.and_then(Value::as_array) else {
-        return Err(ScalerError::new(format!(
-            "the series has {} at datapoints instead of a list",
-            kind(points)
-        )));
+        bail!("the series has {} at datapoints instead of a list", kind(points));
     };
     for point in points.iter().rev() {
         match point.get(0) {
             Some(Value::Null) => {}
             Some(Value::Number(number)) => return Ok(number.as_f64()),
             other => {
-                return Err(ScalerError::new(format!("a datapoint has {} instead of a value", kind(other))));
+                bail!("a datapoint has {} instead of a value", kind(other));
             }
         }
     }

@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::{url, value};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn address() {
@@ -27,10 +25,10 @@ fn answers() {
         ("<html></html>", "not JSON"),
         ("null", "null instead of a list"),
     ] {
-        let error = read(bad).unwrap_err().0;
+        let error = read(bad).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
-    assert!(value(500, b"boom").unwrap_err().0.ends_with("status: 500 response: boom"));
+    assert!(value(500, b"boom").unwrap_err().message.ends_with("status: 500 response: boom"));
 }
 
 #[tokio::test]

@@ -89,7 +89,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &format!("ibmmq-{first}"), whole(parameters.queue_depth));
     let activation = parameters.activation_queue_depth as f64;
     let source = HttpSource::new(parameters, trigger, backends);
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl HttpSource<Parameters> {

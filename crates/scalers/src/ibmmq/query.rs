@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json as read, kind};
+use crate::responses::{excerpt, json as read, kind};
 
 /// The command that displays the depth of a queue.
 pub(super) fn command(queue: &str) -> String {
@@ -20,18 +20,12 @@ pub(super) fn command(queue: &str) -> String {
 /// The depth of a queue.
 pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(ScalerError::new(format!(
-            "IBM MQ returned {status} for queue {queue}: {}",
-            excerpt(body)
-        )));
+        bail!("IBM MQ returned {status} for queue {queue}: {}", excerpt(body));
     }
     let answer = read(body)?;
     let found = answer.get("commandResponse");
     let Some(first) = found.and_then(|list| list.get(0)) else {
-        return Err(ScalerError::new(format!(
-            "IBM MQ answered {} at commandResponse for queue {queue}",
-            kind(found)
-        )));
+        bail!("IBM MQ answered {} at commandResponse for queue {queue}", kind(found));
     };
     let depth = first.pointer("/parameters/curdepth");
     depth.and_then(Value::as_f64).ok_or_else(|| {
@@ -47,6 +41,6 @@ pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, Scaler
         } else {
             excerpt(said.join(" ").as_bytes())
         };
-        ScalerError::new(format!("IBM MQ does not tell the depth of queue {queue}: {said}"))
+        scaler_error!("IBM MQ does not tell the depth of queue {queue}: {said}")
     })
 }

@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::depth;
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn answers() {
@@ -19,7 +17,7 @@ fn answers() {
         (200, "<html>", "not JSON"),
         (401, "{}", "returned 401 for queue Q"),
     ] {
-        let error = depth(status, bad.as_bytes(), "Q").unwrap_err().0;
+        let error = depth(status, bad.as_bytes(), "Q").unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
 }

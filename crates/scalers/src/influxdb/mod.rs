@@ -85,17 +85,17 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     if parameters.threshold.is_none() && !trigger.feeds_formula {
-        return Err(ScalerError::new("no threshold value given").inside(PREFIX));
+        return Err(scaler_error!("no threshold value given").inside(PREFIX));
     }
     let three = parameters.is_three();
     if three && parameters.token.reveal().is_empty() {
-        return Err(ScalerError::new("error creating influxdb v3 client: no token specified"));
+        bail!("error creating influxdb v3 client: no token specified");
     }
     let name = format!("influxdb-{}", if three { &parameters.database } else { &parameters.organization });
     let spec = external(trigger, &name, milli(parameters.threshold.unwrap_or(0.0)));
     let activation = parameters.activation_threshold;
     let source = HttpSource::new(parameters, trigger, backends);
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl ValueSource for HttpSource<Parameters> {

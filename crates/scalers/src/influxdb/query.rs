@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json as read, kind, parsed};
+use crate::responses::{excerpt, json as read, kind, parsed};
 use crate::web::escaped;
 
 /// The request body of a Flux query.
@@ -25,8 +25,7 @@ pub(super) fn table(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
         return Err(refused(status, body));
     }
-    let text =
-        std::str::from_utf8(body).map_err(|_| ScalerError::new("the answer of InfluxDB is not text"))?;
+    let text = std::str::from_utf8(body).map_err(|_| scaler_error!("the answer of InfluxDB is not text"))?;
     let (mut types, mut header): (Vec<String>, Option<Vec<String>>) = (Vec::new(), None);
     for line in records(text) {
         match (line.first().map(String::as_str), &header) {
@@ -37,24 +36,24 @@ pub(super) fn table(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
                 let Some(at) = header.iter().position(|name| name == "_value") else {
                     if header.iter().any(|name| name == "error") {
                         let said = excerpt(line.join(" ").as_bytes());
-                        return Err(ScalerError::new(format!("InfluxDB answered with an error: {said}")));
+                        bail!("InfluxDB answered with an error: {said}");
                     }
-                    return Err(ScalerError::new("the first record has no _value"));
+                    bail!("the first record has no _value");
                 };
                 let type_ = types.get(at).map_or("", String::as_str);
                 let value = line.get(at).and_then(|text| parsed(text));
                 return match type_ {
                     "double" | "long" | "unsignedLong" | "" => {
-                        value.ok_or_else(|| ScalerError::new("the value of the first record is not a number"))
+                        value.ok_or_else(|| scaler_error!("the value of the first record is not a number"))
                     }
-                    other => Err(ScalerError::new(format!(
-                        "the value of the first record is a {other} instead of a number"
-                    ))),
+                    other => {
+                        Err(scaler_error!("the value of the first record is a {other} instead of a number"))
+                    }
                 };
             }
         }
     }
-    Err(ScalerError::new("no results found from query"))
+    Err(scaler_error!("no results found from query"))
 }
 
 /// The value of the column in the last row; 0 without rows.
@@ -64,23 +63,18 @@ pub(super) fn rows(status: u16, body: &[u8], column: &str) -> Result<f64, Scaler
     }
     let answer = read(body)?;
     let Some(rows) = answer.as_array() else {
-        return Err(ScalerError::new(format!(
-            "the answer is {} instead of a list of rows",
-            kind(Some(&answer))
-        )));
+        bail!("the answer is {} instead of a list of rows", kind(Some(&answer)));
     };
     let Some(last) = rows.last() else { return Ok(0.0) };
     let value = last.get(column);
-    value
-        .and_then(Value::as_f64)
-        .ok_or_else(|| ScalerError::new(format!("the last row has {} as {column}", kind(value))))
+    value.and_then(Value::as_f64).ok_or_else(|| scaler_error!("the last row has {} as {column}", kind(value)))
 }
 
 fn refused(status: u16, body: &[u8]) -> ScalerError {
     let answer = read(body).ok();
     let said = answer.as_ref().and_then(|answer| answer.get("message").or_else(|| answer.get("error")));
     let said = said.and_then(Value::as_str).map_or_else(|| excerpt(body), |text| excerpt(text.as_bytes()));
-    ScalerError::new(format!("InfluxDB returned {status}: {said}"))
+    scaler_error!("InfluxDB returned {status}: {said}")
 }
 
 /// Parses CSV records (RFC 4180); empty lines are skipped.

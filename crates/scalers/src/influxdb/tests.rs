@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::{rows, table};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 const CSV: &str = "#datatype,string,long,dateTime:RFC3339,double,string\r\n,result,table,_time,_value,_field\r\n\
                    ,_result,0,2020-01-01T00:00:00Z,2.5,\"a \"\"b\"\", c\"\r\n,_result,0,2020-01-01T00:00:01Z,9,x\r\n\r\n";
@@ -24,7 +22,7 @@ fn tables() {
         ),
         (502, "<html>".to_owned(), "502: <html>"),
     ] {
-        let error = table(status, bad.as_bytes()).unwrap_err().0;
+        let error = table(status, bad.as_bytes()).unwrap_err().message;
         assert!(error.contains(why), "{why}: {error}");
     }
     // No truncated body hangs or panics.
@@ -40,7 +38,7 @@ fn last_rows() {
     for bad in [r#"[{"v":null}]"#, r#"[{"v":"1"}]"#, r#"[{"x":1}]"#, "{}", "null", "<html>"] {
         assert!(rows(200, bad.as_bytes(), "v").is_err(), "{bad}");
     }
-    assert!(rows(400, br#"{"error":"bad query"}"#, "v").unwrap_err().0.ends_with("bad query"));
+    assert!(rows(400, br#"{"error":"bad query"}"#, "v").unwrap_err().message.ends_with("bad query"));
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let activation = parameters.activation_target_value;
     let namespace = trigger.owner.namespace.clone();
     let source = Resource { parameters, namespace, cluster: Arc::clone(&backends.cluster) };
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl ValueSource for Resource {
@@ -83,11 +83,11 @@ impl ValueSource for Resource {
             let Parameters { resource_kind, resource_name, key, .. } = &self.parameters;
             let holder =
                 if resource_kind == "Secret" { ConfigSource::Secret } else { ConfigSource::ConfigMap };
-            let place = format!("{resource_kind} {resource_name}, key {key}");
+            let source = format!("{resource_kind} {resource_name}, key {key}");
             let entry = self.cluster.entry(holder, &self.namespace, resource_name, key).await;
-            let entry = entry.map_err(|error| ScalerError::new(error).inside(&place))?;
-            let bytes = entry.ok_or_else(|| ScalerError::new("there is no such key").inside(&place))?;
-            query::value(&bytes, &self.parameters).map_err(|error| error.inside(&place))
+            let entry = entry.map_err(|error| ScalerError::new(error).inside(&source))?;
+            let bytes = entry.ok_or_else(|| scaler_error!("there is no such key").inside(&source))?;
+            query::value(&bytes, &self.parameters).map_err(|error| error.inside(&source))
         })
     }
 }

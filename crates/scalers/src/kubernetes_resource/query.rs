@@ -5,27 +5,26 @@ use serde_json::Value;
 
 use super::Parameters;
 use crate::ScalerError;
-use crate::answers::{json, kind, parsed};
 use crate::metrics_api::query::json::{find, walk};
 use crate::metrics_api::query::yaml;
+use crate::responses::{json, kind, parsed};
 
 /// The number in the value of the key. Errors do not quote the value, because it may come from a Secret.
 pub(super) fn value(bytes: &[u8], parameters: &Parameters) -> Result<f64, ScalerError> {
     let Parameters { format, value_location, value_type, .. } = parameters;
     let location = value_location.as_deref().unwrap_or_default();
-    let text = std::str::from_utf8(bytes).map_err(|_| ScalerError::new("the value is not text"))?;
-    let nowhere = || ScalerError::new(format!("valueLocation {location:?} not found"));
+    let text = std::str::from_utf8(bytes).map_err(|_| scaler_error!("the value is not text"))?;
+    let nowhere = || scaler_error!("valueLocation {location:?} not found");
     match &**format {
         "json" => {
-            let tree = json(bytes).map_err(|_| ScalerError::new("the value is not JSON"))?;
+            let tree = json(bytes).map_err(|_| scaler_error!("the value is not JSON"))?;
             number(find(&tree, location)?.ok_or_else(nowhere)?.as_ref(), value_type, location)
         }
         "yaml" => {
-            let tree = yaml(text).map_err(|_| ScalerError::new("the value is not YAML"))?;
+            let tree = yaml(text).map_err(|_| scaler_error!("the value is not YAML"))?;
             number(walk(&tree, location).ok_or_else(nowhere)?, value_type, location)
         }
-        _ => read(text.trim(), value_type)
-            .ok_or_else(|| ScalerError::new(format!("the value is not a {value_type}"))),
+        _ => read(text.trim(), value_type).ok_or_else(|| scaler_error!("the value is not a {value_type}")),
     }
 }
 
@@ -37,7 +36,7 @@ fn number(value: &Value, type_: &str, location: &str) -> Result<f64, ScalerError
     };
     found.ok_or_else(|| {
         let kind = kind(Some(value));
-        ScalerError::new(format!("valueLocation {location:?} must point to a {type_}, but there is {kind}"))
+        scaler_error!("valueLocation {location:?} must point to a {type_}, but there is {kind}")
     })
 }
 

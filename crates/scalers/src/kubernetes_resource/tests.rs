@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use api::provider::Compat;
@@ -8,8 +6,8 @@ use api::selector::Selector;
 use super::Parameters;
 use super::query::value;
 use crate::backends::{Backends, Cluster, ClusterFuture, ConfigSource, PodView};
-use crate::stage::trigger;
 use crate::table;
+use crate::test_support::trigger;
 use crate::web::HttpSettings;
 
 fn parameters(format: &str, location: Option<&str>, type_: &str) -> Parameters {
@@ -43,7 +41,7 @@ fn numbers() {
 #[test]
 fn places() {
     let json = |text: &str, location: &str, type_: &str| {
-        value(text.as_bytes(), &parameters("json", Some(location), type_)).map_err(|error| error.0)
+        value(text.as_bytes(), &parameters("json", Some(location), type_)).map_err(|error| error.message)
     };
     assert_eq!(json(r#"{"a":{"b":[1,{"c":5}]}}"#, "a.b.1.c", "int64"), Ok(5.0));
     assert_eq!(json(r#"{"a":"1500m"}"#, "a", "quantity"), Ok(1.5));
@@ -61,7 +59,7 @@ fn places() {
 #[test]
 fn errors_do_not_quote_values() {
     for format in ["number", "json", "yaml"] {
-        let error = value(b"hunter2: [", &parameters(format, Some("a"), "float64")).unwrap_err().0;
+        let error = value(b"hunter2: [", &parameters(format, Some("a"), "float64")).unwrap_err().message;
         assert!(!error.contains("hunter2"), "{error}");
     }
 }
@@ -106,9 +104,9 @@ async fn reads_from_cluster() {
     let reading = read("there", "k").await.unwrap();
     assert!(reading.active);
     assert_eq!(reading.values.first().unwrap().value.canonical(), "6");
-    assert_eq!(read("there", "x").await.unwrap_err().0, "ConfigMap there, key x: there is no such key");
+    assert_eq!(read("there", "x").await.unwrap_err().message, "ConfigMap there, key x: there is no such key");
     assert_eq!(
-        read("gone", "k").await.unwrap_err().0,
+        read("gone", "k").await.unwrap_err().message,
         "ConfigMap gone, key k: configmaps \"gone\" not found"
     );
 }

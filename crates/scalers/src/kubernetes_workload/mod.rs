@@ -60,7 +60,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     let selector = Selector::parse(&parameters.selector)
-        .map_err(|error| ScalerError::new(format!("{PREFIX}: error parsing pod selector: {error}")))?;
+        .map_err(|error| scaler_error!("{PREFIX}: error parsing pod selector: {error}"))?;
     let namespace = trigger.owner.namespace.clone();
     Ok(Arc::new(Workload {
         spec: external(trigger, &format!("workload-{namespace}"), milli(parameters.value)),

@@ -1,9 +1,7 @@
 //! Counts of pods and nodes.
-#![allow(clippy::unwrap_used)]
-
 use crate::backends::PodView;
-use crate::stage::{FakeCluster, backends, build, trigger};
 use crate::table;
+use crate::test_support::{FakeCluster, backends, build, trigger};
 
 fn pod(node: &str, phase: &str) -> PodView {
     PodView { node: node.to_owned(), phase: phase.to_owned() }
@@ -37,14 +35,14 @@ async fn failed_read_is_an_error_and_not_zero() {
     let ground = FakeCluster { fails: true, ..FakeCluster::default() };
     let trigger = trigger("kubernetes-workload", &[("podSelector", "app=shop"), ("value", "1")]);
     let error = table::build(&trigger, &backends(ground)).unwrap().read("m").await.unwrap_err();
-    assert!(error.0.ends_with("no pods today"), "{error}");
+    assert!(error.message.ends_with("no pods today"), "{error}");
 }
 
 #[test]
 fn invalid_parameters_are_errors() {
     let error = |metadata: &[(&str, &str)]| {
         let Err(error) = build(&trigger("kubernetes-workload", metadata)) else { return String::new() };
-        error.0
+        error.message
     };
     let prefix = "error parsing kubernetes workload metadata: ";
     assert_eq!(

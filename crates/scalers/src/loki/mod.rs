@@ -65,7 +65,7 @@ impl ValueSource for HttpSource<Parameters> {
             match query::value(status, &body, query)? {
                 Some(value) => Ok(value),
                 None if *ignore_null_values => Ok(0.0),
-                None => Err(ScalerError::new("loki metrics 'loki' target may be lost, the result is empty")),
+                None => Err(scaler_error!("loki metrics 'loki' target may be lost, the result is empty")),
             }
         })
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json, kind, parsed};
+use crate::responses::{excerpt, json, kind, parsed};
 use crate::web::escaped;
 
 /// Path of the query QUERY_PATH.
@@ -23,43 +23,31 @@ pub(super) fn url(server: &str, query: &str) -> String {
 /// The value in the response; `None` if the query has no result.
 pub(super) fn value(status: u16, body: &[u8], query: &str) -> Result<Option<f64>, ScalerError> {
     if !(200..300).contains(&status) {
-        return Err(ScalerError::new(format!(
-            "loki query api returned error. status: {status} response: {}",
-            excerpt(body)
-        )));
+        bail!("loki query api returned error. status: {status} response: {}", excerpt(body));
     }
     let answer = json(body)?;
     let result = answer.pointer("/data/result");
     let Some(elements) = result.and_then(Value::as_array) else {
-        return Err(ScalerError::new(format!(
-            "the answer has {} at data.result instead of a list",
-            kind(result)
-        )));
+        bail!("the answer has {} at data.result instead of a list", kind(result));
     };
     let sample = match elements.as_slice() {
         [] => return Ok(None),
         [one] => one.get("value"),
-        _ => return Err(ScalerError::new(format!("loki query {query} returned multiple elements"))),
+        _ => bail!("loki query {query} returned multiple elements"),
     };
     let Some(sample) = sample.and_then(Value::as_array) else {
-        return Err(ScalerError::new(format!(
-            "loki query {query} returned {} instead of a sample",
-            kind(sample)
-        )));
+        bail!("loki query {query} returned {} instead of a sample", kind(sample));
     };
     match sample.as_slice() {
         [] | [_, Value::Null, ..] => Ok(None),
-        [_] => Err(ScalerError::new(format!("loki query {query} didn't return enough values"))),
+        [_] => Err(scaler_error!("loki query {query} didn't return enough values")),
         // `NaN` and infinities count as no result.
         [_, Value::String(text), ..] => match text.parse::<f64>() {
             Ok(_) => Ok(parsed(text)),
-            Err(_) => {
-                Err(ScalerError::new(format!("loki query {query} returned {text:?}, which is not a number")))
-            }
+            Err(_) => Err(scaler_error!("loki query {query} returned {text:?}, which is not a number")),
         },
-        [_, other, ..] => Err(ScalerError::new(format!(
-            "loki query {query} returned {} instead of a text",
-            kind(Some(other))
-        ))),
+        [_, other, ..] => {
+            Err(scaler_error!("loki query {query} returned {} instead of a text", kind(Some(other))))
+        }
     }
 }

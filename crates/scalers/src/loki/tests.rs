@@ -1,9 +1,7 @@
-#![allow(clippy::unwrap_used)]
-
 use std::sync::{Arc, Mutex};
 
 use super::query::{url, value};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 const VECTOR: &str =
     r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"2.5"]}]}}"#;
@@ -41,12 +39,12 @@ fn answers() {
         ("null", "null at data.result"),
         (r#"{"a":1}"#, "an object at data.result"),
     ] {
-        let error = read(&result(bad)).unwrap_err().0;
+        let error = read(&result(bad)).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
-    assert!(read("<html>").unwrap_err().0.contains("not JSON"));
-    assert!(read("").unwrap_err().0.contains("(nothing)"));
-    let error = value(400, b"parse error at line 1", "q").unwrap_err().0;
+    assert!(read("<html>").unwrap_err().message.contains("not JSON"));
+    assert!(read("").unwrap_err().message.contains("(nothing)"));
+    let error = value(400, b"parse error at line 1", "q").unwrap_err().message;
     assert_eq!(error, "loki query api returned error. status: 400 response: parse error at line 1");
 }
 
@@ -88,5 +86,5 @@ async fn empty_result_is_an_error_if_configured() {
     let mut trigger = trigger("loki", &[("serverAddress", &url), ("query", "q"), ("threshold", "1")]);
     assert!(!read(&trigger).await.unwrap().active);
     trigger.metadata.insert("ignoreNullValues".into(), "false".into());
-    assert!(read(&trigger).await.unwrap_err().0.contains("may be lost"));
+    assert!(read(&trigger).await.unwrap_err().message.contains("may be lost"));
 }

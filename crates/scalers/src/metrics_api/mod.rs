@@ -79,7 +79,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     if parameters.target_value == 0.0 && !trigger.feeds_formula {
-        return Err(ScalerError::new("no targetValue given in metadata").inside(PREFIX));
+        return Err(scaler_error!("no targetValue given in metadata").inside(PREFIX));
     }
     let name = format!("metric-api-{}", parameters.value_location);
     Ok(Arc::new(MetricsApi {
@@ -119,10 +119,9 @@ impl MetricsApi {
     /// The number of one server.
     async fn one(&self, url: String) -> Result<f64, ScalerError> {
         let path = query::path(&url).to_owned();
-        let answer =
-            self.web.ask(self.call(url)?).await.map_err(|error| ScalerError::new(error.to_string()))?;
+        let answer = self.web.ask(self.call(url)?).await.map_err(|error| ScalerError::from(error))?;
         if answer.status != 200 {
-            return Err(ScalerError::new(format!("{path}: api returned {}", answer.status.as_u16())));
+            bail!("{path}: api returned {}", answer.status.as_u16());
         }
         query::read(self.format, &answer.body, &self.parameters.value_location)
     }
@@ -134,10 +133,7 @@ impl MetricsApi {
         let endpoints = endpoints.map_err(ScalerError::new)?;
         let urls: Vec<String> = query::endpoints(&service, endpoints);
         if urls.is_empty() {
-            return Err(ScalerError::new(format!(
-                "service {}/{} has no endpoints",
-                service.namespace, service.name
-            )));
+            bail!("service {}/{} has no endpoints", service.namespace, service.name);
         }
         let answers: Vec<_> = stream::iter(urls)
             .map(|url| self.one(url))

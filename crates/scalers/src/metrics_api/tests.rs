@@ -1,16 +1,14 @@
 //! Numbers in responses of all formats.
-#![allow(clippy::unwrap_used)]
-
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 
 use super::query::{self, Format, Service};
-use crate::stage::{FakeCluster, ServerAction, backends, read as ask, server, texts, trigger};
-use crate::{ScalerError, Trigger, table};
+use crate::test_support::{FakeCluster, ServerAction, backends, read as ask, server, texts, trigger};
+use crate::{Trigger, table};
 
 fn json(body: &str, location: &str) -> Result<f64, String> {
-    query::read(Format::Json, body.as_bytes(), location).map_err(|error| error.0)
+    query::read(Format::Json, body.as_bytes(), location).map_err(|error| error.message)
 }
 
 #[test]
@@ -55,8 +53,9 @@ fn paths_through_json() {
 
 #[test]
 fn paths_through_yaml() {
-    let yaml =
-        |body: &str, path: &str| query::read(Format::Yaml, body.as_bytes(), path).map_err(|error| error.0);
+    let yaml = |body: &str, path: &str| {
+        query::read(Format::Yaml, body.as_bytes(), path).map_err(|error| error.message)
+    };
     let body = "a:\n  b:\n  - 1\n  - c: 2.5\n  q: 100m\n";
     assert_eq!(yaml(body, "a.b.1.c"), Ok(2.5));
     assert_eq!(yaml(body, "a.q"), Ok(0.1));
@@ -67,8 +66,9 @@ fn paths_through_yaml() {
 
 #[test]
 fn paths_through_xml() {
-    let xml =
-        |body: &str, path: &str| query::read(Format::Xml, body.as_bytes(), path).map_err(|error| error.0);
+    let xml = |body: &str, path: &str| {
+        query::read(Format::Xml, body.as_bytes(), path).map_err(|error| error.message)
+    };
     let body = r#"<?xml version="1.0"?><!DOCTYPE x><!-- no --><r a="7"><q>1</q><q n='3>2'>2<i/></q>
         <s><![CDATA[4]]></s><t>1&#48;&amp;</t></r>"#;
     assert_eq!(xml(body, "r.q.0"), Ok(1.0));
@@ -89,7 +89,7 @@ fn samples_of_prometheus() {
     let read = |path: &str| {
         let body = "# HELP q Waiting.\n# TYPE q gauge\nq{a=\"1\",b=\"x, \\\"y\\\"\"} 3 1700000000\nq{a=\"2\"} 4.5\n\
                     plain 7\n# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh 2\nnan NaN\n";
-        query::read(Format::Prometheus, body.as_bytes(), path).map_err(|error| error.0)
+        query::read(Format::Prometheus, body.as_bytes(), path).map_err(|error| error.message)
     };
     assert_eq!(read("q"), Ok(3.0));
     assert_eq!(read("q{a='2'}"), Ok(4.5));
@@ -126,8 +126,8 @@ fn services_and_their_endpoints() {
 #[test]
 fn aggregation() {
     let of = |how: &str, all: &[Option<f64>]| {
-        let all = all.iter().map(|one| one.ok_or_else(|| ScalerError::new("broken"))).collect();
-        query::aggregated(how, all).map_err(|error| error.0)
+        let all = all.iter().map(|one| one.ok_or_else(|| scaler_error!("broken"))).collect();
+        query::aggregated(how, all).map_err(|error| error.message)
     };
     let some = [Some(1.0), None, Some(5.0)];
     assert_eq!(of("average", &some), Ok(3.0));
@@ -178,10 +178,10 @@ async fn api_keys_are_sent_as_configured() {
 #[tokio::test]
 async fn broken_servers_are_errors() {
     let url = server(|_| ServerAction::Answer(404, String::new())).await;
-    let error = ask(&given(&format!("{url}/x/y?secret=hunter"), &[])).await.unwrap_err().0;
+    let error = ask(&given(&format!("{url}/x/y?secret=hunter"), &[])).await.unwrap_err().message;
     assert_eq!(error, "error requesting metrics endpoint: /x/y: api returned 404");
     let url = server(|_| ServerAction::Hang).await;
-    let error = ask(&given(&url, &[("timeout", "100ms")])).await.unwrap_err().0;
+    let error = ask(&given(&url, &[("timeout", "100ms")])).await.unwrap_err().message;
     assert!(
         error.starts_with("error requesting metrics endpoint: ") && error.contains("timed out"),
         "{error}"
@@ -201,7 +201,7 @@ async fn all_endpoints_of_a_service_are_read() {
     };
     let found = read(FakeCluster { endpoints, ..FakeCluster::default() }).await.unwrap();
     assert_eq!(found.values.first().unwrap().value.to_string(), "4");
-    assert!(read(FakeCluster::default()).await.unwrap_err().0.contains("has no endpoints"));
+    assert!(read(FakeCluster::default()).await.unwrap_err().message.contains("has no endpoints"));
     let dead = vec![("127.0.0.1".to_owned(), Some(1))];
     assert!(read(FakeCluster { endpoints: dead, ..FakeCluster::default() }).await.is_err());
 }

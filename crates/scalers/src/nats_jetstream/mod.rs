@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use query::{Consumer, Jetstream};
+use query::{Consumer, JetStreamState};
 
 use crate::prelude::*;
 
@@ -54,12 +54,12 @@ struct Nats {
     within: Duration,
     web: Arc<SharedHttpClient>,
     /// The last known leader of the consumer, which is queried first.
-    leader: Mutex<Option<Place>>,
+    leader: Mutex<Option<Leader>>,
 }
 
 /// A server of a cluster.
 #[derive(Clone)]
-struct Place {
+struct Leader {
     name: String,
     url: String,
 }
@@ -70,7 +70,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let mut parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     if parameters.account_id.is_empty() {
         if parameters.account.is_empty() {
-            return Err(ScalerError::new("no account name or id given").inside(PREFIX));
+            return Err(scaler_error!("no account name or id given").inside(PREFIX));
         }
         parameters.account_id.clone_from(&parameters.account);
     }
@@ -79,7 +79,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let activation = parameters.activation_lag_threshold as f64;
     let web = Arc::clone(&backends.web);
     let source = Nats { parameters, within: trigger.http_timeout, web, leader: Mutex::default() };
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl Nats {
@@ -91,51 +91,51 @@ impl Nats {
         send(&self.web, HttpCall::get(format!("{server}{path}"), self.within)).await.map(|(_, body)| body)
     }
 
-    async fn jetstream(&self, server: &str) -> Result<Jetstream, ScalerError> {
+    async fn jetstream(&self, server: &str) -> Result<JetStreamState, ScalerError> {
         let Parameters { account_id, stream, consumer, .. } = &self.parameters;
         let body = self.get(server, &query::jsz(account_id)).await?;
         query::jetstream(&body, account_id, stream, consumer)
     }
 
     /// The state of the consumer at its leader.
-    async fn led_by(&self, place: &Place) -> Result<Option<Consumer>, ScalerError> {
-        let consumer = self.jetstream(&place.url).await?.consumer;
-        Ok(consumer.filter(|consumer| consumer.leader == place.name))
+    async fn led_by(&self, leader: &Leader) -> Result<Option<Consumer>, ScalerError> {
+        let consumer = self.jetstream(&leader.url).await?.consumer;
+        Ok(consumer.filter(|consumer| consumer.leader == leader.name))
     }
 
-    fn remembered(&self) -> Option<Place> {
+    fn remembered(&self) -> Option<Leader> {
         self.leader.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn remember(&self, place: Option<Place>) {
-        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = place;
+    fn remember(&self, leader: Option<Leader>) {
+        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = leader;
     }
 
     /// Searches for the leader of the consumer, because only the leader knows its state.
-    async fn search(&self, base: &str, first: Jetstream) -> Result<Consumer, ScalerError> {
+    async fn search(&self, base: &str, first: JetStreamState) -> Result<Consumer, ScalerError> {
         let this = query::server(&self.get(base, "/varz").await?)?;
         if let Some(consumer) = first.consumer.filter(|consumer| consumer.leader == this.name) {
-            self.remember(Some(Place { name: this.name, url: base.to_owned() }));
+            self.remember(Some(Leader { name: this.name, url: base.to_owned() }));
             return Ok(consumer);
         }
         let endpoint = &self.parameters.endpoint;
         let mut failed = None;
         let named = this.labels.iter().filter(|_| this.hosts.is_empty());
-        let mut places: Vec<(Option<String>, String)> =
+        let mut candidates: Vec<(Option<String>, String)> =
             named.map(|label| (Some(label.clone()), self.url(&format!("{label}.{endpoint}")))).collect();
-        places.extend(this.hosts.iter().map(|host| (None, self.url(&query::at_host(endpoint, host)))));
-        for (name, url) in places {
+        candidates.extend(this.hosts.iter().map(|host| (None, self.url(&query::at_host(endpoint, host)))));
+        for (name, url) in candidates {
             let found = async {
                 let name = match name {
                     Some(name) => name,
                     None => query::server(&self.get(&url, "/varz").await?)?.name,
                 };
-                let place = Place { name, url };
-                Ok(self.led_by(&place).await?.map(|consumer| (place, consumer)))
+                let leader = Leader { name, url };
+                Ok(self.led_by(&leader).await?.map(|consumer| (leader, consumer)))
             };
             match found.await {
-                Ok(Some((place, consumer))) => {
-                    self.remember(Some(place));
+                Ok(Some((leader, consumer))) => {
+                    self.remember(Some(leader));
                     return Ok(consumer);
                 }
                 Ok(None) => {}
@@ -153,8 +153,8 @@ impl Nats {
 impl ValueSource for Nats {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            if let Some(place) = self.remembered() {
-                if let Ok(Some(consumer)) = self.led_by(&place).await {
+            if let Some(leader) = self.remembered() {
+                if let Ok(Some(consumer)) = self.led_by(&leader).await {
                     return Ok(consumer.lag as f64);
                 }
                 self.remember(None);
@@ -165,8 +165,7 @@ impl ValueSource for Nats {
                 return self.search(&base, first).await.map(|consumer| consumer.lag as f64);
             }
             let Parameters { consumer, stream, .. } = &self.parameters;
-            let missing =
-                || ScalerError::new(format!("consumer {consumer:?} not found in stream {stream:?}"));
+            let missing = || scaler_error!("consumer {consumer:?} not found in stream {stream:?}");
             first.consumer.map(|consumer| consumer.lag as f64).ok_or_else(missing)
         })
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::answers::{json, kind};
+use crate::responses::{json, kind};
 use crate::web::escaped;
 
 /// Maximum number of servers that are searched for the leader.
@@ -20,7 +20,7 @@ pub(super) struct Consumer {
 
 /// The JetStream state of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Jetstream {
+pub(super) struct JetStreamState {
     /// The consumer, if the server has it.
     pub(super) consumer: Option<Consumer>,
     /// Number of servers in the cluster.
@@ -29,7 +29,7 @@ pub(super) struct Jetstream {
 
 /// A server's view of itself and the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Server {
+pub(super) struct NatsServer {
     /// Its name.
     pub(super) name: String,
     /// Hosts for client connections.
@@ -49,10 +49,10 @@ pub(super) fn jetstream(
     account: &str,
     stream: &str,
     consumer: &str,
-) -> Result<Jetstream, ScalerError> {
+) -> Result<JetStreamState, ScalerError> {
     let answer = json(body)?;
     if !answer.is_object() {
-        return Err(ScalerError::new(format!("the monitoring endpoint answered {}", kind(Some(&answer)))));
+        bail!("the monitoring endpoint answered {}", kind(Some(&answer)));
     }
     let servers = answer.pointer("/meta_cluster/cluster_size").and_then(Value::as_u64).unwrap_or(0);
     let named = |entry: &&Value, name: &str| entry.get("name").and_then(Value::as_str) == Some(name);
@@ -63,7 +63,7 @@ pub(super) fn jetstream(
         .flat_map(|stream| each(stream, "consumer_detail"))
         .find(|entry| named(entry, consumer));
     let consumer = found.map(read).transpose()?;
-    Ok(Jetstream { consumer, servers })
+    Ok(JetStreamState { consumer, servers })
 }
 
 fn read(consumer: &Value) -> Result<Consumer, ScalerError> {
@@ -71,20 +71,17 @@ fn read(consumer: &Value) -> Result<Consumer, ScalerError> {
         let found = consumer.get(key);
         found
             .and_then(Value::as_u64)
-            .ok_or_else(|| ScalerError::new(format!("the consumer has {} as {key}", kind(found))))
+            .ok_or_else(|| scaler_error!("the consumer has {} as {key}", kind(found)))
     };
     let leader = consumer.pointer("/cluster/leader").and_then(Value::as_str).unwrap_or_default().to_owned();
     Ok(Consumer { lag: count("num_pending")?.saturating_add(count("num_ack_pending")?), leader })
 }
 
 /// Decodes a server's view of the cluster.
-pub(super) fn server(body: &[u8]) -> Result<Server, ScalerError> {
+pub(super) fn server(body: &[u8]) -> Result<NatsServer, ScalerError> {
     let answer = json(body)?;
     let Some(name) = answer.get("server_name").and_then(Value::as_str) else {
-        return Err(ScalerError::new(format!(
-            "the server has {} as server_name",
-            kind(answer.get("server_name"))
-        )));
+        bail!("the server has {} as server_name", kind(answer.get("server_name")));
     };
     let texts = |list: Option<&Value>| -> Vec<String> {
         let list = list.and_then(Value::as_array).into_iter().flatten();
@@ -93,7 +90,7 @@ pub(super) fn server(body: &[u8]) -> Result<Server, ScalerError> {
     let hosts = texts(answer.get("connect_urls")).iter().map(|url| host(url).to_owned()).collect();
     let urls = texts(answer.pointer("/cluster/urls"));
     let labels = urls.iter().filter_map(|url| host(url).split('.').next()).map(str::to_owned).collect();
-    Ok(Server { name: name.to_owned(), hosts, labels })
+    Ok(NatsServer { name: name.to_owned(), hosts, labels })
 }
 
 /// The host of `host:port`, with the brackets of IPv6.

@@ -1,10 +1,8 @@
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::query::{Consumer, at_host, jetstream, server as varz};
-use crate::stage::{ServerAction, build, read, server, trigger};
+use crate::test_support::{ServerAction, build, read, server, trigger};
 
 fn jsz(size: u64, leader: &str, pending: &str) -> String {
     format!(
@@ -55,7 +53,7 @@ async fn single_server() {
     );
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "7");
     trigger.metadata.insert("consumer".into(), "x".into());
-    assert_eq!(read(&trigger).await.unwrap_err().0, "consumer \"x\" not found in stream \"s\"");
+    assert_eq!(read(&trigger).await.unwrap_err().message, "consumer \"x\" not found in stream \"s\"");
 }
 
 /// The configured endpoint is not the leader: the leader is found by its host and cached.
@@ -109,5 +107,5 @@ async fn no_leader_is_an_error() {
         "nats-jetstream",
         &[("natsServerMonitoringEndpoint", endpoint), ("account", "$G"), ("stream", "s"), ("consumer", "c")],
     );
-    assert_eq!(read(&trigger).await.unwrap_err().0, "leader node not found for consumer c");
+    assert_eq!(read(&trigger).await.unwrap_err().message, "leader node not found for consumer c");
 }

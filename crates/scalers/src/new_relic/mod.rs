@@ -54,7 +54,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let activation = parameters.activation_threshold;
     let url = query::url(&parameters.region).to_owned();
     let source = NewRelic { parameters, url, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl ValueSource for NewRelic {
@@ -67,7 +67,7 @@ impl ValueSource for NewRelic {
             let (status, body) = send(&self.web, call).await?;
             match query::value(status, &body)? {
                 Some(value) => Ok(value),
-                None if *no_data_error => Err(ScalerError::new(format!("query {nrql} returned no results"))),
+                None if *no_data_error => Err(scaler_error!("query {nrql} returned no results")),
                 None => Ok(0.0),
             }
         })

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json as read, kind};
+use crate::responses::{excerpt, json as read, kind};
 
 /// The API URL of a region.
 pub(super) fn url(region: &str) -> &'static str {
@@ -24,19 +24,16 @@ pub(super) fn question(account: isize, nrql: &str) -> String {
 /// The number in the first result; `None` if there is no result.
 pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError> {
     if status != 200 {
-        return Err(ScalerError::new(format!("New Relic returned {status}: {}", excerpt(body))));
+        bail!("New Relic returned {status}: {}", excerpt(body));
     }
     let answer = read(body)?;
     if let Some(error) = answer.pointer("/errors/0") {
         let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-        return Err(ScalerError::new(format!(
-            "New Relic answered with an error: {}",
-            excerpt(said.as_bytes())
-        )));
+        bail!("New Relic answered with an error: {}", excerpt(said.as_bytes()));
     }
     let found = answer.pointer("/data/actor/account/nrql/results");
     let Some(results) = found.and_then(Value::as_array) else {
-        return Err(ScalerError::new(format!("the answer has {} instead of a list of results", kind(found))));
+        bail!("the answer has {} instead of a list of results", kind(found));
     };
     let Some(first) = results.first().and_then(Value::as_object) else { return Ok(None) };
     if let Some(number) = first.values().find_map(Value::as_f64) {
@@ -46,5 +43,5 @@ pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError
     if first.values().all(Value::is_null) {
         return Ok(None);
     }
-    Err(ScalerError::new("the first result has no number in it"))
+    Err(scaler_error!("the first result has no number in it"))
 }

@@ -1,12 +1,10 @@
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::query::value;
 use super::{NewRelic, Parameters};
 use crate::single::ValueSource as _;
-use crate::stage::{FakeCluster, ServerAction, backends, server, texts, trigger};
+use crate::test_support::{FakeCluster, ServerAction, backends, server, texts, trigger};
 
 fn results(results: &str) -> String {
     format!(r#"{{"data":{{"actor":{{"account":{{"nrql":{{"results":{results}}}}}}}}}}}"#)
@@ -24,7 +22,7 @@ fn answers() {
         (r#"{"errors":[{"message":"Invalid NRQL"}]}"#.to_owned(), "Invalid NRQL"),
         ("<html>".to_owned(), "not JSON"),
     ] {
-        let error = of(&bad).unwrap_err().0;
+        let error = of(&bad).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
     assert!(value(403, b"no").is_err());

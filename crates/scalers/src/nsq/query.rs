@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json, kind};
+use crate::responses::{excerpt, json, kind};
 use crate::web::escaped;
 
 /// The nsqlookupd URL that lists the producers of a topic.
@@ -29,13 +29,13 @@ pub(super) fn producers(status: u16, body: &[u8]) -> Result<BTreeSet<String>, Sc
         return Ok(BTreeSet::new());
     }
     if status != 200 {
-        return Err(ScalerError::new(format!("nsqlookupd returned {status}: {}", excerpt(body))));
+        bail!("nsqlookupd returned {status}: {}", excerpt(body));
     }
     let answer = answer?;
     let found = data(&answer).get("producers");
-    let producers = found.and_then(Value::as_array).ok_or_else(|| {
-        ScalerError::new(format!("nsqlookupd answered {} at producers instead of a list", kind(found)))
-    })?;
+    let producers = found
+        .and_then(Value::as_array)
+        .ok_or_else(|| scaler_error!("nsqlookupd answered {} at producers instead of a list", kind(found)))?;
     producers.iter().map(host_and_port).collect()
 }
 
@@ -47,14 +47,14 @@ fn host_and_port(producer: &Value) -> Result<String, ScalerError> {
             Ok(format!("[{host}]:{port}"))
         }
         (Some(host), Some(port)) => Ok(format!("{host}:{port}")),
-        _ => Err(ScalerError::new("nsqlookupd named a producer without broadcast_address or http_port")),
+        _ => Err(scaler_error!("nsqlookupd named a producer without broadcast_address or http_port")),
     }
 }
 
 /// The depth of the channel at one nsqd: that of the topic until the channel exists, 0 while it is paused.
 pub(super) fn depth(status: u16, body: &[u8], topic: &str, channel: &str) -> Result<u64, ScalerError> {
     if status != 200 {
-        return Err(ScalerError::new(format!("nsqd returned {status}: {}", excerpt(body))));
+        bail!("nsqd returned {status}: {}", excerpt(body));
     }
     let answer = json(body)?;
     let topics = list(data(&answer), "topics")?;
@@ -71,16 +71,14 @@ pub(super) fn depth(status: u16, body: &[u8], topic: &str, channel: &str) -> Res
 
 fn count(of: &Value) -> Result<u64, ScalerError> {
     let found = of.get("depth");
-    found
-        .and_then(Value::as_u64)
-        .ok_or_else(|| ScalerError::new(format!("nsqd answered {} as depth", kind(found))))
+    found.and_then(Value::as_u64).ok_or_else(|| scaler_error!("nsqd answered {} as depth", kind(found)))
 }
 
 fn list<'a>(of: &'a Value, key: &str) -> Result<&'a [Value], ScalerError> {
     let found = of.get(key);
     let list = found.and_then(Value::as_array);
     list.map(Vec::as_slice)
-        .ok_or_else(|| ScalerError::new(format!("nsqd answered {} at {key} instead of a list", kind(found))))
+        .ok_or_else(|| scaler_error!("nsqd answered {} at {key} instead of a list", kind(found)))
 }
 
 fn text<'a>(of: &'a Value, key: &str) -> Option<&'a str> {

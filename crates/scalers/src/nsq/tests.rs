@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::{depth, producers};
-use crate::stage::{ServerAction, read, server, trigger};
+use crate::test_support::{ServerAction, read, server, trigger};
 
 #[test]
 fn producers_of_topic() {
@@ -22,7 +20,7 @@ fn producers_of_topic() {
             "without broadcast_address or http_port",
         ),
     ] {
-        let error = found(status, bad).unwrap_err().0;
+        let error = found(status, bad).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
 }
@@ -73,5 +71,5 @@ async fn sums_depth_of_distinct_nsqd() {
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "4");
     // The sum is unknown if one nsqlookupd does not respond.
     trigger.metadata.insert("nsqLookupdHTTPAddresses".into(), format!("{host},127.0.0.1:1"));
-    assert!(read(&trigger).await.unwrap_err().0.contains("refused"));
+    assert!(read(&trigger).await.unwrap_err().message.contains("refused"));
 }

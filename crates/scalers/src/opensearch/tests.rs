@@ -1,6 +1,4 @@
-#![allow(clippy::unwrap_used)]
-
-use crate::stage::{ServerAction, read, server, trigger};
+use crate::test_support::{ServerAction, read, server, trigger};
 
 #[tokio::test]
 async fn reads_value() {
@@ -33,5 +31,5 @@ async fn unreachable_server_is_an_error() {
         ("valueLocation", "v"),
         ("targetValue", "1"),
     ];
-    assert!(read(&trigger("opensearch", &pairs)).await.unwrap_err().0.contains("refused"));
+    assert!(read(&trigger("opensearch", &pairs)).await.unwrap_err().message.contains("refused"));
 }

@@ -33,7 +33,7 @@ macro_rules! parameters {
             $(
                 $(#[doc = $doc:literal])*
                 $field:ident : $type:ty
-                    $(= $key:literal $(| $alias:literal)* in [$($place:ident),+ $(,)?]
+                    $(= $key:literal $(| $alias:literal)* in [$($source:ident),+ $(,)?]
                         $(, $rule:ident $($text:literal)? $([$($item:literal),* $(,)?])?)*)?;
             )*
         }
@@ -64,7 +64,7 @@ macro_rules! parameters {
             const PARAMETERS: &'static [$crate::parameters::Parameter] = {
                 const PARTS: &[&[$crate::parameters::Parameter]] = &[$(
                     $crate::parameters!(@part [$($doc)*] $type;
-                        $($key $(| $alias)* in [$($place),+] $(, $rule $($text)? $([$($item),*])?)*)?),
+                        $($key $(| $alias)* in [$($source),+] $(, $rule $($text)? $([$($item),*])?)*)?),
                 )*];
                 const COUNT: usize = {
                     let mut parts = PARTS;
@@ -83,7 +83,7 @@ macro_rules! parameters {
             fn fill(reader: &mut $crate::parameters::ParameterReader<'_>) -> Self {
                 let mut read = Self {
                     $( $field: $crate::parameters!(@read reader [$($doc)*] $type;
-                        $($key $(| $alias)* in [$($place),+] $(, $rule $($text)? $([$($item),*])?)*)?), )*
+                        $($key $(| $alias)* in [$($source),+] $(, $rule $($text)? $([$($item),*])?)*)?), )*
                 };
                 $( reader.check(&mut read, $check); )?
                 read
@@ -105,7 +105,7 @@ macro_rules! parameters {
         $reader.value::<$type>(&PARAMETER)
     }};
 
-    (@parameter [$($doc:literal)*] $type:ty; $key:literal $(| $alias:literal)* in [$($place:ident),+]
+    (@parameter [$($doc:literal)*] $type:ty; $key:literal $(| $alias:literal)* in [$($source:ident),+]
         $(, $rule:ident $($text:literal)? $([$($item:literal),*])?)*
     ) => {{
         #[allow(unused_mut, clippy::allow_attributes)]
@@ -113,7 +113,7 @@ macro_rules! parameters {
             &[$key $(, $alias)*],
             concat!($($doc, "\n"),*).trim_ascii(),
             <$type as $crate::parameters::ParameterValue>::KIND,
-            &[$($crate::parameters::ParameterSource::$place),+],
+            &[$($crate::parameters::ParameterSource::$source),+],
         );
         $( $crate::parameters!(@rule parameter $rule $($text)? $([$($item),*])?); )*
         parameter
@@ -133,13 +133,13 @@ pub const fn plain(
     keys: &'static [&'static str],
     about: &'static str,
     kind: &'static str,
-    places: &'static [ParameterSource],
+    sources: &'static [ParameterSource],
 ) -> Parameter {
     Parameter {
         keys,
         about,
         kind,
-        places,
+        sources,
         default: None,
         required: false,
         one_of: &[],
@@ -157,8 +157,8 @@ pub const fn flat<const N: usize>(mut parts: &[&[Parameter]]) -> [Parameter; N] 
     while let [first, others @ ..] = parts {
         let mut list = *first;
         while let [parameter, rest @ ..] = list {
-            if let (_, [place, ..]) = all.split_at_mut(done) {
-                *place = *parameter;
+            if let (_, [slot, ..]) = all.split_at_mut(done) {
+                *slot = *parameter;
             }
             done += 1;
             list = rest;

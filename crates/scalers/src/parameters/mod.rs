@@ -4,7 +4,7 @@
 //! declare   `parameters!`: generates a struct, its reader and its documentation
 //! value     parsing of values
 //! reader    reads parameters from their sources and collects errors
-//! known     unknown, deprecated and insecure parameters
+//! notices   unknown, deprecated and insecure parameters
 //! groups    parameters that many scalers share
 //! ```
 //!
@@ -37,13 +37,13 @@
 
 mod declare;
 pub mod groups;
-mod known;
+mod notices;
 mod reader;
 #[cfg(test)]
 mod tests;
 mod value;
 
-pub use known::{ParameterNotice, UnknownParameter, notices, unknown};
+pub use notices::{ParameterNotice, UnknownParameter, notices, unknown};
 pub use reader::{ParameterGroup, ParameterReader};
 pub use sources::http::Secret;
 pub use value::{Pairs, ParameterValue, QueryValues, Ranges, Removed};
@@ -83,7 +83,7 @@ pub struct Parameter {
     /// Type for users: `number`, `duration`, `list` and so on.
     pub kind: &'static str,
     /// Its sources; the first source that has the parameter wins.
-    pub places: &'static [ParameterSource],
+    pub sources: &'static [ParameterSource],
     /// Default value, if there is one.
     pub default: Option<&'static str>,
     /// Whether it is required.

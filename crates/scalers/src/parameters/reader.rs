@@ -47,10 +47,10 @@ impl ParameterReader<'_> {
             (Some(text), _) | (None, Some(text)) => text,
             (None, None) => {
                 if parameter.required {
-                    let places: Vec<_> = parameter.places.iter().map(|place| place.name()).collect();
+                    let sources: Vec<_> = parameter.sources.iter().map(|source| source.name()).collect();
                     let name = quote(&parameter.name());
-                    let places = places.join(" ");
-                    self.problems.push(format!("missing required parameter {name} in [{places}]"));
+                    let sources = sources.join(" ");
+                    self.problems.push(format!("missing required parameter {name} in [{sources}]"));
                 }
                 return T::default();
             }
@@ -114,16 +114,18 @@ fn among(parameter: &Parameter, text: &str) -> Option<String> {
 
 /// The text of a parameter, from the first source and key that has one.
 pub(super) fn find<'a>(parameter: &Parameter, trigger: &'a Trigger) -> Option<&'a str> {
-    let places = parameter.places.iter();
-    places.flat_map(|place| parameter.keys.iter().map(move |key| (place, *key))).find_map(|(place, key)| {
-        let text = match place {
-            ParameterSource::Metadata => trigger.metadata.get(key),
-            ParameterSource::Authentication => trigger.auth.get(key),
-            ParameterSource::Environment => {
-                let variable = trigger.metadata.get(&format!("{key}FromEnv"))?;
-                trigger.environment.get(variable)
-            }
-        };
-        text.map(|text| text.trim()).filter(|text| !text.is_empty())
-    })
+    let sources = parameter.sources.iter();
+    sources.flat_map(|source| parameter.keys.iter().map(move |key| (source, *key))).find_map(
+        |(source, key)| {
+            let text = match source {
+                ParameterSource::Metadata => trigger.metadata.get(key),
+                ParameterSource::Authentication => trigger.auth.get(key),
+                ParameterSource::Environment => {
+                    let variable = trigger.metadata.get(&format!("{key}FromEnv"))?;
+                    trigger.environment.get(variable)
+                }
+            };
+            text.map(|text| text.trim()).filter(|text| !text.is_empty())
+        },
+    )
 }

@@ -1,6 +1,4 @@
 //! Valid and invalid values of every type of parameter.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -65,7 +63,7 @@ fn trigger(metadata: &[(&str, &str)]) -> Trigger {
 }
 
 fn error(metadata: &[(&str, &str)]) -> String {
-    All::read(&trigger(metadata)).unwrap_err().0
+    All::read(&trigger(metadata)).unwrap_err().message
 }
 
 #[test]
@@ -162,7 +160,7 @@ fn durations() {
     assert_eq!(time("10"), Ok(Duration::from_millis(10)));
     assert_eq!(time("1m30s"), Ok(Duration::from_secs(90)));
     assert_eq!(time("0"), Ok(Duration::ZERO));
-    let wrong = |text: &str| time(text).unwrap_err().0;
+    let wrong = |text: &str| time(text).unwrap_err().message;
     assert_eq!(
         wrong("3 s"),
         "unable to set param \"time\" value \"3 s\": unable to parse duration value \"3 s\": must be either a duration \
@@ -200,7 +198,7 @@ fn reference_contains_all_parameters() {
     assert_eq!((text.kind, text.required, text.default), ("text", true, None));
     assert!(text.about.starts_with("A text\n"), "{:?}", text.about);
     assert_eq!(All::PARAMETERS[1].default, Some("5"));
-    assert_eq!(All::PARAMETERS[13].places, [ParameterSource::Authentication, ParameterSource::Metadata]);
+    assert_eq!(All::PARAMETERS[13].sources, [ParameterSource::Authentication, ParameterSource::Metadata]);
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(crate) type PoolFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>>
 #[derive(Debug)]
 pub(crate) enum PoolError {
     /// The server returned an error; the connection is usable.
-    Answer(ScalerError),
+    Refused(ScalerError),
     /// The connection is lost.
     Lost(ScalerError),
 }
@@ -42,9 +42,9 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
     /// A connection to the server.
     type Connection: Send + 'static;
     /// A request.
-    type Question: Send + Sync;
+    type Request: Send + Sync;
     /// A response.
-    type Said: Send;
+    type Response: Send;
 
     /// Maximum number of connections.
     const MAX_CONNECTIONS: usize;
@@ -62,8 +62,8 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
     fn ask<'a>(
         &'a self,
         connection: &'a mut Self::Connection,
-        question: &'a Self::Question,
-    ) -> PoolFuture<'a, Self::Said, PoolError>;
+        question: &'a Self::Request,
+    ) -> PoolFuture<'a, Self::Response, PoolError>;
 }
 
 /// All pools of one type of server.
@@ -73,10 +73,10 @@ pub(crate) struct Pools<S: PooledServer>(Mutex<HashMap<S, Weak<Pool<S>>>>);
 pub(crate) struct Pool<S: PooledServer> {
     server: S,
     slots: Semaphore,
-    kept: Mutex<Kept<S::Connection>>,
+    state: Mutex<PoolState<S::Connection>>,
 }
 
-struct Kept<C> {
+struct PoolState<C> {
     idle: Vec<(C, Instant)>,
     failure: Option<Failure>,
 }
@@ -111,26 +111,26 @@ impl<S: PooledServer> Pools<S> {
 
 impl<S: PooledServer> Pool<S> {
     fn new(server: S) -> Self {
-        let kept = Mutex::new(Kept { idle: Vec::new(), failure: None });
-        Self { server, slots: Semaphore::new(S::MAX_CONNECTIONS), kept }
+        let state = Mutex::new(PoolState { idle: Vec::new(), failure: None });
+        Self { server, slots: Semaphore::new(S::MAX_CONNECTIONS), state }
     }
 
     /// Sends a request over an idle or a new connection.
-    pub(crate) async fn ask(&self, question: &S::Question) -> Result<S::Said, ScalerError> {
+    pub(crate) async fn ask(&self, question: &S::Request) -> Result<S::Response, ScalerError> {
         let within = self.server.within();
         let deadline = Instant::now() + within;
         match timeout_at(deadline, self.attempts(question)).await {
             Ok(answer) => answer,
             Err(_) => {
-                let error = ScalerError::new(format!("{}: no answer within {within:?}", self.server.name()));
+                let error = scaler_error!("{}: no answer within {within:?}", self.server.name());
                 Err(error)
             }
         }
     }
 
-    async fn attempts(&self, question: &S::Question) -> Result<S::Said, ScalerError> {
+    async fn attempts(&self, question: &S::Request) -> Result<S::Response, ScalerError> {
         // The semaphore is never closed.
-        let Ok(_slot) = self.slots.acquire().await else { return Err(ScalerError::new("shutting down")) };
+        let Ok(_slot) = self.slots.acquire().await else { bail!("shutting down") };
         loop {
             let (mut connection, used) = match self.idle() {
                 Some(connection) => (connection, true),
@@ -141,19 +141,19 @@ impl<S: PooledServer> Pool<S> {
                     self.keep(connection);
                     return Ok(said);
                 }
-                Err(PoolError::Answer(error)) => {
+                Err(PoolError::Refused(error)) => {
                     self.keep(connection);
                     return Err(error);
                 }
                 // The server went away since the last request, so its other idle connections are dead, too.
-                Err(PoolError::Lost(_)) if used => locked(&self.kept).idle.clear(),
+                Err(PoolError::Lost(_)) if used => locked(&self.state).idle.clear(),
                 Err(PoolError::Lost(error)) => return Err(error),
             }
         }
     }
 
     async fn connect(&self) -> Result<S::Connection, ScalerError> {
-        if let Some(failure) = locked(&self.kept).failure.clone()
+        if let Some(failure) = locked(&self.state).failure.clone()
             && Instant::now() < failure.until
         {
             return Err(failure.error);
@@ -173,14 +173,14 @@ impl<S: PooledServer> Pool<S> {
     }
 
     fn idle(&self) -> Option<S::Connection> {
-        let mut kept = locked(&self.kept);
+        let mut state = locked(&self.state);
         let now = Instant::now();
-        kept.idle.retain(|(_, since)| now.duration_since(*since) < IDLE_TIMEOUT);
-        kept.idle.pop().map(|(connection, _)| connection)
+        state.idle.retain(|(_, since)| now.duration_since(*since) < IDLE_TIMEOUT);
+        state.idle.pop().map(|(connection, _)| connection)
     }
 
     fn keep(&self, connection: S::Connection) {
-        locked(&self.kept).idle.push((connection, Instant::now()));
+        locked(&self.state).idle.push((connection, Instant::now()));
     }
 }
 
@@ -193,16 +193,16 @@ struct Attempt<'a, S: PooledServer> {
 
 impl<S: PooledServer> Drop for Attempt<'_, S> {
     fn drop(&mut self) {
-        let mut kept = locked(&self.pool.kept);
+        let mut state = locked(&self.pool.state);
         if self.made {
-            kept.failure = None;
+            state.failure = None;
             return;
         }
-        let wait = kept.failure.as_ref().map_or(MIN_BACKOFF, |failure| (failure.wait * 2).min(MAX_BACKOFF));
+        let wait = state.failure.as_ref().map_or(MIN_BACKOFF, |failure| (failure.wait * 2).min(MAX_BACKOFF));
         let error = self.error.take().unwrap_or_else(|| {
-            ScalerError::new(format!("{}: did not accept a connection in time", self.pool.server.name()))
+            scaler_error!("{}: did not accept a connection in time", self.pool.server.name())
         });
-        kept.failure = Some(Failure { error, wait, until: Instant::now() + wait });
+        state.failure = Some(Failure { error, wait, until: Instant::now() + wait });
     }
 }
 

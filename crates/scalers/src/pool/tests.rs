@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
@@ -44,8 +42,8 @@ impl Hash for Play {
 
 impl PooledServer for Play {
     type Connection = Line;
-    type Question = &'static str;
-    type Said = usize;
+    type Request = &'static str;
+    type Response = usize;
     const MAX_CONNECTIONS: usize = 2;
 
     fn name(&self) -> String {
@@ -63,7 +61,7 @@ impl PooledServer for Play {
                 std::future::pending::<()>().await;
             }
             if self.state.down.load(Ordering::SeqCst) {
-                return Err(ScalerError::new("connection refused"));
+                bail!("connection refused");
             }
             let open = self.state.open.fetch_add(1, Ordering::SeqCst) + 1;
             self.state.most.fetch_max(open, Ordering::SeqCst);
@@ -75,10 +73,10 @@ impl PooledServer for Play {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(10)).await;
             if line.0 != self.state.generation.load(Ordering::SeqCst) {
-                return Err(PoolError::Lost(ScalerError::new("broken pipe")));
+                return Err(PoolError::Lost(scaler_error!("broken pipe")));
             }
             match *question {
-                "nonsense" => Err(PoolError::Answer(ScalerError::new("no such thing"))),
+                "nonsense" => Err(PoolError::Refused(scaler_error!("no such thing"))),
                 "hang" => std::future::pending().await,
                 _ => Ok(line.0),
             }
@@ -98,7 +96,7 @@ async fn connections_are_made_on_first_use_and_reused() {
     for _ in 0..3 {
         assert_eq!(pool.ask(&"value").await, Ok(0));
     }
-    assert_eq!(pool.ask(&"nonsense").await.unwrap_err().0, "no such thing");
+    assert_eq!(pool.ask(&"nonsense").await.unwrap_err().message, "no such thing");
     assert_eq!(state.connected.load(Ordering::SeqCst), 1);
     tokio::time::advance(IDLE_TIMEOUT).await;
     assert_eq!(pool.ask(&"value").await, Ok(0));
@@ -118,7 +116,7 @@ async fn connection_backoff_grows() {
     let (pool, state) = pool();
     state.down.store(true, Ordering::SeqCst);
     for _ in 0..50 {
-        assert_eq!(pool.ask(&"value").await.unwrap_err().0, "connection refused");
+        assert_eq!(pool.ask(&"value").await.unwrap_err().message, "connection refused");
     }
     assert_eq!(state.connected.load(Ordering::SeqCst), 1);
     for tried in 2..20 {
@@ -135,7 +133,7 @@ async fn connection_backoff_grows() {
 #[tokio::test(start_paused = true)]
 async fn timed_out_connection_is_not_reused() {
     let (pool, state) = pool();
-    assert_eq!(pool.ask(&"hang").await.unwrap_err().0, "play: no answer within 3s");
+    assert_eq!(pool.ask(&"hang").await.unwrap_err().message, "play: no answer within 3s");
     assert_eq!(state.open.load(Ordering::SeqCst), 0);
     assert_eq!(pool.ask(&"value").await, Ok(0));
     assert_eq!(state.connected.load(Ordering::SeqCst), 2);
@@ -145,9 +143,9 @@ async fn timed_out_connection_is_not_reused() {
 async fn hanging_connect_is_subject_to_backoff() {
     let (pool, state) = pool();
     state.hangs.store(true, Ordering::SeqCst);
-    assert_eq!(pool.ask(&"value").await.unwrap_err().0, "play: no answer within 3s");
+    assert_eq!(pool.ask(&"value").await.unwrap_err().message, "play: no answer within 3s");
     let begun = Instant::now();
-    assert_eq!(pool.ask(&"value").await.unwrap_err().0, "play: did not accept a connection in time");
+    assert_eq!(pool.ask(&"value").await.unwrap_err().message, "play: did not accept a connection in time");
     assert_eq!(begun.elapsed(), Duration::ZERO);
     assert_eq!(state.connected.load(Ordering::SeqCst), 1);
 }

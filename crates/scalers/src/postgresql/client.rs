@@ -28,7 +28,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Server {
+pub(super) struct PostgresServer {
     pub(super) dsn: Dsn,
     /// CA certificates that the process trusts in addition to the system's (PEM).
     pub(super) authorities: Vec<u8>,
@@ -47,7 +47,7 @@ impl Drop for Connection {
     }
 }
 
-impl Server {
+impl PostgresServer {
     fn config(&self) -> Config {
         let dsn = &self.dsn;
         let mut config = Config::new();
@@ -70,7 +70,7 @@ impl Server {
         config
     }
 
-    async fn tls(&self) -> Result<TlsSettings, String> {
+    async fn tls(&self) -> Result<TlsSettings, ScalerError> {
         let dsn = &self.dsn;
         let belief = match dsn.ssl {
             // As in libpq, a configured CA certificate is checked even with `require`.
@@ -90,8 +90,8 @@ impl Server {
     }
 
     /// Connects to the first host that accepts.
-    async fn open(&self) -> Result<Connection, String> {
-        let mut failed = "there is no host".to_owned();
+    async fn open(&self) -> Result<Connection, ScalerError> {
+        let mut failed = scaler_error!("there is no host");
         for (host, port) in &self.dsn.hosts {
             match self.open_at(host, *port).await {
                 Ok(connection) => return Ok(connection),
@@ -101,25 +101,26 @@ impl Server {
         Err(failed)
     }
 
-    async fn open_at(&self, host: &str, port: u16) -> Result<Connection, String> {
+    async fn open_at(&self, host: &str, port: u16) -> Result<Connection, ScalerError> {
+        let failed = |error: tokio_postgres::Error| ScalerError::caused_by(describe(&error), error);
         let stream = match timeout(CONNECT_TIMEOUT, TcpStream::connect((host, port))).await {
-            Ok(stream) => stream.map_err(|error| HttpErrorCause::classify(&error).to_string())?,
-            Err(_) => return Err(format!("no connection within {CONNECT_TIMEOUT:?}")),
+            Ok(stream) => stream.map_err(|error| {
+                ScalerError::caused_by(HttpErrorCause::classify(&error).to_string(), error)
+            })?,
+            Err(_) => bail!("no connection within {CONNECT_TIMEOUT:?}"),
         };
         // Requests are small, so they are sent without delay.
         let _ = stream.set_nodelay(true);
         let budget = Budget::new();
         let (stream, config) = (Metered::new(stream, budget.clone()), self.config());
         let (client, driver) = if self.dsn.ssl == SslMode::Disable {
-            let (client, connection) =
-                config.connect_raw(stream, NoTls).await.map_err(|error| words(&error))?;
+            let (client, connection) = config.connect_raw(stream, NoTls).await.map_err(failed)?;
             (client, tokio::spawn(async move { drop(connection.await) }).abort_handle())
         } else {
-            let tls = self.tls().await?.config(&[]).map_err(|error| error.0)?;
+            let tls = self.tls().await?.config(&[])?;
             let mut tls = MakeRustlsConnect::new((*tls).clone());
             let Ok(tls) = MakeTlsConnect::<Metered>::make_tls_connect(&mut tls, host);
-            let (client, connection) =
-                config.connect_raw(stream, tls).await.map_err(|error| words(&error))?;
+            let (client, connection) = config.connect_raw(stream, tls).await.map_err(failed)?;
             (client, tokio::spawn(async move { drop(connection.await) }).abort_handle())
         };
         let connection = Connection { client, driver, budget };
@@ -131,21 +132,22 @@ impl Server {
 }
 
 /// Reads a file named in a connection string; empty without a name.
-async fn file(path: &str) -> Result<String, String> {
+async fn file(path: &str) -> Result<String, ScalerError> {
     if path.is_empty() {
         return Ok(String::new());
     }
     let path = path.to_owned();
     let read = tokio::task::spawn_blocking(move || {
-        std::fs::read_to_string(&path).map_err(|error| format!("failed to read {path}: {error}"))
+        std::fs::read_to_string(&path)
+            .map_err(|error| ScalerError::caused_by(format!("failed to read {path}: {error}"), error))
     });
-    read.await.unwrap_or_else(|_| Err("failed to read a certificate".to_owned()))
+    read.await.unwrap_or_else(|_| Err(scaler_error!("failed to read a certificate")))
 }
 
-impl pool::PooledServer for Server {
+impl pool::PooledServer for PostgresServer {
     type Connection = Connection;
-    type Question = String;
-    type Said = f64;
+    type Request = String;
+    type Response = f64;
     const MAX_CONNECTIONS: usize = 4;
 
     fn name(&self) -> String {
@@ -157,9 +159,7 @@ impl pool::PooledServer for Server {
     }
 
     fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
-        Box::pin(async move {
-            self.open().await.map_err(|reason| ScalerError::new(format!("{}: {reason}", self.name())))
-        })
+        Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }
 
     fn ask<'a>(
@@ -169,9 +169,9 @@ impl pool::PooledServer for Server {
     ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
             let said = |error: &tokio_postgres::Error| {
-                let text = ScalerError::new(format!("{}: {}", self.name(), words(error)));
+                let text = scaler_error!("{}: {}", self.name(), describe(error));
                 if error.as_db_error().is_some_and(|error| !ends_connection(error.code().code())) {
-                    PoolError::Answer(text)
+                    PoolError::Refused(text)
                 } else {
                     PoolError::Lost(text)
                 }
@@ -184,10 +184,10 @@ impl pool::PooledServer for Server {
                 if let SimpleQueryMessage::Row(row) = message.map_err(|error| said(&error))? {
                     let field = row.try_get(0).map_err(|error| said(&error))?;
                     return query::number(field)
-                        .map_err(|reason| PoolError::Answer(ScalerError::new(reason)));
+                        .map_err(|reason| PoolError::Refused(ScalerError::new(reason)));
                 }
             }
-            Err(PoolError::Answer(ScalerError::new(query::NO_ROWS)))
+            Err(PoolError::Refused(ScalerError::new(query::NO_ROWS)))
         })
     }
 }
@@ -198,7 +198,7 @@ fn ends_connection(state: &str) -> bool {
 }
 
 /// Describes an error for events.
-fn words(error: &tokio_postgres::Error) -> String {
+fn describe(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return match error.code().code() {
             "57014" => format!("the query took longer than {STATEMENT_TIMEOUT:?} ({})", error.message()),

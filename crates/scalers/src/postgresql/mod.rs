@@ -20,7 +20,7 @@ use crate::pool::{Pool, Pools};
 use crate::prelude::*;
 
 #[cfg(feature = "postgresql")]
-use client::Server;
+use client::PostgresServer;
 use dsn::Dsn;
 
 /// The scaler type `postgresql`.
@@ -105,7 +105,7 @@ impl Parameters {
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     let parameters = Parameters::read(trigger)?;
     if parameters.target == 0.0 && !trigger.feeds_formula {
-        return Err(ScalerError::new("error parsing postgreSQL metadata: no targetQueryValue given"));
+        bail!("error parsing postgreSQL metadata: no targetQueryValue given");
     }
     metric::target_type(trigger)?;
     #[cfg(feature = "postgresql")]
@@ -113,7 +113,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     #[cfg(not(feature = "postgresql"))]
     {
         let _ = (parameters.dsn(), backends);
-        Err(ScalerError::new("this build has no client for PostgreSQL: build with the feature postgresql"))
+        Err(scaler_error!("this build has no client for PostgreSQL: build with the feature postgresql"))
     }
 }
 
@@ -123,19 +123,21 @@ struct Postgresql {
     spec: MetricSpec,
     query: String,
     activation: f64,
-    pool: Result<Arc<Pool<Server>>, String>,
+    pool: Result<Arc<Pool<PostgresServer>>, ScalerError>,
 }
 
 #[cfg(feature = "postgresql")]
 impl Postgresql {
     fn new(trigger: &Trigger, parameters: &Parameters, backends: &Backends) -> Self {
-        let pool = if trigger.identity.provider == "azure-workload" && parameters.password.reveal().is_empty()
-        {
-            Err("logging in with azure-workload is not possible yet: give a password".to_owned())
-        } else {
-            let authorities = backends.web.settings().authorities.clone();
-            parameters.dsn().map(|dsn| backends.state::<Pools<Server>>().of(&Server { dsn, authorities }))
-        };
+        let pool =
+            if trigger.identity.provider == "azure-workload" && parameters.password.reveal().is_empty() {
+                Err(scaler_error!("logging in with azure-workload is not possible yet: give a password"))
+            } else {
+                let authorities = backends.web.settings().authorities.clone();
+                parameters.dsn().map_err(ScalerError::new).map(|dsn| {
+                    backends.state::<Pools<PostgresServer>>().of(&PostgresServer { dsn, authorities })
+                })
+            };
         Self {
             spec: metric::external(trigger, "postgresql", metric::milli(parameters.target)),
             query: parameters.query.clone(),
@@ -153,11 +155,10 @@ impl Scaler for Postgresql {
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
-            let fail = |reason: &str| {
-                ScalerError::new(format!("error inspecting postgreSQL: could not query postgreSQL: {reason}"))
-            };
-            let pool = self.pool.as_ref().map_err(|reason| fail(reason))?;
-            let value = pool.ask(&self.query).await.map_err(|error| fail(&error.0))?;
+            let fail =
+                |error: ScalerError| error.inside("error inspecting postgreSQL: could not query postgreSQL");
+            let pool = self.pool.as_ref().map_err(|error| fail(error.clone()))?;
+            let value = pool.ask(&self.query).await.map_err(fail)?;
             Ok(Reading::one(metric, metric::milli(value), value > self.activation))
         })
     }

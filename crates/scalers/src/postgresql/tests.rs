@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use super::dsn::{Dsn, SslMode};
 use super::query;
 use super::*;

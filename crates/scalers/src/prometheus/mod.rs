@@ -77,9 +77,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let identity = match &*trigger.identity.provider {
         "" | "none" => None,
         _ if parameters.auth.is_enabled() => {
-            return Err(
-                ScalerError::new("pod identity cannot be enabled with other auth types").inside(PREFIX)
-            );
+            return Err(scaler_error!("pod identity cannot be enabled with other auth types").inside(PREFIX));
         }
         other => Some(other),
     };
@@ -102,11 +100,11 @@ fn access(
     identity: Option<&str>,
 ) -> Result<Option<Box<(Endpoint, HeaderMap)>>, ScalerError> {
     if let Some(identity) = identity {
-        return Err(ScalerError::new(format!("identity {identity} cannot be used for prometheus yet")));
+        bail!("identity {identity} cannot be used for prometheus yet");
     }
     let Parameters { auth, custom_headers, unsafe_ssl, aws_region, .. } = parameters;
     if aws_region.is_some() && !auth.is_enabled() {
-        return Err(ScalerError::new("Amazon's managed Prometheus (awsRegion) cannot be asked yet"));
+        bail!("Amazon's managed Prometheus (awsRegion) cannot be asked yet");
     }
     let mut call = auth.sign(HttpCall::get("", Duration::ZERO), *unsafe_ssl)?;
     for (name, value) in custom_headers.iter().flat_map(|headers| &headers.0) {
@@ -137,8 +135,8 @@ impl Scaler for Prometheus {
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
-            let answer = self.web.ask(self.call(Timestamp::now())?).await;
-            let answer = answer.map_err(|error| ScalerError::new(error.to_string()))?;
+            let answer = self.web.ask(self.call(self.web.now())?).await;
+            let answer = answer.map_err(|error| ScalerError::from(error))?;
             let (status, mut empty) = (answer.status.as_u16(), crate::web::count_empty_response);
             let value = query::find(status, &answer.body, &self.query, self.ignore_null_values, &mut empty)?;
             Ok(Reading::one(metric, milli(value), value > self.activation_threshold))

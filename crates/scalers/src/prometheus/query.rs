@@ -79,45 +79,41 @@ pub fn find(
     is_empty: &mut dyn FnMut(),
 ) -> Result<f64, ScalerError> {
     if !(200..300).contains(&status) {
-        return Err(ScalerError::new(format!("prometheus query api returned error. status: {status}")));
+        bail!("prometheus query api returned error. status: {status}");
     }
     let body: Body = serde_json::from_slice(body)
-        .map_err(|error| ScalerError::new(format!("prometheus query {query} returned no vector: {error}")))?;
+        .map_err(|error| scaler_error!("prometheus query {query} returned no vector: {error}"))?;
     let mut none = |what: &str| {
         is_empty();
         if ignore_null_values {
             return Ok(0.0);
         }
-        Err(ScalerError::new(format!(
-            "prometheus metrics 'prometheus' target may be lost, the {what} is empty"
-        )))
+        Err(scaler_error!("prometheus metrics 'prometheus' target may be lost, the {what} is empty"))
     };
     let result = body.data.result.unwrap_or_default();
     let value = match &*result {
         [] => return none("result"),
         [one] => &one.value,
-        _ => return Err(ScalerError::new(format!("prometheus query {query} returned multiple elements"))),
+        _ => bail!("prometheus query {query} returned multiple elements"),
     };
     let number = match &**value {
         [] => return none("value list"),
-        [_] => return Err(ScalerError::new(format!("prometheus query {query} didn't return enough values"))),
+        [_] => bail!("prometheus query {query} didn't return enough values"),
         // As in KEDA: below every activation value, and served as 0.
         [_, Value::Null, ..] => return Ok(-1.0),
         [_, Value::String(number), ..] => number,
         [_, other, ..] => {
-            return Err(ScalerError::new(format!(
-                "prometheus query {query} returned {other}, which is no sample"
-            )));
+            bail!("prometheus query {query} returned {other}, which is no sample");
         }
     };
-    let value: f64 = number.parse().map_err(|_| {
-        ScalerError::new(format!("prometheus query {query} returned {number:?}, which is no number"))
-    })?;
+    let value: f64 = number
+        .parse()
+        .map_err(|_| scaler_error!("prometheus query {query} returned {number:?}, which is no number"))?;
     if value.is_finite() {
         return Ok(value);
     }
     if ignore_null_values {
         return Ok(0.0);
     }
-    Err(ScalerError::new(format!("prometheus query returns {number}")))
+    Err(scaler_error!("prometheus query returns {number}"))
 }

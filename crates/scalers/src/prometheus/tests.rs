@@ -1,13 +1,11 @@
 //! Query URLs and decoding of responses.
-#![allow(clippy::unwrap_used)]
-
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 
 use super::{Parameters, query};
 use crate::Trigger;
-use crate::stage::{ServerAction, read as ask, server, texts, trigger};
+use crate::test_support::{ServerAction, read as ask, server, texts, trigger};
 
 fn one(value: &str) -> String {
     format!(
@@ -16,7 +14,7 @@ fn one(value: &str) -> String {
 }
 
 fn read(body: &str, ignore: bool) -> Result<f64, String> {
-    query::read(200, body.as_bytes(), "up", ignore).map_err(|error| error.0)
+    query::read(200, body.as_bytes(), "up", ignore).map_err(|error| error.message)
 }
 
 #[test]
@@ -58,7 +56,7 @@ fn other_responses_are_errors() {
         assert!(read(bad, true).is_err(), "{bad}");
     }
     assert_eq!(
-        query::read(503, b"", "up", true).unwrap_err().0,
+        query::read(503, b"", "up", true).unwrap_err().message,
         "prometheus query api returned error. status: 503"
     );
 }
@@ -122,10 +120,10 @@ async fn broken_servers_are_errors() {
         ("timed out", |_| ServerAction::Hang),
     ];
     for (text, act) in cases {
-        let error = ask(&given(&server(act).await, &[("timeout", "300")])).await.unwrap_err().0;
+        let error = ask(&given(&server(act).await, &[("timeout", "300")])).await.unwrap_err().message;
         assert!(error.contains(text), "{text}: {error}");
     }
-    let error = ask(&given("http://127.0.0.1:1", &[])).await.unwrap_err().0;
+    let error = ask(&given("http://127.0.0.1:1", &[])).await.unwrap_err().message;
     assert!(error.contains("connection refused"), "{error}");
     assert!(ask(&given("p:9090", &[])).await.is_err());
 }
@@ -134,7 +132,7 @@ async fn broken_servers_are_errors() {
 async fn secrets_are_not_in_errors() {
     let mut given = given("http://user:hunter1@127.0.0.1:1", &[("authModes", "bearer")]);
     given.auth = texts(&[("bearerToken", "hunter2")]);
-    let error = ask(&given).await.unwrap_err().0;
+    let error = ask(&given).await.unwrap_err().message;
     assert!(!error.contains("hunter"), "{error}");
 }
 

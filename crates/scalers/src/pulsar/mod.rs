@@ -120,11 +120,11 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let web = Arc::clone(&backends.web);
     let Parameters { oauth_token_uri, client_id, client_secret, scopes, endpoint_params, .. } = &parameters;
     let client = parameters.has("oauth").then(|| {
-        let place = (&**oauth_token_uri, parameters.trust());
-        oauth::OAuthClient::new(place, (client_id, client_secret), scopes, endpoint_params)
+        let token_endpoint = (&**oauth_token_uri, parameters.trust());
+        oauth::OAuthClient::new(token_endpoint, (client_id, client_secret), scopes, endpoint_params)
     });
     let source = Pulsar { parameters, within: trigger.http_timeout, web, client };
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl Pulsar {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json, kind, number};
+use crate::responses::{excerpt, json, kind, number};
 
 /// The URL of a topic's statistics. The domain of the topic is optional.
 pub(super) fn url(admin: &str, topic: &str, partitioned: bool) -> String {
@@ -19,18 +19,15 @@ pub(super) fn url(admin: &str, topic: &str, partitioned: bool) -> String {
 /// The backlog of a subscription; an error if it does not exist, because its backlog is unknown.
 pub(super) fn backlog(status: u16, body: &[u8], subscription: &str) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(ScalerError::new(format!("Pulsar admin API returned {status}: {}", excerpt(body))));
+        bail!("Pulsar admin API returned {status}: {}", excerpt(body));
     }
     let answer = json(body)?;
     let found = answer.get("subscriptions");
     let Some(subscriptions) = found.and_then(Value::as_object) else {
-        return Err(ScalerError::new(format!(
-            "the answer has {} at subscriptions instead of an object",
-            kind(found)
-        )));
+        bail!("the answer has {} at subscriptions instead of an object", kind(found));
     };
     let Some(subscription) = subscriptions.get(subscription) else {
-        return Err(ScalerError::new(format!("the topic has no subscription {subscription:?}")));
+        bail!("the topic has no subscription {subscription:?}");
     };
     number(subscription, "/msgBacklog")
 }

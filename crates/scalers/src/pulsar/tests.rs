@@ -1,12 +1,10 @@
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::query::{backlog, url};
 use crate::oauth::answer;
-use crate::stage::{ServerAction, build, read, server, texts, trigger};
+use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 const STATS: &str = r#"{"subscriptions":{"s":{"msgBacklog":12}}}"#;
 
@@ -29,7 +27,7 @@ fn answers() {
         (200, "<html>", "not JSON"),
         (404, r#"{"reason":"Topic not found"}"#, "returned 404: {\"reason\":\"Topic not found\"}"),
     ] {
-        let error = backlog(status, bad.as_bytes(), "s").unwrap_err().0;
+        let error = backlog(status, bad.as_bytes(), "s").unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
 }
@@ -49,7 +47,7 @@ async fn sends_bearer_token() {
     trigger.auth = texts(&[("bearerToken", "t")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "12");
     trigger.auth.clear();
-    assert!(build(&trigger).err().unwrap().0.contains("no bearer token"));
+    assert!(build(&trigger).err().unwrap().message.contains("no bearer token"));
 }
 
 #[tokio::test]
@@ -93,5 +91,5 @@ fn tokens() {
     for bad in [&b"{}"[..], b"<html>", br#"{"access_token":""}"#, br#"{"access_token":7}"#] {
         assert!(answer(200, bad).is_err());
     }
-    assert!(answer(401, b"invalid_client").unwrap_err().0.contains("invalid_client"));
+    assert!(answer(401, b"invalid_client").unwrap_err().message.contains("invalid_client"));
 }

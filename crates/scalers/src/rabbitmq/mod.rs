@@ -119,9 +119,9 @@ crate::parameters! {
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     let parameters = Parameters::read(trigger)?;
     metric::target_type(trigger)?;
-    let bad = |reason| ScalerError::new(format!("error parsing RabbitMQ metadata: {reason}"));
+    let bad = |reason| scaler_error!("error parsing RabbitMQ metadata: {reason}");
     let Measured { mode, value } = parameters.measured().map_err(bad)?;
-    let address = query::address(parameters.host.reveal()).map_err(|reason| format!("host: {reason}"));
+    let address = query::address(parameters.host.reveal()).map_err(|reason| scaler_error!("host: {reason}"));
     let source = match parameters.protocol().map_err(bad)? {
         Protocol::Http => Source::Http(Box::new(Http {
             client: parameters.client(),
@@ -158,7 +158,7 @@ enum Source {
     Http(Box<Http>),
     #[cfg(feature = "rabbitmq-amqp")]
     Amqp {
-        pool: Result<Arc<Pool<amqp::Server>>, String>,
+        pool: Result<Arc<Pool<amqp::AmqpServer>>, ScalerError>,
         queue: String,
     },
     #[cfg(not(feature = "rabbitmq-amqp"))]
@@ -168,7 +168,7 @@ enum Source {
 /// The management API.
 struct Http {
     parameters: Parameters,
-    address: Result<Address, String>,
+    address: Result<Address, ScalerError>,
     client: Option<oauth::OAuthClient>,
     web: Arc<SharedHttpClient>,
     within: Duration,
@@ -182,7 +182,7 @@ impl Scaler for Rabbitmq {
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
-            let fail = |reason| ScalerError::new(format!("error inspecting RabbitMQ: {reason}"));
+            let fail = |error: ScalerError| error.inside("error inspecting RabbitMQ");
             let queue = self.source.ask().await.map_err(fail)?;
             let (value, active) = self.mode.measure(&queue, self.activation);
             Ok(Reading::one(metric, metric::milli(value), active))
@@ -192,13 +192,13 @@ impl Scaler for Rabbitmq {
 
 impl Source {
     #[cfg(feature = "rabbitmq-amqp")]
-    fn amqp(address: Result<Address, String>, parameters: &Parameters, backends: &Backends) -> Self {
+    fn amqp(address: Result<Address, ScalerError>, parameters: &Parameters, backends: &Backends) -> Self {
         let server = address.and_then(|address| {
-            let (host, port) = address.place()?;
+            let (host, port) = address.host_and_port().map_err(ScalerError::new)?;
             let tls = match &*address.scheme {
                 "amqps" => true,
                 "amqp" => false,
-                other => return Err(format!("host: {other}:// is not spoken over AMQP")),
+                other => bail!("host: {other}:// is not spoken over AMQP"),
             };
             let given = (!parameters.username.is_empty())
                 .then(|| (parameters.username.clone(), parameters.password.clone()));
@@ -225,46 +225,45 @@ impl Source {
                 };
                 own.trusting(&backends.web.settings().authorities)
             });
-            Ok(amqp::Server { host, port, virtual_host, login, tls })
+            Ok(amqp::AmqpServer { host, port, virtual_host, login, tls })
         });
         Self::Amqp {
-            pool: server.map(|server| backends.state::<Pools<amqp::Server>>().of(&server)),
+            pool: server.map(|server| backends.state::<Pools<amqp::AmqpServer>>().of(&server)),
             queue: parameters.queue.clone(),
         }
     }
 
     #[cfg(not(feature = "rabbitmq-amqp"))]
-    fn amqp(_: Result<Address, String>, _: &Parameters, _: &Backends) -> Self {
+    fn amqp(_: Result<Address, ScalerError>, _: &Parameters, _: &Backends) -> Self {
         Self::Amqp
     }
 
-    async fn ask(&self) -> Result<Queue, String> {
+    async fn ask(&self) -> Result<Queue, ScalerError> {
         match self {
             Self::Http(http) => http.ask().await,
             #[cfg(feature = "rabbitmq-amqp")]
             Self::Amqp { pool, queue } => {
-                let messages =
-                    pool.as_ref().map_err(Clone::clone)?.ask(queue).await.map_err(|error| error.0)?;
+                let messages = pool.as_ref().map_err(Clone::clone)?.ask(queue).await?;
                 Ok(Queue { messages: messages.into(), ..Queue::default() })
             }
             #[cfg(not(feature = "rabbitmq-amqp"))]
-            Self::Amqp => {
-                Err("this build does not speak AMQP: build with the feature rabbitmq-amqp, or use http"
-                    .to_owned())
-            }
+            Self::Amqp => Err(scaler_error!(
+                "this build does not speak AMQP: build with the feature rabbitmq-amqp, or use http"
+            )),
         }
     }
 }
 
 impl Http {
-    async fn ask(&self) -> Result<Queue, String> {
-        let operation = Operation::parse(&self.parameters.operation)?;
+    async fn ask(&self) -> Result<Queue, ScalerError> {
+        let operation = Operation::parse(&self.parameters.operation).map_err(ScalerError::new)?;
         if !self.parameters.workload_identity.is_empty() {
-            return Err("logging in with a token of Azure is not possible yet".to_owned());
+            bail!("logging in with a token of Azure is not possible yet");
         }
         let address = self.address.as_ref().map_err(Clone::clone)?;
         if !matches!(&*address.scheme, "http" | "https") {
-            return Err(format!("host: {}:// is not spoken over HTTP", address.scheme));
+            let scheme = &address.scheme;
+            bail!("host: {scheme}:// is not spoken over HTTP");
         }
         let pattern = self.parameters.use_regex;
         let page = pattern.then_some(self.parameters.page_size);
@@ -273,18 +272,19 @@ impl Http {
         access.auth = match &self.client {
             Some(client) => {
                 let token = client.token(&self.web, self.within).await;
-                Auth::Token(token.map_err(|error| format!("no token of OAuth2: {error}"))?)
+                Auth::Token(token.map_err(|error| error.inside("no token of OAuth2"))?)
             }
             None => self.login(address),
         };
         let answer = self.web.ask(HttpCall::get(&*url, self.within).access(access)).await;
-        let answer = answer.map_err(|error| error.to_string())?;
+        let answer = answer?;
         if answer.status != 200 {
             let said: String = String::from_utf8_lossy(&answer.body).chars().take(300).collect();
-            return Err(format!("{url} answered {}: {}", answer.status, said.trim()));
+            let text = format!("{url} answered {}: {}", answer.status, said.trim());
+            return Err(ScalerError::new(text));
         }
         let exclude = self.parameters.exclude_unacknowledged;
-        let queues = query::queues(&answer.body, pattern, exclude, self.strict)?;
+        let queues = query::queues(&answer.body, pattern, exclude, self.strict).map_err(ScalerError::new)?;
         Ok(operation.merge(&queues))
     }
 

@@ -153,7 +153,7 @@ pub(super) fn address(text: &str) -> Result<Address, String> {
 
 impl Address {
     /// Host without brackets, and port.
-    pub(super) fn place(&self) -> Result<(String, u16), String> {
+    pub(super) fn host_and_port(&self) -> Result<(String, u16), String> {
         let (host, port) = match self.host.strip_prefix('[') {
             Some(inside) => inside.split_once(']').ok_or("a bracket is not closed")?,
             None => self.host.find(':').map_or((&*self.host, ""), |colon| self.host.split_at(colon)),
@@ -227,19 +227,19 @@ pub(super) fn url(address: &Address, virtual_host: &str, queue: &str, pattern: O
         (given, _) => path_escaped(given),
     };
     let Address { scheme, host, .. } = address;
-    let place = format!("{scheme}://{host}{base}/api/queues/{virtual_host}");
+    let base_url = format!("{scheme}://{host}{base}/api/queues/{virtual_host}");
     match pattern {
-        None => format!("{place}/{}", path_escaped(queue)),
+        None => format!("{base_url}/{}", path_escaped(queue)),
         Some(size) => {
             let name = escaped(queue);
-            format!("{place}?page=1&use_regex=true&pagination=false&name={name}&page_size={size}")
+            format!("{base_url}?page=1&use_regex=true&pagination=false&name={name}&page_size={size}")
         }
     }
 }
 
 /// A queue in a response of the management API.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct QueueJson {
     messages: Option<f64>,
     messages_ready: Option<f64>,
     message_stats: Option<Stats>,
@@ -262,7 +262,7 @@ struct Rate {
 
 #[derive(Debug, Deserialize)]
 struct Page {
-    items: Option<Vec<Told>>,
+    items: Option<Vec<QueueJson>>,
     #[serde(default)]
     page_count: i64,
 }
@@ -292,7 +292,7 @@ pub(super) fn queues(
     told.into_iter().map(|told| queue(&told, only_ready, strict)).collect()
 }
 
-fn queue(told: &Told, only_ready: bool, strict: bool) -> Result<Queue, String> {
+fn queue(told: &QueueJson, only_ready: bool, strict: bool) -> Result<Queue, String> {
     let messages = match if only_ready { told.messages_ready } else { told.messages } {
         Some(messages) => messages,
         // The field is missing for some seconds after the queue was created. KEDA treats it as 0.

@@ -71,9 +71,10 @@ impl Parameters {
 
     /// The OAuth2 client, if one is configured.
     pub(super) fn client(&self) -> Option<oauth::OAuthClient> {
-        let place = (&*self.oauth_token_uri, Endpoint::default());
+        let token_endpoint = (&*self.oauth_token_uri, Endpoint::default());
         let own = (&*self.client_id, &self.client_secret);
-        self.wants_oauth().then(|| oauth::OAuthClient::new(place, own, &self.scopes, &self.endpoint_params))
+        self.wants_oauth()
+            .then(|| oauth::OAuthClient::new(token_endpoint, own, &self.scopes, &self.endpoint_params))
     }
 
     pub(super) fn wants_oauth(&self) -> bool {

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api::provider::Compat;
@@ -7,7 +5,7 @@ use serde_json::json;
 
 use super::query;
 use super::*;
-use crate::stage::{self, ServerAction};
+use crate::test_support::{self, ServerAction};
 use crate::web::HttpSettings;
 
 fn scaler(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> Result<Arc<dyn Scaler>, ScalerError> {
@@ -18,8 +16,8 @@ fn scaler(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> Result<Arc<dyn Sc
 }
 
 async fn value(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> Result<(String, bool), String> {
-    let scaler = scaler(metadata, auth).map_err(|error| error.0)?;
-    let reading = scaler.read("s0-q").await.map_err(|error| error.0)?;
+    let scaler = scaler(metadata, auth).map_err(|error| error.message)?;
+    let reading = scaler.read("s0-q").await.map_err(|error| error.message)?;
     Ok((reading.values.first().unwrap().value.to_string(), reading.active))
 }
 
@@ -81,11 +79,14 @@ fn last_path_segment_is_virtual_host() {
 fn addresses_are_parsed() {
     let address = query::address("amqps://us%40er:p%2Fw@[::1]:7/v%2Fh").unwrap();
     assert_eq!(address.user, Some(("us@er".to_owned(), "p/w".to_owned())));
-    assert_eq!(address.place().unwrap(), ("::1".to_owned(), 7));
+    assert_eq!(address.host_and_port().unwrap(), ("::1".to_owned(), 7));
     assert_eq!(address.virtual_host(), "v/h");
     let plain = query::address("amqp://r").unwrap();
-    assert_eq!((plain.place().unwrap(), plain.virtual_host()), (("r".to_owned(), 5672), "/".to_owned()));
-    assert_eq!(query::address("amqps://r").unwrap().place().unwrap().1, 5671);
+    assert_eq!(
+        (plain.host_and_port().unwrap(), plain.virtual_host()),
+        (("r".to_owned(), 5672), "/".to_owned())
+    );
+    assert_eq!(query::address("amqps://r").unwrap().host_and_port().unwrap().1, 5671);
     for bad in ["", "r:5672", "amqp://", "amqp:///vh", "http://%zz", "amqp://r:port"] {
         assert!(query::address(bad).is_err(), "{bad}");
     }
@@ -105,7 +106,7 @@ fn schemes_are_parsed_as_in_go() {
 
 #[tokio::test]
 async fn management_api_is_read_with_credentials() {
-    let host = stage::server(|asked| {
+    let host = test_support::server(|asked| {
         // u:p
         assert!(asked.to_ascii_lowercase().contains("authorization: basic dtpw"), "{asked}");
         if asked.starts_with("GET /api/queues/%2F/q ") {
@@ -136,7 +137,7 @@ async fn management_api_is_read_with_credentials() {
 
 #[tokio::test]
 async fn patterns_match_many_or_no_queues() {
-    let host = stage::server(|asked| {
+    let host = test_support::server(|asked| {
         let items = if asked.contains("name=none") {
             vec![]
         } else {
@@ -168,9 +169,9 @@ fn other_json_is_not_an_empty_page() {
 
 #[tokio::test]
 async fn hanging_or_broken_servers_are_errors() {
-    let hangs = stage::server(|_| ServerAction::Hang).await;
-    let nonsense = stage::server(|_| ServerAction::Answer(200, "<html>".into())).await;
-    let young = stage::server(|_| ServerAction::Answer(200, "{\"name\":\"q\"}".into())).await;
+    let hangs = test_support::server(|_| ServerAction::Hang).await;
+    let nonsense = test_support::server(|_| ServerAction::Answer(200, "<html>".into())).await;
+    let young = test_support::server(|_| ServerAction::Answer(200, "{\"name\":\"q\"}".into())).await;
     for (host, words) in [
         (&*hangs, "timed out"),
         (&*nonsense, "not what the management API says"),
@@ -189,7 +190,7 @@ async fn hanging_or_broken_servers_are_errors() {
 async fn tokens_are_requested_once_and_sent() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let host = stage::server(move |question| {
+    let host = test_support::server(move |question| {
         if question.starts_with("POST /token") {
             count.fetch_add(1, Ordering::SeqCst);
             assert!(question.contains("grant_type=client_credentials&scope=a+b&audience=x"), "{question}");

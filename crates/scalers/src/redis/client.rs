@@ -14,8 +14,8 @@ use redis::{
 };
 use sources::http::{HttpErrorCause, Secret};
 
-use super::query::{self, Question};
-use super::{Connection as Parameters, Kind};
+use super::query::{self, RedisCount};
+use super::{Connection as Parameters, Topology};
 use crate::ScalerError;
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::tls::{CertificateCheck, TlsSettings};
@@ -28,8 +28,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A server or a group of servers, with credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Server {
-    kind: Kind,
+pub(super) struct RedisServer {
+    kind: Topology,
     addresses: Vec<String>,
     username: String,
     password: Secret,
@@ -46,13 +46,13 @@ pub(super) enum Connection {
     Cluster(ClusterConnection),
 }
 
-impl Server {
+impl RedisServer {
     /// `authorities` (PEM) are trusted in addition to those of the trigger.
-    pub(super) fn new(kind: Kind, parameters: Parameters, authorities: &[u8]) -> Self {
+    pub(super) fn new(kind: Topology, parameters: Parameters, authorities: &[u8]) -> Self {
         let mut addresses =
             query::addresses(&parameters.addresses, &parameters.hosts, &parameters.ports).unwrap_or_default();
         let tls = parameters.tls().map(|tls| tls.trusting(authorities));
-        if kind == Kind::Single {
+        if kind == Topology::Single {
             addresses.truncate(1);
         }
         Self {
@@ -63,13 +63,13 @@ impl Server {
             sentinel_username: parameters.sentinel_username,
             sentinel_password: parameters.sentinel_password,
             sentinel_master: parameters.sentinel_master,
-            database: if kind == Kind::Cluster { 0 } else { parameters.database as i64 },
+            database: if kind == Topology::Cluster { 0 } else { parameters.database as i64 },
             tls,
         }
     }
 
-    fn address(&self, address: &str) -> Result<ConnectionAddr, String> {
-        let (host, port) = query::place(address)?;
+    fn address(&self, address: &str) -> Result<ConnectionAddr, ScalerError> {
+        let (host, port) = query::host_and_port(address).map_err(ScalerError::new)?;
         Ok(match &self.tls {
             Some(tls) => ConnectionAddr::TcpTls {
                 host,
@@ -81,9 +81,9 @@ impl Server {
         })
     }
 
-    fn certificates(tls: &TlsSettings) -> Result<TlsCertificates, String> {
+    fn certificates(tls: &TlsSettings) -> Result<TlsCertificates, ScalerError> {
         // Validates the certificates first, for clearer errors than the client's.
-        tls.config(&[]).map_err(|error| error.0)?;
+        tls.config(&[])?;
         let client_tls = (!tls.certificate.is_empty()).then(|| ClientTlsConfig {
             client_cert: tls.certificate.clone().into_bytes(),
             client_key: tls.key.reveal().as_bytes().to_vec(),
@@ -107,24 +107,25 @@ impl Server {
         if tls.belief == CertificateCheck::Anything { TlsMode::Insecure } else { TlsMode::Secure }
     }
 
-    async fn open(&self) -> Result<Connection, String> {
-        let said = |error: RedisError| words(&error);
+    async fn open(&self) -> Result<Connection, ScalerError> {
+        let failed = |error: RedisError| ScalerError::caused_by(describe(&error), error);
         match self.kind {
-            Kind::Single => {
+            Topology::Single => {
                 let address = self.address(self.addresses.first().map_or("", |address| address))?;
-                let info = address.into_connection_info().map_err(said)?.set_redis_settings(self.settings());
+                let info =
+                    address.into_connection_info().map_err(failed)?.set_redis_settings(self.settings());
                 let client = match &self.tls {
                     Some(tls) => Client::build_with_tls(info, Self::certificates(tls)?),
                     None => Client::open(info),
                 };
-                single(&client.map_err(said)?).await.map_err(said)
+                single(&client.map_err(failed)?).await.map_err(failed)
             }
-            Kind::Sentinel => {
+            Topology::Sentinel => {
                 let addresses: Result<Vec<_>, _> =
                     self.addresses.iter().map(|address| self.address(address)).collect();
                 let mut builder =
                     SentinelClientBuilder::new(addresses?, &self.sentinel_master, SentinelServerType::Master)
-                        .map_err(said)?
+                        .map_err(failed)?
                         .set_client_to_redis_db(self.database);
                 if !self.username.is_empty() {
                     builder = builder.set_client_to_redis_username(&self.username);
@@ -145,10 +146,10 @@ impl Server {
                         .set_client_to_redis_certificates(Self::certificates(tls)?)
                         .set_client_to_sentinel_certificates(Self::certificates(tls)?);
                 }
-                let mut client = builder.build().map_err(said)?;
-                single(&client.async_get_client().await.map_err(said)?).await.map_err(said)
+                let mut client = builder.build().map_err(failed)?;
+                single(&client.async_get_client().await.map_err(failed)?).await.map_err(failed)
             }
-            Kind::Cluster => {
+            Topology::Cluster => {
                 let addresses: Result<Vec<_>, _> =
                     self.addresses.iter().map(|address| self.address(address)).collect();
                 let mut builder = ClusterClient::builder(addresses?)
@@ -164,8 +165,8 @@ impl Server {
                 if let Some(tls) = &self.tls {
                     builder = builder.tls(Self::mode(tls)).certs(Self::certificates(tls)?);
                 }
-                let client = builder.build().map_err(said)?;
-                client.get_async_connection().await.map(Connection::Cluster).map_err(said)
+                let client = builder.build().map_err(failed)?;
+                client.get_async_connection().await.map(Connection::Cluster).map_err(failed)
             }
         }
     }
@@ -178,10 +179,10 @@ async fn single(client: &Client) -> Result<Connection, RedisError> {
     client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::Single)
 }
 
-impl pool::PooledServer for Server {
+impl pool::PooledServer for RedisServer {
     type Connection = Connection;
-    type Question = Question;
-    type Said = i64;
+    type Request = RedisCount;
+    type Response = i64;
     const MAX_CONNECTIONS: usize = 4;
 
     fn name(&self) -> String {
@@ -198,54 +199,54 @@ impl pool::PooledServer for Server {
             if self.tls.is_some() {
                 crate::tls::use_one_provider();
             }
-            self.open().await.map_err(|reason| ScalerError::new(format!("{}: {reason}", self.name())))
+            self.open().await.map_err(|error| error.inside(self.name()))
         })
     }
 
     fn ask<'a>(
         &'a self,
         connection: &'a mut Connection,
-        question: &'a Question,
+        question: &'a RedisCount,
     ) -> PoolFuture<'a, i64, PoolError> {
         Box::pin(async move {
             let answer = match question {
-                Question::Entries { key } => entries(connection, key).await,
-                Question::Length { stream } => length(connection, stream).await,
-                Question::Pending { stream, group } => pending(connection, stream, group).await,
-                Question::Lag { stream, group } => lag(connection, stream, group).await,
+                RedisCount::Entries { key } => entries(connection, key).await,
+                RedisCount::Length { stream } => length(connection, stream).await,
+                RedisCount::Pending { stream, group } => pending(connection, stream, group).await,
+                RedisCount::Lag { stream, group } => lag(connection, stream, group).await,
             };
             answer.map_err(|trouble| {
-                let error = ScalerError::new(format!("{}: {}", self.name(), trouble.words()));
-                if trouble.is_fatal() { PoolError::Lost(error) } else { PoolError::Answer(error) }
+                let error = scaler_error!("{}: {}", self.name(), trouble.describe());
+                if trouble.is_fatal() { PoolError::Lost(error) } else { PoolError::Refused(error) }
             })
         })
     }
 }
 
 /// Why a count failed.
-enum Trouble {
+enum RedisFailure {
     Redis(RedisError),
-    Ours(String),
+    Unexpected(String),
 }
 
-impl From<RedisError> for Trouble {
+impl From<RedisError> for RedisFailure {
     fn from(error: RedisError) -> Self {
         Self::Redis(error)
     }
 }
 
-impl Trouble {
-    fn words(&self) -> String {
+impl RedisFailure {
+    fn describe(&self) -> String {
         match self {
-            Self::Redis(error) => words(error),
-            Self::Ours(text) => text.clone(),
+            Self::Redis(error) => describe(error),
+            Self::Unexpected(text) => text.clone(),
         }
     }
 
     /// Whether the connection must be replaced: also after errors of a server that changed its role.
     fn is_fatal(&self) -> bool {
         match self {
-            Self::Ours(_) => false,
+            Self::Unexpected(_) => false,
             Self::Redis(error) => match error.kind() {
                 ErrorKind::Server(_) | ErrorKind::Extension => {
                     matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING" | "NOAUTH"))
@@ -257,7 +258,7 @@ impl Trouble {
 }
 
 /// Describes an error for events.
-fn words(error: &RedisError) -> String {
+fn describe(error: &RedisError) -> String {
     if error.is_timeout() {
         return "timed out".to_owned();
     }
@@ -282,27 +283,29 @@ fn words(error: &RedisError) -> String {
     }
 }
 
-async fn entries(connection: &mut Connection, key: &str) -> Result<i64, Trouble> {
+async fn entries(connection: &mut Connection, key: &str) -> Result<i64, RedisFailure> {
     let kind: String = connection.query(cmd("TYPE").arg(key)).await?;
-    let counts = query::counts(key, &kind).map_err(Trouble::Ours)?;
+    let counts = query::counts(key, &kind).map_err(RedisFailure::Unexpected)?;
     Ok(connection.query(cmd(counts).arg(key)).await?)
 }
 
-async fn length(connection: &mut Connection, stream: &str) -> Result<i64, Trouble> {
+async fn length(connection: &mut Connection, stream: &str) -> Result<i64, RedisFailure> {
     Ok(connection.query(cmd("XLEN").arg(stream)).await?)
 }
 
-async fn pending(connection: &mut Connection, stream: &str, group: &str) -> Result<i64, Trouble> {
+async fn pending(connection: &mut Connection, stream: &str, group: &str) -> Result<i64, RedisFailure> {
     let summary: Vec<Value> = connection.query(cmd("XPENDING").arg(stream).arg(group)).await?;
     match summary.into_iter().next() {
         Some(Value::Int(count)) => Ok(count),
-        _ => Err(Trouble::Ours("XPENDING was answered with something that is no count".to_owned())),
+        _ => {
+            Err(RedisFailure::Unexpected("XPENDING was answered with something that is no count".to_owned()))
+        }
     }
 }
 
-async fn lag(connection: &mut Connection, stream: &str, group: &str) -> Result<i64, Trouble> {
+async fn lag(connection: &mut Connection, stream: &str, group: &str) -> Result<i64, RedisFailure> {
     let info: String = connection.info().await?;
-    query::knows_lag(&info).map_err(Trouble::Ours)?;
+    query::knows_lag(&info).map_err(RedisFailure::Unexpected)?;
     let groups =
         connection.query::<Vec<HashMap<String, Value>>>(cmd("XINFO").arg("GROUPS").arg(stream)).await;
     let groups = match groups {
@@ -318,7 +321,9 @@ async fn lag(connection: &mut Connection, stream: &str, group: &str) -> Result<i
         None => length(connection, stream).await,
         Some(Some(Value::Int(lag))) => Ok(*lag),
         // Redis returns nil if entries were deleted in between. The lag is unknown then, not 0.
-        Some(_) => Err(Trouble::Ours(format!("Redis does not know how far group {group} is behind"))),
+        Some(_) => {
+            Err(RedisFailure::Unexpected(format!("Redis does not know how far group {group} is behind")))
+        }
     }
 }
 

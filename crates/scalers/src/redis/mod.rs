@@ -17,8 +17,8 @@ use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 
 #[cfg(feature = "redis")]
-use client::Server;
-use query::Question;
+use client::RedisServer;
+use query::RedisCount;
 
 macro_rules! types {
     ($($about:literal; $constant:ident = $name:literal, $kind:ident, $parameters:ident, $display:literal, $unit:literal,
@@ -31,8 +31,8 @@ macro_rules! types {
             parameters: $parameters::PARAMETERS,
             unit: |_| $unit,
             build: |trigger, backends| {
-                let (found, questions) = $parameters::read(trigger)?.questions(trigger);
-                build(trigger, backends, Kind::$kind, found, questions)
+                let (found, count_target) = $parameters::read(trigger)?.count_target(trigger);
+                build(trigger, backends, Topology::$kind, found, count_target)
             },
             samples: &[Sample::tcp($sample, sample::PASSWORD)],
             ..ScalerType::DEFAULT
@@ -42,25 +42,25 @@ macro_rules! types {
 
 types! {
     "How many entries a list, set, sorted set or hash of Redis has.";
-    TYPE = "redis", Single, Lists, "redisScaler", "items", &[("address", "{}"), ("listName", "l")];
+    TYPE = "redis", Single, ListParameters, "redisScaler", "items", &[("address", "{}"), ("listName", "l")];
     "How many entries a list, set, sorted set or hash of a Redis Cluster has.";
-    CLUSTER = "redis-cluster", Cluster, Lists, "redisScaler", "items", &[("addresses", "{}"), ("listName", "l")];
+    CLUSTER = "redis-cluster", Cluster, ListParameters, "redisScaler", "items", &[("addresses", "{}"), ("listName", "l")];
     "How many entries a list, set, sorted set or hash of a Redis behind Sentinels has.";
-    SENTINEL = "redis-sentinel", Sentinel, Lists, "redisScaler", "items",
+    SENTINEL = "redis-sentinel", Sentinel, ListParameters, "redisScaler", "items",
         &[("addresses", "{}"), ("listName", "l"), ("sentinelMaster", "m")];
     "How far a consumer group is behind on a stream of Redis, or how long the stream is.";
-    STREAMS = "redis-streams", Single, Streams, "redisStreamsScaler", "", &[("address", "{}"), ("stream", "s")];
+    STREAMS = "redis-streams", Single, StreamParameters, "redisStreamsScaler", "", &[("address", "{}"), ("stream", "s")];
     "How far a consumer group is behind on a stream of a Redis Cluster, or how long the stream is.";
-    CLUSTER_STREAMS = "redis-cluster-streams", Cluster, Streams, "redisStreamsScaler", "",
+    CLUSTER_STREAMS = "redis-cluster-streams", Cluster, StreamParameters, "redisStreamsScaler", "",
         &[("addresses", "{}"), ("stream", "s")];
     "How far a consumer group is behind on a stream of a Redis behind Sentinels, or how long the stream is.";
-    SENTINEL_STREAMS = "redis-sentinel-streams", Sentinel, Streams, "redisStreamsScaler", "",
+    SENTINEL_STREAMS = "redis-sentinel-streams", Sentinel, StreamParameters, "redisStreamsScaler", "",
         &[("addresses", "{}"), ("stream", "s"), ("sentinelMaster", "m")];
 }
 
 /// Topology of the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
+enum Topology {
     Single,
     Cluster,
     Sentinel,
@@ -108,7 +108,7 @@ crate::parameters! {
 
 crate::parameters! {
     /// A list, set, sorted set or hash.
-    pub struct Lists of "error parsing redis metadata: error parsing redis metadata" {
+    pub struct ListParameters of "error parsing redis metadata: error parsing redis metadata" {
         /// Its key.
         list: String = "listName" in [Metadata], required;
         /// Target number of entries per replica.
@@ -122,7 +122,7 @@ crate::parameters! {
 
 crate::parameters! {
     /// A stream.
-    pub struct Streams of "error parsing redis streams metadata: error parsing redis stream metadata" {
+    pub struct StreamParameters of "error parsing redis streams metadata: error parsing redis stream metadata" {
         /// Its key.
         stream: String = "stream" in [Metadata], required;
         /// The consumer group whose pending entries or lag are counted; without a group, the length of the stream counts.
@@ -139,13 +139,13 @@ crate::parameters! {
         /// Where it is.
         connection: Connection;
     }
-    check Streams::check
+    check StreamParameters::check
 }
 
 /// The count that a trigger reads, its target and activation.
-struct Asked {
+struct CountTarget {
     name: String,
-    question: Question,
+    question: RedisCount,
     target: i64,
     activation: i64,
 }
@@ -184,11 +184,11 @@ impl Connection {
     }
 }
 
-impl Lists {
-    fn questions(self, _: &Trigger) -> (Connection, Asked) {
-        let asked = Asked {
+impl ListParameters {
+    fn count_target(self, _: &Trigger) -> (Connection, CountTarget) {
+        let asked = CountTarget {
             name: format!("redis-{}", self.list),
-            question: Question::Entries { key: self.list },
+            question: RedisCount::Entries { key: self.list },
             target: self.length,
             activation: self.activation,
         };
@@ -196,20 +196,20 @@ impl Lists {
     }
 }
 
-impl Streams {
+impl StreamParameters {
     fn check(&mut self, _: &Trigger) -> Result<(), String> {
         if self.stream.is_empty() { Err("missing redis stream name".to_owned()) } else { Ok(()) }
     }
 
-    fn questions(self, _: &Trigger) -> (Connection, Asked) {
+    fn count_target(self, _: &Trigger) -> (Connection, CountTarget) {
         let name = format!("redis-streams-{}", self.stream);
         let Self { stream, group, .. } = self;
         let (question, target) = match (group.is_empty(), self.lag) {
-            (true, _) => (Question::Length { stream }, self.length),
-            (false, 0) => (Question::Pending { stream, group }, self.pending),
-            (false, lag) => (Question::Lag { stream, group }, lag),
+            (true, _) => (RedisCount::Length { stream }, self.length),
+            (false, 0) => (RedisCount::Pending { stream, group }, self.pending),
+            (false, lag) => (RedisCount::Lag { stream, group }, lag),
         };
-        (self.connection, Asked { name, question, target, activation: self.activation })
+        (self.connection, CountTarget { name, question, target, activation: self.activation })
     }
 }
 
@@ -217,13 +217,13 @@ impl Streams {
 fn build(
     trigger: &Trigger,
     backends: &Backends,
-    kind: Kind,
+    kind: Topology,
     connection: Connection,
-    asked: Asked,
+    asked: CountTarget,
 ) -> Result<Arc<dyn Scaler>, ScalerError> {
     metric::target_type(trigger)?;
-    let server = Server::new(kind, connection, &backends.web.settings().authorities);
-    let pool = backends.state::<Pools<Server>>().of(&server);
+    let server = RedisServer::new(kind, connection, &backends.web.settings().authorities);
+    let pool = backends.state::<Pools<RedisServer>>().of(&server);
     let spec = metric::external(trigger, &asked.name, metric::whole(asked.target));
     Ok(Arc::new(Redis { spec, asked, pool }))
 }
@@ -232,19 +232,19 @@ fn build(
 fn build(
     _: &Trigger,
     _: &Backends,
-    _: Kind,
+    _: Topology,
     _: Connection,
-    _: Asked,
+    _: CountTarget,
 ) -> Result<Arc<dyn Scaler>, ScalerError> {
-    Err(ScalerError::new("this build has no client for Redis: build with the feature redis"))
+    Err(scaler_error!("this build has no client for Redis: build with the feature redis"))
 }
 
 /// A list or stream.
 #[cfg(feature = "redis")]
 struct Redis {
     spec: MetricSpec,
-    asked: Asked,
-    pool: Arc<Pool<Server>>,
+    asked: CountTarget,
+    pool: Arc<Pool<RedisServer>>,
 }
 
 #[cfg(feature = "redis")]

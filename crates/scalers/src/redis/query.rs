@@ -9,7 +9,7 @@ const FIRST_VERSION_WITH_LAG: u32 = 7;
 
 /// What is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum RedisCount {
     /// The entries of a list, set, sorted set or hash.
     Entries {
         /// Its key.
@@ -65,7 +65,7 @@ pub(super) fn addresses(
 }
 
 /// Host and port of an address.
-pub(super) fn place(address: &str) -> Result<(String, u16), String> {
+pub(super) fn host_and_port(address: &str) -> Result<(String, u16), String> {
     let bad = || format!("{:?} is no address: write host:port", shown(address));
     if address.contains("://") {
         return Err(bad());

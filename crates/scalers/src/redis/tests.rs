@@ -1,6 +1,4 @@
-#![allow(clippy::unwrap_used)]
-
-use super::query::{self, Question};
+use super::query::{self, RedisCount};
 use super::*;
 
 fn trigger(metadata: &[(&str, &str)]) -> Trigger {
@@ -29,14 +27,14 @@ fn hosts_and_ports_follow_the_addresses() {
 
 #[test]
 fn addresses_have_a_host_and_maybe_a_port() {
-    assert_eq!(query::place("redis:7").unwrap(), ("redis".to_owned(), 7));
-    assert_eq!(query::place("redis").unwrap(), ("redis".to_owned(), 6379));
-    assert_eq!(query::place("[::1]:7").unwrap(), ("::1".to_owned(), 7));
-    assert_eq!(query::place("::1").unwrap(), ("::1".to_owned(), 6379));
+    assert_eq!(query::host_and_port("redis:7").unwrap(), ("redis".to_owned(), 7));
+    assert_eq!(query::host_and_port("redis").unwrap(), ("redis".to_owned(), 6379));
+    assert_eq!(query::host_and_port("[::1]:7").unwrap(), ("::1".to_owned(), 7));
+    assert_eq!(query::host_and_port("::1").unwrap(), ("::1".to_owned(), 6379));
     for bad in ["", ":1", "a:b", "a:99999", "[::1", "a b:1", "redis://h:1"] {
-        assert!(query::place(bad).is_err(), "{bad}");
+        assert!(query::host_and_port(bad).is_err(), "{bad}");
     }
-    let error = query::place("redis://:hunter2@h:1").unwrap_err();
+    let error = query::host_and_port("redis://:hunter2@h:1").unwrap_err();
     assert_eq!(error, "\"redis://h:1\" is no address: write host:port");
 }
 
@@ -67,16 +65,16 @@ fn lag_needs_redis_7() {
 fn stream_parameters_select_the_count() {
     let asked = |more: &[(&str, &str)]| {
         let trigger = trigger(&[&[("address", "r:1"), ("stream", "s")], more].concat());
-        let (_, asked) = Streams::read(&trigger).unwrap().questions(&trigger);
+        let (_, asked) = StreamParameters::read(&trigger).unwrap().count_target(&trigger);
         (asked.question, asked.target)
     };
     let (stream, group) = ("s".to_owned(), "g".to_owned());
-    assert_eq!(asked(&[("lagCount", "4")]), (Question::Length { stream: stream.clone() }, 5));
+    assert_eq!(asked(&[("lagCount", "4")]), (RedisCount::Length { stream: stream.clone() }, 5));
     assert_eq!(
         asked(&[("consumerGroup", "g"), ("lagCount", "0"), ("pendingEntriesCount", "7")]),
-        (Question::Pending { stream: stream.clone(), group: group.clone() }, 7)
+        (RedisCount::Pending { stream: stream.clone(), group: group.clone() }, 7)
     );
-    assert_eq!(asked(&[("consumerGroup", "g"), ("lagCount", "-2")]), (Question::Lag { stream, group }, -2));
+    assert_eq!(asked(&[("consumerGroup", "g"), ("lagCount", "-2")]), (RedisCount::Lag { stream, group }, -2));
 }
 
 #[test]

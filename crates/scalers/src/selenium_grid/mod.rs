@@ -73,9 +73,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         }
     }
     let capabilities = match &parameters.capabilities {
-        Some(text) => serde_json::from_str(text).map_err(|error| {
-            ScalerError::new(format!("{PREFIX}: capabilities must be a JSON object: {error}"))
-        })?,
+        Some(text) => serde_json::from_str(text)
+            .map_err(|error| scaler_error!("{PREFIX}: capabilities must be a JSON object: {error}"))?,
         None => serde_json::Map::new(),
     };
     let node = Node {

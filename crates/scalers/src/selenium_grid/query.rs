@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json as read, kind};
+use crate::responses::{excerpt, json as read, kind};
 
 /// Capabilities of a trigger's nodes. A request matches if its capabilities are equal.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,15 +34,12 @@ pub(super) fn question() -> String {
 /// The number of nodes needed: those with running sessions, and those for the rest of the queue.
 pub(super) fn nodes(status: u16, body: &[u8], node: &Node) -> Result<u64, ScalerError> {
     if status != 200 {
-        return Err(ScalerError::new(format!("selenium grid returned {status}: {}", excerpt(body))));
+        bail!("selenium grid returned {status}: {}", excerpt(body));
     }
     let answer = read(body)?;
     if let Some(first) = answer.pointer("/errors/0") {
         let said = first.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-        return Err(ScalerError::new(format!(
-            "selenium grid answered with an error: {}",
-            excerpt(said.as_bytes())
-        )));
+        bail!("selenium grid answered with an error: {}", excerpt(said.as_bytes()));
     }
     let queue = list(&answer, "/data/sessionsInfo/sessionQueueRequests")?;
     let queued = queue.iter().filter_map(inner).filter(|request| node.takes(request)).count() as u64;
@@ -132,7 +129,5 @@ fn list<'a>(answer: &'a Value, pointer: &str) -> Result<&'a [Value], ScalerError
     let found = answer.pointer(pointer);
     let list = found.and_then(Value::as_array).map(Vec::as_slice);
     let path = pointer.trim_start_matches('/').replace('/', ".");
-    list.ok_or_else(|| {
-        ScalerError::new(format!("the answer has {} at {path} instead of a list", kind(found)))
-    })
+    list.ok_or_else(|| scaler_error!("the answer has {} at {path} instead of a list", kind(found)))
 }

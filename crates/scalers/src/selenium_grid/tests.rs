@@ -1,9 +1,7 @@
-#![allow(clippy::unwrap_used)]
-
 use serde_json::{Map, Value, json};
 
 use super::query::{Node, nodes, question};
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 fn chrome() -> Node {
     Node {
@@ -98,7 +96,7 @@ fn bad_answers() {
         (200, "<html>", "not JSON"),
         (401, "", "returned 401"),
     ] {
-        let error = nodes(status, bad.as_bytes(), &chrome()).unwrap_err().0;
+        let error = nodes(status, bad.as_bytes(), &chrome()).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
     // Requests that cannot be decoded do not count.

@@ -116,7 +116,7 @@ impl Scaler for Solace {
         Box::pin(async move {
             let Parameters { semp_url, message_vpn, queue_name, username, password, .. } = &self.parameters;
             let known = self.metrics.iter().find(|(spec, _)| name(spec).eq_ignore_ascii_case(metric));
-            let (_, pick) = known.ok_or_else(|| ScalerError::new(format!("unknown metric {metric}")))?;
+            let (_, pick) = known.ok_or_else(|| scaler_error!("unknown metric {metric}"))?;
             let url = query::url(semp_url, message_vpn, queue_name);
             // The three metrics share one response.
             let (status, body) =

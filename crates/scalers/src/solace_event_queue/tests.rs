@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::{Queue, queue, url};
-use crate::stage::{ServerAction, build, server, texts, trigger};
+use crate::test_support::{ServerAction, build, server, texts, trigger};
 
 const GOOD: &str =
     r#"{"collections":{"msgs":{"count":5}},"data":{"msgSpoolUsage":2097152,"averageRxMsgRate":3},"meta":{}}"#;
@@ -35,7 +33,7 @@ fn answers() {
             "Could not find match",
         ),
     ] {
-        let error = queue(status, bad.as_bytes()).unwrap_err().0;
+        let error = queue(status, bad.as_bytes()).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
 }

@@ -46,7 +46,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, "solr", milli(parameters.target_query_value));
     let activation = parameters.activation_target_query_value;
     let source = HttpSource::new(parameters, trigger, backends);
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl ValueSource for HttpSource<Parameters> {

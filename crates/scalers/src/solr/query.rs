@@ -1,7 +1,7 @@
 //! The request, and the number of matching documents.
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json, number};
+use crate::responses::{excerpt, json, number};
 use crate::web::{escaped, path_escaped};
 
 /// The URL of a query that returns only the count.
@@ -13,7 +13,7 @@ pub(super) fn url(host: &str, collection: &str, query: &str) -> String {
 /// The number of documents returned.
 pub(super) fn found(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(ScalerError::new(format!("Solr returned {status}: {}", excerpt(body))));
+        bail!("Solr returned {status}: {}", excerpt(body));
     }
     number(&json(body)?, "/response/numFound")
 }

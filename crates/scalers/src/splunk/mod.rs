@@ -59,7 +59,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &name, whole(parameters.target_value as i64));
     let activation = parameters.activation_value as f64;
     let source = HttpSource::new(parameters, trigger, backends);
-    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl ValueSource for HttpSource<Parameters> {

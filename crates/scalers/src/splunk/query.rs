@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::answers::{excerpt, json, kind, parsed};
+use crate::responses::{excerpt, json, kind, parsed};
 use crate::web::{escaped, path_escaped};
 
 /// The URL that runs a saved search and waits for its result.
@@ -20,7 +20,7 @@ pub(super) fn url(host: &str, user: &str, search: &str) -> String {
 /// The field of the first final result. Each line of the response is a JSON object; earlier lines are previews.
 pub(super) fn value(status: u16, body: &[u8], field: &str) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(ScalerError::new(format!("Splunk returned {status}: {}", excerpt(body))));
+        bail!("Splunk returned {status}: {}", excerpt(body));
     }
     for line in body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
         let line = json(line)?;
@@ -34,9 +34,8 @@ pub(super) fn value(status: u16, body: &[u8], field: &str) -> Result<f64, Scaler
             Some(other) => other.as_f64(),
             None => None,
         };
-        return number.ok_or_else(|| {
-            ScalerError::new(format!("the result has {} at {field} instead of a number", kind(found)))
-        });
+        return number
+            .ok_or_else(|| scaler_error!("the result has {} at {field} instead of a number", kind(found)));
     }
-    Err(ScalerError::new("the saved search has no result"))
+    Err(scaler_error!("the saved search has no result"))
 }

@@ -1,7 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
 use super::query::value;
-use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 const LINES: &str = "{\"preview\":true,\"result\":{\"count\":\"1\"}}\n{\"preview\":false,\"offset\":0,\"lastrow\":true,\"result\":{\"count\":\"7\"}}\n";
 
@@ -18,10 +16,10 @@ fn answers() {
         (r#"{"preview":false,"result":{"count":null}}"#, "null at count"),
         ("<html>", "not JSON"),
     ] {
-        let error = of(bad).unwrap_err().0;
+        let error = of(bad).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
-    assert!(value(401, b"call not properly authenticated", "count").unwrap_err().0.contains("401"));
+    assert!(value(401, b"call not properly authenticated", "count").unwrap_err().message.contains("401"));
 }
 
 #[tokio::test]

@@ -1,10 +1,8 @@
 //! Tests over all scaler types.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 mod bad_servers;
 mod bad_values;
+mod samples;
 mod secrets;
-mod valid;
 
 use std::collections::BTreeSet;
 
@@ -13,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::parameters::ParameterSource;
-use crate::stage::trigger;
+use crate::test_support::trigger;
 use crate::web::HttpSettings;
 
 #[test]
@@ -27,7 +25,7 @@ fn types_and_parameters_are_unique_and_documented() {
             let default = parameter.default.unwrap_or_default();
             let right = [
                 parameter.removed.is_some() || parameter.about.ends_with(['.', ')']),
-                !parameter.keys.is_empty() && !parameter.places.is_empty(),
+                !parameter.keys.is_empty() && !parameter.sources.is_empty(),
                 default.is_empty() || parameter.one_of.is_empty() || parameter.one_of.contains(&default),
                 !parameter.required || parameter.default.is_none(),
             ];
@@ -35,10 +33,10 @@ fn types_and_parameters_are_unique_and_documented() {
                 wrong.push(format!("{name} {}: {right:?}", parameter.name()));
             }
         }
-        for place in
+        for source in
             [ParameterSource::Metadata, ParameterSource::Authentication, ParameterSource::Environment]
         {
-            let here = parameters.iter().filter(|one| one.removed.is_none() && one.places.contains(&place));
+            let here = parameters.iter().filter(|one| one.removed.is_none() && one.sources.contains(&source));
             let mut seen = BTreeSet::new();
             wrong.extend(
                 here.flat_map(|one| one.keys)
@@ -54,7 +52,7 @@ fn types_and_parameters_are_unique_and_documented() {
 fn unknown_type_suggests_the_nearest() {
     let error = |type_: &str, compat| {
         let backends = Backends::without_cluster(HttpSettings::default(), compat);
-        build(&trigger(type_, &[]), &backends).err().unwrap().0
+        build(&trigger(type_, &[]), &backends).err().unwrap().message
     };
     assert_eq!(error("promehteus", Compat::Strict), "no scaler found for type: promehteus");
     assert_eq!(
@@ -72,7 +70,7 @@ async fn missing_parameters_are_named() {
     for scaler in SCALER_TYPES.iter() {
         let Err(error) = build(&trigger(scaler.name, &[]), &backends) else { continue };
         for missing in scaler.parameters.iter().filter(|one| one.required) {
-            assert!(error.0.contains(&missing.name()), "{}: {error}", scaler.name);
+            assert!(error.message.contains(&missing.name()), "{}: {error}", scaler.name);
         }
     }
 }
@@ -95,7 +93,7 @@ proptest! {
                 given.auth.insert(key, value.clone());
             }
             if let Err(error) = build(&given, &backends) {
-                prop_assert!(!error.0.is_empty());
+                prop_assert!(!error.message.is_empty());
             }
             // One parameter is invalid, all others are missing.
             for (parameter, value) in scaler.parameters.iter().zip(&values) {

@@ -90,10 +90,9 @@ impl HttpCall {
     /// Adds a header; the error does not quote the value.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, ScalerError> {
         let known = HeaderName::try_from(name)
-            .map_err(|_| ScalerError::new(format!("{name:?} cannot be the name of a header")))?;
-        let mut value = HeaderValue::try_from(value).map_err(|_| {
-            ScalerError::new(format!("the value of header {name} has characters that cannot be sent"))
-        })?;
+            .map_err(|_| scaler_error!("{name:?} cannot be the name of a header"))?;
+        let mut value = HeaderValue::try_from(value)
+            .map_err(|_| scaler_error!("the value of header {name} has characters that cannot be sent"))?;
         value.set_sensitive(true);
         self.headers.insert(known, value);
         Ok(self)
@@ -114,7 +113,7 @@ impl HttpCall {
     }
 
     /// The endpoint to connect to, and the path.
-    pub(super) fn place(&self, settings: &HttpSettings) -> (Endpoint, String) {
+    pub(super) fn source(&self, settings: &HttpSettings) -> (Endpoint, String) {
         let url = self.url.split('#').next().unwrap_or_default().trim();
         let authority = url.find("://").map_or(0, |at| at + 3);
         let rest = url.get(authority..).unwrap_or_default();

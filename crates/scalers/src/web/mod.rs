@@ -1,20 +1,20 @@
 //! The HTTP client of all scalers: connections per server, and one request for all callers that send the same.
 //!
 //! ```text
-//! call      an HTTP request
-//! account   requests sent during a read, for exported metrics
-//! age       maximum age of shared responses
-//! text      escapes of URLs
-//! settings  HTTP settings of the process
+//! call       an HTTP request
+//! request_log requests sent during a read, for exported metrics
+//! max_age    maximum age of shared responses
+//! escape     escapes of URLs
+//! settings   HTTP settings of the process
 //! ```
 
-mod account;
-mod age;
 mod call;
+mod escape;
+mod max_age;
+mod request_log;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -26,40 +26,41 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
 use sources::http::{Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse};
 use tokio::time::Instant;
 
-pub use account::{RequestLog, SentRequest, count_empty_response, with_request_log};
-pub use age::with_max_age;
 pub use call::HttpCall;
+pub use escape::{escaped, path_escaped, unescaped};
+pub use max_age::with_max_age;
+pub use request_log::{RequestLog, SentRequest, count_empty_response, with_request_log};
 pub use settings::HttpSettings;
-pub use text::{escaped, path_escaped, unescaped};
 
 /// Responses larger than this are not shared with later callers, in bytes.
 const MAX_SHARED_RESPONSE_BYTES: usize = 64 << 10;
 /// Connections to a server are dropped after this time without requests.
 const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
-type Answer = Result<HttpResponse, HttpError>;
+type HttpResult = Result<HttpResponse, HttpError>;
 /// A shared future of a response and the time it arrived.
-type Flight = Shared<BoxFuture<'static, (Answer, Instant)>>;
+type SharedResponse = Shared<BoxFuture<'static, (HttpResult, Instant)>>;
 
 /// The HTTP client of all scalers.
 pub struct SharedHttpClient {
     settings: HttpSettings,
     clients: Mutex<Clients>,
-    asked: Arc<Mutex<Asked>>,
+    shared_requests: Arc<Mutex<SharedRequests>>,
 }
 
 #[derive(Default)]
 struct Clients {
-    by_endpoint: HashMap<Endpoint, Known>,
+    by_endpoint: HashMap<Endpoint, EndpointClient>,
     /// Number of clients created so far.
     made: u64,
 }
 
 /// The client of one server.
-struct Known {
+struct EndpointClient {
     client: HttpClient,
     /// Unique number of this server, TLS settings and credentials.
     number: u64,
@@ -68,8 +69,8 @@ struct Known {
 
 /// Requests in flight and recent responses.
 #[derive(Default)]
-struct Asked {
-    by_question: HashMap<Question, State>,
+struct SharedRequests {
+    by_key: HashMap<RequestKey, SharedEntry>,
     /// When old responses were last removed.
     swept: Option<Instant>,
     /// The largest maximum age used so far.
@@ -79,18 +80,18 @@ struct Asked {
 
 /// Identity of a request: two hashes of it, because requests are many and mostly longer than their responses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Question([u64; 2]);
+struct RequestKey([u64; 2]);
 
-enum State {
+enum SharedEntry {
     /// In flight; dropped if no caller waits for it.
-    Flying(WeakShared<BoxFuture<'static, (Answer, Instant)>>),
+    InFlight(WeakShared<BoxFuture<'static, (HttpResult, Instant)>>),
     /// A recent response.
-    Landed(Landed),
+    RecentResponse(RecentResponse),
 }
 
 /// A response without its headers, which are mostly longer than the body.
 #[derive(Clone)]
-struct Landed {
+struct RecentResponse {
     at: Instant,
     status: StatusCode,
     body: Bytes,
@@ -99,7 +100,12 @@ struct Landed {
 impl SharedHttpClient {
     /// Creates a client without connections.
     pub fn new(settings: HttpSettings) -> Self {
-        Self { settings, clients: Mutex::default(), asked: Arc::default() }
+        Self { settings, clients: Mutex::default(), shared_requests: Arc::default() }
+    }
+
+    /// The current time.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.settings.clock)()
     }
 
     /// The settings of the process.
@@ -110,55 +116,60 @@ impl SharedHttpClient {
     /// Sends a request. Callers that send the same (`GET`, server, credentials, path, headers) concurrently, or within the time of
     /// [`with_max_age`] or else [`HttpSettings::fresh`], share one response (later callers get it without headers);
     /// errors are shared only by concurrent callers.
-    pub async fn ask(&self, call: HttpCall) -> Answer {
-        let (endpoint, path) = call.place(&self.settings);
+    pub async fn ask(&self, call: HttpCall) -> HttpResult {
+        let (endpoint, path) = call.source(&self.settings);
         let shared = call.is_shared();
         let HttpCall { method, headers, body, within, at_most, same_as, .. } = call;
         let (number, client) = self.client(endpoint)?;
         if !shared {
             let ask =
                 HttpRequest::new(method, path).headers(headers).body(body).timeout(within).max_bytes(at_most);
-            let answer = account::counted(client.send(ask)).await;
-            age::used(Instant::now());
+            let answer = request_log::recorded(client.send(ask)).await;
+            max_age::used(Instant::now());
             return answer;
         }
-        let question = {
+        let key = {
             let same = same_as.as_deref().unwrap_or(&path);
             let values = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-            locked(&self.asked).question(&(number, same, values.collect::<Vec<_>>(), within))
+            locked(&self.shared_requests).key(&(number, same, values.collect::<Vec<_>>(), within))
         };
         let ask =
             HttpRequest::new(method, path).headers(headers).body(body).timeout(within).max_bytes(at_most);
-        let (answer, at) = match self.join(question, client, ask) {
-            Ok(Landed { at, status, body }) => {
+        let (answer, at) = match self.join(key, client, ask) {
+            Ok(RecentResponse { at, status, body }) => {
                 (Ok(HttpResponse { status, headers: HeaderMap::new(), body }), at)
             }
-            Err(flight) => flight.await,
+            Err(shared) => shared.await,
         };
-        age::used(at);
+        max_age::used(at);
         answer
     }
 
     /// The recent response, or the future of the one in flight.
-    fn join(&self, question: Question, client: HttpClient, ask: HttpRequest) -> Result<Landed, Flight> {
-        let fresh = age::allowed().unwrap_or(self.settings.fresh);
-        let mut asked = locked(&self.asked);
+    fn join(
+        &self,
+        key: RequestKey,
+        client: HttpClient,
+        ask: HttpRequest,
+    ) -> Result<RecentResponse, SharedResponse> {
+        let fresh = max_age::allowed().unwrap_or(self.settings.fresh);
+        let mut shared_requests = locked(&self.shared_requests);
         let now = Instant::now();
-        match asked.by_question.get(&question) {
-            Some(State::Landed(landed)) if now.duration_since(landed.at) < fresh => {
-                return Ok(landed.clone());
+        match shared_requests.by_key.get(&key) {
+            Some(SharedEntry::RecentResponse(recent)) if now.duration_since(recent.at) < fresh => {
+                return Ok(recent.clone());
             }
-            Some(State::Flying(flight)) => {
-                if let Some(flight) = flight.upgrade() {
-                    return Err(flight);
+            Some(SharedEntry::InFlight(shared)) => {
+                if let Some(shared) = shared.upgrade() {
+                    return Err(shared);
                 }
             }
             _ => {}
         }
-        asked.sweep(now, fresh);
-        let all = Arc::clone(&self.asked);
-        let flight: Pin<Box<dyn Future<Output = (Answer, Instant)> + Send>> = Box::pin(async move {
-            let answer = account::counted(client.send(ask)).await;
+        shared_requests.sweep(now, fresh);
+        let all = Arc::clone(&self.shared_requests);
+        let shared: Pin<Box<dyn Future<Output = (HttpResult, Instant)> + Send>> = Box::pin(async move {
+            let answer = request_log::recorded(client.send(ask)).await;
             let at = Instant::now();
             let mut all = locked(&all);
             match &answer {
@@ -167,20 +178,20 @@ impl SharedHttpClient {
                 {
                     // A copy, because the body is a slice of a larger buffer.
                     let body = Bytes::copy_from_slice(&answer.body);
-                    let landed = Landed { at, status: answer.status, body };
-                    all.by_question.insert(question, State::Landed(landed));
+                    let recent = RecentResponse { at, status: answer.status, body };
+                    all.by_key.insert(key, SharedEntry::RecentResponse(recent));
                 }
                 _ => {
-                    all.by_question.remove(&question);
+                    all.by_key.remove(&key);
                 }
             }
             (answer, at)
         });
-        let flight = flight.shared();
-        if let Some(weak) = flight.downgrade() {
-            asked.by_question.insert(question, State::Flying(weak));
+        let shared = shared.shared();
+        if let Some(weak) = shared.downgrade() {
+            shared_requests.by_key.insert(key, SharedEntry::InFlight(weak));
         }
-        Err(flight)
+        Err(shared)
     }
 
     fn client(&self, endpoint: Endpoint) -> Result<(u64, HttpClient), HttpError> {
@@ -194,29 +205,28 @@ impl SharedHttpClient {
         let client = HttpClient::new(endpoint.clone())?;
         clients.made += 1;
         let number = clients.made;
-        clients.by_endpoint.insert(endpoint, Known { client: client.clone(), number, used: now });
+        clients.by_endpoint.insert(endpoint, EndpointClient { client: client.clone(), number, used: now });
         Ok((number, client))
     }
 }
 
-impl Asked {
-    fn question(&self, parts: &impl std::hash::Hash) -> Question {
+impl SharedRequests {
+    fn key(&self, parts: &impl std::hash::Hash) -> RequestKey {
         let [one, other] = &self.hashers;
-        Question([one.hash_one(parts), other.hash_one(parts)])
+        RequestKey([one.hash_one(parts), other.hash_one(parts)])
     }
 
     /// Removes old responses, so that at most those of twice the maximum age are kept.
     fn sweep(&mut self, now: Instant, fresh: Duration) {
         self.longest = self.longest.max(fresh);
         let longest = self.longest;
-        if self.by_question.len() < 64 || self.swept.is_some_and(|swept| now.duration_since(swept) < longest)
-        {
+        if self.by_key.len() < 64 || self.swept.is_some_and(|swept| now.duration_since(swept) < longest) {
             return;
         }
         self.swept = Some(now);
-        self.by_question.retain(|_, state| match state {
-            State::Flying(flight) => flight.upgrade().is_some(),
-            State::Landed(landed) => now.duration_since(landed.at) < longest,
+        self.by_key.retain(|_, state| match state {
+            SharedEntry::InFlight(shared) => shared.upgrade().is_some(),
+            SharedEntry::RecentResponse(recent) => now.duration_since(recent.at) < longest,
         });
     }
 }

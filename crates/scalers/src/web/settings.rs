@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use sources::http::Endpoint;
 
 /// HTTP settings of the process (docs/spec/keda.md 7.1, Appendix A).
@@ -17,6 +18,8 @@ pub struct HttpSettings {
     pub authorities: Vec<u8>,
     /// How long a response is shared with later callers.
     pub fresh: Duration,
+    /// The wall clock, for signatures, time ranges and schedules.
+    pub clock: fn() -> Timestamp,
 }
 
 impl Default for HttpSettings {
@@ -27,6 +30,7 @@ impl Default for HttpSettings {
             only_tls13: false,
             authorities: Vec::new(),
             fresh: Duration::from_secs(5),
+            clock: Timestamp::now,
         }
     }
 }

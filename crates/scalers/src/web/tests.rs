@@ -1,6 +1,4 @@
 //! Sharing of requests and responses.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +14,8 @@ use super::*;
 pub(crate) async fn server(gate: Option<Arc<Semaphore>>, status: u16) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+    let shared_requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&shared_requests);
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -44,7 +42,7 @@ pub(crate) async fn server(gate: Option<Arc<Semaphore>>, status: u16) -> (String
             });
         }
     });
-    (format!("http://{address}"), asked)
+    (format!("http://{address}"), shared_requests)
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -56,7 +54,7 @@ fn web(fresh: Duration) -> Arc<SharedHttpClient> {
 #[tokio::test]
 async fn concurrent_equal_requests_are_sent_once() {
     let gate = Arc::new(Semaphore::new(0));
-    let (url, asked) = server(Some(Arc::clone(&gate)), 200).await;
+    let (url, shared_requests) = server(Some(Arc::clone(&gate)), 200).await;
     let web = web(SECOND * 60);
     let all: Vec<_> = (0..1000)
         .map(|_| {
@@ -69,49 +67,49 @@ async fn concurrent_equal_requests_are_sent_once() {
     for one in all {
         assert!(one.await.unwrap().unwrap().body.starts_with(b"GET /x?q=1 "));
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
     // Also shortly after.
     web.ask(HttpCall::get(format!("{url}/x?q=1"), SECOND * 10)).await.unwrap();
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
     // Other requests are not shared.
     web.ask(HttpCall::get(format!("{url}/x?q=2"), SECOND * 10)).await.unwrap();
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
 async fn requests_with_other_credentials_are_not_shared() {
-    let (url, asked) = server(None, 200).await;
+    let (url, shared_requests) = server(None, 200).await;
     let web = web(SECOND * 60);
     let call = || HttpCall::get(&url, SECOND * 10);
     for password in ["a", "b", "a"] {
         let call = call().basic("me", &sources::http::Secret::new(password));
         web.ask(call).await.unwrap();
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 2);
     for tenant in ["a", "b", "b"] {
         web.ask(call().header("X-Scope-OrgID", tenant).unwrap()).await.unwrap();
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 4);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 4);
     // Requests with a body may have side effects.
     for _ in 0..2 {
         web.ask(HttpCall::post(&url, "x", SECOND * 10)).await.unwrap();
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 6);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 6);
 }
 
 #[tokio::test]
 async fn requests_that_differ_only_in_time_are_shared() {
-    let (url, asked) = server(None, 200).await;
+    let (url, shared_requests) = server(None, 200).await;
     let web = web(SECOND * 60);
     for time in 0..3 {
         web.ask(HttpCall::get(format!("{url}/?time={time}"), SECOND * 10).same_as("/")).await.unwrap();
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
 async fn max_age_limits_shared_responses_and_reports_their_age() {
-    let (url, asked) = server(None, 200).await;
+    let (url, shared_requests) = server(None, 200).await;
     let web = web(Duration::ZERO);
     let ask = async |age| {
         let (answer, since) = with_max_age(age, web.ask(HttpCall::get(&url, SECOND * 10))).await;
@@ -120,30 +118,30 @@ async fn max_age_limits_shared_responses_and_reports_their_age() {
     };
     let first = ask(SECOND * 60).await;
     assert_eq!(ask(SECOND * 60).await, first);
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
     assert!(ask(Duration::ZERO).await > first);
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 2);
     assert_eq!(with_max_age(SECOND, async {}).await.1, None);
 }
 
 #[tokio::test]
 async fn failures_are_not_shared_later() {
-    let (url, asked) = server(None, 500).await;
+    let (url, shared_requests) = server(None, 500).await;
     let web = web(SECOND * 60);
     for _ in 0..2 {
         assert_eq!(web.ask(HttpCall::get(&url, SECOND * 10)).await.unwrap().status, 500);
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
 async fn dropped_caller_does_not_cancel_others() {
     let gate = Arc::new(Semaphore::new(0));
-    let (url, asked) = server(Some(Arc::clone(&gate)), 200).await;
+    let (url, shared_requests) = server(Some(Arc::clone(&gate)), 200).await;
     let web = web(SECOND * 60);
     let mut first = Box::pin(web.ask(HttpCall::get(&url, SECOND * 10)));
     let mut second = Box::pin(web.ask(HttpCall::get(&url, SECOND * 10)));
-    while asked.load(Ordering::SeqCst) == 0 {
+    while shared_requests.load(Ordering::SeqCst) == 0 {
         assert!(futures::poll!(&mut first).is_pending());
         assert!(futures::poll!(&mut second).is_pending());
         tokio::task::yield_now().await;
@@ -151,11 +149,11 @@ async fn dropped_caller_does_not_cancel_others() {
     drop(first);
     gate.add_permits(1);
     assert_eq!(second.await.unwrap().status, 200);
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
     // If all callers give up, the next caller sends a new request.
     let web = self::web(Duration::ZERO);
     let mut only = Box::pin(web.ask(HttpCall::get(&url, SECOND * 10)));
-    while asked.load(Ordering::SeqCst) == 1 {
+    while shared_requests.load(Ordering::SeqCst) == 1 {
         assert!(futures::poll!(&mut only).is_pending());
         tokio::task::yield_now().await;
     }
@@ -171,22 +169,22 @@ async fn old_responses_and_clients_are_removed() {
     for number in 0..500 {
         web.ask(HttpCall::get(format!("{url}/{number}"), SECOND * 10)).await.unwrap();
     }
-    assert!(locked(&web.asked).by_question.len() <= 65);
+    assert!(locked(&web.shared_requests).by_key.len() <= 65);
     assert_eq!(locked(&web.clients).by_endpoint.len(), 1);
 }
 
 #[test]
 fn urls_are_split_into_endpoint_and_path() {
-    let place = |url: &str| {
-        let (endpoint, path) = HttpCall::get(url, SECOND).place(&HttpSettings::default());
+    let source = |url: &str| {
+        let (endpoint, path) = HttpCall::get(url, SECOND).source(&HttpSettings::default());
         (endpoint.url, path)
     };
     let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-    assert_eq!(place("http://u:p@h:1/a b?c=\"d\"#e"), pair("http://u:p@h:1", "/a%20b?c=%22d%22"));
-    assert_eq!(place("https://h"), pair("https://h", "/"));
-    assert_eq!(place("http://h?x=1"), pair("http://h", "/?x=1"));
-    assert_eq!(place(""), pair("", "/"));
-    assert_eq!(place("日本"), pair("日本", "/"));
+    assert_eq!(source("http://u:p@h:1/a b?c=\"d\"#e"), pair("http://u:p@h:1", "/a%20b?c=%22d%22"));
+    assert_eq!(source("https://h"), pair("https://h", "/"));
+    assert_eq!(source("http://h?x=1"), pair("http://h", "/?x=1"));
+    assert_eq!(source(""), pair("", "/"));
+    assert_eq!(source("日本"), pair("日本", "/"));
 }
 
 #[test]

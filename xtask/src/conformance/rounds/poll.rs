@@ -69,7 +69,7 @@ pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> anyhow::Resul
     let records = given.records()?;
     let compiled =
         given.scaled_object.modifiers().map(|_| CompiledFormula::new(&given.scaled_object, compat));
-    let formula = compiled.as_ref().map(|compiled| compiled.as_ref().map_err(String::as_str));
+    let formula = compiled.as_ref().map(Result::as_ref);
     let ours = match given.op.as_str() {
         "poll" => given.poll(records, formula, compat)?,
         "query" => given.query(&records, formula, compat)?,

@@ -36,12 +36,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// Where a parameter may stand, as users say it.
 fn places(parameter: &Parameter) -> Vec<&'static str> {
-    let name = |place: &ParameterSource| match place {
+    let name = |source: &ParameterSource| match source {
         ParameterSource::Metadata => "metadata",
         ParameterSource::Environment => "environment",
         ParameterSource::Authentication => "authentication",
     };
-    parameter.places.iter().map(name).collect()
+    parameter.sources.iter().map(name).collect()
 }
 
 fn value(found: &ScalerType) -> Value {

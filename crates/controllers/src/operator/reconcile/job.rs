@@ -83,8 +83,9 @@ async fn steps(
         end::stop(context, entry, EventSubject::Job, &job.metadata);
         return Ok(true);
     }
-    admission::check_triggers(&job.spec.triggers)
-        .map_err(|cause| StepFailure::new("ScaledJob doesn't have correct triggers specification", cause))?;
+    admission::check_triggers(&job.spec.triggers).map_err(|denial| {
+        StepFailure::new("ScaledJob doesn't have correct triggers specification", denial.message)
+    })?;
     let (types, names) = super::types(&job.spec.triggers);
     (job.status.triggers_types, job.status.authentications_types) = (Some(types), Some(names));
     roll_out(context, id, job).await?;

@@ -101,11 +101,14 @@ async fn steps(
     target::resolve(context, object).await.map_err(|cause| {
         StepFailure::new("ScaledObject doesn't have correct scaleTargetRef specification", cause)
     })?;
-    admission::check_bounds(object).map_err(|cause| {
-        StepFailure::new("ScaledObject doesn't have correct Idle/Min/Max Replica Counts specification", cause)
+    admission::check_bounds(object).map_err(|denial| {
+        StepFailure::new(
+            "ScaledObject doesn't have correct Idle/Min/Max Replica Counts specification",
+            denial.message,
+        )
     })?;
-    admission::check_triggers(&object.spec.triggers).map_err(|cause| {
-        StepFailure::new("ScaledObject doesn't have correct triggers specification", cause)
+    admission::check_triggers(&object.spec.triggers).map_err(|denial| {
+        StepFailure::new("ScaledObject doesn't have correct triggers specification", denial.message)
     })?;
     let (types, names) = super::types(&object.spec.triggers);
     (object.status.triggers_types, object.status.authentications_types) = (Some(types), Some(names));

@@ -26,7 +26,7 @@ use api::autoscaling::v2::MetricSpec;
 use api::provider::Compat;
 use keda::activity::{self, CachedReading};
 use keda::environment::SourceRef;
-use keda::modifiers::CompiledFormula;
+use keda::modifiers::{CompiledFormula, ModifiersError};
 use tokio::time::Instant;
 
 pub use builder::BuildScaler;
@@ -43,7 +43,7 @@ pub(crate) struct ScalersCache {
     /// The same for all that ask the same.
     group: u64,
     slots: Vec<CachedScaler>,
-    formula: Option<Result<CompiledFormula, String>>,
+    formula: Option<Result<CompiledFormula, ModifiersError>>,
 }
 
 /// SampleQuery a trigger is asked.
@@ -143,7 +143,7 @@ impl ScalersCache {
 
     /// The formula over them, for the rules.
     pub(crate) fn formula(&self) -> activity::Formula<'_> {
-        self.formula.as_ref().map(|formula| formula.as_ref().map_err(String::as_str))
+        self.formula.as_ref().map(Result::as_ref)
     }
 
     /// All of them, in order.

@@ -29,7 +29,7 @@ pub fn read(text: &str, location: &str) -> Result<f64, ScalerError> {
             continue;
         }
         found = true;
-        let bad = || ScalerError::new(format!("{line:?} is no sample of the text format of Prometheus"));
+        let bad = || scaler_error!("{line:?} is no sample of the text format of Prometheus");
         let (labels, rest) = match rest.trim_start().strip_prefix('{') {
             Some(inner) => labels(inner).ok_or_else(bad)?,
             None => (Vec::new(), rest),
@@ -42,9 +42,7 @@ pub fn read(text: &str, location: &str) -> Result<f64, ScalerError> {
         let number =
             rest.split_whitespace().next().and_then(|number| number.parse::<f64>().ok()).ok_or_else(bad)?;
         if !number.is_finite() {
-            return Err(ScalerError::new(format!(
-                "value {location} is {number}, which is no number to scale by"
-            )));
+            bail!("value {location} is {number}, which is no number to scale by");
         }
         return Ok(number);
     }
@@ -56,9 +54,7 @@ pub fn read(text: &str, location: &str) -> Result<f64, ScalerError> {
 }
 
 fn wanted(location: &str) -> Result<Wanted<'_>, ScalerError> {
-    let bad = || {
-        ScalerError::new(format!("valueLocation {location:?} is no metric such as waiting{{queue=\"mail\"}}"))
-    };
+    let bad = || scaler_error!("valueLocation {location:?} is no metric such as waiting{{queue=\"mail\"}}");
     let location = location.trim();
     let (name, labels) = match location.split_once('{') {
         None => (location, Vec::new()),

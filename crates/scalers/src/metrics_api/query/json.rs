@@ -24,7 +24,7 @@ enum Step {
 
 /// The value at a GJSON path, if it exists.
 pub fn find<'a>(tree: &'a Value, path: &str) -> Result<Option<Cow<'a, Value>>, ScalerError> {
-    let steps = steps(path).map_err(|why| ScalerError::new(format!("valueLocation {path:?}: {why}")))?;
+    let steps = steps(path).map_err(|why| scaler_error!("valueLocation {path:?}: {why}"))?;
     Ok(follow(tree, &steps))
 }
 

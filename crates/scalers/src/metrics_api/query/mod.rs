@@ -45,18 +45,16 @@ impl Format {
 
 /// The number in a response.
 pub fn read(format: Format, body: &[u8], location: &str) -> Result<f64, ScalerError> {
-    let text = std::str::from_utf8(body).map_err(|_| ScalerError::new("the answer is not text"))?;
+    let text = std::str::from_utf8(body).map_err(|_| scaler_error!("the answer is not text"))?;
     let tree = match format {
         Format::Prometheus => return exposition::read(text, location),
         Format::Json => {
             let tree = serde_json::from_str(text)
-                .map_err(|error| ScalerError::new(format!("the answer is not JSON: {error}")))?;
+                .map_err(|error| scaler_error!("the answer is not JSON: {error}"))?;
             return number(json::find(&tree, location)?.as_deref(), location);
         }
         Format::Yaml => yaml(text)?,
-        Format::Xml => {
-            xml::parse(text).map_err(|error| ScalerError::new(format!("the answer is not XML: {error}")))?
-        }
+        Format::Xml => xml::parse(text).map_err(|error| scaler_error!("the answer is not XML: {error}"))?,
     };
     number(json::walk(&tree, location), location)
 }
@@ -64,7 +62,7 @@ pub fn read(format: Format, body: &[u8], location: &str) -> Result<f64, ScalerEr
 /// The first document of a YAML text.
 pub fn yaml(text: &str) -> Result<Value, ScalerError> {
     let documents = api::yaml::parse(&api::yaml::SourceFile::new("answer", text))
-        .map_err(|problem| ScalerError::new(format!("the answer is not YAML: {problem}")))?;
+        .map_err(|problem| scaler_error!("the answer is not YAML: {problem}"))?;
     Ok(documents.first().map_or(Value::Null, |document| document.root.to_json()))
 }
 
@@ -76,11 +74,7 @@ fn number(value: Option<&Value>, location: &str) -> Result<f64, ScalerError> {
     };
     found.filter(|number| number.is_finite()).ok_or_else(|| {
         let what = "must point to a numeric value or a string parseable as a Quantity";
-        ScalerError::new(format!(
-            "valueLocation {} {what}, got {}",
-            api::gotext::quote(location),
-            kind(value)
-        ))
+        scaler_error!("valueLocation {} {what}, got {}", api::gotext::quote(location), kind(value))
     })
 }
 
@@ -129,7 +123,7 @@ impl Service {
     /// The service of `http://{service}.{namespace}[.svc…][:port]/path`.
     pub fn of(url: &str) -> Result<Self, ScalerError> {
         let bad =
-            || ScalerError::new("the host of url must be SERVICE.NAMESPACE to aggregate from its endpoints");
+            || scaler_error!("the host of url must be SERVICE.NAMESPACE to aggregate from its endpoints");
         let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -179,6 +173,6 @@ pub fn aggregated(how: &str, answers: Vec<Result<f64, ScalerError>>) -> Result<f
     };
     match found {
         Some(number) if !numbers.is_empty() => Ok(number),
-        _ => Err(error.unwrap_or_else(|| ScalerError::new("no endpoint answered"))),
+        _ => Err(error.unwrap_or_else(|| scaler_error!("no endpoint answered"))),
     }
 }

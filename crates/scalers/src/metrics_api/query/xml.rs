@@ -1,5 +1,8 @@
 //! Converts XML to a tree: an element with only text is that text, any other a map of its children, attributes (`-name`) and
 //! text (`#text`); children of the same name are a list.
+//!
+//! Implemented here because KEDA's paths need exactly this mapping (that of Go's `mxj`), and no XML crate is among the
+//! dependencies.
 
 use serde_json::{Map, Value};
 

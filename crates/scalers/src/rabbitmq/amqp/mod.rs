@@ -19,7 +19,7 @@ use crate::ScalerError;
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::tls::TlsSettings;
 
-use wire::{FRAME_HEADER_BYTES, Garbage, Method, Say};
+use wire::{ClientMethod, FRAME_HEADER_BYTES, InvalidFrame, ServerMethod};
 
 /// Timeout of a request, including the connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ const MAX_UNRELATED_METHODS: usize = 100;
 
 /// A virtual host of a server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Server {
+pub(super) struct AmqpServer {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) virtual_host: String,
@@ -52,7 +52,7 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// A connection to the server.
-pub(super) struct Connection {
+pub(super) struct AmqpConnection {
     stream: Box<dyn Stream>,
     channel: bool,
 }
@@ -74,8 +74,8 @@ impl From<std::io::Error> for Trouble {
     }
 }
 
-impl From<Garbage> for Trouble {
-    fn from(Garbage: Garbage) -> Self {
+impl From<InvalidFrame> for Trouble {
+    fn from(InvalidFrame: InvalidFrame) -> Self {
         Self::Broken("the server does not speak AMQP 0-9-1".to_owned())
     }
 }
@@ -89,8 +89,8 @@ impl Trouble {
     }
 }
 
-impl Connection {
-    async fn say(&mut self, what: &Say<'_>) -> Result<(), Trouble> {
+impl AmqpConnection {
+    async fn say(&mut self, what: &ClientMethod<'_>) -> Result<(), Trouble> {
         let Some(frame) = what.frame() else {
             return Err(Trouble::Broken(
                 "a name is longer than 255 bytes, which AMQP does not allow".to_owned(),
@@ -101,7 +101,7 @@ impl Connection {
     }
 
     /// The next relevant method.
-    async fn hear(&mut self) -> Result<Method, Trouble> {
+    async fn hear(&mut self) -> Result<ServerMethod, Trouble> {
         for _ in 0..MAX_UNRELATED_METHODS {
             let mut header = [0; FRAME_HEADER_BYTES];
             self.stream.read_exact(&mut header).await?;
@@ -109,19 +109,19 @@ impl Connection {
             let mut rest = vec![0; size + 1];
             self.stream.read_exact(&mut rest).await?;
             match wire::method(kind, &rest)? {
-                Method::Other => {}
-                Method::Close { connection, code, reason } => {
+                ServerMethod::Other => {}
+                ServerMethod::Close { connection, code, reason } => {
                     return Err(Trouble::Closed { connection, code, reason });
                 }
                 method => return Ok(method),
             }
         }
-        Err(Garbage.into())
+        Err(InvalidFrame.into())
     }
 
-    async fn log_in(&mut self, server: &Server) -> Result<(), Trouble> {
+    async fn log_in(&mut self, server: &AmqpServer) -> Result<(), Trouble> {
         self.stream.write_all(wire::PROTOCOL_HEADER).await?;
-        let Method::Start { mechanisms } = self.hear().await? else { return Err(Garbage.into()) };
+        let ServerMethod::Start { mechanisms } = self.hear().await? else { return Err(InvalidFrame.into()) };
         let (mechanism, response) = match &server.login {
             Login::Plain(user, password) => {
                 ("PLAIN", Secret::new(format!("\0{user}\0{}", password.reveal())))
@@ -131,57 +131,59 @@ impl Connection {
         if !mechanisms.split_whitespace().any(|offered| offered == mechanism) {
             return Err(Trouble::Broken(format!("the server does not offer {mechanism}, only {mechanisms}")));
         }
-        self.say(&Say::StartOk { mechanism, response: response.reveal() }).await?;
-        let Method::Tune { channels, frame } = self.hear().await? else { return Err(Garbage.into()) };
+        self.say(&ClientMethod::StartOk { mechanism, response: response.reveal() }).await?;
+        let ServerMethod::Tune { channels, frame } = self.hear().await? else {
+            return Err(InvalidFrame.into());
+        };
         let frame = if frame == 0 { PROPOSED_FRAME_BYTES } else { frame.min(PROPOSED_FRAME_BYTES) };
-        self.say(&Say::TuneOk { channels, frame }).await?;
-        self.say(&Say::Open { host: &server.virtual_host }).await?;
+        self.say(&ClientMethod::TuneOk { channels, frame }).await?;
+        self.say(&ClientMethod::Open { host: &server.virtual_host }).await?;
         match self.hear().await? {
-            Method::Opened => Ok(()),
-            _ => Err(Garbage.into()),
+            ServerMethod::Opened => Ok(()),
+            _ => Err(InvalidFrame.into()),
         }
     }
 
     async fn messages(&mut self, queue: &str) -> Result<u32, Trouble> {
         if !self.channel {
-            self.say(&Say::ChannelOpen).await?;
-            let Method::ChannelOpened = self.hear().await? else { return Err(Garbage.into()) };
+            self.say(&ClientMethod::ChannelOpen).await?;
+            let ServerMethod::ChannelOpened = self.hear().await? else { return Err(InvalidFrame.into()) };
             self.channel = true;
         }
-        self.say(&Say::Declare { queue }).await?;
+        self.say(&ClientMethod::Declare { queue }).await?;
         match self.hear().await? {
-            Method::Declared { messages } => Ok(messages),
-            _ => Err(Garbage.into()),
+            ServerMethod::Declared { messages } => Ok(messages),
+            _ => Err(InvalidFrame.into()),
         }
     }
 }
 
-impl Server {
-    async fn open(&self) -> Result<Connection, Trouble> {
+impl AmqpServer {
+    async fn open(&self) -> Result<AmqpConnection, Trouble> {
         let stream = TcpStream::connect((&*self.host, self.port)).await?;
         stream.set_nodelay(true)?;
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => {
                 let broken = |reason: String| Trouble::Broken(reason);
-                let config = tls.config(&[]).map_err(|error| broken(error.0))?;
+                let config = tls.config(&[]).map_err(|error| broken(error.message))?;
                 let name = ServerName::try_from(self.host.clone())
                     .map_err(|_| broken(format!("{} cannot be the name of a server", self.host)))?;
                 Box::new(TlsConnector::from(Arc::clone(&config)).connect(name, stream).await?)
             }
         };
-        let mut connection = Connection { stream, channel: false };
+        let mut connection = AmqpConnection { stream, channel: false };
         connection.log_in(self).await?;
         Ok(connection)
     }
 }
 
-impl pool::PooledServer for Server {
-    type Connection = Connection;
+impl pool::PooledServer for AmqpServer {
+    type Connection = AmqpConnection;
     /// The queue.
-    type Question = String;
+    type Request = String;
     /// The number of ready messages.
-    type Said = u32;
+    type Response = u32;
     const MAX_CONNECTIONS: usize = 2;
 
     fn name(&self) -> String {
@@ -193,16 +195,16 @@ impl pool::PooledServer for Server {
         REQUEST_TIMEOUT
     }
 
-    fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
+    fn connect(&self) -> PoolFuture<'_, AmqpConnection, ScalerError> {
         Box::pin(async move {
             let made = self.open().await;
-            made.map_err(|trouble| ScalerError::new(format!("{}: {}", self.name(), trouble.words())))
+            made.map_err(|trouble| scaler_error!("{}: {}", self.name(), trouble.words()))
         })
     }
 
     fn ask<'a>(
         &'a self,
-        connection: &'a mut Connection,
+        connection: &'a mut AmqpConnection,
         queue: &'a String,
     ) -> PoolFuture<'a, u32, PoolError> {
         Box::pin(async move {
@@ -214,10 +216,10 @@ impl pool::PooledServer for Server {
             let mut lost = true;
             if let Trouble::Closed { connection: false, .. } = trouble {
                 connection.channel = false;
-                lost = connection.say(&Say::ChannelClosed).await.is_err();
+                lost = connection.say(&ClientMethod::ChannelClosed).await.is_err();
             }
-            let error = ScalerError::new(format!("{}: {}", self.name(), trouble.words()));
-            Err(if lost { PoolError::Lost(error) } else { PoolError::Answer(error) })
+            let error = scaler_error!("{}: {}", self.name(), trouble.words());
+            Err(if lost { PoolError::Lost(error) } else { PoolError::Refused(error) })
         })
     }
 }

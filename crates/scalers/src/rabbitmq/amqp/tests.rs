@@ -1,14 +1,12 @@
-#![allow(clippy::unwrap_used)]
-
 use tokio::net::{TcpListener, TcpStream};
 
-use super::wire::{self, Method};
+use super::wire::{self, ServerMethod};
 use super::*;
 use crate::pool::Pools;
 
-fn server(port: u16) -> Server {
+fn server(port: u16) -> AmqpServer {
     let login = Login::Plain("u".into(), Secret::new("hunter2"));
-    Server { host: "127.0.0.1".into(), port, virtual_host: "/".into(), login, tls: None }
+    AmqpServer { host: "127.0.0.1".into(), port, virtual_host: "/".into(), login, tls: None }
 }
 
 /// A server frame.
@@ -77,7 +75,7 @@ async fn play(mut stream: TcpStream, lets_in: bool) -> Option<()> {
 
 async fn listening<F: Future<Output = ()> + Send + 'static>(
     what: impl Fn(TcpStream) -> F + Send + 'static,
-) -> Arc<crate::pool::Pool<Server>> {
+) -> Arc<crate::pool::Pool<AmqpServer>> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -93,7 +91,7 @@ async fn connection_is_reused_after_missing_queue() {
     let pool = listening(|stream| async move { play(stream, true).await.unwrap_or_default() }).await;
     assert_eq!(pool.ask(&"q".to_owned()).await, Ok(7));
     let missing = pool.ask(&"x".to_owned()).await.unwrap_err();
-    assert!(missing.0.ends_with("NOT_FOUND - no queue 'x' in vhost '/' (404)"), "{missing}");
+    assert!(missing.message.ends_with("NOT_FOUND - no queue 'x' in vhost '/' (404)"), "{missing}");
     assert_eq!(pool.ask(&"q".to_owned()).await, Ok(7));
 }
 
@@ -101,14 +99,14 @@ async fn connection_is_reused_after_missing_queue() {
 async fn wrong_password_error_does_not_contain_it() {
     let pool = listening(|stream| async move { play(stream, false).await.unwrap_or_default() }).await;
     let error = pool.ask(&"q".to_owned()).await.unwrap_err();
-    assert!(error.0.contains("ACCESS_REFUSED") && !error.0.contains("hunter2"), "{error}");
+    assert!(error.message.contains("ACCESS_REFUSED") && !error.message.contains("hunter2"), "{error}");
 }
 
 #[tokio::test]
 async fn long_names_and_other_servers_are_errors() {
     let pool = listening(|stream| async move { play(stream, true).await.unwrap_or_default() }).await;
     let error = pool.ask(&"q".repeat(256)).await.unwrap_err();
-    assert!(error.0.contains("longer than 255 bytes"), "{error}");
+    assert!(error.message.contains("longer than 255 bytes"), "{error}");
 
     for said in
         [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"AMQP\x00\x00\x09\x01", b"\x01\x00\x00\xff\xff\xff\xff"]
@@ -119,7 +117,8 @@ async fn long_names_and_other_servers_are_errors() {
         })
         .await;
         let error = pool.ask(&"q".to_owned()).await.unwrap_err();
-        let told = error.0.contains("does not speak AMQP") || error.0.contains("closed the connection");
+        let told =
+            error.message.contains("does not speak AMQP") || error.message.contains("closed the connection");
         assert!(told, "{error}");
     }
 }
@@ -128,7 +127,7 @@ async fn long_names_and_other_servers_are_errors() {
 fn truncated_frames_are_invalid() {
     let whole = frame(1, 50, 11, &[&[1][..], b"q", &[0, 0, 0, 7], &[0; 4]].concat());
     let rest = whole.get(FRAME_HEADER_BYTES..).unwrap();
-    assert_eq!(wire::method(1, rest), Ok(Method::Declared { messages: 7 }));
+    assert_eq!(wire::method(1, rest), Ok(ServerMethod::Declared { messages: 7 }));
     let mut cut = rest.get(..8).unwrap().to_vec();
     cut.push(0xCE);
     assert!(wire::method(1, &cut).is_err());

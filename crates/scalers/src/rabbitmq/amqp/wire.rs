@@ -11,7 +11,7 @@ pub(super) const MAX_FRAME_BYTES: usize = 1 << 20;
 
 /// A method that a server sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum ServerMethod {
     /// `connection.start`, with the offered authentication mechanisms.
     Start { mechanisms: String },
     /// `connection.tune`, with proposed limits.
@@ -30,7 +30,7 @@ pub(super) enum Method {
 
 /// A method that the client sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Say<'a> {
+pub(super) enum ClientMethod<'a> {
     /// `connection.start-ok`, with credentials.
     StartOk { mechanism: &'a str, response: &'a str },
     /// `connection.tune-ok`. Without heartbeats: requests have a timeout, and idle connections need none.
@@ -47,23 +47,23 @@ pub(super) enum Say<'a> {
 
 /// The bytes are not a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Garbage;
+pub(super) struct InvalidFrame;
 
 /// Decodes type and size from a frame header.
-pub(super) fn header(bytes: [u8; FRAME_HEADER_BYTES]) -> Result<(u8, usize), Garbage> {
+pub(super) fn header(bytes: [u8; FRAME_HEADER_BYTES]) -> Result<(u8, usize), InvalidFrame> {
     let [kind, _, _, a, b, c, d] = bytes;
     let size = u32::from_be_bytes([a, b, c, d]) as usize;
     if !matches!(kind, 1 | 2 | 3 | 8) || size > MAX_FRAME_BYTES {
-        return Err(Garbage);
+        return Err(InvalidFrame);
     }
     Ok((kind, size))
 }
 
 /// Decodes the method in a frame body, including the end byte.
-pub(super) fn method(kind: u8, rest: &[u8]) -> Result<Method, Garbage> {
-    let Some((&FRAME_END, payload)) = rest.split_last() else { return Err(Garbage) };
+pub(super) fn method(kind: u8, rest: &[u8]) -> Result<ServerMethod, InvalidFrame> {
+    let Some((&FRAME_END, payload)) = rest.split_last() else { return Err(InvalidFrame) };
     if kind != 1 {
-        return Ok(Method::Other);
+        return Ok(ServerMethod::Other);
     }
     let mut reader = Reader(payload);
     Ok(match (reader.short()?, reader.short()?) {
@@ -72,23 +72,25 @@ pub(super) fn method(kind: u8, rest: &[u8]) -> Result<Method, Garbage> {
             // The table of server properties.
             let table = reader.long()? as usize;
             reader.take(table)?;
-            Method::Start { mechanisms: reader.long_text()? }
+            ServerMethod::Start { mechanisms: reader.long_text()? }
         }
-        (10, 30) => Method::Tune { channels: reader.short()?, frame: reader.long()? },
-        (10, 41) => Method::Opened,
-        (20, 11) => Method::ChannelOpened,
+        (10, 30) => ServerMethod::Tune { channels: reader.short()?, frame: reader.long()? },
+        (10, 41) => ServerMethod::Opened,
+        (20, 11) => ServerMethod::ChannelOpened,
         (50, 11) => {
             reader.short_text()?;
-            Method::Declared { messages: reader.long()? }
+            ServerMethod::Declared { messages: reader.long()? }
         }
-        (class @ (10 | 20), 50 | 40) => {
-            Method::Close { connection: class == 10, code: reader.short()?, reason: reader.short_text()? }
-        }
-        _ => Method::Other,
+        (class @ (10 | 20), 50 | 40) => ServerMethod::Close {
+            connection: class == 10,
+            code: reader.short()?,
+            reason: reader.short_text()?,
+        },
+        _ => ServerMethod::Other,
     })
 }
 
-impl Say<'_> {
+impl ClientMethod<'_> {
     /// Encodes a frame; none if a name is longer than AMQP allows.
     pub(super) fn frame(&self) -> Option<Vec<u8>> {
         let mut out = Writer(Vec::new());
@@ -183,26 +185,26 @@ impl Writer {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], Garbage> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Garbage)?;
+    fn take(&mut self, count: usize) -> Result<&'a [u8], InvalidFrame> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(InvalidFrame)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn short(&mut self) -> Result<u16, Garbage> {
-        self.take(2)?.try_into().map(u16::from_be_bytes).map_err(|_| Garbage)
+    fn short(&mut self) -> Result<u16, InvalidFrame> {
+        self.take(2)?.try_into().map(u16::from_be_bytes).map_err(|_| InvalidFrame)
     }
 
-    fn long(&mut self) -> Result<u32, Garbage> {
-        self.take(4)?.try_into().map(u32::from_be_bytes).map_err(|_| Garbage)
+    fn long(&mut self) -> Result<u32, InvalidFrame> {
+        self.take(4)?.try_into().map(u32::from_be_bytes).map_err(|_| InvalidFrame)
     }
 
-    fn short_text(&mut self) -> Result<String, Garbage> {
-        let &[size] = self.take(1)? else { return Err(Garbage) };
+    fn short_text(&mut self) -> Result<String, InvalidFrame> {
+        let &[size] = self.take(1)? else { return Err(InvalidFrame) };
         self.take(size.into()).map(text)
     }
 
-    fn long_text(&mut self) -> Result<String, Garbage> {
+    fn long_text(&mut self) -> Result<String, InvalidFrame> {
         let size = self.long()? as usize;
         self.take(size).map(text)
     }

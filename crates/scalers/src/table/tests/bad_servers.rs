@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::valid::{Protocol, is_told, valid};
-use crate::stage;
+use super::samples::{Protocol, is_told, samples};
+use crate::test_support;
 
 /// Upper limit for the duration of a read; the slowest scaler gives up after a third of it.
 const READ_LIMIT: Duration = Duration::from_mins(1);
@@ -161,9 +161,9 @@ async fn flood(stream: &mut TcpStream, piece: &[u8], taken: &AtomicU64) -> Optio
 /// Reads one scaler; returns a description if it misbehaves.
 async fn judge(mode: Mode, which: usize) -> Option<String> {
     let (port, taken) = server(mode).await;
-    let (_, trigger) = valid(port).into_iter().nth(which)?;
+    let (_, trigger) = samples(port).into_iter().nth(which)?;
     let what = format!("{} {mode:?}", trigger.type_);
-    let scaler = match stage::build(&trigger) {
+    let scaler = match test_support::build(&trigger) {
         Ok(scaler) => scaler,
         Err(error) => return Some(format!("{what}: {error}")),
     };
@@ -188,11 +188,11 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
         Err(_) => Some(format!("{what}: hangs")),
         Ok(Ok(reading)) if !excused => Some(format!("{what}: {:?}", reading.values)),
         Ok(Err(_)) if excused => Some(format!("{what} is excused, but is an error")),
-        Ok(Err(error)) if error.0.len() > 2_000 => {
-            Some(format!("{what}: an error of {} bytes", error.0.len()))
+        Ok(Err(error)) if error.message.len() > 2_000 => {
+            Some(format!("{what}: an error of {} bytes", error.message.len()))
         }
-        Ok(Err(error)) if is_told(&error.0) => Some(format!("{what}: a password in {error}")),
-        Ok(Err(error)) if error.0.trim().is_empty() => Some(format!("{what}: an empty error")),
+        Ok(Err(error)) if is_told(&error.message) => Some(format!("{what}: a password in {error}")),
+        Ok(Err(error)) if error.message.trim().is_empty() => Some(format!("{what}: an empty error")),
         Ok(Err(_)) if begun.elapsed() > READ_LIMIT => Some(format!("{what}: took {:?}", begun.elapsed())),
         Ok(Err(_)) if taken > MAX_TAKEN_BYTES => Some(format!("{what}: took {taken} bytes")),
         Ok(_) => None,
@@ -204,7 +204,7 @@ async fn judge_all(modes: &[Mode], fits: impl Fn(Protocol) -> bool) {
     let mut wrong = Vec::new();
     for mode in modes.chunks(6) {
         let mut asked = JoinSet::new();
-        for (which, (protocol, _)) in valid(1).into_iter().enumerate() {
+        for (which, (protocol, _)) in samples(1).into_iter().enumerate() {
             if fits(protocol) {
                 for mode in mode {
                     asked.spawn(judge(*mode, which));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::provider::Compat;
 
-use super::valid::{Protocol, valid};
+use super::samples::{Protocol, samples};
 use crate::backends::Backends;
 use crate::parameters::{Parameter, ParameterSource, unknown};
 use crate::table::{build, find};
@@ -52,7 +52,7 @@ fn without(trigger: &Trigger, parameter: &Parameter) -> Trigger {
     let mut out = trigger.clone();
     for key in parameter.keys {
         // Another parameter may have this key in another source.
-        let own = |place: ParameterSource| parameter.places.contains(&place);
+        let own = |source: ParameterSource| parameter.sources.contains(&source);
         if own(ParameterSource::Metadata) || own(ParameterSource::Environment) {
             out.metadata.remove(*key);
             out.metadata.remove(&format!("{key}FromEnv"));
@@ -65,10 +65,15 @@ fn without(trigger: &Trigger, parameter: &Parameter) -> Trigger {
 }
 
 /// Sets a parameter in one of its sources.
-pub(super) fn with(trigger: &Trigger, parameter: &Parameter, place: ParameterSource, value: &str) -> Trigger {
+pub(super) fn with(
+    trigger: &Trigger,
+    parameter: &Parameter,
+    source: ParameterSource,
+    value: &str,
+) -> Trigger {
     let mut out = without(trigger, parameter);
     let key = parameter.keys.first().copied().unwrap_or_default().to_owned();
-    match place {
+    match source {
         ParameterSource::Metadata => out.metadata.insert(key, value.to_owned()),
         ParameterSource::Authentication => out.auth.insert(key, value.to_owned()),
         ParameterSource::Environment => {
@@ -82,10 +87,10 @@ pub(super) fn with(trigger: &Trigger, parameter: &Parameter, place: ParameterSou
 /// Whether an error names the parameter.
 fn names(error: &ScalerError, type_: &str, parameter: &Parameter) -> bool {
     // KEDA splits some names into words: `no management endpoint given`.
-    let text = error.0.to_lowercase().replace(' ', "");
+    let text = error.message.to_lowercase().replace(' ', "");
     let other = OTHER_WORDS.iter().filter(|(which, _)| *which == format!("{type_} {}", parameter.name()));
     parameter.keys.iter().any(|key| text.contains(&key.to_lowercase()))
-        || other.into_iter().any(|(_, words)| error.0.contains(words))
+        || other.into_iter().any(|(_, words)| error.message.contains(words))
 }
 
 /// Collects the findings of all samples, so that one run shows all.
@@ -93,7 +98,7 @@ fn wrong(judge: impl Fn(&Trigger, &Parameter) -> Vec<String>) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _inside = runtime.enter();
     let mut wrong = Vec::new();
-    for (_, trigger) in valid(1) {
+    for (_, trigger) in samples(1) {
         for parameter in parameters(&trigger) {
             let told = judge(&trigger, parameter);
             wrong.extend(told.iter().map(|text| format!("{} {}: {text}", trigger.type_, parameter.name())));
@@ -108,9 +113,9 @@ fn missing_and_empty_parameters_are_named() {
     let found = wrong(|trigger, parameter| {
         let missing = without(trigger, parameter);
         let mut cases = vec![("missing", missing.clone())];
-        for place in parameter.places {
-            cases.push(("empty", with(trigger, parameter, *place, "")));
-            cases.push(("blank", with(trigger, parameter, *place, " \t\n ")));
+        for source in parameter.sources {
+            cases.push(("empty", with(trigger, parameter, *source, "")));
+            cases.push(("blank", with(trigger, parameter, *source, " \t\n ")));
         }
         // An environment variable that does not exist.
         let mut unset = missing;
@@ -156,11 +161,13 @@ fn invalid_values_are_refused_by_name() {
     let found = wrong(|trigger, parameter| {
         let mut told = Vec::new();
         for value in impossible(parameter) {
-            for place in parameter.places {
-                let given = with(trigger, parameter, *place, value);
+            for source in parameter.sources {
+                let given = with(trigger, parameter, *source, value);
                 match build(&given, &backends()) {
                     Ok(_) => told.push(format!("{value:?} was taken")),
-                    Err(error) if parameter.removed.is_some() => assert!(error.0.contains("info"), "{error}"),
+                    Err(error) if parameter.removed.is_some() => {
+                        assert!(error.message.contains("info"), "{error}")
+                    }
                     Err(error) if !names(&error, &given.type_, parameter) => {
                         told.push(format!("{value:?}: {error}"));
                     }
@@ -226,13 +233,13 @@ fn unusual_values_are_accepted_or_refused_by_name_in_short_errors() {
         let mut told = Vec::new();
         let shown = |value: &str| value.chars().take(40).collect::<String>();
         for value in &odd {
-            let Some(place) = parameter.places.first() else { continue };
-            let Err(error) = build(&with(trigger, parameter, *place, value), &backends()) else { continue };
-            if error.0.len() > MAX_ERROR_BYTES {
-                told.push(format!("{:?}: the error has {} bytes", shown(value), error.0.len()));
+            let Some(source) = parameter.sources.first() else { continue };
+            let Err(error) = build(&with(trigger, parameter, *source, value), &backends()) else { continue };
+            if error.message.len() > MAX_ERROR_BYTES {
+                told.push(format!("{:?}: the error has {} bytes", shown(value), error.message.len()));
             }
             if parameter.removed.is_none() && !names(&error, &trigger.type_, parameter) {
-                told.push(format!("{:?}: {}", shown(value), shown(&error.0)));
+                told.push(format!("{:?}: {}", shown(value), shown(&error.message)));
             }
         }
         told
@@ -245,7 +252,7 @@ fn unusual_values_are_accepted_or_refused_by_name_in_short_errors() {
 async fn accepted_unusual_values_yield_no_numbers() {
     let backends = backends();
     let mut asked = tokio::task::JoinSet::new();
-    for (protocol, trigger) in valid(1) {
+    for (protocol, trigger) in samples(1) {
         if matches!(protocol, Protocol::Offline | Protocol::Fixed) {
             continue;
         }
@@ -259,8 +266,8 @@ async fn accepted_unusual_values_yield_no_numbers() {
                 "(?P<x>",
                 "9223372036854775807",
             ] {
-                let Some(place) = parameter.places.first() else { continue };
-                let given = with(&trigger, parameter, *place, value);
+                let Some(source) = parameter.sources.first() else { continue };
+                let given = with(&trigger, parameter, *source, value);
                 // Only errors matter here, because unknown host names are looked up in the network of the test machine.
                 let Ok(scaler) = build(&given, &backends) else { continue };
                 let what = format!("{} {} {value:?}", given.type_, parameter.name());
@@ -268,7 +275,7 @@ async fn accepted_unusual_values_yield_no_numbers() {
                     let answer = tokio::time::timeout(Duration::from_secs(20), scaler.read("s0-m")).await;
                     match answer {
                         Ok(Ok(reading)) => Some(format!("{what}: {reading:?}")),
-                        Ok(Err(error)) if error.0.len() > MAX_ERROR_BYTES => {
+                        Ok(Err(error)) if error.message.len() > MAX_ERROR_BYTES => {
                             Some(format!("{what}: too long an error"))
                         }
                         Ok(Err(_)) | Err(_) => None,
@@ -287,10 +294,10 @@ async fn accepted_unusual_values_yield_no_numbers() {
 
 #[test]
 fn unknown_parameters_suggest_the_nearest() {
-    for (_, trigger) in valid(1) {
+    for (_, trigger) in samples(1) {
         let known = parameters(&trigger);
         assert_eq!(unknown(known, &trigger), [], "{}", trigger.type_);
-        for parameter in known.iter().filter(|one| one.places.contains(&ParameterSource::Metadata)) {
+        for parameter in known.iter().filter(|one| one.sources.contains(&ParameterSource::Metadata)) {
             for key in parameter.keys.iter().filter(|key| key.len() > 4) {
                 // A key with a missing letter, or two swapped letters.
                 let (left, right) = key.split_at(key.len() / 2);

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::bad_values::{parameters, with};
-use super::valid::{Protocol, SECRET, is_told, valid};
+use super::samples::{Protocol, SECRET, is_told, samples};
 use crate::parameters::{ParameterValue as _, QueryValues, Secret};
 use crate::table::SCALER_TYPES;
-use crate::{Trigger, stage};
+use crate::{Trigger, test_support};
 
 /// Substrings of keys that are credentials.
 const CREDENTIAL_WORDS: [&str; 7] =
@@ -31,7 +31,7 @@ fn parameters_named_like_credentials_are_secrets() {
 
 /// The error of building a trigger's scaler, or else of reading it from a server that does not exist.
 async fn told(trigger: &Trigger) -> String {
-    let scaler = match stage::build(trigger) {
+    let scaler = match test_support::build(trigger) {
         Ok(scaler) => scaler,
         Err(error) => return format!("{error:?}"),
     };
@@ -52,23 +52,23 @@ async fn errors_never_contain_secrets() {
         format!("Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey={SECRET}"),
     ];
     let (mut tried, mut wrong) = (0, Vec::new());
-    for (protocol, trigger) in valid(1) {
+    for (protocol, trigger) in samples(1) {
         let secret = |kind| kind == Secret::KIND || kind == QueryValues::KIND;
         for parameter in parameters(&trigger).iter().filter(|one| secret(one.kind)) {
-            for (place, value) in
-                parameter.places.iter().flat_map(|place| values.iter().map(move |v| (place, v)))
+            for (source, value) in
+                parameter.sources.iter().flat_map(|source| values.iter().map(move |v| (source, v)))
             {
-                let given = with(&trigger, parameter, *place, value);
+                let given = with(&trigger, parameter, *source, value);
                 // Servers at fixed addresses are not contacted.
                 let said = if protocol == Protocol::Fixed {
-                    stage::build(&given).err().map(|error| error.0).unwrap_or_default()
+                    test_support::build(&given).err().map(|error| error.message).unwrap_or_default()
                 } else {
                     told(&given).await
                 };
                 tried += 1;
                 for text in [said, format!("{given:?}")] {
                     if is_told(&text) {
-                        wrong.push(format!("{} {} in {place:?}: {text}", trigger.type_, parameter.name()));
+                        wrong.push(format!("{} {} in {source:?}: {text}", trigger.type_, parameter.name()));
                     }
                 }
             }

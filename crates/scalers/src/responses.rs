@@ -10,7 +10,7 @@ const MAX_EXCERPT_CHARS: usize = 200;
 /// Decodes a response body as JSON.
 pub(crate) fn json(body: &[u8]) -> Result<Value, ScalerError> {
     serde_json::from_slice(body)
-        .map_err(|error| ScalerError::new(format!("the answer is not JSON ({error}): {}", excerpt(body))))
+        .map_err(|error| scaler_error!("the answer is not JSON ({error}): {}", excerpt(body)))
 }
 
 /// The beginning of a response body, on one line.
@@ -44,7 +44,7 @@ pub(crate) fn number(answer: &Value, pointer: &str) -> Result<f64, ScalerError> 
     let found = answer.pointer(pointer);
     found.and_then(Value::as_f64).filter(|number| number.is_finite()).ok_or_else(|| {
         let path = pointer.trim_start_matches('/').replace('/', ".");
-        ScalerError::new(format!("the answer has {} at {path} instead of a number", kind(found)))
+        scaler_error!("the answer has {} at {path} instead of a number", kind(found))
     })
 }
 
@@ -55,14 +55,13 @@ pub(crate) fn parsed(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
     fn html_body_is_quoted() {
         let error = json(b"<html>\n  <body>Sign in</body></html>").unwrap_err();
-        assert!(error.0.contains("is not JSON"), "{error}");
-        assert!(error.0.ends_with("<html> <body>Sign in</body></html>"), "{error}");
+        assert!(error.message.contains("is not JSON"), "{error}");
+        assert!(error.message.ends_with("<html> <body>Sign in</body></html>"), "{error}");
     }
 
     #[test]
@@ -81,11 +80,17 @@ mod tests {
         let answer = json(br#"{"a": {"b": 2.5, "c": "3", "d": null}}"#).unwrap();
         assert_eq!(number(&answer, "/a/b"), Ok(2.5));
         assert_eq!(
-            number(&answer, "/a/c").unwrap_err().0,
+            number(&answer, "/a/c").unwrap_err().message,
             "the answer has a string at a.c instead of a number"
         );
-        assert_eq!(number(&answer, "/a/d").unwrap_err().0, "the answer has null at a.d instead of a number");
-        assert_eq!(number(&answer, "/x").unwrap_err().0, "the answer has nothing at x instead of a number");
+        assert_eq!(
+            number(&answer, "/a/d").unwrap_err().message,
+            "the answer has null at a.d instead of a number"
+        );
+        assert_eq!(
+            number(&answer, "/x").unwrap_err().message,
+            "the answer has nothing at x instead of a number"
+        );
         assert_eq!(parsed("NaN"), None);
         assert_eq!(parsed(" 1e3 "), Some(1000.0));
     }

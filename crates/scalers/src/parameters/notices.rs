@@ -29,8 +29,8 @@ impl fmt::Display for UnknownParameter {
 
 /// The unknown keys in the metadata of a trigger, in order.
 pub fn unknown(parameters: &[Parameter], trigger: &Trigger) -> Vec<UnknownParameter> {
-    let of = |place: ParameterSource| {
-        let there = parameters.iter().filter(move |parameter| parameter.places.contains(&place));
+    let of = |source: ParameterSource| {
+        let there = parameters.iter().filter(move |parameter| parameter.sources.contains(&source));
         there.flat_map(|parameter| parameter.keys.iter().copied())
     };
     let mut known: Vec<String> = of(ParameterSource::Metadata).map(str::to_owned).collect();

@@ -7,7 +7,7 @@ use api::provider::Compat;
 use jiff::Timestamp;
 use quantity::Quantity;
 
-use super::gather::{Failure, Gathered, Gathering};
+use super::collect::{CollectedMetric, CollectedMetrics, TriggerFailure};
 use super::{ActivityState, CachedReading, Formula, Reading, TriggerResult};
 use crate::event::Event;
 use crate::fallback::TargetFacts;
@@ -26,62 +26,68 @@ pub struct PollRound<'a> {
 /// The outcome of a poll; `results` has one entry per trigger, in order.
 pub fn activity_state(
     round: &PollRound<'_>,
-    told: &[TriggerResult],
+    results: &[TriggerResult],
     facts: &TargetFacts,
     compat: Compat,
 ) -> ActivityState {
     let object = round.object;
-    let gathered = Gathered::of(object, told, facts, compat, |_| true);
+    let collected = CollectedMetrics::of(object, results, facts, compat, |_| true);
     let mut state = ActivityState {
-        error: gathered.failures.first().map(|failure| said(object, failure)),
-        is_falling_back: gathered.fallback().is_some(),
-        records: records(object, &gathered, compat),
-        events: gathered.events(Some(match object.modifiers() {
+        error: collected.failures.first().map(|failure| describe_failure(object, failure)),
+        is_falling_back: collected.fallback().is_some(),
+        records: records(object, &collected, compat),
+        events: collected.events(Some(match object.modifiers() {
             Some(_) => "KEDAMetricSourceFailed",
             None => "KEDAScalerFailed",
         })),
-        rebuild: gathered.rebuild(told, compat),
-        changes: gathered.changes.clone(),
+        rebuild: collected.rebuild(results, compat),
+        changes: collected.changes.clone(),
         ..ActivityState::default()
     };
-    for one in told {
-        let of_trigger = gathered.metrics.iter().filter(|metric| metric.trigger == one.trigger);
+    for one in results {
+        let of_trigger = collected.metrics.iter().filter(|metric| metric.trigger == one.trigger);
         let names = active_metrics(of_trigger, compat);
         state.active |= names.is_some();
         state.active_metrics.extend(names.into_iter().flatten());
     }
     state.active_triggers.clone_from(&state.active_metrics);
     if object.modifiers().is_some() {
-        compose(round, &gathered, compat, &mut state);
+        compose(round, &collected, compat, &mut state);
     }
     // Only the HPA reads CPU and memory, and it does not act on targets at zero.
     if object.spec.triggers.iter().all(Trigger::is_resource) && state.error.is_none() {
         state.active = true;
     }
     // Events follow the condition; in KEDA they follow values, so the same event is repeated (trap 33).
-    let is_told = if compat.is_strict() { state.is_falling_back } else { is_true(&gathered.object) };
+    let is_told =
+        if compat.is_strict() { state.is_falling_back } else { is_falling_back_condition(&collected.object) };
     if state.skipped.is_none() {
-        state.events.extend(turn(is_true(object), is_told));
+        state.events.extend(fallback_event(is_falling_back_condition(object), is_told));
     }
     state
 }
 
 /// With a formula its result decides about activity, not the triggers.
-fn compose(round: &PollRound<'_>, gathered: &Gathered<'_>, compat: Compat, state: &mut ActivityState) {
+fn compose(
+    round: &PollRound<'_>,
+    collected: &CollectedMetrics<'_>,
+    compat: Compat,
+    state: &mut ActivityState,
+) {
     state.active = false;
     state.active_triggers.clear();
     if state.error.is_none() {
-        match is_composite_active(round, gathered, compat) {
+        match is_composite_active(round, collected, compat) {
             Ok((active, value)) => {
                 (state.active, state.composite) = (active, Some(value));
                 if active {
                     state.active_triggers = vec![COMPOSITE_METRIC.to_owned()];
                 }
             }
-            Err(Unknown::Limit(error)) if compat.is_strict() => state.skipped = Some(error),
+            Err(UnknownActivity::Limit(error)) if compat.is_strict() => state.skipped = Some(error),
             // KEDA treats a formula that fails as inactive, and scales to zero.
-            Err(Unknown::Value(_)) if compat.is_strict() => {}
-            Err(Unknown::Limit(error) | Unknown::Value(error)) => {
+            Err(UnknownActivity::Value(_)) if compat.is_strict() => {}
+            Err(UnknownActivity::Limit(error) | UnknownActivity::Value(error)) => {
                 state.events.push(Event::warning("KEDAMetricSourceFailed", error.clone()));
                 state.error = Some(error);
             }
@@ -94,7 +100,7 @@ fn compose(round: &PollRound<'_>, gathered: &Gathered<'_>, compat: Compat, state
 }
 
 /// Why the activity of a formula is unknown.
-enum Unknown {
+enum UnknownActivity {
     /// Its value failed.
     Value(String),
     /// Its activation target is invalid.
@@ -104,15 +110,18 @@ enum Unknown {
 /// Whether a formula is active, and its value.
 fn is_composite_active(
     round: &PollRound<'_>,
-    gathered: &Gathered<'_>,
+    collected: &CollectedMetrics<'_>,
     compat: Compat,
-) -> Result<(bool, Quantity), Unknown> {
-    let composite = gathered.composite(round.formula, round.now).map_err(Unknown::Value);
+) -> Result<(bool, Quantity), UnknownActivity> {
+    let composite =
+        collected.composite(round.formula, round.now).map_err(|error| UnknownActivity::Value(error.into()));
     let limit = match round.object.modifiers().map(|modifiers| modifiers.activation_target.as_str()) {
         None | Some("") => 0.0,
         Some(text) => {
             let wrong = |why: &dyn std::fmt::Display| {
-                Unknown::Limit(format!("scalingModifiers.ActivationTarget parsing error {text:?}: {why}"))
+                UnknownActivity::Limit(format!(
+                    "scalingModifiers.ActivationTarget parsing error {text:?}: {why}"
+                ))
             };
             let limit = crate::modifiers::parse_float(text).map_err(|error| wrong(&error))?;
             if limit.is_nan() && !compat.is_strict() {
@@ -128,7 +137,7 @@ fn is_composite_active(
 /// The active metrics of a trigger, if it is active; in strict mode by the names of their values, where the last metric
 /// decides, as in KEDA.
 fn active_metrics<'a>(
-    metrics: impl Iterator<Item = &'a Gathering<'a>>,
+    metrics: impl Iterator<Item = &'a CollectedMetric<'a>>,
     compat: Compat,
 ) -> Option<Vec<String>> {
     let mut names = Vec::new();
@@ -155,26 +164,26 @@ fn active_metrics<'a>(
 /// served.
 fn records(
     object: &ScaledObject,
-    gathered: &Gathered<'_>,
+    collected: &CollectedMetrics<'_>,
     compat: Compat,
 ) -> BTreeMap<String, CachedReading> {
-    let is_kept = |metric: &&Gathering<'_>| {
+    let is_kept = |metric: &&CollectedMetric<'_>| {
         object.spec.triggers.get(metric.trigger).is_some_and(|trigger| trigger.use_cached_metrics)
     };
-    let record = |metric: &Gathering<'_>| match &metric.served {
+    let record = |metric: &CollectedMetric<'_>| match &metric.served {
         _ if !compat.is_strict() => metric.sample.reading.clone(),
         Ok(served) => {
-            let said = metric.sample.reading.as_ref().is_ok_and(|reading| reading.active);
-            Ok(Reading { values: served.values.clone(), active: served.replicas.is_some() || said })
+            let is_active = metric.sample.reading.as_ref().is_ok_and(|reading| reading.active);
+            Ok(Reading { values: served.values.clone(), active: served.replicas.is_some() || is_active })
         }
         Err(error) => Err(error.clone()),
     };
-    let kept = gathered.metrics.iter().filter(is_kept);
+    let kept = collected.metrics.iter().filter(is_kept);
     kept.map(|metric| (metric.sample.name.clone(), record(metric))).collect()
 }
 
 /// The event when a fallback begins or ends.
-fn turn(was_falling_back: bool, is_falling_back: bool) -> Option<Event> {
+fn fallback_event(was_falling_back: bool, is_falling_back: bool) -> Option<Event> {
     match (was_falling_back, is_falling_back) {
         (false, true) => {
             Some(Event::normal("ScaledObjectFallbackActivated", "ScaledObject fallback is active"))
@@ -188,13 +197,13 @@ fn turn(was_falling_back: bool, is_falling_back: bool) -> Option<Event> {
 }
 
 /// Whether the condition `Fallback` is true.
-fn is_true(object: &ScaledObject) -> bool {
+fn is_falling_back_condition(object: &ScaledObject) -> bool {
     object.status.conditions.state(types::FALLBACK) == Truth::True
 }
 
 /// Describes which trigger failed, and why.
-fn said(object: &ScaledObject, failure: &Failure) -> String {
-    let Failure { trigger, error, .. } = failure;
+fn describe_failure(object: &ScaledObject, failure: &TriggerFailure) -> String {
+    let TriggerFailure { trigger, error, .. } = failure;
     match object.spec.triggers.get(*trigger) {
         Some(own) if !own.name.is_empty() => format!("trigger {:?} ({}): {error}", own.name, own.type_),
         Some(own) => format!("trigger {trigger} ({}): {error}", own.type_),

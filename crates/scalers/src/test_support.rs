@@ -1,6 +1,4 @@
 //! Test support: scripted servers, triggers and a fake cluster.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 tokio::task_local! {
-    static ASKING: Asking;
+    static READ_AGE: ReadAge;
 }
 
 /// One read of a scaler, which may send several requests.
-struct Asking {
+struct ReadAge {
     age: Duration,
     /// When the oldest response that was used arrived.
     since: Cell<Option<Instant>>,
@@ -19,22 +19,22 @@ struct Asking {
 /// Runs a read that accepts shared responses up to `age` old. Also returns when the oldest response that was used arrived;
 /// none without HTTP requests.
 pub async fn with_max_age<F: Future>(age: Duration, reading: F) -> (F::Output, Option<Instant>) {
-    let asking = Asking { age, since: Cell::new(None) };
+    let asking = ReadAge { age, since: Cell::new(None) };
     let reading = async {
         let read = reading.await;
-        (read, ASKING.with(|asking| asking.since.get()))
+        (read, READ_AGE.with(|asking| asking.since.get()))
     };
-    ASKING.scope(asking, reading).await
+    READ_AGE.scope(asking, reading).await
 }
 
 /// The maximum age, if one is set.
 pub(super) fn allowed() -> Option<Duration> {
-    ASKING.try_with(|asking| asking.age).ok()
+    READ_AGE.try_with(|asking| asking.age).ok()
 }
 
 /// Records that a response of this time was used.
 pub(super) fn used(at: Instant) {
     // Outside of [`with_max_age`] nothing is recorded.
-    let _ = ASKING
+    let _ = READ_AGE
         .try_with(|asking| asking.since.set(Some(asking.since.get().map_or(at, |known| known.min(at)))));
 }

@@ -7,7 +7,7 @@ use sources::http::{HttpError, HttpResponse};
 use tokio::time::Instant;
 
 tokio::task_local! {
-    static ACCOUNT: RefCell<RequestLog>;
+    static REQUEST_LOG: RefCell<RequestLog>;
 }
 
 /// Maximum number of requests recorded per read.
@@ -35,43 +35,43 @@ pub struct SentRequest {
 pub async fn with_request_log<F: Future>(reading: F) -> (F::Output, RequestLog) {
     let reading = async {
         let read = reading.await;
-        (read, ACCOUNT.with(RefCell::take))
+        (read, REQUEST_LOG.with(RefCell::take))
     };
-    ACCOUNT.scope(RefCell::default(), reading).await
+    REQUEST_LOG.scope(RefCell::default(), reading).await
 }
 
 /// Counts a response without a value.
 pub fn count_empty_response() {
-    note(|account| account.empty = account.empty.saturating_add(1));
+    note(|log| log.empty = log.empty.saturating_add(1));
 }
 
 fn note(change: impl FnOnce(&mut RequestLog)) {
     // Outside of [`with_request_log`] nothing is recorded.
-    let _ = ACCOUNT.try_with(|account| account.try_borrow_mut().map(|mut account| change(&mut account)));
+    let _ = REQUEST_LOG.try_with(|log| log.try_borrow_mut().map(|mut log| change(&mut log)));
 }
 
 /// A request in flight; dropping it records a request without response.
-struct Sending {
+struct OpenRequest {
     began: Instant,
     code: Option<u16>,
 }
 
-impl Drop for Sending {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         let sent = SentRequest { code: self.code, took: self.began.elapsed() };
-        note(|account| {
-            if account.sent.len() < MAX_RECORDED_REQUESTS {
-                account.sent.push(sent);
+        note(|log| {
+            if log.sent.len() < MAX_RECORDED_REQUESTS {
+                log.sent.push(sent);
             }
         });
     }
 }
 
 /// Records a request in the log of the task that completes or drops it.
-pub(super) async fn counted(
+pub(super) async fn recorded(
     sending: impl Future<Output = Result<HttpResponse, HttpError>>,
 ) -> Result<HttpResponse, HttpError> {
-    let mut open = Sending { began: Instant::now(), code: None };
+    let mut open = OpenRequest { began: Instant::now(), code: None };
     let answer = sending.await;
     open.code = answer.as_ref().ok().map(|answer| answer.status.as_u16());
     answer
@@ -79,8 +79,6 @@ pub(super) async fn counted(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use bytes::Bytes;
     use http::{HeaderMap, StatusCode};
 
@@ -92,21 +90,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn dropped_requests_are_recorded() {
-        let ((), account) = with_request_log(async {
+        let ((), log) = with_request_log(async {
             let slow = async {
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 Ok(answer(StatusCode::BAD_GATEWAY))
             };
-            counted(slow).await.unwrap();
-            let never = counted(std::future::pending());
+            recorded(slow).await.unwrap();
+            let never = recorded(std::future::pending());
             let _ = tokio::time::timeout(Duration::from_secs(3), never).await;
             count_empty_response();
         })
         .await;
-        let codes: Vec<_> = account.sent.iter().map(|sent| (sent.code, sent.took.as_secs())).collect();
-        assert_eq!((codes, account.empty), (vec![(Some(502), 2), (None, 3)], 1));
+        let codes: Vec<_> = log.sent.iter().map(|sent| (sent.code, sent.took.as_secs())).collect();
+        assert_eq!((codes, log.empty), (vec![(Some(502), 2), (None, 3)], 1));
         // Requests outside of a log succeed as well.
-        assert!(counted(async { Ok(answer(StatusCode::OK)) }).await.is_ok());
+        assert!(recorded(async { Ok(answer(StatusCode::OK)) }).await.is_ok());
         count_empty_response();
     }
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::Trigger;
-use crate::stage::{texts, trigger};
 use crate::table::SCALER_TYPES;
 pub(super) use crate::table::sample::{Protocol, SECRET};
+use crate::test_support::{texts, trigger};
 
 /// Whether a text contains the secret, also as base64, alone or after a user.
 pub(super) fn is_told(text: &str) -> bool {
@@ -13,10 +13,10 @@ pub(super) fn is_told(text: &str) -> bool {
 }
 
 /// All samples, with a server at this local port.
-pub(super) fn valid(port: u16) -> Vec<(Protocol, Trigger)> {
+pub(super) fn samples(port: u16) -> Vec<(Protocol, Trigger)> {
     let address = format!("127.0.0.1:{port}");
     let at = |text: &str| text.replace("{port}", &port.to_string()).replace("{}", &address);
-    let samples = SCALER_TYPES.iter().flat_map(|scaler| scaler.samples.iter().map(|one| (scaler.name, one)));
+    let all = SCALER_TYPES.iter().flat_map(|scaler| scaler.samples.iter().map(|one| (scaler.name, one)));
     let one = |(type_, sample): (&str, &crate::table::sample::Sample)| {
         let mut trigger = trigger(type_, sample.metadata);
         trigger.auth = texts(sample.auth);
@@ -32,7 +32,7 @@ pub(super) fn valid(port: u16) -> Vec<(Protocol, Trigger)> {
         }
         (sample.protocol, trigger)
     };
-    samples.map(one).collect()
+    all.map(one).collect()
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn every_type_has_a_sample_that_can_be_built() {
     for scaler in SCALER_TYPES.iter() {
         assert!(!scaler.name.is_empty() && !scaler.samples.is_empty(), "{} has no sample", scaler.name);
     }
-    for (_, trigger) in valid(1) {
-        if let Err(error) = crate::stage::build(&trigger) {
+    for (_, trigger) in samples(1) {
+        if let Err(error) = crate::test_support::build(&trigger) {
             panic!("{}: {error}", trigger.type_);
         }
     }

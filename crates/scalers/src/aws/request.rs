@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{AwsKeys, RequestToSign, sign};
 use crate::ScalerError;
-use crate::answers::{excerpt, json};
+use crate::responses::{excerpt, json};
 use crate::urls;
 use crate::web::HttpCall;
 
@@ -72,7 +72,7 @@ pub(crate) fn answer(product: &str, status: u16, body: &[u8]) -> Result<Value, S
     if status == 200 {
         return json(body);
     }
-    Err(ScalerError::new(format!("{product} returned {status}: {}", reason(body))))
+    Err(scaler_error!("{product} returned {status}: {}", reason(body)))
 }
 
 fn reason(body: &[u8]) -> String {

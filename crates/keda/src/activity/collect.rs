@@ -9,23 +9,23 @@ use jiff::Timestamp;
 use super::{Formula, MetricSample, MetricValue, TriggerResult};
 use crate::event::Event;
 use crate::fallback::{self, ServedMetric, TargetFacts};
-use crate::modifiers::FormulaInput;
+use crate::modifiers::{FormulaInput, ModifiersError};
 use crate::status::StatusChanges;
 
 /// The results of all triggers with fallbacks applied.
-pub(super) struct Gathered<'a> {
+pub(super) struct CollectedMetrics<'a> {
     /// The object with the new health of its metrics.
     pub(super) object: Cow<'a, ScaledObject>,
     /// One per sample.
-    pub(super) metrics: Vec<Gathering<'a>>,
+    pub(super) metrics: Vec<CollectedMetric<'a>>,
     /// Triggers that failed, and why, in the order of the triggers.
-    pub(super) failures: Vec<Failure>,
+    pub(super) failures: Vec<TriggerFailure>,
     /// Status changes.
     pub(super) changes: StatusChanges,
 }
 
 /// A sample and the values served for it.
-pub(super) struct Gathering<'a> {
+pub(super) struct CollectedMetric<'a> {
     /// Index of its trigger.
     pub(super) trigger: usize,
     /// The sample.
@@ -35,18 +35,18 @@ pub(super) struct Gathering<'a> {
 }
 
 /// A trigger that failed.
-pub(super) struct Failure {
+pub(super) struct TriggerFailure {
     /// Its index.
     pub(super) trigger: usize,
     /// Why.
     pub(super) error: String,
     /// What failed.
-    pub(super) of: Of,
+    pub(super) of: FailureStage,
 }
 
 /// What failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum FailureStage {
     /// Metric specs.
     Metrics,
     /// Reading a metric.
@@ -55,16 +55,16 @@ pub(super) enum Of {
     Memory,
 }
 
-impl<'a> Gathered<'a> {
+impl<'a> CollectedMetrics<'a> {
     /// Collects the results; samples that are not needed are skipped.
     pub(super) fn of(
         object: &'a ScaledObject,
-        told: &'a [TriggerResult],
+        results: &'a [TriggerResult],
         facts: &TargetFacts,
         compat: Compat,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Self {
-        let mut gathered = Self {
+        let mut collected = Self {
             object: Cow::Borrowed(object),
             metrics: Vec::new(),
             failures: Vec::new(),
@@ -72,44 +72,45 @@ impl<'a> Gathered<'a> {
         };
         let mut health = object.status.health.clone();
         let mut is_touched = false;
-        for one in told {
+        for one in results {
             if let Err(error) = &one.metrics {
-                gathered.fail(one.trigger, error, Of::Metrics);
+                collected.fail(one.trigger, error, FailureStage::Metrics);
             }
             for sample in one.samples().filter(|sample| is_wanted(&sample.name)) {
                 let served = fallback::serve(object, &mut health, sample, facts, compat);
                 is_touched = true;
                 if let Err(error) = &served {
-                    let of = if sample.is_remembered { Of::Memory } else { Of::Value };
-                    gathered.fail(one.trigger, error, of);
+                    let of = if sample.is_remembered { FailureStage::Memory } else { FailureStage::Value };
+                    collected.fail(one.trigger, error, of);
                 }
-                gathered.metrics.push(Gathering { trigger: one.trigger, sample, served });
+                collected.metrics.push(CollectedMetric { trigger: one.trigger, sample, served });
             }
         }
         if is_touched {
-            gathered.changes = fallback::changes(object, &health, compat);
+            collected.changes = fallback::changes(object, &health, compat);
         }
-        if gathered.changes != StatusChanges::default() {
-            gathered.changes.apply(&mut gathered.object.to_mut().status);
+        if collected.changes != StatusChanges::default() {
+            collected.changes.apply(&mut collected.object.to_mut().status);
         }
-        gathered
+        collected
     }
 
-    fn fail(&mut self, trigger: usize, error: &str, of: Of) {
-        self.failures.push(Failure { trigger, error: error.to_owned(), of });
+    fn fail(&mut self, trigger: usize, error: &str, of: FailureStage) {
+        self.failures.push(TriggerFailure { trigger, error: error.to_owned(), of });
     }
 
     /// Events of failures; those of single metrics with the given reason, if any.
     pub(super) fn events(&self, of_metrics: Option<&'static str>) -> Vec<Event> {
-        let event = |failure: &Failure| {
-            let reason = if failure.of == Of::Metrics { Some("KEDAScalerFailed") } else { of_metrics };
+        let event = |failure: &TriggerFailure| {
+            let reason =
+                if failure.of == FailureStage::Metrics { Some("KEDAScalerFailed") } else { of_metrics };
             reason.map(|reason| Event::warning(reason, failure.error.clone()))
         };
         self.failures.iter().filter_map(event).collect()
     }
 
     /// The values of all metrics.
-    pub(super) fn values(&self) -> impl Iterator<Item = (&Gathering<'a>, &MetricValue)> {
+    pub(super) fn values(&self) -> impl Iterator<Item = (&CollectedMetric<'a>, &MetricValue)> {
         self.metrics.iter().flat_map(|metric| {
             let values = metric.served.iter().flat_map(|served| &served.values);
             values.map(move |value| (metric, value))
@@ -123,31 +124,35 @@ impl<'a> Gathered<'a> {
     }
 
     /// The composite value: the first fallback value, else the result of the formula.
-    pub(super) fn composite(&self, formula: Formula<'_>, now: Timestamp) -> Result<MetricValue, String> {
+    pub(super) fn composite(
+        &self,
+        formula: Formula<'_>,
+        now: Timestamp,
+    ) -> Result<MetricValue, ModifiersError> {
         let name = COMPOSITE_METRIC.to_owned();
         if let Some(fallback) = self.fallback() {
             return Ok(MetricValue { name, value: fallback.value.clone() });
         }
         let inputs: Vec<FormulaInput<'_>> =
             self.values().map(|(metric, value)| metric.input(value)).collect();
-        let formula = formula.unwrap_or(Err("the formula is not known")).map_err(str::to_owned)?;
+        let formula = formula.unwrap_or(Err(&ModifiersError::NotCompiled)).map_err(Clone::clone)?;
         let value = formula.evaluate(&self.object, &inputs, now)?;
         Ok(MetricValue { name, value })
     }
 
     /// Triggers whose scalers must be rebuilt: those that failed; in strict mode all if one failed, as in KEDA.
-    pub(super) fn rebuild(&self, told: &[TriggerResult], compat: Compat) -> Vec<usize> {
+    pub(super) fn rebuild(&self, results: &[TriggerResult], compat: Compat) -> Vec<usize> {
         if compat.is_strict() && !self.failures.is_empty() {
-            return told.iter().map(|told| told.trigger).collect();
+            return results.iter().map(|results| results.trigger).collect();
         }
-        let new = self.failures.iter().filter(|failure| failure.of != Of::Memory);
+        let new = self.failures.iter().filter(|failure| failure.of != FailureStage::Memory);
         let mut failed: Vec<usize> = new.map(|failure| failure.trigger).collect();
         failed.dedup();
         failed
     }
 }
 
-impl Gathering<'_> {
+impl CollectedMetric<'_> {
     fn input<'b>(&'b self, value: &'b MetricValue) -> FormulaInput<'b> {
         FormulaInput { trigger: self.trigger, metric: &self.sample.name, value: &value.value }
     }

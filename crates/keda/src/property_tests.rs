@@ -1,8 +1,6 @@
 //! For all histories of a ScaledObject: what sources say or do not say, pauses, edits of the count by others, time that passes.
 //! What is known of the past is only what stands in the status.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use api::autoscaling::v2::MetricTarget;
 use api::keda::{Fallback, ScaledObject, annotations};
 use api::provider::Compat;
