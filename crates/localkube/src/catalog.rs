@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::custom::Definition;
+use crate::custom::{Definition, ScalePaths};
 use crate::kinds::{BuiltInKind, KINDS};
 use crate::schema::{self, Schema};
 use crate::status::About;
@@ -49,17 +49,6 @@ pub enum ResourceOrigin {
     BuiltIn(&'static BuiltInKind),
     /// A custom resource definition.
     Custom(Arc<Definition>),
-}
-
-/// The paths of the scale subresource's values in an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScalePaths {
-    /// Path of the desired replicas, such as `spec.replicas`.
-    pub spec: Vec<String>,
-    /// Path of the current replicas.
-    pub status: Vec<String>,
-    /// Path of the pod selector, which is text in custom resources.
-    pub selector: Option<Vec<String>>,
 }
 
 /// All resources that are served.
@@ -129,7 +118,7 @@ impl ServedResource {
             kind: kind.kind.to_owned(),
             list_kind: format!("{}List", kind.kind),
             plural: kind.plural.to_owned(),
-            singular: kind.singular.to_owned(),
+            singular: kind.kind.to_lowercase(),
             short: owned(kind.short),
             categories: owned(kind.categories),
             namespaced: kind.namespaced,
@@ -224,16 +213,5 @@ impl ServedResource {
         };
         let value = |path: &str| path.split('.').try_fold(object, |at, step| at.get(step));
         fields.iter().map(|f| text(value(f.path)).unwrap_or_else(|| f.absent.to_owned()).into()).collect()
-    }
-}
-
-impl ScalePaths {
-    fn usual() -> Self {
-        let path = |text: &str| text.split('.').map(str::to_owned).collect();
-        Self {
-            spec: path("spec.replicas"),
-            status: path("status.replicas"),
-            selector: Some(path("spec.selector")),
-        }
     }
 }

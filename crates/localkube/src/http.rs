@@ -11,30 +11,26 @@ use futures::{FutureExt, StreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, USER_AGENT, WARNING};
 use http::request::Parts;
 use http::{Method, Request, Response};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::Frame;
 use serde_json::Value;
 
 use crate::access::{self, User};
 use crate::catalog::ResourceOrigin;
 use crate::cluster::Cluster;
-use crate::object::set;
-use crate::present::Representation;
+use crate::discovery::AggregatedVersion;
+use crate::object::{self, set};
 use crate::request::{Query, RequestPath, ResourcePath};
+use crate::response::{BodyError, PLAIN_TEXT, ResponseBody, respond};
 use crate::status::Status;
+use crate::verbs::present::Representation;
 use crate::verbs::{
-    ApiCall, CallOutcome, create, decode, delete, patch, read, scale, special, update, watch,
+    ApiCall, CallOutcome, create, decode, delete, options, patch, read, scale, special, update, watch,
 };
-use crate::{aggregate, discovery, fields, openapi, options};
+use crate::{aggregate, discovery, fields, openapi};
 
 /// The maximum size of a request body, as on the real server.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
-
-type Error = Box<dyn std::error::Error + Send + Sync>;
-
-/// The body of a response.
-pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, Error>;
 
 /// The API of a cluster.
 #[derive(Clone)]
@@ -53,7 +49,7 @@ impl<B> tower::Service<Request<B>> for Api
 where
     B: http_body::Body + Send + 'static,
     B::Data: Send,
-    B::Error: Into<Error>,
+    B::Error: Into<BodyError>,
 {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
@@ -270,7 +266,7 @@ async fn discover(
     let core = parts.uri.path().trim_matches('/').split('/').next() == Some("api");
     let found = discovery::answer(
         &cluster.catalog(),
-        &aggregate::groups(cluster).await,
+        &aggregated_versions(cluster).await,
         core,
         group,
         version,
@@ -285,6 +281,27 @@ async fn discover(
         response.headers_mut().insert(CONTENT_TYPE, content_type);
     }
     Ok(response)
+}
+
+/// The resources of all aggregated APIs.
+async fn aggregated_versions(cluster: &Cluster) -> Vec<AggregatedVersion> {
+    let catalog = cluster.catalog();
+    let Some(services) = catalog.resource("apiregistration.k8s.io", "apiservices") else { return Vec::new() };
+    let stored = cluster.objects(services, None);
+    let asked =
+        stored.iter().filter_map(|(_, stored)| {
+            let value = object::unpack(stored);
+            let text = |field: &str| object::string(&value, &["spec", field]).to_owned();
+            let number = |field: &str| value.pointer(field).and_then(Value::as_i64).unwrap_or_default();
+            let (group, version) = (text("group"), text("version"));
+            let upstream = cluster.upstream(&group, &version)?;
+            let (group_priority, version_priority) =
+                (number("/spec/groupPriorityMinimum"), number("/spec/versionPriority"));
+            Some(async move {
+                aggregate::discover(&upstream, group, version, group_priority, version_priority).await
+            })
+        });
+    futures::future::join_all(asked).await
 }
 
 /// Answers non-resource requests.
@@ -334,19 +351,15 @@ fn json(code: u16, value: &Value) -> Response<ResponseBody> {
 }
 
 fn text(code: u16, body: Bytes) -> Response<ResponseBody> {
-    respond(code, "application/json", body)
+    uncached(code, "application/json", body)
 }
 
 fn plain(code: u16, body: &'static str) -> Response<ResponseBody> {
-    respond(code, "text/plain; charset=utf-8", Bytes::from_static(body.as_bytes()))
+    uncached(code, PLAIN_TEXT, Bytes::from_static(body.as_bytes()))
 }
 
-fn respond(code: u16, content_type: &'static str, body: Bytes) -> Response<ResponseBody> {
-    let mut response = Response::new(BodyExt::boxed_unsync(Full::new(body).map_err(|never| match never {})));
-    *response.status_mut() =
-        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+fn uncached(code: u16, content_type: &'static str, body: Bytes) -> Response<ResponseBody> {
+    let mut response = respond(code, content_type, body);
+    response.headers_mut().insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
 }

@@ -13,8 +13,6 @@ pub struct BuiltInKind {
     pub kind: &'static str,
     /// Plural name in paths.
     pub plural: &'static str,
-    /// Singular name.
-    pub singular: &'static str,
     /// Short names.
     pub short: &'static [&'static str],
     /// Categories such as `all`.
@@ -83,7 +81,6 @@ const fn kind(
         versions,
         kind,
         plural,
-        singular: "",
         short: &[],
         categories: &[],
         namespaced: true,
@@ -102,71 +99,12 @@ const fn kind(
     }
 }
 
+/// A kind whose objects are answered and never stored.
+const fn review(group: &'static str, kind: &'static str, plural: &'static str) -> BuiltInKind {
+    BuiltInKind { namespaced: false, review: true, ..self::kind(group, &["v1"], kind, plural) }
+}
+
 impl BuiltInKind {
-    const fn called(self, singular: &'static str, short: &'static [&'static str]) -> Self {
-        Self { singular, short, ..self }
-    }
-
-    const fn in_all(self) -> Self {
-        Self { categories: &["all"], ..self }
-    }
-
-    const fn in_category(self, categories: &'static [&'static str]) -> Self {
-        Self { categories, ..self }
-    }
-
-    const fn cluster_wide(self) -> Self {
-        Self { namespaced: false, ..self }
-    }
-
-    const fn with_status(self) -> Self {
-        Self { status: true, ..self }
-    }
-
-    const fn with_scale(self) -> Self {
-        Self { scale: true, ..self }
-    }
-
-    const fn with_generation(self) -> Self {
-        Self { generation: true, ..self }
-    }
-
-    const fn with_more(self, more: &'static [&'static str]) -> Self {
-        Self { more, ..self }
-    }
-
-    const fn selected_by(self, fields: &'static [SelectableField]) -> Self {
-        Self { fields, ..self }
-    }
-
-    const fn returning_deleted(self) -> Self {
-        Self { returns_deleted: true, ..self }
-    }
-
-    const fn born_with_status(self) -> Self {
-        Self { born_with_status: true, ..self }
-    }
-
-    const fn needing_revision(self) -> Self {
-        Self { needs_revision: true, ..self }
-    }
-
-    const fn made_by_update(self) -> Self {
-        Self { made_by_update: true, ..self }
-    }
-
-    const fn deleted_one_by_one(self) -> Self {
-        Self { collection: false, ..self }
-    }
-
-    const fn reviewed(self) -> Self {
-        Self { review: true, ..self }
-    }
-
-    const fn ruled_by(self, rules: &'static Rules) -> Self {
-        Self { rules, ..self }
-    }
-
     /// `deployments.apps`, as in error texts.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
@@ -175,30 +113,34 @@ impl BuiltInKind {
 
 /// The built-in kinds.
 pub const KINDS: &[BuiltInKind] = &[
-    kind("", &["v1"], "Namespace", "namespaces")
-        .called("namespace", &["ns"])
-        .deleted_one_by_one()
-        .ruled_by(&rules::namespace::RULES)
-        .cluster_wide()
-        .with_status()
-        .with_more(&["finalize"])
-        .selected_by(&[field("status.phase"), field("name").at("metadata.name")]),
-    kind("", &["v1"], "Node", "nodes")
-        .called("node", &["no"])
-        .born_with_status()
-        .ruled_by(&rules::node::RULES)
-        .cluster_wide()
-        .with_status()
-        .selected_by(&[field("spec.unschedulable").or("false")]),
-    kind("", &["v1"], "Pod", "pods")
-        .called("pod", &["po"])
-        .ruled_by(&rules::pod::RULES)
-        .returning_deleted()
-        .in_all()
-        .with_status()
-        .with_generation()
-        .with_more(&["binding", "eviction"])
-        .selected_by(&[
+    BuiltInKind {
+        short: &["ns"],
+        collection: false,
+        rules: &rules::namespace::RULES,
+        namespaced: false,
+        status: true,
+        more: &["finalize"],
+        fields: &[field("status.phase"), field("name").at("metadata.name")],
+        ..kind("", &["v1"], "Namespace", "namespaces")
+    },
+    BuiltInKind {
+        short: &["no"],
+        born_with_status: true,
+        rules: &rules::node::RULES,
+        namespaced: false,
+        status: true,
+        fields: &[field("spec.unschedulable").or("false")],
+        ..kind("", &["v1"], "Node", "nodes")
+    },
+    BuiltInKind {
+        short: &["po"],
+        rules: &rules::pod::RULES,
+        returns_deleted: true,
+        categories: &["all"],
+        status: true,
+        generation: true,
+        more: &["binding", "eviction"],
+        fields: &[
             field("spec.nodeName"),
             field("spec.restartPolicy"),
             field("spec.schedulerName"),
@@ -207,28 +149,39 @@ pub const KINDS: &[BuiltInKind] = &[
             field("status.phase"),
             field("status.podIP"),
             field("status.nominatedNodeName"),
-        ]),
-    kind("", &["v1"], "Service", "services")
-        .called("service", &["svc"])
-        .ruled_by(&rules::service::RULES)
-        .returning_deleted()
-        .in_all()
-        .with_status()
-        .selected_by(&[field("spec.clusterIP"), field("spec.type")]),
-    kind("", &["v1"], "ConfigMap", "configmaps")
-        .called("configmap", &["cm"])
-        .ruled_by(&rules::config::CONFIG_MAPS),
-    kind("", &["v1"], "Secret", "secrets")
-        .called("secret", &[])
-        .ruled_by(&rules::config::SECRETS)
-        .selected_by(&[field("type")]),
-    kind("", &["v1"], "ServiceAccount", "serviceaccounts")
-        .called("serviceaccount", &["sa"])
-        .ruled_by(&rules::account::RULES)
-        .returning_deleted()
-        .with_more(&["token"]),
-    kind("", &["v1"], "Event", "events").called("event", &["ev"]).ruled_by(&rules::event::RULES).selected_by(
-        &[
+        ],
+        ..kind("", &["v1"], "Pod", "pods")
+    },
+    BuiltInKind {
+        short: &["svc"],
+        rules: &rules::service::RULES,
+        returns_deleted: true,
+        categories: &["all"],
+        status: true,
+        fields: &[field("spec.clusterIP"), field("spec.type")],
+        ..kind("", &["v1"], "Service", "services")
+    },
+    BuiltInKind {
+        short: &["cm"],
+        rules: &rules::config::CONFIG_MAPS,
+        ..kind("", &["v1"], "ConfigMap", "configmaps")
+    },
+    BuiltInKind {
+        rules: &rules::config::SECRETS,
+        fields: &[field("type")],
+        ..kind("", &["v1"], "Secret", "secrets")
+    },
+    BuiltInKind {
+        short: &["sa"],
+        rules: &rules::account::RULES,
+        returns_deleted: true,
+        more: &["token"],
+        ..kind("", &["v1"], "ServiceAccount", "serviceaccounts")
+    },
+    BuiltInKind {
+        short: &["ev"],
+        rules: &rules::event::RULES,
+        fields: &[
             field("involvedObject.kind"),
             field("involvedObject.namespace"),
             field("involvedObject.name"),
@@ -241,88 +194,91 @@ pub const KINDS: &[BuiltInKind] = &[
             field("source").at("source.component"),
             field("type"),
         ],
-    ),
-    kind("apps", &["v1"], "Deployment", "deployments")
-        .called("deployment", &["deploy"])
-        .ruled_by(&rules::workloads::deployment::RULES)
-        .in_all()
-        .with_status()
-        .with_scale()
-        .with_generation(),
-    kind("apps", &["v1"], "ReplicaSet", "replicasets")
-        .called("replicaset", &["rs"])
-        .ruled_by(&rules::workloads::replicaset::RULES)
-        .in_all()
-        .with_status()
-        .with_scale()
-        .with_generation(),
-    kind("apps", &["v1"], "StatefulSet", "statefulsets")
-        .called("statefulset", &["sts"])
-        .ruled_by(&rules::workloads::statefulset::RULES)
-        .in_all()
-        .with_status()
-        .with_scale()
-        .with_generation(),
-    kind("batch", &["v1"], "Job", "jobs")
-        .called("job", &[])
-        .ruled_by(&rules::workloads::job::RULES)
-        .in_all()
-        .with_status()
-        .with_generation()
-        .selected_by(&[field("status.successful").at("status.succeeded").or("0")]),
-    kind("autoscaling", &["v2", "v1"], "HorizontalPodAutoscaler", "horizontalpodautoscalers")
-        .called("horizontalpodautoscaler", &["hpa"])
-        .ruled_by(&rules::autoscaler::RULES)
-        .in_all()
-        .with_status(),
-    kind("coordination.k8s.io", &["v1"], "Lease", "leases")
-        .called("lease", &[])
-        .ruled_by(&rules::lease::RULES)
-        .made_by_update()
-        .needing_revision(),
-    kind("apiextensions.k8s.io", &["v1"], "CustomResourceDefinition", "customresourcedefinitions")
-        .called("customresourcedefinition", &["crd", "crds"])
-        .ruled_by(&crate::custom::RULES)
-        .needing_revision()
-        .in_category(&["api-extensions"])
-        .cluster_wide()
-        .with_status()
-        .with_generation(),
-    kind("apiregistration.k8s.io", &["v1"], "APIService", "apiservices")
-        .called("apiservice", &[])
-        .ruled_by(&rules::apiservice::RULES)
-        .needing_revision()
-        .in_category(&["api-extensions"])
-        .cluster_wide()
-        .with_status(),
-    kind(
-        "admissionregistration.k8s.io",
-        &["v1"],
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-    )
-    .called("validatingwebhookconfiguration", &[])
-    .ruled_by(&rules::webhook::RULES)
-    .needing_revision()
-    .in_category(&["api-extensions"])
-    .cluster_wide()
-    .with_generation(),
-    kind("authentication.k8s.io", &["v1"], "TokenReview", "tokenreviews")
-        .called("tokenreview", &[])
-        .cluster_wide()
-        .reviewed(),
-    kind("authentication.k8s.io", &["v1"], "SelfSubjectReview", "selfsubjectreviews")
-        .called("selfsubjectreview", &[])
-        .cluster_wide()
-        .reviewed(),
-    kind("authorization.k8s.io", &["v1"], "SubjectAccessReview", "subjectaccessreviews")
-        .called("subjectaccessreview", &[])
-        .cluster_wide()
-        .reviewed(),
-    kind("authorization.k8s.io", &["v1"], "SelfSubjectAccessReview", "selfsubjectaccessreviews")
-        .called("selfsubjectaccessreview", &[])
-        .cluster_wide()
-        .reviewed(),
+        ..kind("", &["v1"], "Event", "events")
+    },
+    BuiltInKind {
+        short: &["deploy"],
+        rules: &rules::workloads::deployment::RULES,
+        categories: &["all"],
+        status: true,
+        scale: true,
+        generation: true,
+        ..kind("apps", &["v1"], "Deployment", "deployments")
+    },
+    BuiltInKind {
+        short: &["rs"],
+        rules: &rules::workloads::replicaset::RULES,
+        categories: &["all"],
+        status: true,
+        scale: true,
+        generation: true,
+        ..kind("apps", &["v1"], "ReplicaSet", "replicasets")
+    },
+    BuiltInKind {
+        short: &["sts"],
+        rules: &rules::workloads::statefulset::RULES,
+        categories: &["all"],
+        status: true,
+        scale: true,
+        generation: true,
+        ..kind("apps", &["v1"], "StatefulSet", "statefulsets")
+    },
+    BuiltInKind {
+        rules: &rules::workloads::job::RULES,
+        categories: &["all"],
+        status: true,
+        generation: true,
+        fields: &[field("status.successful").at("status.succeeded").or("0")],
+        ..kind("batch", &["v1"], "Job", "jobs")
+    },
+    BuiltInKind {
+        short: &["hpa"],
+        rules: &rules::autoscaler::RULES,
+        categories: &["all"],
+        status: true,
+        ..kind("autoscaling", &["v2", "v1"], "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+    },
+    BuiltInKind {
+        rules: &rules::lease::RULES,
+        made_by_update: true,
+        needs_revision: true,
+        ..kind("coordination.k8s.io", &["v1"], "Lease", "leases")
+    },
+    BuiltInKind {
+        short: &["crd", "crds"],
+        rules: &crate::custom::RULES,
+        needs_revision: true,
+        categories: &["api-extensions"],
+        namespaced: false,
+        status: true,
+        generation: true,
+        ..kind("apiextensions.k8s.io", &["v1"], "CustomResourceDefinition", "customresourcedefinitions")
+    },
+    BuiltInKind {
+        rules: &rules::apiservice::RULES,
+        needs_revision: true,
+        categories: &["api-extensions"],
+        namespaced: false,
+        status: true,
+        ..kind("apiregistration.k8s.io", &["v1"], "APIService", "apiservices")
+    },
+    BuiltInKind {
+        rules: &rules::webhook::RULES,
+        needs_revision: true,
+        categories: &["api-extensions"],
+        namespaced: false,
+        generation: true,
+        ..kind(
+            "admissionregistration.k8s.io",
+            &["v1"],
+            "ValidatingWebhookConfiguration",
+            "validatingwebhookconfigurations",
+        )
+    },
+    review("authentication.k8s.io", "TokenReview", "tokenreviews"),
+    review("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews"),
+    review("authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews"),
+    review("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews"),
 ];
 
 /// The built-in kind of a path.
@@ -341,7 +297,6 @@ mod tests {
         let mut seen = BTreeSet::new();
         for kind in KINDS {
             assert!(seen.insert(kind.group_resource()), "{kind:?}");
-            assert_eq!(kind.singular, kind.kind.to_lowercase());
             assert!(!kind.versions.is_empty() && kind.plural.ends_with('s'));
         }
         let mut shorts = BTreeSet::new();

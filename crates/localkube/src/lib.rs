@@ -12,14 +12,13 @@
 //! | what a verb does | `verbs`, one file each |
 //! | defaulting and validation | `rules`, one file per kind; `schema` for types and unknown fields |
 //! | how patches merge | `patch`, and `fields` for server-side apply |
-//! | the form of answers | `present`, `tables`, `discovery`, `openapi`, `status` |
+//! | the form of answers | `verbs::present`, `tables`, `discovery`, `openapi`, `status` |
 //! | authentication, authorization, admission | `access`, `admission` (webhooks), `aggregate` (aggregated APIs) |
 //! | controllers | `housekeeping`, `workloads`, `nodes` |
 //! | metrics APIs | `metrics`: the three metrics APIs of simulated nodes and of scripts |
 
 pub mod access;
 mod admission;
-mod admit;
 mod aggregate;
 mod bootstrap;
 pub mod catalog;
@@ -38,12 +37,12 @@ pub mod metrics;
 pub mod nodes;
 mod object;
 mod openapi;
-mod options;
 pub mod patch;
-mod present;
+mod peer;
 pub mod protobuf;
 mod random;
 pub mod request;
+mod response;
 pub mod rules;
 mod running;
 pub mod schema;

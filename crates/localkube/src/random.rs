@@ -6,7 +6,7 @@ use rustls::crypto::SecureRandom;
 use rustls::crypto::aws_lc_rs::default_provider;
 
 /// The letters of generated names: no vowels and no similar characters.
-const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+pub(crate) const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Random bytes.
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
@@ -19,9 +19,18 @@ pub(crate) fn bytes<const N: usize>() -> [u8; N] {
 
 /// A random suffix of five letters.
 pub(crate) fn suffix() -> String {
-    let letter =
-        |byte: u8| char::from(LETTERS.get(usize::from(byte) % LETTERS.len()).copied().unwrap_or(b'x'));
-    bytes::<5>().into_iter().map(letter).collect()
+    letters(u64::from_be_bytes(bytes()), 5)
+}
+
+/// `count` letters that encode a number.
+pub(crate) fn letters(mut number: u64, count: usize) -> String {
+    let base = LETTERS.len() as u64;
+    let letters = std::iter::repeat_with(|| {
+        let letter = LETTERS.get((number % base) as usize).copied().unwrap_or(b'x');
+        number /= base;
+        char::from(letter)
+    });
+    letters.take(count).collect()
 }
 
 /// A random uid.

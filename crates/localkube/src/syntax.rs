@@ -1,23 +1,7 @@
 //! JSON syntax errors with the texts of the real server.
 
-use crate::status::Status;
-use crate::verbs::ApiCall;
-
-/// 400: the body is not valid JSON.
-pub(crate) fn unrecognized(call: &ApiCall, body: &[u8], why: &str) -> Status {
-    unreadable(call, body, &format!("couldn't get version/kind; json parse error: {why}"))
-}
-
-/// 400: the body is not an object of the kind.
-pub(crate) fn unreadable(call: &ApiCall, body: &[u8], why: &str) -> Status {
-    let (kind, shown) = (&call.served.kind, excerpt(body));
-    Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
-    ))
-}
-
 /// The beginning of a body: as text if it looks like JSON, otherwise in hexadecimal.
-fn excerpt(body: &[u8]) -> String {
+pub(crate) fn excerpt(body: &[u8]) -> String {
     const SHOWN: usize = 30;
     let head = body.get(..SHOWN).unwrap_or(body);
     let more = if body.len() > SHOWN { " ..." } else { "" };

@@ -1,10 +1,9 @@
 //! Bearer tokens: one of the administrator, and JWTs of service accounts.
 
+use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
-use rustls::crypto::tls13::OkmBlock;
 use serde_json::{Value, json};
 
 use super::user::User;
@@ -138,10 +137,7 @@ impl Tokens {
 
     /// HMAC-SHA256 of a text.
     fn sign(&self, text: &str) -> Vec<u8> {
-        let suite = TLS13_AES_128_GCM_SHA256.tls13();
-        let tag =
-            suite.map(|suite| suite.hkdf_provider.hmac_sign(&OkmBlock::new(&self.key), text.as_bytes()));
-        tag.map(|tag| tag.as_ref().to_vec()).unwrap_or_default()
+        hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.key), text.as_bytes()).as_ref().to_vec()
     }
 }
 
@@ -153,7 +149,7 @@ impl Default for Tokens {
 
 /// Compares secrets in constant time.
 fn same(a: &[u8], b: &[u8]) -> bool {
-    !a.is_empty() && a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+    !a.is_empty() && aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use aws_lc_rs::digest;
 use serde_json::{Map, Value, json};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
@@ -65,7 +65,10 @@ impl User {
         let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
         let organizations = subject.iter_organization().filter_map(|o| o.as_str().ok());
         let groups = organizations.chain([AUTHENTICATED]).map(str::to_owned).collect();
-        let hash = sha256(der).iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        let hash = digest::digest(&digest::SHA256, der)
+            .as_ref()
+            .iter()
+            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         Some(Self { name, groups, ..Self::default() }.with_credential(&format!("X509SHA256={hash}")))
     }
 
@@ -95,12 +98,4 @@ impl User {
         }
         Value::Object(info)
     }
-}
-
-fn sha256(bytes: &[u8]) -> Vec<u8> {
-    // SHA-256 through a rustls cipher suite.
-    TLS13_AES_128_GCM_SHA256
-        .tls13()
-        .map(|suite| suite.common.hash_provider.hash(bytes).as_ref().to_vec())
-        .unwrap_or_default()
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::matching::{Webhook, WebhookTarget};
 use super::{ResolveService, Webhooks};
 use crate::access::PkiError;
-use crate::aggregate::peer::{PeerAddress, PeerClient, ServerTrust};
+use crate::peer::{PeerAddress, PeerClient, ServerTrust};
 use crate::status::Cause;
 
 /// The response of a webhook.

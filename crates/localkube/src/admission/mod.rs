@@ -16,7 +16,7 @@ use serde_json::Value;
 use self::call::WebhookVerdict;
 use self::matching::Webhook;
 pub(crate) use self::review::AdmissionRequest;
-use crate::aggregate::peer::PeerClient;
+use crate::peer::PeerClient;
 use crate::status::{About, Cause, Status};
 
 /// Finds the address of a service by namespace, name and port.

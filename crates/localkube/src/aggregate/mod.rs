@@ -1,7 +1,5 @@
 //! Aggregated APIs: requests for the group and version of an APIService go to the server that it names.
 
-pub(crate) mod peer;
-
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -12,19 +10,16 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING,
-};
+use http::header::{AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Collected, Full};
 use serde_json::{Value, json};
 
-use self::peer::{PeerAddress, PeerClient, ServerTrust, ServiceResolver};
 use crate::access::{Pki, User};
-use crate::cluster::Cluster;
 use crate::discovery::{AggregatedVersion, ApiResource};
-use crate::http::ResponseBody;
+use crate::peer::{PeerAddress, PeerClient, ServerTrust, ServiceResolver};
+use crate::response::{PLAIN_TEXT, ResponseBody, respond};
 use crate::status::Status;
 
 /// How long an aggregated server may take to answer discovery.
@@ -203,15 +198,11 @@ pub(crate) async fn forward(
 
 /// The answer of the real aggregator for an unreachable server.
 fn unavailable() -> Response<ResponseBody> {
-    let body = Full::new(Bytes::from_static(b"service unavailable\n")).map_err(|never| match never {});
-    let mut response = Response::new(body.boxed_unsync());
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response
+    respond(503, PLAIN_TEXT, "service unavailable\n")
 }
 
 /// The condition `Available` of an APIService, without its time.
-pub(crate) async fn availability(_api_service: &Value, upstream: Option<&Upstream>) -> Value {
+pub(crate) async fn availability(upstream: Option<&Upstream>) -> Value {
     let (status, reason, message) = match upstream {
         None => ("True", "Local", "Local APIServices are always available".to_owned()),
         Some(upstream) if (upstream.find)().is_none() => {
@@ -226,25 +217,16 @@ pub(crate) async fn availability(_api_service: &Value, upstream: Option<&Upstrea
     json!({"type": "Available", "status": status, "reason": reason, "message": message})
 }
 
-/// The resources of all aggregated APIs.
-pub(crate) async fn groups(cluster: &Cluster) -> Vec<AggregatedVersion> {
-    let catalog = cluster.catalog();
-    let Some(services) = catalog.resource("apiregistration.k8s.io", "apiservices") else { return Vec::new() };
-    let stored = cluster.objects(services, None);
-    let asked = stored.iter().filter_map(|(_, stored)| {
-        let value = crate::object::unpack(stored);
-        let text = |field: &str| crate::object::string(&value, &["spec", field]).to_owned();
-        let number = |field: &str| value.pointer(field).and_then(Value::as_i64).unwrap_or_default();
-        let (group, version) = (text("group"), text("version"));
-        let upstream = cluster.upstream(&group, &version)?;
-        let (group_priority, version_priority) =
-            (number("/spec/groupPriorityMinimum"), number("/spec/versionPriority"));
-        Some(async move {
-            let resources = upstream.list().await.ok().and_then(|body| resources(&body));
-            AggregatedVersion { group, version, group_priority, version_priority, resources }
-        })
-    });
-    futures::future::join_all(asked).await
+/// The version of a group that this server serves.
+pub(crate) async fn discover(
+    upstream: &Upstream,
+    group: String,
+    version: String,
+    group_priority: i64,
+    version_priority: i64,
+) -> AggregatedVersion {
+    let resources = upstream.list().await.ok().and_then(|body| resources(&body));
+    AggregatedVersion { group, version, group_priority, version_priority, resources }
 }
 
 fn resources(body: &[u8]) -> Option<Vec<ApiResource>> {

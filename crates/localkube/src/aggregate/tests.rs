@@ -62,7 +62,7 @@ where
 }
 
 pub(crate) fn body(text: impl Into<Bytes>) -> ResponseBody {
-    Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
+    respond(200, PLAIN_TEXT, text).into_body()
 }
 
 fn upstream(port: u16, authority: Option<&str>, pki: &Pki) -> Upstream {
@@ -171,7 +171,7 @@ async fn availability_conditions_match_the_real_aggregator() {
     .port();
     let other = Authority::new("other").unwrap();
     let said = async |upstream: Option<Upstream>| {
-        let condition = availability(&Value::Null, upstream.as_ref()).await;
+        let condition = availability(upstream.as_ref()).await;
         let text = |field: &str| condition[field].as_str().unwrap().to_owned();
         format!("{} {}: {}", text("status"), text("reason"), text("message"))
     };

@@ -6,10 +6,11 @@ use api::field::{FieldError, FieldErrorKind};
 use api::gotext;
 use serde_json::{Map, Value};
 
+use super::ScalePaths;
 use super::faults::{duplicate, fault, json, missing, shown};
-use super::node::{ListKind, SchemaNode};
+use super::node::SchemaNode;
 use super::validate::join;
-use crate::catalog::ScalePaths;
+use crate::schema::ListKind;
 
 /// Checks embedded resources.
 pub(super) fn embedded(node: &SchemaNode, value: &Value, path: &str, out: &mut Vec<FieldError>) {

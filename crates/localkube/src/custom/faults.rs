@@ -2,7 +2,9 @@
 
 use api::field::{FieldError, FieldErrorKind};
 use api::gotext;
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
+
+use crate::schema::go;
 
 /// The field that the server names for an error without a single field.
 const NO_FIELD: &str = "<nil>";
@@ -66,23 +68,20 @@ pub(super) fn shown(value: &Value) -> String {
 
 /// JSON with sorted keys, as Go marshals maps.
 pub(super) fn json(value: &Value) -> String {
-    fn ordered(value: &Value) -> Value {
+    fn whole_numbers(value: &mut Value) {
         match value {
-            Value::Object(fields) => {
-                let mut names: Vec<&String> = fields.keys().collect();
-                names.sort();
-                let entries =
-                    names.into_iter().filter_map(|name| Some((name.clone(), ordered(fields.get(name)?))));
-                Value::Object(entries.collect::<Map<String, Value>>())
-            }
-            Value::Array(items) => items.iter().map(ordered).collect(),
+            Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+            Value::Array(items) => items.iter_mut().for_each(whole_numbers),
             Value::Number(number) if number.as_f64().is_some_and(|n| n.fract() == 0.0 && n.abs() < 1e18) => {
-                Value::from(number.as_f64().unwrap_or_default() as i64)
+                *value = Value::from(number.as_f64().unwrap_or_default() as i64);
             }
-            other => other.clone(),
+            _ => {}
         }
     }
-    gotext::json(&ordered(value)).unwrap_or_default()
+    let mut value = value.clone();
+    value.sort_all_objects();
+    whole_numbers(&mut value);
+    gotext::json(&value).unwrap_or_default()
 }
 
 fn number_text(number: &Number) -> String {
@@ -95,12 +94,5 @@ fn number_text(number: &Number) -> String {
 
 /// A floating point number as Go's `%v` prints it.
 pub(super) fn float_text(number: f64) -> String {
-    let scientific = format!("{number:e}");
-    match scientific.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {
-        Some((digits, Ok(exponent))) if !(-4..6).contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}e{sign}{:02}", exponent.abs())
-        }
-        _ => number.to_string(),
-    }
+    go::float(number, 6)
 }

@@ -31,9 +31,7 @@ pub use self::names::accepted;
 pub use self::rules::RULES;
 
 use self::node::{SchemaNode, list, texts};
-use crate::catalog::ScalePaths;
 use crate::schema::Schema;
-use crate::tables::Column;
 
 /// A custom resource definition.
 #[derive(Debug)]
@@ -55,6 +53,34 @@ pub struct Definition {
     /// Whether objects live in namespaces.
     pub namespaced: bool,
     versions: Vec<DefinedVersion>,
+}
+
+/// The paths of the scale subresource's values in an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// Path of the desired replicas, such as `spec.replicas`.
+    pub spec: Vec<String>,
+    /// Path of the current replicas.
+    pub status: Vec<String>,
+    /// Path of the pod selector, which is text in custom resources.
+    pub selector: Option<Vec<String>>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Heading.
+    pub name: String,
+    /// Type of the cells: `string`, `integer`, `number`, `boolean` or `date`.
+    pub type_: String,
+    /// Format of the cells; `name` marks the name column.
+    pub format: String,
+    /// The message.
+    pub description: String,
+    /// Zero for columns that are shown by default.
+    pub priority: i32,
+    /// Path of the value in custom resources.
+    pub json_path: String,
 }
 
 /// One served version.
@@ -253,20 +279,20 @@ fn column(column: &Value) -> Column {
 
 /// The order of versions: stable before beta before alpha, newer first, then others by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum VersionOrder {
+pub(crate) enum VersionOrder {
     Known(Reverse<VersionStage>, Reverse<u32>, Reverse<u32>),
     Other(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum VersionStage {
+pub(crate) enum VersionStage {
     Alpha,
     Beta,
     Stable,
 }
 
 impl VersionOrder {
-    fn of(version: &str) -> Self {
+    pub(crate) fn of(version: &str) -> Self {
         Self::known(version).unwrap_or_else(|| Self::Other(version.to_owned()))
     }
 
@@ -284,5 +310,17 @@ impl VersionOrder {
             },
         };
         Some(Self::Known(Reverse(stage), Reverse(number(major)?), Reverse(minor)))
+    }
+}
+
+impl ScalePaths {
+    /// The paths of built-in workloads.
+    pub(crate) fn usual() -> Self {
+        let path = |text: &str| text.split('.').map(str::to_owned).collect();
+        Self {
+            spec: path("spec.replicas"),
+            status: path("status.replicas"),
+            selector: Some(path("spec.selector")),
+        }
     }
 }

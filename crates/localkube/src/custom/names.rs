@@ -7,27 +7,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::node::texts;
-
-const LABEL_RULE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-     alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-     validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-
-/// Errors in a name that must be a DNS-1035 label.
-pub(super) fn label_faults(name: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    if name.len() > 63 {
-        faults.push("must be no more than 63 characters".to_owned());
-    }
-    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    if !name.starts_with(|c: char| c.is_ascii_lowercase()) || name.ends_with('-') || !name.bytes().all(fine) {
-        faults.push(LABEL_RULE.to_owned());
-    }
-    faults
-}
+use crate::rules::faults::letter_label_faults;
 
 /// Error in the name of a kind.
 pub(super) fn kind_fault(field: &str, kind: &str) -> Option<FieldError> {
-    let faults = label_faults(&kind.to_lowercase());
+    let faults = letter_label_faults(&kind.to_lowercase());
     let detail = format!("may have mixed case, but should otherwise match: {}", faults.join(","));
     (!faults.is_empty()).then(|| FieldError::invalid(field, kind, detail))
 }

@@ -4,6 +4,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::formats::Format;
+use crate::schema::{ListKind, list_kind};
 
 /// The schema of one value.
 #[derive(Debug, Default)]
@@ -36,15 +37,6 @@ pub(crate) enum AdditionalProperties {
     Allowed,
     Refused,
     Like(Box<SchemaNode>),
-}
-
-/// `x-kubernetes-list-type`.
-#[derive(Debug, Default)]
-pub(crate) enum ListKind {
-    #[default]
-    Atomic,
-    Set,
-    Map(Vec<String>),
 }
 
 /// Limits of numbers, strings, lists and objects.
@@ -96,11 +88,7 @@ impl SchemaNode {
                 .get("items")
                 .filter(|items| items.is_object())
                 .map(|items| Box::new(Self::read(items))),
-            list: match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
-                Some("set") => ListKind::Set,
-                Some("map") => ListKind::Map(texts(schema, "x-kubernetes-list-map-keys")),
-                _ => ListKind::Atomic,
-            },
+            list: list_kind(schema),
             default: schema.get("default").filter(|default| !default.is_null()).cloned(),
             choices: list(schema, "enum").to_vec(),
             limits: ValueLimits::read(schema),

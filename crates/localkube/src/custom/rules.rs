@@ -6,10 +6,11 @@ use api::field::{AsJson, FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::faults::fault;
-use super::names::{kind_fault, label_faults};
+use super::names::kind_fault;
 use super::node::{list, texts};
 use super::structural;
 use crate::rules::Rules;
+use crate::rules::faults::letter_label_faults;
 
 /// The rules of custom resource definitions.
 pub const RULES: Rules =
@@ -145,7 +146,7 @@ fn validate_versions(crd: &Value, out: &mut Vec<FieldError>) {
     for (at, version) in all.iter().enumerate() {
         let path = format!("spec.versions[{at}]");
         let name = text(version, "/name");
-        let faults = label_faults(name);
+        let faults = letter_label_faults(name);
         if !faults.is_empty() {
             out.push(FieldError::invalid(format!("{path}.name"), name, faults.join(",")));
         }
@@ -171,7 +172,7 @@ fn validate_versions(crd: &Value, out: &mut Vec<FieldError>) {
     }
     // The server also validates the first version in a deprecated field.
     if let Some(first) = all.first().map(|version| text(version, "/name")).filter(|name| !name.is_empty()) {
-        let faults = label_faults(first);
+        let faults = letter_label_faults(first);
         if !faults.is_empty() {
             out.push(FieldError::invalid("spec.version", first, faults.join(",")));
         }
@@ -222,7 +223,7 @@ fn validate_names(crd: &Value, out: &mut Vec<FieldError>) {
 }
 
 fn label(path: &str, name: &str, out: &mut Vec<FieldError>) {
-    let faults = label_faults(name);
+    let faults = letter_label_faults(name);
     if !faults.is_empty() {
         out.push(FieldError::invalid(path, name, faults.join(",")));
     }

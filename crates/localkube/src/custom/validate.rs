@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::faults::{
     broken, elsewhere, fault, float_text, missing, too_long, too_many, unsupported, wrong_type,
 };
-use super::node::{AdditionalProperties, ListKind, SchemaNode};
+use super::node::{AdditionalProperties, SchemaNode};
+use crate::schema::ListKind;
 
 /// The largest integer that a 64-bit float represents exactly.
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;

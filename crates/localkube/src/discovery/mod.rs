@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::catalog::Catalog;
+use crate::custom::VersionOrder;
 
 mod document;
 mod resource;
@@ -175,7 +176,7 @@ fn groups(catalog: &Catalog, others: &[AggregatedVersion]) -> Groups {
         });
     }
     for versions in groups.values_mut() {
-        versions.sort_by_cached_key(|version| (Reverse(version.priority), age(&version.name)));
+        versions.sort_by_cached_key(|version| (Reverse(version.priority), VersionOrder::of(&version.name)));
     }
     groups
 }
@@ -191,21 +192,6 @@ fn ordered(
         (Reverse(versions.iter().map(|version| version.group_priority).max()), key(group, versions))
     });
     all
-}
-
-/// Sorts stable versions before betas before alphas, the newest first, and names of any other form last.
-fn age(version: &str) -> (u8, Reverse<u64>, Reverse<u64>, String) {
-    let parsed = || {
-        let rest = version.strip_prefix('v')?;
-        let (major, rest) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
-        let (rank, minor) = match rest {
-            "" => (0, 0),
-            _ if rest.starts_with("beta") => (1, rest.strip_prefix("beta")?.parse().ok()?),
-            _ => (2, rest.strip_prefix("alpha")?.parse().ok()?),
-        };
-        Some((rank, Reverse(major.parse().ok()?), Reverse(minor), String::new()))
-    };
-    parsed().unwrap_or_else(|| (3, Reverse(0), Reverse(0), version.to_owned()))
 }
 
 fn summary(group: &str, versions: &[DiscoveredVersion]) -> Value {

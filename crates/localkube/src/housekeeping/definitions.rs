@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::InternalWriter;
 use crate::catalog::{ResourceOrigin, ServedResource};
 use crate::cluster::Cluster;
 use crate::custom;
 use crate::object::{self, set};
 use crate::store::{ChangeRecord, ObjectKey};
-use crate::verbs::delete::DeleteOptions;
-
-/// The finalizer that keeps a definition until its objects are gone.
-pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+use crate::verbs::delete::{DEFINITION_FINALIZER, DeleteOptions};
+use crate::verbs::internal::InternalWriter;
 
 pub(super) fn reconcile(cluster: &Cluster, served: &Arc<ServedResource>, change: &ChangeRecord) {
     let catalog = cluster.catalog();
@@ -67,7 +64,7 @@ fn empty(cluster: &Cluster, crds: &Arc<ServedResource>, key: &ObjectKey) {
     }
     if left == 0 {
         cluster.edit(crds, key, InternalWriter::CONTROLLER, |value| {
-            super::take_off(value, "/metadata/finalizers", |finalizer| finalizer == FINALIZER)
+            super::take_off(value, "/metadata/finalizers", |finalizer| finalizer == DEFINITION_FINALIZER)
         });
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{InternalWriter, take_off};
+use super::take_off;
 use crate::catalog::ServedResource;
 use crate::cluster::Cluster;
 use crate::object;
 use crate::store::{ChangeRecord, ObjectKey, ResourceId, StoredObject};
 use crate::verbs::delete::DeleteOptions;
+use crate::verbs::internal::InternalWriter;
 
 const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 const ORPHAN_FINALIZER: &str = "orphan";

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
-use super::InternalWriter;
 use crate::catalog::ServedResource;
 use crate::cluster::Cluster;
 use crate::store::{ChangeRecord, ObjectKey};
-use crate::verbs::create;
+use crate::verbs::create::{DEFAULT_SERVICE_ACCOUNT, ROOT_CA_CONFIG_MAP, populate};
 use crate::verbs::delete::DeleteOptions;
+use crate::verbs::internal::InternalWriter;
 
 pub(super) fn reconcile(cluster: &Cluster, served: &Arc<ServedResource>, change: &ChangeRecord) {
     let catalog = cluster.catalog();
@@ -48,29 +46,5 @@ fn empty(cluster: &Cluster, namespaces: &Arc<ServedResource>, name: &str) {
         cluster.edit(namespaces, &ObjectKey::new("", name), InternalWriter::CONTROLLER, |value| {
             super::take_off(value, "/spec/finalizers", |finalizer| finalizer == "kubernetes")
         });
-    }
-}
-
-/// The service account of every namespace.
-const DEFAULT_SERVICE_ACCOUNT: &str = "default";
-/// The ConfigMap with the cluster's CA certificate, which every namespace has.
-const ROOT_CA_CONFIG_MAP: &str = "kube-root-ca.crt";
-
-/// Creates the default contents of a namespace.
-pub(crate) async fn populate(cluster: &Cluster, namespace: &str) {
-    let catalog = cluster.catalog();
-    let account = json!({"metadata": {"name": DEFAULT_SERVICE_ACCOUNT}});
-    let description = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints \
-                       such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
-                       distributions of Kubernetes clusters.";
-    let authority = json!({
-        "metadata": {"name": ROOT_CA_CONFIG_MAP, "annotations": {"kubernetes.io/description": description}},
-        "data": {"ca.crt": cluster.0.access.pki.ca_pem()},
-    });
-    for (plural, value) in [("serviceaccounts", account), ("configmaps", authority)] {
-        let Some(served) = catalog.resource("", plural) else { continue };
-        let call = cluster.own_call(served, &ObjectKey::new(namespace, ""));
-        // The object may exist already, or the namespace may be terminating.
-        let _ = create::create(&call, value).await;
     }
 }

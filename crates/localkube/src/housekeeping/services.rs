@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::InternalWriter;
 use crate::aggregate;
 use crate::catalog::ServedResource;
 use crate::cluster::Cluster;
 use crate::object::{self, set};
 use crate::store::{ChangeRecord, ObjectKey};
+use crate::verbs::internal::InternalWriter;
 
 pub(super) fn changed(cluster: &Cluster, served: &Arc<ServedResource>, change: &ChangeRecord) {
     if served.row().is_some_and(|row| row.kind == "APIService") && change.after.is_some() {
@@ -38,7 +38,7 @@ async fn look_at(cluster: &Cluster, served: &Arc<ServedResource>, key: &ObjectKe
     let (group, version) =
         (object::string(&value, &["spec", "group"]), object::string(&value, &["spec", "version"]));
     let upstream = cluster.upstream(group, version);
-    let found = aggregate::availability(&value, upstream.as_deref()).await;
+    let found = aggregate::availability(upstream.as_deref()).await;
     let now = api::instant::format(cluster.0.clock.now());
     cluster.edit(served, key, InternalWriter::SERVER, |value| {
         let known = value.pointer("/status/conditions/0").cloned().unwrap_or_default();

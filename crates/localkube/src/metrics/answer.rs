@@ -11,9 +11,9 @@ use super::contents::{DescribedObject, Labels, PodUsage, Series, ServedMetrics};
 use super::discovery;
 use super::script::MetricsGroup;
 use super::wire;
-use crate::present::Representation;
 use crate::request::{Query, RequestPath, ResourcePath};
 use crate::status::{About, Status};
+use crate::verbs::present::Representation;
 
 /// A decoded request.
 pub(super) enum MetricsRequest {

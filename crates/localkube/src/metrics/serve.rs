@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, StreamBody};
+use http::{Request, Response};
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -27,7 +27,7 @@ use super::answer::{MetricsRequest, read};
 use super::script::{Outage, Script};
 use crate::access::{Authority, PkiError, parts};
 use crate::clock::Clock;
-use crate::http::ResponseBody;
+use crate::response::{PLAIN_TEXT, ResponseBody, respond};
 use crate::status::Status;
 
 /// How long a TLS handshake may take.
@@ -109,7 +109,7 @@ async fn connection(door: MetricsEndpoint, stream: TcpStream, script: Script, cl
     let service = service_fn(move |request: Request<Incoming>| {
         let (script, port) = (script.clone(), door.port);
         async move {
-            let mut response = respond(&script, &request.into_parts().0, clock).await;
+            let mut response = answer(&script, &request.into_parts().0, clock).await;
             response.headers_mut().insert(SERVED_BY_HEADER, HeaderValue::from(port));
             Ok::<_, Infallible>(response)
         }
@@ -118,7 +118,7 @@ async fn connection(door: MetricsEndpoint, stream: TcpStream, script: Script, cl
     let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(script: &Script, parts: &Parts, clock: Clock) -> Response<ResponseBody> {
+async fn answer(script: &Script, parts: &Parts, clock: Clock) -> Response<ResponseBody> {
     script.note(parts.uri.path());
     let asked = {
         let play = script.lock();
@@ -126,7 +126,7 @@ async fn respond(script: &Script, parts: &Parts, clock: Clock) -> Response<Respo
     };
     let question = match asked {
         Err(status) => return json(status.code, &status.to_json()),
-        Ok(MetricsRequest::Health) => return text(200, "text/plain; charset=utf-8", "ok"),
+        Ok(MetricsRequest::Health) => return respond(200, PLAIN_TEXT, "ok"),
         Ok(MetricsRequest::Discovery(document)) => return json(200, &document),
         Ok(MetricsRequest::Metrics(question)) => question,
     };
@@ -136,11 +136,11 @@ async fn respond(script: &Script, parts: &Parts, clock: Clock) -> Response<Respo
             let status = Status { code, reason, message, about: None, causes: Vec::new(), retry_after: None };
             return json(code, &status.to_json());
         }
-        Outage::Text { code, body } => return text(code, "text/plain; charset=utf-8", body),
+        Outage::Text { code, body } => return respond(code, PLAIN_TEXT, body),
         Outage::Empty => return json(200, &question.nothing()),
         Outage::Hang => return std::future::pending().await,
         Outage::Garbage => {
-            return text(200, "application/json", "{\"kind\":\"PodMetricsList\",\"items\":[{\"met");
+            return respond(200, "application/json", "{\"kind\":\"PodMetricsList\",\"items\":[{\"met");
         }
         Outage::Cut => return cut(),
     }
@@ -155,15 +155,7 @@ async fn respond(script: &Script, parts: &Parts, clock: Clock) -> Response<Respo
 }
 
 fn json(code: u16, value: &Value) -> Response<ResponseBody> {
-    text(code, "application/json", format!("{value}\n"))
-}
-
-fn text(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<ResponseBody> {
-    let body = Full::new(body.into()).map_err(|never| match never {});
-    let mut response = Response::new(body.boxed_unsync());
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
+    respond(code, "application/json", format!("{value}\n"))
 }
 
 /// A response that breaks off.

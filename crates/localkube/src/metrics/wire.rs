@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::contents::{DescribedObject, Labels, NodeUsage, PodUsage, SampleTime, Series};
 use crate::kinds::KINDS;
-use crate::present::Representation;
 use crate::tables::{Include, partial, partial_list, stamp};
+use crate::verbs::present::Representation;
 
 /// The group and version of resource metrics.
 pub(super) const RESOURCE_METRICS_VERSION: &str = "metrics.k8s.io/v1beta1";

@@ -6,14 +6,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::run::SharedState;
-
-/// Reads the counters of all nodes. Clones share them and do not keep the nodes alive.
-#[derive(Clone, Debug)]
-pub struct Meter {
-    pub(super) shared: SharedState,
-}
-
 /// The counters of a node.
 #[derive(Clone, Debug)]
 pub struct NodeReading {
@@ -57,11 +49,4 @@ pub struct ContainerReading {
     pub cpu_seconds: f64,
     /// Current memory.
     pub memory_bytes: f64,
-}
-
-impl Meter {
-    /// Reads all nodes.
-    pub fn read(&self) -> Vec<NodeReading> {
-        self.shared.readings()
-    }
 }

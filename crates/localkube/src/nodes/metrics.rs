@@ -9,6 +9,7 @@ use super::families::{
     POD_MEMORY,
 };
 use super::usage::UsageReading;
+use crate::schema::go;
 
 /// The counters of a node and of the pods on it.
 #[derive(Clone, Debug)]
@@ -75,24 +76,12 @@ fn memory(sample: &ContainerSample<'_>) -> f64 {
 fn family(out: &mut String, family: &Family, at: Option<i64>, lines: impl Iterator<Item = (String, f64)>) {
     family.write(out, lines, |out, (labels, value)| {
         // Writing to a String cannot fail.
-        let _ = write!(out, "{labels} {}", number(value));
+        let _ = write!(out, "{labels} {}", go::float(value, 6));
         if let Some(millis) = at {
             let _ = write!(out, " {millis}");
         }
         out.push('\n');
     });
-}
-
-/// A number in Go's shortest form: with an exponent from a million on, and for small numbers.
-fn number(value: f64) -> String {
-    let shortest = format!("{value:e}");
-    let Some((digits, exponent)) = shortest.split_once('e') else { return shortest };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..6).contains(&exponent) {
-        return format!("{value}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 #[cfg(test)]
@@ -111,7 +100,7 @@ mod tests {
             (0.000_05, "5e-05"),
             (0.000_1, "0.0001"),
         ] {
-            assert_eq!(number(value), text);
+            assert_eq!(go::float(value, 6), text);
         }
     }
 

@@ -40,8 +40,9 @@ use kube::Client;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-pub use meter::{ContainerReading, Meter, NodeReading, PodReading};
+pub use meter::{ContainerReading, NodeReading, PodReading};
 pub use plan::{Admission, Capacity, Plan, Workload, annotation};
+pub use run::Meter;
 
 use endpoint::KubeletTls;
 use run::SharedState;

@@ -72,6 +72,19 @@ impl SharedState {
     }
 }
 
+/// Reads the counters of all nodes. Clones share them and do not keep the nodes alive.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    pub(super) shared: SharedState,
+}
+
+impl Meter {
+    /// Reads all nodes.
+    pub fn read(&self) -> Vec<NodeReading> {
+        self.shared.readings()
+    }
+}
+
 /// Runs until the future is dropped.
 pub(crate) async fn run(client: Client, shared: SharedState, namespace: Option<String>) {
     let api = match &namespace {

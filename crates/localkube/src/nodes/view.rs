@@ -24,112 +24,96 @@ pub(crate) struct PodView {
     pub(crate) status: Option<PodStatusView>,
 }
 
-/// A pod's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct PodSpecView {
-    pub(crate) node_name: Option<String>,
-    pub(crate) scheduler_name: Option<String>,
-    pub(crate) scheduling_gates: Option<Vec<Value>>,
-    pub(crate) restart_policy: Option<String>,
-    pub(crate) host_network: Option<bool>,
-    pub(crate) node_selector: Option<BTreeMap<String, String>>,
-    pub(crate) tolerations: Option<Vec<Toleration>>,
-    pub(crate) containers: Option<Vec<ContainerView>>,
-    pub(crate) init_containers: Option<Vec<ContainerView>>,
-    pub(crate) resources: Option<ResourcesView>,
-    pub(crate) overhead: Option<BTreeMap<String, Quantity>>,
+/// Declares views of which only these fields are decoded.
+macro_rules! views {
+    ($($(#[$attribute:meta])* struct $name:ident { $($(#[$on_field:meta])* $field:ident: $type:ty,)* })*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub(crate) struct $name { $($(#[$on_field])* pub(crate) $field: $type,)* }
+    )*};
 }
 
-/// One container of a pod.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ContainerView {
-    pub(crate) name: Option<String>,
-    pub(crate) image: Option<String>,
-    pub(crate) restart_policy: Option<String>,
-    pub(crate) resources: Option<ResourcesView>,
-    pub(crate) readiness_probe: Option<ProbeView>,
-}
-
-/// Requests and limits.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct ResourcesView {
-    pub(crate) requests: Option<BTreeMap<String, Quantity>>,
-    pub(crate) limits: Option<BTreeMap<String, Quantity>>,
-}
-
-/// The initial delay of a readiness probe.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ProbeView {
-    pub(crate) initial_delay_seconds: Option<i64>,
-}
-
-/// A toleration.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
-#[serde(default)]
-pub(crate) struct Toleration {
-    pub(crate) key: Option<String>,
-    pub(crate) operator: Option<String>,
-    pub(crate) value: Option<String>,
-    pub(crate) effect: Option<String>,
-}
-
-/// A pod's status.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct PodStatusView {
-    pub(crate) phase: Option<String>,
-    #[serde(rename = "podIP")]
-    pub(crate) pod_ip: Option<String>,
-    pub(crate) start_time: Option<Timestamp>,
-    pub(crate) conditions: Option<Vec<ConditionView>>,
-}
-
-/// One condition.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ConditionView {
-    #[serde(rename = "type")]
-    pub(crate) kind: Option<String>,
-    pub(crate) status: Option<String>,
-    pub(crate) message: Option<String>,
-    pub(crate) last_transition_time: Option<Timestamp>,
-}
-
-/// A slim view of `v1.Node`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct NodeView {
-    #[serde(deserialize_with = "meta")]
-    pub(crate) metadata: ObjectMeta,
-    #[serde(deserialize_with = "lenient")]
-    pub(crate) spec: Option<NodeSpecView>,
-}
-
-/// A node's spec.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct NodeSpecView {
-    pub(crate) unschedulable: Option<bool>,
-    pub(crate) taints: Option<Vec<Taint>>,
-}
-
-/// A taint of a node.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(default)]
-pub(crate) struct Taint {
-    pub(crate) key: String,
-    pub(crate) value: Option<String>,
-    pub(crate) effect: Option<String>,
+views! {
+    /// A pod's spec.
+    struct PodSpecView {
+        node_name: Option<String>,
+        scheduler_name: Option<String>,
+        scheduling_gates: Option<Vec<Value>>,
+        restart_policy: Option<String>,
+        host_network: Option<bool>,
+        node_selector: Option<BTreeMap<String, String>>,
+        tolerations: Option<Vec<Toleration>>,
+        containers: Option<Vec<ContainerView>>,
+        init_containers: Option<Vec<ContainerView>>,
+        resources: Option<ResourcesView>,
+        overhead: Option<BTreeMap<String, Quantity>>,
+    }
+    /// One container of a pod.
+    struct ContainerView {
+        name: Option<String>,
+        image: Option<String>,
+        restart_policy: Option<String>,
+        resources: Option<ResourcesView>,
+        readiness_probe: Option<ProbeView>,
+    }
+    /// Requests and limits.
+    struct ResourcesView {
+        requests: Option<BTreeMap<String, Quantity>>,
+        limits: Option<BTreeMap<String, Quantity>>,
+    }
+    /// The initial delay of a readiness probe.
+    struct ProbeView {
+        initial_delay_seconds: Option<i64>,
+    }
+    /// A toleration.
+    #[derive(PartialEq, Eq, Hash)]
+    struct Toleration {
+        key: Option<String>,
+        operator: Option<String>,
+        value: Option<String>,
+        effect: Option<String>,
+    }
+    /// A pod's status.
+    struct PodStatusView {
+        phase: Option<String>,
+        #[serde(rename = "podIP")]
+        pod_ip: Option<String>,
+        start_time: Option<Timestamp>,
+        conditions: Option<Vec<ConditionView>>,
+    }
+    /// One condition.
+    struct ConditionView {
+        r#type: Option<String>,
+        status: Option<String>,
+        message: Option<String>,
+        last_transition_time: Option<Timestamp>,
+    }
+    /// A slim view of `v1.Node`.
+    struct NodeView {
+        #[serde(deserialize_with = "meta")]
+        metadata: ObjectMeta,
+        #[serde(deserialize_with = "lenient")]
+        spec: Option<NodeSpecView>,
+    }
+    /// A node's spec.
+    struct NodeSpecView {
+        unschedulable: Option<bool>,
+        taints: Option<Vec<Taint>>,
+    }
+    /// A taint of a node.
+    #[derive(PartialEq, Eq)]
+    struct Taint {
+        key: String,
+        value: Option<String>,
+        effect: Option<String>,
+    }
 }
 
 impl PodStatusView {
     /// The condition of this type.
     pub(crate) fn condition(&self, kind: &str) -> Option<&ConditionView> {
-        self.conditions.iter().flatten().find(|condition| condition.kind.as_deref() == Some(kind))
+        self.conditions.iter().flatten().find(|condition| condition.r#type.as_deref() == Some(kind))
     }
 }
 
@@ -166,53 +150,37 @@ fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> R
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
 }
 
-impl Resource for PodView {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
+/// Implements `kube::Resource` for a view of a core kind.
+macro_rules! core_resource {
+    ($view:ident, $scope:ty, $kind:literal, $plural:literal) => {
+        impl Resource for $view {
+            type DynamicType = ();
+            type Scope = $scope;
 
-    fn kind((): &()) -> Cow<'_, str> {
-        "Pod".into()
-    }
-    fn group((): &()) -> Cow<'_, str> {
-        "".into()
-    }
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-    fn plural((): &()) -> Cow<'_, str> {
-        "pods".into()
-    }
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
+            fn kind((): &()) -> Cow<'_, str> {
+                $kind.into()
+            }
+            fn group((): &()) -> Cow<'_, str> {
+                "".into()
+            }
+            fn version((): &()) -> Cow<'_, str> {
+                "v1".into()
+            }
+            fn plural((): &()) -> Cow<'_, str> {
+                $plural.into()
+            }
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
 }
 
-impl Resource for NodeView {
-    type DynamicType = ();
-    type Scope = ClusterResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "Node".into()
-    }
-    fn group((): &()) -> Cow<'_, str> {
-        "".into()
-    }
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-    fn plural((): &()) -> Cow<'_, str> {
-        "nodes".into()
-    }
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+core_resource!(PodView, NamespaceResourceScope, "Pod", "pods");
+core_resource!(NodeView, ClusterResourceScope, "Node", "nodes");
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 
 use api::field::{AsJson, FieldError, FieldErrorValue};
-use api::names::{label_key_faults, label_value_faults, subdomain_faults};
+use api::names::{label_key_faults, label_value_faults};
 use api::selector::LabelSelector;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -261,19 +261,18 @@ pub(super) fn config_key_faults(key: &str) -> Vec<String> {
 }
 
 /// Errors of a DNS-1035 label.
-pub(super) fn letter_label_faults(name: &str) -> Vec<String> {
+pub(crate) fn letter_label_faults(name: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if name.len() > 63 {
-        faults.push("must be no more than 63 characters".to_owned());
+        faults.push("must be no more than 63 characters");
     }
-    let label = !name.contains('.') && subdomain_faults(name).is_empty();
-    if !label || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) || name.ends_with('-') || !name.bytes().all(fine) {
         faults.push(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
              character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-             validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-                .to_owned(),
+             validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
         );
     }
-    faults
+    faults.into_iter().map(str::to_owned).collect()
 }

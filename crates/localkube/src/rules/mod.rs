@@ -6,7 +6,7 @@ pub mod apiservice;
 pub mod autoscaler;
 pub mod config;
 pub mod event;
-mod faults;
+pub(crate) mod faults;
 mod json;
 pub mod lease;
 pub mod namespace;

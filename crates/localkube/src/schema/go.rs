@@ -25,3 +25,15 @@ pub(crate) fn print_list(items: &[Value]) -> String {
     let items: Vec<String> = items.iter().map(print).collect();
     format!("[{}]", items.join(" "))
 }
+
+/// A floating point number in Go's shortest form, with an exponent if that is below -4 or at least `exponent_from`.
+pub(crate) fn float(number: f64, exponent_from: i32) -> String {
+    let scientific = format!("{number:e}");
+    match scientific.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {
+        Some((digits, Ok(exponent))) if !(-4..exponent_from).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => number.to_string(),
+    }
+}

@@ -117,9 +117,10 @@ pub struct ListSchema {
 }
 
 /// How a list is merged and owned.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ListKind {
     /// As a whole.
+    #[default]
     Atomic,
     /// By value.
     Set,
@@ -268,7 +269,7 @@ impl<'s> SchemaCursor<'s> {
 }
 
 /// Parses `x-kubernetes-list-type` and its keys.
-fn list_kind(definition: &Value) -> ListKind {
+pub(crate) fn list_kind(definition: &Value) -> ListKind {
     match definition.get("x-kubernetes-list-type").and_then(Value::as_str) {
         Some("set") => ListKind::Set,
         Some("map") => {

@@ -6,22 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A column of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Heading.
-    pub name: String,
-    /// Type of the cells: `string`, `integer`, `number`, `boolean` or `date`.
-    pub type_: String,
-    /// Format of the cells; `name` marks the name column.
-    pub format: String,
-    /// The message.
-    pub description: String,
-    /// Zero for columns that are shown by default.
-    pub priority: i32,
-    /// Path of the value in custom resources.
-    pub json_path: String,
-}
+use crate::custom::Column;
 
 /// Recorded from a real API server.
 #[derive(Deserialize)]
@@ -39,12 +24,10 @@ type ColumnRow = (String, String, String, i32, String);
 static RECORDED_COLUMNS: LazyLock<Option<RecordedColumns>> =
     LazyLock::new(|| serde_json::from_str(include_str!("columns.json")).ok());
 
-impl Column {
-    /// The column definition.
-    pub fn to_json(&self) -> Value {
-        let Self { name, type_, format, description, priority, .. } = self;
-        shown(name, type_, format, *priority, description)
-    }
+/// The definition of a custom resource's column.
+pub(super) fn custom(column: &Column) -> Value {
+    let Column { name, type_, format, description, priority, .. } = column;
+    shown(name, type_, format, *priority, description)
 }
 
 /// The columns of a kind such as `deployments.apps`.

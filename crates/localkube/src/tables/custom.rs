@@ -2,11 +2,12 @@
 
 use api::gotext;
 use jiff::Timestamp;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::read::{age, name};
 use super::{Column, column};
 use crate::jsonpath::JsonPath;
+use crate::schema::go;
 
 /// The column definitions, the name first.
 pub(super) fn columns(columns: &[Column]) -> Value {
@@ -20,7 +21,7 @@ pub(super) fn columns(columns: &[Column]) -> Value {
             column.description =
                 format!("Custom resource definition column (in JSONPath format): {}", column.json_path);
         }
-        column.to_json()
+        column::custom(&column)
     });
     std::iter::once(column::names()).chain(each).collect()
 }
@@ -73,33 +74,12 @@ fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => "<no value>".to_owned(),
-        Value::Number(number) => digits(number),
-        other => gotext::json(&sorted(other)).unwrap_or_default(),
-    }
-}
-
-/// A number in Go's format: with an exponent if it is very large or very small.
-fn digits(number: &Number) -> String {
-    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
-    let scientific = format!("{float:e}");
-    match scientific.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {
-        Some((digits, Ok(exponent))) if !(-4..21).contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}e{sign}{:02}", exponent.abs())
+        Value::Number(number) if number.is_f64() => go::float(number.as_f64().unwrap_or_default(), 21),
+        Value::Number(number) => number.to_string(),
+        other => {
+            let mut sorted = other.clone();
+            sorted.sort_all_objects();
+            gotext::json(&sorted).unwrap_or_default()
         }
-        _ => float.to_string(),
-    }
-}
-
-/// The value with sorted keys, as Go marshals maps.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect()
-        }
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        other => other.clone(),
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::catalog::{ResourceOrigin, ServedResource};
 use crate::status::Status;
 
-pub use column::Column;
+pub use crate::custom::Column;
 
 /// What a row includes of its object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,12 +5,10 @@ use api::meta::ObjectMeta;
 use api::meta::validation;
 use serde_json::{Map, Value, json};
 
-use super::update::WriteMode;
-use super::{ApiCall, CallBody, CallOutcome, decode};
-use crate::admit;
+use super::{ApiCall, CallBody, CallOutcome, WriteMode, admit, decode};
 use crate::catalog::ResourceOrigin;
+use crate::cluster::Cluster;
 use crate::fields;
-use crate::housekeeping::namespaces;
 use crate::object::{set, string};
 use crate::random;
 use crate::status::Status;
@@ -65,7 +63,7 @@ async fn new(call: &ApiCall, mut value: Value, how: WriteMode) -> Result<CallOut
         let mut kept = call.kept(value);
         if let Ok(stored) = call.cluster.put_new(&call.served, key.clone(), &mut kept) {
             if call.served.row().is_some_and(|row| row.kind == "Namespace") {
-                Box::pin(namespaces::populate(&call.cluster, &key.name)).await;
+                Box::pin(populate(&call.cluster, &key.name)).await;
             }
             return Ok(CallOutcome::stored(201, stored));
         }
@@ -167,4 +165,28 @@ pub(crate) fn faults(call: &ApiCall, value: &Value) -> Vec<FieldError> {
 pub(crate) fn meta(value: &Value) -> ObjectMeta {
     let metadata = value.get("metadata").cloned().unwrap_or_default();
     serde_json::from_value(metadata).unwrap_or_default()
+}
+
+/// The service account of every namespace.
+pub(crate) const DEFAULT_SERVICE_ACCOUNT: &str = "default";
+/// The ConfigMap with the cluster's CA certificate, which every namespace has.
+pub(crate) const ROOT_CA_CONFIG_MAP: &str = "kube-root-ca.crt";
+
+/// Creates the default contents of a namespace.
+pub(crate) async fn populate(cluster: &Cluster, namespace: &str) {
+    let catalog = cluster.catalog();
+    let account = json!({"metadata": {"name": DEFAULT_SERVICE_ACCOUNT}});
+    let description = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints \
+                       such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
+                       distributions of Kubernetes clusters.";
+    let authority = json!({
+        "metadata": {"name": ROOT_CA_CONFIG_MAP, "annotations": {"kubernetes.io/description": description}},
+        "data": {"ca.crt": cluster.0.access.pki.ca_pem()},
+    });
+    for (plural, value) in [("serviceaccounts", account), ("configmaps", authority)] {
+        let Some(served) = catalog.resource("", plural) else { continue };
+        let call = cluster.own_call(served, &ObjectKey::new(namespace, ""));
+        // The object may exist already, or the namespace may be terminating.
+        let _ = create(&call, value).await;
+    }
 }

@@ -20,7 +20,7 @@ pub(crate) fn object(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<
         value = Value::Object(Map::new());
     }
     if let Some(wrong) = not_an_object(&value) {
-        return Err(syntax::unrecognized(call, body, &wrong));
+        return Err(unrecognized(call, body, &wrong));
     }
     expect_kind(call, &value, body)?;
     Ok(value)
@@ -48,8 +48,8 @@ fn not_an_object(value: &Value) -> Option<String> {
 pub(crate) fn json(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<Value, Status> {
     match content_type.split(';').next().unwrap_or_default().trim() {
         "" | "application/json" => {
-            let (value, twice) = duplicates::read(body)
-                .map_err(|()| syntax::unrecognized(call, body, &syntax::explain(body)))?;
+            let (value, twice) =
+                duplicates::read(body).map_err(|()| unrecognized(call, body, &syntax::explain(body)))?;
             repeated(call, &twice)?;
             Ok(value)
         }
@@ -61,8 +61,8 @@ pub(crate) fn json(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<Va
             if call.served.row().is_some() || call.subresource.as_deref() == Some("scale") =>
         {
             let expected = call.served.api_version(&call.version);
-            protobuf::read(body, &expected, &call.served.kind).map_err(|unreadable| match unreadable {
-                ProtobufError::Envelope(why) => syntax::unreadable(call, body, &why),
+            protobuf::read(body, &expected, &call.served.kind).map_err(|error| match error {
+                ProtobufError::Envelope(why) => unreadable(call, body, &why),
                 ProtobufError::Object { version, kind, why } => schema::unreadable(&kind, &version, &why),
             })
         }
@@ -105,11 +105,11 @@ pub(crate) fn expect_kind(call: &ApiCall, value: &Value, body: &[u8]) -> Result<
     let custom = call.served.row().is_none();
     if custom && kind.is_empty() {
         let text = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body));
-        return Err(syntax::unreadable(call, body, &text));
+        return Err(unreadable(call, body, &text));
     }
     if api_version.matches('/').count() > 1 {
         let text = format!("unexpected GroupVersion string: {api_version}");
-        return Err(syntax::unreadable(call, body, &text));
+        return Err(unreadable(call, body, &text));
     }
     let same_version = api_version.is_empty() || api_version == expected;
     let same_kind = kind.is_empty() || kind == call.served.kind;
@@ -222,4 +222,17 @@ pub(crate) fn strict(call: &ApiCall, schema: &schema::Schema, value: &Value) -> 
     let unknown = schema::unknown_fields(schema, value);
     let texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     (!texts.is_empty()).then(|| format!("strict decoding error: {}", texts.join(", ")))
+}
+
+/// 400: the body is not valid JSON.
+fn unrecognized(call: &ApiCall, body: &[u8], why: &str) -> Status {
+    unreadable(call, body, &format!("couldn't get version/kind; json parse error: {why}"))
+}
+
+/// 400: the body is not an object of the kind.
+fn unreadable(call: &ApiCall, body: &[u8], why: &str) -> Status {
+    let (kind, shown) = (&call.served.kind, syntax::excerpt(body));
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+    ))
 }

@@ -3,16 +3,18 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::admit;
+use super::options;
 use super::read::{ObjectFilter, ObjectList};
 use super::{ApiCall, CallBody, CallOutcome, decode};
-use crate::admit;
-use crate::housekeeping::definitions;
 use crate::object::{set, string};
-use crate::options;
 use crate::protobuf;
 use crate::status::{About, Status};
 use crate::store::{ObjectKey, StoredObject, WriteError};
 use crate::syntax;
+
+/// The finalizer that keeps a definition until its objects are gone.
+pub(crate) const DEFINITION_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The options of a deletion.
 #[derive(Clone, Debug, Default)]
@@ -237,7 +239,7 @@ fn mark(call: &ApiCall, value: &mut Value, options: &DeleteOptions) -> DeletionM
         kind == "Namespace" && before.pointer("/spec/finalizers").is_some_and(|list| *list != json!([]));
     let first = metadata.get("deletionTimestamp").is_none_or(Value::is_null);
     if kind == "CustomResourceDefinition" && first {
-        finalizers.push(json!(definitions::FINALIZER));
+        finalizers.push(json!(DEFINITION_FINALIZER));
     }
     let held = !finalizers.is_empty() || grace > 0 || namespace_held;
     if finalizers.is_empty() {

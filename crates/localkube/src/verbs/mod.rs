@@ -1,9 +1,13 @@
 //! The verbs of resource requests, one file each.
 
+mod admit;
 pub(crate) mod create;
 pub(crate) mod decode;
 pub(crate) mod delete;
+pub(crate) mod internal;
+pub(crate) mod options;
 pub(crate) mod patch;
+pub(crate) mod present;
 pub(crate) mod read;
 pub(crate) mod scale;
 pub(crate) mod special;
@@ -142,6 +146,40 @@ impl ApiCall {
 
 pub(crate) fn cause(fault: &api::field::FieldError) -> Cause {
     Cause { reason: fault.kind.reason().to_owned(), message: fault.message(), field: fault.field.clone() }
+}
+
+/// How an object is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteMode {
+    /// Replaced as a whole.
+    Whole,
+    /// Changed in part, based on the stored object.
+    Part,
+    /// Applied; ownership is already recorded.
+    Applied,
+}
+
+/// Refuses an object whose namespace differs from the path.
+pub(crate) fn expect_namespace(call: &ApiCall, key: &ObjectKey, value: &Value) -> Result<(), Status> {
+    let namespace = object::string(value, &["metadata", "namespace"]);
+    if call.served.namespaced && !namespace.is_empty() && namespace != key.namespace {
+        let text = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Status::bad_request(text));
+    }
+    Ok(())
+}
+
+/// Refuses an object whose name differs from the path.
+pub(crate) fn expect_name(expected: &str, object: &Value) -> Result<(), Status> {
+    match object::string(object, &["metadata", "name"]) {
+        "" => Err(Status::bad_request(format!(
+            "the name of the object ({expected} based on URL) was undeterminable: name must be provided"
+        ))),
+        name if name != expected => Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({expected})"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Converts an object to another version of its resource.

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::update::{self, WriteMode};
-use super::{ApiCall, CallOutcome, create, decode};
+use super::{ApiCall, CallOutcome, WriteMode, create, decode, expect_name, expect_namespace, update};
 use crate::catalog::ResourceOrigin;
 use crate::fields;
 use crate::object::{set, string};
@@ -35,7 +34,7 @@ pub(crate) async fn patch(call: &ApiCall, content_type: &str, body: &[u8]) -> Re
     update::change(call, &key, WriteMode::Part, |old| {
         let patched = patch::apply(kind, schema.as_deref(), old, &change)?;
         expect_name(&key.name, &patched)?;
-        update::expect_namespace(call, &key, &patched)?;
+        expect_namespace(call, &key, &patched)?;
         let Some(schema) = readable else {
             decode::expect_kind(call, &patched, body)?;
             return Ok(patched);
@@ -61,19 +60,6 @@ pub(crate) fn configuration(body: &[u8]) -> Result<Value, Status> {
              of type map[string]interface {{}}",
             schema::go::word(&other)
         ))),
-    }
-}
-
-/// Refuses an object whose name differs from the path.
-pub(crate) fn expect_name(expected: &str, object: &Value) -> Result<(), Status> {
-    match string(object, &["metadata", "name"]) {
-        "" => Err(Status::bad_request(format!(
-            "the name of the object ({expected} based on URL) was undeterminable: name must be provided"
-        ))),
-        name if name != expected => Err(Status::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({expected})"
-        ))),
-        _ => Ok(()),
     }
 }
 

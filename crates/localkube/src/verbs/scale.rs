@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::update::{self, WriteMode};
-use super::{ApiCall, CallBody, CallOutcome, cause, decode};
-use crate::catalog::{ResourceOrigin, ScalePaths};
+use super::{ApiCall, CallBody, CallOutcome, WriteMode, cause, decode, update};
+use crate::catalog::ResourceOrigin;
+use crate::custom::ScalePaths;
 use crate::fields;
 use crate::object::{set, string};
 use crate::patch::{self, PatchKind};

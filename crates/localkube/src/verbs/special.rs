@@ -5,8 +5,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 
 use super::delete::{self, DeleteOptions};
-use super::update::{self, WriteMode};
-use super::{ApiCall, CallBody, CallOutcome};
+use super::{ApiCall, CallBody, CallOutcome, WriteMode, update};
 use crate::access;
 use crate::object::{set, string};
 use crate::status::{About, Status};

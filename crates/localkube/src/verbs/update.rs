@@ -4,11 +4,10 @@ use api::field::FieldError;
 use api::meta::validation;
 use serde_json::{Value, json};
 
+use super::admit;
 use super::cause;
 use super::create::meta;
-use super::patch::expect_name;
-use super::{ApiCall, CallBody, CallOutcome, create, decode};
-use crate::admit;
+use super::{ApiCall, CallBody, CallOutcome, WriteMode, create, decode, expect_name, expect_namespace};
 use crate::catalog::ResourceOrigin;
 use crate::fields;
 use crate::object::{self, set, string};
@@ -29,27 +28,6 @@ pub(crate) async fn update(call: &ApiCall, value: Value) -> Result<CallOutcome, 
         return create::create(call, value).await;
     }
     change(call, &key, WriteMode::Whole, |_| Ok(value.clone())).await
-}
-
-/// Refuses an object whose namespace differs from the path.
-pub(crate) fn expect_namespace(call: &ApiCall, key: &ObjectKey, value: &Value) -> Result<(), Status> {
-    let namespace = string(value, &["metadata", "namespace"]);
-    if call.served.namespaced && !namespace.is_empty() && namespace != key.namespace {
-        let text = "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Status::bad_request(text));
-    }
-    Ok(())
-}
-
-/// How an object is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriteMode {
-    /// Replaced as a whole.
-    Whole,
-    /// Changed in part, based on the stored object.
-    Part,
-    /// Applied; ownership is already recorded.
-    Applied,
 }
 
 /// Replaces an object by the result of `make`.

@@ -12,9 +12,9 @@ use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
 use super::ApiCall;
+use super::present::Representation;
 use super::read::{ObjectFilter, bad_revision, check_options, integer};
 use crate::object::set;
-use crate::present::Representation;
 use crate::status::Status;
 use crate::store::{ChangeRecord, Revision, StoredObject};
 

@@ -78,7 +78,7 @@ pub(crate) fn plan(
             let sets = index.replica_sets.children(deployment.uid());
             let orphans = index.replica_sets.orphans(namespace);
             let claims = claims(deployment, &deployment.spec.selector, &sets, &orphans);
-            let waits = deployment.spec.strategy.kind == "Recreate";
+            let waits = deployment.spec.strategy.r#type == "Recreate";
             let has_pods = |uid: &str| index.pods.children(uid).iter().any(|pod| !pod.is_finished());
             let child = |set: Arc<ReplicaSet>| deployment::ChildReplicaSet {
                 has_pods: waits && has_pods(set.uid()),

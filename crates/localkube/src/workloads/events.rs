@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::conditions::whole_seconds;
-use super::execute::{FIELD_MANAGER, is_missing};
 use super::objects::WorkloadKind;
 use super::plan::{EventNote, EventSubject};
 use crate::clock::Clock;
 
+/// The field manager.
+pub(crate) const FIELD_MANAGER: &str = "kube-controller-manager";
 /// The number of different texts after which events are combined.
 const MAX_DISTINCT_TEXTS: usize = 10;
 /// The window in which events are similar.
@@ -58,6 +59,11 @@ struct ObjectEvents {
     alike: HashMap<&'static str, (Timestamp, BTreeSet<String>)>,
     /// The written events by reason and text; a combined event has no text.
     written: HashMap<(&'static str, String), (String, u32, Timestamp)>,
+}
+
+/// Whether the object does not exist.
+pub(crate) fn is_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 /// Writes events until the channel is closed.

@@ -7,13 +7,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::events::EventOccurrence;
+use super::events::{EventOccurrence, FIELD_MANAGER, is_missing};
 use super::index::WriteResult;
 use super::objects::{ObjectRef, WorkloadKind};
 use super::plan::{EventNote, EventSubject, ObjectWrite, ReconcilePlan, WriteOperation};
 
-/// The field manager.
-pub(crate) const FIELD_MANAGER: &str = "kube-controller-manager";
 /// How many requests of one plan run concurrently.
 const MAX_CONCURRENT_REQUESTS: usize = 64;
 
@@ -30,11 +28,6 @@ pub(crate) struct PlanOutcome {
 pub(crate) struct Executor {
     pub(crate) client: kube::Client,
     pub(crate) events: UnboundedSender<EventOccurrence>,
-}
-
-/// Whether the object does not exist.
-pub(crate) fn is_missing(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 fn is_conflict(error: &kube::Error) -> bool {

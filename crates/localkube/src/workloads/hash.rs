@@ -2,21 +2,15 @@
 
 use serde_json::Value;
 
-/// The letters of generated names.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+use crate::random::letters;
+
 const LENGTH: usize = 10;
 
 /// A short, stable hash of a template, independent of the order of fields.
 pub(crate) fn of(template: &Value) -> String {
     let mut state = Fnv::default();
     state.value(template);
-    let mut rest = state.0;
-    let letters = std::iter::repeat_with(|| {
-        let letter = ALPHABET.get((rest % ALPHABET.len() as u64) as usize).copied().unwrap_or(b'b');
-        rest /= ALPHABET.len() as u64;
-        char::from(letter)
-    });
-    letters.take(LENGTH).collect()
+    letters(state.0, LENGTH)
 }
 
 /// FNV-1a.
@@ -73,7 +67,7 @@ mod tests {
         let name = of(&json!({"a": 1, "b": {"c": [1, "x"], "d": null}}));
         assert_eq!(name, of(&json!({"b": {"c": [1, "x"]}, "a": 1})));
         assert_eq!(name.len(), LENGTH);
-        assert!(name.bytes().all(|letter| ALPHABET.contains(&letter)), "{name}");
+        assert!(name.bytes().all(|letter| crate::random::LETTERS.contains(&letter)), "{name}");
         for other in [json!({}), json!({"a": 2}), json!({"a": 1, "b": {"c": [1, "y"]}}), json!({"a1": ""})] {
             assert_ne!(name, of(&other));
         }

@@ -308,7 +308,7 @@ fn index(pod: &Pod) -> Option<i32> {
 
 /// When a pod ended: the last transition of its `Ready` condition.
 fn ended(pod: &Pod) -> Option<Timestamp> {
-    let ready = pod.status.conditions.iter().find(|condition| condition.kind == "Ready");
+    let ready = pod.status.conditions.iter().find(|condition| condition.r#type == "Ready");
     ready.and_then(|condition| condition.last_transition_time).or_else(|| pod.created())
 }
 

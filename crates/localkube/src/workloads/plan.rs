@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::object::set;
+
 use super::objects::{ObjectMeta, ObjectRef, OwnerReference, WorkloadKind, WorkloadObject, WorkloadSpec};
 
 /// The plan of one object.
@@ -142,16 +144,7 @@ pub(crate) fn pod_from<S: WorkloadSpec, T>(owner: &WorkloadObject<S, T>, templat
 
 /// Sets the value at a path; creates missing objects on the way.
 pub(crate) fn put(object: &mut Value, path: &[&str], value: impl Into<Value>) {
-    let Some((first, rest)) = path.split_first() else {
-        *object = value.into();
-        return;
-    };
-    if !object.is_object() {
-        *object = json!({});
-    }
-    if let Some(fields) = object.as_object_mut() {
-        put(fields.entry(*first).or_insert(Value::Null), rest, value);
-    }
+    set(object, path, value.into());
 }
 
 /// The merge patch from one status to another, if they differ.

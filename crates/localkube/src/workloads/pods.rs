@@ -24,7 +24,7 @@ impl Pod {
 
     /// Since when it is ready, if it is.
     pub(crate) fn ready_since(&self) -> Option<Timestamp> {
-        let ready = self.status.conditions.iter().find(|c| c.kind == "Ready" && c.status == "True")?;
+        let ready = self.status.conditions.iter().find(|c| c.r#type == "Ready" && c.status == "True")?;
         Some(ready.last_transition_time.unwrap_or(Timestamp::MIN))
     }
 

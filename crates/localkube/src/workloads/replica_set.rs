@@ -65,7 +65,7 @@ fn status(
             };
             conditions::set(&mut conditions, failed);
         }
-        _ => conditions.retain(|condition| condition.kind != FAILURE),
+        _ => conditions.retain(|condition| condition.r#type != FAILURE),
     }
     ReplicaSetStatus {
         observed_generation: set.generation(),

@@ -109,7 +109,7 @@ impl<'a> StatefulSetView<'a> {
         }
         if !writes.is_empty()
             || surplus().next().is_some()
-            || self.set.spec.update_strategy.kind == "OnDelete"
+            || self.set.spec.update_strategy.r#type == "OnDelete"
         {
             return writes;
         }
@@ -145,7 +145,7 @@ impl<'a> StatefulSetView<'a> {
     /// Whether a pod is recreated from the previous revision: updates go from the last pod to the first.
     fn is_kept_back(&self, number: i32) -> bool {
         let is_old = |pod: &Pod| pod.label(REVISION_LABEL) == Some(self.current.as_str());
-        self.set.spec.update_strategy.kind != "OnDelete"
+        self.set.spec.update_strategy.r#type != "OnDelete"
             && (number < self.numbers.start + self.partition()
                 || self.pods.range(number + 1..self.numbers.end).any(|(_, pod)| is_old(pod)))
     }
@@ -202,7 +202,7 @@ impl<'a> StatefulSetView<'a> {
         };
         let all = status.replicas.unwrap_or_default();
         // The update is complete: the update revision becomes the current one.
-        if self.set.spec.update_strategy.kind != "OnDelete"
+        if self.set.spec.update_strategy.r#type != "OnDelete"
             && status.updated_replicas == all
             && status.ready_replicas == all
         {

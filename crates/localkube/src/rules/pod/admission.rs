@@ -4,15 +4,14 @@ use serde_json::{Value, json};
 
 use super::defaults::CONTAINERS;
 use super::quality::quality;
+use crate::random::letters;
 use crate::rules::json::{at, derived, each, fill, has, list, number, part, put, text};
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The letters of generated names.
-const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Prepares a new pod.
 pub(super) fn admit(pod: &mut Value) {
-    let volume = format!("kube-api-access-{}", suffix(pod));
+    let volume = format!("kube-api-access-{}", letters(derived(pod, 0), 5));
     let quality = quality(at(pod, "spec"));
     put(pod, "status", json!({"phase": "Pending", "qosClass": quality}));
     let spec = part(pod, "spec");
@@ -39,17 +38,6 @@ fn grace(spec: &mut Value) {
     if number(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
         put(spec, "terminationGracePeriodSeconds", 1);
     }
-}
-
-fn suffix(pod: &Value) -> String {
-    let mut rest = derived(pod, 0);
-    let mut letter = || {
-        let count = LETTERS.len() as u64;
-        let letter = LETTERS.get((rest % count) as usize).copied().unwrap_or(b'x');
-        rest /= count;
-        char::from(letter)
-    };
-    (0..5).map(|_| letter()).collect()
 }
 
 /// Mounts the service account token into all containers that mount nothing at its path.

@@ -6,10 +6,12 @@ use api::field::FieldError;
 use api::names::{dns_label_faults, subdomain_faults};
 use serde_json::Value;
 
-use super::validate::identity;
 use super::{probe, resources};
 use crate::rules::faults::{Faults, config_key_faults, port_name_faults};
 use crate::rules::json::{at, has, list, number, text};
+
+/// The maximum user or group id.
+pub(super) const MAX_ID: i64 = i32::MAX as i64;
 
 /// The role of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,5 +230,12 @@ fn mounts(faults: &mut Faults, path: &str, container: &Value, volumes: &BTreeSet
         } else if inner.starts_with('/') {
             faults.invalid(format_args!("{path}.volumeMounts.subPath"), inner, "must be a relative path");
         }
+    }
+}
+
+/// Validates a user or group id, if it is set.
+pub(super) fn identity(faults: &mut Faults, path: String, id: &Value) {
+    if let Some(id) = id.as_i64() {
+        faults.within(path, id, 0, MAX_ID);
     }
 }

@@ -6,12 +6,11 @@ use api::field::{AsJson, FieldError};
 use api::names::{dns_label_faults, label_key_faults, subdomain_faults};
 use serde_json::Value;
 
-use super::container::{self, ContainerRole};
+use super::container::{self, ContainerRole, MAX_ID, identity};
 use super::{placement, volumes};
 use crate::rules::faults::Faults;
 use crate::rules::json::{at, flag, has, list, number, text, texts};
 
-const MAX_ID: i64 = i32::MAX as i64;
 /// Values of `restartPolicy`.
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 
@@ -150,13 +149,6 @@ fn security(faults: &mut Faults, path: &str, spec: &Value) {
     }
     for (i, group) in list(context, "supplementalGroups").iter().enumerate() {
         identity(faults, format!("{path}.securityContext.supplementalGroups[{i}]"), group);
-    }
-}
-
-/// Validates a user or group id, if it is set.
-pub(super) fn identity(faults: &mut Faults, path: String, id: &Value) {
-    if let Some(id) = id.as_i64() {
-        faults.within(path, id, 0, MAX_ID);
     }
 }
 

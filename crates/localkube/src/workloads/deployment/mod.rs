@@ -57,7 +57,7 @@ pub(crate) fn plan(deployment: &Deployment, sets: &[ChildReplicaSet], now: Times
             // The annotations are written first: a resize uses the observed state.
         } else if deployment.spec.paused || rollout.is_scaled() {
             plan.writes.extend(rollout.scale());
-        } else if deployment.spec.strategy.kind == "Recreate" {
+        } else if deployment.spec.strategy.r#type == "Recreate" {
             plan.writes.extend(rollout.recreate());
         } else {
             plan.writes.extend(rollout.roll());
@@ -184,7 +184,7 @@ impl<'a> Rollout<'a> {
         if new.wanted == self.replicas && new.available == self.replicas {
             return self.resize_all(&self.old, &vec![0; self.old.len()]);
         }
-        if self.deployment.spec.strategy.kind == "Recreate" {
+        if self.deployment.spec.strategy.r#type == "Recreate" {
             return Vec::new();
         }
         let most = self.limits.most(self.replicas);

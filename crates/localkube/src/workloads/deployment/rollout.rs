@@ -25,7 +25,7 @@ pub(crate) struct ReplicaSetSize {
 impl RolloutLimits {
     /// Surge is rounded up, unavailability down; if both are zero, one pod may be unavailable.
     pub(crate) fn of(spec: &DeploymentSpec, replicas: i32) -> Self {
-        if spec.strategy.kind == "Recreate" {
+        if spec.strategy.r#type == "Recreate" {
             return Self { surge: 0, unavailable: 0 };
         }
         let update = spec.strategy.rolling_update.clone().unwrap_or_default();

@@ -68,7 +68,7 @@ impl Rollout<'_> {
         }
         match self.failure() {
             Some(failure) => conditions::set(&mut status.conditions, failure),
-            None => status.conditions.retain(|condition| condition.kind != FAILURE),
+            None => status.conditions.retain(|condition| condition.r#type != FAILURE),
         }
         status
     }

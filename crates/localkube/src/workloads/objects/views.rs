@@ -9,71 +9,104 @@ use serde_json::Value;
 
 use super::ObjectMeta;
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct PodSpec {
-    pub(crate) node_name: String,
+/// Declares specs, which are only read.
+macro_rules! specs {
+    ($(struct $name:ident { $($field:ident: $type:ty,)* })*) => {$(
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub(crate) struct $name { $(pub(crate) $field: $type,)* }
+    )*};
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct PodStatus {
-    pub(crate) phase: String,
-    pub(crate) conditions: Vec<Condition>,
-    pub(crate) container_statuses: Vec<ContainerStatus>,
+/// Declares statuses, which are read and written: fields with default values are omitted. Counts that are written even if
+/// they are zero are options, so that the first status differs from none.
+macro_rules! statuses {
+    ($($(#[$attribute:meta])* struct $name:ident { $($field:ident: $type:ty,)* })*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub(crate) struct $name {
+            $(#[serde(skip_serializing_if = "is_default")] pub(crate) $field: $type,)*
+        }
+    )*};
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ContainerStatus {
-    pub(crate) restart_count: i32,
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
-/// A condition of any kind; each kind uses some of the times.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct Condition {
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) status: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_probe_time: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_update_time: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_transition_time: Option<Timestamp>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) reason: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) message: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct DeploymentSpec {
-    pub(crate) replicas: Option<i32>,
-    pub(crate) selector: LabelSelector,
-    pub(crate) template: Value,
-    pub(crate) strategy: DeploymentStrategy,
-    pub(crate) min_ready_seconds: i32,
-    pub(crate) revision_history_limit: Option<i32>,
-    pub(crate) paused: bool,
-    pub(crate) progress_deadline_seconds: Option<i32>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct DeploymentStrategy {
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) rolling_update: Option<RollingUpdate>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct RollingUpdate {
-    pub(crate) max_surge: Option<IntOrPercent>,
-    pub(crate) max_unavailable: Option<IntOrPercent>,
+specs! {
+    struct PodSpec {
+        node_name: String,
+    }
+    struct PodStatus {
+        phase: String,
+        conditions: Vec<Condition>,
+        container_statuses: Vec<ContainerStatus>,
+    }
+    struct ContainerStatus {
+        restart_count: i32,
+    }
+    struct DeploymentSpec {
+        replicas: Option<i32>,
+        selector: LabelSelector,
+        template: Value,
+        strategy: DeploymentStrategy,
+        min_ready_seconds: i32,
+        revision_history_limit: Option<i32>,
+        paused: bool,
+        progress_deadline_seconds: Option<i32>,
+    }
+    struct DeploymentStrategy {
+        r#type: String,
+        rolling_update: Option<RollingUpdate>,
+    }
+    struct RollingUpdate {
+        max_surge: Option<IntOrPercent>,
+        max_unavailable: Option<IntOrPercent>,
+    }
+    struct ReplicaSetSpec {
+        replicas: Option<i32>,
+        selector: LabelSelector,
+        template: Value,
+        min_ready_seconds: i32,
+    }
+    struct StatefulSetSpec {
+        replicas: Option<i32>,
+        selector: LabelSelector,
+        template: Value,
+        service_name: String,
+        pod_management_policy: String,
+        update_strategy: StatefulSetStrategy,
+        volume_claim_templates: Vec<ClaimTemplate>,
+        min_ready_seconds: i32,
+        ordinals: Ordinals,
+    }
+    struct StatefulSetStrategy {
+        r#type: String,
+        rolling_update: Option<Partition>,
+    }
+    struct Partition {
+        partition: Option<i32>,
+    }
+    struct ClaimTemplate {
+        metadata: ObjectMeta,
+    }
+    struct Ordinals {
+        start: i32,
+    }
+    struct JobSpec {
+        parallelism: Option<i32>,
+        completions: Option<i32>,
+        completion_mode: String,
+        backoff_limit: Option<i32>,
+        active_deadline_seconds: Option<i64>,
+        ttl_seconds_after_finished: Option<i64>,
+        suspend: bool,
+        managed_by: Option<String>,
+        selector: LabelSelector,
+        template: Value,
+    }
 }
 
 /// A number, or a percentage such as `25%`.
@@ -84,163 +117,57 @@ pub(crate) enum IntOrPercent {
     Percentage(String),
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct DeploymentStatus {
-    #[serde(skip_serializing_if = "zero")]
-    pub(crate) observed_generation: i64,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) replicas: i32,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) updated_replicas: i32,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) ready_replicas: i32,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) available_replicas: i32,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) unavailable_replicas: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) terminating_replicas: Option<i32>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) conditions: Vec<Condition>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ReplicaSetSpec {
-    pub(crate) replicas: Option<i32>,
-    pub(crate) selector: LabelSelector,
-    pub(crate) template: Value,
-    pub(crate) min_ready_seconds: i32,
-}
-
-/// Counts that are written even if they are zero are options, so that the first status differs from none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ReplicaSetStatus {
-    #[serde(skip_serializing_if = "zero")]
-    pub(crate) observed_generation: i64,
-    pub(crate) replicas: Option<i32>,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) fully_labeled_replicas: i32,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) ready_replicas: i32,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) available_replicas: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) terminating_replicas: Option<i32>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) conditions: Vec<Condition>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct StatefulSetSpec {
-    pub(crate) replicas: Option<i32>,
-    pub(crate) selector: LabelSelector,
-    pub(crate) template: Value,
-    pub(crate) service_name: String,
-    pub(crate) pod_management_policy: String,
-    pub(crate) update_strategy: StatefulSetStrategy,
-    pub(crate) volume_claim_templates: Vec<ClaimTemplate>,
-    pub(crate) min_ready_seconds: i32,
-    pub(crate) ordinals: Ordinals,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct StatefulSetStrategy {
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) rolling_update: Option<Partition>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Partition {
-    pub(crate) partition: Option<i32>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct ClaimTemplate {
-    pub(crate) metadata: ObjectMeta,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Ordinals {
-    pub(crate) start: i32,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct StatefulSetStatus {
-    #[serde(skip_serializing_if = "zero")]
-    pub(crate) observed_generation: i64,
-    pub(crate) replicas: Option<i32>,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) ready_replicas: i32,
-    pub(crate) available_replicas: Option<i32>,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) current_replicas: i32,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) updated_replicas: i32,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) current_revision: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) update_revision: String,
-    pub(crate) collision_count: Option<i32>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct JobSpec {
-    pub(crate) parallelism: Option<i32>,
-    pub(crate) completions: Option<i32>,
-    pub(crate) completion_mode: String,
-    pub(crate) backoff_limit: Option<i32>,
-    pub(crate) active_deadline_seconds: Option<i64>,
-    pub(crate) ttl_seconds_after_finished: Option<i64>,
-    pub(crate) suspend: bool,
-    pub(crate) managed_by: Option<String>,
-    pub(crate) selector: LabelSelector,
-    pub(crate) template: Value,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct JobStatus {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) start_time: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) completion_time: Option<Timestamp>,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) active: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ready: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) terminating: Option<i32>,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) succeeded: i32,
-    #[serde(skip_serializing_if = "no_replicas")]
-    pub(crate) failed: i32,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) completed_indexes: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) uncounted_terminated_pods: Option<BTreeMap<String, Vec<String>>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) conditions: Vec<Condition>,
-}
-
-/// For `skip_serializing_if`.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn zero(number: &i64) -> bool {
-    *number == 0
-}
-
-/// For `skip_serializing_if`.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn no_replicas(number: &i32) -> bool {
-    *number == 0
+statuses! {
+    /// A condition of any kind; each kind uses some of the times.
+    struct Condition {
+        r#type: String,
+        status: String,
+        last_probe_time: Option<Timestamp>,
+        last_update_time: Option<Timestamp>,
+        last_transition_time: Option<Timestamp>,
+        reason: String,
+        message: String,
+    }
+    struct DeploymentStatus {
+        observed_generation: i64,
+        replicas: i32,
+        updated_replicas: i32,
+        ready_replicas: i32,
+        available_replicas: i32,
+        unavailable_replicas: i32,
+        terminating_replicas: Option<i32>,
+        conditions: Vec<Condition>,
+    }
+    struct ReplicaSetStatus {
+        observed_generation: i64,
+        replicas: Option<i32>,
+        fully_labeled_replicas: i32,
+        ready_replicas: i32,
+        available_replicas: i32,
+        terminating_replicas: Option<i32>,
+        conditions: Vec<Condition>,
+    }
+    struct StatefulSetStatus {
+        observed_generation: i64,
+        replicas: Option<i32>,
+        ready_replicas: i32,
+        available_replicas: Option<i32>,
+        current_replicas: i32,
+        updated_replicas: i32,
+        current_revision: String,
+        update_revision: String,
+        collision_count: Option<i32>,
+    }
+    struct JobStatus {
+        start_time: Option<Timestamp>,
+        completion_time: Option<Timestamp>,
+        active: i32,
+        ready: Option<i32>,
+        terminating: Option<i32>,
+        succeeded: i32,
+        failed: i32,
+        completed_indexes: String,
+        uncounted_terminated_pods: Option<BTreeMap<String, Vec<String>>>,
+        conditions: Vec<Condition>,
+    }
 }

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::list_watch::ListWatchEvent;
+use crate::patch::merge;
 use crate::workloads::drive;
 use crate::workloads::index::{ObjectIndex, WatchedEvent};
 use crate::workloads::objects::{ObjectRef, WorkloadKind};
@@ -60,7 +61,7 @@ impl FakeCluster {
     pub(super) fn edit(&mut self, key: &ObjectRef, patch: &Value) {
         let object = self.objects.get_mut(key).unwrap();
         let before = object["spec"].clone();
-        merge(object, patch);
+        merge::apply(object, patch);
         if object["spec"] != before {
             object["metadata"]["generation"] = json!(object["metadata"]["generation"].as_i64().unwrap() + 1);
         }
@@ -190,23 +191,5 @@ impl FakeCluster {
             .iter()
             .map(|c| format!("{}={} ({})", text(&c["type"]), text(&c["status"]), text(&c["reason"])))
             .collect()
-    }
-}
-
-/// A merge patch.
-fn merge(object: &mut Value, patch: &Value) {
-    let Value::Object(changes) = patch else {
-        *object = patch.clone();
-        return;
-    };
-    if !object.is_object() {
-        *object = json!({});
-    }
-    for (name, change) in changes {
-        if change.is_null() {
-            object.as_object_mut().unwrap().shift_remove(name);
-        } else {
-            merge(&mut object[name.as_str()], change);
-        }
     }
 }

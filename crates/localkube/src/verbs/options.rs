@@ -3,8 +3,8 @@
 use api::field::FieldError;
 use http::Method;
 
+use super::{ApiCall, patch};
 use crate::status::Status;
-use crate::verbs::{ApiCall, patch};
 
 /// The maximum length of a field manager's name.
 const MAX_MANAGER_BYTES: usize = 128;

@@ -3,13 +3,13 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Value, json};
 
+use super::read::ObjectList;
+use super::{ApiCall, CallBody, CallOutcome};
 use crate::object::{self, set};
 use crate::schema;
 use crate::status::Status;
 use crate::store::StoredObject;
 use crate::tables::{self, Include};
-use crate::verbs::read::ObjectList;
-use crate::verbs::{ApiCall, CallBody, CallOutcome};
 
 /// The representation that an `Accept` header requests.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
+use super::ApiCall;
 use crate::admission::{self, AdmissionRequest};
 use crate::object::{self, string};
 use crate::status::Status;
 use crate::store::ObjectKey;
-use crate::verbs::ApiCall;
 
 /// Refuses to create objects in a namespace that does not exist or is being deleted.
 pub(crate) fn namespace(call: &ApiCall, key: &ObjectKey) -> Result<(), Status> {
