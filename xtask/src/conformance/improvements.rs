@@ -40,30 +40,30 @@ pub(crate) struct Verdict {
 const TABLE: &[Improvement] = &[
     Improvement::of(
         "adapter_config",
-        "the scope of a resource is that of discovery, not a list of three",
+        "the scope of a resource comes from discovery, not from a list of three",
         "hand-77 rand-74 rand-196 rand-202",
     ),
     Improvement::of(
         "adapter_config",
-        "one selector that fails does not take the others' metrics away",
+        "one failing selector does not remove the metrics of the others",
         "hand-107",
     ),
     Improvement::of(
         "adapter_result",
-        "what is no number is no value, infinity is an error, and what is too large is the largest there is",
+        "NaN is no value, infinity is an error, and a value that is too large becomes the largest possible one",
         "r-55 r-56 r-57 r-58 r-59 r-60 r-61 r-62 r-63 r-64 r-65 r-66 r-70 r-71 r-72 r-73 r-74 r-75 \
          r-76 r-77 r-78 r-82 r-83 r-84 r-130 r-131 r-132 r-136 r-137 r-138 r-142 r-143 r-144 r-211 \
          r-212 r-213 r-214 r-247 r-248 r-249 r-250 r-255 r-256 r-257 r-258 r-549",
     ),
     Improvement::of(
         "adapter_result",
-        "if Prometheus fails, metrics of nodes and pods are not said to be absent (503)",
+        "if Prometheus fails, requests for nodes and pods are answered with 503, not with an empty list",
         "r-105 r-108 r-111 r-114 r-174 r-178 r-182 r-186 r-190 r-194 r-198 r-202 r-206 r-222 r-226 \
          r-262 r-318 r-322 r-326 r-330 r-338 r-541 r-542",
     ),
     Improvement::of(
         "adapter_result",
-        "what is not known of a container is left out, not zero",
+        "an unknown value of a container is left out, not zero",
         "r-210 r-230 r-234 r-238 r-242 r-246 r-254 r-266 r-286 r-290 r-294 r-298 r-302 r-306 r-310 \
          r-314 r-334 r-519 r-520",
     ),
@@ -74,7 +74,7 @@ const TABLE: &[Improvement] = &[
     ),
     Improvement::of(
         "adapter_result",
-        "a malformed selector of series is the fault of who asks (400)",
+        "a malformed selector of series is an error of the client (400)",
         "r-414 r-415 r-416 r-417",
     ),
     Improvement {
@@ -84,12 +84,12 @@ const TABLE: &[Improvement] = &[
     },
     Improvement {
         file: "adapter_result",
-        reason: "errors say the cause behind the recorded words",
+        reason: "errors have the cause after the recorded text",
         shown: Shown::Wherever(rules::only_causes),
     },
     Improvement::of(
         "custom_api",
-        "a malformed metricLabelSelector is the client's fault (400, not 500)",
+        "a malformed metricLabelSelector is an error of the client (400, not 500)",
         "h-274 h-275 h-276 h-277 h-279 h-280 h-281 h-282 h-289 h-290 h-291 h-292 h-705 h-712 h-750 \
          h-764 h-784 h-798",
     ),
@@ -100,7 +100,7 @@ const TABLE: &[Improvement] = &[
     ),
     Improvement::of(
         "custom_api",
-        "a list of no metrics holds a placeholder, so that clients do not complain",
+        "an empty list of metrics has a placeholder, so that clients do not report an error",
         "h-650 h-651 h-652 h-653 h-654",
     ),
     Improvement::of(
@@ -110,7 +110,7 @@ const TABLE: &[Improvement] = &[
     ),
     Improvement::of(
         "kubelet",
-        "one failed scrape does not hide a node: what it told stays for a while, with its true time",
+        "one failed scrape does not hide a node: its last samples stay for a while, with their own time",
         "dual-both-down dual-refused dual-timeout dual-status-201 dual-status-204 dual-status-301 \
          dual-status-401 dual-status-403 dual-status-404 dual-status-429 dual-status-500 \
          dual-status-503 rand-12 rand-18 rand-40 rand-48 rand-50 rand-56 rand-65 rand-76 rand-113 \
@@ -127,7 +127,7 @@ const TABLE: &[Improvement] = &[
     ),
     Improvement::of(
         "kubelet",
-        "a line that cannot be read costs what it is about, not the whole node",
+        "a line that cannot be parsed drops its own object, not the whole node",
         "dual-bad-line line-2 line-3 line-4 line-12 line-13 line-14 line-16 line-17 line-18 line-19 \
          line-20 line-30 line-31 line-32 line-33 line-34 line-42 line-43 line-44 line-49 line-50 \
          line-51 line-54 line-55 line-56 line-57 line-58 line-71 line-73 line-75 line-76 line-78 \
@@ -155,7 +155,7 @@ const TABLE: &[Improvement] = &[
     ),
     Improvement::of(
         "kubelet",
-        "a start time that is not told, or goes backwards, says nothing against a counter that goes on",
+        "a missing or earlier start time does not invalidate a counter that continues",
         "hand-15 hand-18 special-39 special-41 special-42 rand-5 rand-49 rand-74 rand-130 rand-158 \
          rand-225 rand-243",
     ),
@@ -174,62 +174,62 @@ const TABLE: &[Improvement] = &[
     Improvement::of("kubelet", "times beyond the year 2262 are none, and do not wrap around", "special-47"),
     Improvement::of(
         "kubelet",
-        "counters that two nodes tell of one pod are not mixed; the newest point counts",
+        "counters of one pod from two nodes are not mixed; the newest point counts",
         "rand-26",
     ),
     Improvement::of(
         "webhook",
-        "a ScaledObject or autoscaler that points at a kind the cluster does not have blocks nobody else",
+        "a ScaledObject or autoscaler with a target kind that the cluster does not have does not block other objects",
         "webhook-00287 webhook-00288 webhook-00295 webhook-00296 webhook-00303 webhook-00304 webhook-00311 \
          webhook-00312 webhook-00433 webhook-00434 webhook-00441 webhook-00442 webhook-00449 webhook-00450 \
          webhook-00457 webhook-00458 webhook-00467",
     ),
     Improvement::of(
         "webhook",
-        "a target of a formula that is no finite number is refused",
+        "a target of a formula that is not a finite number is refused",
         "webhook-00635 webhook-00636",
     ),
     Improvement::of(
         "webhook",
-        "the autoscaler that is taken is named, whether it was configured or not",
+        "the error names the HPA that is already in use, whether its name was configured or not",
         "webhook-00463",
     ),
     Improvement::of(
         "modifiers",
-        "an int is a number: a formula may give one",
+        "the result of a formula may be an integer",
         "modifiers-00421 modifiers-00422",
     ),
     Improvement::of(
         "modifiers",
-        "a target of a formula that is no finite number is refused",
+        "a target of a formula that is not a finite number is refused",
         "modifiers-00444 modifiers-00445",
     ),
     Improvement::of("webhook", "oauth2 is checked beside any pod identity", "webhook-00865 webhook-00866"),
     Improvement::of("webhook", "a dry run leaves no events behind", "webhook-01087"),
-    Improvement::of("webhook", "a filePath that cannot work is warned about", "webhook-00868 webhook-00869"),
+    Improvement::of(
+        "webhook",
+        "a filePath that cannot work leads to a warning",
+        "webhook-00868 webhook-00869",
+    ),
     Improvement {
         file: "executor",
-        reason: "what is active counts as active although another trigger fails: the cooldown starts at its end",
+        reason: "an active trigger counts although another trigger fails: the cooldown starts when it becomes inactive",
         shown: Shown::Wherever(rounds::only_later),
     },
     Improvement {
         file: "executor",
-        reason: "events say why a scale could not be changed",
+        reason: "events have the cause of a failed scale write",
         shown: Shown::Wherever(rounds::only_causes),
     },
     Improvement::of(
         "executor",
-        "triggers that fail scale nothing to zero before the fallback is due, even where it is zero",
+        "failing triggers do not scale to zero before the fallback is due, even if it is zero",
         rounds::EXECUTOR_HELD,
     ),
-    Improvement::of(
-        "executor",
-        "a forbidden scale-out is not done to reach the minimum either",
-        "executor-02209",
-    ),
+    Improvement::of("executor", "a forbidden scale-out is not done to reach the minimum", "executor-02209"),
     Improvement::of(
         "fallback",
-        "a failed source is an error and not −1 where a fallback of formulas meets no formula",
+        "a failed source is an error, not −1, where a fallback of formulas has no formula",
         rounds::FALLBACK_PLACEHOLDER,
     ),
     Improvement::of(
@@ -239,33 +239,33 @@ const TABLE: &[Improvement] = &[
     ),
     Improvement {
         file: "poll",
-        reason: "what is active counts as active although another trigger fails: the cooldown starts at its end",
+        reason: "an active trigger counts although another trigger fails: the cooldown starts when it becomes inactive",
         shown: Shown::Wherever(rounds::only_later),
     },
     Improvement {
         file: "poll",
-        reason: "conditions and answers say the cause behind the recorded words",
+        reason: "conditions and responses have the cause after the recorded text",
         shown: Shown::Wherever(rounds::only_causes),
     },
     Improvement {
         file: "poll",
-        reason: "metrics of a formula, and those without values, are told as active when they are",
+        reason: "active metrics of a formula, and active metrics without values, are reported as active",
         shown: Shown::Wherever(rounds::only_activity),
     },
     Improvement::of(
         "poll",
-        "a failed source is an error and not −1 where a fallback of formulas meets no formula",
+        "a failed source is an error, not −1, where a fallback of formulas has no formula",
         rounds::POLL_PLACEHOLDER,
     ),
     Improvement::of(
         "poll",
-        "a formula that cannot be computed is an error: nothing is scaled to zero, and the cause is told",
+        "a formula that cannot be computed is an error: nothing is scaled to zero, and the cause is reported",
         rounds::POLL_FORMULA,
     ),
     Improvement::of("poll", "the result of a formula may be a whole number", rounds::POLL_INTEGER),
     Improvement::of(
         "poll",
-        "what is remembered is what the source said, and says nothing new about its health",
+        "a cached value is the value of the source, and does not change its health",
         rounds::POLL_REMEMBERED,
     ),
     Improvement::of(
@@ -273,15 +273,15 @@ const TABLE: &[Improvement] = &[
         "a trigger is active if any of its metrics is; each is named once, by its own name",
         rounds::POLL_METRICS,
     ),
-    Improvement::of("poll", "a fallback to no replicas is no activity", rounds::POLL_NONE),
+    Improvement::of("poll", "a fallback to 0 replicas is no activity", rounds::POLL_NONE),
     Improvement::of(
         "poll",
-        "triggers that fail scale nothing to zero before the fallback is due, even where it is zero",
+        "failing triggers do not scale to zero before the fallback is due, even if it is zero",
         rounds::POLL_HELD,
     ),
     Improvement::of(
         "poll",
-        "falling back is told when its condition turns, not again and again",
+        "a fallback is reported when its condition changes, not in every round",
         rounds::POLL_TURN,
     ),
     Improvement::of(
@@ -293,7 +293,7 @@ const TABLE: &[Improvement] = &[
     ),
     Improvement::of(
         "hpa_for_scaledobject",
-        "a target of a formula that is too large is the largest there is",
+        "a target of a formula that is too large becomes the largest possible one",
         "hpa_for_scaledobject-00266 hpa_for_scaledobject-00268",
     ),
     Improvement::of(
@@ -307,12 +307,12 @@ const TABLE: &[Improvement] = &[
     ),
     Improvement::of(
         "hpa_for_scaledobject",
-        "an unknown type of trigger is answered with the one that was probably meant",
+        "the error for an unknown trigger type suggests a similar one",
         "hpa_for_scaledobject-00339 hpa_for_scaledobject-00340 hpa_for_scaledobject-00341",
     ),
     Improvement {
         file: "metric_specs",
-        reason: "an external scaler that does not answer is an error, not one without metrics: nothing leaves the HPA",
+        reason: "an external scaler that does not answer is an error, not an empty list of metrics: nothing is removed from the HPA",
         shown: Shown::Wherever(rules::only_silence),
     },
     Improvement::of(
@@ -322,7 +322,7 @@ const TABLE: &[Improvement] = &[
     ),
     Improvement {
         file: "scaledjob",
-        reason: "the condition of a ScaledJob says which trigger failed and why",
+        reason: "the condition of a ScaledJob has the failed trigger and the cause",
         shown: Shown::Wherever(rounds::only_causes),
     },
 ];
