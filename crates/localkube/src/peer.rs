@@ -49,6 +49,11 @@ pub(crate) enum ServerTrust<'a> {
     Anybody,
 }
 
+/// A request failed; the text is the one of Go's HTTP client.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct PeerError(pub(crate) String);
+
 /// A client for one server.
 #[derive(Clone)]
 pub(crate) struct PeerClient {
@@ -57,7 +62,7 @@ pub(crate) struct PeerClient {
 
 impl PeerClient {
     pub(crate) fn new(
-        place: PeerAddress,
+        address: PeerAddress,
         trust: ServerTrust<'_>,
         identity: Option<&Identity>,
     ) -> Result<Self, PkiError> {
@@ -79,13 +84,13 @@ impl PeerClient {
             .with_tls_config(config)
             .https_only()
             .enable_all_versions()
-            .wrap_connector(PeerDialer { place });
+            .wrap_connector(PeerDialer { address });
         Ok(Self { client: Client::builder(TokioExecutor::new()).build(connector) })
     }
 
-    /// Sends a request; errors have the texts of Go's HTTP client.
-    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, String> {
-        self.client.request(request).await.map_err(|error| go_error_text(&error))
+    /// Sends a request.
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, PeerError> {
+        self.client.request(request).await.map_err(|error| PeerError(go_error_text(&error)))
     }
 }
 
@@ -135,7 +140,7 @@ fn connect_error(text: String) -> io::Error {
 /// Opens connections.
 #[derive(Clone)]
 struct PeerDialer {
-    place: PeerAddress,
+    address: PeerAddress,
 }
 
 impl tower::Service<Uri> for PeerDialer {
@@ -148,9 +153,9 @@ impl tower::Service<Uri> for PeerDialer {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let place = self.place.clone();
+        let address = self.address.clone();
         async move {
-            let address = match place {
+            let address = match address {
                 PeerAddress::At(address) => address,
                 PeerAddress::Service(name, find) => find().ok_or_else(|| {
                     connect_error(format!("service {} not found", api::gotext::quote(&name)))

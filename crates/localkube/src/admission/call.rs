@@ -1,5 +1,6 @@
 //! Calls one webhook.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
 
 use super::matching::{Webhook, WebhookTarget};
-use super::{ResolveService, Webhooks};
+use super::{ResolveService, WebhookError, Webhooks};
 use crate::access::PkiError;
 use crate::peer::{PeerAddress, PeerClient, ServerTrust};
 use crate::status::Cause;
@@ -26,8 +27,8 @@ pub(super) struct WebhookVerdict {
 }
 
 pub(super) fn peer(webhook: &Webhook, address: Option<SocketAddr>) -> Result<PeerClient, PkiError> {
-    let place = address.map_or(PeerAddress::ByName, PeerAddress::At);
-    PeerClient::new(place, ServerTrust::Bundle(&webhook.bundle), None)
+    let address = address.map_or(PeerAddress::ByName, PeerAddress::At);
+    PeerClient::new(address, ServerTrust::Bundle(&webhook.bundle), None)
 }
 
 impl Webhooks {
@@ -38,7 +39,7 @@ impl Webhooks {
         uid: &str,
         body: &str,
         resolve: &ResolveService<'_>,
-    ) -> Result<WebhookVerdict, String> {
+    ) -> Result<WebhookVerdict, WebhookError> {
         let base = match &webhook.target {
             WebhookTarget::Url(url) => url.clone(),
             WebhookTarget::Service { namespace, name, port, path } => {
@@ -47,7 +48,7 @@ impl Webhooks {
         };
         let uri = format!("{base}?timeout={}s", webhook.timeout.as_secs());
         let unreached =
-            |error: &str| format!("failed to call webhook: Post {}: {error}", api::gotext::quote(&uri));
+            |error: &dyn Display| WebhookError::Call(format!("Post {}: {error}", api::gotext::quote(&uri)));
         let address = match &webhook.target {
             WebhookTarget::Url(_) => None,
             WebhookTarget::Service { namespace, name, port, .. } => {
@@ -63,16 +64,16 @@ impl Webhooks {
             .header(ACCEPT, "application/json, */*")
             .header(USER_AGENT, "kube-apiserver-admission")
             .body(Full::new(Bytes::from(body.to_owned())))
-            .map_err(|error| unreached(&error.to_string()))?;
+            .map_err(|error| unreached(&error))?;
         let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
         let peer = self.peer(webhook, address, host).map_err(|error| unreached(&error))?;
         let exchange = async {
             let response = peer.send(request).await.map_err(|error| unreached(&error))?;
             let status = response.status();
-            let body = response.into_body().collect().await.map_err(|error| unreached(&error.to_string()))?;
+            let body = response.into_body().collect().await.map_err(|error| unreached(&error))?;
             Ok((status, body.to_bytes()))
         };
-        let late = || Err(unreached("context deadline exceeded"));
+        let late = || Err(unreached(&"context deadline exceeded"));
         let (status, body) =
             tokio::time::timeout(webhook.timeout, exchange).await.unwrap_or_else(|_| late())?;
         read(status, &body, uid)
@@ -80,7 +81,7 @@ impl Webhooks {
 }
 
 /// Decodes the response of a webhook.
-fn read(status: StatusCode, body: &[u8], uid: &str) -> Result<WebhookVerdict, String> {
+fn read(status: StatusCode, body: &[u8], uid: &str) -> Result<WebhookVerdict, WebhookError> {
     if !status.is_success() {
         let text = match status.as_u16() {
             404 => "the server could not find the requested resource",
@@ -89,16 +90,17 @@ fn read(status: StatusCode, body: &[u8], uid: &str) -> Result<WebhookVerdict, St
             429 => "the server has received too many requests and has asked us to try again later",
             _ => "an error on the server (\"unknown\") has prevented the request from succeeding",
         };
-        return Err(format!("failed to call webhook: {text}"));
+        return Err(WebhookError::Call(text.to_owned()));
     }
     let review: Value = serde_json::from_slice(body).map_err(|error| {
-        format!("failed to call webhook: couldn't get version/kind; json parse error: {error}")
+        WebhookError::Call(format!("couldn't get version/kind; json parse error: {error}"))
     })?;
     let kind = review.get("kind").and_then(Value::as_str).unwrap_or("AdmissionReview");
     if kind != "AdmissionReview" {
-        return Err(format!("failed to call webhook: no kind {} is registered", api::gotext::quote(kind)));
+        let kind = api::gotext::quote(kind);
+        return Err(WebhookError::Call(format!("no kind {kind} is registered")));
     }
-    let wrong = |text: String| Err(format!("received invalid webhook response: {text}"));
+    let wrong = |text: String| Err(WebhookError::Response(text));
     let Some(response) = review.get("response").filter(|response| response.is_object()) else {
         return wrong("webhook response was absent".to_owned());
     };

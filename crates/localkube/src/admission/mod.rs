@@ -16,6 +16,7 @@ use serde_json::Value;
 use self::call::WebhookVerdict;
 use self::matching::Webhook;
 pub(crate) use self::review::AdmissionRequest;
+use crate::access::PkiError;
 use crate::peer::PeerClient;
 use crate::status::{About, Cause, Status};
 
@@ -24,6 +25,15 @@ pub(crate) type ResolveService<'a> = dyn Fn(&str, &str, u16) -> Option<SocketAdd
 
 /// Identifies a connection to a webhook: address, host and port of its name, CA bundle.
 type PeerKey = (Option<SocketAddr>, String, Vec<u8>);
+
+/// A webhook gave no usable answer; the texts are those of the real API server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum WebhookError {
+    #[error("failed to call webhook: {0}")]
+    Call(String),
+    #[error("received invalid webhook response: {0}")]
+    Response(String),
+}
 
 /// The webhooks that were called before, with their connections.
 #[derive(Default)]
@@ -77,13 +87,13 @@ impl Webhooks {
         webhook: &Webhook,
         address: Option<SocketAddr>,
         host: String,
-    ) -> Result<PeerClient, String> {
+    ) -> Result<PeerClient, PkiError> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (address, host, webhook.bundle.clone());
         if let Some(peer) = peers.get(&key) {
             return Ok(peer.clone());
         }
-        let peer = call::peer(webhook, address).map_err(|error| error.to_string())?;
+        let peer = call::peer(webhook, address)?;
         peers.insert(key, peer.clone());
         Ok(peer)
     }
@@ -107,7 +117,7 @@ fn denied(webhook: &str, answer: &WebhookVerdict) -> Status {
     }
 }
 
-fn failed(webhook: &str, error: &str) -> Status {
+fn failed(webhook: &str, error: &WebhookError) -> Status {
     let text = format!("failed calling webhook {}: {error}", api::gotext::quote(webhook));
     let cause = Cause { reason: String::new(), message: text.clone(), field: String::new() };
     Status {

@@ -13,17 +13,58 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Collected, Full};
+use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
 use crate::access::{Pki, User};
 use crate::discovery::{AggregatedVersion, ApiResource};
-use crate::peer::{PeerAddress, PeerClient, ServerTrust, ServiceResolver};
+use crate::peer::{PeerAddress, PeerClient, PeerError, ServerTrust, ServiceResolver};
 use crate::response::{PLAIN_TEXT, ResponseBody, respond};
 use crate::status::Status;
 
 /// How long an aggregated server may take to answer discovery.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a request to an aggregated server failed.
+#[derive(Debug, thiserror::Error)]
+enum UpstreamError {
+    #[error("its certificates cannot be used")]
+    Certificates,
+    #[error("its service has no proper name")]
+    ServiceName,
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+}
+
+/// The discovery of an aggregated server failed.
+#[derive(Debug, thiserror::Error)]
+#[error("failing or missing response from {address}: {}", reason.text(address))]
+struct DiscoveryError {
+    address: String,
+    reason: DiscoveryReason,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum DiscoveryReason {
+    #[error("{0}")]
+    Send(UpstreamError),
+    #[error("{0}")]
+    Body(#[from] hyper::Error),
+    #[error("bad status {0}")]
+    Code(u16),
+    #[error("context deadline exceeded")]
+    Late,
+}
+
+impl DiscoveryReason {
+    fn text(&self, address: &str) -> String {
+        match self {
+            Self::Send(_) | Self::Late => format!("Get {address:?}: {self}"),
+            Self::Body(error) => error.to_string(),
+            Self::Code(code) => format!("bad status from {address}: {code}"),
+        }
+    }
+}
 
 /// The server of an APIService.
 pub(crate) struct Upstream {
@@ -86,8 +127,8 @@ impl Upstream {
 
     fn connected(mut self) -> Self {
         let trust = self.bundle.as_ref().map_or(ServerTrust::Anybody, |bundle| ServerTrust::Bundle(bundle));
-        let place = PeerAddress::Service(self.service.clone(), Arc::clone(&self.find));
-        self.peer = PeerClient::new(place, trust, Some(&self.identity)).ok();
+        let address = PeerAddress::Service(self.service.clone(), Arc::clone(&self.find));
+        self.peer = PeerClient::new(address, trust, Some(&self.identity)).ok();
         self
     }
 
@@ -100,32 +141,27 @@ impl Upstream {
         &self,
         mut request: Request<Full<Bytes>>,
         path: &str,
-    ) -> Result<Response<hyper::body::Incoming>, String> {
-        let peer = self.peer.as_ref().ok_or("its certificates cannot be used")?;
-        *request.uri_mut() = self.uri(path).ok_or("its service has no proper name")?;
-        peer.send(request).await
+    ) -> Result<Response<hyper::body::Incoming>, UpstreamError> {
+        let peer = self.peer.as_ref().ok_or(UpstreamError::Certificates)?;
+        *request.uri_mut() = self.uri(path).ok_or(UpstreamError::ServiceName)?;
+        Ok(peer.send(request).await?)
     }
 
     /// Gets the server's `APIResourceList`.
-    async fn list(&self) -> Result<Bytes, String> {
+    async fn list(&self) -> Result<Bytes, DiscoveryError> {
         let path = format!("/apis/{}", self.group_version);
         let address = format!("https://localhost:{}{path}", self.port);
         let mut request = Request::new(Full::default());
         identify(request.headers_mut(), &User::system());
         let get = async {
-            let response =
-                self.send(request, &path).await.map_err(|error| format!("Get {address:?}: {error}"))?;
+            let response = self.send(request, &path).await.map_err(DiscoveryReason::Send)?;
             match response.status() {
-                StatusCode::OK => {
-                    let body = response.into_body().collect().await;
-                    body.map(Collected::to_bytes).map_err(|error| error.to_string())
-                }
-                code => Err(format!("bad status from {address}: {}", code.as_u16())),
+                StatusCode::OK => Ok(response.into_body().collect().await?.to_bytes()),
+                code => Err(DiscoveryReason::Code(code.as_u16())),
             }
         };
-        let late = || Err(format!("Get {address:?}: context deadline exceeded"));
-        let found = tokio::time::timeout(DISCOVERY_TIMEOUT, get).await.unwrap_or_else(|_| late());
-        found.map_err(|error| format!("failing or missing response from {address}: {error}"))
+        let found = tokio::time::timeout(DISCOVERY_TIMEOUT, get).await;
+        found.unwrap_or(Err(DiscoveryReason::Late)).map_err(|reason| DiscoveryError { address, reason })
     }
 }
 
@@ -211,7 +247,7 @@ pub(crate) async fn availability(upstream: Option<&Upstream>) -> Value {
         }
         Some(upstream) => match upstream.list().await {
             Ok(_) => ("True", "Passed", "all checks passed".to_owned()),
-            Err(error) => ("False", "FailedDiscoveryCheck", error),
+            Err(error) => ("False", "FailedDiscoveryCheck", error.to_string()),
         },
     };
     json!({"type": "Available", "status": status, "reason": reason, "message": message})

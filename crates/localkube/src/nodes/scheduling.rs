@@ -32,12 +32,17 @@ impl ResourceAmounts {
     }
 }
 
+/// No node can run a pod; the text is the scheduler's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unschedulable(pub(crate) String);
+
 /// The node for a pod of this template, or the scheduler's message why there is none.
-pub(crate) fn choose(places: &[SchedulableNode], shape: &PodTemplate) -> Result<usize, String> {
+pub(crate) fn choose(places: &[SchedulableNode], shape: &PodTemplate) -> Result<usize, Unschedulable> {
     let fitting =
         places.iter().enumerate().filter(|(_, place)| place.exists && place.objections(shape).is_empty());
     let least = fitting.min_by_key(|(index, place)| (place.load(shape.request), *index));
-    least.map(|(index, _)| index).ok_or_else(|| complaint(places, shape))
+    least.map(|(index, _)| index).ok_or_else(|| Unschedulable(complaint(places, shape)))
 }
 
 fn complaint(places: &[SchedulableNode], shape: &PodTemplate) -> String {
@@ -151,7 +156,10 @@ mod tests {
             })
             .collect();
         assert_eq!(chosen, [0, 1, 2, 0, 1, 2]);
-        assert_eq!(choose(&places, &shape), Err("0/3 nodes are available: 3 Too many pods.".into()));
+        assert_eq!(
+            choose(&places, &shape),
+            Err(Unschedulable("0/3 nodes are available: 3 Too many pods.".to_owned()))
+        );
         places[1].used.remove(shape.request);
         assert_eq!(choose(&places, &shape), Ok(1));
     }
@@ -163,7 +171,7 @@ mod tests {
         places[1].unschedulable = true;
         taint(&mut places[2], "dedicated", "NoSchedule");
         places[3].exists = false;
-        let says = |places: &[SchedulableNode], shape: &PodTemplate| choose(places, shape).unwrap_err();
+        let says = |places: &[SchedulableNode], shape: &PodTemplate| choose(places, shape).unwrap_err().0;
         assert_eq!(
             says(&places, &asking("600m", "2Gi")),
             "0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, \
@@ -178,7 +186,7 @@ mod tests {
         let second = shape(json!({"nodeSelector": {"kubernetes.io/hostname": "node-2"}}));
         assert_eq!(choose(&places, &second), Ok(1));
         let nowhere = shape(json!({"nodeSelector": {"zone": "a"}}));
-        let complaint = choose(&places, &nowhere).unwrap_err();
+        let complaint = choose(&places, &nowhere).unwrap_err().0;
         assert_eq!(
             complaint,
             "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."

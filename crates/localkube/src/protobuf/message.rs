@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use serde_json::{Map, Number, Value, json};
 
 use super::table::{Cardinality, FieldType, JsonForm, MessageField, MessageType, TABLE};
-use super::wire::{self, WireReader, WireValue};
+use super::wire::{self, WireError, WireReader, WireValue};
 
 /// The maximum nesting of messages, as for JSON.
 const MAX_NESTING: usize = 100;
 
 /// Decodes a message.
-pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Value, String> {
+pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Value, WireError> {
     MessageDecoder { depth: 0 }.message(name, bytes, None)
 }
 
@@ -23,11 +23,11 @@ struct MessageDecoder {
 
 impl MessageDecoder {
     /// Decodes a message into an earlier value of the same field, if there is one.
-    fn message(self, name: &str, bytes: &[u8], old: Option<Value>) -> Result<Value, String> {
+    fn message(self, name: &str, bytes: &[u8], old: Option<Value>) -> Result<Value, WireError> {
         if self.depth > MAX_NESTING {
-            return Err("proto: messages are nested too deeply".to_owned());
+            return Err(WireError::TooDeep);
         }
-        let message = TABLE.get(name).ok_or_else(|| format!("there is no message {name}"))?;
+        let message = TABLE.get(name).ok_or_else(|| WireError::NoMessage(name.to_owned()))?;
         let mut map = match old {
             Some(Value::Object(map)) if message.form == JsonForm::Structure => map,
             _ => Map::new(),
@@ -43,7 +43,7 @@ impl MessageDecoder {
         message: &MessageType,
         bytes: &[u8],
         map: &mut Map<String, Value>,
-    ) -> Result<(), String> {
+    ) -> Result<(), WireError> {
         let mut wire = WireReader::new(name.rsplit('.').next().unwrap_or_default(), bytes);
         while let Some((number, item)) = wire.next()? {
             // Unknown fields are skipped, as in Go.
@@ -52,7 +52,7 @@ impl MessageDecoder {
                 (Cardinality::One, FieldType::Message(inside), WireValue::Bytes(bytes))
                     if field.name.is_empty() =>
                 {
-                    let message = TABLE.get(inside).ok_or_else(|| format!("there is no message {inside}"))?;
+                    let message = TABLE.get(inside).ok_or_else(|| WireError::NoMessage(inside.clone()))?;
                     self.fill(inside, message, bytes, map)?;
                 }
                 (Cardinality::One, _, _) => {
@@ -86,7 +86,7 @@ impl MessageDecoder {
     }
 
     /// Decodes a map entry: a message with key and value.
-    fn entry(self, field: &MessageField, bytes: &[u8]) -> Result<(String, Value), String> {
+    fn entry(self, field: &MessageField, bytes: &[u8]) -> Result<(String, Value), WireError> {
         let mut key = String::new();
         let mut value = None;
         let mut wire = WireReader::new(&field.name, bytes);
@@ -103,13 +103,18 @@ impl MessageDecoder {
     }
 
     /// Decodes one value of a field.
-    fn value(self, field: &MessageField, item: WireValue<'_>, old: Option<Value>) -> Result<Value, String> {
+    fn value(
+        self,
+        field: &MessageField,
+        item: WireValue<'_>,
+        old: Option<Value>,
+    ) -> Result<Value, WireError> {
         Ok(match (&field.kind, item) {
             (FieldType::Text, WireValue::Bytes(bytes)) => wire::text(bytes).into(),
             (FieldType::Bytes, WireValue::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
             (FieldType::Json, WireValue::Bytes([])) => Value::Null,
             (FieldType::Json, WireValue::Bytes(bytes)) => {
-                serde_json::from_slice(bytes).map_err(|error| format!("invalid JSON inside: {error}"))?
+                serde_json::from_slice(bytes).map_err(|error| WireError::Json(error.to_string()))?
             }
             (FieldType::Message(name), WireValue::Bytes(bytes)) => self.message(name, bytes, old)?,
             (FieldType::Bool, WireValue::Varint(number)) => (number != 0).into(),
@@ -161,7 +166,7 @@ fn is_zero(kind: &FieldType, value: &Value) -> bool {
 }
 
 /// The JSON form of a message.
-fn finish(form: JsonForm, mut map: Map<String, Value>) -> Result<Value, String> {
+fn finish(form: JsonForm, mut map: Map<String, Value>) -> Result<Value, WireError> {
     let number =
         |map: &Map<String, Value>, name: &str| map.get(name).and_then(Value::as_i64).unwrap_or_default();
     let text = |map: &Map<String, Value>, name: &str| {
@@ -181,7 +186,8 @@ fn finish(form: JsonForm, mut map: Map<String, Value>) -> Result<Value, String> 
                 return Ok(Value::Null);
             }
             let nanos = i32::try_from(nanos).unwrap_or_default();
-            let instant = Timestamp::new(seconds, nanos).map_err(|error| format!("invalid time: {error}"))?;
+            let instant =
+                Timestamp::new(seconds, nanos).map_err(|error| WireError::Time(error.to_string()))?;
             if form == JsonForm::Time {
                 api::instant::format(instant).into()
             } else {

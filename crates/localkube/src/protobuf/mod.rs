@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::object::set;
 use crate::schema;
 use table::TABLE;
+pub use wire::WireError;
 use wire::WireReader;
 
 /// The media type.
@@ -26,7 +27,7 @@ const MAGIC: &[u8] = b"k8s\0";
 pub enum ProtobufError {
     /// The envelope is invalid, so the kind is unknown.
     #[error("{0}")]
-    Envelope(String),
+    Envelope(WireError),
     /// The object is invalid.
     #[error("{why}")]
     Object {
@@ -35,7 +36,7 @@ pub enum ProtobufError {
         /// Its kind.
         kind: String,
         /// The error.
-        why: String,
+        why: WireError,
     },
 }
 
@@ -65,16 +66,11 @@ struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    fn read(body: &'a [u8]) -> Result<Self, String> {
+    fn read(body: &'a [u8]) -> Result<Self, WireError> {
         let inside = match body.strip_prefix(MAGIC) {
-            _ if body.is_empty() => return Err("empty data".to_owned()),
-            None => {
-                let wanted = format!("{MAGIC:?}").replace(',', "");
-                return Err(format!(
-                    "provided data does not appear to be a protobuf message, expected prefix {wanted}"
-                ));
-            }
-            Some([]) => return Err("empty body".to_owned()),
+            _ if body.is_empty() => return Err(WireError::EmptyData),
+            None => return Err(WireError::Prefix),
+            Some([]) => return Err(WireError::EmptyBody),
             Some(inside) => inside,
         };
         let mut envelope = Self::default();
@@ -90,7 +86,7 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    fn read_type(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn read_type(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let mut wire = WireReader::new("TypeMeta", bytes);
         while let Some((number, item)) = wire.next()? {
             match number {

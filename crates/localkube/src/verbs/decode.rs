@@ -62,8 +62,10 @@ pub(crate) fn json(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<Va
         {
             let expected = call.served.api_version(&call.version);
             protobuf::read(body, &expected, &call.served.kind).map_err(|error| match error {
-                ProtobufError::Envelope(why) => unreadable(call, body, &why),
-                ProtobufError::Object { version, kind, why } => schema::unreadable(&kind, &version, &why),
+                ProtobufError::Envelope(why) => unreadable(call, body, &why.to_string()),
+                ProtobufError::Object { version, kind, why } => {
+                    schema::unreadable(&kind, &version, &why.to_string())
+                }
             })
         }
         _ => Err(Status::unsupported_media_type()),

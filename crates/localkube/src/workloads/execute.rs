@@ -57,7 +57,7 @@ impl Executor {
             while let Some(result) = results.next().await {
                 match result {
                     Ok(written) => outcome.written.extend(written),
-                    Err(error) => outcome.failure = Some(error),
+                    Err(error) => outcome.failure = Some(text(&error)),
                 }
             }
             batch = batch.saturating_mul(2);
@@ -74,12 +74,16 @@ impl Executor {
             }
         }
         if outcome.failure.is_none() {
-            plan.notes.into_iter().for_each(|note| self.tell(subject, note));
+            plan.notes.into_iter().for_each(|note| self.record_event(subject, note));
         }
         outcome
     }
 
-    async fn write(&self, subject: &EventSubject, write: ObjectWrite) -> Result<Option<WriteResult>, String> {
+    async fn write(
+        &self,
+        subject: &EventSubject,
+        write: ObjectWrite,
+    ) -> Result<Option<WriteResult>, kube::Error> {
         let namespace = &subject.key.namespace;
         let resource = Request::new(path(write.kind, namespace));
         let done = match &write.change {
@@ -112,16 +116,18 @@ impl Executor {
             Ok(written) => {
                 if let Some(note) = &write.note {
                     let name = name_of(&write, written.as_ref());
-                    self.tell(subject, EventNote { text: note.text.replace("{}", &name), ..note.clone() });
+                    self.record_event(
+                        subject,
+                        EventNote { text: note.text.replace("{}", &name), ..note.clone() },
+                    );
                 }
                 Ok(written)
             }
             Err(error) => {
-                let error_text = text(&error);
-                if !is_conflict(&error) && !is_ending(&error) {
-                    self.tell_failure(subject, &write, &error_text);
+                if !is_conflict(&error) && !is_terminating(&error) {
+                    self.record_failure(subject, &write, &text(&error));
                 }
-                Err(error_text)
+                Err(error)
             }
         }
     }
@@ -147,12 +153,12 @@ impl Executor {
         self.client.request(request.map_err(kube::Error::BuildRequest)?).await
     }
 
-    fn tell(&self, subject: &EventSubject, note: EventNote) {
+    fn record_event(&self, subject: &EventSubject, note: EventNote) {
         // The receiver is gone at shutdown.
         let _ = self.events.send(EventOccurrence { subject: subject.clone(), note });
     }
 
-    fn tell_failure(&self, subject: &EventSubject, write: &ObjectWrite, error: &str) {
+    fn record_failure(&self, subject: &EventSubject, write: &ObjectWrite, error: &str) {
         let (reason, verb) = match write.change {
             WriteOperation::Create(_) => ("FailedCreate", "Create"),
             WriteOperation::Delete { .. } => ("FailedDelete", "Delete"),
@@ -169,12 +175,12 @@ impl Executor {
             WorkloadKind::ReplicaSet | WorkloadKind::Job => format!("Error deleting: {error}"),
             _ => return,
         };
-        self.tell(subject, EventNote::warning(reason, text));
+        self.record_event(subject, EventNote::warning(reason, text));
     }
 }
 
 /// Whether the namespace is terminating; that is not reported.
-fn is_ending(error: &kube::Error) -> bool {
+fn is_terminating(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 403 && status.message.contains("being terminated"))
 }
 

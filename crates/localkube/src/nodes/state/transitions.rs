@@ -9,7 +9,7 @@ use sim::Millis;
 use sim::random::Seed;
 
 use super::super::lifecycle::{PodLifecycle, PodStage, SimulationTime};
-use super::super::scheduling::choose;
+use super::super::scheduling::{Unschedulable, choose};
 use super::super::status::{self, StatusInput, seed_of};
 use super::super::template::PodTemplate;
 use super::super::usage::UsagePhase;
@@ -175,7 +175,7 @@ impl NodesState {
         if std::mem::take(&mut self.roomier) {
             self.fresh.append(&mut self.waiting);
         }
-        let mut hopeless: HashMap<*const PodTemplate, String> = HashMap::new();
+        let mut hopeless: HashMap<*const PodTemplate, Unschedulable> = HashMap::new();
         let fresh = std::mem::take(&mut self.fresh);
         for id in &fresh {
             let Some(pod) = self.pods.get_mut(id).filter(|pod| pod.home == Placement::Nowhere) else {
@@ -194,7 +194,7 @@ impl NodesState {
                 }
                 Err(complaint) => {
                     hopeless.entry(shape).or_insert_with(|| complaint.clone());
-                    pod.complaint = Some(complaint);
+                    pod.complaint = Some(complaint.0);
                     self.waiting.insert(*id);
                 }
             }
