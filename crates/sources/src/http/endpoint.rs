@@ -140,7 +140,7 @@ impl ParsedUrl {
             return Err(bad("it has no host"));
         }
         if !has_plain_port(host) {
-            return Err(bad("its port is no number"));
+            return Err(bad("its port is not a number"));
         }
         let user = user.map(|user| {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));

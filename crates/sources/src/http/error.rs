@@ -67,7 +67,7 @@ pub enum HttpErrorCause {
         reason: String,
     },
     /// The URL cannot be used.
-    #[error("{url} is not a URL that can be asked: {reason}")]
+    #[error("{url} is not a usable URL: {reason}")]
     Url {
         /// The URL, without secrets.
         url: String,
@@ -105,18 +105,6 @@ impl HttpErrorCause {
             Self::Url { .. } => "write a URL such as http://prometheus.monitoring.svc:9090",
             Self::Invalid(_) => "check the headers that are configured",
         }
-    }
-
-    /// Whether a retry may succeed without user action.
-    pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::Refused
-                | Self::UnknownHost(_)
-                | Self::Unreachable(_)
-                | Self::TimedOut(_)
-                | Self::ConnectionLost(_)
-        )
     }
 }
 

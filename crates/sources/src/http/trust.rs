@@ -79,7 +79,7 @@ pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, HttpErrorCause
                 let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
                 let chain = chain.map_err(|error| bad(&error.to_string()))?;
                 let own = PrivateKeyDer::from_pem_slice(key.reveal().as_bytes())
-                    .map_err(|_| bad("its key is no private key in PEM form"))?;
+                    .map_err(|_| bad("its key is not a private key in PEM form"))?;
                 builder.with_client_auth_cert(chain, own).map_err(|error| bad(&error.to_string()))
             }
             _ => Ok(builder.with_no_client_auth()),

@@ -77,12 +77,12 @@ fn errors_have_position_and_hint() {
 fn invalid_configurations_are_rejected() {
     for (lines, part) in [
         ("", "has no address"),
-        ("  url: https://a\n  service: {namespace: a, name: b}", "say the same"),
+        ("  url: https://a\n  service: {namespace: a, name: b}", "exclude each other"),
         ("  url: ftp://a", "https://"),
         ("  url: a b", "not a URL"),
         ("  url: https://user:pw@a", "password"),
         ("  url: https://a?x=1", "no `?`"),
-        ("  service: {namespace: A, name: b}", "not a name"),
+        ("  service: {namespace: A, name: b}", "not a valid Kubernetes name"),
         ("  service: {namespace: a, name: b, port: 0}", "between 1 and 65535"),
         ("  service: {namespace: a, name: b, port: 70000}", "65535"),
         ("  url: https://a\n  tls: {insecure: true, caFile: /x}", "no use"),
@@ -91,7 +91,7 @@ fn invalid_configurations_are_rejected() {
         ("  url: https://a\n  auth: {clientKeyFile: /x}", "belong together"),
         (
             "  url: https://a\n  auth: {tokenFile: /t, clientCertificateFile: /c, clientKeyFile: /x}",
-            "two ways",
+            "two kinds",
         ),
         ("  url: https://a\n  timeout: 31s", "between 10ms and 30s"),
         ("  url: https://a\n  timeout: 5", "expected"),

@@ -96,7 +96,7 @@ async fn oversized_responses_are_not_read() {
 #[tokio::test]
 async fn error_status_is_passed_through() {
     for (code, reason, hint) in [
-        (403, "Forbidden", "bind our service account"),
+        (403, "Forbidden", "bind the service account"),
         (401, "Unauthorized", "tokenFile"),
         (500, "InternalError", "logs"),
         (400, "BadRequest", "logs"),

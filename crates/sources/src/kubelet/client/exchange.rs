@@ -143,13 +143,13 @@ fn too_large(limit: usize) -> ScrapeError {
 }
 
 fn not_http(flaw: HttpSyntaxError) -> ScrapeError {
-    let words = format!("the answer is not HTTP: {flaw}");
+    let words = format!("the response is not HTTP: {flaw}");
     ScrapeError::new(ScrapeErrorCause::Other(words.clone().into()), words)
 }
 
 fn broken(error: &StreamError) -> ScrapeError {
     let words = match error {
-        StreamError::Ended => "the kubelet closed the connection before its answer was complete".to_owned(),
+        StreamError::Ended => "the kubelet closed the connection before its response was complete".to_owned(),
         other => format!("the connection broke: {other}"),
     };
     ScrapeError::new(ScrapeErrorCause::Other(words.clone().into()), words)

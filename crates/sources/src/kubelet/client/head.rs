@@ -44,7 +44,7 @@ impl ResponseHead {
     pub(super) fn read(bytes: &[u8], seen: usize) -> Result<Option<(Self, usize)>, HttpSyntaxError> {
         const START: &[u8] = b"HTTP/1.";
         if !bytes.iter().zip(START).all(|(a, b)| a == b) {
-            return Err("it does not begin with a version of HTTP");
+            return Err("it does not start with an HTTP version");
         }
         let from = seen.saturating_sub(3).min(bytes.len());
         let Some(end) = bytes.get(from..).and_then(|rest| memmem::find(rest, b"\r\n\r\n")) else {
@@ -53,13 +53,13 @@ impl ResponseHead {
         let head = bytes.get(..from + end).unwrap_or_default();
         let mut lines = HeadLines(Some(head));
         let (minor, status) =
-            status(lines.next().unwrap_or_default()).ok_or("its first line is no status")?;
+            status(lines.next().unwrap_or_default()).ok_or("its first line is not a status line")?;
         let mut read = Self { status, body: BodyFraming::UntilClosed, is_kept: minor == b'1' };
         let mut length = None;
         for line in lines {
-            let (name, value) = field(line).ok_or("a line of its head is no field")?;
+            let (name, value) = field(line).ok_or("a header line is malformed")?;
             if name.eq_ignore_ascii_case(b"content-length") {
-                let announced = number(value, 10).ok_or("its length is no number")?;
+                let announced = number(value, 10).ok_or("its length is not a number")?;
                 if length.is_some_and(|length| length != announced) {
                     return Err("it has two lengths");
                 }
@@ -67,7 +67,7 @@ impl ResponseHead {
             } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
                 if minor != b'1' || !value.eq_ignore_ascii_case(b"chunked") || read.body == BodyFraming::Size
                 {
-                    return Err("its encoding is not known");
+                    return Err("its transfer encoding is unknown");
                 }
                 read.body = BodyFraming::Size;
             } else if name.eq_ignore_ascii_case(b"connection") {
@@ -77,7 +77,7 @@ impl ResponseHead {
         }
         read.body = match (read.body, length) {
             _ if status < 200 || status == 204 || status == 304 => BodyFraming::Length(0),
-            (BodyFraming::Size, Some(_)) => return Err("it has a length, and chunks too"),
+            (BodyFraming::Size, Some(_)) => return Err("it has both a length and chunks"),
             (BodyFraming::UntilClosed, Some(length)) => BodyFraming::Length(length),
             (body, _) => body,
         };
@@ -180,7 +180,7 @@ impl BodyFraming {
                 let Some(line) = line(bytes)? else { return Ok(None) };
                 let all = before + line.len() + 2;
                 if all > MAX_TRAILER_BYTES {
-                    return Err("there is too much after the last chunk");
+                    return Err("its trailers are too long");
                 }
                 *self = if line.is_empty() { Self::Length(0) } else { Self::Trailers(all) };
                 Ok(Some((none, line.len() + 2)))

@@ -140,7 +140,7 @@ async fn closing_server_gets_one_retry() {
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::HangUp).await;
     let failed =
         client(&authority).get("a", &at(fake.port), &mut KubeletConnection::default()).await.unwrap_err();
-    assert!(other(&failed).contains("before its answer was complete"), "{failed}");
+    assert!(other(&failed).contains("before its response was complete"), "{failed}");
     assert_eq!(fake.requests(), 1);
 }
 
@@ -227,7 +227,7 @@ async fn oversized_body_is_not_read_to_its_end() {
     let chunk = [b"4000\r\n".to_vec(), vec![b'x'; 0x4000], b"\r\n".to_vec()].concat();
     let failed = failure(move |_| Act::Endless(endless.clone(), chunk.clone())).await;
     assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
-    assert_eq!(failed.error, "answer is longer than 1 MiB");
+    assert_eq!(failed.error, "response is longer than 1 MiB");
     let until_closed = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
     let failed = failure(move |_| Act::Endless(until_closed.clone(), vec![b'x'; 8192])).await;
     assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
@@ -236,15 +236,15 @@ async fn oversized_body_is_not_read_to_its_end() {
     assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
     let heads = b"HTTP/1.1 200 OK\r\n".to_vec();
     let failed = failure(move |_| Act::Endless(heads.clone(), b"x-more: and more\r\n".repeat(100))).await;
-    assert!(other(&failed).starts_with("the answer is not HTTP"), "{failed}");
+    assert!(other(&failed).starts_with("the response is not HTTP"), "{failed}");
 }
 
 #[tokio::test]
 async fn mismatched_lengths_are_errors() {
     let short = failure(|_| Act::SayAndClose(answer("200 OK", METRICS)[..80].to_vec())).await;
-    assert!(other(&short).contains("before its answer was complete"), "{short}");
+    assert!(other(&short).contains("before its response was complete"), "{short}");
     let garbage = failure(|_| Act::SayAndClose(b"\x00\xff\x13garbage\r\n\r\n".to_vec())).await;
-    assert!(other(&garbage).starts_with("the answer is not HTTP"), "{garbage}");
+    assert!(other(&garbage).starts_with("the response is not HTTP"), "{garbage}");
     let chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n".to_vec();
     let failed = failure(move |_| Act::Say(chunks.clone())).await;
     assert!(other(&failed).contains("chunk"), "{failed}");
@@ -337,7 +337,7 @@ async fn all_tls_versions_and_interim_responses_work() {
     }
     let other_language = b"HTTP/1.1 101 Switching Protocols\r\n\r\n".to_vec();
     let failed = failure(move |_| Act::Say(other_language.clone())).await;
-    assert!(other(&failed).starts_with("the answer is not HTTP"), "{failed}");
+    assert!(other(&failed).starts_with("the response is not HTTP"), "{failed}");
 }
 
 #[tokio::test]

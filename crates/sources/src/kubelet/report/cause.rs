@@ -109,7 +109,7 @@ impl ScrapeErrorCause {
                     RequestStage::Connecting => "connecting timed out",
                     RequestStage::Greeting => "TLS handshake timed out",
                     RequestStage::Waiting => "timed out",
-                    RequestStage::Reading => "answer was not complete",
+                    RequestStage::Reading => "response was not complete",
                 };
                 format!("{what} after {}", seconds(*after))
             }
@@ -119,9 +119,9 @@ impl ScrapeErrorCause {
             Self::CertificateWithoutAddress { address, has } => {
                 format!("certificate has no address {address}, only {}", has.join(", "))
             }
-            Self::Status(code) => format!("kubelet answers {}", status_line(*code)),
-            Self::TooLarge { limit } => format!("answer is longer than {} MiB", limit >> 20),
-            Self::NotMetrics(why) => format!("answer is no metrics: {why}"),
+            Self::Status(code) => format!("kubelet responds with {}", status_line(*code)),
+            Self::TooLarge { limit } => format!("response is longer than {} MiB", limit >> 20),
+            Self::NotMetrics(why) => format!("response is not metrics text: {why}"),
             Self::Other(why) => why.to_string(),
             _ => self.group_message().to_owned(),
         }
@@ -139,11 +139,11 @@ impl ScrapeErrorCause {
             Self::CertificateExpired => "certificate has expired",
             Self::CertificateNotYetValid => "certificate is not valid yet",
             Self::CertificateWithoutAddress { .. } => "certificate has no such address",
-            Self::NotAuthenticated => "kubelet does not know who asks (401 Unauthorized)",
-            Self::NotAuthorized => "kubelet does not allow it (403 Forbidden)",
-            Self::Status(_) => "kubelet answers with an error",
-            Self::TooLarge { .. } => "answer is too long",
-            Self::NotMetrics(_) => "answer is no metrics",
+            Self::NotAuthenticated => "kubelet did not authenticate the request (401 Unauthorized)",
+            Self::NotAuthorized => "kubelet did not authorize the request (403 Forbidden)",
+            Self::Status(_) => "kubelet responds with an error",
+            Self::TooLarge { .. } => "response is too long",
+            Self::NotMetrics(_) => "response is not metrics text",
             Self::KubeletCannotMeasure => "kubelet could not measure (resource_scrape_error 1)",
             Self::Other(_) => "request failed",
         }
@@ -187,12 +187,12 @@ impl ScrapeErrorCause {
                 .to_owned(),
             Self::Status(_) => "see the kubelet's log".to_owned(),
             Self::TooLarge { .. } | Self::NotMetrics(_) => {
-                "is it a kubelet that answers there? ask it with \
+                "is the server a kubelet? ask it with \
                  kubectl get --raw /api/v1/nodes/NODE/proxy/metrics/resource"
                     .to_owned()
             }
             Self::KubeletCannotMeasure => {
-                "see the kubelet's log: its container runtime does not tell what containers use".to_owned()
+                "see the kubelet's log: its container runtime does not report container usage".to_owned()
             }
             Self::Other(_) => "see the log of the kubelet and the network between".to_owned(),
         }

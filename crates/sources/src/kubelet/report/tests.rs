@@ -140,7 +140,7 @@ fn every_cause_has_message_and_remedy() {
         );
         assert!(cause.label().chars().all(|c| c.is_ascii_lowercase() || c == '_'));
     }
-    assert_eq!(causes[5].message(), "answer was not complete after 2500 ms");
-    assert_eq!(causes[13].message(), "kubelet answers 599");
-    assert_eq!(causes[14].message(), "answer is longer than 16 MiB");
+    assert_eq!(causes[5].message(), "response was not complete after 2500 ms");
+    assert_eq!(causes[13].message(), "kubelet responds with 599");
+    assert_eq!(causes[14].message(), "response is longer than 16 MiB");
 }

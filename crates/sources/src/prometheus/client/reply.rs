@@ -154,12 +154,12 @@ fn query_value(data: &[u8]) -> Result<QueryValue, JsonError> {
         Some("vector") => vector(&mut within).map(QueryValue::Vector),
         Some("scalar") => {
             let (Some(time), value @ Some(_)) = point(&mut within)? else {
-                return within.wrong("a scalar without time or value");
+                return within.wrong("a scalar has no time or value");
             };
             Ok(QueryValue::Scalar(VectorSample { labels: Vec::new(), time, value }))
         }
         Some("matrix") => Ok(QueryValue::Matrix),
-        _ => cursor.wrong("unknown type of result"),
+        _ => cursor.wrong("unknown result type"),
     }
 }
 
@@ -253,7 +253,7 @@ fn point(cursor: &mut JsonCursor<'_>) -> Result<(Option<i64>, Option<f64>), Json
             0 => when = Some(time(cursor)?),
             1 => {
                 let Some(read) = number::value(&cursor.string()?) else {
-                    return cursor.wrong("a value that is no number");
+                    return cursor.wrong("a value is not a number");
                 };
                 value = Some(read);
             }
@@ -268,5 +268,5 @@ fn point(cursor: &mut JsonCursor<'_>) -> Result<(Option<i64>, Option<f64>), Json
 
 fn time(cursor: &mut JsonCursor<'_>) -> Result<i64, JsonError> {
     let text = cursor.number()?;
-    number::milliseconds(text).map_or_else(|| cursor.wrong("a time that is none"), Ok)
+    number::milliseconds(text).map_or_else(|| cursor.wrong("a time is not valid"), Ok)
 }

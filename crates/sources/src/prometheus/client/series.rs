@@ -148,7 +148,7 @@ impl SeriesReader {
                     }
                     None => {
                         if self.begun.len() + rest.len() > MAX_VALUE_BYTES {
-                            return Err(self.wrong("a value that is too large"));
+                            return Err(self.wrong("a value is too large"));
                         }
                         self.begun.extend_from_slice(rest);
                         break;
@@ -182,7 +182,7 @@ impl SeriesReader {
             (ParsePhase::Element { comma: true }, b',') => (ParsePhase::Element { comma: false }, 1),
             (ParsePhase::Element { .. }, b']') => (ParsePhase::Key { comma: true }, 1),
             (ParsePhase::Element { comma: false }, _) => (ParsePhase::InElement, 0),
-            _ => return Err(self.wrong("not an answer about series")),
+            _ => return Err(self.wrong("not a series response")),
         };
         self.phase = next;
         self.scanner = Scanner::default();
@@ -234,7 +234,7 @@ impl SeriesReader {
     /// Ends the response.
     pub(super) fn finish(self) -> Result<SeriesResult, PrometheusError> {
         if self.phase != ParsePhase::End {
-            return Err(self.wrong("the answer ended too early"));
+            return Err(self.wrong("the response ended too early"));
         }
         if self.status == "error" {
             return Err(PrometheusError::Prometheus { kind: self.kind, message: self.message });
@@ -243,7 +243,7 @@ impl SeriesReader {
             DataField::Listed => Ok(self.tally.found),
             DataField::Null => Err(self.wrong("no data (null) for the selector")),
             DataField::Missing => Err(self.wrong("no data")),
-            DataField::Wrong => Err(self.wrong("data that is no list")),
+            DataField::Wrong => Err(self.wrong("data is not a list")),
         }
     }
 }

@@ -147,8 +147,8 @@ fn unusable_responses_have_a_reason() {
         (r#"{"status":"success","data":{"resultType":"vec"#, "string without end"),
         (r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#, "bad_data: parse error"),
         (r#"{"status":"success"}"#, "no data"),
-        (r#"{"data":{"resultType":"string","result":[1,"x"]}}"#, "unknown type of result"),
-        (&vector(r#"{"value":[1,"x"]}"#), "a value that is no number"),
+        (r#"{"data":{"resultType":"string","result":[1,"x"]}}"#, "unknown result type"),
+        (&vector(r#"{"value":[1,"x"]}"#), "a value is not a number"),
         (&vector(r#"{"value":["1","2"]}"#), "expected a number"),
         (&vector(r#"{"metric":{"pod":1}}"#), "expected a string"),
     ] {
@@ -195,10 +195,10 @@ fn missing_series_data_is_an_error() {
     for (body, expected) in [
         (r#"{"status":"success","data":null}"#, "no data (null)"),
         (r#"{"status":"success"}"#, "no data"),
-        (r#"{"status":"success","data":{}}"#, "data that is no list"),
+        (r#"{"status":"success","data":{}}"#, "data is not a list"),
         (r#"{"status":"success","data":["x"]}"#, "expected an object"),
         (r#"{"status":"success","data":[{"a":1}]}"#, "expected a string"),
-        (r#"{"status":"success","data":[{"a":"1"}"#, "the answer ended too early"),
+        (r#"{"status":"success","data":[{"a":"1"}"#, "the response ended too early"),
         (r#"{"status":"error","errorType":"timeout","error":"too slow"}"#, "timeout: too slow"),
         ("<html>", "an HTML page"),
         (r#"{"data":[{"a":"1"},{"b":"1"},{"c":"1"},{"d":"1"}]}"#, "more than 3 different combinations"),

@@ -110,7 +110,7 @@ fn finds_each_mistake() {
             "rules[0].resources.overrides[pods]",
             "queries use `pod`",
         ),
-        (") by (<<.GroupBy>>)'", ")'", Warning, "rules[0].metricsQuery", "whose a value is"),
+        (") by (<<.GroupBy>>)'", ")'", Warning, "rules[0].metricsQuery", "names the object"),
         ("{<<.LabelMatchers>>}[2m]", "[2m]", Warning, "rules[0].metricsQuery", "does not depend"),
         (
             "<<.LabelMatchers>>}[2m]",

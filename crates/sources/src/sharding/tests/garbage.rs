@@ -29,19 +29,19 @@ async fn malformed_responses_of_peers_are_rejected() {
         journal.page(0, 0, Instant::now())
     };
     let pages: Vec<(u16, Vec<u8>, &str)> = vec![
-        (200, b"<html>".to_vec(), "makes no sense"),
-        (200, Vec::new(), "makes no sense"),
-        (200, [good(), vec![0]].concat(), "does not end where it should"),
-        (200, good()[..30].to_vec(), "ends too early"),
+        (200, b"<html>".to_vec(), "is not valid"),
+        (200, Vec::new(), "is not valid"),
+        (200, [good(), vec![0]].concat(), "trailing bytes"),
+        (200, good()[..30].to_vec(), "truncated"),
         (200, [&b"plS2"[..], &good()[4..]].concat(), "another version"),
         (403, Vec::new(), "403"),
         (401, Vec::new(), "401"),
         (500, Vec::new(), "500"),
         (200, vec![0; 11 << 20], "too large"),
     ];
-    for (codec, page, problem) in pages {
+    for (code, page, problem) in pages {
         let route: Route = BoxCloneSyncService::new(tower::service_fn(move |_: Request<Body>| {
-            let answer = Response::builder().status(codec).body(full(page.clone())).unwrap();
+            let answer = Response::builder().status(code).body(full(page.clone())).unwrap();
             async move { Ok::<_, Infallible>(answer) }
         }));
         let (own, found) = fetched(&Server::new(route).await).await;
