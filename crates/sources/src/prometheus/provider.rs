@@ -101,11 +101,11 @@ struct ProviderInner {
     prometheus: PrometheusClient,
     cluster: Arc<dyn ClusterResources>,
     state: RwLock<Arc<ProviderState>>,
-    memory: Mutex<DiscoveryStates>,
+    discovery_states: Mutex<DiscoveryStates>,
     /// Wakes the discovery loops of custom and external metrics after a reload.
     changed: (Arc<Notify>, Arc<Notify>),
     discovery_tasks: Mutex<Vec<AbortHandle>>,
-    oddities: report::ResponseWarnings,
+    warnings_log: report::ResponseWarnings,
 }
 
 #[derive(Default)]
@@ -126,7 +126,7 @@ struct ProviderState {
 
 impl fmt::Debug for PrometheusProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Provider").field("prometheus", &self.0.prometheus).finish_non_exhaustive()
+        f.debug_struct("PrometheusProvider").field("prometheus", &self.0.prometheus).finish_non_exhaustive()
     }
 }
 
@@ -159,10 +159,10 @@ impl PrometheusProvider {
             prometheus,
             cluster,
             state: RwLock::new(Arc::new(state)),
-            memory: Mutex::default(),
+            discovery_states: Mutex::default(),
             changed: (Arc::default(), Arc::default()),
             discovery_tasks: Mutex::default(),
-            oddities: report::ResponseWarnings::default(),
+            warnings_log: report::ResponseWarnings::default(),
         })))
     }
 
@@ -180,7 +180,7 @@ impl PrometheusProvider {
         if old.config == config {
             return ReloadOutcome::Unchanged;
         }
-        let memory = locked(&self.0.memory);
+        let memory = locked(&self.0.discovery_states);
         match ProviderState::new(config, self.0.cluster.mapper(), self.0.settings.compat, &memory) {
             Ok(state) => {
                 self.0.exchange(state);

@@ -63,7 +63,7 @@ pub enum QueryBuildError {
     UnsupportedOperator,
     /// No label names a resource.
     #[error(transparent)]
-    Label(#[from] LabelError),
+    Label(#[from] Box<LabelError>),
     /// The template fails.
     #[error(transparent)]
     Template(#[from] TemplateError),

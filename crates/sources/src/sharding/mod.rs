@@ -109,7 +109,7 @@ pub struct ReplicaReport {
 
 impl fmt::Debug for Sharding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shares").field("settings", &self.0.settings).finish_non_exhaustive()
+        f.debug_struct("Sharding").field("settings", &self.0.settings).finish_non_exhaustive()
     }
 }
 
@@ -188,13 +188,13 @@ impl Sharding {
 
     /// Fetches samples from all peers periodically; never returns.
     pub async fn run(&self) {
-        let tidying = async {
+        let pruning = async {
             loop {
                 tokio::time::sleep(self.0.settings.resolution).await;
                 self.prune(self.0.settings.clock.now());
             }
         };
-        let asking = async {
+        let polling = async {
             loop {
                 let peers = Arc::clone(&locked(&self.0.peers));
                 let all = join_all(peers.iter().map(|peer| self.poll_peer(peer)));
@@ -205,7 +205,7 @@ impl Sharding {
                 }
             }
         };
-        tokio::join!(tidying, asking);
+        tokio::join!(pruning, polling);
     }
 
     /// Status of all replicas, this one first.
@@ -263,9 +263,9 @@ impl Sharding {
             match result {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(PeerError { cause, remedy }) => {
-                    tracing::debug!(replica = %peer.replica.id, %cause, "cannot fetch samples of a replica");
-                    self.state().members.mark_failed(&peer.replica.id, cause, remedy);
+                Err(error) => {
+                    tracing::debug!(replica = %peer.replica.id, %error, "cannot fetch samples of a replica");
+                    self.state().members.mark_failed(&peer.replica.id, error.to_string(), error.remedy());
                     return;
                 }
             }
@@ -276,8 +276,7 @@ impl Sharding {
     fn apply_page(&self, peer: &Peer, page: SamplesPage, time: Timestamp) -> Result<bool, PeerError> {
         let (now, period) = (Instant::now(), self.0.settings.resolution);
         if page.incarnation == self.state().journal.incarnation() {
-            let remedy = "check the addresses of the replicas: they must be those of pods";
-            return Err(PeerError { cause: "its address leads to this replica itself".into(), remedy });
+            return Err(PeerError::OwnAddress);
         }
         peer.acknowledge(&page);
         self.state().members.mark_alive(&peer.replica.id, now);
@@ -312,7 +311,7 @@ impl Sharding {
         let names: HashSet<&str> = nodes.iter().map(|node| &*node.name).collect();
         let mut state = self.state();
         state.journal.prune(now, period * 4);
-        let gone = if self.0.inventory.is_complete() {
+        let removed = if self.0.inventory.is_complete() {
             state.newest.retain(|node| names.contains(node))
         } else {
             Vec::new()
@@ -323,7 +322,7 @@ impl Sharding {
         };
         let late: Vec<&Arc<Node>> = nodes.iter().filter(is_late).collect();
         drop(state);
-        for node in gone {
+        for node in removed {
             self.0.store.forget_node(&node);
         }
         for node in late {

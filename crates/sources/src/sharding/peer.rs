@@ -6,9 +6,9 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::PATH;
-use super::codec::{self, SamplesPage};
+use super::codec::{self, DecodeError, SamplesPage};
 use super::members::Replica;
-use crate::http::{Endpoint, HttpClient, HttpRequest};
+use crate::http::{Endpoint, HttpClient, HttpErrorCause, HttpRequest};
 use crate::lock::locked;
 
 /// Size limit of a response in bytes: a page, and the scrape that exceeded it.
@@ -32,10 +32,38 @@ struct PeerState {
 
 /// Why samples of a replica could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{cause}")]
-pub(super) struct PeerError {
-    pub(super) cause: String,
-    pub(super) remedy: &'static str,
+pub(super) enum PeerError {
+    #[error(transparent)]
+    Http(#[from] HttpErrorCause),
+    #[error("it does not authenticate this replica (401)")]
+    Unauthenticated,
+    #[error("it does not authorize this replica (403)")]
+    Unauthorized,
+    #[error("it answered with {0}")]
+    Status(StatusCode),
+    #[error("its response is not valid: {0}")]
+    Invalid(#[from] DecodeError),
+    #[error("it repeats the same page")]
+    RepeatedPage,
+    #[error("its address leads to this replica itself")]
+    OwnAddress,
+}
+
+impl PeerError {
+    /// What the user can do about it.
+    pub(super) fn remedy(&self) -> &'static str {
+        match self {
+            Self::Http(cause) => cause.remedy(),
+            Self::Unauthenticated => {
+                "mount the token of the service account, for an audience that the API server accepts"
+            }
+            Self::Unauthorized => "allow the service account to get the non-resource URL /plimsoll/samples",
+            Self::Status(_) => "check that all replicas run the same version, and their logs",
+            Self::Invalid(_) => "check that all replicas run the same version",
+            Self::RepeatedPage => "restart it",
+            Self::OwnAddress => "check the addresses of the replicas: they must be those of pods",
+        }
+    }
 }
 
 impl Peer {
@@ -53,36 +81,17 @@ impl Peer {
     pub(super) async fn fetch(&self) -> Result<SamplesPage, PeerError> {
         let (client, since, of) = self.begin()?;
         let path = format!("{PATH}?since={since}&of={of}");
-        let answer =
-            client.send(HttpRequest::get(path).timeout(self.timeout).max_bytes(MAX_RESPONSE_BYTES)).await;
-        let answer = answer.map_err(|error| peer_error(&error.cause))?;
-        match answer.status {
+        let request = HttpRequest::get(path).timeout(self.timeout).max_bytes(MAX_RESPONSE_BYTES);
+        let response = client.send(request).await.map_err(|error| error.cause)?;
+        match response.status {
             StatusCode::OK => {}
-            StatusCode::UNAUTHORIZED => {
-                return Err(PeerError {
-                    cause: "it does not authenticate this replica (401)".into(),
-                    remedy: "mount the token of the service account, for an audience that the API server accepts",
-                });
-            }
-            StatusCode::FORBIDDEN => {
-                return Err(PeerError {
-                    cause: "it does not authorize this replica (403)".into(),
-                    remedy: "allow the service account to get the non-resource URL /plimsoll/samples",
-                });
-            }
-            status => {
-                return Err(PeerError {
-                    cause: format!("it answered with {status}"),
-                    remedy: "check that all replicas run the same version, and their logs",
-                });
-            }
+            StatusCode::UNAUTHORIZED => return Err(PeerError::Unauthenticated),
+            StatusCode::FORBIDDEN => return Err(PeerError::Unauthorized),
+            status => return Err(PeerError::Status(status)),
         }
-        let page = codec::read(&answer.body).map_err(|broken| PeerError {
-            cause: format!("its response is not valid: {broken}"),
-            remedy: "check that all replicas run the same version",
-        })?;
+        let page = codec::read(&response.body)?;
         if page.more && page.incarnation == of && page.generation <= since {
-            return Err(PeerError { cause: "it repeats the same page".into(), remedy: "restart it" });
+            return Err(PeerError::RepeatedPage);
         }
         Ok(page)
     }
@@ -97,7 +106,7 @@ impl Peer {
         let mut state = self.locked();
         let client = match &state.client {
             Some(client) => client.clone(),
-            None => HttpClient::new(self.endpoint.clone()).map_err(|error| peer_error(&error.cause))?,
+            None => HttpClient::new(self.endpoint.clone()).map_err(|error| error.cause)?,
         };
         state.client = Some(client.clone());
         Ok((client, state.since, state.of))
@@ -106,8 +115,4 @@ impl Peer {
     fn locked(&self) -> MutexGuard<'_, PeerState> {
         locked(&self.state)
     }
-}
-
-fn peer_error(cause: &crate::http::HttpErrorCause) -> PeerError {
-    PeerError { cause: cause.to_string(), remedy: cause.remedy() }
 }

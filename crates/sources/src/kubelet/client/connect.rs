@@ -9,7 +9,7 @@ use rustls::{CertificateError, ClientConfig, OtherError};
 use tokio::net::TcpStream;
 
 use super::ScrapeError;
-use super::wire::{KubeletStream, StreamError};
+use super::stream::{KubeletStream, StreamError};
 use crate::kubelet::address::KubeletAddress;
 use crate::kubelet::report::{RequestStage, ScrapeErrorCause};
 use crate::kubelet::trust::CertificateNameMismatch;

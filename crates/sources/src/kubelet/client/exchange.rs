@@ -6,7 +6,7 @@ use http::{HeaderValue, StatusCode};
 use super::ScrapeError;
 use super::budget::{MemoryBudget, ScrapeBody};
 use super::head::{BodyFraming, HttpSyntaxError, ResponseHead};
-use super::wire::{KubeletStream, StreamError};
+use super::stream::{KubeletStream, StreamError};
 use crate::kubelet::address::KubeletAddress;
 use crate::kubelet::report::ScrapeErrorCause;
 
@@ -15,7 +15,7 @@ pub(super) const MAX_ERROR_BODY_BYTES: usize = 4 << 10;
 
 /// A connection with a response in progress.
 pub(super) struct PendingExchange {
-    wire: KubeletStream,
+    stream: KubeletStream,
     head: ResponseHead,
     /// Received bytes that are not consumed yet.
     rest: Vec<u8>,
@@ -52,17 +52,17 @@ pub(super) fn request(
 /// Sends the request and waits for the response head. The flag of the error says whether the connection was closed or
 /// broken before.
 pub(super) async fn begin(
-    mut wire: KubeletStream,
+    mut stream: KubeletStream,
     request: &[u8],
     fresh: bool,
 ) -> Result<PendingExchange, (bool, ScrapeError)> {
-    if !fresh && !wire.is_idle() {
+    if !fresh && !stream.is_idle() {
         return Err((true, broken(&StreamError::Ended)));
     }
-    wire.write(request).await.map_err(|error| (true, broken(&error)))?;
+    stream.write(request).await.map_err(|error| (true, broken(&error)))?;
     let (mut rest, mut seen) = (Vec::new(), 0);
     loop {
-        match wire.read(&mut rest).await {
+        match stream.read(&mut rest).await {
             Ok(0) => return Err((true, broken(&StreamError::Ended))),
             Ok(_) => {}
             Err(error) => return Err((true, broken(&error))),
@@ -75,7 +75,7 @@ pub(super) async fn begin(
                 101 => return Err((false, not_http("it switches to another protocol"))),
                 // An informational response precedes the final one.
                 100..200 => {}
-                _ => return Ok(PendingExchange { wire, head, rest }),
+                _ => return Ok(PendingExchange { stream, head, rest }),
             }
         }
         seen = rest.len();
@@ -120,7 +120,7 @@ impl PendingExchange {
             if self.head.body.is_done() {
                 return Ok(body);
             }
-            if self.wire.read(&mut self.rest).await.map_err(|error| broken(&error))? == 0 {
+            if self.stream.read(&mut self.rest).await.map_err(|error| broken(&error))? == 0 {
                 return match self.head.body {
                     BodyFraming::UntilClosed => Ok(body),
                     _ => Err(broken(&StreamError::Ended)),
@@ -130,10 +130,10 @@ impl PendingExchange {
     }
 
     /// Returns the connection for the next request, if the server keeps it open.
-    pub(super) fn wire(mut self) -> Option<KubeletStream> {
-        self.wire.release_buffers();
+    pub(super) fn stream(mut self) -> Option<KubeletStream> {
+        self.stream.release_buffers();
         // Unexpected extra bytes make the connection unusable.
-        (self.head.is_kept && self.rest.is_empty()).then_some(self.wire)
+        (self.head.is_kept && self.rest.is_empty()).then_some(self.stream)
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! connect   opens a connection, or says why that failed
-//! wire      bytes over a connection, with or without TLS
+//! stream    bytes over a connection, with or without TLS
 //! head      response head and body framing
 //! exchange  one request and its response over a connection
 //! budget    memory limit of all response bodies together
@@ -19,9 +19,9 @@ mod exchange;
 #[cfg(test)]
 pub(crate) mod fake;
 mod head;
+mod stream;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 use std::fmt;
 use std::time::Duration;
@@ -36,7 +36,7 @@ use super::trust::KubeletTrust;
 use crate::Clock;
 use budget::MemoryBudget;
 pub use budget::ScrapeBody;
-use wire::KubeletStream;
+use stream::KubeletStream;
 
 /// Settings of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Default for KubeletClientSettings {
 
 /// State kept for a kubelet between requests.
 pub struct KubeletConnection {
-    line: Option<OpenConnection>,
+    open: Option<OpenConnection>,
     /// Stage that the last request reached.
     stage: RequestStage,
     /// Body length of the last response.
@@ -73,7 +73,7 @@ pub struct KubeletConnection {
 
 /// An open connection.
 struct OpenConnection {
-    wire: KubeletStream,
+    stream: KubeletStream,
     authority: Box<str>,
     plain: bool,
     generation: u64,
@@ -81,21 +81,24 @@ struct OpenConnection {
 
 impl Default for KubeletConnection {
     fn default() -> Self {
-        Self { line: None, stage: RequestStage::Connecting, length: 0 }
+        Self { open: None, stage: RequestStage::Connecting, length: 0 }
     }
 }
 
 impl KubeletConnection {
     /// Whether a connection is open.
     pub(crate) fn is_connected(&self) -> bool {
-        self.line.is_some()
+        self.open.is_some()
     }
 }
 
 impl fmt::Debug for KubeletConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut peer = f.debug_struct("Peer");
-        peer.field("connected", &self.is_connected()).field("length", &self.length).finish_non_exhaustive()
+        let mut connection = f.debug_struct("KubeletConnection");
+        connection
+            .field("connected", &self.is_connected())
+            .field("length", &self.length)
+            .finish_non_exhaustive()
     }
 }
 
@@ -146,7 +149,7 @@ pub struct KubeletClient {
 
 impl fmt::Debug for KubeletClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
+        f.debug_struct("KubeletClient")
             .field("settings", &self.settings)
             .field("trust", &self.trust)
             .finish_non_exhaustive()
@@ -183,28 +186,28 @@ impl KubeletClient {
         &self,
         node: &str,
         target: &KubeletAddress,
-        peer: &mut KubeletConnection,
+        connection: &mut KubeletConnection,
     ) -> Result<ScrapeResponse, ScrapeError> {
         let after = self.settings.timeout;
         let deadline = Instant::now() + after;
         // One timer covers all stages.
-        let response = tokio::time::timeout_at(deadline, self.ask(node, target, peer, deadline)).await;
-        response.unwrap_or_else(|_| Err(ScrapeError::timed_out(peer.stage, after)))
+        let response = tokio::time::timeout_at(deadline, self.ask(node, target, connection, deadline)).await;
+        response.unwrap_or_else(|_| Err(ScrapeError::timed_out(connection.stage, after)))
     }
 
     async fn ask(
         &self,
         node: &str,
         target: &KubeletAddress,
-        peer: &mut KubeletConnection,
+        connection: &mut KubeletConnection,
         deadline: Instant,
     ) -> Result<ScrapeResponse, ScrapeError> {
         let (mut reconnected, mut renewed) = (false, false);
         loop {
-            let (line, fresh) = self.line(node, target, peer).await?;
-            let generation = line.generation;
+            let (open, fresh) = self.open_connection(node, target, connection).await?;
+            let generation = open.generation;
             let token = if target.plain { None } else { self.trust.token() };
-            let ended = self.exchange(line, target, peer, token.as_ref(), fresh, deadline).await;
+            let ended = self.exchange(open, target, connection, token.as_ref(), fresh, deadline).await;
             match ended {
                 ExchangeOutcome::Answered(answer) => return Ok(answer),
                 ExchangeOutcome::Stale(_) if !reconnected => reconnected = true,
@@ -223,51 +226,51 @@ impl KubeletClient {
     }
 
     /// Returns the open connection if it still fits the address and the trust settings, or a new one (`true`).
-    async fn line(
+    async fn open_connection(
         &self,
         node: &str,
         target: &KubeletAddress,
-        peer: &mut KubeletConnection,
+        connection: &mut KubeletConnection,
     ) -> Result<(OpenConnection, bool), ScrapeError> {
         let authority = target.authority();
-        if let Some(line) = peer.line.take()
-            && *line.authority == *authority
-            && line.plain == target.plain
-            && (target.plain || line.generation == self.trust.generation())
+        if let Some(open) = connection.open.take()
+            && *open.authority == *authority
+            && open.plain == target.plain
+            && (target.plain || open.generation == self.trust.generation())
         {
-            return Ok((line, false));
+            return Ok((open, false));
         }
         let (config, generation) = self.trust.tls_config(node);
-        let wire = connect::connect(target, &authority, config, &mut peer.stage).await?;
-        Ok((OpenConnection { wire, authority: authority.into(), plain: target.plain, generation }, true))
+        let stream = connect::connect(target, &authority, config, &mut connection.stage).await?;
+        Ok((OpenConnection { stream, authority: authority.into(), plain: target.plain, generation }, true))
     }
 
     async fn exchange(
         &self,
-        line: OpenConnection,
+        open: OpenConnection,
         target: &KubeletAddress,
-        peer: &mut KubeletConnection,
+        connection: &mut KubeletConnection,
         token: Option<&http::HeaderValue>,
         fresh: bool,
         deadline: Instant,
     ) -> ExchangeOutcome {
-        let OpenConnection { wire, authority, plain, generation } = line;
+        let OpenConnection { stream, authority, plain, generation } = open;
         let sent = self.now();
         let request = match exchange::request(target, &authority, &self.settings.user_agent, token) {
             Ok(request) => request,
             Err(failure) => return ExchangeOutcome::Failed(failure),
         };
-        peer.stage = RequestStage::Waiting;
-        let mut exchange = match exchange::begin(wire, &request, fresh).await {
+        connection.stage = RequestStage::Waiting;
+        let mut exchange = match exchange::begin(stream, &request, fresh).await {
             Ok(exchange) => exchange,
             Err((true, failure)) if !fresh => return ExchangeOutcome::Stale(failure),
             Err((_, failure)) => return ExchangeOutcome::Failed(failure),
         };
-        peer.stage = RequestStage::Reading;
+        connection.stage = RequestStage::Reading;
         let status = exchange.status();
         let good = status == StatusCode::OK;
         let body = if good {
-            exchange.body(&self.budget, peer.length, self.settings.body_limit).await
+            exchange.body(&self.budget, connection.length, self.settings.body_limit).await
         } else {
             // The status is known already, so a slow error body must not turn into a timeout.
             let body_deadline = deadline - self.settings.timeout / 16;
@@ -277,7 +280,8 @@ impl KubeletClient {
                 .unwrap_or_else(|_| Err(ScrapeError::timed_out(RequestStage::Reading, self.settings.timeout)))
         };
         if body.is_ok() {
-            peer.line = exchange.wire().map(|wire| OpenConnection { wire, authority, plain, generation });
+            connection.open =
+                exchange.stream().map(|stream| OpenConnection { stream, authority, plain, generation });
         }
         if !good {
             let failure = refused(status, body.as_ref().map_or(&[][..], |body| body.bytes()));
@@ -289,7 +293,7 @@ impl KubeletClient {
         }
         match body {
             Ok(body) => {
-                peer.length = body.bytes().len();
+                connection.length = body.bytes().len();
                 ExchangeOutcome::Answered(ScrapeResponse { sent, body })
             }
             Err(failure) => ExchangeOutcome::Failed(failure),
@@ -316,8 +320,9 @@ fn refused(status: StatusCode, body: &[u8]) -> ScrapeError {
 /// First line of a text from the kubelet, shortened and without control characters for the log.
 fn printable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let line = text.trim_start().lines().next().unwrap_or_default();
-    line.chars()
+    let first = text.trim_start().lines().next().unwrap_or_default();
+    first
+        .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .take(200)
         .collect::<String>()

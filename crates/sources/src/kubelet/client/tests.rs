@@ -369,12 +369,12 @@ async fn data_before_a_request_closes_the_connection() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let ours = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (theirs, _) = listener.accept().await.unwrap();
-    let mut wire = KubeletStream::plain(ours);
-    assert!(wire.is_idle());
+    let mut stream = KubeletStream::plain(ours);
+    assert!(stream.is_idle());
     theirs.writable().await.unwrap();
     theirs.try_write(&answer("200 OK", b"somebody else's")).unwrap();
     let heard = async {
-        while wire.is_idle() {
+        while stream.is_idle() {
             tokio::task::yield_now().await;
         }
     };

@@ -52,7 +52,7 @@ pub(super) struct DueNode {
 
 #[derive(Debug)]
 pub(super) struct Schedule {
-    rhythm: ScheduleLimits,
+    limits: ScheduleLimits,
     nodes: HashMap<Arc<str>, ScheduledNode>,
     /// Waiting nodes by due time: healthy ones, and ones that failed last.
     healthy: BTreeSet<(Duration, Arc<str>)>,
@@ -82,9 +82,9 @@ struct RunningScrape {
 }
 
 impl Schedule {
-    pub(super) fn new(rhythm: ScheduleLimits) -> Self {
+    pub(super) fn new(limits: ScheduleLimits) -> Self {
         Self {
-            rhythm,
+            limits,
             nodes: HashMap::new(),
             healthy: BTreeSet::new(),
             failing: BTreeSet::new(),
@@ -132,9 +132,9 @@ impl Schedule {
         let at_work = |running: &&RunningScrape| running.since + SILENT_AFTER > now;
         let mut busy = self.running.values().filter(at_work).count();
         let mut failing = self.running.values().filter(at_work).filter(|running| running.failing).count();
-        let max_failing = (self.rhythm.parallel / 4).max(1);
+        let max_failing = (self.limits.parallel / 4).max(1);
         loop {
-            let room = busy < self.rhythm.parallel && self.running.len() < self.rhythm.open;
+            let room = busy < self.limits.parallel && self.running.len() < self.limits.open;
             let first = |queue: &BTreeSet<(Duration, Arc<str>)>| {
                 queue.first().filter(|(due, _)| *due <= now).cloned()
             };
@@ -168,7 +168,7 @@ impl Schedule {
         if self.running.remove(name).is_none() {
             return false;
         }
-        let period = self.rhythm.period;
+        let period = self.limits.period;
         let Some(entry) = self.nodes.get_mut(name) else { return false };
         let offset = offset(name, period);
         let regular = next(offset, period, now);

@@ -4,7 +4,7 @@ use super::*;
 
 const PERIOD: Duration = Duration::from_secs(15);
 
-fn rhythm(parallel: usize) -> ScheduleLimits {
+fn limits(parallel: usize) -> ScheduleLimits {
     ScheduleLimits { period: PERIOD, parallel, open: parallel * 4 }
 }
 
@@ -61,7 +61,7 @@ const QUICK: Duration = Duration::from_millis(5);
 
 #[test]
 fn new_node_gets_early_scrapes_then_its_offset() {
-    let mut schedule = Schedule::new(rhythm(64));
+    let mut schedule = Schedule::new(limits(64));
     let (added, removed) = schedule.set(&[node("a")], secs(3.0));
     assert_eq!((added.len(), removed.len()), (1, 0));
     let asked = play(&mut schedule, secs(3.0), secs(120.0), |_, _| (QUICK, true));
@@ -91,7 +91,7 @@ fn offsets_are_even_and_independent() {
 
 #[test]
 fn concurrency_never_exceeds_the_limit() {
-    let mut schedule = Schedule::new(rhythm(8));
+    let mut schedule = Schedule::new(limits(8));
     schedule.set(&nodes(100), Duration::ZERO);
     let first = schedule.step(Duration::ZERO);
     assert_eq!(first.due_nodes.len(), 8);
@@ -102,7 +102,7 @@ fn concurrency_never_exceeds_the_limit() {
 
 #[test]
 fn silent_requests_do_not_count_up_to_a_limit() {
-    let mut schedule = Schedule::new(rhythm(8));
+    let mut schedule = Schedule::new(limits(8));
     schedule.set(&nodes(100), Duration::ZERO);
     let mut counts = Vec::new();
     for second in 0..6 {
@@ -113,7 +113,7 @@ fn silent_requests_do_not_count_up_to_a_limit() {
 
 #[test]
 fn failing_node_is_retried_then_backs_off() {
-    let mut schedule = Schedule::new(rhythm(64));
+    let mut schedule = Schedule::new(limits(64));
     schedule.set(&[node("a")], Duration::ZERO);
     play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
     let asked = play(&mut schedule, secs(60.0), secs(1800.0), |_, _| (QUICK, false));
@@ -126,7 +126,7 @@ fn failing_node_is_retried_then_backs_off() {
 
 #[test]
 fn recovered_node_returns_to_its_interval() {
-    let mut schedule = Schedule::new(rhythm(64));
+    let mut schedule = Schedule::new(limits(64));
     schedule.set(&[node("a")], Duration::ZERO);
     let until = secs(600.0);
     play(&mut schedule, Duration::ZERO, until, |_, _| (QUICK, false));
@@ -138,7 +138,7 @@ fn recovered_node_returns_to_its_interval() {
 
 #[test]
 fn successful_retry_ends_retrying() {
-    let mut schedule = Schedule::new(rhythm(64));
+    let mut schedule = Schedule::new(limits(64));
     schedule.set(&[node("a")], Duration::ZERO);
     play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
     let failing = schedule.nodes["a"].due;
@@ -150,7 +150,7 @@ fn successful_retry_ends_retrying() {
 
 #[test]
 fn slow_failure_near_period_end_is_not_retried() {
-    let mut schedule = Schedule::new(rhythm(64));
+    let mut schedule = Schedule::new(limits(64));
     schedule.set(&[node("a")], Duration::ZERO);
     play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
     // A scrape of 13 of 15 seconds leaves no time for a retry.
@@ -191,7 +191,7 @@ fn five_thousand_nodes_start_within_seconds_with_a_fifth_hanging() {
 
 #[test]
 fn moved_or_ready_node_is_scraped_at_once() {
-    let mut schedule = Schedule::new(rhythm(64));
+    let mut schedule = Schedule::new(limits(64));
     let mut changing = Node { name: "a".into(), ready: false, ..Node::default() };
     schedule.set(&[Arc::new(changing.clone())], Duration::ZERO);
     play(&mut schedule, Duration::ZERO, secs(600.0), |_, _| (QUICK, false));
@@ -214,7 +214,7 @@ fn moved_or_ready_node_is_scraped_at_once() {
 
 #[test]
 fn removed_node_is_not_scraped_and_its_late_result_is_ignored() {
-    let mut schedule = Schedule::new(rhythm(64));
+    let mut schedule = Schedule::new(limits(64));
     schedule.set(&[node("a"), node("b")], Duration::ZERO);
     assert_eq!(schedule.step(Duration::ZERO).due_nodes.len(), 2);
     let (added, removed) = schedule.set(&[node("b")], secs(1.0));
@@ -228,7 +228,7 @@ fn removed_node_is_not_scraped_and_its_late_result_is_ignored() {
 
 #[test]
 fn node_removed_and_readded_during_scrape_is_scraped_once() {
-    let mut schedule = Schedule::new(rhythm(64));
+    let mut schedule = Schedule::new(limits(64));
     schedule.set(&[node("a")], Duration::ZERO);
     assert_eq!(schedule.step(Duration::ZERO).due_nodes.len(), 1);
     schedule.set(&[], secs(1.0));

@@ -18,7 +18,7 @@ use crate::kubelet::{Scrape, address};
 pub(super) struct ScrapeOutcome {
     pub(super) node: Arc<Node>,
     /// Connection, for the next scrape.
-    pub(super) peer: KubeletConnection,
+    pub(super) connection: KubeletConnection,
     pub(super) took: Duration,
     pub(super) scrape: Result<Scrape, ScrapeError>,
 }
@@ -29,17 +29,17 @@ pub(super) async fn scrape(
     rules: Arc<address::AddressRules>,
     compat: Compat,
     node: Arc<Node>,
-    mut peer: KubeletConnection,
+    mut connection: KubeletConnection,
 ) -> ScrapeOutcome {
     let started = Instant::now();
     // A panic fails this scrape only; the loop continues.
     let outcome =
-        AssertUnwindSafe(try_scrape(&client, &rules, compat, &node, &mut peer)).catch_unwind().await;
+        AssertUnwindSafe(try_scrape(&client, &rules, compat, &node, &mut connection)).catch_unwind().await;
     let scrape = outcome.unwrap_or_else(|_| {
         let words = "the scrape panicked; this is a bug in plimsoll, not in the kubelet";
         Err(ScrapeError::new(ScrapeErrorCause::Other(words.into()), words))
     });
-    ScrapeOutcome { node, peer, took: started.elapsed(), scrape }
+    ScrapeOutcome { node, connection, took: started.elapsed(), scrape }
 }
 
 async fn try_scrape(
@@ -47,12 +47,12 @@ async fn try_scrape(
     rules: &address::AddressRules,
     compat: Compat,
     node: &Node,
-    peer: &mut KubeletConnection,
+    connection: &mut KubeletConnection,
 ) -> Result<Scrape, ScrapeError> {
     let target = address::kubelet_address(node, rules).map_err(|error| {
         ScrapeError::new(ScrapeErrorCause::NoAddress { types: error.types.clone() }, error)
     })?;
-    let answer = client.get(&node.name, &target, peer).await?;
+    let answer = client.get(&node.name, &target, connection).await?;
     text::parse(answer.body.bytes(), answer.sent, compat).map_err(|error| {
         let cause = match &error {
             ParseError::NotMeasured => ScrapeErrorCause::KubeletCannotMeasure,

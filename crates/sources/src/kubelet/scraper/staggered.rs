@@ -35,7 +35,7 @@ struct StaggeredLoop<'a> {
     running: JoinSet<(Duration, ScrapeOutcome)>,
     connected: FuturesUnordered<BoxFuture<'static, (Duration, ScrapeOutcome)>>,
     /// Open connections of nodes without a running scrape.
-    peers: HashMap<Arc<str>, KubeletConnection>,
+    connections: HashMap<Arc<str>, KubeletConnection>,
     began: Instant,
     generation: Option<u64>,
     filtered: Instant,
@@ -54,16 +54,16 @@ struct PeriodSummary {
 pub(super) async fn run(scraper: &Scraper) {
     let settings = &scraper.settings;
     let parallel = settings.parallel.max(1);
-    let rhythm =
+    let limits =
         ScheduleLimits { period: settings.resolution, parallel, open: parallel * SILENT_REQUESTS_FACTOR };
     let began = Instant::now();
     let mut staggered = StaggeredLoop {
         scraper,
         rules: Arc::new(settings.address.clone()),
-        schedule: Schedule::new(rhythm),
+        schedule: Schedule::new(limits),
         running: JoinSet::new(),
         connected: FuturesUnordered::new(),
-        peers: HashMap::new(),
+        connections: HashMap::new(),
         began,
         generation: None,
         filtered: began,
@@ -113,7 +113,7 @@ impl StaggeredLoop<'_> {
             }
             for name in &removed {
                 report.forget_node(name);
-                self.peers.remove(name);
+                self.connections.remove(name);
                 // A node that only fails the filter now belongs to another replica.
                 if self.scraper.inventory.node(name).is_none() {
                     self.scraper.sink.forget_node(name);
@@ -128,11 +128,11 @@ impl StaggeredLoop<'_> {
         let now = self.now();
         let step = self.schedule.step(now);
         for due_node in step.due_nodes {
-            let peer = self.peers.remove(&due_node.node.name).unwrap_or_default();
+            let connection = self.connections.remove(&due_node.node.name).unwrap_or_default();
             self.scraper.report.record_delay(now.saturating_sub(due_node.due));
             let (client, rules) = (Arc::clone(&self.scraper.client), Arc::clone(&self.rules));
-            let is_connected = peer.is_connected();
-            let scraping = scrape(client, rules, self.scraper.settings.compat, due_node.node, peer);
+            let is_connected = connection.is_connected();
+            let scraping = scrape(client, rules, self.scraper.settings.compat, due_node.node, connection);
             let scraping = async move { (due_node.due, scraping.await) };
             if is_connected {
                 self.connected.push(scraping.boxed());
@@ -144,14 +144,14 @@ impl StaggeredLoop<'_> {
         self.began + step.until.map_or(next_check, |until| until.min(next_check))
     }
 
-    fn done(&mut self, due: Duration, ScrapeOutcome { node, peer, took, scrape }: ScrapeOutcome) {
+    fn done(&mut self, due: Duration, ScrapeOutcome { node, connection, took, scrape }: ScrapeOutcome) {
         let now = self.now();
         if !self.schedule.done(&node.name, scrape.is_ok(), now) {
             return;
         }
         let (report, sink, time) = (&self.scraper.report, &self.scraper.sink, self.scraper.client.now());
         self.period.slowest = self.period.slowest.max(now.saturating_sub(due));
-        self.peers.insert(Arc::clone(&node.name), peer);
+        self.connections.insert(Arc::clone(&node.name), connection);
         match scrape {
             Ok(scrape) => {
                 sink.take(&node.name, scrape, time);

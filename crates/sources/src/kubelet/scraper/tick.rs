@@ -26,15 +26,20 @@ struct TickLoop<'a> {
     scraper: &'a Scraper,
     rules: Arc<AddressRules>,
     random: RandomState,
-    peers: HashMap<Arc<str>, KubeletConnection>,
+    connections: HashMap<Arc<str>, KubeletConnection>,
     known: HashSet<Arc<str>>,
 }
 
 /// Runs until the future is dropped.
 pub(super) async fn run(scraper: &Scraper) {
     let rules = Arc::new(scraper.settings.address.clone());
-    let mut ticks =
-        TickLoop { scraper, rules, random: RandomState::new(), peers: HashMap::new(), known: HashSet::new() };
+    let mut ticks = TickLoop {
+        scraper,
+        rules,
+        random: RandomState::new(),
+        connections: HashMap::new(),
+        known: HashSet::new(),
+    };
     let mut clock = tokio::time::interval(scraper.settings.resolution);
     // One missed tick is caught up, further ones are skipped.
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -61,10 +66,10 @@ impl TickLoop<'_> {
         let mut open: HashMap<Arc<str>, Arc<Node>> = HashMap::with_capacity(nodes.len());
         for node in nodes {
             open.insert(Arc::clone(&node.name), Arc::clone(&node));
-            let peer = self.peers.remove(&node.name).unwrap_or_default();
+            let connection = self.connections.remove(&node.name).unwrap_or_default();
             let wait = wait(self.random.hash_one((&node.name, number)), spread);
             let (client, rules) = (Arc::clone(&self.scraper.client), Arc::clone(&self.rules));
-            let scraping = scrape(client, rules, self.scraper.settings.compat, node, peer);
+            let scraping = scrape(client, rules, self.scraper.settings.compat, node, connection);
             running.spawn(async move {
                 tokio::time::sleep(wait).await;
                 scraping.await
@@ -90,9 +95,9 @@ impl TickLoop<'_> {
     }
 
     fn done(&mut self, outcome: ScrapeOutcome) -> Option<(Arc<str>, Scrape)> {
-        let ScrapeOutcome { node, peer, took, scrape } = outcome;
+        let ScrapeOutcome { node, connection, took, scrape } = outcome;
         let (report, now) = (&self.scraper.report, self.scraper.client.now());
-        self.peers.insert(Arc::clone(&node.name), peer);
+        self.connections.insert(Arc::clone(&node.name), connection);
         match scrape {
             Ok(scrape) => {
                 report.record_success(&node.name, took, now);
@@ -110,7 +115,7 @@ impl TickLoop<'_> {
         let here: HashSet<Arc<str>> = nodes.iter().map(|node| Arc::clone(&node.name)).collect();
         for removed in self.known.difference(&here) {
             self.scraper.report.forget_node(removed);
-            self.peers.remove(removed);
+            self.connections.remove(removed);
         }
         for name in here.difference(&self.known) {
             self.scraper.report.track(name);

@@ -135,7 +135,7 @@ pub(super) fn bracketed(text: &str) -> Result<(String, &str), String> {
         let (high, behind) = member(behind).ok_or_else(missing)??;
         match high {
             RegexClass::One(high) if high >= low => {
-                out.push_str(&format!("{}-{}", literal(low), literal(high)))
+                out.push_str(&format!("{}-{}", literal(low), literal(high)));
             }
             _ => return fault("invalid character class range", rest),
         }

@@ -88,7 +88,7 @@ async fn measured<'s>(
     let reply = reply.map_err(|why| unable(&why))?;
     let read =
         convert::of_objects(&reply, &query.label, names, inner.compat()).map_err(|why| unable(&why))?;
-    inner.oddities.note(&query.text, &reply, read.duplicates, read.without_value);
+    inner.warnings_log.note(&query.text, &reply, read.duplicates, read.without_value);
     Ok((resource, read.found))
 }
 

@@ -51,7 +51,8 @@ pub(super) async fn round(inner: &ProviderInner, family: RuleFamily, only_failed
     refresh(inner);
     let state = inner.state();
     let wanted = selectors(&state.rules, family);
-    let listed = if only_failed { locked(&inner.memory).of(family).failed(&wanted) } else { wanted.clone() };
+    let listed =
+        if only_failed { locked(&inner.discovery_states).of(family).failed(&wanted) } else { wanted.clone() };
     if listed.is_empty() {
         return true;
     }
@@ -69,7 +70,7 @@ pub(super) async fn round(inner: &ProviderInner, family: RuleFamily, only_failed
             ),
         }
     }
-    let mut memory = locked(&inner.memory);
+    let mut memory = locked(&inner.discovery_states);
     // The rules may have changed meanwhile; results are kept if they still use the selector.
     let state = inner.state();
     let wanted = selectors(&state.rules, family);
@@ -90,7 +91,7 @@ pub(super) async fn round(inner: &ProviderInner, family: RuleFamily, only_failed
 /// Recompiles the rules if the resources of the cluster changed; if that fails, the old ones stay.
 fn refresh(inner: &ProviderInner) {
     let mapper = inner.cluster.mapper();
-    let memory = locked(&inner.memory);
+    let memory = locked(&inner.discovery_states);
     let state = inner.state();
     if Arc::ptr_eq(&mapper, &state.mapper) {
         return;

@@ -41,6 +41,6 @@ async fn values(
     let reply = inner.prometheus.query(&query, inner.now(), inner.settings.query_timeout).await;
     let reply = reply.map_err(|why| unable(&why))?;
     let read = convert::external(&reply, metric, inner.compat())?;
-    inner.oddities.note(&query, &reply, read.duplicates, read.without_value);
+    inner.warnings_log.note(&query, &reply, read.duplicates, read.without_value);
     Ok(read.found)
 }

@@ -65,7 +65,7 @@ impl PrometheusProvider {
     /// Status of the provider.
     pub fn report(&self) -> ProviderReport {
         let state = self.0.state();
-        let memory = locked(&self.0.memory);
+        let memory = locked(&self.0.discovery_states);
         let section = |family: RuleFamily, key: &str, metrics: usize| {
             let rules = state.rules.of(family);
             let reports = rules.iter().enumerate().map(|(index, rule)| RuleReport {
@@ -75,16 +75,16 @@ impl PrometheusProvider {
             });
             (!rules.is_empty()).then(|| SectionReport { metrics, rules: reports.collect() })
         };
-        let oddities = &self.0.oddities;
+        let warnings_log = &self.0.warnings_log;
         ProviderReport {
             custom: section(RuleFamily::Custom, "rules", state.registry.custom_metrics().len()),
             external: section(RuleFamily::External, "externalRules", state.registry.external_metrics().len()),
             resource: state.rules.resource().is_some(),
             backend: self.0.prometheus.report(),
             shadowed: state.registry.shadowed().cloned().collect(),
-            duplicates: oddities.duplicates.load(Relaxed),
-            without_value: oddities.without_value.load(Relaxed),
-            warned: oddities.warned.load(Relaxed),
+            duplicates: warnings_log.duplicates.load(Relaxed),
+            without_value: warnings_log.without_value.load(Relaxed),
+            warned: warnings_log.warned.load(Relaxed),
         }
     }
 }

@@ -193,7 +193,7 @@ impl ProviderInner {
         let ask = async |query: PromQuery| {
             let reply = self.prometheus.query(&query.text, now, self.settings.query_timeout).await;
             let reply = reply?;
-            self.oddities.note(&query.text, &reply, 0, 0);
+            self.warnings_log.note(&query.text, &reply, 0, 0);
             Ok::<_, PrometheusError>((reply, query.label))
         };
         let (cpu, memory) = futures::future::join(ask(cpu), ask(memory)).await;

@@ -306,8 +306,12 @@ async fn hanging_prometheus_times_out() {
     )
     .unwrap();
     // Discovery succeeded while Prometheus was up.
-    let state =
-        ProviderState::new(config(RULES), hangs.0.cluster.mapper(), Compat::Better, &locked(&known.0.memory));
+    let state = ProviderState::new(
+        config(RULES),
+        hangs.0.cluster.mapper(),
+        Compat::Better,
+        &locked(&known.0.discovery_states),
+    );
     hangs.0.exchange(state.unwrap());
     let Err(MetricsError::Internal(text)) = custom(&hangs, one("web-0")).await else { panic!("answered") };
     assert_eq!(text, "unable to fetch metrics: no answer within 10s");

@@ -57,7 +57,7 @@ impl LabelMatchers {
         labels: &ResourceLabels,
         mapper: &RestMapper,
         namespace: &str,
-    ) -> Result<(), LabelError> {
+    ) -> Result<(), Box<LabelError>> {
         let resource = GroupResource { group: String::new(), resource: "namespaces".to_owned() };
         let label = labels.label_of(&resource, mapper)?;
         self.add(&label, "=", namespace.to_owned());

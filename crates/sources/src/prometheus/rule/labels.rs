@@ -63,7 +63,7 @@ impl ResourceLabels {
     }
 
     /// Label that names objects of a resource; the first of several overrides.
-    pub fn label_of(&self, resource: &GroupResource, mapper: &RestMapper) -> Result<String, LabelError> {
+    pub fn label_of(&self, resource: &GroupResource, mapper: &RestMapper) -> Result<String, Box<LabelError>> {
         if let Some((label, _)) = self.overrides.iter().find(|(_, own)| own == resource) {
             return Ok(label.clone());
         }
@@ -71,7 +71,7 @@ impl ResourceLabels {
             Some(template) => template.label_of(resource, mapper),
             None => Err(NoLabel::NoTemplate),
         };
-        label.map_err(|reason| LabelError { resource: resource.clone(), reason })
+        label.map_err(|reason| Box::new(LabelError { resource: resource.clone(), reason }))
     }
 }
 

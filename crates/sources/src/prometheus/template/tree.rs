@@ -77,7 +77,7 @@ impl NodeList {
                 | TemplateNode::Continue
                 | TemplateNode::Template { pipe: None, .. } => {}
                 TemplateNode::Action(pipe) | TemplateNode::Template { pipe: Some(pipe), .. } => {
-                    pipe.fields(each)
+                    pipe.fields(each);
                 }
                 TemplateNode::If(branch) | TemplateNode::With(branch) | TemplateNode::Range(branch) => {
                     branch.pipe.fields(each);

@@ -91,18 +91,18 @@ impl KubeletStream {
     ) -> Result<Self, StreamError> {
         let session = UnbufferedClientConnection::new(config, name)?;
         let mut tls = Box::new(TlsSession { session, incoming: Vec::new(), at: 0, is_closed: false });
-        let mut wire = Self { tcp, tls: None };
-        let result = wire.complete_handshake(&mut tls).await;
+        let mut stream = Self { tcp, tls: None };
+        let result = stream.complete_handshake(&mut tls).await;
         if matches!(result, Err(StreamError::Tls(_))) {
             // Sends the TLS alert to the peer. Only one step, because the received bytes must not be processed again.
             let mut alert = Vec::new();
             let _ = tls.step(&mut Vec::new(), &mut alert, None);
-            let _ = wire.tcp.try_write(&alert);
+            let _ = stream.tcp.try_write(&alert);
         }
         result?;
         tls.release();
-        wire.tls = Some(tls);
-        Ok(wire)
+        stream.tls = Some(tls);
+        Ok(stream)
     }
 
     async fn complete_handshake(&mut self, tls: &mut TlsSession) -> Result<(), StreamError> {
