@@ -1,4 +1,4 @@
-//! Judges writes of KEDA's objects: gathers what the rules ask about, and tells what they find.
+//! Reviews writes of KEDA's objects: reads what the rules need, and records their events.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use serde_json::{Map, Value};
 
 use super::leader_client::{LeaderClient, ResourcePath};
 
-/// Who tells the events.
+/// The component of the events.
 const COMPONENT: &str = "keda-admission";
 
-/// Judges writes.
+/// Reviews writes.
 #[derive(Clone)]
 pub struct Admission {
     client: LeaderClient,
@@ -28,21 +28,20 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Asks this cluster about what surrounds an object.
+    /// Reads related objects with this client.
     pub fn new(client: Client, discovery: Discovery, recorder: &EventRecorder, compat: Compat) -> Self {
         let client = LeaderClient::new(client, discovery, Leadership::without_election());
         Self { client, recorder: recorder.with_component(COMPONENT), compat }
     }
 
-    /// Judges a write. Where the cluster cannot be asked, the write goes on with a warning: a check that cannot be made
-    /// must not keep anybody from working.
+    /// Reviews a write. If related objects cannot be read, the write is allowed with a warning, so that an outage blocks nobody.
     pub async fn review(&self, request: &AdmissionInput<'_>) -> Verdict {
         let around = match admission::needs(request) {
             None => ClusterSnapshot::default(),
             Some(needs) => match self.gather(request, &needs).await {
                 Ok(around) => around,
                 Err(error) => {
-                    tracing::warn!(%error, "a write was not checked");
+                    tracing::warn!(%error, "a write was allowed without a check");
                     let warning = format!("this object was not checked by the webhook: {error}");
                     return Verdict::Allowed(Allowed { warnings: vec![warning], events: Vec::new() });
                 }
@@ -97,10 +96,10 @@ impl Admission {
         for (path, kind) in collections {
             for object in self.items(path, kind).await? {
                 let target = named(&object);
-                // What cannot be read is nobody's rival, and must not keep others from being judged.
+                // An object that cannot be decoded conflicts with nothing, and must not block the review of others.
                 match around.add(object) {
                     Ok(()) => drop(targets.insert(target)),
-                    Err(error) => tracing::debug!(namespace, kind, %error, "an object cannot be read"),
+                    Err(error) => tracing::debug!(namespace, kind, %error, "an object cannot be decoded"),
                 }
             }
         }
@@ -122,10 +121,10 @@ impl Admission {
         Ok(around)
     }
 
-    /// Adds a kind if the cluster has it. One that it has not is for the rules to judge.
+    /// Adds a kind if the cluster serves it. The rules judge unknown kinds.
     async fn look_up(&self, around: &mut ClusterSnapshot, api_version: &str, kind: &str) {
         let Ok(target) = Target::parse(api_version, kind, "") else { return };
-        // In the version that is named: it need not be the one that the server prefers.
+        // The version in the reference counts, not the preferred one of the server.
         if let Ok(Some(found)) =
             self.client.discovery.mapping(&target.group, &target.version, &target.kind).await
         {
@@ -133,7 +132,7 @@ impl Admission {
         }
     }
 
-    /// The objects of a collection, each with its kind; none if the cluster does not have that kind.
+    /// The objects of a collection with their `kind` set; none if the cluster does not serve it.
     async fn items(&self, path: ResourcePath<'_>, kind: &str) -> Result<Vec<Value>, String> {
         let list: Value = match self.client.list(path, "").await {
             Ok(list) => list,
@@ -150,7 +149,7 @@ impl Admission {
     }
 }
 
-/// What is odd about a trigger: a type or parameter that nobody knows, and the nearest that somebody does.
+/// Warnings about a trigger: an unknown type or parameter, with the nearest known name.
 fn advice(trigger: &Trigger) -> Vec<String> {
     let Some(known) = scalers::table::find(&trigger.type_) else {
         let meant = scalers::table::nearest(&trigger.type_);
@@ -162,7 +161,7 @@ fn advice(trigger: &Trigger) -> Vec<String> {
         metadata: trigger.metadata.clone().into_iter().collect(),
         ..scalers::Trigger::default()
     };
-    // External scalers take whatever their authors please.
+    // External scalers have parameters of their own.
     if trigger.type_.starts_with("external") {
         return Vec::new();
     }

@@ -1,17 +1,16 @@
-//! What a TriggerAuthentication gives: parameters and an identity (docs/spec/keda.md 1.3).
+//! Resolves a TriggerAuthentication to parameters and a pod identity (docs/spec/keda.md 1.3).
 //!
 //! ```text
-//! objects    what is read of the cluster: the trait, and the real one         needs a client
-//! manifests  the same from manifests
-//! steps      the eleven steps, in their order
+//! objects    reads the cluster: the trait, and its implementation             needs a client
+//! manifests  the same trait on manifests
+//! steps      the eleven steps, in order
 //! files      files of the operator: credentials, tokens of service accounts
-//! identity   what follows from the identity of a cloud
+//! identity   parameters of a cloud identity
 //! vault      HashiCorp Vault                                                 needs a network
 //! ```
 //!
-//! KEDA takes what is missing for empty, and the trouble shows later and elsewhere. Here it is an error that names what is
-//! missing, unless KEDA is to be imitated. Errors and results carry the objects that were looked at: when one of them
-//! appears or changes, it is time to look again.
+//! KEDA takes a missing value as empty, and the scaler fails later. Here it is an error that names what is missing, unless KEDA is
+//! imitated exactly. Errors and results list the objects that were read: when one of them changes, the scaler is rebuilt.
 
 mod files;
 mod identity;
@@ -40,36 +39,36 @@ pub use objects::{ApiServerObjects, AuthObjects, Fetch, FetchError};
 
 use super::OperatorSettings;
 
-/// SampleQuery credentials are looked up.
+/// How credentials are resolved.
 #[derive(Clone, Debug)]
 pub struct AuthRules {
-    /// SampleQuery exactly KEDA is imitated.
+    /// Whether KEDA's behaviour is imitated exactly.
     pub compat: Compat,
-    /// Where the secrets of ClusterTriggerAuthentications are.
+    /// Namespace of the Secrets of ClusterTriggerAuthentications.
     pub cluster_namespace: String,
-    /// Whether secrets are read there only.
+    /// Whether Secrets are read only there.
     pub restrict_secrets: bool,
-    /// Where files of ClusterTriggerAuthentications are.
+    /// Folder of the files of ClusterTriggerAuthentications.
     pub file_root: Option<PathBuf>,
-    /// SampleQuery long tokens of service accounts are asked for.
+    /// Lifetime of requested service account tokens.
     pub token_expiry: Duration,
-    /// SampleQuery Vault is reached.
+    /// How Vault is reached.
     pub vault: VaultRules,
 }
 
-/// SampleQuery Vault is reached, unless an object says otherwise.
+/// How Vault is reached, unless the object overrides it.
 #[derive(Clone, Debug, Default)]
 pub struct VaultRules {
-    /// The token for the token login (`VAULT_TOKEN`); goes before that of the object.
+    /// The token for the token login (`VAULT_TOKEN`); it precedes that of the object.
     pub token: Option<Secret>,
-    /// Authorities that are trusted instead of the system's (`VAULT_CACERT`).
+    /// Certificate authorities that replace those of the system (`VAULT_CACERT`).
     pub ca_file: Option<PathBuf>,
-    /// Whether any certificate will do (`VAULT_SKIP_VERIFY`).
+    /// Whether certificates are not verified (`VAULT_SKIP_VERIFY`).
     pub insecure: bool,
 }
 
 impl VaultRules {
-    /// As the variables of a process say.
+    /// Reads environment variables.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let given = |name: &str| variable(name).filter(|text| !text.is_empty());
         let is_yes = |text: String| matches!(text.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True");
@@ -94,51 +93,51 @@ impl From<&OperatorSettings> for AuthRules {
     }
 }
 
-/// What is asked for a trigger.
+/// The input of a resolution.
 #[derive(Clone, Copy, Debug)]
 pub struct AuthQuery<'a> {
     /// The namespace of the ScaledObject or ScaledJob.
     pub namespace: &'a str,
-    /// What its trigger refers to.
+    /// The `authenticationRef` of the trigger.
     pub authentication: Option<&'a AuthenticationRef>,
-    /// The pods of its target, if it has any.
+    /// The pod template of the target, if it has one.
     pub template: Option<&'a PodTemplate>,
-    /// The container whose variables count; empty means the first.
+    /// The container whose environment variables count; empty for the first.
     pub container: &'a str,
 }
 
-/// What a trigger is given.
+/// The result of a resolution.
 #[derive(Clone, Default, PartialEq)]
 pub struct ResolvedAuth {
     /// Parameters.
     pub parameters: BTreeMap<String, String>,
-    /// The identity of a cloud.
+    /// The cloud identity.
     pub identity: PodIdentity,
-    /// What it was made of.
+    /// The objects that were read.
     pub seen: Vec<SourceRef>,
 }
 
-/// The variables of a container.
+/// The environment variables of a container.
 #[derive(Clone, Default, PartialEq)]
 pub struct ContainerEnvironment {
-    /// By name.
+    /// Values by name.
     pub variables: BTreeMap<String, String>,
-    /// What they were made of.
+    /// The objects that were read.
     pub seen: Vec<SourceRef>,
 }
 
-/// Why there is nothing.
+/// Why a resolution failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct AuthError {
-    /// In one sentence, without secrets.
+    /// One sentence, without secrets.
     pub text: String,
-    /// What was looked at; the last one is usually the one to wait for.
+    /// The objects that were read; the last one usually caused the failure.
     pub seen: Vec<SourceRef>,
 }
 
 impl fmt::Debug for ResolvedAuth {
-    /// Without credentials.
+    /// Without the values of parameters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.parameters.keys().collect();
         let mut out = f.debug_struct("ResolvedAuth");
@@ -150,14 +149,14 @@ impl fmt::Debug for ResolvedAuth {
 }
 
 impl fmt::Debug for ContainerEnvironment {
-    /// Without values.
+    /// Without the values of variables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.variables.keys().collect();
         f.debug_struct("ContainerEnvironment").field("variables", &names).field("seen", &self.seen).finish()
     }
 }
 
-/// Looks up what triggers are given.
+/// Resolves credentials of triggers.
 #[derive(Clone)]
 pub struct AuthResolver {
     objects: Arc<dyn AuthObjects>,
@@ -181,7 +180,7 @@ impl AuthResolver {
         }
     }
 
-    /// The variables of a container of the target, for parameters that end in `FromEnv`; none if it has no pods.
+    /// The environment variables of a container of the target, for parameters that end in `FromEnv`; none if it has no pods.
     pub async fn environment(
         &self,
         namespace: &str,
@@ -227,19 +226,19 @@ impl AuthResolver {
     }
 }
 
-/// Remembers an object once.
+/// Adds an object once.
 fn note(seen: &mut Vec<SourceRef>, object: SourceRef) {
     if !seen.contains(&object) {
         seen.push(object);
     }
 }
 
-/// Values as text; what is none is shown as well as it can be.
+/// Values as text; bytes that are not UTF-8 are replaced.
 fn texts(data: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
     data.into_iter().map(|(key, value)| (key, String::from_utf8_lossy(&value).into_owned())).collect()
 }
 
-/// Whether a trigger names variables of its target's container.
+/// Whether a trigger refers to environment variables of its target's container.
 pub fn names_variables(metadata: &StringMap) -> bool {
     metadata.keys().any(|key| key.ends_with("FromEnv"))
 }

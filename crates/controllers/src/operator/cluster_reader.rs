@@ -1,4 +1,4 @@
-//! What is looked up of the cluster: counts of targets, pods, endpoints.
+//! Reads of the cluster for decisions and scalers: replica counts, pods, endpoints, Secrets and ConfigMaps.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use api::selector::Selector;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster::discovery::Discovery;
-use cluster::index::TargetKind;
+use cluster::index::{PodIndex, TargetKind};
 use cluster::lease::Leadership;
 use keda::executor::TARGET_NOT_RESOLVED;
 use keda::fallback::{FallbackNeeds, TargetFacts, is_ready};
@@ -20,27 +20,26 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::direct::engine_pods;
 use super::leader_client::{LeaderClient, ResourcePath};
 use super::store::Store;
 
-/// SampleQuery long a list of pods is as good as new: many triggers ask for the same.
-const FRESH: Duration = Duration::from_secs(1);
-/// No more lists are remembered.
-const MOST: usize = 1024;
+/// How long a list of pods is reused: many triggers list the same pods.
+const POD_LIST_MAX_AGE: Duration = Duration::from_secs(1);
+/// Lists of pods that are cached.
+const MAX_CACHED_POD_LISTS: usize = 1024;
 
-/// Looks things up. Cheap to clone.
+/// Reads the cluster. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ClusterReader {
     client: LeaderClient,
     store: Arc<Mutex<Store>>,
-    /// The kinds of targets that are watched, all of which were seen.
+    /// The kinds of targets whose watch is synced.
     seen: Arc<Mutex<HashSet<TargetKind>>>,
-    pods: Arc<Mutex<Lists>>,
+    pods: Arc<Mutex<PodLists>>,
     compat: Compat,
 }
 
-type Lists = HashMap<(String, String), (Instant, Arc<Vec<SlimPod>>)>;
+type PodLists = HashMap<(String, String), (Instant, Arc<Vec<SlimPod>>)>;
 
 #[derive(Debug, Deserialize)]
 #[serde(default, bound = "T: Deserialize<'de>")]
@@ -48,16 +47,16 @@ struct List<T> {
     items: Vec<T>,
 }
 
-/// A ConfigMap or Secret, as far as anybody asks.
+/// The data of a ConfigMap or Secret.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Held {
+struct KeyedData {
     data: Option<BTreeMap<String, String>>,
     binary_data: Option<BTreeMap<String, String>>,
 }
 
-impl Held {
-    /// What stands under a key; an error does not repeat it.
+impl KeyedData {
+    /// The value of a key. An error does not repeat the value.
     fn entry(&self, holder: ConfigSource, key: &str) -> Result<Option<Vec<u8>>, String> {
         let of = |map: &Option<BTreeMap<String, String>>| map.as_ref().and_then(|map| map.get(key).cloned());
         let plain = of(&self.data).filter(|_| holder == ConfigSource::ConfigMap);
@@ -81,7 +80,7 @@ impl<T> Default for List<T> {
     }
 }
 
-/// A pod, as far as anybody asks.
+/// The fields of a pod that scalers and fallbacks need.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct SlimPod {
@@ -112,9 +111,9 @@ struct SlimCondition {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Slice {
+struct EndpointSlice {
     endpoints: Option<Vec<Endpoint>>,
-    ports: Option<Vec<Port>>,
+    ports: Option<Vec<EndpointPort>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -126,11 +125,11 @@ struct Endpoint {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Port {
+struct EndpointPort {
     port: Option<u16>,
 }
 
-/// What scalers ask of a cluster, for whoever is no operator.
+/// The cluster for scalers outside of an operator.
 pub fn cluster_reader(client: Client, discovery: Discovery, compat: Compat) -> Arc<dyn Cluster> {
     let client = LeaderClient::new(client, discovery, Leadership::without_election());
     Arc::new(ClusterReader::new(client, Arc::default(), compat))
@@ -145,12 +144,12 @@ impl ClusterReader {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These kinds of targets are watched, and all of them were seen.
-    pub(crate) fn watched(&self, kinds: HashSet<TargetKind>) {
+    /// Sets the kinds of targets whose watch is synced.
+    pub(crate) fn set_watched_kinds(&self, kinds: HashSet<TargetKind>) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = kinds;
     }
 
-    /// The scale of a target, if it is watched and there.
+    /// The replica count of a target from the store, if its kind is watched.
     pub(crate) fn cached(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<i32> {
         let kind = TargetKind::of(group, kind)?;
         if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains(&kind) {
@@ -159,7 +158,7 @@ impl ClusterReader {
         self.store().scale(kind, namespace, name).map(|cached| cached.scale.spec_replicas)
     }
 
-    /// Replicas the target is to have (docs/spec/keda.md 3.6).
+    /// `spec.replicas` of the target (docs/spec/keda.md 3.6).
     pub(crate) async fn current(&self, object: &ScaledObject) -> Result<i32, String> {
         let Some(target) = &object.status.scale_target_gvkr else {
             return Err(TARGET_NOT_RESOLVED.to_owned());
@@ -170,8 +169,8 @@ impl ClusterReader {
         }
         let is_workload = TargetKind::of(&target.group, &target.kind).is_some();
         if !is_workload && !self.compat.is_strict() {
-            // What the scale says is what is scaled; `spec.replicas` may be something else (trap 55), and reading objects of
-            // any kind is a right that nobody else here needs.
+            // For custom resources the scale counts: `spec.replicas` may mean something else (docs/spec/keda.md, trap 55), and reading
+            // objects of any kind would need a further permission.
             let scale = self.client.scale(namespace, name, target).await;
             return scale.map(|held| held.scale.spec_replicas).map_err(|error| error.message);
         }
@@ -183,7 +182,7 @@ impl ClusterReader {
             name,
         };
         let found: Value = self.client.get(path).await.map_err(|error| {
-            // In the words of the original, whose cache knows kinds, not resources.
+            // KEDA's cached client names the kind, not the resource.
             let absent = is_workload && error.is_not_found();
             if absent {
                 format!("{}.{} {name:?} not found", target.kind, target.group)
@@ -194,7 +193,7 @@ impl ClusterReader {
         let replicas = found.pointer("/spec/replicas");
         match replicas.and_then(Value::as_i64).and_then(|count| i32::try_from(count).ok()) {
             Some(count) => Ok(count),
-            // One is what these have when nobody says.
+            // The API server's default for workloads.
             None if is_workload => Ok(1),
             None => {
                 let scale = self.client.scale(namespace, name, target).await;
@@ -203,7 +202,7 @@ impl ClusterReader {
         }
     }
 
-    /// What has to be found out for a fallback.
+    /// Reads what a fallback needs.
     pub(crate) async fn facts(&self, object: &ScaledObject, needs: FallbackNeeds) -> TargetFacts {
         let mut facts = TargetFacts::default();
         if needs.current {
@@ -230,7 +229,7 @@ impl ClusterReader {
         Ok(u32::try_from(ready.count()).unwrap_or(u32::MAX))
     }
 
-    /// The pods that a selector takes, as the engine sees them.
+    /// The pods that match a selector, as the engine takes them.
     pub(crate) async fn pods_of(&self, namespace: &str, selector: &str) -> Result<Vec<engine::Pod>, String> {
         let parsed = Selector::parse(selector).map_err(|error| error.to_string())?;
         let path = ResourcePath::core("pods", namespace, "");
@@ -242,7 +241,7 @@ impl ClusterReader {
     async fn list(&self, namespace: &str, selector: &str) -> Result<Arc<Vec<SlimPod>>, String> {
         let key = (namespace.to_owned(), selector.to_owned());
         if let Some((at, known)) = self.lists().get(&key)
-            && at.elapsed() < FRESH
+            && at.elapsed() < POD_LIST_MAX_AGE
         {
             return Ok(Arc::clone(known));
         }
@@ -250,18 +249,27 @@ impl ClusterReader {
         let list: List<SlimPod> = self.client.list(path, selector).await.map_err(|error| error.message)?;
         let pods = Arc::new(list.items);
         let mut lists = self.lists();
-        if lists.len() >= MOST {
-            lists.retain(|_, (at, _)| at.elapsed() < FRESH);
+        if lists.len() >= MAX_CACHED_POD_LISTS {
+            lists.retain(|_, (at, _)| at.elapsed() < POD_LIST_MAX_AGE);
         }
-        if lists.len() < MOST {
+        if lists.len() < MAX_CACHED_POD_LISTS {
             lists.insert(key, (Instant::now(), Arc::clone(&pods)));
         }
         Ok(pods)
     }
 
-    fn lists(&self) -> MutexGuard<'_, Lists> {
+    fn lists(&self) -> MutexGuard<'_, PodLists> {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The pods of a list, as the engine takes them.
+fn engine_pods(namespace: &str, selector: &Selector, list: &[api::pod::Pod]) -> Vec<engine::Pod> {
+    let mut pods = PodIndex::default();
+    for pod in list {
+        pods.apply(pod);
+    }
+    pods.matching(namespace, selector)
 }
 
 impl Cluster for ClusterReader {
@@ -288,7 +296,8 @@ impl Cluster for ClusterReader {
                 name: "",
             };
             let selector = format!("kubernetes.io/service-name={service}");
-            let list: List<Slice> = self.client.list(path, &selector).await.map_err(|error| error.message)?;
+            let list: List<EndpointSlice> =
+                self.client.list(path, &selector).await.map_err(|error| error.message)?;
             let mut found = Vec::new();
             for slice in list.items {
                 let port = slice.ports.iter().flatten().find_map(|port| port.port);
@@ -313,7 +322,7 @@ impl Cluster for ClusterReader {
                 ConfigSource::ConfigMap => "configmaps",
                 ConfigSource::Secret => "secrets",
             };
-            let held: Held = self
+            let held: KeyedData = self
                 .client
                 .get(ResourcePath::core(plural, namespace, name))
                 .await

@@ -1,4 +1,4 @@
-//! What credentials are read from: TriggerAuthentications from memory, everything else anew; versions are remembered.
+//! Reads objects for credentials: TriggerAuthentications from the store, all others from the API server.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,34 +14,34 @@ use super::auth::{ApiServerObjects, AuthObjects, Fetch, FetchError};
 use super::leader_client::{LeaderClient, ResourcePath};
 use super::store::Store;
 
-/// No more versions are remembered.
-const MOST: usize = 65_536;
+/// Versions that are remembered.
+const MAX_REMEMBERED_VERSIONS: usize = 65_536;
 
-/// Reads objects for credentials. Cheap to clone.
+/// Reads objects for credentials, and remembers their versions. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct CredentialReader {
     client: LeaderClient,
     server: ApiServerObjects,
     store: Arc<Mutex<Store>>,
-    /// Versions of secrets and config maps when they were last read; empty: it was not there.
+    /// `resourceVersion` of Secrets and ConfigMaps when they were last read; empty if they did not exist.
     versions: Arc<Mutex<HashMap<SourceRef, String>>>,
 }
 
 #[derive(Deserialize)]
-struct Keyed {
-    metadata: Version,
+struct KeyedObject {
+    metadata: VersionMetadata,
     #[serde(default)]
     data: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Deserialize)]
-struct Bare {
-    metadata: Version,
+struct ObjectWithMetadata {
+    metadata: VersionMetadata,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Version {
+struct VersionMetadata {
     #[serde(default)]
     resource_version: String,
 }
@@ -52,7 +52,7 @@ impl CredentialReader {
         Self { client, server, store, versions: Arc::default() }
     }
 
-    /// A TriggerAuthentication, if it is there.
+    /// A TriggerAuthentication from the store.
     pub(crate) fn known_authentication(
         &self,
         namespace: &str,
@@ -61,23 +61,23 @@ impl CredentialReader {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).authentication(namespace, of)
     }
 
-    /// The version in which an object was last read; empty if it was not there.
+    /// The version in which an object was last read; empty if it did not exist.
     pub(crate) fn version(&self, object: &SourceRef) -> String {
         let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         versions.get(object).cloned().unwrap_or_default()
     }
 
-    /// The version an object has now, empty if it is not there; none if that cannot be told.
-    pub(crate) async fn look(&self, object: &SourceRef) -> Option<String> {
+    /// The current version of an object, empty if it does not exist; none if it cannot be read.
+    pub(crate) async fn current_version(&self, object: &SourceRef) -> Option<String> {
         let plural = match object.kind {
             SourceKind::Secret => "secrets",
             SourceKind::ConfigMap => "configmaps",
             SourceKind::ServiceAccount => "serviceaccounts",
-            // They are watched.
+            // These are watched.
             SourceKind::TriggerAuthentication | SourceKind::ClusterTriggerAuthentication => return None,
         };
         let path = ResourcePath::core(plural, &object.namespace, &object.name);
-        match self.client.get_metadata::<Bare>(path).await {
+        match self.client.get_metadata::<ObjectWithMetadata>(path).await {
             Ok(found) => Some(found.metadata.resource_version),
             Err(error) if error.is_not_found() => Some(String::new()),
             Err(_) => None,
@@ -91,7 +91,7 @@ impl CredentialReader {
         namespace: &str,
         name: &str,
     ) -> Result<BTreeMap<String, String>, FetchError> {
-        let read = self.client.get::<Keyed>(ResourcePath::core(plural, namespace, name)).await;
+        let read = self.client.get::<KeyedObject>(ResourcePath::core(plural, namespace, name)).await;
         let object = SourceRef { kind, namespace: namespace.to_owned(), name: name.to_owned() };
         let version = match &read {
             Ok(keyed) => keyed.metadata.resource_version.clone(),
@@ -99,7 +99,7 @@ impl CredentialReader {
         };
         {
             let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
-            if versions.len() >= MOST {
+            if versions.len() >= MAX_REMEMBERED_VERSIONS {
                 versions.clear();
             }
             versions.insert(object, version);

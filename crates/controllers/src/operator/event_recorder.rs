@@ -1,4 +1,4 @@
-//! What is told: events for people, CloudEvents for programs.
+//! Records Kubernetes events, and delivers those of reconciles as CloudEvents too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,47 +10,28 @@ use cluster::events::{EventRecorder, ObjectReference};
 use keda::event::Event;
 
 use super::cloud_events::CloudEvents;
+use super::id::EventSubject;
 
-/// Who is told about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventSubject {
-    Object,
-    Job,
-    Authentication,
-    ClusterAuthentication,
-}
-
-impl EventSubject {
-    pub(crate) fn kind(self) -> &'static str {
-        match self {
-            Self::Object => "ScaledObject",
-            Self::Job => "ScaledJob",
-            Self::Authentication => "TriggerAuthentication",
-            Self::ClusterAuthentication => "ClusterTriggerAuthentication",
-        }
-    }
-}
-
-/// Tells in the background; never waits, never fails.
+/// Records events in the background; never waits and never fails.
 #[derive(Clone)]
 pub(crate) struct OperatorEventRecorder {
     operator: EventRecorder,
-    /// The loops of ScaledJobs have a name of their own.
+    /// KEDA records polls of ScaledJobs under another component.
     handler: EventRecorder,
     pub(crate) cloud_events: Arc<CloudEvents>,
     compat: Compat,
 }
 
-/// The API server takes no event whose action is longer.
-const LONGEST_ACTION: usize = 128;
+/// The longest `action` that the API server accepts, in bytes.
+const MAX_ACTION_BYTES: usize = 128;
 
-/// A source that fails is told at every poll. Sooner than this the event of last time is left as it is: when what all ask is
-/// gone, the API server has enough to do. The original writes every time.
-const PAUSE: Duration = Duration::from_secs(20);
+/// A failing source is reported in every poll. An equal event within this time is not written again, to spare the API server
+/// when many sources fail at once. KEDA writes every time.
+const MIN_EVENT_INTERVAL: Duration = Duration::from_secs(20);
 
 impl OperatorEventRecorder {
     pub(crate) fn new(recorder: &EventRecorder, cloud_events: Arc<CloudEvents>, compat: Compat) -> Self {
-        let pause = if compat.is_strict() { Duration::ZERO } else { PAUSE };
+        let pause = if compat.is_strict() { Duration::ZERO } else { MIN_EVENT_INTERVAL };
         let recorder = recorder.clone().with_pause(pause);
         Self {
             compat,
@@ -60,10 +41,9 @@ impl OperatorEventRecorder {
         }
     }
 
-    /// What a reconcile tells: it becomes a CloudEvent too. Its action is its text; the original loses those whose text is
-    /// too long for that.
+    /// Records an event of a reconcile. Its action is its text, if that is short enough; KEDA loses events with a longer text.
     pub(crate) fn record_reconcile(&self, subject: EventSubject, metadata: &ObjectMeta, event: &Event) {
-        let fits = event.note.len() <= LONGEST_ACTION;
+        let fits = event.note.len() <= MAX_ACTION_BYTES;
         if fits || event.action.is_some() || !self.compat.is_strict() {
             let action = if fits { event.note.as_str() } else { event.reason };
             record(&self.operator, subject, metadata, event, event.action.unwrap_or(action));
@@ -71,13 +51,13 @@ impl OperatorEventRecorder {
         self.cloud_events.offer(subject, metadata, event);
     }
 
-    /// What a round tells.
+    /// Records an event of a poll.
     pub(crate) fn record_poll(&self, subject: EventSubject, metadata: &ObjectMeta, event: &Event) {
         let recorder = if subject == EventSubject::Job { &self.handler } else { &self.operator };
         record(recorder, subject, metadata, event, event.action.unwrap_or(event.reason));
     }
 
-    /// What our own engine tells of a ScaledObject.
+    /// Records an event of the engine.
     pub(crate) fn record_engine(&self, metadata: &ObjectMeta, event: &engine::Event) {
         let about = about(EventSubject::Object, metadata);
         self.operator.record_action(&about, event, &event.reason);

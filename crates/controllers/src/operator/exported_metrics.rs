@@ -1,111 +1,19 @@
-//! What Prometheus sees: the families of KEDA (docs/spec/keda.md 9.2), made when they are asked for of what is remembered anyway.
+//! Exported metrics: the families of KEDA (docs/spec/keda.md 9.2), written on request from the state of all objects.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use api::keda::{COMPOSITE_METRIC, ConditionStatus, types};
-use api::meta::ObjectMeta;
-
-use scalers::web::RequestLog;
 
 use super::context::OperatorContext;
-use super::event_recorder::EventSubject;
-use super::id::{Id, Kind};
-use super::scalers_cache::{ScaledResource, display};
+use super::counters::code_label;
+use super::id::{ResourceId, ResourceKind};
+use super::scaled_resource::ScaledResource;
+use super::scalers_cache::display_name;
 use crate::metrics::exported_metrics::MetricsWriter;
 
-/// What is counted and not remembered elsewhere.
-#[derive(Debug, Default)]
-pub(crate) struct OperatorCounters {
-    polls: AtomicU64,
-    /// Builds that failed, by what they were for.
-    failures: Mutex<BTreeMap<(bool, String, String), u64>>,
-}
-
-/// SampleQuery long requests of scalers over HTTP took, by type of trigger and code of the answer.
-#[derive(Debug, Default)]
-pub(crate) struct HttpRequestDurations(Mutex<BTreeMap<(String, u16), Taken>>);
-
-#[derive(Debug, Default)]
-struct Taken {
-    within: [u64; BOUNDS.len()],
-    count: u64,
-    seconds: f64,
-}
-
-/// Seconds.
-const BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-
-impl HttpRequestDurations {
-    pub(crate) fn count(&self, type_: &str, account: &RequestLog) {
-        if account.sent.is_empty() {
-            return;
-        }
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for sent in &account.sent {
-            // Types and codes are few.
-            let taken = all.entry((type_.to_owned(), sent.code.unwrap_or(0))).or_default();
-            let seconds = sent.took.as_secs_f64();
-            taken.count += 1;
-            taken.seconds += seconds;
-            for (count, _) in taken.within.iter_mut().zip(BOUNDS).filter(|(_, bound)| seconds <= *bound) {
-                *count += 1;
-            }
-        }
-    }
-
-    fn write(&self, page: &mut MetricsWriter) {
-        page.family(
-            "histogram",
-            "keda_scaler_http_request_duration_seconds",
-            "The duration of HTTP requests made by each scaler, in seconds.",
-        );
-        for ((type_, code), taken) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let within = BOUNDS.into_iter().zip(taken.within).chain([(f64::INFINITY, taken.count)]);
-            page.histogram(&[("scaler", type_), ("status_code", &code_of(*code))], within, taken.seconds);
-        }
-    }
-}
-
-/// That there was no answer is told by a word.
-fn code_of(code: u16) -> String {
-    if code == 0 { "error".to_owned() } else { code.to_string() }
-}
-
-/// No more objects are counted; those are names that users choose.
-const MOST: usize = 100_000;
-
-impl OperatorCounters {
-    pub(crate) fn polled(&self) {
-        self.polls.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A scaler could not be built.
-    pub(crate) fn failed(&self, metadata: &ObjectMeta, subject: EventSubject) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (subject == EventSubject::Job, metadata.namespace.clone(), metadata.name.clone());
-        if failures.len() < MOST || failures.contains_key(&key) {
-            *failures.entry(key).or_default() += 1;
-        }
-    }
-
-    fn of(&self, id: &Id) -> u64 {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (id.kind == Kind::Job, id.namespace.to_string(), id.name.to_string());
-        failures.get(&key).copied().unwrap_or(0)
-    }
-
-    /// An object is gone.
-    pub(crate) fn forget(&self, id: &Id) {
-        let key = (id.kind == Kind::Job, id.namespace.to_string(), id.name.to_string());
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-    }
-}
-
 /// One series of a scaler.
-struct Series {
-    id: Id,
+struct ScalerSeries {
+    id: ResourceId,
     metric: String,
     scaler: String,
     index: String,
@@ -115,7 +23,7 @@ struct Series {
     errors: u64,
 }
 
-impl Series {
+impl ScalerSeries {
     fn labels(&self) -> [(&'static str, &str); 6] {
         [
             ("namespace", &self.id.namespace),
@@ -128,7 +36,7 @@ impl Series {
     }
 }
 
-/// The page.
+/// All families, in the text format of Prometheus.
 pub(crate) fn text(context: &OperatorContext) -> String {
     let mut page = MetricsWriter::default();
     page.family("gauge", "keda_build_info", "Info metric, with static information about KEDA build.").value(
@@ -142,32 +50,35 @@ pub(crate) fn text(context: &OperatorContext) -> String {
         1,
     );
     let entries = context.all_entries();
-    let series: Vec<Series> = entries.iter().flat_map(|(id, _)| series(context, id)).collect();
+    let series: Vec<ScalerSeries> = entries.iter().flat_map(|(id, _)| series(context, id)).collect();
     scalers(&mut page, &series);
     requests(context, &mut page, &entries);
     objects(context, &mut page, &entries);
     registered(context, &mut page);
     context.events.cloud_events.figures(&mut page);
-    let polls = context.counters.polls.load(Ordering::Relaxed);
+    let polls = context.counters.polls();
     page.family("counter", "plimsoll_operator_polls_total", "Rounds over the triggers of an object.")
         .value(&[], polls);
     page.finish()
 }
 
-fn series(context: &OperatorContext, id: &Id) -> Vec<Series> {
+fn series(context: &OperatorContext, id: &ResourceId) -> Vec<ScalerSeries> {
     let (Some(owner), Some(entry)) = (context.owner(id), context.known_entry(id)) else { return Vec::new() };
-    let Some(triggers) = entry.triggers() else { return Vec::new() };
+    let Some(triggers) = entry.scalers() else { return Vec::new() };
     let mut all = Vec::new();
     let is_composed = owner.has_formula();
-    for slot in triggers.slots() {
-        let trigger = slot.trigger();
-        let scaler =
-            if trigger.name.is_empty() { display(&trigger.type_).to_owned() } else { trigger.name.clone() };
-        let one = |metric: &str| Series {
+    for scaler_entry in triggers.scalers() {
+        let trigger = scaler_entry.trigger();
+        let scaler = if trigger.name.is_empty() {
+            display_name(&trigger.type_).to_owned()
+        } else {
+            trigger.name.clone()
+        };
+        let one = |metric: &str| ScalerSeries {
             id: id.clone(),
             metric: metric.to_owned(),
             scaler: scaler.clone(),
-            index: slot.index().to_string(),
+            index: scaler_entry.index().to_string(),
             value: None,
             latency: None,
             active: None,
@@ -175,14 +86,14 @@ fn series(context: &OperatorContext, id: &Id) -> Vec<Series> {
         };
         if trigger.is_resource() {
             if !is_composed {
-                all.push(Series { active: Some(true), ..one(&trigger.type_) });
+                all.push(ScalerSeries { active: Some(true), ..one(&trigger.type_) });
             }
             continue;
         }
-        let (samples, errors) = slot.samples();
+        let (samples, errors) = scaler_entry.samples();
         for (metric, kept) in samples {
             let reading = kept.reading.as_ref().ok();
-            all.push(Series {
+            all.push(ScalerSeries {
                 value: reading.map(|reading| reading.values.iter().map(|value| value.value.as_f64()).sum()),
                 latency: Some(kept.latency.as_secs_f64()),
                 active: reading.map(|reading| reading.active).filter(|_| !is_composed),
@@ -191,13 +102,13 @@ fn series(context: &OperatorContext, id: &Id) -> Vec<Series> {
             });
         }
     }
-    // Apart: a guard would live as long as what follows it.
+    // In a block, so that the lock is released before the next statement.
     let (composite, yielded) = {
-        let object_state = entry.state();
-        (object_state.composite, object_state.yielded)
+        let state = entry.state();
+        (state.formula_active, state.formula_value)
     };
     if let Some(active) = composite {
-        all.push(Series {
+        all.push(ScalerSeries {
             id: id.clone(),
             metric: COMPOSITE_METRIC.to_owned(),
             scaler: COMPOSITE_METRIC.to_owned(),
@@ -211,7 +122,7 @@ fn series(context: &OperatorContext, id: &Id) -> Vec<Series> {
     all
 }
 
-fn scalers(page: &mut MetricsWriter, series: &[Series]) {
+fn scalers(page: &mut MetricsWriter, series: &[ScalerSeries]) {
     page.family("gauge", "keda_scaler_metrics_value", "The current value for each scaler's metric.");
     for one in series {
         if let Some(value) = one.value {
@@ -241,11 +152,11 @@ fn scalers(page: &mut MetricsWriter, series: &[Series]) {
     }
 }
 
-/// What scalers have sent over HTTP.
+/// HTTP requests of scalers.
 fn requests(
     context: &OperatorContext,
     page: &mut MetricsWriter,
-    entries: &[(Id, std::sync::Arc<super::context::ObjectEntry>)],
+    entries: &[(ResourceId, std::sync::Arc<super::object_state::ObjectEntry>)],
 ) {
     let mut empty = Vec::new();
     page.family(
@@ -254,14 +165,14 @@ fn requests(
         "The total number of HTTP requests made by each scaler.",
     );
     for (id, entry) in entries {
-        let Some(triggers) = entry.triggers() else { continue };
-        for slot in triggers.slots() {
-            let ((sent, lacking), trigger) = (slot.sent(), slot.trigger());
+        let Some(triggers) = entry.scalers() else { continue };
+        for scaler_entry in triggers.scalers() {
+            let ((sent, lacking), trigger) = (scaler_entry.sent(), scaler_entry.trigger());
             if sent.is_empty() {
                 continue;
             }
-            // Whoever asks over HTTP has one metric.
-            let metric = slot.samples().0.into_keys().next().unwrap_or_default();
+            // A scaler that uses HTTP has one metric.
+            let metric = scaler_entry.samples().0.into_keys().next().unwrap_or_default();
             for (code, count) in sent {
                 let labels = [
                     ("namespace", &*id.namespace),
@@ -269,7 +180,7 @@ fn requests(
                     ("scaler", &trigger.type_),
                     ("trigger_name", &trigger.name),
                     ("metric_name", &metric),
-                    ("status_code", &code_of(code)),
+                    ("status_code", &code_label(code)),
                 ];
                 page.value(&labels, count);
             }
@@ -301,13 +212,13 @@ fn requests(
 fn objects(
     context: &OperatorContext,
     page: &mut MetricsWriter,
-    entries: &[(Id, std::sync::Arc<super::context::ObjectEntry>)],
+    entries: &[(ResourceId, std::sync::Arc<super::object_state::ObjectEntry>)],
 ) {
-    let errors = |page: &mut MetricsWriter, kind: Kind, label: &'static str| {
+    let errors = |page: &mut MetricsWriter, kind: ResourceKind, label: &'static str| {
         for (id, entry) in entries.iter().filter(|(id, _)| id.kind == kind) {
             if let Some(errors) = entry.state().errors {
                 let labels = [("namespace", &*id.namespace), (label, &*id.name)];
-                page.value(&labels, errors + context.counters.of(id));
+                page.value(&labels, errors + context.counters.build_failures(id));
             }
         }
     };
@@ -316,19 +227,19 @@ fn objects(
         "keda_scaled_object_errors_total",
         "The number of errors that have occurred for each ScaledObject.",
     );
-    errors(page, Kind::Object, "scaledObject");
+    errors(page, ResourceKind::Object, "scaledObject");
     page.family(
         "counter",
         "keda_scaled_job_errors_total",
         "The number of errors that have occurred for each ScaledJob.",
     );
-    errors(page, Kind::Job, "scaledJob");
+    errors(page, ResourceKind::Job, "scaledJob");
     page.family(
         "gauge",
         "keda_scaled_object_paused",
         "Indicates whether a ScaledObject is paused (1), or not (0).",
     );
-    for (id, _) in entries.iter().filter(|(id, _)| id.kind == Kind::Object) {
+    for (id, _) in entries.iter().filter(|(id, _)| id.kind == ResourceKind::Object) {
         if let Some(ScaledResource::Object(object)) = context.owner(id) {
             let paused = object.status.conditions.state(types::PAUSED) == ConditionStatus::True;
             let labels = [("namespace", &*id.namespace), ("scaledObject", &*id.name)];
@@ -338,7 +249,7 @@ fn objects(
     let help = "Total deviation (in seconds) between the expected execution time and the actual execution time for the scaling loop.";
     page.family("gauge", "keda_internal_scale_loop_latency_seconds", help);
     for (id, entry) in entries {
-        if let Some(late) = entry.state().late {
+        if let Some(late) = entry.state().poll_delay {
             let labels = [("namespace", &*id.namespace), ("type", id.kind.label()), ("resource", &*id.name)];
             page.value(&labels, late.as_secs_f64());
         }

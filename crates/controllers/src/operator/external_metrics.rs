@@ -1,4 +1,4 @@
-//! External metrics for whoever asks (docs/spec/keda.md 4.1, 4.3): in this process, on any replica, from samples that are fresh enough.
+//! External metrics for HPAs (docs/spec/keda.md 4.1, 4.3): served by any replica, from samples that are recent enough.
 
 use std::sync::Arc;
 
@@ -7,32 +7,33 @@ use api::provider::{
     ExternalMetricQuery, ExternalMetricSample, ExternalMetricsProvider, MetricsError, ProviderFuture,
 };
 use api::selector::{Operator, Selector};
-use keda::activity::{self, MetricQuery, MetricValue, TriggerResult};
+use keda::activity::{self, MetricQuery, MetricValue};
 use keda::fallback;
 use keda::status::StatusChanges;
 
+use super::apply::Applier;
 use super::context::OperatorContext;
-use super::event_recorder::EventSubject;
-use super::id::Id;
-use super::poll::after_query;
+use super::effect::Effect;
+use super::id::{EventSubject, ResourceId};
 use super::raw_metrics::MetricRequester;
-use super::scalers_cache::{SampleQuery, ScaledResource, told};
+use super::scaled_resource::ScaledResource;
+use super::scalers_cache::{SampleQuery, object_samples};
 
-/// What discovery shows: the metrics themselves are known to their HPAs.
-const PLACEHOLDER: &str = "externalmetrics";
+/// The only metric that discovery lists, as KEDA does: HPAs know the names of theirs.
+const DISCOVERY_PLACEHOLDER: &str = "externalmetrics";
 
-/// Answers for the metrics of all ScaledObjects.
+/// Serves the metrics of all ScaledObjects.
 #[derive(Clone)]
-pub(crate) struct Answers {
+pub(crate) struct ScaledObjectMetrics {
     context: Arc<OperatorContext>,
 }
 
-impl Answers {
+impl ScaledObjectMetrics {
     pub(crate) fn new(context: Arc<OperatorContext>) -> Self {
         Self { context }
     }
 
-    /// The values of a metric of a ScaledObject, or why there are none.
+    /// The values of a metric of a ScaledObject. The error is the message of KEDA.
     pub(crate) async fn metric(
         &self,
         namespace: &str,
@@ -40,37 +41,37 @@ impl Answers {
         metric: &str,
     ) -> Result<Vec<MetricValue>, String> {
         let context = &self.context;
-        let id = Id::object(namespace, name);
+        let id = ResourceId::object(namespace, name);
         let Some(object) = context.store().object(&id) else {
             return Err(format!("error getting scalers: scaledobjects.keda.sh {name:?} not found"));
         };
         let entry = context.entry(&id);
         let owner = ScaledResource::Object(Arc::clone(&object));
-        let triggers = context.triggers(&entry, &owner);
+        let scalers = context.scalers(&entry, &owner);
         let records = entry.state().records.clone();
-        let wanted = |name: &str| activity::is_needed(&object, metric, name);
         let settings = &context.settings;
-        let how = SampleQuery {
-            age: settings.age(settings.sample_age),
-            failures: settings.age(settings.sample_age),
-            others: settings.age(settings.sample_age),
+        let max_age = settings.max_age(settings.sample_age);
+        let query = SampleQuery {
+            max_age,
+            max_failure_age: max_age,
+            max_shared_age: max_age,
             deadline: settings.source_deadline,
-            wanted: &wanted,
+            wanted: &|name: &str| activity::is_wanted(&object, metric, name),
             records: Some(&records),
         };
-        let heard = triggers.ask(&context.builder, &owner, how).await;
-        context.raw_metrics.publish(MetricRequester::Hpa, context.clock.now(), &id, &triggers, &heard);
-        let told: Vec<TriggerResult> = told(heard, settings.compat);
-        let needs = fallback::needs(&object, &told, settings.compat);
+        let samples = scalers.query(&context.builder, &owner, query).await;
+        context.raw_metrics.publish(MetricRequester::Hpa, context.clock.now(), &id, &scalers, &samples);
+        let samples = object_samples(samples, settings.compat);
+        let needs = fallback::needs(&object, &samples, settings.compat);
         let facts = context.reader.facts(&object, needs).await;
         let question =
-            MetricQuery { now: context.clock.now(), object: &object, metric, formula: triggers.formula() };
-        let answer = activity::respond(&question, &told, &facts, settings.compat);
+            MetricQuery { now: context.clock.now(), object: &object, metric, formula: scalers.formula() };
+        let answer = activity::respond(&question, &samples, &facts, settings.compat);
         if context.client.leadership.is_leader() {
             for event in &answer.events {
                 context.events.record_poll(EventSubject::Object, &object.metadata, event);
             }
-            self.report(&id, answer.changes);
+            self.write_health(&id, answer.changes);
         }
         if answer.values.is_err() {
             *entry.state().errors.get_or_insert(0) += 1;
@@ -78,16 +79,20 @@ impl Answers {
         answer.values
     }
 
-    /// Health that has changed is written while who asked has the answer already.
-    fn report(&self, id: &Id, changes: StatusChanges) {
+    /// Writes changed health in the background: the response does not wait for it.
+    fn write_health(&self, id: &ResourceId, changes: StatusChanges) {
         if changes == StatusChanges::default() {
             return;
         }
         let (context, id) = (Arc::clone(&self.context), id.clone());
         tokio::spawn(async move {
             let Some(entry) = context.known_entry(&id) else { return };
-            let _alone = entry.gate.lock().await;
-            after_query(&context, &id, &changes).await;
+            let _lock = entry.gate.lock().await;
+            let Some(object) = context.store().object(&id) else { return };
+            if context.client.leadership.is_leader() {
+                let applier = Applier { context: &context, id: &id, metadata: &object.metadata };
+                applier.log_failed_status(applier.apply(Effect::MergeStatus(changes)).await);
+            }
         });
     }
 
@@ -100,7 +105,7 @@ impl Answers {
         let found = found.map_err(|error| {
             let text = format!("error when getting metric values {error}");
             let is_strict = self.context.settings.compat.is_strict();
-            // The original has a process in between.
+            // In KEDA the adapter reaches the operator over gRPC.
             MetricsError::Plain(if is_strict {
                 format!("rpc error: code = Unknown desc = {text}")
             } else {
@@ -119,7 +124,7 @@ impl Answers {
     }
 }
 
-impl ExternalMetricsProvider for Answers {
+impl ExternalMetricsProvider for ScaledObjectMetrics {
     fn values<'a>(
         &'a self,
         question: &'a ExternalMetricQuery,
@@ -128,13 +133,13 @@ impl ExternalMetricsProvider for Answers {
     }
 
     fn known(&self) -> Arc<Vec<String>> {
-        Arc::new(vec![PLACEHOLDER.to_owned()])
+        Arc::new(vec![DISCOVERY_PLACEHOLDER.to_owned()])
     }
 }
 
-/// The ScaledObject that a selector names; it must be nothing but equalities.
+/// The ScaledObject that a selector names. KEDA accepts only equalities; the error is its message.
 fn object_name(selector: &Selector) -> Result<String, String> {
-    // As an HPA has it.
+    // The selector that the operator writes into HPAs.
     if let [only] = selector.requirements()
         && (only.key(), only.operator()) == (SCALED_OBJECT_NAME, Operator::Equals)
         && let [name] = only.values()[..]
@@ -161,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_names_an_object_or_is_refused() {
+    fn selector_must_name_a_scaled_object_by_equality() {
         let name = |text: &str| object_name(&Selector::parse(text).unwrap());
         assert_eq!(name("scaledobject.keda.sh/name=web"), Ok("web".to_owned()));
         assert_eq!(name("a=b,scaledobject.keda.sh/name=web"), Ok("web".to_owned()));

@@ -1,19 +1,19 @@
-//! What an object of ours is called.
+//! Names of the objects that the operator works on.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Which of the two kinds.
+/// The two kinds of scaled resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ResourceKind {
     /// ScaledObject.
     Object,
     /// ScaledJob.
     Job,
 }
 
-impl Kind {
-    /// As the API calls it.
+impl ResourceKind {
+    /// The `kind` in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Object => "ScaledObject",
@@ -21,7 +21,7 @@ impl Kind {
         }
     }
 
-    /// As it stands in paths.
+    /// The plural name in request paths.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Object => "scaledobjects",
@@ -29,7 +29,7 @@ impl Kind {
         }
     }
 
-    /// As it stands in labels of figures.
+    /// The value of the label `type` of exported metrics.
     pub fn label(self) -> &'static str {
         match self {
             Self::Object => "scaledobject",
@@ -38,56 +38,85 @@ impl Kind {
     }
 }
 
+/// The kind of the object that an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventSubject {
+    Object,
+    Job,
+    Authentication,
+    ClusterAuthentication,
+}
+
+impl EventSubject {
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Object => "ScaledObject",
+            Self::Job => "ScaledJob",
+            Self::Authentication => "TriggerAuthentication",
+            Self::ClusterAuthentication => "ClusterTriggerAuthentication",
+        }
+    }
+}
+
+impl From<ResourceKind> for EventSubject {
+    fn from(kind: ResourceKind) -> Self {
+        match kind {
+            ResourceKind::Object => Self::Object,
+            ResourceKind::Job => Self::Job,
+        }
+    }
+}
+
 /// Namespace and name. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name {
-    /// Namespace; empty for objects outside of any.
+pub struct NamespacedName {
+    /// Namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
 }
 
-impl Name {
-    /// These two.
+impl NamespacedName {
+    /// Joins a namespace and a name.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 }
 
-/// Names one ScaledObject or ScaledJob. Cheap to clone.
+/// Identifies one ScaledObject or ScaledJob. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id {
-    /// Which kind.
-    pub kind: Kind,
+pub struct ResourceId {
+    /// ScaledObject or ScaledJob.
+    pub kind: ResourceKind,
     /// Namespace.
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
 }
 
-impl Id {
-    /// A ScaledObject.
+impl ResourceId {
+    /// Identifies a ScaledObject.
     pub fn object(namespace: &str, name: &str) -> Self {
-        Self { kind: Kind::Object, namespace: namespace.into(), name: name.into() }
+        Self { kind: ResourceKind::Object, namespace: namespace.into(), name: name.into() }
     }
 
-    /// A ScaledJob.
+    /// Identifies a ScaledJob.
     pub fn job(namespace: &str, name: &str) -> Self {
-        Self { kind: Kind::Job, namespace: namespace.into(), name: name.into() }
+        Self { kind: ResourceKind::Job, namespace: namespace.into(), name: name.into() }
     }
 
-    /// One of these.
-    pub fn of(kind: Kind, name: &Name) -> Self {
+    /// Identifies an object of `kind` by its name.
+    pub fn of(kind: ResourceKind, name: &NamespacedName) -> Self {
         Self { kind, namespace: name.namespace.clone(), name: name.name.clone() }
     }
 
-    /// Its namespace and name.
-    pub fn full_name(&self) -> Name {
-        Name { namespace: self.namespace.clone(), name: self.name.clone() }
+    /// Namespace and name without the kind.
+    pub fn full_name(&self) -> NamespacedName {
+        NamespacedName { namespace: self.namespace.clone(), name: self.name.clone() }
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for ResourceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.kind.name(), self.namespace, self.name)
     }

@@ -1,4 +1,4 @@
-//! Reads and writes of single objects, at the edge. Only a leader writes, and it asks itself before every write.
+//! Reads and writes of single objects. A write is refused unless this replica leads.
 
 use std::time::Duration;
 
@@ -9,21 +9,22 @@ use cluster::request::{self, ApiError, Request, path, with_query};
 use cluster::scale::{ScaleClient, ScaleObject};
 use cluster::watch::slim;
 use http::Method;
-use keda::executor::ScaleResult;
+use keda::executor::Scaled;
 use kube::Client;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// SampleQuery long one request may take.
-const DEADLINE: Duration = Duration::from_secs(15);
+/// Time limit of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// SampleQuery often a count is written anew when somebody else wrote in between.
-const ATTEMPTS: u32 = 3;
+/// Writes of a replica count that meet a conflict.
+const MAX_SCALE_WRITES: u32 = 3;
 
 const JSON: &str = "application/json";
-const MERGE: &str = "application/merge-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
 
-/// Reads and writes, the latter for as long as we lead.
+/// Reads at any time, writes only while this replica leads.
 #[derive(Clone)]
 pub(crate) struct LeaderClient {
     pub(crate) kube: Client,
@@ -35,11 +36,11 @@ pub(crate) struct LeaderClient {
 /// The path of an object: `/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/worker`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResourcePath<'a> {
-    /// Empty for the context.
+    /// Empty for the core group.
     pub(crate) group: &'a str,
     pub(crate) version: &'a str,
     pub(crate) plural: &'a str,
-    /// Empty for objects outside of any.
+    /// Empty for cluster-scoped objects.
     pub(crate) namespace: &'a str,
     /// Empty for the collection.
     pub(crate) name: &'a str,
@@ -86,61 +87,61 @@ impl LeaderClient {
 
     /// Reads an object.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: ResourcePath<'_>) -> Result<T, ApiError> {
-        let request = Request::get(path.uri(""), path.resource(), DEADLINE).named(path.name);
+        let request = Request::get(path.uri(""), path.resource(), REQUEST_TIMEOUT).named(path.name);
         read(&request::send(&self.kube, request).await?)
     }
 
-    /// Reads the metadata of an object alone.
+    /// Reads only the metadata of an object.
     pub(crate) async fn get_metadata<T: DeserializeOwned>(
         &self,
         path: ResourcePath<'_>,
     ) -> Result<T, ApiError> {
-        let request = Request::get(path.uri(""), path.resource(), DEADLINE).named(path.name);
+        let request = Request::get(path.uri(""), path.resource(), REQUEST_TIMEOUT).named(path.name);
         read(&request::metadata(&self.kube, &request).await?.body)
     }
 
-    /// Reads a collection, as the server remembers it.
+    /// Lists a collection from the API server's watch cache.
     pub(crate) async fn list<T: DeserializeOwned>(
         &self,
         path: ResourcePath<'_>,
         selector: &str,
     ) -> Result<T, ApiError> {
         let uri = with_query(&path.uri(""), [("labelSelector", selector), ("resourceVersion", "0")]);
-        read(&request::send(&self.kube, Request::get(uri, path.resource(), DEADLINE)).await?)
+        read(&request::send(&self.kube, Request::get(uri, path.resource(), REQUEST_TIMEOUT)).await?)
     }
 
-    /// Merges into an object, or into a subresource of it.
+    /// Applies a merge patch to an object, or to a subresource.
     pub(crate) async fn merge<T: DeserializeOwned>(
         &self,
         path: ResourcePath<'_>,
         subresource: &str,
         patch: &Value,
     ) -> Result<T, ApiError> {
-        let body = Some((MERGE, patch.to_string().into_bytes()));
+        let body = Some((MERGE_PATCH, patch.to_string().into_bytes()));
         let answer = self.write(Method::PATCH, path, path.uri(subresource), body).await?;
         slim(&answer).map_err(|error| failure(&format!("the server's answer is odd: {error}")))
     }
 
-    /// Creates an object in the collection.
+    /// Creates an object.
     pub(crate) async fn create<T: DeserializeOwned>(
         &self,
         path: ResourcePath<'_>,
-        body: Vec<u8>,
+        body: &impl Serialize,
     ) -> Result<T, ApiError> {
         let uri = ResourcePath { name: "", ..path }.uri("");
-        read(&self.write(Method::POST, path, uri, Some((JSON, body))).await?)
+        read(&self.write(Method::POST, path, uri, Some((JSON, encode(body)?))).await?)
     }
 
     /// Replaces an object.
     pub(crate) async fn put<T: DeserializeOwned>(
         &self,
         path: ResourcePath<'_>,
-        body: Vec<u8>,
+        body: &impl Serialize,
     ) -> Result<T, ApiError> {
-        read(&self.write(Method::PUT, path, path.uri(""), Some((JSON, body))).await?)
+        read(&self.write(Method::PUT, path, path.uri(""), Some((JSON, encode(body)?))).await?)
     }
 
-    /// Deletes an object; one that is gone already is deleted.
+    /// Deletes an object. An object that does not exist counts as deleted.
     pub(crate) async fn delete(&self, path: ResourcePath<'_>, propagation: &str) -> Result<(), ApiError> {
         let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation});
         let body = Some((JSON, options.to_string().into_bytes()));
@@ -159,7 +160,7 @@ impl LeaderClient {
     ) -> Result<Vec<u8>, ApiError> {
         self.lead()?;
         let request =
-            Request { method, body, ..Request::get(uri, path.resource(), DEADLINE).named(path.name) };
+            Request { method, body, ..Request::get(uri, path.resource(), REQUEST_TIMEOUT).named(path.name) };
         request::send(&self.kube, request).await.map(|bytes| bytes.to_vec())
     }
 
@@ -180,7 +181,7 @@ impl LeaderClient {
         self.scales.of(namespace, name, resource(of)).await
     }
 
-    /// Reads the scale of a target and writes a count to it.
+    /// Reads the scale of a target and writes a replica count.
     pub(crate) async fn scale_to(
         &self,
         namespace: &str,
@@ -191,7 +192,7 @@ impl LeaderClient {
         self.scale_from(namespace, name, of, None, to).await
     }
 
-    /// The same, if the count is still what the decision was made from.
+    /// The same, but only if the replica count is still `expected`.
     pub(crate) async fn scale_from(
         &self,
         namespace: &str,
@@ -216,15 +217,15 @@ impl LeaderClient {
             }
             match self.scales.put(namespace, name, &held, to).await {
                 Ok(_) => return ScaleResult::Written { from },
-                // Whoever wrote in between may have changed anything but the count.
-                Err(error) if error.conflict && attempt < ATTEMPTS => attempt += 1,
+                // The conflicting write may have changed another field than the count.
+                Err(error) if error.conflict && attempt < MAX_SCALE_WRITES => attempt += 1,
                 Err(error) => return ScaleResult::NotWritten { from, error: error.text },
             }
         }
     }
 }
 
-/// A resource as discovery knows it.
+/// The resource as discovery describes it.
 pub(crate) fn resource(of: &GroupVersionKindResource) -> Resource {
     Resource {
         group: of.group.clone(),
@@ -234,6 +235,10 @@ pub(crate) fn resource(of: &GroupVersionKindResource) -> Resource {
         kind: of.kind.clone(),
         namespaced: true,
     }
+}
+
+fn encode(body: &impl Serialize) -> Result<Vec<u8>, ApiError> {
+    serde_json::to_vec(body).map_err(|error| failure(&error.to_string()))
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
@@ -249,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_paths() {
+    fn resource_paths_are_request_paths() {
         let path = ResourcePath::keda("scaledobjects", "shop", "worker");
         assert_eq!(path.uri("status"), "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/worker/status");
         assert_eq!(path.resource(), "scaledobjects.keda.sh");

@@ -1,57 +1,69 @@
-//! The operator: ScaledObjects and ScaledJobs, from what is watched to what is written.
+//! The operator: ScaledObjects and ScaledJobs of KEDA.
+//!
+//! One object passes through these steps, top to bottom:
 //!
 //! ```text
-//! run        the loop: changes come in, turns go out when they are due           needs a client
-//! scheduler      when each object is due, and how many turns run at once             pure
-//! store      what was watched                                                    pure
-//! watches    what fills the store                                                needs a client
-//! round      one turn of one object: reconcile if asked for, then poll           needs a client
-//!   reconcile  the object as it is meant: target, HPA, conditions                needs a client
-//!   poll       what its sources say, and what follows from it                    needs a client
-//!   direct     the same without an HPA                                           needs a client
-//! triggers   the built scalers of each object, and what they last said
-//! auth       what a TriggerAuthentication gives; reader: what that is read from  needs a client
-//! answer     external metrics for whoever asks
-//! raw_metrics       whoever wants to hear every value as it is read
-//! admission  which writes are refused                                           needs a client
-//! reader       what is looked up: counts, pods, endpoints                          needs a client
-//! client       what is written, at the edge: only a leader writes                  needs a client
-//! record     what was decided, for people who ask why
-//! context       what all of these share
-//! tell       events for people; cloud_events for programs
-//! figures    what Prometheus sees
-//! settings   flags and environment, resolved
+//! watches           list-and-watch into the store                                     needs a client
+//! store             watched objects; turns changes into events                        pure
+//! run               the loop: store events in, due objects out                        needs a client
+//! poll_scheduler    when each object is due, and how many run at once                 pure
+//! process           one due object: reconcile if it has changed, then poll            needs a client
+//! resolve           references: the scale target, the HPA                             needs a client
+//! validate          what KEDA would refuse                                            pure
+//! reconcile         resolve, validate, decide, apply, status                          needs a client
+//! poll              samples of the triggers, decide, apply                            needs a client
+//! scalers_cache     the scalers of each object, and their last samples                needs a client
+//! auth              parameters of a TriggerAuthentication; read by credential_reader  needs a client
+//! decide            object, samples and state in, effects out                         pure
+//! effect            what a decision wants to have done, as data                       pure
+//! apply             performs effects: the only writer of scaled objects               needs a client
+//! leader_client     requests; writes only while this replica leads                    needs a client
 //! ```
+//!
+//! Beside them: `external_metrics` and `raw_metrics` serve values, `admission` reviews writes, `cluster_reader` reads counts, pods
+//! and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions, `event_recorder` and `cloud_events` record events,
+//! `counters` and `exported_metrics` feed Prometheus, `context` and `object_state` hold what all share, `handle` builds it all.
 
 mod admission;
+mod apply;
 pub mod auth;
 mod cloud_events;
 mod cluster_reader;
 mod context;
+mod counters;
 mod credential_reader;
-mod direct;
+mod decide;
+mod decision_clock;
+mod effect;
 mod event_recorder;
 mod exported_metrics;
 mod external_metrics;
+mod handle;
 pub mod id;
 mod leader_client;
+mod object_state;
 mod poll;
 pub mod poll_scheduler;
 mod process;
 mod raw_metrics;
+mod rebuild;
 mod reconcile;
 mod record;
+mod resolve;
 mod run;
+mod scaled_resource;
 mod scalers_cache;
 pub mod settings;
 mod store;
 #[cfg(test)]
 mod tests;
+mod validate;
 mod watches;
 
 pub use admission::Admission;
 pub use cluster_reader::cluster_reader;
+pub use handle::{OperatorHandle, OperatorParts};
 pub use raw_metrics::{MetricRequester, RawMetric, RawMetricsSubscriber};
-pub use run::{Operator, OperatorHandle, OperatorParts};
+pub use run::Operator;
 pub use scalers_cache::BuildScaler;
 pub use settings::{OperatorSettings, ScalingMode};

@@ -1,100 +1,104 @@
-//! One turn of one object: reconcile if that was asked for, then poll if it is due.
+//! Processes one object that is due: reconciles it if it has changed, then polls it if a poll is due.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::OperatorContext;
-use super::id::{Id, Kind};
+use super::decide::conditions::ReconcileOutcome;
+use super::id::{ResourceId, ResourceKind};
 use super::poll::poll;
 use super::poll_scheduler::{DueObject, PollSchedule};
-use super::reconcile::{ReconcileOutcome, pause, reconcile};
+use super::reconcile::{reconcile, retry_delay};
 use super::record;
-use super::scalers_cache::group;
+use super::scaled_resource::query_group;
 
-/// SampleQuery long a ScaledJob waits for its jobs to be seen.
-const MOMENT: Duration = Duration::from_millis(100);
+/// How soon a ScaledJob is tried again while its jobs are not listed yet.
+const JOB_LIST_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// What follows from a turn.
+/// What follows for the scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessOutcome {
     /// The object is gone.
     pub(crate) is_gone: bool,
-    /// SampleQuery it is polled from now on, if it is.
+    /// When the object is polled; none if it is not.
     pub(crate) schedule: Option<PollSchedule>,
-    /// After how long it wants another turn in any case.
-    pub(crate) again: Option<Duration>,
-    /// Whether it found something to do where there was nothing.
-    pub(crate) woke: bool,
+    /// When the object is due again, whatever its schedule.
+    pub(crate) retry_after: Option<Duration>,
+    /// The object has become active.
+    pub(crate) activated: bool,
 }
 
-/// Has a turn.
+/// Processes an object. `jobs_listed` says whether the jobs of ScaledJobs are in the store.
 pub(crate) async fn process(
     context: Arc<OperatorContext>,
-    turn: DueObject,
-    jobs_seen: bool,
-) -> (Id, ProcessOutcome) {
-    let DueObject { id, poll: due } = turn;
-    let ended = run(&context, &id, due, jobs_seen).await;
-    (id, ended)
+    due: DueObject,
+    jobs_listed: bool,
+) -> (ResourceId, ProcessOutcome) {
+    let DueObject { id, poll_delay } = due;
+    let outcome = reconcile_and_poll(&context, &id, poll_delay, jobs_listed).await;
+    (id, outcome)
 }
 
-async fn run(context: &OperatorContext, id: &Id, due: Option<Duration>, jobs_seen: bool) -> ProcessOutcome {
+async fn reconcile_and_poll(
+    context: &OperatorContext,
+    id: &ResourceId,
+    poll_delay: Option<Duration>,
+    jobs_listed: bool,
+) -> ProcessOutcome {
     if context.owner(id).is_none() {
         context.forget(id);
         record::forget(context, id);
         context.counters.forget(id);
         return ProcessOutcome { is_gone: true, ..ProcessOutcome::default() };
     }
-    if id.kind == Kind::Job && !jobs_seen {
-        return ProcessOutcome { again: Some(MOMENT), ..state(context, id) };
+    if id.kind == ResourceKind::Job && !jobs_listed {
+        return ProcessOutcome { retry_after: Some(JOB_LIST_RETRY_DELAY), ..scheduled(context, id) };
     }
     let entry = context.entry(id);
-    let (mut again, mut woke) = (None, false);
-    let is_asked = !std::mem::replace(&mut entry.state().settled, true);
-    if is_asked {
+    let (mut retry_after, mut activated) = (None, false);
+    let is_changed = !std::mem::replace(&mut entry.state().settled, true);
+    if is_changed {
         let outcome = reconcile(context, id).await;
-        let mut object_state = entry.state();
-        object_state.known = true;
-        match outcome {
-            ReconcileOutcome::Polled | ReconcileOutcome::Still | ReconcileOutcome::Ended => {
-                object_state.failures = 0
-            }
-            ReconcileOutcome::Failed => {
-                object_state.failures = object_state.failures.saturating_add(1);
-                object_state.settled = false;
-                again = Some(pause(object_state.failures));
-            }
+        let mut state = entry.state();
+        state.reconciled = true;
+        if outcome == ReconcileOutcome::Failed {
+            state.failures = state.failures.saturating_add(1);
+            state.settled = false;
+            retry_after = Some(retry_delay(state.failures));
+        } else {
+            state.failures = 0;
         }
     }
-    // What was edited is not left to wait for its next poll.
+    // An edited object is polled at once.
     let generation = context.owner(id).map(|owner| owner.metadata().generation);
-    let before = entry.state().generation;
-    let is_edited = is_asked && before.is_some() && before != generation;
-    if due.is_some() || is_edited {
+    let before = entry.state().polled_generation;
+    let is_edited = is_changed && before.is_some() && before != generation;
+    if poll_delay.is_some() || is_edited {
         {
-            let mut object_state = entry.state();
-            object_state.late = due.or(object_state.late);
-            object_state.generation = generation;
+            let mut state = entry.state();
+            state.poll_delay = poll_delay.or(state.poll_delay);
+            state.polled_generation = generation;
         }
-        if entry.state().polled {
-            let polled = poll(context, id).await;
-            woke = polled.woke;
-            if polled.is_stale {
+        let is_polled = entry.state().polled;
+        if is_polled {
+            let outcome = poll(context, id).await;
+            activated = outcome.activated;
+            if outcome.hpa_is_stale {
                 entry.state().settled = false;
-                again = Some(Duration::ZERO);
+                retry_after = Some(Duration::ZERO);
             }
         }
     }
-    ProcessOutcome { again, woke, ..state(context, id) }
+    ProcessOutcome { retry_after, activated, ..scheduled(context, id) }
 }
 
-/// SampleQuery an object is polled.
-fn state(context: &OperatorContext, id: &Id) -> ProcessOutcome {
+/// The poll schedule of an object.
+fn scheduled(context: &OperatorContext, id: &ResourceId) -> ProcessOutcome {
     let Some(entry) = context.known_entry(id).filter(|entry| entry.state().polled) else {
         return ProcessOutcome::default();
     };
     let schedule = context.owner(id).map(|owner| {
-        let group = entry.triggers().map_or_else(|| group(owner.triggers()), |known| known.group());
+        let group = entry.scalers().map_or_else(|| query_group(owner.triggers()), |known| known.group());
         PollSchedule { interval: owner.period(), group }
     });
     ProcessOutcome { schedule, ..ProcessOutcome::default() }

@@ -1,74 +1,73 @@
-//! Whoever wants to hear every value as it is read, before anything follows from it (docs/spec/keda.md 4.2, raw metrics).
+//! Raw metrics (docs/spec/keda.md 4.2): every value as it is read from a source, for subscribers.
 
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
-use super::id::Id;
-use super::scalers_cache::{ScalersCache, TriggerSamples, display};
+use super::id::ResourceId;
+use super::scalers_cache::{ScalersCache, TriggerSamples, display_name};
 
-/// Who has asked the source.
+/// What caused a query of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricRequester {
-    /// The operator, once per interval.
+    /// A poll.
     Poll,
-    /// An HPA, or whoever else asks for the metric.
+    /// An HPA, or another client of the metrics API.
     Hpa,
 }
 
-/// What was read of one metric of a ScaledObject.
+/// The values of one metric of a ScaledObject.
 #[derive(Clone, Copy, Debug)]
 pub struct RawMetric<'a> {
-    /// Who has asked.
+    /// What caused the query.
     pub by: MetricRequester,
-    /// When.
+    /// When the values were read.
     pub at: Timestamp,
     /// Namespace of the ScaledObject.
     pub namespace: &'a str,
-    /// Its name.
+    /// Name of the ScaledObject.
     pub object: &'a str,
-    /// The trigger: its name, or what its type is called.
+    /// Name of the trigger, or of its type if it has none.
     pub trigger: &'a str,
-    /// All its values.
+    /// All values.
     pub values: &'a [keda::activity::MetricValue],
-    /// Whether there is something to do.
+    /// Whether the trigger is active.
     pub active: bool,
 }
 
-/// Hears every value as it is read. It must not take long: somebody waits for the value.
+/// Receives every value as it is read. It must return fast, because a poll or an HPA waits for the value.
 pub trait RawMetricsSubscriber: Send + Sync {
-    /// Whether anybody would hear: mostly nobody does.
+    /// Whether there is any subscriber; usually there is none.
     fn is_subscribed(&self) -> bool;
 
-    /// One metric was read.
-    fn publish(&self, told: &RawMetric<'_>);
+    /// Receives the values of one metric.
+    fn publish(&self, metric: &RawMetric<'_>);
 }
 
-/// The one who listens, if anybody does.
+/// The subscriber, if there is one.
 #[derive(Default)]
 pub(crate) struct RawMetricsSubscribers(OnceLock<Arc<dyn RawMetricsSubscriber>>);
 
 impl RawMetricsSubscribers {
-    /// From now on this one listens; the first stays.
+    /// Sets the subscriber; only the first call has an effect.
     pub(crate) fn subscribe(&self, subscriber: Arc<dyn RawMetricsSubscriber>) {
-        // An error says that somebody listens already.
         let _ = self.0.set(subscriber);
     }
 
-    /// Passes on what triggers said; what cannot be read is not a value.
+    /// Publishes the samples of all triggers. Failures have no values and are not published.
     pub(crate) fn publish(
         &self,
         by: MetricRequester,
         at: Timestamp,
-        id: &Id,
-        triggers: &ScalersCache,
-        heard: &[TriggerSamples],
+        id: &ResourceId,
+        scalers: &ScalersCache,
+        samples: &[TriggerSamples],
     ) {
         let Some(subscriber) = self.0.get().filter(|subscriber| subscriber.is_subscribed()) else { return };
-        for (slot, heard) in triggers.slots().iter().zip(heard) {
-            let trigger = slot.trigger();
-            let name = if trigger.name.is_empty() { display(&trigger.type_) } else { &trigger.name };
-            for reading in heard.samples.iter().filter_map(|sample| sample.reading.as_ref().ok()) {
+        for (scaler, samples) in scalers.scalers().iter().zip(samples) {
+            let trigger = scaler.trigger();
+            let name = if trigger.name.is_empty() { display_name(&trigger.type_) } else { &trigger.name };
+            for reading in samples.samples.iter().filter_map(|sample| sample.reading.as_ref().ok()) {
                 subscriber.publish(&RawMetric {
                     by,
                     at,

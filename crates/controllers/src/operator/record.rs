@@ -1,10 +1,10 @@
-//! What each round said and what followed from it, kept for people who ask why.
+//! Decision records: the samples of each poll and its decision, for `plimsoll why`.
 
 use std::sync::Arc;
 
 use api::autoscaling::v2::MetricTarget;
 use api::decisions::DecisionMode;
-use api::keda::{COMPOSITE_METRIC, PolledTrigger as Written, ScaledObject};
+use api::keda::{COMPOSITE_METRIC, ScaledObject, Trigger as Written};
 use api::provider::Compat;
 use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::round::{Cooldown, FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
@@ -19,39 +19,49 @@ use keda::executor::{self, ExecutorInput, ScaleResult};
 use keda::fallback::{self, TargetFacts};
 
 use super::context::OperatorContext;
-use super::id::Id;
-use super::scalers_cache::interval;
+use super::decide::object::ObjectPoll;
+use super::id::ResourceId;
+use super::scaled_resource::poll_interval;
 
-/// So many metrics of one trigger are kept.
-const MOST_METRICS: usize = 16;
-/// So much of an error is kept.
-const LONGEST_ERROR: usize = 300;
-/// So much of a formula is kept.
-const LONGEST_FORMULA: usize = 200;
+/// Metrics of one trigger in a record.
+const MAX_RECORDED_METRICS: usize = 16;
+/// Characters of an error in a record.
+const MAX_ERROR_CHARS: usize = 300;
+/// Characters of a formula in a record.
+const MAX_FORMULA_CHARS: usize = 200;
 
-/// What a round is made of.
+/// The input of a record.
 #[derive(Clone, Copy)]
 pub(crate) struct RoundRecord<'a> {
-    pub(crate) now: Timestamp,
-    pub(crate) object: &'a ScaledObject,
-    pub(crate) told: &'a [TriggerResult],
-    pub(crate) facts: &'a TargetFacts,
-    pub(crate) formula: activity::FormulaResult<'a>,
-    pub(crate) active: bool,
-    pub(crate) compat: Compat,
+    now: Timestamp,
+    object: &'a ScaledObject,
+    told: &'a [TriggerResult],
+    facts: &'a TargetFacts,
+    formula: activity::Formula<'a>,
+    active: bool,
+    compat: Compat,
+}
+
+impl<'a> RoundRecord<'a> {
+    /// Records a poll, and whether the object is active after it.
+    pub(crate) fn new(poll: &ObjectPoll<'a>, active: bool) -> Self {
+        let ObjectPoll { now, object, samples, facts, formula, compat, .. } = *poll;
+        Self { now, object, told: samples, facts, formula, active, compat }
+    }
 }
 
 impl RoundRecord<'_> {
-    /// What triggers said, as it is kept.
+    /// The samples of all triggers, as they are recorded.
     pub(crate) fn round(&self) -> TriggerPoll {
         let trigger = |told: &TriggerResult| {
             let written = self.object.spec.triggers.get(told.trigger)?;
-            let metrics = exactly(told.samples().take(MOST_METRICS).map(|sample| self.heard(sample)));
-            let failure = told.metrics.as_ref().err().map(|error| cut(error, LONGEST_ERROR));
+            let metrics =
+                collect_exact(told.samples().take(MAX_RECORDED_METRICS).map(|sample| self.heard(sample)));
+            let failure = told.metrics.as_ref().err().map(|error| truncate(error, MAX_ERROR_CHARS));
             Some(PolledTrigger { metrics, failure, ..trigger(written) })
         };
         TriggerPoll {
-            triggers: exactly(self.told.iter().filter_map(trigger)),
+            triggers: collect_exact(self.told.iter().filter_map(trigger)),
             formula: self.composite(),
             cooldown: cooldown(self.object),
             hpa: None,
@@ -70,8 +80,8 @@ impl RoundRecord<'_> {
                 heard.active = reading.active;
             }
             Err(error) => {
-                heard.failure = Some(cut(error, LONGEST_ERROR));
-                // Health is counted by who decides; here it is only asked what would be served.
+                heard.failure = Some(truncate(error, MAX_ERROR_CHARS));
+                // The poll counts failures in the health; this copy only shows which fallback would be served.
                 let mut health = self.object.status.health.clone();
                 let served = fallback::serve(self.object, &mut health, sample, self.facts, self.compat);
                 heard.fallback = served.ok().and_then(|served| served.replicas);
@@ -90,26 +100,26 @@ impl RoundRecord<'_> {
             formula: self.formula,
         };
         let answer = activity::respond(&question, self.told, self.facts, self.compat);
-        let value = answer.values.map_err(|error| cut(&error, LONGEST_ERROR)).and_then(|values| {
+        let value = answer.values.map_err(|error| truncate(&error, MAX_ERROR_CHARS)).and_then(|values| {
             let sum = values.iter().map(|value| value.value.milli_value()).reduce(i64::saturating_add);
             sum.ok_or_else(|| "no value".to_owned())
         });
         Some(FormulaResult {
-            text: cut(&modifiers.formula, LONGEST_FORMULA),
+            text: truncate(&modifiers.formula, MAX_FORMULA_CHARS),
             value,
-            target: cut(&modifiers.target, LONGEST_FORMULA),
-            activation: cut(&modifiers.activation_target, LONGEST_FORMULA),
+            target: truncate(&modifiers.target, MAX_FORMULA_CHARS),
+            activation: truncate(&modifiers.activation_target, MAX_FORMULA_CHARS),
             active: self.active,
         })
     }
 }
 
-/// Without room for more: most have one, and a list that grows by itself has room for four.
-fn exactly<T>(all: impl Iterator<Item = T>) -> Vec<T> {
+/// Collects without spare capacity: most lists have one element, and a growing `Vec` reserves four.
+fn collect_exact<T>(all: impl Iterator<Item = T>) -> Vec<T> {
     all.collect::<Box<[T]>>().into_vec()
 }
 
-/// What is kept of a source that told of activity by itself.
+/// The record of a push.
 pub(crate) fn pushed(object: &ScaledObject, metric: &str) -> TriggerPoll {
     let place = metric.strip_prefix('s').and_then(|rest| rest.split('-').next()?.parse::<usize>().ok());
     let written = place.and_then(|place| object.spec.triggers.get(place));
@@ -123,30 +133,30 @@ pub(crate) fn pushed(object: &ScaledObject, metric: &str) -> TriggerPoll {
     }
 }
 
-/// Keeps what was decided with our own engine.
+/// Records a decision of the engine.
 pub(crate) fn keep(
     context: &OperatorContext,
-    id: &Id,
+    id: &ResourceId,
     object: &ScaledObject,
     spec: &Arc<Spec>,
     decision: &Decision,
     round: TriggerPoll,
 ) {
     let key = key(id);
-    let period = SignedDuration::try_from(interval(object.spec.polling_interval)).unwrap_or_default();
+    let period = SignedDuration::try_from(poll_interval(object.spec.polling_interval)).unwrap_or_default();
     context.records.add_round(&key, DecisionMode::Active, period, spec, decision, Some(round));
 }
 
-/// Keeps what was decided about rest and work, where an HPA does what is between them.
+/// Records an activation or deactivation, where an HPA scales in between.
 pub(crate) fn keep_activity(
     context: &OperatorContext,
-    id: &Id,
+    id: &ResourceId,
     input: &ExecutorInput<'_>,
     decided: &executor::ScaleDecision,
     scaled: Option<&ScaleResult>,
     round: TriggerPoll,
 ) {
-    // A source that tells the same again and again decides nothing.
+    // A push that changes nothing is not a decision.
     if round.pushed && decided.scale.is_none() {
         return;
     }
@@ -157,12 +167,12 @@ pub(crate) fn keep_activity(
     keep(context, id, object, &spec, &decision, TriggerPoll { hpa, ..round });
 }
 
-/// Forgets an object.
-pub(crate) fn forget(context: &OperatorContext, id: &Id) {
+/// Removes the records of an object.
+pub(crate) fn forget(context: &OperatorContext, id: &ResourceId) {
     context.records.forget(&key(id));
 }
 
-fn key(id: &Id) -> AutoscalerKey {
+fn key(id: &ResourceId) -> AutoscalerKey {
     AutoscalerKey {
         kind: AutoscalerKind::ScaledObject,
         namespace: id.namespace.clone(),
@@ -181,7 +191,7 @@ fn decision(
         Ok(current) => {
             Ok(Scale { spec_replicas: *current, status_replicas: *current, selector: String::new() })
         }
-        Err(error) => Err(ScaleReadError::Query(cut(error, LONGEST_ERROR))),
+        Err(error) => Err(ScaleReadError::Query(truncate(error, MAX_ERROR_CHARS))),
     };
     let current = *input.current.as_ref().unwrap_or(&0);
     let seen = Observation {
@@ -205,16 +215,16 @@ fn decision(
     match scaled {
         Some(ScaleResult::Written { .. }) if desired != current => decision.outcome = ScaleOutcome::Scaled,
         Some(ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. }) => {
-            decision.outcome = ScaleOutcome::WriteFailed(cut(error, LONGEST_ERROR));
+            decision.outcome = ScaleOutcome::WriteFailed(truncate(error, MAX_ERROR_CHARS));
         }
         _ => {}
     }
-    // What is told of the object is its own status, not that of an HPA.
+    // The status of the decision is that of an HPA, and this object has its own.
     decision.status = Status::default();
     decision
 }
 
-/// A ScaledObject as far as rest and work go.
+/// The spec of a ScaledObject, as far as activation needs it.
 fn spec_of(object: &ScaledObject) -> Spec {
     Spec {
         namespace: object.metadata.namespace.clone(),
@@ -231,7 +241,7 @@ fn spec_of(object: &ScaledObject) -> Spec {
     }
 }
 
-/// When there may be rest: nothing where there is none.
+/// The cooldown; none if the object is never deactivated.
 fn cooldown(object: &ScaledObject) -> Option<Cooldown> {
     let spec = &object.spec;
     let rest = spec.idle_replica_count.or(spec.min_replica_count).unwrap_or(0);
@@ -248,29 +258,44 @@ fn cooldown(object: &ScaledObject) -> Option<Cooldown> {
     Some(Cooldown { period: SignedDuration::from_secs(period.into()), since })
 }
 
-/// A trigger as it is written.
+/// The type and name of a trigger.
 fn trigger(written: &Written) -> PolledTrigger {
     PolledTrigger {
         name: written.name.clone(),
         type_: written.type_.clone(),
         unit: unit(written).to_owned(),
-        activation: limit(written),
+        activation: activation_threshold(written),
         ..PolledTrigger::default()
     }
 }
 
-/// Above what a trigger is active: all scalers call it `activation…`.
-fn limit(written: &Written) -> Option<i64> {
+/// The activation threshold, in thousandths. All scalers name this parameter `activation…`.
+fn activation_threshold(written: &Written) -> Option<i64> {
     let own = |name: &str| name.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("activation"));
     let value: f64 = written.metadata.iter().find(|(name, _)| own(name))?.1.trim().parse().ok()?;
-    // Beyond the range the cast stays at its end.
+    // The cast saturates.
     #[allow(clippy::cast_possible_truncation)]
     value.is_finite().then_some((value * 1000.0).round() as i64)
 }
 
-/// The unit of a trigger's values, if it is known.
+/// What its values count, where that is always the same.
 fn unit(written: &Written) -> &str {
-    scalers::table::find(&written.type_).map_or("", |scaler| (scaler.unit)(&written.metadata))
+    let given = |name: &str| written.metadata.get(name).map_or("", String::as_str);
+    match written.type_.as_str() {
+        // The last word of the path, if it is one.
+        "metrics-api" => {
+            let word = given("valueLocation").rsplit('.').next().unwrap_or_default();
+            let is_word =
+                word.len() > 2 && word.ends_with('s') && word.bytes().all(|b| b.is_ascii_lowercase());
+            if is_word { word } else { "" }
+        }
+        "rabbitmq" if matches!(given("mode"), "" | "QueueLength") => "messages",
+        "activemq" | "artemis-queue" | "aws-sqs-queue" | "azure-queue" | "azure-servicebus" | "ibmmq"
+        | "nats-jetstream" => "messages",
+        "redis" | "redis-cluster" | "redis-sentinel" => "entries",
+        "kubernetes-workload" => "pods",
+        _ => "",
+    }
 }
 
 fn goal(target: &MetricTarget) -> (Option<i64>, bool) {
@@ -279,8 +304,8 @@ fn goal(target: &MetricTarget) -> (Option<i64>, bool) {
     (quantity.as_ref().map(quantity::Quantity::milli_value), each)
 }
 
-/// The beginning of a text.
-fn cut(text: &str, most: usize) -> String {
+/// The first characters of a text.
+fn truncate(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),

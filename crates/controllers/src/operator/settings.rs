@@ -1,4 +1,4 @@
-//! What the operator does and how often, with the defaults of KEDA (spec, appendix A).
+//! Settings of the operator, with the defaults of KEDA (docs/spec/keda.md Appendix A).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use api::provider::Compat;
 
-/// SampleQuery ScaledObjects act, unless an object says otherwise.
+/// What scales the targets of ScaledObjects. An annotation overrides it for one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ScalingMode {
-    /// An HPA does 1 ↔ N, whoever acts on it.
+    /// An HPA scales from 1 to N, the operator from 0 to 1.
     #[default]
     Hpa,
-    /// We do 0 ↔ N; there is no HPA.
+    /// The operator scales from 0 to N; there is no HPA.
     Direct,
 }
 
 impl ScalingMode {
-    /// What an annotation or flag says; none if it says nothing that is known.
+    /// Parses the value of the annotation or flag.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "hpa" => Some(Self::Hpa),
@@ -27,38 +27,38 @@ impl ScalingMode {
     }
 }
 
-/// OperatorSettings in force.
+/// The settings in effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperatorSettings {
-    /// Only objects of these namespaces; empty: all (`WATCH_NAMESPACE`).
+    /// Namespaces that are watched; empty for all (`WATCH_NAMESPACE`).
     pub namespaces: Vec<String>,
-    /// SampleQuery ScaledObjects act, unless an object says otherwise.
+    /// What scales the targets, unless an annotation overrides it.
     pub scaling_mode: ScalingMode,
-    /// SampleQuery exactly KEDA is imitated.
+    /// Whether KEDA's behaviour is imitated exactly.
     pub compat: Compat,
-    /// What decisions are made by where we act ourselves.
+    /// Configuration of the engine in scaling mode `direct`.
     pub config: Arc<engine::ControllerConfig>,
-    /// SampleQuery many rounds run at once, not counting those that wait for a slow source.
+    /// Objects that are processed concurrently, without those that wait for a slow source.
     pub concurrency: usize,
-    /// SampleQuery many rounds of objects with a slow source run at once.
+    /// Objects with a slow source that are processed concurrently.
     pub slow_concurrency: usize,
-    /// SampleQuery long HTTP servers may take, unless a trigger says otherwise (`KEDA_HTTP_DEFAULT_TIMEOUT`).
+    /// Timeout of HTTP requests of scalers, unless a trigger overrides it (`KEDA_HTTP_DEFAULT_TIMEOUT`).
     pub http_timeout: Duration,
-    /// SampleQuery long one question to a source may take at all.
+    /// Time limit of one query of a source.
     pub source_deadline: Duration,
-    /// SampleQuery old the last sample may be that an HPA is answered with.
+    /// Maximum age of a sample that an HPA is served.
     pub sample_age: Duration,
-    /// Where the secrets of ClusterTriggerAuthentications are (`KEDA_CLUSTER_OBJECT_NAMESPACE`).
+    /// Namespace of the Secrets of ClusterTriggerAuthentications (`KEDA_CLUSTER_OBJECT_NAMESPACE`).
     pub cluster_object_namespace: String,
-    /// Whether secrets are read there only (`KEDA_RESTRICT_SECRET_ACCESS`).
+    /// Whether Secrets are read only there (`KEDA_RESTRICT_SECRET_ACCESS`).
     pub restrict_secret_access: bool,
-    /// Where files of ClusterTriggerAuthentications are (`--filepath-auth-root-path`).
+    /// Folder of the files of ClusterTriggerAuthentications (`--filepath-auth-root-path`).
     pub file_root: Option<PathBuf>,
-    /// SampleQuery long tokens of service accounts are asked for (`KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY`).
+    /// Lifetime of requested service account tokens (`KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY`).
     pub token_expiry: Duration,
     /// The cluster's name in CloudEvents (`--k8s-cluster-name`).
     pub cluster_name: String,
-    /// SampleQuery often secrets and config maps in use are looked at for changes; zero: never.
+    /// Interval of checks for changed Secrets and ConfigMaps; zero for none.
     pub secrets_check: Duration,
 }
 
@@ -73,7 +73,7 @@ impl Default for OperatorSettings {
             slow_concurrency: 256,
             http_timeout: Duration::from_secs(3),
             source_deadline: Duration::from_secs(10),
-            // An HPA asks again a moment after its period of 15 s: with less than that every other sample would be in vain.
+            // An HPA requests its metrics a little more than 15 s after the last time, so a smaller value would miss every other sample.
             sample_age: Duration::from_secs(16),
             cluster_object_namespace: "keda".to_owned(),
             restrict_secret_access: false,
@@ -86,18 +86,17 @@ impl Default for OperatorSettings {
 }
 
 impl OperatorSettings {
-    /// SampleQuery old a sample may be that is as good as a new one, if it may be `age` old: the original asks anew each time.
-    pub(crate) fn age(&self, age: Duration) -> Duration {
+    /// The maximum age of a reused sample. KEDA reuses none.
+    pub(crate) fn max_age(&self, age: Duration) -> Duration {
         if self.compat.is_strict() { Duration::ZERO } else { age }
     }
 
-    /// SampleQuery often secrets and config maps in use are looked at: the original reads them when it builds a trigger, and not again
-    /// before that fails or is edited.
-    pub(crate) fn looks(&self) -> Duration {
-        self.age(self.secrets_check)
+    /// Interval of checks for changed Secrets and ConfigMaps. KEDA reads them only when it builds a scaler.
+    pub(crate) fn secrets_check_interval(&self) -> Duration {
+        self.max_age(self.secrets_check)
     }
 
-    /// Whether objects of this namespace are ours.
+    /// Whether a namespace is watched.
     pub fn covers(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|own| own == namespace)
     }

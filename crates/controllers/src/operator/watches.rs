@@ -1,4 +1,4 @@
-//! The watches that fill the store: KEDA's resources and HPAs from the start, targets and jobs once somebody needs them.
+//! List-and-watch into the store: KEDA's resources and HPAs from the start, targets and jobs as soon as an object needs them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +11,15 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::id::Name;
+use super::id::NamespacedName;
 use super::settings::OperatorSettings;
 use super::store::{Job, JobPod, Store, StoreEvent};
 
-/// SampleQuery many changes are taken in before others have a turn.
-const BREATH: usize = 256;
+/// Changes that are applied before the task yields.
+const CHANGES_PER_YIELD: usize = 256;
 
-const KEDA: &str = "/apis/keda.sh/v1alpha1";
-const EVENTING: &str = "/apis/eventing.keda.sh/v1alpha1";
+const KEDA_PATH: &str = "/apis/keda.sh/v1alpha1";
+const EVENTING_PATH: &str = "/apis/eventing.keda.sh/v1alpha1";
 
 /// The watches, which end when this is dropped.
 pub(crate) struct Watches {
@@ -29,7 +29,7 @@ pub(crate) struct Watches {
     jobs: Vec<WatchHealth>,
 }
 
-/// Where changes go.
+/// Applies changes to the store and sends the resulting events.
 #[derive(Clone)]
 struct Feed {
     client: Client,
@@ -49,50 +49,62 @@ impl Watches {
         Self { feed, tasks: JoinSet::new(), targets: HashMap::new(), jobs: Vec::new() }
     }
 
-    /// Starts to watch, and waits until everything was seen once.
+    /// Starts the watches and waits until each is synced.
     pub(crate) async fn start(&mut self) {
         let mut healths = Vec::new();
         for scope in self.feed.scopes() {
             let (feed, tasks) = (&self.feed, &mut self.tasks);
             let store = feed.store.clone();
-            let objects = WatchSource::new(scoped(KEDA, "scaledobjects", &scope));
-            // Most changes are our own, and known.
+            let objects = WatchSource::new(scoped(KEDA_PATH, "scaledobjects", &scope));
+            // Most changes are our own writes, which the store already holds.
             let objects = objects.knowing(move |namespace, name, version| {
                 let store = store.lock().unwrap_or_else(PoisonError::into_inner);
-                let held = store.objects.get(&Name::new(namespace, name));
+                let held = store.objects.get(&NamespacedName::new(namespace, name));
                 held.is_some_and(|held| held.metadata.resource_version == version)
             });
             healths.push(feed.run(tasks, objects, &scope, Store::take_object));
-            healths.push(feed.spawn(tasks, KEDA, "scaledjobs", &scope, Store::take_scaled_job));
+            healths.push(feed.spawn(tasks, KEDA_PATH, "scaledjobs", &scope, Store::take_scaled_job));
             healths.push(feed.spawn(
                 tasks,
-                KEDA,
+                KEDA_PATH,
                 "triggerauthentications",
                 &scope,
                 |store, scope, change| store.take_authentication(false, scope, change),
             ));
-            healths.push(feed.spawn(tasks, EVENTING, "cloudeventsources", &scope, |store, scope, change| {
-                store.take_destination(false, scope, change)
-            }));
+            healths.push(feed.spawn(
+                tasks,
+                EVENTING_PATH,
+                "cloudeventsources",
+                &scope,
+                |store, scope, change| store.take_destination(false, scope, change),
+            ));
             let hpas = "horizontalpodautoscalers";
             healths.push(feed.spawn(tasks, "/apis/autoscaling/v2", hpas, &scope, Store::take_hpa));
         }
         let (feed, tasks) = (&self.feed, &mut self.tasks);
-        healths.push(feed.spawn(tasks, KEDA, "clustertriggerauthentications", "", |store, scope, change| {
-            store.take_authentication(true, scope, change)
-        }));
-        healths.push(feed.spawn(tasks, EVENTING, "clustercloudeventsources", "", |store, scope, change| {
-            store.take_destination(true, scope, change)
-        }));
+        healths.push(feed.spawn(
+            tasks,
+            KEDA_PATH,
+            "clustertriggerauthentications",
+            "",
+            |store, scope, change| store.take_authentication(true, scope, change),
+        ));
+        healths.push(feed.spawn(
+            tasks,
+            EVENTING_PATH,
+            "clustercloudeventsources",
+            "",
+            |store, scope, change| store.take_destination(true, scope, change),
+        ));
         for health in &healths {
-            // Whatever is not installed is watched as soon as it is.
+            // A resource that is not installed is watched as soon as it is.
             health.wait_until(|condition| condition.synced || condition.absent).await;
         }
     }
 
-    /// Watches these kinds of targets from now on; which of them were seen completely.
+    /// Watches these kinds of targets; returns those whose watch is synced.
     pub(crate) fn targets(&mut self, wanted: &HashSet<TargetKind>) -> HashSet<TargetKind> {
-        // In several namespaces a target is asked for: one watch per kind and namespace is not worth it.
+        // With several namespaces, targets are read on demand instead of one watch per kind and namespace.
         if self.feed.settings.namespaces.len() > 1 {
             return HashSet::new();
         }
@@ -118,7 +130,7 @@ impl Watches {
         seen.map(|(kind, _)| *kind).collect()
     }
 
-    /// Watches the jobs of ScaledJobs, and their pods, from now on; whether all were seen.
+    /// Watches the jobs of ScaledJobs and their pods; returns whether all are listed.
     pub(crate) fn jobs(&mut self) -> bool {
         if self.jobs.is_empty() {
             for scope in self.feed.scopes() {
@@ -139,14 +151,14 @@ impl Watches {
     }
 }
 
-/// Only what carries the label of a ScaledJob: the rest of the cluster's pods are none of our business.
+/// Selects objects with the label of a ScaledJob, so that other pods of the cluster are not cached.
 fn labelled(base: &str, plural: &str, scope: &str) -> WatchSource {
     let mut source = WatchSource::new(scoped(base, plural, scope));
     source.parameters.push(("labelSelector", SCALED_JOB_NAME.to_owned()));
     source
 }
 
-/// `/apis/apps/v1/deployments`, in one namespace if there is a scope.
+/// `/apis/apps/v1/deployments`, within a namespace if `scope` is not empty.
 fn scoped(base: &str, plural: &str, scope: &str) -> String {
     if scope.is_empty() { format!("{base}/{plural}") } else { format!("{base}/namespaces/{scope}/{plural}") }
 }
@@ -185,11 +197,11 @@ impl Feed {
             while let Some(change) = changes.next().await {
                 let signals = take(&mut store.lock().unwrap_or_else(PoisonError::into_inner), &scope, change);
                 for signal in signals {
-                    // The loop is gone only when everything ends.
+                    // Sending fails only when the operator has ended.
                     let _ = tell.send(signal);
                 }
                 taken += 1;
-                if taken % BREATH == 0 {
+                if taken % CHANGES_PER_YIELD == 0 {
                     tokio::task::yield_now().await;
                 }
             }

@@ -1,4 +1,4 @@
-//! Files of the operator.
+//! Files of the operator: credentials and service account tokens.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +9,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-/// No file is larger.
-const LARGEST: u64 = 1 << 20;
+/// Maximum size of a file.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The parameters in a file below a folder.
+/// The parameters in a file below the root folder.
 pub(super) async fn parameters(root: Option<&Path>, file: &str) -> Result<BTreeMap<String, String>, String> {
     let root = root.ok_or("filepath-auth-root-path not configured")?;
     if Path::new(file).is_absolute() || file.contains("..") {
@@ -20,11 +20,11 @@ pub(super) async fn parameters(root: Option<&Path>, file: &str) -> Result<BTreeM
     }
     let path = root.join(file);
     let text = read(path.clone()).await?;
-    // What serde says of a file may quote it.
+    // The error of serde may quote the file.
     serde_json::from_str(&text).map_err(|_| format!("{} is not a JSON object of texts", path.display()))
 }
 
-/// The token in a file, if it is one of a service account: nothing else is sent to anybody.
+/// The token in a file. Only service account tokens are accepted, so that no other file is ever sent.
 pub(super) async fn token(path: &str) -> Result<String, String> {
     let text = read(PathBuf::from(path)).await?;
     let token = text.trim();
@@ -35,7 +35,7 @@ pub(super) async fn token(path: &str) -> Result<String, String> {
     Ok(token.to_owned())
 }
 
-/// Whom a token speaks for; its signature is for others to check.
+/// The subject of a token; its signature is not verified.
 fn subject(token: &str) -> Option<String> {
     let mut parts = token.split('.');
     let (_, claims) = (parts.next()?, parts.next()?);
@@ -43,7 +43,7 @@ fn subject(token: &str) -> Option<String> {
     Some(claims.get("sub")?.as_str()?.to_owned())
 }
 
-/// A file, which may be on a disk that does not answer.
+/// Reads a file on a blocking thread, since the disk may hang.
 async fn read(path: PathBuf) -> Result<String, String> {
     let reading = tokio::task::spawn_blocking(move || read_now(&path));
     reading.await.map_err(|error| error.to_string())?
@@ -51,14 +51,14 @@ async fn read(path: PathBuf) -> Result<String, String> {
 
 fn read_now(path: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("failed to read {}: {error}", path.display());
-    // Opening what is no file might wait for ever.
+    // Opening a pipe or a device could block forever.
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return Err(format!("{} is not a regular file", path.display()));
     }
     let mut text = String::new();
     let file = fs::File::open(path).map_err(failed)?;
-    let length = file.take(LARGEST + 1).read_to_string(&mut text).map_err(failed)?;
-    if length as u64 > LARGEST {
+    let length = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+    if length as u64 > MAX_FILE_BYTES {
         return Err(format!("{} is larger than 1 MiB", path.display()));
     }
     Ok(text)

@@ -1,4 +1,4 @@
-//! What follows from the identity of a cloud (docs/spec/keda.md 1.3, step 11).
+//! Parameters of a cloud identity (docs/spec/keda.md 1.3, step 11).
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use keda::environment::PodTemplate;
 
 use super::{AuthQuery, AuthResolver, SourceKind, SourceRef, note};
 
-/// Where workloads on EKS say which role they are.
-const ROLE: &str = "eks.amazonaws.com/role-arn";
-/// The parameter that scalers read the role from.
-const PARAMETER: &str = "awsRoleArn";
+/// The annotation with the IAM role of a ServiceAccount on EKS.
+const ROLE_ANNOTATION: &str = "eks.amazonaws.com/role-arn";
+/// The parameter from which scalers read the role.
+const ROLE_PARAMETER: &str = "awsRoleArn";
 
-/// Completes the parameters by the role of the identity; nothing is asked of targets without pods.
+/// Adds the role of the identity to the parameters. A target without pods has none.
 pub(super) async fn complete(
     auth: &AuthResolver,
     asked: AuthQuery<'_>,
@@ -30,22 +30,24 @@ pub(super) async fn complete(
                 return Err(text.to_owned());
             }
             if let Some(role) = role {
-                parameters.insert(PARAMETER.to_owned(), role.to_owned());
+                parameters.insert(ROLE_PARAMETER.to_owned(), role.to_owned());
             } else if owned_by_workload {
                 let account = account(template);
                 let role = role_of(auth, asked.namespace, account, seen).await?;
                 let missing = || {
                     let namespace = asked.namespace;
-                    format!("ServiceAccount {namespace}/{account} of the workload has no annotation {ROLE}")
+                    format!(
+                        "ServiceAccount {namespace}/{account} of the workload has no annotation {ROLE_ANNOTATION}"
+                    )
                 };
-                parameters.insert(PARAMETER.to_owned(), role.ok_or_else(missing)?);
+                parameters.insert(ROLE_PARAMETER.to_owned(), role.ok_or_else(missing)?);
             }
         }
         "aws-eks" => {
             let role = role_of(auth, asked.namespace, account(template), seen).await;
-            // It may be missing, and so may the account.
+            // Both the annotation and the account are optional here.
             if let Ok(Some(role)) = role {
-                parameters.insert(PARAMETER.to_owned(), role);
+                parameters.insert(ROLE_PARAMETER.to_owned(), role);
             }
         }
         "azure-workload" if identity.identity_id.as_deref() == Some("") => {
@@ -77,5 +79,5 @@ async fn role_of(
     note(seen, object);
     let annotations =
         auth.objects.service_account(namespace, account).await.map_err(|failure| failure.text)?;
-    Ok(annotations.get(ROLE).filter(|role| !role.is_empty()).cloned())
+    Ok(annotations.get(ROLE_ANNOTATION).filter(|role| !role.is_empty()).cloned())
 }

@@ -1,4 +1,4 @@
-//! AuthObjects from manifests: to try a ScaledObject without a cluster, and to replay what was recorded.
+//! Objects from manifests: to check a ScaledObject without a cluster, and to replay recordings.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::objects::{AuthObjects, Fetch, FetchError, decoded};
 
-/// AuthObjects as they stand in manifests; there are no tokens.
+/// Objects from manifests; there are no tokens.
 #[derive(Clone, Default)]
 pub struct ManifestObjects(Vec<Value>);
 
 impl ManifestObjects {
-    /// These objects.
+    /// Uses these objects.
     pub fn new(objects: Vec<Value>) -> Self {
         Self(objects)
     }

@@ -1,4 +1,4 @@
-//! What is read of the cluster.
+//! Reads of the cluster for credentials.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -15,20 +15,20 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// SampleQuery long one request may take.
-const DEADLINE: Duration = Duration::from_secs(10);
+/// Time limit of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why an object was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchError {
-    /// Whether it is not there.
+    /// Whether the object does not exist.
     pub not_found: bool,
-    /// In the words of Kubernetes: `secrets "x" not found`.
+    /// The message of Kubernetes: `secrets "x" not found`.
     pub text: String,
 }
 
 impl FetchError {
-    /// It is not there.
+    /// The object does not exist.
     pub fn not_found(resource: &str, name: &str) -> Self {
         Self { not_found: true, text: format!("{resource} \"{name}\" not found") }
     }
@@ -40,10 +40,10 @@ impl From<ApiError> for FetchError {
     }
 }
 
-/// What was read, after a while.
+/// A pending read.
 pub type Fetch<'a, T> = Pin<Box<dyn Future<Output = Result<T, FetchError>> + Send + 'a>>;
 
-/// What is read of the cluster for credentials. Who watches objects anyway answers from memory.
+/// Reads of the cluster for credentials. An implementation may answer from a cache.
 pub trait AuthObjects: Send + Sync {
     /// Keys and values of a Secret.
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>>;
@@ -65,11 +65,11 @@ pub trait AuthObjects: Send + Sync {
         name: &'a str,
     ) -> Fetch<'a, TriggerAuthentication>;
 
-    /// A token of a ServiceAccount that lasts so long.
+    /// A token of a ServiceAccount with this lifetime.
     fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String>;
 }
 
-/// Reads everything anew from the API server.
+/// Reads everything from the API server.
 #[derive(Clone)]
 pub struct ApiServerObjects {
     client: Client,
@@ -77,12 +77,12 @@ pub struct ApiServerObjects {
 }
 
 impl ApiServerObjects {
-    /// With a client.
+    /// Uses this client.
     pub fn new(client: Client) -> Self {
-        Self { client, deadline: DEADLINE }
+        Self { client, deadline: REQUEST_TIMEOUT }
     }
 
-    /// Reads an object of the core.
+    /// Reads an object of the core group.
     async fn core<T: DeserializeOwned>(
         &self,
         namespace: &str,
@@ -97,7 +97,7 @@ impl ApiServerObjects {
         let what = format!("{} {:?}", request.resource, request.name);
         let body = send(&self.client, request).await?;
         serde_json::from_slice(&body).map_err(|error| {
-            // Where the text went wrong is not told: it may be a secret.
+            // The text of the error is left out, since it may quote a secret.
             let place = (error.line(), error.column());
             FetchError { not_found: false, text: format!("{what}: not understood at {place:?}") }
         })
@@ -200,7 +200,7 @@ impl AuthObjects for ApiServerObjects {
     }
 }
 
-/// The values behind base64, or the key of one that is none.
+/// Decodes base64 values; the error is the key of a value that is not base64.
 pub(super) fn decoded(data: BTreeMap<String, String>) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let decode = |(key, text): (String, String)| match STANDARD.decode(text) {
         Ok(value) => Ok((key, value)),

@@ -1,4 +1,4 @@
-//! The sources of parameters, in their order; later ones overwrite earlier ones (docs/spec/keda.md 1.3).
+//! The sources of parameters, in order; later ones overwrite earlier ones (docs/spec/keda.md 1.3).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{AuthQuery, AuthResolver, SourceKind, SourceRef, files, identity, not
 
 type Parameters = BTreeMap<String, String>;
 
-/// Parameters and identity of a trigger, and what was looked at on the way.
+/// Parameters and identity of a trigger. `seen` collects the objects that were read.
 pub(super) async fn resolve(
     auth: &AuthResolver,
     asked: AuthQuery<'_>,
@@ -19,13 +19,13 @@ pub(super) async fn resolve(
         return Ok((Parameters::new(), none()));
     };
     let identity = found.spec.pod_identity.clone().unwrap_or_else(none);
-    let source = Source { auth, asked, lookup: lookup_namespace(auth, asked, &object), object };
+    let source = AuthSource { auth, asked, lookup: lookup_namespace(auth, asked, &object), object };
     let mut parameters = source.parameters(&found.spec, seen).await?;
     identity::complete(auth, asked, &identity, &mut parameters, seen).await?;
     Ok((parameters, identity))
 }
 
-/// The object that is referred to; none if nothing is, or if KEDA would not mind.
+/// The referenced object; none if there is no reference, or if KEDA would ignore its absence.
 async fn load(
     auth: &AuthResolver,
     asked: AuthQuery<'_>,
@@ -55,7 +55,7 @@ async fn load(
     }
 }
 
-/// Where Secrets, ConfigMaps and ServiceAccounts are looked for.
+/// The namespace of Secrets, ConfigMaps and ServiceAccounts.
 fn lookup_namespace(auth: &AuthResolver, asked: AuthQuery<'_>, object: &SourceRef) -> String {
     match object.kind {
         SourceKind::ClusterTriggerAuthentication => auth.rules.cluster_namespace.clone(),
@@ -64,16 +64,16 @@ fn lookup_namespace(auth: &AuthResolver, asked: AuthQuery<'_>, object: &SourceRe
 }
 
 /// One TriggerAuthentication for one trigger.
-pub(super) struct Source<'a> {
+pub(super) struct AuthSource<'a> {
     pub(super) auth: &'a AuthResolver,
     pub(super) asked: AuthQuery<'a>,
-    /// Where objects are looked for.
+    /// The namespace of the objects that are read.
     lookup: String,
     /// The TriggerAuthentication.
     object: SourceRef,
 }
 
-impl Source<'_> {
+impl AuthSource<'_> {
     async fn parameters(
         &self,
         spec: &TriggerAuthenticationSpec,
@@ -107,7 +107,7 @@ impl Source<'_> {
         Ok(out)
     }
 
-    /// What KEDA takes for empty is an error that says whose it is.
+    /// KEDA takes a failed value as empty; otherwise the error names the TriggerAuthentication.
     pub(super) fn lenient(&self, value: Result<String, String>) -> Result<String, String> {
         match value {
             Err(_) if self.auth.rules.compat.is_strict() => Ok(String::new()),
@@ -115,7 +115,7 @@ impl Source<'_> {
         }
     }
 
-    /// Variables of the workload, wherever the object is.
+    /// Environment variables of the workload.
     async fn variables(
         &self,
         spec: &TriggerAuthenticationSpec,
@@ -135,7 +135,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// The whole content of a file, which takes the place of everything else.
+    /// The content of a file, which replaces all other parameters.
     async fn file(&self, file: &str) -> Result<Parameters, String> {
         if self.object.kind != SourceKind::ClusterTriggerAuthentication {
             let kind = self.asked.authentication.map(|own| own.kind.as_str()).unwrap_or_default();
@@ -182,7 +182,7 @@ impl Source<'_> {
         object
     }
 
-    /// A fresh token of a service account.
+    /// A new token of a service account.
     pub(super) async fn token(
         &self,
         namespace: &str,
@@ -202,7 +202,7 @@ impl Source<'_> {
         })
     }
 
-    /// Secret managers of clouds; KEDA goes on without those of two of them.
+    /// Refuses secret managers of clouds; KEDA ignores two of them.
     fn refuse_clouds(&self, spec: &TriggerAuthenticationSpec) -> Result<(), String> {
         let strict = self.auth.rules.compat.is_strict();
         let clouds = [
@@ -252,7 +252,7 @@ fn unread(object: &SourceRef, failure: &super::FetchError) -> String {
     }
 }
 
-/// As it stands in a query.
+/// The name in the API.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,7 +1,7 @@
 //! Secrets of HashiCorp Vault: log in, renew, read (docs/spec/keda.md 1.3, step 7).
 //!
 //! ```text
-//! query    questions and answers, without a network
+//! query    requests and responses, without IO
 //! ```
 
 mod query;
@@ -17,17 +17,17 @@ use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
 use sources::http::{Endpoint, HttpClient, HttpRequest, Secret};
 
-use super::steps::Source;
+use super::steps::AuthSource;
 use super::{SourceRef, VaultRules, files};
-use query::{Group, groups, value};
+use query::{VaultRequest, groups, value};
 
-/// SampleQuery long one answer may take, and how large it may be.
-const WITHIN: Duration = Duration::from_secs(10);
-const AT_MOST: usize = 1 << 20;
+/// Limits of one response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Servers whose connections are kept.
-const KEPT: usize = 64;
-/// Where the token of our own service account is.
-const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+const MAX_CACHED_CLIENTS: usize = 64;
+/// The token of the operator's own service account.
+const OWN_TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Vault servers, each with its connections.
 #[derive(Clone)]
@@ -36,8 +36,8 @@ pub(super) struct Vaults {
     clients: Arc<Mutex<BTreeMap<String, HttpClient>>>,
 }
 
-/// A server that we logged in to.
-struct Login {
+/// A session on a server.
+struct VaultSession {
     client: HttpClient,
     namespace: String,
     token: Secret,
@@ -48,10 +48,10 @@ impl Vaults {
         Self { rules: Arc::new(rules), clients: Arc::default() }
     }
 
-    /// All parameters that a TriggerAuthentication has in Vault.
+    /// All Vault parameters of a TriggerAuthentication.
     pub(super) async fn read(
         &self,
-        source: &Source<'_>,
+        source: &AuthSource<'_>,
         vault: &HashiCorpVault,
         seen: &mut Vec<SourceRef>,
     ) -> Result<BTreeMap<String, String>, String> {
@@ -70,14 +70,14 @@ impl Vaults {
 
     async fn log_in(
         &self,
-        source: &Source<'_>,
+        source: &AuthSource<'_>,
         vault: &HashiCorpVault,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<Login, String> {
+    ) -> Result<VaultSession, String> {
         let client = self.client(&vault.address)?;
         let none = VaultCredential::default();
         let credential = vault.credential.as_ref().unwrap_or(&none);
-        let mut login = Login { client, namespace: vault.namespace.clone(), token: Secret::default() };
+        let mut login = VaultSession { client, namespace: vault.namespace.clone(), token: Secret::default() };
         login.token = match vault.authentication.as_str() {
             "token" => self.token(credential)?,
             "kubernetes" => {
@@ -106,7 +106,7 @@ impl Vaults {
             .ok_or_else(|| "vault token is neither in VAULT_TOKEN nor in credential.token".to_owned())
     }
 
-    /// The connections to a server.
+    /// The client of a server.
     fn client(&self, address: &str) -> Result<HttpClient, String> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(address) {
@@ -118,7 +118,7 @@ impl Vaults {
             ..Endpoint::at(address)
         };
         let client = HttpClient::new(endpoint).map_err(|error| error.to_string())?;
-        if clients.len() >= KEPT {
+        if clients.len() >= MAX_CACHED_CLIENTS {
             clients.clear();
         }
         clients.insert(address.to_owned(), client.clone());
@@ -126,9 +126,9 @@ impl Vaults {
     }
 }
 
-/// The token that proves to Vault who we are: that of a service account of the workload's namespace, or that in a file.
+/// The token for the Kubernetes login: of a service account in the workload's namespace, or from a file.
 async fn account_token(
-    source: &Source<'_>,
+    source: &AuthSource<'_>,
     credential: &VaultCredential,
     seen: &mut Vec<SourceRef>,
 ) -> Result<String, String> {
@@ -137,12 +137,12 @@ async fn account_token(
         return source.token(namespace, &credential.service_account_name, seen).await;
     }
     match credential.service_account.as_str() {
-        "" => files::token(OWN_TOKEN).await,
+        "" => files::token(OWN_TOKEN_FILE).await,
         path => files::token(path).await,
     }
 }
 
-impl Login {
+impl VaultSession {
     async fn with_kubernetes(&self, mount: &str, role: &str, jwt: &str) -> Result<Secret, String> {
         let body = json!({"jwt": jwt, "role": role});
         let answer = self.ask(Method::POST, &format!("auth/{mount}/login"), Some(&body)).await?;
@@ -150,11 +150,11 @@ impl Login {
         token.map(Secret::new).ok_or_else(|| "vault login gave no token".to_owned())
     }
 
-    /// Makes sure that the token is good, and good for a while: one that may be renewed is.
+    /// Checks the token, and renews it if it is renewable.
     async fn renew(&self) -> Result<(), String> {
         let answer = self.ask(Method::GET, "auth/token/lookup-self", None).await?;
         if answer.pointer("/data/renewable").and_then(Value::as_bool) == Some(true) {
-            // It is good now, and that is enough to read.
+            // The token is valid now, which is enough to read.
             if let Err(error) = self.ask(Method::POST, "auth/token/renew-self", Some(&json!({}))).await {
                 tracing::warn!(vault = self.client.server(), %error, "token was not renewed");
             }
@@ -162,8 +162,8 @@ impl Login {
         Ok(())
     }
 
-    /// What stands at a path; a certificate is made.
-    async fn fetch(&self, group: Group<'_>) -> Result<Value, String> {
+    /// Reads a path, or issues a certificate.
+    async fn fetch(&self, group: VaultRequest<'_>) -> Result<Value, String> {
         let answer = match group.body() {
             Some(body) => self.ask(Method::POST, group.path, Some(&body)).await,
             None => self.ask(Method::GET, group.path, None).await,
@@ -174,8 +174,9 @@ impl Login {
 
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, String> {
         let segments = std::iter::once("v1").chain(path.split('/').filter(|part| !part.is_empty()));
-        let mut ask =
-            HttpRequest::new(method, cluster::request::path(segments)).timeout(WITHIN).max_bytes(AT_MOST);
+        let mut ask = HttpRequest::new(method, cluster::request::path(segments))
+            .timeout(RESPONSE_TIMEOUT)
+            .max_bytes(MAX_RESPONSE_BYTES);
         for (name, text) in [("x-vault-token", self.token.reveal()), ("x-vault-namespace", &self.namespace)] {
             if !text.is_empty() {
                 let mut value = HeaderValue::from_str(text).map_err(|_| format!("{name} cannot be sent"))?;

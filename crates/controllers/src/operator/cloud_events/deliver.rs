@@ -1,4 +1,4 @@
-//! Delivery, to all destinations at once.
+//! Delivers events to all destinations concurrently.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use sources::http::{Endpoint, HttpClient, HttpRequest};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::event::{Message, wants};
-use super::{Shared, Which};
+use super::event::{CloudEvent, wants};
+use super::{DeliveryState, DestinationId};
 use crate::operator::leader_client::ResourcePath;
 
-/// SampleQuery often one event is sent to one destination.
-const ATTEMPTS: u32 = 6;
-/// Pause before the second attempt; twice as long before each further one.
-const PAUSE: Duration = Duration::from_millis(100);
-/// SampleQuery long one attempt may take.
-const DEADLINE: Duration = Duration::from_secs(5);
-/// Nobody reads what a destination answers.
-const LARGEST: usize = 64 << 10;
+/// Attempts to deliver one event to one destination.
+const MAX_ATTEMPTS: u32 = 6;
+/// Delay before the second attempt; it doubles with each further one.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Time limit of one attempt.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum size of a response, which is ignored.
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
-/// Delivers until nobody is left to tell anything.
-pub(super) async fn run(mut waiting: mpsc::Receiver<Message>, shared: Arc<Shared>) {
+/// Delivers queued events until the sender is gone.
+pub(super) async fn run(mut waiting: mpsc::Receiver<CloudEvent>, shared: Arc<DeliveryState>) {
     while let Some(message) = waiting.recv().await {
         let now = Instant::now();
-        let wanted: Vec<(Which, Arc<CloudEventSource>)> = {
+        let wanted: Vec<(DestinationId, Arc<CloudEventSource>)> = {
             let held = shared.destinations();
             let wanting = held.iter().filter(|(_, destination)| {
                 destination.is_due(now, shared.compat)
@@ -40,18 +40,24 @@ pub(super) async fn run(mut waiting: mpsc::Receiver<Message>, shared: Arc<Shared
     }
 }
 
-async fn deliver(shared: &Arc<Shared>, message: &Message, which: Which, source: Arc<CloudEventSource>) {
-    let mut pause = PAUSE;
+async fn deliver(
+    shared: &Arc<DeliveryState>,
+    message: &CloudEvent,
+    which: DestinationId,
+    source: Arc<CloudEventSource>,
+) {
+    let mut pause = MIN_RETRY_DELAY;
     let mut failure = String::new();
-    let rested = shared.destinations().get(&which).is_some_and(|destination| destination.rests.is_some());
-    // Nobody waits long for one that took nothing before.
-    let attempts = if rested { 1 } else { ATTEMPTS };
+    let rested =
+        shared.destinations().get(&which).is_some_and(|destination| destination.failing_since.is_some());
+    // A destination that failed before has one attempt.
+    let attempts = if rested { 1 } else { MAX_ATTEMPTS };
     for attempt in 1..=attempts {
         match send(shared, message, &source).await {
             Ok(()) => {
                 if let Some(destination) = shared.destinations().get_mut(&which) {
                     destination.emitted += 1;
-                    destination.rests = None;
+                    destination.failing_since = None;
                 }
                 if rested {
                     shared.say(which, &source, true);
@@ -68,12 +74,12 @@ async fn deliver(shared: &Arc<Shared>, message: &Message, which: Which, source: 
     tracing::warn!(destination = %which.name.name, failure, "a destination of CloudEvents takes none and is left alone");
     if let Some(destination) = shared.destinations().get_mut(&which) {
         destination.failed += 1;
-        destination.rests = Some(Instant::now());
+        destination.failing_since = Some(Instant::now());
     }
     shared.say(which, &source, false);
 }
 
-async fn send(shared: &Shared, message: &Message, source: &CloudEventSource) -> Result<(), String> {
+async fn send(shared: &DeliveryState, message: &CloudEvent, source: &CloudEventSource) -> Result<(), String> {
     let uri = source.spec.destination.http.as_ref().map(|http| http.uri.clone()).unwrap_or_default();
     let cluster = match source.spec.cluster_name.as_str() {
         "" => &shared.cluster,
@@ -81,8 +87,10 @@ async fn send(shared: &Shared, message: &Message, source: &CloudEventSource) -> 
     };
     let client =
         HttpClient::new(Endpoint { url: uri, ..Endpoint::default() }).map_err(|error| error.to_string())?;
-    let mut ask =
-        HttpRequest::new(Method::POST, "").body(message.body()).timeout(DEADLINE).max_bytes(LARGEST);
+    let mut ask = HttpRequest::new(Method::POST, "")
+        .body(message.body())
+        .timeout(ATTEMPT_TIMEOUT)
+        .max_bytes(MAX_RESPONSE_BYTES);
     for (name, value) in message.headers(cluster, &shared.namespace) {
         let value = HeaderValue::from_str(&value).map_err(|error| error.to_string())?;
         ask = ask.header(HeaderName::from_static(name), value);
@@ -91,9 +99,9 @@ async fn send(shared: &Shared, message: &Message, source: &CloudEventSource) -> 
     if answer.status.is_success() { Ok(()) } else { Err(format!("it answered {}", answer.status)) }
 }
 
-impl Shared {
-    /// Says in the status of a destination whether it takes what it is sent.
-    pub(super) fn say(self: &Arc<Self>, which: Which, source: &CloudEventSource, is_active: bool) {
+impl DeliveryState {
+    /// Writes into the status of a destination whether events are delivered.
+    pub(super) fn say(self: &Arc<Self>, which: DestinationId, source: &CloudEventSource, is_active: bool) {
         let condition = if is_active {
             let message = "Is configured to send events to the configured destination";
             Condition::new(types::ACTIVE, ConditionStatus::True, "CloudEventSourceActive", message)

@@ -1,4 +1,4 @@
-//! One event, as it is sent.
+//! One CloudEvent.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use keda::event::Event;
 use serde_json::json;
 
-use crate::operator::event_recorder::EventSubject;
+use crate::operator::id::EventSubject;
 
-/// One event, before it is known to whom it goes.
+/// An event, independent of its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct CloudEvent {
     id: String,
     pub(super) type_: &'static str,
     /// `/{namespace}/{kind}/{name}`.
@@ -22,7 +22,7 @@ pub(super) struct Message {
     note: String,
 }
 
-/// The type of event that an object of this kind and a reason make.
+/// The CloudEvent type of an event.
 fn type_of(subject: EventSubject, reason: &str) -> Option<&'static str> {
     Some(match (subject, reason) {
         (EventSubject::Object, "ScaledObjectReady") => "keda.scaledobject.ready.v1",
@@ -65,7 +65,7 @@ fn type_of(subject: EventSubject, reason: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a destination wants this type: what is included wins, else what is excluded.
+/// Whether a destination wants this type. Included types have precedence over excluded ones.
 pub(super) fn wants(subscription: &EventSubscription, type_: &str) -> bool {
     let EventSubscription { included_event_types: included, excluded_event_types: excluded } = subscription;
     if !included.is_empty() {
@@ -74,7 +74,7 @@ pub(super) fn wants(subscription: &EventSubscription, type_: &str) -> bool {
     !excluded.iter().any(|own| own == type_)
 }
 
-impl Message {
+impl CloudEvent {
     pub(super) fn of(
         subject: EventSubject,
         metadata: &ObjectMeta,
@@ -111,7 +111,7 @@ impl Message {
     }
 }
 
-/// A random id, in the form of a UUID.
+/// A random id in the form of a UUID.
 fn random() -> String {
     let (one, two) = (RandomState::new().hash_one(1), RandomState::new().hash_one(2));
     format!(

@@ -18,66 +18,65 @@ use keda::event::Event;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::event_recorder::EventSubject;
-use super::id::Name;
+use super::id::EventSubject;
+use super::id::NamespacedName;
 use super::leader_client::LeaderClient;
 use super::settings::OperatorSettings;
 use super::store::Store;
 use crate::metrics::exported_metrics::MetricsWriter;
-use event::Message;
+use event::CloudEvent;
 
-/// SampleQuery many events may wait.
-const QUEUE: usize = 1024;
-/// So long a destination that takes nothing is left alone.
-const REST: Duration = Duration::from_mins(5);
+/// Events that are queued.
+const MAX_QUEUED_EVENTS: usize = 1024;
+/// How long a failing destination is skipped.
+const DESTINATION_RETRY_DELAY: Duration = Duration::from_mins(5);
 
-/// Tells CloudEvents in the background; never waits, never fails.
+/// Delivers CloudEvents in the background; never waits and never fails.
 pub(crate) struct CloudEvents {
-    queue: mpsc::Sender<Message>,
-    shared: Arc<Shared>,
+    queue: mpsc::Sender<CloudEvent>,
+    shared: Arc<DeliveryState>,
     clock: Clock,
 }
 
-struct Shared {
+struct DeliveryState {
     client: LeaderClient,
     /// `/{cluster}/{namespace}/keda`, where the destination does not name the cluster.
     cluster: String,
     namespace: String,
     compat: Compat,
-    destinations: Mutex<HashMap<Which, Destination>>,
+    destinations: Mutex<HashMap<DestinationId, Destination>>,
     dropped: AtomicU64,
 }
 
-/// Names a destination.
+/// Identifies a destination.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Which {
+struct DestinationId {
     of_cluster: bool,
-    name: Name,
+    name: NamespacedName,
 }
 
-/// Where events go.
+/// A destination of CloudEvents.
 #[derive(Clone, Debug)]
 struct Destination {
     source: Arc<CloudEventSource>,
-    /// Since when it takes nothing, if it does not: then it is left alone until it is changed, or for a while.
-    rests: Option<Instant>,
+    /// Since when deliveries fail: the destination is skipped until it is edited or a delay has passed.
+    failing_since: Option<Instant>,
     emitted: u64,
     failed: u64,
 }
 
 impl Destination {
-    /// Whether it is sent anything. One that took nothing is tried again now and then; to the original it is dead until
-    /// somebody changes it.
+    /// Whether events are sent. A failed destination is retried now and then; KEDA skips it until it is edited.
     fn is_due(&self, now: Instant, compat: Compat) -> bool {
-        let is_over = |since: Instant| now.saturating_duration_since(since) >= REST;
-        self.rests.is_none_or(|since| !compat.is_strict() && is_over(since))
+        let is_over = |since: Instant| now.saturating_duration_since(since) >= DESTINATION_RETRY_DELAY;
+        self.failing_since.is_none_or(|since| !compat.is_strict() && is_over(since))
     }
 }
 
 impl CloudEvents {
     pub(crate) fn start(client: LeaderClient, settings: &OperatorSettings, clock: Clock) -> Arc<Self> {
-        let (queue, waiting) = mpsc::channel(QUEUE);
-        let shared = Arc::new(Shared {
+        let (queue, waiting) = mpsc::channel(MAX_QUEUED_EVENTS);
+        let shared = Arc::new(DeliveryState {
             client,
             cluster: settings.cluster_name.clone(),
             namespace: settings.cluster_object_namespace.clone(),
@@ -89,7 +88,7 @@ impl CloudEvents {
         Arc::new(Self { queue, shared, clock })
     }
 
-    /// Takes over the destinations as they are now.
+    /// Replaces the destinations by those in the store.
     pub(crate) fn update(&self, store: &Store) {
         let mut held = self.shared.destinations();
         let mut new = HashMap::new();
@@ -99,15 +98,16 @@ impl CloudEvents {
             if source.metadata.deletion_timestamp.is_some() {
                 continue;
             }
-            let which = Which { of_cluster, name: name.clone() };
+            let which = DestinationId { of_cluster, name: name.clone() };
             if source.spec.destination.http.is_none() {
-                // Nobody else is known to deliver to: it must not look as if somebody did.
+                // Only HTTP is supported: the status says that nothing is delivered.
                 self.shared.say(which, source, false);
                 continue;
             }
             let known = held.remove(&which).filter(|known| known.source.spec == source.spec);
             let is_new = known.is_none();
-            let fresh = || Destination { source: Arc::clone(source), rests: None, emitted: 0, failed: 0 };
+            let fresh =
+                || Destination { source: Arc::clone(source), failing_since: None, emitted: 0, failed: 0 };
             let mut destination = known.unwrap_or_else(fresh);
             destination.source = Arc::clone(source);
             new.insert(which.clone(), destination);
@@ -118,12 +118,12 @@ impl CloudEvents {
         *held = new;
     }
 
-    /// Tells an event, if somebody listens and it is one of those that are told.
+    /// Queues an event, if there is a destination and the event has a CloudEvent type.
     pub(crate) fn offer(&self, subject: EventSubject, metadata: &ObjectMeta, event: &Event) {
         if self.shared.destinations().is_empty() {
             return;
         }
-        let Some(message) = Message::of(subject, metadata, event, self.clock.now()) else { return };
+        let Some(message) = CloudEvent::of(subject, metadata, event, self.clock.now()) else { return };
         if self.queue.try_send(message).is_err() {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -145,15 +145,15 @@ impl CloudEvents {
                 page.value(&labels, count);
             }
         }
-        let waiting = QUEUE - self.queue.capacity();
+        let waiting = MAX_QUEUED_EVENTS - self.queue.capacity();
         let help = "Indicates how many events are still queued.";
         page.family("gauge", "keda_cloudeventsource_events_queued", help)
             .value(&[("namespace", &self.shared.namespace)], waiting);
     }
 }
 
-impl Shared {
-    fn destinations(&self) -> MutexGuard<'_, HashMap<Which, Destination>> {
+impl DeliveryState {
+    fn destinations(&self) -> MutexGuard<'_, HashMap<DestinationId, Destination>> {
         self.destinations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

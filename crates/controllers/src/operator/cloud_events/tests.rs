@@ -4,7 +4,7 @@ use api::keda::EventSubscription;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::event::{Message, wants};
+use super::event::{CloudEvent, wants};
 use super::*;
 
 fn metadata() -> ObjectMeta {
@@ -14,7 +14,7 @@ fn metadata() -> ObjectMeta {
 #[test]
 fn controllers_events_are_told_and_those_of_rounds_are_not() {
     let event = Event::warning("ScaledObjectCheckFailed", "no");
-    let message = Message::of(EventSubject::Object, &metadata(), &event, Timestamp::UNIX_EPOCH).unwrap();
+    let message = CloudEvent::of(EventSubject::Object, &metadata(), &event, Timestamp::UNIX_EPOCH).unwrap();
     let headers = message.headers("kubernetes-default", "keda");
     let header = |name: &str| headers.iter().find(|(own, _)| *own == name).unwrap().1.clone();
     assert_eq!(header("ce-type"), "keda.scaledobject.failed.v1");
@@ -25,7 +25,7 @@ fn controllers_events_are_told_and_those_of_rounds_are_not() {
     let body: Value = serde_json::from_slice(&message.body()).unwrap();
     assert_eq!(body, serde_json::json!({"reason": "ScaledObjectCheckFailed", "message": "no"}));
     let round = Event::normal("KEDAScaleTargetActivated", "up");
-    assert_eq!(Message::of(EventSubject::Object, &metadata(), &round, Timestamp::UNIX_EPOCH), None);
+    assert_eq!(CloudEvent::of(EventSubject::Object, &metadata(), &round, Timestamp::UNIX_EPOCH), None);
 }
 
 #[test]
@@ -43,12 +43,15 @@ fn what_is_included_wins_over_what_is_excluded() {
 #[test]
 fn who_takes_nothing_is_left_alone_for_a_while() {
     let now = Instant::now();
-    let rests = |since| Destination { source: Arc::default(), rests: since, emitted: 0, failed: 0 };
-    let later = now + REST;
-    assert!(rests(None).is_due(now, Compat::Better));
-    assert!(!rests(Some(now)).is_due(later.checked_sub(Duration::from_secs(1)).unwrap(), Compat::Better));
-    assert!(rests(Some(now)).is_due(later, Compat::Better));
-    assert!(!rests(Some(now)).is_due(later, Compat::Strict));
+    let failing_since =
+        |since| Destination { source: Arc::default(), failing_since: since, emitted: 0, failed: 0 };
+    let later = now + DESTINATION_RETRY_DELAY;
+    assert!(failing_since(None).is_due(now, Compat::Better));
+    assert!(
+        !failing_since(Some(now)).is_due(later.checked_sub(Duration::from_secs(1)).unwrap(), Compat::Better)
+    );
+    assert!(failing_since(Some(now)).is_due(later, Compat::Better));
+    assert!(!failing_since(Some(now)).is_due(later, Compat::Strict));
 }
 
 /// Takes one request and answers it; what was asked, as text.

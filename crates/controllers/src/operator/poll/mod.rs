@@ -1,34 +1,43 @@
-//! What sources say, and what follows from it (docs/spec/keda.md 3.2, 3.8, 5.3, 5.4).
+//! Polls: query the triggers of an object, decide and apply (docs/spec/keda.md 3.2, 3.8, 5.3, 5.4).
+//!
+//! ```text
+//! object   one poll of a ScaledObject
+//! direct   the same without an HPA
+//! job      one poll of a ScaledJob
+//! push     a trigger that reports activity by itself
+//! ```
 
+mod direct;
 mod job;
-mod last_active;
 mod object;
 mod push;
 
 use std::time::Duration;
 
-pub(crate) use object::{after_query, decide_and_write, report};
 pub(crate) use push::pushed;
 
 use super::context::OperatorContext;
-use super::id::{Id, Kind};
+use super::id::{ResourceId, ResourceKind};
 
-/// A sample that an HPA asked for so recently does for a poll too.
-const SHARED: Duration = Duration::from_secs(1);
+/// A sample that an HPA has requested within this time is used by a poll too.
+const SHARED_SAMPLE_MAX_AGE: Duration = Duration::from_secs(1);
 
-/// What a poll found out about the object itself.
+/// What a poll has found out about the object itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PollOutcome {
-    /// Its metrics are not those its HPA has: it should be reconciled.
-    pub(crate) is_stale: bool,
-    /// It is active, and was not.
-    pub(crate) woke: bool,
+    /// The HPA lacks metrics of the triggers, so the object is to be reconciled.
+    pub(crate) hpa_is_stale: bool,
+    /// The object has become active.
+    pub(crate) activated: bool,
 }
 
 /// Polls an object.
-pub(crate) async fn poll(context: &OperatorContext, id: &Id) -> PollOutcome {
+pub(crate) async fn poll(context: &OperatorContext, id: &ResourceId) -> PollOutcome {
     match id.kind {
-        Kind::Object => object::poll(context, id).await,
-        Kind::Job => job::poll(context, id).await,
+        ResourceKind::Object => object::poll_object(context, id, object::SampleAge::Shared).await,
+        ResourceKind::Job => {
+            job::poll_job(context, id).await;
+            PollOutcome::default()
+        }
     }
 }

@@ -1,340 +1,234 @@
-//! One round of a ScaledObject: ask, decide, act, report (docs/spec/keda.md 3.2).
+//! One poll of a ScaledObject: query, decide, apply, report (docs/spec/keda.md 3.2).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
-use api::keda::{Condition, GroupVersionKindResource, ScaledObject, types};
-use keda::activity::{self, ActivityState, TriggerMetric, TriggerResult};
-use keda::executor::{self, ExecutorInput, ScaleChange, ScaleReason, ScaleResult};
+use api::keda::{ConditionStatus, ScaledObject, types};
+use keda::activity::{self, TriggerMetric, TriggerResult};
+use keda::executor::{self, ExecutorInput};
 use keda::{fallback, status};
 use tokio::time::Instant;
 
-use super::{PollOutcome, SHARED, last_active};
-use crate::operator::context::{ObjectEntry, OperatorContext};
-use crate::operator::direct::{self, Round};
-use crate::operator::event_recorder::EventSubject;
-use crate::operator::id::{Id, Name};
+use super::{PollOutcome, SHARED_SAMPLE_MAX_AGE, direct};
+use crate::operator::apply::{Applied, Applier, ScaleOutcome};
+use crate::operator::context::OperatorContext;
+use crate::operator::decide::object::{
+    Evaluation, NextStep, ObjectPoll, PollSkip, conclude, evaluate, is_hpa_stale, scale_effect, skip,
+};
+use crate::operator::effect::Effect;
+use crate::operator::id::{EventSubject, NamespacedName, ResourceId};
+use crate::operator::object_state::ObjectEntry;
 use crate::operator::raw_metrics::MetricRequester;
-use crate::operator::reconcile::scaling_mode;
 use crate::operator::record::{self, RoundRecord};
+use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::scalers_cache::{
-    CachedScaler, SampleQuery, ScaledResource, ScalersCache, TriggerSamples, told,
+    CachedScaler, SampleQuery, ScalersCache, TriggerSamples, build_error, object_samples,
 };
 use crate::operator::settings::ScalingMode;
 
-/// SampleQuery a reconcile begins to say that it did not find the target.
-const NO_TARGET: &str = "ScaledObject doesn't have correct scaleTargetRef specification";
-const REFUSED: &str = "ScaledObjectCheckFailed";
+/// Decisions that are made in one poll when the replica count keeps changing in between.
+const MAX_SCALE_ATTEMPTS: u32 = 3;
 
-/// SampleQuery often it is decided anew when the count is another than it was taken for.
-const ATTEMPTS: u32 = 3;
-
-pub(super) async fn poll(context: &OperatorContext, id: &Id) -> PollOutcome {
-    round(context, id, Ask::IfOld).await
-}
-
-/// Whether sources are asked though there are samples.
+/// Whether a poll uses samples that are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ask {
-    /// If nobody has asked them for a while.
-    IfOld,
-    /// In any case.
-    Now,
+pub(super) enum SampleAge {
+    /// Samples that were requested recently are used.
+    Shared,
+    /// All sources are queried.
+    New,
 }
 
-/// One round.
-pub(super) async fn round(context: &OperatorContext, id: &Id, ask: Ask) -> PollOutcome {
+/// Polls a ScaledObject.
+pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age: SampleAge) -> PollOutcome {
     let Some(object) = context.store().object(id) else { return PollOutcome::default() };
     let entry = context.entry(id);
     let owner = ScaledResource::Object(Arc::clone(&object));
-    let triggers = context.triggers(&entry, &owner);
-    let (age, failures) = match ask {
-        Ask::IfOld => {
-            (context.settings.age(age(context, &entry, &owner, &triggers)), context.settings.age(SHARED))
-        }
-        Ask::Now => (Duration::ZERO, Duration::ZERO),
+    let scalers = context.scalers(&entry, &owner);
+    let queried_at = context.clock.now();
+    // The object is not locked while sources are queried: others may act on it.
+    let samples = query(context, &entry, &owner, &scalers, age).await;
+    context.raw_metrics.publish(MetricRequester::Poll, context.clock.now(), id, &scalers, &samples);
+    let compat = context.settings.compat;
+    let specs = |(scaler, samples): (&CachedScaler, &TriggerSamples)| {
+        samples.specs.clone().unwrap_or_else(|_| last_specs(&object, scaler))
     };
-    let how = SampleQuery {
-        age,
-        failures,
-        // What is as old as a poll is no answer to the next one.
-        others: context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
+    let specs: Vec<Vec<MetricSpec>> = scalers.scalers().iter().zip(&samples).map(specs).collect();
+    let build_error = build_error(&samples);
+    let samples = object_samples(samples, compat);
+
+    let _lock = entry.gate.lock().await;
+    let Some(object) = context.store().object(id) else { return PollOutcome::default() };
+    if !scalers.are_of(&ScaledResource::Object(Arc::clone(&object))) {
+        return PollOutcome::default();
+    }
+    let applier = Applier { context, id, metadata: &object.metadata };
+    let (formula, build_error) = (scalers.formula(), build_error.as_deref());
+    let target_missing = entry.state().target_missing;
+    match skip(&object, formula, build_error, target_missing, compat) {
+        Some(PollSkip::Silent) => return PollOutcome::default(),
+        Some(PollSkip::ScalerFailed(event)) => {
+            context.events.record_poll(EventSubject::Object, &object.metadata, &event);
+            context.counters.count_build_failure(&object.metadata, EventSubject::Object);
+            return PollOutcome::default();
+        }
+        None => {}
+    }
+    let facts = context.reader.facts(&object, fallback::needs(&object, &samples, compat)).await;
+    let last_active = entry.state().last_active;
+    let poll = ObjectPoll {
+        now: context.clock.now(),
+        queried_at,
+        object: &object,
+        samples: &samples,
+        facts: &facts,
+        formula,
+        build_error,
+        last_active,
+        compat,
+    };
+    let Evaluation { activity, effects, next } = evaluate(&poll);
+    remember(context, &entry, &object, &samples, &activity);
+    if compat.is_strict() && !activity.rebuild.is_empty() {
+        // KEDA builds all scalers anew as soon as one fails. Otherwise the failed one is built anew while it is queried.
+        entry.drop_scalers();
+    }
+    if let Some(error) = &activity.skipped {
+        tracing::warn!(object = %id, error, "nothing is decided in this poll");
+    }
+    applier.log_failed_status(applier.apply_all(effects).await);
+    let NextStep::Scale(object) = next else { return PollOutcome::default() };
+    let activated = activity.active && object.status.conditions.state(types::ACTIVE) != ConditionStatus::True;
+    let poll = ObjectPoll { object: &object, ..poll };
+    if context.scaling_mode(&object) == ScalingMode::Direct {
+        direct::decide_directly(applier, &entry, poll, &activity, &specs).await;
+    } else {
+        let input = ExecutorInput::of_round(poll.now, &object, &activity);
+        let record = RoundRecord::new(&poll, activity.active).round();
+        decide_and_scale(applier, &object, input, activity.changes.clone(), record).await;
+    }
+    PollOutcome { hpa_is_stale: is_hpa_stale(&object, &samples), activated }
+}
+
+async fn query(
+    context: &OperatorContext,
+    entry: &ObjectEntry,
+    owner: &ScaledResource,
+    scalers: &ScalersCache,
+    age: SampleAge,
+) -> Vec<TriggerSamples> {
+    let (max_age, max_failure_age) = match age {
+        SampleAge::Shared => (
+            context.settings.max_age(max_sample_age(context, entry, owner, scalers)),
+            context.settings.max_age(SHARED_SAMPLE_MAX_AGE),
+        ),
+        SampleAge::New => (Duration::ZERO, Duration::ZERO),
+    };
+    let query = SampleQuery {
+        max_age,
+        max_failure_age,
+        // A response as old as one poll must not answer the next one.
+        max_shared_age: context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
         deadline: context.settings.source_deadline,
         wanted: &|_| true,
         records: None,
     };
-    let asked = context.clock.now();
-    // Sources may take their time; others may act on the object meanwhile.
-    let heard = triggers.ask(&context.builder, &owner, how).await;
-    entry.state().asked = Some(Instant::now());
-    context.raw_metrics.publish(MetricRequester::Poll, context.clock.now(), id, &triggers, &heard);
-    let compat = context.settings.compat;
-    let known = |(slot, heard): (&CachedScaler, &TriggerSamples)| {
-        heard.specs.clone().unwrap_or_else(|_| last(&object, slot))
-    };
-    let specs: Vec<Vec<MetricSpec>> = triggers.slots().iter().zip(&heard).map(known).collect();
-    let unbuilt = heard.iter().filter(|heard| !heard.is_built).find_map(|heard| heard.specs.clone().err());
-    let told = told(heard, compat);
-
-    let _alone = entry.gate.lock().await;
-    let Some(object) = context.store().object(id) else { return PollOutcome::default() };
-    if object.metadata.deletion_timestamp.is_some()
-        || !triggers.are_of(&ScaledResource::Object(Arc::clone(&object)))
-    {
-        return PollOutcome::default();
-    }
-    if compat.is_strict() && matches!(triggers.formula(), Some(Err(_))) || is_lost(&object) {
-        // Without a formula nothing is built, and nothing is decided about a target that is not there.
-        return PollOutcome::default();
-    }
-    if object.is_paused() && object.status.conditions.state(types::PAUSED) != api::keda::ConditionStatus::True
-    {
-        // The reconcile that is on its way says so, and tells it.
-        return PollOutcome::default();
-    }
-    if compat.is_strict()
-        && let Some(error) = unbuilt.clone()
-    {
-        // To the original, what cannot be built is the end of the round (docs/spec/keda.md 3.2).
-        skip(context, &object, error);
-        return PollOutcome::default();
-    }
-    let needs = fallback::needs(&object, &told, compat);
-    let facts = context.reader.facts(&object, needs).await;
-    let now = context.clock.now();
-    let round = activity::PollRound { now, object: &object, formula: triggers.formula() };
-    let state = activity::activity_state(&round, &told, &facts, compat);
-    for event in &state.events {
-        context.events.record_poll(EventSubject::Object, &object.metadata, event);
-    }
-    note(context, &entry, &object, &told, &state);
-    if compat.is_strict() && !state.rebuild.is_empty() {
-        // The original builds all of them anew as soon as one fails; else that one is, while it is asked.
-        entry.drop_triggers();
-    }
-    if let Some(error) = &state.skipped {
-        tracing::warn!(object = %id, error, "a round is skipped");
-        report(context, id, &state.changes).await;
-        return PollOutcome::default();
-    }
-    // Times of activity are whole seconds.
-    let is_newer = |time: jiff::Timestamp| time.as_second() >= asked.as_second();
-    if !state.active && !compat.is_strict() && entry.state().last_active.is_some_and(is_newer) {
-        // A source has told of activity by itself since: what others were asked before says nothing about that.
-        report(context, id, &state.changes).await;
-        return PollOutcome::default();
-    }
-    let object =
-        if state.active || compat.is_strict() { object } else { last_active::known(&entry, &object, now) };
-    let object = match unbuilt {
-        // Nobody waits for the fallback of what cannot even be asked: its cause is told.
-        Some(_) if !state.is_falling_back && object.spec.fallback.is_some() => without_fallback(&object),
-        _ => object,
-    };
-    let woke =
-        state.active && object.status.conditions.state(types::ACTIVE) != api::keda::ConditionStatus::True;
-    if scaling_mode(context, &object) == ScalingMode::Direct {
-        let formula = triggers.formula();
-        let round =
-            Round { object: &object, told: &told, facts: &facts, formula, specs: &specs, state: &state };
-        direct::round(context, id, &entry, round).await;
-    } else {
-        let input = ExecutorInput::of_round(now, &object, &state);
-        let (formula, active) = (triggers.formula(), state.active);
-        let said = RoundRecord { now, object: &object, told: &told, facts: &facts, formula, active, compat };
-        decide_and_write(context, id, &object, input, state.changes.clone(), said.round()).await;
-    }
-    PollOutcome { is_stale: is_stale(&object, &told), woke }
+    let samples = scalers.query(&context.builder, owner, query).await;
+    entry.state().poll_queried_at = Some(Instant::now());
+    samples
 }
 
-/// SampleQuery old a sample may be for a poll. The HPA of a target that is awake asks more often than we do, and what it was told since
-/// our last poll does for us too; at rest nobody asks but we. A source that tells of activity itself has told since.
-fn age(
+/// How old a sample may be that a poll uses. The HPA of an active target requests metrics more often than polls do, so a sample
+/// since the last poll is used again. Push triggers report activity themselves, so only a very recent sample will do.
+fn max_sample_age(
     context: &OperatorContext,
     entry: &ObjectEntry,
     owner: &ScaledResource,
-    triggers: &ScalersCache,
+    scalers: &ScalersCache,
 ) -> Duration {
-    if triggers.are_pushed() {
-        return SHARED;
+    if scalers.are_pushed() {
+        return SHARED_SAMPLE_MAX_AGE;
     }
-    let since = entry.state().asked.map_or(Duration::ZERO, |asked| asked.elapsed());
-    context.settings.sample_age.min(owner.interval() / 2).min(since).max(SHARED)
+    let since = entry.state().poll_queried_at.map_or(Duration::ZERO, |at| at.elapsed());
+    context.settings.sample_age.min(owner.interval() / 2).min(since).max(SHARED_SAMPLE_MAX_AGE)
 }
 
-/// Decides, writes the count and the status, and tells (docs/spec/keda.md 3.6, 3.9). Whoever calls holds the object's gate.
-pub(crate) async fn decide_and_write(
-    context: &OperatorContext,
-    id: &Id,
+/// Decides whether the target is activated or deactivated, writes its replica count, records events and the status
+/// (docs/spec/keda.md 3.6, 3.9). The caller holds the object's lock.
+pub(super) async fn decide_and_scale(
+    applier: Applier<'_>,
     object: &ScaledObject,
     input: ExecutorInput<'_>,
     changes: status::StatusChanges,
-    round: engine::TriggerPoll,
+    record: engine::TriggerPoll,
 ) {
-    let name = Name::new(&object.metadata.namespace, &object.status.hpa_name);
-    let said = context.store().hpas.get(&name).and_then(|hpa| hpa.scaling_active.clone());
-    let said = said.as_deref().map(std::slice::from_ref);
+    let (context, id, compat) = (applier.context, applier.id, applier.context.settings.compat);
+    let name = NamespacedName::new(&object.metadata.namespace, &object.status.hpa_name);
+    let condition = context.store().hpas.get(&name).and_then(|hpa| hpa.scaling_active.clone());
+    let conditions = condition.as_deref().map(std::slice::from_ref);
     let mut current = context.reader.current(object).await;
     let mut attempt = 1;
     let (input, decision, scaled) = loop {
-        let input = input.clone().with(current, said);
-        let decision = executor::decide(&input, context.settings.compat);
+        let input = input.clone().with(current, conditions);
+        let decision = executor::decide(&input, compat);
         if let Some(error) = &decision.error {
             tracing::warn!(object = %id, error, "nothing can be decided");
         }
-        let scaled = match (decision.scale, &object.status.scale_target_gvkr) {
-            (Some(change), Some(target)) => Some(scale(context, id, target, &input, change).await),
-            _ => None,
+        let outcome = match scale_effect(&input, &decision, compat) {
+            Some(effect) => match applier.apply(Effect::Scale(effect)).await {
+                Ok(Applied::Scaled(outcome)) => Some(outcome),
+                _ => None,
+            },
+            None => None,
         };
-        match scaled {
-            // What was watched is old by now: it is decided again from what was found.
-            Some(Outcome::Moved { to }) if attempt < ATTEMPTS => {
+        match outcome {
+            // The cached count was old: the decision is made again from the count that was found.
+            Some(ScaleOutcome::Moved { to }) if attempt < MAX_SCALE_ATTEMPTS => {
                 current = Ok(to);
                 attempt += 1;
             }
-            scaled => break (input, decision, scaled.map(Outcome::told)),
+            outcome => break (input, decision, outcome.map(|outcome| outcome.into_scaled(keeps_changing))),
         }
     };
-    record::keep_activity(context, id, &input, &decision, scaled.as_ref(), round);
-    let outcome = decision.finish(scaled.as_ref());
-    for event in &outcome.events {
-        context.events.record_poll(EventSubject::Object, &object.metadata, event);
-    }
-    report(context, id, &changes.then(outcome.changes)).await;
+    record::keep_activity(context, id, &input, &decision, scaled.as_ref(), record);
+    let effects = conclude(decision, scaled.as_ref(), changes);
+    applier.log_failed_status(applier.apply_all(effects).await);
 }
 
-/// What came of a change of the count.
-enum Outcome {
-    /// It was tried.
-    Tried(ScaleResult),
-    /// It was not: the count is another than it was taken for.
-    Moved { to: i32 },
+fn keeps_changing(_count: i32) -> String {
+    "others change the count all the time; the next round decides again".to_owned()
 }
 
-impl Outcome {
-    fn told(self) -> ScaleResult {
-        match self {
-            Self::Tried(scaled) => scaled,
-            Self::Moved { to } => {
-                let error = "others change the count all the time; the next round decides again".to_owned();
-                ScaleResult::NotWritten { from: to, error }
-            }
-        }
-    }
-}
-
-/// Writes a count. Who wakes or lifts must not take away what somebody else has added since the target was looked at.
-async fn scale(
-    context: &OperatorContext,
-    id: &Id,
-    target: &GroupVersionKindResource,
-    input: &ExecutorInput<'_>,
-    change: ScaleChange,
-) -> Outcome {
-    let object = input.object;
-    let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
-    let adds = change.why != ScaleReason::Deactivate && !context.settings.compat.is_strict();
-    let expected = input.current.as_ref().ok().copied().filter(|_| adds);
-    let scaled = context.client.scale_from(namespace, name, target, expected, change.to).await;
-    match &scaled {
-        ScaleResult::NotWritten { from, .. } if expected.is_some_and(|expected| expected != *from) => {
-            return Outcome::Moved { to: *from };
-        }
-        ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. } => {
-            tracing::warn!(object = %id, to = change.to, error, "failed to scale a target");
-        }
-        ScaleResult::Written { .. } => {
-            tracing::info!(object = %id, to = change.to, why = ?change.why, "scaled")
-        }
-    }
-    Outcome::Tried(scaled)
-}
-
-/// Writes what has changed into the newest status that is known.
-pub(crate) async fn report(context: &OperatorContext, id: &Id, changes: &status::StatusChanges) {
-    let (Some(object), Some(entry)) = (context.store().object(id), context.known_entry(id)) else { return };
-    let mut changes = changes.clone();
-    if !context.settings.compat.is_strict() {
-        changes = last_active::leave_out(&entry, &object, changes);
-    }
-    if !changes.change(&object.status) {
-        return;
-    }
-    let mut status = object.status.clone();
-    changes.apply(&mut status);
-    if let Some(patch) = status::difference(&object.status, &status)
-        && let Err(error) = context.write_object(id, &patch, "status").await
-        && !error.is_not_found()
-    {
-        tracing::warn!(object = %id, %error, "failed to write a status");
-    }
-}
-
-/// What a query has changed is written, if it is for us to write.
-pub(crate) async fn after_query(context: &OperatorContext, id: &Id, changes: &status::StatusChanges) {
-    if context.client.leadership.is_leader() {
-        report(context, id, changes).await;
-    }
-}
-
-/// What is kept until the next round.
-fn note(
+/// Remembers what the next poll and exported metrics need.
+fn remember(
     context: &OperatorContext,
     entry: &ObjectEntry,
     object: &ScaledObject,
-    told: &[TriggerResult],
-    state: &ActivityState,
+    samples: &[TriggerResult],
+    activity: &activity::ActivityState,
 ) {
-    let failed = told.iter().filter(|told| match &told.metrics {
+    let failed = samples.iter().filter(|samples| match &samples.metrics {
         Err(_) => true,
         Ok(metrics) => {
             metrics.iter().any(|m| matches!(m, TriggerMetric::External(sample) if sample.reading.is_err()))
         }
     });
     let failed = failed.count();
-    let mut object_state = entry.state();
-    let is_cached = |trigger: &api::keda::Trigger| trigger.use_cached_metrics;
-    if !object.spec.triggers.iter().any(is_cached) {
-        object_state.records.clear();
-    } else if state.skipped.is_none() {
-        object_state.records.clone_from(&state.records);
+    let mut state = entry.state();
+    if !object.spec.triggers.iter().any(|trigger| trigger.use_cached_metrics) {
+        state.records.clear();
+    } else if activity.skipped.is_none() {
+        state.records.clone_from(&activity.records);
     }
-    object_state.composite = object.modifiers().map(|_| state.active);
-    object_state.yielded = state.composite.as_ref().map(quantity::Quantity::as_f64);
-    let errors = object_state.errors.get_or_insert(0);
-    *errors += failed as u64;
-    drop(object_state);
-    context.counters.polled();
+    state.formula_active = object.modifiers().map(|_| activity.active);
+    state.formula_value = activity.composite.as_ref().map(quantity::Quantity::as_f64);
+    *state.errors.get_or_insert(0) += failed as u64;
+    drop(state);
+    context.counters.count_poll();
 }
 
-fn without_fallback(object: &ScaledObject) -> Arc<ScaledObject> {
-    let mut object = object.clone();
-    object.spec.fallback = None;
-    Arc::new(object)
-}
-
-/// Whether the last reconcile did not find the target.
-fn is_lost(object: &ScaledObject) -> bool {
-    let ready = object.status.conditions.get(types::READY);
-    let is_so = |ready: &Condition| ready.reason == REFUSED && ready.message.starts_with(NO_TARGET);
-    ready.is_some_and(is_so)
-}
-
-fn skip(context: &OperatorContext, object: &ScaledObject, error: String) {
-    let event = keda::event::Event::warning("KEDAScalerFailed", error);
-    context.events.record_poll(EventSubject::Object, &object.metadata, &event);
-    context.counters.failed(&object.metadata, EventSubject::Object);
-}
-
-/// The metrics that a trigger had when it last told; by their names alone if that was before we came.
-fn last(object: &ScaledObject, slot: &CachedScaler) -> Vec<MetricSpec> {
-    let told = slot.last_specs();
-    if told.is_empty() { keda::hpa::metrics_from_status(object, slot.index()) } else { told }
-}
-
-/// Whether the triggers have metrics that the HPA does not know; a trigger that does not tell says nothing about that.
-fn is_stale(object: &ScaledObject, told: &[TriggerResult]) -> bool {
-    let known = &object.status.external_metric_names;
-    told.iter().flat_map(TriggerResult::samples).any(|sample| !known.contains(&sample.name))
+/// The metrics that a trigger listed last; if that was before this process started, those that the status names.
+fn last_specs(object: &ScaledObject, scaler: &CachedScaler) -> Vec<MetricSpec> {
+    let specs = scaler.last_specs();
+    if specs.is_empty() { keda::hpa::metrics_from_status(object, scaler.index()) } else { specs }
 }

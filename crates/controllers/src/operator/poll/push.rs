@@ -1,4 +1,4 @@
-//! A source tells of activity by itself (docs/spec/keda.md 3.8): that there is work, but not how much.
+//! A push trigger reports activity by itself (docs/spec/keda.md 3.8): it says that there is load, but not how much.
 
 use std::time::Duration;
 
@@ -7,47 +7,48 @@ use keda::status::StatusChanges;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::SHARED;
-use super::object::{Ask, decide_and_write, round};
-use crate::operator::context::{ObjectEntry, OperatorContext, PushState};
-use crate::operator::id::{Id, Kind};
-use crate::operator::reconcile::scaling_mode;
+use super::SHARED_SAMPLE_MAX_AGE;
+use super::object::{SampleAge, decide_and_scale, poll_object};
+use crate::operator::apply::Applier;
+use crate::operator::context::OperatorContext;
+use crate::operator::id::{ResourceId, ResourceKind};
+use crate::operator::object_state::{ObjectEntry, PushState};
 use crate::operator::record;
 use crate::operator::scalers_cache::{PendingPush, PushNotification};
 use crate::operator::settings::ScalingMode;
 
-/// So long the source may take to say how much work there is before the target is woken without knowing that.
-const HEAD_START: Duration = Duration::from_millis(50);
+/// The time that the source has to report a value before the target is activated without one.
+const QUERY_HEAD_START: Duration = Duration::from_millis(50);
 
-/// Acts on what was told. What comes before the object was reconciled is found by its first poll.
-pub(crate) async fn pushed(context: &OperatorContext, pushed: PushNotification) {
-    let PushNotification { id, trigger, ticket } = pushed;
+/// Acts on a push. A push before the first reconcile of the object is dropped: the first poll finds the activity.
+pub(crate) async fn pushed(context: &OperatorContext, push: PushNotification) {
+    let PushNotification { id, trigger, pending } = push;
     let id = &id;
-    if id.kind == Kind::Job || !context.client.leadership.is_leader() {
+    if id.kind == ResourceKind::Job || !context.client.leadership.is_leader() {
         return;
     }
     let Some(entry) = context.known_entry(id) else { return };
     let Some(object) = context.store().object(id) else { return };
-    if scaling_mode(context, &object) == ScalingMode::Direct {
-        // Whoever tells meanwhile is noted by that.
-        drop(ticket);
-        size(context, id, &entry, trigger).await;
+    if context.scaling_mode(&object) == ScalingMode::Direct {
+        // Pushes that follow are counted in the push state.
+        drop(pending);
+        query_and_activate(context, id, &entry, trigger).await;
     } else {
-        wake(context, id, &entry, trigger, Some(ticket)).await;
+        activate(context, id, &entry, trigger, Some(pending)).await;
     }
 }
 
-/// Rest ends. If it has ended, it is noted that there is work.
-async fn wake(
+/// Activates the target; if it is active already, the time of activity is recorded.
+async fn activate(
     context: &OperatorContext,
-    id: &Id,
+    id: &ResourceId,
     entry: &ObjectEntry,
     trigger: usize,
-    ticket: Option<PendingPush>,
+    pending: Option<PendingPush>,
 ) {
-    let _alone = entry.gate.lock().await;
-    // What is told from here on is news.
-    drop(ticket);
+    let _lock = entry.gate.lock().await;
+    // A push from here on is a new one.
+    drop(pending);
     let Some(object) = context.store().object(id) else { return };
     if object.metadata.deletion_timestamp.is_some() || object.is_paused() {
         return;
@@ -57,52 +58,55 @@ async fn wake(
     let Some(metric) = metric else { return };
     let metric = [metric.clone()];
     let input = ExecutorInput::of_push(context.clock.now(), &object, &metric);
-    let said = record::pushed(&object, metric.first().map_or("", String::as_str));
-    decide_and_write(context, id, &object, input, StatusChanges::default(), said).await;
+    let record = record::pushed(&object, metric.first().map_or("", String::as_str));
+    let applier = Applier { context, id, metadata: &object.metadata };
+    decide_and_scale(applier, &object, input, StatusChanges::default(), record).await;
 }
 
-/// Where no HPA does it: asks at once how much work there is, and acts on that; whoever is slow to say does not delay the
-/// waking. However often it is pushed, there is one such round at a time, and no more than one per second.
-async fn size(context: &OperatorContext, id: &Id, entry: &ObjectEntry, trigger: usize) {
-    if !entry.state().polled || !begins(entry) {
+/// In scaling mode `direct`: queries the source at once and scales by its value. A slow source does not delay the activation.
+/// However many pushes arrive, one such poll runs at a time, and at most one per second.
+async fn query_and_activate(context: &OperatorContext, id: &ResourceId, entry: &ObjectEntry, trigger: usize) {
+    if !entry.state().polled || !begin(entry) {
         return;
     }
     loop {
-        let last = entry.state().pushed;
-        if let Some(next) = last.map(|last| last + SHARED).filter(|next| *next > Instant::now()) {
-            wake(context, id, entry, trigger, None).await;
+        let last = entry.state().push_queried_at;
+        if let Some(next) =
+            last.map(|last| last + SHARED_SAMPLE_MAX_AGE).filter(|next| *next > Instant::now())
+        {
+            activate(context, id, entry, trigger, None).await;
             sleep_until(next).await;
         }
-        entry.state().pushed = Some(Instant::now());
-        let asked = Notify::new();
-        let ask = async {
-            round(context, id, Ask::Now).await;
-            asked.notify_one();
+        entry.state().push_queried_at = Some(Instant::now());
+        let queried = Notify::new();
+        let query = async {
+            poll_object(context, id, SampleAge::New).await;
+            queried.notify_one();
         };
-        let act = async {
-            // It is acted on in any case, also if the source contradicts itself.
-            let _ = timeout(HEAD_START, asked.notified()).await;
-            wake(context, id, entry, trigger, None).await;
+        let activation = async {
+            // The target is activated in any case, even if the source reports no load.
+            let _ = timeout(QUERY_HEAD_START, queried.notified()).await;
+            activate(context, id, entry, trigger, None).await;
         };
-        tokio::join!(ask, act);
-        if ends(entry) {
+        tokio::join!(query, activation);
+        if end(entry) {
             return;
         }
     }
 }
 
-/// Whether a round begins; else the one that runs is followed by another.
-fn begins(entry: &ObjectEntry) -> bool {
-    let mut object_state = entry.state();
-    let was = object_state.pushing;
-    object_state.pushing = if was == PushState::Idle { PushState::Asking } else { PushState::Again };
+/// Whether a query begins; otherwise the one that runs is followed by another.
+fn begin(entry: &ObjectEntry) -> bool {
+    let mut state = entry.state();
+    let was = state.push;
+    state.push = if was == PushState::Idle { PushState::Querying } else { PushState::QueryingAgain };
     was == PushState::Idle
 }
 
-/// Whether it is over; else there is another round.
-fn ends(entry: &ObjectEntry) -> bool {
-    let mut object_state = entry.state();
-    let is_over = object_state.pushing != PushState::Again;
-    object_state.pushing = if is_over { PushState::Idle } else { PushState::Asking };
+/// Whether queries are over; otherwise another one follows.
+fn end(entry: &ObjectEntry) -> bool {
+    let mut state = entry.state();
+    let is_over = state.push != PushState::QueryingAgain;
+    state.push = if is_over { PushState::Idle } else { PushState::Querying };
     is_over
 }

@@ -1,10 +1,9 @@
-//! When each object is due, and how many turns run at once. Plain data: time is an argument.
+//! Schedules polls and reconciles, and bounds how many objects are processed concurrently. Pure: time is an argument.
 //!
-//! An object has a turn when it is polled, and when something about it has changed; never two at once. Polls are at fixed
-//! moments, spread over the interval, and those of objects that ask the same come close together, so that one answer does
-//! for all of them; when one of them finds something to do, the others do not wait for their moment. Turns that take long
-//! are those of objects with a slow source: they have a lane of their own, so that however many of them there are, the
-//! others are not late.
+//! An object is due when a poll is due or when it was woken, and is never processed twice at a time. Polls have fixed times, spread
+//! over the interval. Objects that send the same query (a group) are polled close together, so that one response serves all of
+//! them; when one of them becomes active, the others are polled at once. Objects whose processing takes long have a slow source:
+//! they count in a lane of their own, so that they do not delay the others.
 
 #[cfg(test)]
 mod tests;
@@ -15,116 +14,115 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::id::Id;
+use super::id::ResourceId;
 
-/// From here on a turn is slow.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Processing that takes longer counts in the slow lane.
+const SLOW_THRESHOLD: Duration = Duration::from_secs(1);
 
-/// Objects that were there when we began have their first turn within this time, whatever their interval.
-const SPREAD: Duration = Duration::from_secs(30);
+/// Objects that exist at the start are first processed within this time, whatever their interval.
+const START_SPREAD: Duration = Duration::from_secs(30);
 
-/// Polls begin at so many moments of an interval: those that come together find each other's code and data at client, and the
-/// process may sleep between them.
-const MOMENTS: u32 = 256;
+/// Number of poll times within an interval. Polls at the same time share caches of the CPU, and the process sleeps in between.
+const SLOTS_PER_INTERVAL: u32 = 256;
 
-/// As long as there are no more objects than this, a few moments are one: a source is never asked by too many at once.
-const FEW: usize = 2048;
-const FEWER: u32 = 4;
+/// Up to this many objects, `MERGED_SLOTS` neighbouring poll times are one: a source never gets too many queries at once.
+const MAX_OBJECTS_FOR_MERGED_SLOTS: usize = 2048;
+const MERGED_SLOTS: u32 = 4;
 
-/// Polls of those who ask the same come within this time: less than an answer is good for, but not all at once.
-const TOGETHER: Duration = Duration::from_secs(3);
+/// The polls of a group are spread over this time: less than a response is reused, but not all at once.
+const GROUP_SPREAD: Duration = Duration::from_secs(3);
 
-/// When each object is due.
+/// Schedules all objects.
 #[derive(Debug)]
 pub struct PollScheduler {
     limits: ConcurrencyLimits,
-    /// From when moments are counted: when the first object came.
+    /// Poll times are counted from here: when the first object was added.
     began: Option<Instant>,
-    entries: HashMap<Id, ScheduleEntry>,
-    /// Those who wait, by lane.
-    quick: BTreeSet<(Instant, Id)>,
-    slow: BTreeSet<(Instant, Id)>,
-    /// Those who run and are not slow, by their start.
-    running: BTreeSet<(Instant, Id)>,
+    entries: HashMap<ResourceId, ScheduleEntry>,
+    /// Waiting objects, by lane and due time.
+    fast: BTreeSet<(Instant, ResourceId)>,
+    slow: BTreeSet<(Instant, ResourceId)>,
+    /// Running objects of the fast lane, by start time.
+    running: BTreeSet<(Instant, ResourceId)>,
     running_slow: usize,
-    /// SampleQuery many ask the same, by group.
+    /// Number of objects in each group.
     groups: HashMap<u64, u32>,
-    /// Which groups were hurried a moment ago.
-    hurried: HashMap<u64, Instant>,
+    /// When each group was last polled out of schedule.
+    hurried_groups: HashMap<u64, Instant>,
 }
 
-/// SampleQuery many turns run at once.
+/// How many objects are processed concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConcurrencyLimits {
-    /// Of objects whose sources are quick.
-    pub quick: usize,
-    /// Of others.
+    /// In the fast lane.
+    pub fast: usize,
+    /// In the slow lane.
     pub slow: usize,
 }
 
-/// SampleQuery an object is polled.
+/// When an object is polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollSchedule {
-    /// From one poll to the next.
+    /// Time between two polls.
     pub interval: Duration,
-    /// The same for all that ask the same.
+    /// The same for all objects that send the same query.
     pub group: u64,
 }
 
-/// A turn that has begun.
+/// An object that is due and counts as running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueObject {
-    /// Whose.
-    pub id: Id,
-    /// SampleQuery late its poll begins; none if no poll is due.
-    pub poll: Option<Duration>,
+    /// The object.
+    pub id: ResourceId,
+    /// How late its poll begins; none if no poll is due.
+    pub poll_delay: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
 struct ScheduleEntry {
-    /// SampleQuery it is polled; none: not at all.
+    /// When the object is polled; none if it is not.
     schedule: Option<PollSchedule>,
     /// When the next poll is due.
     tick: Option<Instant>,
-    /// When a turn was asked for.
+    /// When the object was asked to be processed.
     wake: Option<Instant>,
-    /// Where it stands among those who wait.
+    /// Its due time in the waiting lane.
     waiting: Option<Instant>,
     /// Since when it runs.
     since: Option<Instant>,
-    /// Whether its last turn was slow, or this one is.
+    /// Whether its last or current processing is slow.
     slow: bool,
-    /// Whether it is gone, and only here because a turn of it still runs.
+    /// Whether the object is gone, and only its processing still runs.
     gone: bool,
 }
 
 impl PollScheduler {
-    /// Empty.
+    /// A scheduler without objects.
     pub fn new(limits: ConcurrencyLimits) -> Self {
-        let limits = ConcurrencyLimits { quick: limits.quick.max(1), slow: limits.slow.max(1) };
+        let limits = ConcurrencyLimits { fast: limits.fast.max(1), slow: limits.slow.max(1) };
         Self {
             limits,
             began: None,
             entries: HashMap::new(),
-            quick: BTreeSet::new(),
+            fast: BTreeSet::new(),
             slow: BTreeSet::new(),
             running: BTreeSet::new(),
             running_slow: 0,
             groups: HashMap::new(),
-            hurried: HashMap::new(),
+            hurried_groups: HashMap::new(),
         }
     }
 
-    /// An object that was there when we began: at its place in the first interval.
-    pub fn spread(&mut self, id: &Id, now: Instant, schedule: PollSchedule) {
-        let schedule = PollSchedule { interval: schedule.interval.min(SPREAD), ..schedule };
-        let first = self.rhythm(now).next(id, schedule, now);
+    /// Adds an object that exists at the start, at its place in the first interval.
+    pub fn add_spread(&mut self, id: &ResourceId, now: Instant, schedule: PollSchedule) {
+        let schedule = PollSchedule { interval: schedule.interval.min(START_SPREAD), ..schedule };
+        let first = self.grid(now).next(id, schedule, now);
         self.add(id, first);
     }
 
-    /// A new object: its first turn is at `at`, or when the last one of an older object of this name has ended. Nothing
-    /// happens if it is known.
-    pub fn add(&mut self, id: &Id, at: Instant) {
+    /// Adds a new object that is due at `at`, or when the processing of an older object with this name has ended. A known object is
+    /// left as it is.
+    pub fn add(&mut self, id: &ResourceId, at: Instant) {
         self.began.get_or_insert(at);
         match self.entries.get_mut(id) {
             Some(entry) if entry.gone => (entry.gone, entry.wake) = (false, Some(at)),
@@ -136,44 +134,44 @@ impl PollScheduler {
         }
     }
 
-    /// Asks for a turn at `at` at the latest; for another one if one is running.
-    pub fn wake(&mut self, id: &Id, at: Instant) {
+    /// Makes an object due at `at` at the latest; once more if it runs.
+    pub fn wake_by(&mut self, id: &ResourceId, at: Instant) {
         let Some(entry) = self.entries.get_mut(id).filter(|entry| !entry.gone) else { return };
         entry.wake = Some(entry.wake.map_or(at, |known| known.min(at)));
         self.place(id);
     }
 
-    /// From now on it is polled so, or not at all. A poll that was not before is due at once.
-    pub fn poll(&mut self, id: &Id, schedule: Option<PollSchedule>, now: Instant) {
-        let rhythm = self.rhythm(now);
+    /// Sets or removes the poll schedule. An object that was not polled before is due at once.
+    pub fn set_schedule(&mut self, id: &ResourceId, schedule: Option<PollSchedule>, now: Instant) {
+        let grid = self.grid(now);
         let Some(entry) = self.entries.get_mut(id).filter(|entry| !entry.gone) else { return };
         let old = std::mem::replace(&mut entry.schedule, schedule);
         entry.tick = match (schedule, entry.tick, old) {
             (None, _, _) => None,
             (Some(_), None, _) => Some(now),
-            (Some(new), Some(tick), Some(old)) if new != old => Some(tick.min(rhythm.next(id, new, now))),
+            (Some(new), Some(tick), Some(old)) if new != old => Some(tick.min(grid.next(id, new, now))),
             (Some(_), tick, _) => tick,
         };
         self.regroup(old, schedule);
         self.place(id);
     }
 
-    /// One has found something to do: whoever of its kind asks the same is polled at once, since it will hear the same.
-    pub fn hurry(&mut self, id: &Id, now: Instant) {
+    /// An object has become active: all others of its group and kind are polled at once, because they will become active too.
+    pub fn poll_group_now(&mut self, id: &ResourceId, now: Instant) {
         let Some(group) =
             self.entries.get(id).and_then(|entry| entry.schedule).map(|schedule| schedule.group)
         else {
             return;
         };
-        self.hurried.retain(|_, at| now.saturating_duration_since(*at) < TOGETHER);
+        self.hurried_groups.retain(|_, at| now.saturating_duration_since(*at) < GROUP_SPREAD);
         let is_alone = self.groups.get(&group).is_none_or(|members| *members < 2);
-        if is_alone || self.hurried.contains_key(&group) {
+        if is_alone || self.hurried_groups.contains_key(&group) {
             return;
         }
-        self.hurried.insert(group, now);
+        self.hurried_groups.insert(group, now);
         let is_member =
             |entry: &ScheduleEntry| entry.schedule.is_some_and(|schedule| schedule.group == group);
-        let is_other = |other: &Id| other != id && other.kind == id.kind;
+        let is_other = |other: &ResourceId| other != id && other.kind == id.kind;
         let others = self.entries.iter_mut().filter(|(other, entry)| is_other(other) && is_member(entry));
         let mut moved = Vec::new();
         for (other, entry) in others.filter(|(_, entry)| entry.tick.is_some_and(|tick| tick > now)) {
@@ -185,8 +183,8 @@ impl PollScheduler {
         }
     }
 
-    /// An object is gone; a turn of it may still end, and there is none of another object of this name before that.
-    pub fn remove(&mut self, id: &Id) {
+    /// Removes an object. While its processing runs, an object with the same name has to wait.
+    pub fn remove(&mut self, id: &ResourceId) {
         let Some(entry) = self.entries.get_mut(id) else { return };
         let old = entry.schedule.take();
         (entry.tick, entry.wake) = (None, None);
@@ -199,32 +197,32 @@ impl PollScheduler {
         }
     }
 
-    /// The next turn that is due; it has begun.
-    pub fn take(&mut self, now: Instant) -> Option<DueObject> {
-        self.age(now);
-        let quick = self.quick.first().filter(|_| self.running.len() < self.limits.quick);
+    /// The next object that is due; it counts as running from now on.
+    pub fn next_due(&mut self, now: Instant) -> Option<DueObject> {
+        self.move_slow(now);
+        let fast = self.fast.first().filter(|_| self.running.len() < self.limits.fast);
         let slow = self.slow.first().filter(|_| self.running_slow < self.limits.slow);
-        let (at, id) = match (quick, slow) {
-            (Some(quick), Some(slow)) => quick.min(slow),
+        let (at, id) = match (fast, slow) {
+            (Some(fast), Some(slow)) => fast.min(slow),
             (one, other) => one.or(other)?,
         };
         if *at > now {
             return None;
         }
         let id = id.clone();
-        let rhythm = self.rhythm(now);
+        let grid = self.grid(now);
         let entry = self.entries.get_mut(&id)?;
         let waiting = entry.waiting.take();
         entry.since = Some(now);
         entry.wake = entry.wake.filter(|wake| *wake > now);
         let due = entry.tick.filter(|tick| *tick <= now);
         if let (Some(_), Some(schedule)) = (due, entry.schedule) {
-            // Polls that were missed are not made up for.
-            entry.tick = Some(rhythm.next(&id, schedule, now));
+            // Missed polls are skipped.
+            entry.tick = Some(grid.next(&id, schedule, now));
         }
         let is_slow = entry.slow;
         if let Some(waiting) = waiting {
-            let lane = if is_slow { &mut self.slow } else { &mut self.quick };
+            let lane = if is_slow { &mut self.slow } else { &mut self.fast };
             lane.remove(&(waiting, id.clone()));
         }
         if is_slow {
@@ -232,18 +230,18 @@ impl PollScheduler {
         } else {
             self.running.insert((now, id.clone()));
         }
-        Some(DueObject { poll: due.map(|tick| now - tick), id })
+        Some(DueObject { poll_delay: due.map(|tick| now - tick), id })
     }
 
-    /// A turn is over.
-    pub fn done(&mut self, id: &Id, now: Instant) {
-        self.age(now);
+    /// The processing of an object has ended.
+    pub fn finish(&mut self, id: &ResourceId, now: Instant) {
+        self.move_slow(now);
         let Some(entry) = self.entries.get_mut(id) else { return };
         let Some(since) = entry.since.take() else { return };
         if !self.running.remove(&(since, id.clone())) {
             self.running_slow = self.running_slow.saturating_sub(1);
         }
-        entry.slow = now.saturating_duration_since(since) >= PATIENCE;
+        entry.slow = now.saturating_duration_since(since) >= SLOW_THRESHOLD;
         if entry.gone {
             self.entries.remove(id);
         } else {
@@ -251,39 +249,40 @@ impl PollScheduler {
         }
     }
 
-    /// When somebody should look again.
-    pub fn next(&self) -> Option<Instant> {
-        let quick = self.quick.first().map(|(at, _)| *at);
+    /// When `next_due` is to be called again.
+    pub fn next_due_at(&self) -> Option<Instant> {
+        let fast = self.fast.first().map(|(at, _)| *at);
         let slow = self.slow.first().map(|(at, _)| *at).filter(|_| self.running_slow < self.limits.slow);
-        let quick = if self.running.len() < self.limits.quick {
-            quick
+        let fast = if self.running.len() < self.limits.fast {
+            fast
         } else {
-            // A place is free once somebody proves to be slow.
-            quick.and(self.running.first().map(|(since, _)| *since + PATIENCE))
+            // A place becomes free when a running object proves to be slow.
+            fast.and(self.running.first().map(|(since, _)| *since + SLOW_THRESHOLD))
         };
-        [quick, slow].into_iter().flatten().min()
+        [fast, slow].into_iter().flatten().min()
     }
 
-    /// SampleQuery many objects there are.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// SampleQuery many turns should have begun.
-    pub fn late(&self, now: Instant) -> usize {
-        let due = |lane: &BTreeSet<(Instant, Id)>| lane.iter().take_while(|(at, _)| *at < now).count();
-        due(&self.quick) + due(&self.slow)
+    /// Number of objects that are due and wait.
+    pub fn overdue(&self, now: Instant) -> usize {
+        let due =
+            |lane: &BTreeSet<(Instant, ResourceId)>| lane.iter().take_while(|(at, _)| *at < now).count();
+        due(&self.fast) + due(&self.slow)
     }
 
-    /// Turns that take long free their place for others.
-    fn age(&mut self, now: Instant) {
+    /// Moves objects that run for long to the slow lane.
+    fn move_slow(&mut self, now: Instant) {
         while let Some((since, _)) = self.running.first()
-            && *since + PATIENCE <= now
+            && *since + SLOW_THRESHOLD <= now
             && let Some((_, id)) = self.running.pop_first()
         {
             self.running_slow += 1;
@@ -293,13 +292,13 @@ impl PollScheduler {
         }
     }
 
-    /// When moments are.
-    fn rhythm(&mut self, now: Instant) -> Rhythm {
-        let together = if self.entries.len() <= FEW { FEWER } else { 1 };
-        Rhythm { began: *self.began.get_or_insert(now), together }
+    /// The grid of poll times.
+    fn grid(&mut self, now: Instant) -> PollGrid {
+        let together = if self.entries.len() <= MAX_OBJECTS_FOR_MERGED_SLOTS { MERGED_SLOTS } else { 1 };
+        PollGrid { began: *self.began.get_or_insert(now), together }
     }
 
-    /// Counts how many ask the same.
+    /// Updates the number of objects in each group.
     fn regroup(&mut self, old: Option<PollSchedule>, new: Option<PollSchedule>) {
         let (old, new) = (old.map(|schedule| schedule.group), new.map(|schedule| schedule.group));
         if old == new {
@@ -318,40 +317,40 @@ impl PollScheduler {
         }
     }
 
-    /// Puts an object where it belongs among those who wait.
-    fn place(&mut self, id: &Id) {
+    /// Puts an object into the waiting lane by its due time.
+    fn place(&mut self, id: &ResourceId) {
         let Some(entry) = self.entries.get_mut(id) else { return };
         let at = [entry.tick, entry.wake].into_iter().flatten().min().filter(|_| entry.since.is_none());
         let old = std::mem::replace(&mut entry.waiting, at);
         let is_slow = entry.slow;
         if let Some(old) = old {
-            // It may have changed lanes since.
-            self.quick.remove(&(old, id.clone()));
+            // The object may have changed lanes since.
+            self.fast.remove(&(old, id.clone()));
             self.slow.remove(&(old, id.clone()));
         }
         if let Some(at) = at {
-            let lane = if is_slow { &mut self.slow } else { &mut self.quick };
+            let lane = if is_slow { &mut self.slow } else { &mut self.fast };
             lane.insert((at, id.clone()));
         }
     }
 }
 
-/// When moments are.
+/// The grid of poll times.
 #[derive(Clone, Copy)]
-struct Rhythm {
+struct PollGrid {
     began: Instant,
-    /// So many moments are one.
+    /// Neighbouring poll times that are one.
     together: u32,
 }
 
-impl Rhythm {
-    /// The next moment at which an object is polled.
-    fn next(self, id: &Id, schedule: PollSchedule, now: Instant) -> Instant {
+impl PollGrid {
+    /// The next poll time of an object.
+    fn next(self, id: &ResourceId, schedule: PollSchedule, now: Instant) -> Instant {
         let interval = schedule.interval.max(Duration::from_millis(1));
-        let moment = interval / MOMENTS;
-        // Objects that ask the same begin at the same place and are a little apart.
-        let apart = interval.min(TOGETHER * 8) / 8;
-        let place = moment * small(&schedule.group) + apart * small(id) / MOMENTS;
+        let moment = interval / SLOTS_PER_INTERVAL;
+        // Objects of a group begin at the same place and are a little apart.
+        let apart = interval.min(GROUP_SPREAD * 8) / 8;
+        let place = moment * slot_of(&schedule.group) + apart * slot_of(id) / SLOTS_PER_INTERVAL;
         let place = u32::try_from(place.as_nanos() / moment.as_nanos().max(1)).unwrap_or(0);
         let place = moment * (place / self.together * self.together);
         let first = self.began + place.checked_sub(interval).unwrap_or(place);
@@ -363,9 +362,9 @@ impl Rhythm {
     }
 }
 
-/// Something below [`MOMENTS`] that is always the same for the same thing.
-fn small(of: &impl Hash) -> u32 {
+/// A hash below [`SLOTS_PER_INTERVAL`].
+fn slot_of(of: &impl Hash) -> u32 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
-    u32::try_from(hasher.finish() % u64::from(MOMENTS)).unwrap_or(0)
+    u32::try_from(hasher.finish() % u64::from(SLOTS_PER_INTERVAL)).unwrap_or(0)
 }

@@ -1,225 +1,149 @@
-//! ScaledJobs, step by step (docs/spec/keda.md 5.1, 5.5).
+//! Reconciles a ScaledJob (docs/spec/keda.md 5.1, 5.5).
 
 use std::sync::Arc;
 
-use api::keda::{Condition, ConditionStatus, Conditions, FINALIZER, ScaledJob, annotations, types};
+use api::keda::{ConditionStatus, ScaledJob, annotations, types};
 use keda::event::Event;
 use keda::jobs::{OutdatedJobs, outdated};
-use keda::{admission, status};
+use keda::status;
 use serde_json::{Value, json};
 
-use super::{ReconcileOutcome, StepFailure, end, users};
-use crate::operator::context::{ObjectEntry, OperatorContext};
-use crate::operator::event_recorder::EventSubject;
-use crate::operator::id::Id;
-use crate::operator::leader_client::ResourcePath;
-use crate::operator::scalers_cache::ScaledResource;
+use super::finalize::stop_polls;
+use super::{authentication_users, finalize, write_failed};
+use crate::operator::apply::Applier;
+use crate::operator::context::OperatorContext;
+use crate::operator::decide::conditions::{
+    ReconcileOutcome, Reconciled, adoption, complete, conclude_job, polls_started, scaler_built, set_paused,
+    summarize,
+};
+use crate::operator::effect::Effect;
+use crate::operator::id::{EventSubject, ResourceId, ResourceKind};
+use crate::operator::object_state::ObjectEntry;
+use crate::operator::scaled_resource::ScaledResource;
+use crate::operator::validate::{self, ReconcileStep, StepFailure};
 
-const READY: &str = "ScaledJob is defined correctly and is ready to scaling";
-const PAUSED: &str = "ScaledJob is paused, skipping reconcile loop";
-
-pub(super) async fn reconcile(context: &OperatorContext, id: &Id) -> ReconcileOutcome {
+pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> ReconcileOutcome {
     let entry = context.entry(id);
-    let _alone = entry.gate.lock().await;
-    let Some(job) = context.store().scaled_job(id) else { return ReconcileOutcome::Ended };
+    let _lock = entry.gate.lock().await;
+    let Some(job) = context.store().scaled_job(id) else { return ReconcileOutcome::Deleted };
     if job.metadata.deletion_timestamp.is_some() {
-        return end::job(context, id, &job).await;
+        return finalize::job(context, id, &job).await;
     }
-    if let Err(error) = adopt(context, id, &job).await {
-        return super::unwritten(context, EventSubject::Job, &job.metadata, &error);
+    if let Some(patch) = adoption(ResourceKind::Job, &job.metadata) {
+        let applier = Applier { context, id, metadata: &job.metadata };
+        if let Err(error) = applier.apply(Effect::PatchObject(patch)).await {
+            return write_failed(applier, error).await;
+        }
     }
-    let Some(job) = context.store().scaled_job(id) else { return ReconcileOutcome::Ended };
+    let Some(job) = context.store().scaled_job(id) else { return ReconcileOutcome::Deleted };
+    let applier = Applier { context, id, metadata: &job.metadata };
     let mut new = (*job).clone();
-    if !new.status.conditions.are_complete() {
-        new.status.conditions = Conditions::initial();
+    complete(&mut new.status.conditions);
+    let result = steps(applier, &entry, &mut new).await;
+    if let Err(failure) = &result {
+        tracing::warn!(object = %id, %failure, "failed to reconcile a ScaledJob");
     }
-    let found = steps(context, id, &entry, &mut new).await;
-    let outcome = judge(context, &job, &mut new, found);
-    if let Some(patch) = difference(&job, &new)
-        && let Err(error) = context.write_job(id, &patch, "status").await
-    {
-        return super::unwritten(context, EventSubject::Job, &job.metadata, &error);
+    let (outcome, effects) = conclude_job(&job, &mut new, result, context.settings.compat);
+    let patch = status_patch(&job, &new).map(Effect::PatchStatus);
+    if let Err(error) = applier.apply_all(effects.into_iter().chain(patch).collect()).await {
+        return write_failed(applier, error).await;
     }
     let before = job.status.authentications_types.clone().unwrap_or_default();
-    users::add(context, &ScaledResource::Job(job), &before).await;
+    authentication_users::add(context, &ScaledResource::Job(job.clone()), &before).await;
     outcome
 }
 
-fn difference(old: &ScaledJob, new: &ScaledJob) -> Option<Value> {
+fn status_patch(old: &ScaledJob, new: &ScaledJob) -> Option<Value> {
     let (old, new) = (serde_json::to_value(&old.status).ok()?, serde_json::to_value(&new.status).ok()?);
     Some(json!({"status": status::merge_patch(&old, &new)?}))
 }
 
-async fn adopt(
-    context: &OperatorContext,
-    id: &Id,
-    job: &Arc<ScaledJob>,
-) -> Result<(), cluster::request::ApiError> {
-    let metadata = &job.metadata;
-    if end::is_held(metadata) {
-        return Ok(());
-    }
-    let mut finalizers = metadata.finalizers.clone();
-    finalizers.push(FINALIZER.to_owned());
-    let patch = json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": finalizers}});
-    context.write_job(id, &patch, "").await
-}
-
-/// Whether it is paused, or else ready.
 async fn steps(
-    context: &OperatorContext,
-    id: &Id,
+    applier: Applier<'_>,
     entry: &ObjectEntry,
     job: &mut ScaledJob,
-) -> Result<bool, StepFailure> {
-    if job.spec.job_target_ref.is_none() {
-        let event = Event::warning("ScaledJobCheckFailed", "ScaledJob.spec.jobTargetRef not found");
-        context.events.record_reconcile(EventSubject::Job, &job.metadata, &event);
-        return Err(StepFailure::new("ScaledJob.spec.jobTargetRef not found", "it is missing"));
+) -> Result<Reconciled, StepFailure> {
+    if let Err(failure) = validate::job_template(job) {
+        let event = Event::warning("ScaledJobCheckFailed", failure.step.to_string());
+        applier.log_failed_status(applier.apply(Effect::ReconcileEvent(event)).await);
+        return Err(failure);
     }
     let is_paused = annotations::is_set(&job.metadata.annotations, annotations::PAUSED);
-    turn(context, job, is_paused);
+    let event = set_paused(ResourceKind::Job, &mut job.status.conditions, is_paused);
+    applier.log_failed_status(applier.apply_all(event.into_iter().collect()).await);
     if is_paused {
-        end::stop(context, entry, EventSubject::Job, &job.metadata);
-        return Ok(true);
+        stop_polls(applier, entry).await;
+        return Ok(Reconciled::Paused);
     }
-    admission::check_triggers(&job.spec.triggers).map_err(|denial| {
-        StepFailure::new("ScaledJob doesn't have correct triggers specification", denial.message)
-    })?;
-    let (types, names) = super::types(&job.spec.triggers);
+    validate::job_triggers(job)?;
+    let (types, names) = summarize(&job.spec.triggers);
     (job.status.triggers_types, job.status.authentications_types) = (Some(types), Some(names));
-    roll_out(context, id, job).await?;
-    build(context, entry, job).await?;
-    if job.spec.triggers.iter().any(|trigger| !trigger.metric_type.is_empty()) {
-        let cause = "jobs have no HPA that would look at it";
-        return Err(StepFailure::new("Cannot set metricType in ScaledJob triggers", cause));
-    }
+    roll_out(applier, job).await?;
+    build_scalers(applier, entry, job).await?;
+    validate::job_metric_types(job)?;
     let was_polled = std::mem::replace(&mut entry.state().polled, true);
-    let is_restart =
-        !entry.state().known && job.status.conditions.state(types::READY) == ConditionStatus::True;
-    if !was_polled && !is_restart {
-        let mut event = Event::normal("KEDAScalersStarted", "Started scalers watch");
-        event.action = Some("ScalersWatchStarted");
-        context.events.record_poll(EventSubject::Job, &job.metadata, &event);
+    if !was_polled && !is_restart(entry, job) {
+        applier.log_failed_status(applier.apply(polls_started()).await);
     }
-    Ok(false)
+    Ok(Reconciled::Ready { broken_trigger: None })
 }
 
-fn turn(context: &OperatorContext, job: &mut ScaledJob, is_paused: bool) {
-    let was = job.status.conditions.state(types::PAUSED) == ConditionStatus::True;
-    if was == is_paused {
-        return;
-    }
-    let (state, reason, message) = if is_paused {
-        (ConditionStatus::True, "ScaledJobPaused", "ScaledJob is paused")
-    } else {
-        (ConditionStatus::False, "ScaledJobUnpaused", "ScaledJob is unpaused")
-    };
-    job.status.conditions.set(Condition::new(types::PAUSED, state, reason, message));
-    context.events.record_reconcile(EventSubject::Job, &job.metadata, &Event::normal(reason, message));
+/// Whether the operator has restarted and the object was ready before: its scalers are not new.
+fn is_restart(entry: &ObjectEntry, job: &ScaledJob) -> bool {
+    !entry.state().reconciled && job.status.conditions.state(types::READY) == ConditionStatus::True
 }
 
-/// Jobs of an older generation go.
-async fn roll_out(context: &OperatorContext, id: &Id, job: &ScaledJob) -> Result<(), StepFailure> {
-    let jobs = context.store().jobs.of(&id.full_name());
+/// Deletes jobs of an older generation, if the rollout strategy asks for it.
+async fn roll_out(applier: Applier<'_>, job: &ScaledJob) -> Result<(), StepFailure> {
+    let jobs = applier.context.store().jobs.of(&applier.id.full_name());
     let Some(old) = outdated(job, &jobs) else { return Ok(()) };
-    context.events.record_reconcile(EventSubject::Job, &job.metadata, &old.started());
+    let record = async |event: Event| {
+        applier.log_failed_status(applier.apply(Effect::ReconcileEvent(event)).await);
+    };
+    record(old.started()).await;
     for name in &old.jobs {
-        let path = ResourcePath::job(&id.namespace, name);
-        if let Err(error) = context.client.delete(path, old.propagation.as_str()).await {
-            context.events.record_reconcile(
-                EventSubject::Job,
-                &job.metadata,
-                &OutdatedJobs::failed(name, &error.message),
-            );
-            return Err(StepFailure::new(format!("Not able to delete job: {name}"), error.message));
+        let effect = Effect::DeleteJob { name: name.clone(), propagation: old.propagation };
+        if let Err(error) = applier.apply(effect).await {
+            record(OutdatedJobs::failed(name, &error.message)).await;
+            return Err(ReconcileStep::DeleteJob(name.clone()).failed(error.message));
         }
     }
-    context.events.record_reconcile(EventSubject::Job, &job.metadata, &old.completed());
+    record(old.completed()).await;
     Ok(())
 }
 
-async fn build(context: &OperatorContext, entry: &ObjectEntry, job: &ScaledJob) -> Result<(), StepFailure> {
+async fn build_scalers(
+    applier: Applier<'_>,
+    entry: &ObjectEntry,
+    job: &ScaledJob,
+) -> Result<(), StepFailure> {
+    let context = applier.context;
     let owner = ScaledResource::Job(Arc::new(job.clone()));
-    let is_new = !entry.triggers().is_some_and(|known| known.are_of(&owner));
-    let is_restart =
-        !entry.state().known && job.status.conditions.state(types::READY) == ConditionStatus::True;
-    let triggers = context.triggers(entry, &owner);
-    let told = triggers.specs(&context.builder, &owner, context.settings.source_deadline).await;
-    let (mut failed, mut worked) = (None, false);
-    for (slot, told) in triggers.slots().iter().zip(told) {
-        // To the original it is enough that a trigger can be built.
-        let told = told.map(drop).or_else(|error| {
-            if slot.is_built() && context.settings.compat.is_strict() { Ok(()) } else { Err(error) }
-        });
-        match told {
-            Ok(()) => {
-                worked = true;
-                if is_new && !is_restart {
-                    let note = format!("Scaler {} is built", slot.trigger().type_);
-                    let event = Event::normal("KEDAScalersStarted", note);
-                    context.events.record_poll(EventSubject::Job, &job.metadata, &event);
-                }
-            }
-            Err(error) => {
-                context.counters.failed(&job.metadata, EventSubject::Job);
-                let event = Event::warning("KEDAScalerFailed", error.clone());
-                context.events.record_poll(EventSubject::Job, &job.metadata, &event);
-                failed.get_or_insert(error);
-            }
+    let is_new = !entry.scalers().is_some_and(|known| known.are_of(&owner));
+    let is_restart = is_restart(entry, job);
+    let scalers = context.scalers(entry, &owner);
+    let listed = scalers.list_metrics(&context.builder, &owner, context.settings.source_deadline).await;
+    let (mut first_error, mut works) = (None, false);
+    for (scaler, listed) in scalers.scalers().iter().zip(listed) {
+        // In KEDA it is enough that a scaler can be built.
+        let error = listed.specs.err().filter(|_| !(listed.is_built && context.settings.compat.is_strict()));
+        if let Some(error) = error {
+            context.counters.count_build_failure(&job.metadata, EventSubject::Job);
+            let event = Event::warning("KEDAScalerFailed", error.clone());
+            applier.log_failed_status(applier.apply(Effect::Event(event)).await);
+            first_error.get_or_insert(error);
+            continue;
+        }
+        works = true;
+        if is_new && !is_restart {
+            applier.log_failed_status(applier.apply(scaler_built(scaler.trigger())).await);
         }
     }
-    match failed {
-        // One that works is worth polling; the poll says which does not.
-        Some(error) if !worked || context.settings.compat.is_strict() => {
-            Err(StepFailure::new("Failed to ensure ScaledJob is correctly created", error))
+    match first_error {
+        // With one scaler that works the object is polled; the poll reports those that do not.
+        Some(error) if !works || context.settings.compat.is_strict() => {
+            Err(ReconcileStep::BuildJobScalers.failed(error))
         }
         _ => Ok(()),
-    }
-}
-
-fn judge(
-    context: &OperatorContext,
-    old: &ScaledJob,
-    new: &mut ScaledJob,
-    found: Result<bool, StepFailure>,
-) -> ReconcileOutcome {
-    let metadata = &old.metadata;
-    let conditions = &mut new.status.conditions;
-    match found {
-        Ok(is_paused) => {
-            if old.status.conditions.state(types::READY) != ConditionStatus::True {
-                let event = Event::normal("ScaledJobReady", "ScaledJob is ready for scaling");
-                context.events.record_reconcile(EventSubject::Job, metadata, &event);
-            }
-            let message = if is_paused { PAUSED } else { READY };
-            conditions.set(Condition::new(types::READY, ConditionStatus::True, "ScaledJobReady", message));
-            if is_paused { ReconcileOutcome::Still } else { ReconcileOutcome::Polled }
-        }
-        Err(StepFailure { step, cause }) => {
-            // The original does not say why.
-            let message = if context.settings.compat.is_strict() {
-                step.into_owned()
-            } else {
-                format!("{step}: {cause}")
-            };
-            tracing::warn!(
-                namespace = metadata.namespace,
-                name = metadata.name,
-                message,
-                "a ScaledJob is not right"
-            );
-            let event = Event::warning("ScaledJobCheckFailed", message.clone());
-            context.events.record_reconcile(EventSubject::Job, metadata, &event);
-            conditions.set(Condition::new(
-                types::READY,
-                ConditionStatus::False,
-                "ScaledJobCheckFailed",
-                message,
-            ));
-            let unknown = "ScaledJob check failed";
-            conditions.set(Condition::new(types::ACTIVE, ConditionStatus::Unknown, "UnknownState", unknown));
-            ReconcileOutcome::Failed
-        }
     }
 }

@@ -1,197 +1,84 @@
-//! ScaledObjects, step by step (docs/spec/keda.md 2.2, 2.3). Everything that is said in the status is said in one patch at the end.
+//! Reconciles a ScaledObject (docs/spec/keda.md 2.2, 2.3). The status is written in one patch at the end.
 
-use std::sync::Arc;
+use api::keda::ScaledObject;
+use keda::status;
 
-use api::keda::{Condition, ConditionStatus, Conditions, FINALIZER, ScaledObject, annotations, types};
-use keda::event::Event;
-use keda::{admission, fallback, status};
-use serde_json::json;
-
-use super::{ReconcileOutcome, StepFailure, end, hpa, pause, target, users};
+use super::{authentication_users, finalize, hpa, pause, write_failed};
+use crate::operator::apply::Applier;
 use crate::operator::context::OperatorContext;
-use crate::operator::event_recorder::EventSubject;
-use crate::operator::id::Id;
-use crate::operator::scalers_cache::ScaledResource;
-use crate::operator::settings::ScalingMode;
+use crate::operator::decide::conditions::{
+    ReconcileOutcome, Reconciled, adoption, complete, conclude_object, summarize,
+};
+use crate::operator::effect::Effect;
+use crate::operator::id::{ResourceId, ResourceKind};
+use crate::operator::object_state::ObjectEntry;
+use crate::operator::resolve::target;
+use crate::operator::scaled_resource::ScaledResource;
+use crate::operator::validate::{self, ReconcileStep, StepFailure};
 
-/// What is said when all is well.
-const READY: &str = "ScaledObject is defined correctly and is ready for scaling";
-const PAUSED: &str = "ScaledObject is paused";
-
-/// What the steps have found.
-pub(super) enum Found {
-    /// It is paused.
-    Paused,
-    /// It is ready, or would be but for these triggers.
-    Ready { broken: Option<String> },
-}
-
-pub(super) async fn reconcile(context: &OperatorContext, id: &Id) -> ReconcileOutcome {
+pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> ReconcileOutcome {
     let entry = context.entry(id);
-    let _alone = entry.gate.lock().await;
-    let Some(object) = context.store().object(id) else { return ReconcileOutcome::Ended };
+    let _lock = entry.gate.lock().await;
+    let Some(object) = context.store().object(id) else { return ReconcileOutcome::Deleted };
     if object.metadata.deletion_timestamp.is_some() {
-        return end::object(context, id, &object).await;
+        return finalize::object(context, id, &object).await;
     }
-    if let Err(error) = adopt(context, id, &object).await {
-        return super::unwritten(context, EventSubject::Object, &object.metadata, &error);
+    if let Some(patch) = adoption(ResourceKind::Object, &object.metadata) {
+        let applier = Applier { context, id, metadata: &object.metadata };
+        if let Err(error) = applier.apply(Effect::PatchObject(patch)).await {
+            return write_failed(applier, error).await;
+        }
     }
-    // As it is after that.
-    let Some(object) = context.store().object(id) else { return ReconcileOutcome::Ended };
+    // The object as that write has left it.
+    let Some(object) = context.store().object(id) else { return ReconcileOutcome::Deleted };
+    let applier = Applier { context, id, metadata: &object.metadata };
     let mut new = (*object).clone();
-    if !new.status.conditions.are_complete() {
-        new.status.conditions = Conditions::initial();
+    complete(&mut new.status.conditions);
+    let result = steps(applier, &entry, &mut new).await;
+    if let Err(failure) = &result {
+        tracing::warn!(object = %id, %failure, "failed to reconcile a ScaledObject");
     }
-    let found = steps(context, id, &entry, &mut new).await;
-    let outcome = judge(context, &object, &mut new, found);
-    if let Some(patch) = status::difference(&object.status, &new.status)
-        && let Err(error) = context.write_object(id, &patch, "status").await
-    {
-        return super::unwritten(context, EventSubject::Object, &object.metadata, &error);
+    entry.state().target_missing =
+        matches!(&result, Err(failure) if failure.step == ReconcileStep::ScaleTarget);
+    let (outcome, effects) = conclude_object(&object, &mut new, result, context.settings.compat);
+    let patch = status::difference(&object.status, &new.status).map(Effect::PatchStatus);
+    if let Err(error) = applier.apply_all(effects.into_iter().chain(patch).collect()).await {
+        return write_failed(applier, error).await;
     }
     let before = object.status.authentications_types.clone().unwrap_or_default();
-    users::add(context, &ScaledResource::Object(object), &before).await;
+    authentication_users::add(context, &ScaledResource::Object(object.clone()), &before).await;
     outcome
 }
 
-/// Holds the object until we have cleaned up behind it, and labels it with its name: both in one write.
-async fn adopt(
-    context: &OperatorContext,
-    id: &Id,
-    object: &Arc<ScaledObject>,
-) -> Result<(), cluster::request::ApiError> {
-    let metadata = &object.metadata;
-    let held = metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER);
-    let labelled = metadata.labels.get(annotations::SCALED_OBJECT_NAME) == Some(&metadata.name);
-    if held && labelled {
-        return Ok(());
-    }
-    let mut finalizers = metadata.finalizers.clone();
-    if !held {
-        finalizers.push(FINALIZER.to_owned());
-    }
-    let patch = json!({"metadata": {
-        // Whoever adds one of their own meanwhile keeps it.
-        "resourceVersion": metadata.resource_version,
-        "finalizers": finalizers,
-        "labels": {annotations::SCALED_OBJECT_NAME: metadata.name},
-    }});
-    context.write_object(id, &patch, "").await
-}
-
-/// Spec 2.3: the first failure wins.
+/// The steps of docs/spec/keda.md 2.3: the first failure ends them.
 async fn steps(
-    context: &OperatorContext,
-    id: &Id,
-    entry: &crate::operator::context::ObjectEntry,
+    applier: Applier<'_>,
+    entry: &ObjectEntry,
     object: &mut ScaledObject,
-) -> Result<Found, StepFailure> {
+) -> Result<Reconciled, StepFailure> {
     if object.is_paused() {
-        pause::stop(context, id, entry, object).await?;
-        return Ok(Found::Paused);
+        pause::pause(applier, entry, object).await?;
+        return Ok(Reconciled::Paused);
     }
-    pause::note(context, object);
-    if object.spec.scale_target_ref.name.is_empty() {
-        let cause = "ScaledObject.spec.scaleTargetRef.name is missing";
-        return Err(StepFailure::new(
-            "ScaledObject doesn't have correct scaleTargetRef specification",
-            cause,
-        ));
-    }
-    target::resolve(context, object).await.map_err(|cause| {
-        StepFailure::new("ScaledObject doesn't have correct scaleTargetRef specification", cause)
-    })?;
-    admission::check_bounds(object).map_err(|denial| {
-        StepFailure::new(
-            "ScaledObject doesn't have correct Idle/Min/Max Replica Counts specification",
-            denial.message,
-        )
-    })?;
-    admission::check_triggers(&object.spec.triggers).map_err(|denial| {
-        StepFailure::new("ScaledObject doesn't have correct triggers specification", denial.message)
-    })?;
-    let (types, names) = super::types(&object.spec.triggers);
+    pause::update_partial_pause(applier, object).await;
+    validate::target_name(object)?;
+    let target = resolve_target(applier, object).await;
+    target.map_err(|cause| ReconcileStep::ScaleTarget.failed(cause))?.write_to(object);
+    validate::object(object)?;
+    let (types, names) = summarize(&object.spec.triggers);
     (object.status.triggers_types, object.status.authentications_types) = (Some(types), Some(names));
-    let broken = hpa::ensure(context, entry, object).await.map_err(|cause| {
-        StepFailure::new("failed to ensure HPA is correctly created for ScaledObject", cause)
-    })?;
-    Ok(Found::Ready { broken })
+    let broken_trigger = hpa::ensure(applier, entry, object).await?;
+    Ok(Reconciled::Ready { broken_trigger })
 }
 
-/// Conditions and events that follow (docs/spec/keda.md 2.2, steps 7 to 9), and whether it is polled.
-fn judge(
-    context: &OperatorContext,
-    old: &ScaledObject,
-    new: &mut ScaledObject,
-    found: Result<Found, StepFailure>,
-) -> ReconcileOutcome {
-    let metadata = &old.metadata;
-    let was_ready = old.status.conditions.state(types::READY) == ConditionStatus::True;
-    let conditions = &mut new.status.conditions;
-    let outcome = match found {
-        Ok(found) => {
-            let (message, outcome) = match &found {
-                Found::Paused => (PAUSED, ReconcileOutcome::Still),
-                Found::Ready { .. } => (READY, ReconcileOutcome::Polled),
-            };
-            let broken = match found {
-                Found::Ready { broken } => broken,
-                Found::Paused => None,
-            };
-            if let Some(cause) = broken {
-                let words = "Some triggers defined in ScaledObject are not working correctly";
-                let message = format!("{words}: {cause}");
-                conditions.set(Condition::new(
-                    types::READY,
-                    ConditionStatus::Unknown,
-                    "PartialTriggerError",
-                    message,
-                ));
-            } else {
-                if !was_ready {
-                    let event = Event::normal("ScaledObjectReady", "ScaledObject is ready for scaling");
-                    context.events.record_reconcile(EventSubject::Object, metadata, &event);
-                }
-                conditions.set(Condition::new(
-                    types::READY,
-                    ConditionStatus::True,
-                    "ScaledObjectReady",
-                    message,
-                ));
-            }
-            outcome
-        }
-        Err(StepFailure { step, cause }) => {
-            let message = format!("{step}: {cause}");
-            tracing::warn!(
-                namespace = metadata.namespace,
-                name = metadata.name,
-                message,
-                "a ScaledObject is not right"
-            );
-            let event = Event::warning("ScaledObjectCheckFailed", message.clone());
-            context.events.record_reconcile(EventSubject::Object, metadata, &event);
-            conditions.set(Condition::new(
-                types::READY,
-                ConditionStatus::False,
-                "ScaledObjectCheckFailed",
-                message,
-            ));
-            let unknown = "ScaledObject check failed";
-            conditions.set(Condition::new(types::ACTIVE, ConditionStatus::Unknown, "UnknownState", unknown));
-            ReconcileOutcome::Failed
-        }
-    };
-    if fallback::configured(new, context.settings.compat).is_none() {
-        let message = "No fallbacks are active on this scaled object";
-        let none = Condition::new(types::FALLBACK, ConditionStatus::False, "NoFallbackFound", message);
-        new.status.conditions.set(none);
+/// Resolves the target; a failure may have an event of its own.
+pub(super) async fn resolve_target(
+    applier: Applier<'_>,
+    object: &ScaledObject,
+) -> Result<target::ResolvedTarget, target::TargetFailure> {
+    let resolved = target::resolve(applier.context, object).await;
+    if let Err(target::TargetFailure { event: Some(event), .. }) = &resolved {
+        applier.log_failed_status(applier.apply(Effect::ReconcileEvent(event.clone())).await);
     }
-    outcome
-}
-
-/// SampleQuery an object acts.
-pub(crate) fn scaling_mode(context: &OperatorContext, object: &ScaledObject) -> ScalingMode {
-    let said = object.metadata.annotations.get(annotations::ACT);
-    said.and_then(|said| ScalingMode::parse(said)).unwrap_or(context.settings.scaling_mode)
+    resolved
 }

@@ -1,121 +1,110 @@
-//! ScaledObjects that shall do nothing (docs/spec/keda.md 2.4).
+//! Paused ScaledObjects (docs/spec/keda.md 2.4).
 
-use std::num::IntErrorKind;
+use api::keda::ScaledObject;
+use cluster::request::ApiError;
+use keda::executor::Scaled;
 
-use api::keda::{Condition, ConditionStatus, ScaledObject, annotations, types};
-use keda::event::Event;
-use keda::executor::ScaleResult;
+use super::finalize::stop_polls;
+use super::object::resolve_target;
+use crate::operator::apply::{Applied, Applier, ScaleOutcome};
+use crate::operator::decide::conditions::set_paused;
+use crate::operator::decide::hpa;
+use crate::operator::effect::{Effect, ScaleEffect};
+use crate::operator::id::{NamespacedName, ResourceKind};
+use crate::operator::object_state::ObjectEntry;
+use crate::operator::validate::{self, ReconcileStep, StepFailure};
 
-use super::StepFailure;
-use crate::operator::context::{ObjectEntry, OperatorContext};
-use crate::operator::event_recorder::EventSubject;
-use crate::operator::id::Id;
-use crate::operator::leader_client::ResourcePath;
-
-/// Sets or clears the condition; tells when it turns.
-fn turn(context: &OperatorContext, object: &mut ScaledObject, is_paused: bool) {
-    let was = object.status.conditions.state(types::PAUSED) == ConditionStatus::True;
-    if was == is_paused {
-        return;
-    }
-    let (state, reason, message) = if is_paused {
-        (ConditionStatus::True, "ScaledObjectPaused", "ScaledObject is paused")
-    } else {
-        (ConditionStatus::False, "ScaledObjectUnpaused", "pause annotation removed for ScaledObject")
-    };
-    object.status.conditions.set(Condition::new(types::PAUSED, state, reason, message));
-    context.events.record_reconcile(EventSubject::Object, &object.metadata, &Event::normal(reason, message));
-}
-
-/// Stops everything, and brings the target to the count that is asked for.
-pub(super) async fn stop(
-    context: &OperatorContext,
-    id: &Id,
+/// Stops polls, deletes the HPA, and scales the target to the count of the annotation.
+pub(super) async fn pause(
+    applier: Applier<'_>,
     entry: &ObjectEntry,
     object: &mut ScaledObject,
 ) -> Result<(), StepFailure> {
-    turn(context, object, true);
-    super::end::stop(context, entry, EventSubject::Object, &object.metadata);
-    delete_hpa(context, id, entry, object)
+    record_pause(applier, object, true).await;
+    stop_polls(applier, entry).await;
+    delete_hpa(applier, entry, object)
         .await
-        .map_err(|cause| StepFailure::new("failed to delete HPA for paused ScaledObject", cause))?;
-    let wanted = object.metadata.annotations.get(annotations::PAUSED_REPLICAS);
-    let wanted = match wanted.map(|text| text.parse::<i32>().map_err(|error| (text, error))) {
-        None => None,
-        Some(Ok(count)) => Some(count),
-        Some(Err((text, error))) => {
-            // In the words of the original.
-            let why = match error.kind() {
-                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-                _ => "invalid syntax",
-            };
-            let cause =
-                format!("failed to parse paused replica count: strconv.ParseInt: parsing {text:?}: {why}");
-            return Err(StepFailure::new("failed to scale target to paused replica count", cause));
-        }
-    };
+        .map_err(|error| ReconcileStep::DeleteHpaForPause.failed(error.message))?;
+    let wanted = validate::paused_replicas(object)?;
     if let Some(count) = wanted {
-        pin(context, object, count)
-            .await
-            .map_err(|cause| StepFailure::new("failed to scale target to paused replica count", cause))?;
+        scale_to_paused(applier, object, count).await?;
     }
     object.status.paused_replica_count = wanted;
     Ok(())
 }
 
-/// What is only paused in one direction goes on; what is paused no longer is no longer said to be.
-pub(super) fn note(context: &OperatorContext, object: &mut ScaledObject) {
-    turn(context, object, object.is_scale_in_paused() || object.is_scale_out_paused());
+/// Updates the condition of an object that is paused in one direction only, or not at all: it is still polled.
+pub(super) async fn update_partial_pause(applier: Applier<'_>, object: &mut ScaledObject) {
+    record_pause(applier, object, object.is_scale_in_paused() || object.is_scale_out_paused()).await;
     object.status.paused_replica_count = None;
 }
 
-async fn pin(context: &OperatorContext, object: &mut ScaledObject, count: i32) -> Result<(), String> {
-    // Nobody resolves what a paused object names, also if it names something else by now.
-    super::target::resolve(context, object).await?;
-    let Some(target) = &object.status.scale_target_gvkr else { return Ok(()) };
+async fn record_pause(applier: Applier<'_>, object: &mut ScaledObject, is_paused: bool) {
+    let event = set_paused(ResourceKind::Object, &mut object.status.conditions, is_paused);
+    applier.log_failed_status(applier.apply_all(event.into_iter().collect()).await);
+}
+
+async fn scale_to_paused(
+    applier: Applier<'_>,
+    object: &mut ScaledObject,
+    count: i32,
+) -> Result<(), StepFailure> {
+    let step = || ReconcileStep::ScaleToPausedReplicas;
+    // Nothing else resolves the target of a paused object, and it may have changed.
+    resolve_target(applier, object).await.map_err(|cause| step().failed(cause))?.write_to(object);
+    let Some(target) = object.status.scale_target_gvkr.clone() else { return Ok(()) };
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
-    // Read, not remembered: an HPA may have scaled a moment ago, and nobody looks again later.
-    match context.client.scale(namespace, name, target).await {
+    // The scale is read, not taken from the store: an HPA may have scaled a moment ago, and no poll corrects it later.
+    match applier.context.client.scale(namespace, name, &target).await {
         Ok(held) if held.scale.spec_replicas == count => return Ok(()),
         Ok(_) => {}
-        Err(error) => return Err(error.message),
+        Err(error) => return Err(step().failed(error.message)),
     }
-    match context.client.scale_to(namespace, name, target, count).await {
+    match scale(applier, ScaleEffect { target, name: name.clone(), expected: None, to: count, why: None })
+        .await
+    {
         ScaleResult::Written { .. } => Ok(()),
-        ScaleResult::NotRead(error) => Err(error),
-        // The original says it twice.
+        ScaleResult::NotRead(error) => Err(step().failed(error)),
+        // KEDA writes this text twice.
         ScaleResult::NotWritten { error, .. } => {
-            Err(format!("failed to scale target to paused replica count: {error}"))
+            Err(step().failed(format!("failed to scale target to paused replica count: {error}")))
         }
     }
 }
 
-/// Deletes the HPA of an object, if there is one that is its own.
+/// Writes a replica count, whatever the count is.
+pub(super) async fn scale(applier: Applier<'_>, effect: ScaleEffect) -> ScaleResult {
+    match applier.apply(Effect::Scale(effect)).await {
+        Ok(Applied::Scaled(ScaleOutcome::Tried(scaled))) => scaled,
+        Ok(Applied::Scaled(ScaleOutcome::Moved { to })) => {
+            ScaleResult::NotWritten { from: to, error: format!("the count is {to}") }
+        }
+        Ok(_) => ScaleResult::NotRead("no replica count was written".to_owned()),
+        Err(error) => ScaleResult::NotRead(error.message),
+    }
+}
+
+/// Deletes the HPA of an object, if it has one and owns it.
 pub(super) async fn delete_hpa(
-    context: &OperatorContext,
-    id: &Id,
+    applier: Applier<'_>,
     entry: &ObjectEntry,
-    object: &mut ScaledObject,
-) -> Result<(), String> {
-    let name = match object.status.hpa_name.as_str() {
-        "" => object.hpa_name(),
-        known => known.to_owned(),
-    };
-    let full = crate::operator::id::Name::new(&object.metadata.namespace, &name);
-    let (known, owner) = {
-        let store = context.store();
+    object: &ScaledObject,
+) -> Result<(), ApiError> {
+    let name = hpa::name(object);
+    let full = NamespacedName::new(&object.metadata.namespace, &name);
+    let (is_known, owner) = {
+        let store = applier.context.store();
         let found = store.hpas.get(&full);
         (found.is_some(), found.and_then(|hpa| hpa.owner.clone()))
     };
-    // One that was never adopted is somebody else's. One that is not seen yet may still be ours.
-    if known && owner.as_ref() != Some(id) {
+    // An HPA that was never adopted belongs to somebody else. One that the watch has not delivered yet may be ours.
+    if is_known && owner.as_ref() != Some(applier.id) {
         return Ok(());
     }
-    // BuiltScaler a moment ago, whether that could be noted in the status or not.
-    let is_made = entry.state().hpa.is_some();
-    if known || is_made || !object.status.hpa_name.is_empty() {
-        let path = ResourcePath::hpa(&object.metadata.namespace, &name);
-        context.client.delete(path, "Background").await.map_err(|error| error.message)?;
+    // The HPA may have been created a moment ago, even if the status does not name it.
+    let is_created = entry.state().hpa.is_some();
+    if is_known || is_created || !object.status.hpa_name.is_empty() {
+        applier.apply(Effect::DeleteHpa(name)).await?;
     }
     entry.state().hpa = None;
     Ok(())

@@ -58,7 +58,7 @@ fn what_cannot_be_read_is_not_zero_and_may_be_stood_in_for() {
     let told = [sample("s0-redis-jobs", Err("x".repeat(9000)))];
     let heard = round(&object, &told).triggers[0].metrics[0].clone();
     assert_eq!((heard.value, heard.fallback, heard.active), (None, Some(6), true));
-    assert_eq!(heard.failure.unwrap().chars().count(), LONGEST_ERROR + 1);
+    assert_eq!(heard.failure.unwrap().chars().count(), MAX_ERROR_CHARS + 1);
     assert_eq!(round(&object, &told).cooldown, None, "it never rests");
     object.spec.fallback = None;
     let heard = round(&object, &told).triggers[0].metrics[0].clone();

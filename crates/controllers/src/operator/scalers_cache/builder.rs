@@ -1,4 +1,4 @@
-//! From a trigger as written to a scaler: credentials, environment, the table.
+//! Builds the scaler of a trigger: credentials, environment variables, the table of scalers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use scalers::backends::Backends;
 use scalers::{Scaler, ScalerError};
 use serde_json::Value;
 
-use super::owner::ScaledResource;
 use crate::operator::auth::{AuthQuery, AuthResolver, ResolvedAuth, names_variables};
+use crate::operator::counters::HttpRequestDurations;
 use crate::operator::credential_reader::CredentialReader;
-use crate::operator::exported_metrics::HttpRequestDurations;
 use crate::operator::leader_client::{LeaderClient, ResourcePath};
+use crate::operator::scaled_resource::ScaledResource;
 
-/// Makes the scaler of a trigger; tests have their own.
+/// Builds the scaler of a trigger; tests have their own.
 pub type BuildScaler =
     Arc<dyn Fn(&scalers::Trigger, &Backends) -> Result<Arc<dyn Scaler>, ScalerError> + Send + Sync>;
 
-/// Makes scalers.
+/// Builds scalers.
 pub(crate) struct ScalerBuilder {
     pub(crate) build: BuildScaler,
     pub(crate) backends: Backends,
@@ -31,14 +31,14 @@ pub(crate) struct ScalerBuilder {
     pub(crate) durations: HttpRequestDurations,
 }
 
-/// A scaler, or why there is none; and what it was made of.
+/// A scaler, or why it could not be built; and the objects that credentials were read from.
 pub(super) struct BuiltScaler {
     pub(super) scaler: Result<Arc<dyn Scaler>, String>,
     pub(super) used: Vec<(SourceRef, String)>,
 }
 
-/// What a trigger is called in figures if it has no name.
-pub(crate) fn display(type_: &str) -> &str {
+/// The name of a trigger in exported metrics if it has none of its own.
+pub(crate) fn display_name(type_: &str) -> &str {
     scalers::table::find(type_).map_or(type_, |known| known.display)
 }
 
@@ -111,7 +111,7 @@ impl ScalerBuilder {
         (self.build)(&trigger, &self.backends).map_err(String::from)
     }
 
-    /// The pods of the target, if anybody asks for them.
+    /// The pod template of the target, if the trigger needs it.
     async fn template(
         &self,
         owner: &ScaledResource,

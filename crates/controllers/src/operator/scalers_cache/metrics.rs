@@ -1,8 +1,8 @@
-//! The metrics that a trigger last told, small: a `MetricSpec` has room for five kinds at once, and triggers have one.
+//! The metrics that a trigger listed last, without the unused parts of `MetricSpec`, to save memory.
 
 use api::autoscaling::v2::{ExternalMetricSource, MetricSpec};
 
-/// The metrics that a trigger told.
+/// The metrics of one trigger.
 #[derive(Debug, Default)]
 pub(super) struct Metrics(Box<[Metric]>);
 

@@ -1,22 +1,18 @@
-//! The built triggers of each object, and what their sources last said.
+//! The scalers of each object, and their last samples.
 //!
 //! ```text
-//! owner   whose triggers they are
-//! make    from a trigger as written to a scaler: credentials, environment           needs a client
-//! slot    one trigger: its scaler, its samples; builds it anew when it fails
-//! metrics what one has told that it measures
-//! samples what was last said of the metrics of one
-//! push    triggers that tell of activity themselves
+//! builder        from a trigger to a scaler: credentials, environment          needs a client
+//! cached_scaler  one scaler with its samples; rebuilds it when it fails
+//! metrics        the metrics that a trigger listed last
+//! samples        the last sample of each metric of a trigger
+//! push           triggers that report activity themselves
 //! ```
 
 mod builder;
 mod cached_scaler;
 mod metrics;
-mod owner;
 mod push;
 mod samples;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,59 +22,70 @@ use api::autoscaling::v2::MetricSpec;
 use api::provider::Compat;
 use keda::activity::{self, CachedReading};
 use keda::environment::SourceRef;
-use keda::modifiers::{CompiledFormula, ModifiersError};
+use keda::modifiers::CompiledFormula;
 use tokio::time::Instant;
 
 pub use builder::BuildScaler;
-pub(crate) use builder::{ScalerBuilder, display};
+pub(crate) use builder::{ScalerBuilder, display_name};
 pub(crate) use cached_scaler::CachedScaler;
-pub(crate) use owner::{ScaledResource, group, interval};
-pub(crate) use push::{PendingPush, PushNotification, Sender as PushSender};
+pub(crate) use push::{PendingPush, PushNotification, PushSender};
 
-/// The triggers of an object in one generation.
+use super::scaled_resource::{ScaledResource, query_group};
+
+/// The scalers of one object in one generation.
 pub(crate) struct ScalersCache {
-    /// Whose they are, and in which generation.
     uid: String,
     generation: i64,
-    /// The same for all that ask the same.
+    /// The same for all objects that send the same query.
     group: u64,
-    slots: Vec<CachedScaler>,
-    formula: Option<Result<CompiledFormula, ModifiersError>>,
+    scalers: Vec<CachedScaler>,
+    formula: Option<Result<CompiledFormula, String>>,
 }
 
-/// SampleQuery a trigger is asked.
+/// How triggers are queried.
 #[derive(Clone, Copy)]
 pub(crate) struct SampleQuery<'a> {
-    /// Samples that are no older are as good as new ones.
-    pub(crate) age: Duration,
-    /// The same of failures: whoever asks to notice that a source works again does not take old ones.
-    pub(crate) failures: Duration,
-    /// Answers that others got to the same question do as well if they are no older.
-    pub(crate) others: Duration,
-    /// SampleQuery long one question may take.
+    /// Maximum age of a sample that is used again.
+    pub(crate) max_age: Duration,
+    /// The same for failures. A caller that wants to notice a recovery sets it to zero.
+    pub(crate) max_failure_age: Duration,
+    /// Maximum age of a response to the same query of another object.
+    pub(crate) max_shared_age: Duration,
+    /// Time limit of one query.
     pub(crate) deadline: Duration,
-    /// Which metrics are asked for.
+    /// Selects metrics by name.
     pub(crate) wanted: &'a (dyn Fn(&str) -> bool + Send + Sync),
-    /// What the last poll has found: triggers with `useCachedMetrics` are not asked if it is known.
+    /// Samples of the last poll: triggers with `useCachedMetrics` are not queried if theirs is there.
     pub(crate) records: Option<&'a BTreeMap<String, CachedReading>>,
 }
 
-/// What a trigger told.
+/// The samples of one trigger.
 #[derive(Debug)]
 pub(crate) struct TriggerSamples {
-    /// All its metrics, or why they are not known.
+    /// All metrics of the trigger, or why it did not list them.
     pub(crate) specs: Result<Vec<MetricSpec>, String>,
-    /// What was said of the external ones that were wanted; if it does not say which it has, the same error of each that
-    /// it had.
+    /// Samples of the external metrics that were wanted. If the trigger did not list its metrics, those it had fail with the same
+    /// error.
     pub(crate) samples: Vec<activity::MetricSample>,
     /// Whether there is a scaler, or was one before it failed.
     pub(crate) is_built: bool,
 }
 
+/// The metrics of one trigger.
+#[derive(Debug)]
+pub(crate) struct TriggerMetrics {
+    pub(crate) index: usize,
+    /// The metrics, or why the trigger does not list them.
+    pub(crate) specs: Result<Vec<MetricSpec>, String>,
+    pub(crate) is_built: bool,
+    /// The metrics that it listed last, if it does not list them now.
+    pub(crate) last: Vec<MetricSpec>,
+}
+
 impl TriggerSamples {
-    /// For the rules of ScaledObjects. A source that went away fails in the metrics it had, so that a fallback is there for
-    /// it; to the original it has none, and there is no fallback.
-    fn told(self, trigger: usize, compat: Compat) -> activity::TriggerResult {
+    /// Samples for the rules of ScaledObjects. A source that went away fails in the metrics it had, so that its fallback applies;
+    /// in KEDA it has no metrics, and no fallback applies.
+    fn for_object(self, trigger: usize, compat: Compat) -> activity::TriggerResult {
         let resources = |specs: &[MetricSpec]| specs.iter().filter(|spec| spec.external.is_none()).count();
         if self.specs.is_err() && !self.samples.is_empty() && !compat.is_strict() {
             let metrics = self.samples.into_iter().map(activity::TriggerMetric::External).collect();
@@ -91,13 +98,13 @@ impl TriggerSamples {
         activity::TriggerResult { trigger, metrics }
     }
 
-    /// For the rules of ScaledJobs. A source that does not say which metrics it has is no error to the original: it has none.
-    pub(crate) fn answer(self, compat: Compat) -> keda::jobs::JobTriggerResult {
+    /// Samples for the rules of ScaledJobs. In KEDA a source that does not list its metrics has none, which is no error.
+    pub(crate) fn for_job(self, compat: Compat) -> keda::jobs::JobTriggerResult {
         let specs = match self.specs {
             Err(_) if self.is_built && compat.is_strict() => Ok(Vec::new()),
             specs => specs,
         };
-        let silent = specs.as_ref().is_ok_and(Vec::is_empty);
+        let has_none = specs.as_ref().is_ok_and(Vec::is_empty);
         let sample = |sample: activity::MetricSample| {
             let reading = sample.reading.map(|reading| keda::jobs::JobReading {
                 values: reading.values.into_iter().map(|value| (value.name, value.value)).collect(),
@@ -105,109 +112,113 @@ impl TriggerSamples {
             });
             (sample.name, reading)
         };
-        let samples = self.samples.into_iter().filter(|_| !silent).map(sample).collect();
+        let samples = self.samples.into_iter().filter(|_| !has_none).map(sample).collect();
         keda::jobs::JobTriggerResult { specs, samples }
     }
 }
 
-/// What all triggers of a ScaledObject told, for its rules.
-pub(crate) fn told(heard: Vec<TriggerSamples>, compat: Compat) -> Vec<activity::TriggerResult> {
-    heard.into_iter().enumerate().map(|(trigger, heard)| heard.told(trigger, compat)).collect()
+/// The samples of all triggers of a ScaledObject, for its rules.
+pub(crate) fn object_samples(samples: Vec<TriggerSamples>, compat: Compat) -> Vec<activity::TriggerResult> {
+    samples.into_iter().enumerate().map(|(trigger, samples)| samples.for_object(trigger, compat)).collect()
+}
+
+/// Why the first scaler that could not be built could not.
+pub(crate) fn build_error(samples: &[TriggerSamples]) -> Option<String> {
+    samples.iter().filter(|samples| !samples.is_built).find_map(|samples| samples.specs.clone().err())
 }
 
 impl ScalersCache {
-    /// Nothing is built yet.
-    pub(crate) fn new(owner: &ScaledResource, compat: Compat, push: Option<&push::Sender>) -> Arc<Self> {
-        let slots = owner.triggers().iter().enumerate().map(|(index, trigger)| {
-            CachedScaler::new(index, trigger, push.map(|push| push.of(&owner.id(), index)))
+    /// Scalers that are built when they are first queried.
+    pub(crate) fn new(owner: &ScaledResource, compat: Compat, push: Option<&PushSender>) -> Arc<Self> {
+        let scalers = owner.triggers().iter().enumerate().map(|(index, trigger)| {
+            CachedScaler::new(index, trigger, push.map(|push| push.channel(&owner.id(), index)))
         });
         Arc::new(Self {
             uid: owner.metadata().uid.clone(),
             generation: owner.metadata().generation,
-            group: group(owner.triggers()),
-            slots: slots.collect(),
+            group: query_group(owner.triggers()),
+            scalers: scalers.collect(),
             formula: owner.formula(compat),
         })
     }
 
-    /// Whether they are those of the object as it is now.
+    /// Whether these are the scalers of this object in this generation.
     pub(crate) fn are_of(&self, owner: &ScaledResource) -> bool {
         let metadata = owner.metadata();
         self.uid == metadata.uid && self.generation == metadata.generation
     }
 
-    /// Those who ask the same have the same.
+    /// The same for all objects that send the same query.
     pub(crate) fn group(&self) -> u64 {
         self.group
     }
 
-    /// The formula over them, for the rules.
+    /// The compiled formula, or why it does not compile.
     pub(crate) fn formula(&self) -> activity::Formula<'_> {
-        self.formula.as_ref().map(Result::as_ref)
+        self.formula.as_ref().map(|formula| formula.as_ref().map_err(String::as_str))
     }
 
-    /// All of them, in order.
-    pub(crate) fn slots(&self) -> &[CachedScaler] {
-        &self.slots
+    /// All scalers, in the order of the triggers.
+    pub(crate) fn scalers(&self) -> &[CachedScaler] {
+        &self.scalers
     }
 
-    /// Asks all of them at once for their metrics alone.
-    pub(crate) async fn specs(
+    /// Lists the metrics of all triggers, concurrently.
+    pub(crate) async fn list_metrics(
         &self,
         builder: &ScalerBuilder,
         owner: &ScaledResource,
         deadline: Duration,
-    ) -> Vec<Result<Vec<MetricSpec>, String>> {
-        let one = |slot: &'_ CachedScaler| {
-            let index = slot.index();
-            async move {
-                let Some(slot) = self.slots.get(index) else { return Ok(Vec::new()) };
-                slot.specs(builder, owner, Duration::ZERO, deadline).await
-            }
+    ) -> Vec<TriggerMetrics> {
+        // By index: a closure over references would not be general enough for a future that is sent between threads.
+        let list = |index: usize| async move {
+            let scaler = self.scalers.get(index)?;
+            let specs = scaler.specs(builder, owner, Duration::ZERO, deadline).await;
+            let last = if specs.is_err() { scaler.last_specs() } else { Vec::new() };
+            Some(TriggerMetrics { index, specs, is_built: scaler.is_built(), last })
         };
-        futures::future::join_all(self.slots.iter().map(one)).await
+        let listed = futures::future::join_all((0..self.scalers.len()).map(list)).await;
+        listed.into_iter().flatten().collect()
     }
 
-    /// Asks all of them at once.
-    pub(crate) async fn ask(
+    /// Queries all triggers concurrently.
+    pub(crate) async fn query(
         &self,
         builder: &ScalerBuilder,
         owner: &ScaledResource,
-        how: SampleQuery<'_>,
+        query: SampleQuery<'_>,
     ) -> Vec<TriggerSamples> {
-        futures::future::join_all(self.slots.iter().map(|slot| slot.ask(builder, owner, how))).await
+        futures::future::join_all(self.scalers.iter().map(|scaler| scaler.query(builder, owner, query))).await
     }
 
     /// The objects that credentials were read from, and their versions.
     pub(crate) fn used(&self) -> Vec<(SourceRef, String)> {
-        self.slots.iter().flat_map(CachedScaler::used).collect()
+        self.scalers.iter().flat_map(CachedScaler::used).collect()
     }
 
-    /// Builds anew, before they are next asked, those that were made of an object that has another version by now.
-    pub(crate) fn renew(&self, object: &SourceRef, version: &str) {
-        for slot in &self.slots {
-            if slot.used().iter().any(|(of, seen)| of == object && seen != version) {
-                slot.renew();
+    /// Rebuilds, before their next query, the scalers that were built from another version of this object.
+    pub(crate) fn rebuild_after_change(&self, object: &SourceRef, version: &str) {
+        for scaler in &self.scalers {
+            if scaler.used().iter().any(|(of, seen)| of == object && seen != version) {
+                scaler.rebuild();
             }
         }
     }
 
-    /// Builds anew, before they are next asked, those that use a TriggerAuthentication.
-    pub(crate) fn renew_users(&self, is_it: impl Fn(&api::keda::AuthenticationRef) -> bool) {
-        for slot in
-            self.slots.iter().filter(|slot| slot.trigger().authentication_ref.as_ref().is_some_and(&is_it))
-        {
-            slot.renew();
-        }
+    /// Rebuilds, before their next query, the scalers whose trigger has a matching `authenticationRef`.
+    pub(crate) fn rebuild_users(&self, is_it: impl Fn(&api::keda::AuthenticationRef) -> bool) {
+        let uses_it =
+            |scaler: &&CachedScaler| scaler.trigger().authentication_ref.as_ref().is_some_and(&is_it);
+        self.scalers.iter().filter(uses_it).for_each(CachedScaler::rebuild);
     }
 
-    /// Whether one of them tells of activity itself.
+    /// Whether one of the triggers is a push trigger.
     pub(crate) fn are_pushed(&self) -> bool {
-        self.slots.iter().any(CachedScaler::is_pushed)
+        self.scalers.iter().any(CachedScaler::is_pushed)
     }
 
-    /// When one of them was last asked.
+    /// When one of them was last queried.
     pub(crate) fn last_used(&self) -> Option<Instant> {
-        self.slots.iter().filter_map(CachedScaler::last_asked).max()
+        self.scalers.iter().filter_map(CachedScaler::last_queried).max()
     }
 }

@@ -1,4 +1,4 @@
-//! ScalersCache that tell of activity themselves. However much one tells, no more than one of its tells waits to be acted on: the
+//! Push triggers: they report activity themselves. Of several reports of one trigger only one waits to be acted on, since the
 //! others say the same.
 
 use std::sync::Arc;
@@ -9,32 +9,31 @@ use scalers::Scaler;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::operator::id::Id;
+use crate::operator::id::ResourceId;
 
-/// SampleQuery many tells of one trigger are taken in before it has to wait.
-const WAITING: usize = 4;
+/// Reports of one trigger that are buffered before the trigger has to wait.
+const MAX_BUFFERED_REPORTS: usize = 4;
 
-/// Tells of one trigger are this far apart at least: what tells without end must not keep us from everything else.
-const APART: Duration = Duration::from_millis(50);
+/// Minimum time between two reports of one trigger, so that a source that reports without end does not keep the operator busy.
+const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A trigger has told that there is something to do.
+/// A push trigger has reported activity.
 #[derive(Debug)]
 pub(crate) struct PushNotification {
-    /// Whose.
-    pub(crate) id: Id,
-    /// Which.
+    pub(crate) id: ResourceId,
+    /// The index of the trigger.
     pub(crate) trigger: usize,
-    /// To be dropped when it is acted on: what is told from then on is news.
-    pub(crate) ticket: PendingPush,
+    /// To be dropped when the report is acted on: a later report is a new one.
+    pub(crate) pending: PendingPush,
 }
 
-/// Says, for as long as it lives, that a tell of a trigger waits.
+/// Marks, while it exists, that a report of a trigger waits.
 #[derive(Debug)]
 pub(crate) struct PendingPush(Arc<AtomicBool>);
 
 impl PendingPush {
-    /// None while another one lives.
-    fn take(waits: &Arc<AtomicBool>) -> Option<Self> {
+    /// None while another report waits.
+    fn new(waits: &Arc<AtomicBool>) -> Option<Self> {
         (!waits.swap(true, Ordering::Relaxed)).then(|| Self(Arc::clone(waits)))
     }
 }
@@ -45,57 +44,57 @@ impl Drop for PendingPush {
     }
 }
 
-/// Where tells go.
+/// Sends the reports of all push triggers to the operator's loop.
 #[derive(Clone, Debug)]
-pub(crate) struct Sender(pub(crate) mpsc::UnboundedSender<PushNotification>);
+pub(crate) struct PushSender(pub(crate) mpsc::UnboundedSender<PushNotification>);
 
-impl Sender {
-    /// For one trigger.
-    pub(crate) fn of(&self, id: &Id, trigger: usize) -> Line {
-        Line { sender: self.clone(), id: id.clone(), trigger, waits: Arc::default() }
+impl PushSender {
+    /// The channel of one trigger.
+    pub(crate) fn channel(&self, id: &ResourceId, trigger: usize) -> PushChannel {
+        PushChannel { sender: self.clone(), id: id.clone(), trigger, waits: Arc::default() }
     }
 }
 
-/// Where the tells of one trigger go.
+/// Sends the reports of one trigger.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
-    sender: Sender,
-    id: Id,
+pub(crate) struct PushChannel {
+    sender: PushSender,
+    id: ResourceId,
     trigger: usize,
     waits: Arc<AtomicBool>,
 }
 
-/// A stream that ends when this is dropped.
+/// The stream of a push trigger, which ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Stream(AbortHandle);
+pub(crate) struct PushStream(AbortHandle);
 
-impl Drop for Stream {
+impl Drop for PushStream {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Line {
-    fn tell(&self) {
-        if let Some(ticket) = PendingPush::take(&self.waits) {
-            // Nobody is left to act only when everything ends.
+impl PushChannel {
+    fn notify(&self) {
+        if let Some(pending) = PendingPush::new(&self.waits) {
+            // Sending fails only when the operator has ended.
             let _ =
-                self.sender.0.send(PushNotification { id: self.id.clone(), trigger: self.trigger, ticket });
+                self.sender.0.send(PushNotification { id: self.id.clone(), trigger: self.trigger, pending });
         }
     }
 
-    /// Listens to a scaler, if it tells anything by itself.
-    pub(crate) fn listen(&self, scaler: &Arc<dyn Scaler>) -> Option<Stream> {
-        let (tell, mut told) = mpsc::channel(WAITING);
-        let stream = Arc::clone(scaler).push(tell)?;
-        let line = self.clone();
+    /// Opens the stream of a scaler, if it is a push scaler.
+    pub(crate) fn open(&self, scaler: &Arc<dyn Scaler>) -> Option<PushStream> {
+        let (sender, mut reports) = mpsc::channel(MAX_BUFFERED_REPORTS);
+        let stream = Arc::clone(scaler).push(sender)?;
+        let channel = self.clone();
         let task = tokio::spawn(async move {
             let forward = async {
-                while let Some(active) = told.recv().await {
-                    // That there is nothing to do is for polls to find out (docs/spec/keda.md 3.8).
+                while let Some(active) = reports.recv().await {
+                    // Polls find out that a trigger is inactive (docs/spec/keda.md 3.8).
                     if active {
-                        line.tell();
-                        tokio::time::sleep(APART).await;
+                        channel.notify();
+                        tokio::time::sleep(MIN_REPORT_INTERVAL).await;
                     }
                 }
             };
@@ -104,7 +103,7 @@ impl Line {
                 () = forward => {}
             }
         });
-        Some(Stream(task.abort_handle()))
+        Some(PushStream(task.abort_handle()))
     }
 }
 
@@ -118,16 +117,16 @@ mod tests {
 
     use super::*;
 
-    /// Tells of activity as fast as it can.
+    /// Reports activity as fast as it can.
     struct Torrent;
 
     impl Scaler for Torrent {
         fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
-            Box::pin(async { Err(ScalerError::new("it only tells")) })
+            Box::pin(async { Err(ScalerError::new("it only pushes")) })
         }
 
         fn read<'a>(&'a self, _: &'a str) -> ScalerFuture<'a, Reading> {
-            Box::pin(async { Err(ScalerError::new("it only tells")) })
+            Box::pin(async { Err(ScalerError::new("it only pushes")) })
         }
 
         fn push(
@@ -139,19 +138,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn however_much_is_told_one_tell_waits_and_the_next_is_not_lost() {
+    async fn one_report_waits_and_the_next_is_not_lost() {
         let (sender, mut pushes) = mpsc::unbounded_channel();
-        let line = Sender(sender).of(&Id::object("shop", "worker"), 3);
+        let channel = PushSender(sender).channel(&ResourceId::object("shop", "worker"), 3);
         let scaler: Arc<dyn Scaler> = Arc::new(Torrent);
-        let stream = line.listen(&scaler);
+        let stream = channel.open(&scaler);
         assert!(stream.is_some());
         tokio::time::sleep(Duration::from_mins(1)).await;
-        assert_eq!(pushes.len(), 1, "nobody acts, and what is told says the same");
+        assert_eq!(pushes.len(), 1, "nothing acts on the reports, and all say the same");
         for _ in 0..3 {
             let pushed = pushes.recv().await;
             assert_eq!(pushed.as_ref().map(|pushed| pushed.trigger), Some(3));
             assert!(pushes.is_empty());
-            // It is acted on from here on.
+            // The report is acted on.
             drop(pushed);
         }
     }

@@ -1,10 +1,10 @@
-//! What was last said of the metrics of one trigger, which mostly has one: a map would have room for eleven.
+//! The last sample of each metric of a trigger. Most triggers have one metric, for which a list is smaller than a map.
 
 use std::collections::BTreeMap;
 
 use super::cached_scaler::CachedSample;
 
-/// What was last said, by metric.
+/// The last samples, by metric.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Vec<(Box<str>, CachedSample)>);
 
@@ -23,12 +23,12 @@ impl Samples {
         }
     }
 
-    /// Forgets those of other metrics.
+    /// Drops the samples of other metrics.
     pub(super) fn only(&mut self, is_known: impl Fn(&str) -> bool) {
         self.0.retain(|(name, _)| is_known(name));
     }
 
-    /// All of them, in order.
+    /// All samples, sorted by metric.
     pub(super) fn all(&self) -> BTreeMap<String, CachedSample> {
         self.0.iter().map(|(name, kept)| (name.to_string(), kept.clone())).collect()
     }

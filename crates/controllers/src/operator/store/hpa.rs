@@ -1,4 +1,4 @@
-//! An HPA, of which little is kept.
+//! An HPA, reduced to what the operator needs.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use api::autoscaling::v2::{HorizontalPodAutoscaler, HorizontalPodAutoscalerCondition};
 
 use super::Versioned;
-use crate::operator::id::Id;
+use crate::operator::id::ResourceId;
 
-/// An HPA, as far as it matters here.
+/// An HPA.
 #[derive(Clone, Debug)]
 pub(crate) struct Hpa {
     pub(crate) version: String,
-    /// What makes it different for us: labels, annotations, owners and spec.
+    /// Hash of the uid, labels, annotations, owners and spec.
     pub(crate) fingerprint: u64,
-    /// All of it, until it was found to be as it should.
+    /// The full HPA, until a reconcile has found it correct.
     pub(crate) full: Option<Arc<HorizontalPodAutoscaler>>,
-    /// What it says of itself.
+    /// Its condition `ScalingActive`.
     pub(crate) scaling_active: Option<Box<HorizontalPodAutoscalerCondition>>,
     /// The ScaledObject that owns it.
-    pub(crate) owner: Option<Id>,
+    pub(crate) owner: Option<ResourceId>,
 }
 
 impl Versioned for Hpa {
@@ -37,7 +37,7 @@ impl Hpa {
                 && owner.kind == "ScaledObject"
                 && owner.api_version == api::keda::API_VERSION
         });
-        let owner = owner.map(|owner| Id::object(&meta.namespace, &owner.name));
+        let owner = owner.map(|owner| ResourceId::object(&meta.namespace, &owner.name));
         let said = hpa.status.conditions.iter().find(|condition| condition.type_ == "ScalingActive").cloned();
         Self {
             version: meta.resource_version.clone(),
@@ -49,7 +49,7 @@ impl Hpa {
     }
 }
 
-/// What makes an HPA different for us.
+/// Hash of what a reconcile compares.
 pub(crate) fn fingerprint(hpa: &HorizontalPodAutoscaler) -> u64 {
     let meta = &hpa.metadata;
     let mut hasher = DefaultHasher::new();

@@ -1,33 +1,33 @@
-//! What many objects say in the same words is kept once.
+//! Shares equal lists of conditions between objects, to save memory.
 
 use std::collections::HashSet;
 
 use api::keda::{Conditions, ScaledObject};
 
-/// Lists that are there at least before it is looked whether they are still needed.
-const FEW: usize = 64;
+/// Lists that are held before unused ones are dropped.
+const MIN_LISTS: usize = 64;
 
-/// Lists of conditions. Thousands of objects that are well have the same.
+/// Lists of conditions. Thousands of healthy objects have the same.
 #[derive(Debug, Default)]
 pub(super) struct ConditionInterner {
     conditions: HashSet<Conditions>,
-    /// SampleQuery many there may be before those that nobody has any more are forgotten.
-    most: usize,
+    /// Number of lists at which unused ones are dropped.
+    max_lists: usize,
 }
 
 impl ConditionInterner {
-    /// Replaces what another object has said before by that.
+    /// Replaces the conditions of an object by an equal, shared list.
     pub(super) fn share(&mut self, object: &mut ScaledObject) {
-        let said = &mut object.status.conditions;
-        if let Some(known) = self.conditions.get(said) {
-            *said = known.clone();
+        let conditions = &mut object.status.conditions;
+        if let Some(known) = self.conditions.get(conditions) {
+            *conditions = known.clone();
             return;
         }
-        if self.conditions.len() >= self.most {
+        if self.conditions.len() >= self.max_lists {
             self.conditions.retain(Conditions::are_shared);
-            self.most = FEW.max(2 * self.conditions.len());
+            self.max_lists = MIN_LISTS.max(2 * self.conditions.len());
         }
-        self.conditions.insert(said.clone());
+        self.conditions.insert(conditions.clone());
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_is_kept_once_and_what_is_gone_not_at_all() {
+    fn equal_conditions_are_shared_and_unused_ones_dropped() {
         let mut interner = ConditionInterner::default();
         let (mut one, mut other) = (object("well"), object("well"));
         interner.share(&mut one);
@@ -53,13 +53,13 @@ mod tests {
             one.status.conditions.iter().as_slice(),
             other.status.conditions.iter().as_slice()
         ));
-        for number in 0..10 * FEW {
+        for number in 0..10 * MIN_LISTS {
             interner.share(&mut object(&number.to_string()));
         }
-        assert!(interner.conditions.len() <= FEW, "{}", interner.conditions.len());
+        assert!(interner.conditions.len() <= MIN_LISTS, "{}", interner.conditions.len());
         assert!(interner.conditions.contains(&one.status.conditions));
 
-        // Who changes what it says does not change what others say.
+        // A change of one object does not change the others.
         one.status.conditions.set(Condition::new(types::READY, ConditionStatus::False, "", "ill"));
         assert_eq!(other.status.conditions.state(types::READY), ConditionStatus::True);
     }

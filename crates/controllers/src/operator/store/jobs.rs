@@ -1,4 +1,4 @@
-//! Jobs of ScaledJobs, and the pods of these.
+//! Jobs of ScaledJobs, and their pods.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use keda::jobs::{JobPodView, JobView};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::keyed;
+use super::changes::keyed;
 use super::object_store::{ObjectStore, StoreChange, Versioned};
-use crate::operator::id::Name;
+use crate::operator::id::NamespacedName;
 
-/// So many names of jobs that are gone are remembered: more than can be under way at once.
-const REMEMBERED: usize = 1024;
+/// Names of deleted jobs that are remembered: more than creations are under way at once.
+const MAX_REMEMBERED_DELETIONS: usize = 1024;
 
-/// A job, as far as it matters here.
+/// A job, reduced to what the operator needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
     namespace: String,
     version: String,
-    /// The ScaledJob whose label it carries.
+    /// The ScaledJob that its label names.
     of: Arc<str>,
     view: JobView,
 }
 
-/// A pod of a job, as far as it matters here.
+/// A pod of a job, reduced to what the operator needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JobPod {
     namespace: String,
@@ -100,21 +100,21 @@ pub(crate) struct Jobs {
     /// Names of jobs by ScaledJob, and of pods by job.
     of_scaled_job: Index,
     of_job: Index,
-    /// The last that went: what we made ourselves may be gone before the answer to that has come.
-    gone: VecDeque<Name>,
+    /// The last deleted jobs: a job may be deleted before the response to its creation arrives.
+    gone: VecDeque<NamespacedName>,
 }
 
 #[derive(Debug, Default)]
-struct Index(HashMap<Name, BTreeSet<Arc<str>>>);
+struct Index(HashMap<NamespacedName, BTreeSet<Arc<str>>>);
 
 impl Index {
     fn add(&mut self, namespace: &Arc<str>, of: &Arc<str>, name: &Arc<str>) {
-        let of = Name { namespace: namespace.clone(), name: of.clone() };
+        let of = NamespacedName { namespace: namespace.clone(), name: of.clone() };
         self.0.entry(of).or_default().insert(name.clone());
     }
 
     fn remove(&mut self, namespace: &Arc<str>, of: &Arc<str>, name: &Arc<str>) {
-        let of = Name { namespace: namespace.clone(), name: of.clone() };
+        let of = NamespacedName { namespace: namespace.clone(), name: of.clone() };
         if let Some(names) = self.0.get_mut(&of) {
             names.remove(name);
             if names.is_empty() {
@@ -123,15 +123,16 @@ impl Index {
         }
     }
 
-    fn names<'a>(&'a self, of: &Name) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+    fn names<'a>(&'a self, of: &NamespacedName) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
         self.0.get(of).into_iter().flatten()
     }
 }
 
 impl Jobs {
     /// The jobs of a ScaledJob, with their pods.
-    pub(crate) fn of(&self, scaled_job: &Name) -> Vec<JobView> {
-        let named = |name: &Arc<str>| Name { namespace: scaled_job.namespace.clone(), name: name.clone() };
+    pub(crate) fn of(&self, scaled_job: &NamespacedName) -> Vec<JobView> {
+        let named =
+            |name: &Arc<str>| NamespacedName { namespace: scaled_job.namespace.clone(), name: name.clone() };
         let jobs = self.of_scaled_job.names(scaled_job).filter_map(|name| self.all.get(&named(name)));
         jobs.map(|job| {
             let pods = self.of_job.names(&named(&job.view.name.as_str().into()));
@@ -141,16 +142,16 @@ impl Jobs {
         .collect()
     }
 
-    /// A job that we made ourselves, before the watch tells it; one that is gone already stays so.
-    pub(crate) fn made(&mut self, job: Job) {
+    /// Adds a job that we created, before the watch delivers it, unless it is deleted already.
+    pub(crate) fn add_created(&mut self, job: Job) {
         if !self.gone.iter().any(|gone| (&*gone.namespace, &*gone.name) == job.key()) {
             self.take_job("", WatchEvent::Applied(job));
         }
     }
 
-    /// A change of jobs.
+    /// Applies a change of jobs.
     pub(crate) fn take_job(&mut self, scope: &str, change: WatchEvent<Job>) {
-        let named = |job: Job| (Name::new(&job.namespace, &job.view.name), job);
+        let named = |job: Job| (NamespacedName::new(&job.namespace, &job.view.name), job);
         match self.all.take(scope, keyed(change, named)) {
             StoreChange::Applied(name, old) => {
                 if let Some(old) = old {
@@ -165,7 +166,7 @@ impl Jobs {
                     self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
                     self.gone.push_back(name);
                 }
-                let many = self.gone.len().saturating_sub(REMEMBERED);
+                let many = self.gone.len().saturating_sub(MAX_REMEMBERED_DELETIONS);
                 self.gone.drain(..many);
             }
             StoreChange::Undecodable(name, old, _) => {
@@ -177,9 +178,9 @@ impl Jobs {
         }
     }
 
-    /// A change of pods.
+    /// Applies a change of pods.
     pub(crate) fn take_pod(&mut self, scope: &str, change: WatchEvent<JobPod>) {
-        let named = |pod: JobPod| (Name::new(&pod.namespace, &pod.name), pod);
+        let named = |pod: JobPod| (NamespacedName::new(&pod.namespace, &pod.name), pod);
         match self.pods.take(scope, keyed(change, named)) {
             StoreChange::Applied(name, old) => {
                 if let Some(old) = old {

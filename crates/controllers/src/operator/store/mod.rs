@@ -1,9 +1,11 @@
-//! What was watched: plain data; changes go in, signals come out.
+//! Watched objects: changes go in, events for the loop come out.
 
+mod changes;
 mod hpa;
 mod interner;
 mod jobs;
 mod object_store;
+mod slim;
 #[cfg(test)]
 mod tests;
 
@@ -11,44 +13,49 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
-use api::keda::annotations::SCALED_OBJECT_NAME;
-use api::keda::{
-    AuthenticationRef, CloudEventSource, FINALIZER, ScaledJob, ScaledObject, TriggerAuthentication,
-};
-use api::map::StringMap;
-use api::meta::ObjectMeta;
+use api::keda::{AuthenticationRef, CloudEventSource, ScaledJob, ScaledObject, TriggerAuthentication};
 use cluster::index::{CachedScale, Target, TargetIndex, TargetKind};
 use cluster::watch::WatchEvent;
 
-use super::context::Small as _;
-use super::id::{Id, Kind, Name};
+use super::id::{NamespacedName, ResourceId, ResourceKind};
 use super::poll_scheduler::PollSchedule;
-use super::scalers_cache::{group, interval};
+use super::scaled_resource::{poll_interval, query_group};
+use changes::{applied, differs, is_ours_alone, keyed, name_of, target_of};
+pub(crate) use changes::{authentication_name, users_of};
 pub(crate) use hpa::{Hpa, fingerprint};
 use interner::ConditionInterner;
 pub(crate) use jobs::{Job, JobPod, Jobs};
 pub(crate) use object_store::{ObjectStore, StoreChange, Versioned};
+pub(crate) use slim::Slim;
 
 /// What a change means for the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreEvent {
-    /// An object that was not known.
-    New(Id),
-    /// What an object asks for has changed, or something it depends on.
-    Changed(Id),
+    /// A new object.
+    New(ResourceId),
+    /// An object, or something that it depends on, has changed.
+    Changed(ResourceId),
     /// An object is gone.
-    Gone(Id),
-    /// An object cannot be read, and why.
-    Unreadable(Id, String),
-    /// A TriggerAuthentication or ClusterTriggerAuthentication (no namespace) has changed, come or gone; whether its spec
-    /// is another than before.
-    Authentication(Name, bool),
-    /// A CloudEventSource has changed, come or gone.
+    Gone(ResourceId),
+    /// An object cannot be decoded, and why.
+    Undecodable(ResourceId, String),
+    /// A TriggerAuthentication, or a ClusterTriggerAuthentication (no namespace), is new, has changed or is gone.
+    Authentication(NamespacedName, AuthenticationChange),
+    /// A CloudEventSource is new, has changed or is gone.
     Destination,
-    /// The HPA of a ScaledObject has changed, is new or is gone (none).
-    Hpa(Id, Option<u64>),
-    /// The target of a ScaledObject has come or gone.
-    Target(Id),
+    /// The HPA of a ScaledObject is new or has changed, with its fingerprint, or is gone (none).
+    Hpa(ResourceId, Option<u64>),
+    /// The target of a ScaledObject is new or gone.
+    Target(ResourceId),
+}
+
+/// How a TriggerAuthentication has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AuthenticationChange {
+    /// Its spec was edited.
+    SpecEdited,
+    /// It is new or gone, or its metadata has changed.
+    Other,
 }
 
 macro_rules! versioned {
@@ -62,12 +69,12 @@ macro_rules! versioned {
 }
 versioned!(ScaledObject, ScaledJob, TriggerAuthentication, CloudEventSource);
 
-/// Everything that was watched.
+/// All watched objects.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     pub(crate) objects: ObjectStore<Arc<ScaledObject>>,
     pub(crate) scaled_jobs: ObjectStore<Arc<ScaledJob>>,
-    /// Of all namespaces, and, without one, those of the cluster.
+    /// TriggerAuthentications of all namespaces.
     pub(crate) authentications: ObjectStore<Arc<TriggerAuthentication>>,
     pub(crate) destinations: ObjectStore<Arc<CloudEventSource>>,
     pub(crate) cluster_destinations: ObjectStore<Arc<CloudEventSource>>,
@@ -75,41 +82,46 @@ pub(crate) struct Store {
     pub(crate) targets: TargetIndex,
     pub(crate) jobs: Jobs,
     cluster_authentications: ObjectStore<Arc<TriggerAuthentication>>,
-    /// Who uses a TriggerAuthentication; without namespace, one of the cluster.
-    users: HashMap<Name, HashSet<Id>>,
-    /// Who scales a target.
-    scalers_of: HashMap<Name, Vec<Id>>,
-    /// What many objects say in the same words.
+    /// The users of each TriggerAuthentication; those of the cluster have no namespace.
+    users: HashMap<NamespacedName, HashSet<ResourceId>>,
+    /// The ScaledObjects of each target.
+    scalers_of: HashMap<NamespacedName, Vec<ResourceId>>,
+    /// Shares equal lists of conditions.
     interner: ConditionInterner,
-    /// The kinds of targets, until another object comes or one changes.
+    /// The kinds of targets, until an object is added, removed or edited.
     kinds: Option<Arc<HashSet<TargetKind>>>,
 }
 
 impl Store {
     /// A ScaledObject.
-    pub(crate) fn object(&self, id: &Id) -> Option<Arc<ScaledObject>> {
-        self.objects.get(&id.full_name()).filter(|_| id.kind == Kind::Object).cloned()
+    pub(crate) fn object(&self, id: &ResourceId) -> Option<Arc<ScaledObject>> {
+        self.objects.get(&id.full_name()).filter(|_| id.kind == ResourceKind::Object).cloned()
     }
 
     /// A ScaledJob.
-    pub(crate) fn scaled_job(&self, id: &Id) -> Option<Arc<ScaledJob>> {
-        self.scaled_jobs.get(&id.full_name()).filter(|_| id.kind == Kind::Job).cloned()
+    pub(crate) fn scaled_job(&self, id: &ResourceId) -> Option<Arc<ScaledJob>> {
+        self.scaled_jobs.get(&id.full_name()).filter(|_| id.kind == ResourceKind::Job).cloned()
     }
 
-    /// All objects, and how they are polled.
-    pub(crate) fn ids(&self) -> Vec<(Id, PollSchedule)> {
-        let schedule =
-            |seconds, triggers| PollSchedule { interval: interval(seconds), group: group(triggers) };
+    /// All objects and their poll schedules.
+    pub(crate) fn ids(&self) -> Vec<(ResourceId, PollSchedule)> {
+        let schedule = |seconds, triggers| PollSchedule {
+            interval: poll_interval(seconds),
+            group: query_group(triggers),
+        };
         let objects = self.objects.iter().map(|(name, object)| {
-            (Id::of(Kind::Object, name), schedule(object.spec.polling_interval, &object.spec.triggers))
+            (
+                ResourceId::of(ResourceKind::Object, name),
+                schedule(object.spec.polling_interval, &object.spec.triggers),
+            )
         });
         let jobs = self.scaled_jobs.iter().map(|(name, job)| {
-            (Id::of(Kind::Job, name), schedule(job.spec.polling_interval, &job.spec.triggers))
+            (ResourceId::of(ResourceKind::Job, name), schedule(job.spec.polling_interval, &job.spec.triggers))
         });
         objects.chain(jobs).collect()
     }
 
-    /// A TriggerAuthentication of a namespace, or one of the cluster.
+    /// A TriggerAuthentication or a ClusterTriggerAuthentication.
     pub(crate) fn authentication(
         &self,
         namespace: &str,
@@ -121,13 +133,15 @@ impl Store {
         object_store.get(&name).cloned()
     }
 
-    /// All of them, those of the cluster last.
-    pub(crate) fn all_authentications(&self) -> impl Iterator<Item = (&Name, &Arc<TriggerAuthentication>)> {
+    /// All TriggerAuthentications, then all ClusterTriggerAuthentications.
+    pub(crate) fn all_authentications(
+        &self,
+    ) -> impl Iterator<Item = (&NamespacedName, &Arc<TriggerAuthentication>)> {
         self.authentications.iter().chain(self.cluster_authentications.iter())
     }
 
-    /// Our own write to one of them.
-    pub(crate) fn wrote_authentication(&mut self, name: &Name, object: TriggerAuthentication) {
+    /// Stores the result of our own write, unless the spec was edited: the watch reports an edit.
+    pub(crate) fn wrote_authentication(&mut self, name: &NamespacedName, object: TriggerAuthentication) {
         let of_cluster = name.namespace.is_empty();
         let object_store =
             if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
@@ -136,33 +150,32 @@ impl Store {
         }
     }
 
-    /// Our own write to a ScaledObject. What somebody else has written before it comes back with it; that is left to the
-    /// watch, which tells it as the news that it is.
-    pub(crate) fn wrote_object(&mut self, name: &Name, mut object: ScaledObject) {
+    /// Stores the result of our own write. If it contains an edit of somebody else, it is left to the watch, which reports the edit.
+    pub(crate) fn wrote_object(&mut self, name: &NamespacedName, mut object: ScaledObject) {
         if self.objects.get(name).is_some_and(|held| is_ours_alone(&held.metadata, &object.metadata)) {
             self.interner.share(&mut object);
             self.objects.wrote(name, Arc::new(object));
         }
     }
 
-    /// The same of a ScaledJob.
-    pub(crate) fn wrote_scaled_job(&mut self, name: &Name, object: Arc<ScaledJob>) {
+    /// The same for a ScaledJob.
+    pub(crate) fn wrote_scaled_job(&mut self, name: &NamespacedName, object: Arc<ScaledJob>) {
         if self.scaled_jobs.get(name).is_some_and(|held| is_ours_alone(&held.metadata, &object.metadata)) {
             self.scaled_jobs.wrote(name, object);
         }
     }
 
-    /// Who uses a TriggerAuthentication.
-    pub(crate) fn users(&self, of: &Name) -> Vec<Id> {
+    /// The users of a TriggerAuthentication.
+    pub(crate) fn users(&self, of: &NamespacedName) -> Vec<ResourceId> {
         self.users.get(of).map(|users| users.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// The scale of a target as it was last seen.
+    /// The scale of a target, if it is watched.
     pub(crate) fn scale(&self, kind: TargetKind, namespace: &str, name: &str) -> Option<CachedScale> {
         self.targets.scale(kind, namespace, name)
     }
 
-    /// The kinds of targets that are worth a watch.
+    /// The kinds of targets that can be watched.
     pub(crate) fn target_kinds(&mut self) -> Arc<HashSet<TargetKind>> {
         let kind = |object: &Arc<ScaledObject>| {
             let group = api::scale::group_of(object.target_api_version()).ok()?;
@@ -172,10 +185,10 @@ impl Store {
         Arc::clone(self.kinds.get_or_insert_with(find))
     }
 
-    /// A change of ScaledObjects.
+    /// Applies a change of ScaledObjects.
     pub(crate) fn take_object(&mut self, scope: &str, change: WatchEvent<ScaledObject>) -> Vec<StoreEvent> {
         let change = keyed(change, |object| {
-            let mut object = object.small();
+            let mut object = object.slim();
             self.interner.share(&mut object);
             (name_of(&object.metadata), Arc::new(object))
         });
@@ -184,7 +197,7 @@ impl Store {
             StoreChange::Unchanged => Vec::new(),
             StoreChange::Applied(name, old) => {
                 let Some(new) = self.objects.get(&name).cloned() else { return Vec::new() };
-                let id = Id::of(Kind::Object, &name);
+                let id = ResourceId::of(ResourceKind::Object, &name);
                 let was = old.as_ref().map(|old| (users_of(&name, &old.spec.triggers), target_of(old)));
                 let (users, target) = (users_of(&name, &new.spec.triggers), target_of(&new));
                 if was.as_ref().is_none_or(|was| (&was.0, &was.1) != (&users, &target)) {
@@ -203,31 +216,31 @@ impl Store {
                 self.kinds = None;
                 let mut signals = Vec::new();
                 for (name, old) in gone {
-                    let id = Id::of(Kind::Object, &name);
+                    let id = ResourceId::of(ResourceKind::Object, &name);
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), Some(&target_of(&old)));
                     signals.push(StoreEvent::Gone(id));
                 }
                 signals
             }
             StoreChange::Undecodable(name, old, error) => {
-                let id = Id::of(Kind::Object, &name);
+                let id = ResourceId::of(ResourceKind::Object, &name);
                 if let Some(old) = old {
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), Some(&target_of(&old)));
                 }
-                vec![StoreEvent::Unreadable(id, error)]
+                vec![StoreEvent::Undecodable(id, error)]
             }
         }
     }
 
-    /// A change of ScaledJobs.
+    /// Applies a change of ScaledJobs.
     pub(crate) fn take_scaled_job(&mut self, scope: &str, change: WatchEvent<ScaledJob>) -> Vec<StoreEvent> {
-        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object.small())));
+        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object.slim())));
         let done = self.scaled_jobs.take(scope, change);
         match done {
             StoreChange::Unchanged => Vec::new(),
             StoreChange::Applied(name, old) => {
                 let Some(new) = self.scaled_jobs.get(&name).cloned() else { return Vec::new() };
-                let id = Id::of(Kind::Job, &name);
+                let id = ResourceId::of(ResourceKind::Job, &name);
                 if let Some(old) = &old {
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
                 }
@@ -237,23 +250,23 @@ impl Store {
             StoreChange::Removed(gone) => {
                 let mut signals = Vec::new();
                 for (name, old) in gone {
-                    let id = Id::of(Kind::Job, &name);
+                    let id = ResourceId::of(ResourceKind::Job, &name);
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
                     signals.push(StoreEvent::Gone(id));
                 }
                 signals
             }
             StoreChange::Undecodable(name, old, error) => {
-                let id = Id::of(Kind::Job, &name);
+                let id = ResourceId::of(ResourceKind::Job, &name);
                 if let Some(old) = old {
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
                 }
-                vec![StoreEvent::Unreadable(id, error)]
+                vec![StoreEvent::Undecodable(id, error)]
             }
         }
     }
 
-    /// A change of TriggerAuthentications, or of those of the cluster.
+    /// Applies a change of TriggerAuthentications or ClusterTriggerAuthentications.
     pub(crate) fn take_authentication(
         &mut self,
         of_cluster: bool,
@@ -264,11 +277,11 @@ impl Store {
         let object_store =
             if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
         let done = object_store.take(scope, change);
-        let mut is_edited = false;
+        let mut kind = AuthenticationChange::Other;
         let names = match done {
             StoreChange::Unchanged => return Vec::new(),
             StoreChange::Applied(name, old) => {
-                // Our own notes in its status are nothing new.
+                // A change of the status is our own write.
                 let same = |old: &Arc<TriggerAuthentication>| {
                     object_store.get(&name).is_some_and(|new| {
                         new.spec == old.spec
@@ -279,17 +292,18 @@ impl Store {
                 if old.as_ref().is_some_and(same) {
                     return Vec::new();
                 }
-                is_edited =
-                    old.is_some_and(|old| object_store.get(&name).is_some_and(|new| new.spec != old.spec));
+                if old.is_some_and(|old| object_store.get(&name).is_some_and(|new| new.spec != old.spec)) {
+                    kind = AuthenticationChange::SpecEdited;
+                }
                 vec![name]
             }
             StoreChange::Removed(gone) => gone.into_iter().map(|(name, _)| name).collect(),
             StoreChange::Undecodable(name, ..) => vec![name],
         };
-        names.into_iter().map(|name| StoreEvent::Authentication(name, is_edited)).collect()
+        names.into_iter().map(|name| StoreEvent::Authentication(name, kind)).collect()
     }
 
-    /// A change of CloudEventSources, or of those of the cluster.
+    /// Applies a change of CloudEventSources or ClusterCloudEventSources.
     pub(crate) fn take_destination(
         &mut self,
         of_cluster: bool,
@@ -304,7 +318,7 @@ impl Store {
         }
     }
 
-    /// A change of HPAs; only those of ScaledObjects are told.
+    /// Applies a change of HPAs; only HPAs of ScaledObjects cause events.
     pub(crate) fn take_hpa(
         &mut self,
         scope: &str,
@@ -316,7 +330,7 @@ impl Store {
                 let Some(new) = self.hpas.get_mut(&name) else { return Vec::new() };
                 let known = old.as_ref().is_some_and(|old| old.fingerprint == new.fingerprint);
                 if known && old.as_ref().is_some_and(|old| old.full.is_none()) {
-                    // It was found to be right, and only its status has changed.
+                    // The HPA was found correct before, and only its status has changed.
                     new.full = None;
                 }
                 if known {
@@ -335,14 +349,14 @@ impl Store {
         }
     }
 
-    /// An HPA was found to be as it should: all of it need not be kept.
-    pub(crate) fn checked_hpa(&mut self, name: &Name, fingerprint: u64) {
+    /// Drops the full copy of an HPA that was found correct.
+    pub(crate) fn checked_hpa(&mut self, name: &NamespacedName, fingerprint: u64) {
         if let Some(hpa) = self.hpas.get_mut(name).filter(|hpa| hpa.fingerprint == fingerprint) {
             hpa.full = None;
         }
     }
 
-    /// A change of targets of one kind: who scales a target that comes or goes is told.
+    /// Applies a change of targets of one kind; an event follows for the ScaledObjects of a target that is new or gone.
     pub(crate) fn take_target(&mut self, kind: TargetKind, change: WatchEvent<Target>) -> Vec<StoreEvent> {
         let (namespace, name) = match change {
             WatchEvent::Listing => {
@@ -367,23 +381,23 @@ impl Store {
                 (namespace, name)
             }
         };
-        let scalers = self.scalers_of.get(&Name::new(&namespace, &name));
+        let scalers = self.scalers_of.get(&NamespacedName::new(&namespace, &name));
         scalers.into_iter().flatten().cloned().map(StoreEvent::Target).collect()
     }
 
-    fn link(&mut self, id: &Id, users: HashSet<Name>, target: Option<Name>) {
+    fn link(&mut self, id: &ResourceId, users: HashSet<NamespacedName>, target: Option<NamespacedName>) {
         for name in users {
             self.users.entry(name).or_default().insert(id.clone());
         }
         if let Some(target) = target {
             let scalers = self.scalers_of.entry(target).or_default();
-            // Mostly it is the only one.
+            // Most targets have one ScaledObject.
             scalers.reserve_exact(1);
             scalers.push(id.clone());
         }
     }
 
-    fn unlink(&mut self, id: &Id, users: &HashSet<Name>, target: Option<&Name>) {
+    fn unlink(&mut self, id: &ResourceId, users: &HashSet<NamespacedName>, target: Option<&NamespacedName>) {
         for name in users {
             if let Some(of) = self.users.get_mut(name) {
                 of.remove(id);
@@ -399,70 +413,6 @@ impl Store {
             if of.is_empty() {
                 self.scalers_of.remove(target);
             }
-        }
-    }
-}
-
-/// Where a TriggerAuthentication is: those of the cluster have no namespace.
-pub(crate) fn authentication_name(namespace: &str, of: &AuthenticationRef) -> Name {
-    match of.kind.as_str() {
-        "ClusterTriggerAuthentication" => Name::new("", &of.name),
-        _ => Name::new(namespace, &of.name),
-    }
-}
-
-/// The TriggerAuthentications that triggers name.
-pub(crate) fn users_of(object: &Name, triggers: &[api::keda::Trigger]) -> HashSet<Name> {
-    let named = triggers.iter().filter_map(|trigger| trigger.authentication_ref.as_ref());
-    named.map(|of| authentication_name(&object.namespace, of)).collect()
-}
-
-fn target_of(object: &ScaledObject) -> Name {
-    Name::new(&object.metadata.namespace, &object.spec.scale_target_ref.name)
-}
-
-fn name_of(metadata: &ObjectMeta) -> Name {
-    Name::new(&metadata.namespace, &metadata.name)
-}
-
-fn applied(id: Id, changed: Option<bool>) -> Vec<StoreEvent> {
-    match changed {
-        None => vec![StoreEvent::New(id)],
-        Some(true) => vec![StoreEvent::Changed(id)],
-        Some(false) => Vec::new(),
-    }
-}
-
-/// Whether what an object asks for has changed (docs/spec/keda.md 2.1). Labels and annotations are on the HPA too.
-fn differs(old: &ObjectMeta, new: &ObjectMeta) -> bool {
-    let changed = |of: fn(&ObjectMeta) -> &StringMap| of(old) != of(new);
-    old.uid != new.uid
-        || old.generation != new.generation
-        || old.deletion_timestamp != new.deletion_timestamp
-        || old.finalizers != new.finalizers
-        || changed(|meta| &meta.annotations)
-        || changed(|meta| &meta.labels)
-}
-
-/// Whether nothing but what we write ourselves is different.
-fn is_ours_alone(old: &ObjectMeta, new: &ObjectMeta) -> bool {
-    let plain = |meta: &ObjectMeta| {
-        let mut meta = meta.clone();
-        meta.labels.remove(SCALED_OBJECT_NAME);
-        meta.finalizers.retain(|finalizer| finalizer != FINALIZER);
-        meta
-    };
-    !differs(&plain(old), &plain(new))
-}
-
-fn keyed<T, U>(change: WatchEvent<T>, with: impl FnOnce(T) -> (Name, U)) -> WatchEvent<(Name, U)> {
-    match change {
-        WatchEvent::Listing => WatchEvent::Listing,
-        WatchEvent::Listed => WatchEvent::Listed,
-        WatchEvent::Applied(object) => WatchEvent::Applied(with(object)),
-        WatchEvent::Deleted { namespace, name } => WatchEvent::Deleted { namespace, name },
-        WatchEvent::Unreadable { namespace, name, error } => {
-            WatchEvent::Unreadable { namespace, name, error }
         }
     }
 }

@@ -1,36 +1,36 @@
-//! All objects of one kind, kept as a watch tells them.
+//! All objects of one kind, as list-and-watch delivers them.
 
 use std::collections::{HashMap, HashSet};
 
 use cluster::watch::WatchEvent;
 
-use crate::operator::id::Name;
+use crate::operator::id::NamespacedName;
 
-/// Something that has a version, so that what is older than what we hold can be told.
+/// An object with a `resourceVersion`.
 pub(crate) trait Versioned {
-    /// The version.
+    /// Its `resourceVersion`.
     fn version(&self) -> &str;
 }
 
 /// All objects of one kind.
 #[derive(Debug)]
 pub(crate) struct ObjectStore<V> {
-    items: HashMap<Name, V>,
-    /// What a list in progress has shown so far, by the namespace it is of (empty: all).
-    listing: HashMap<String, HashSet<Name>>,
+    items: HashMap<NamespacedName, V>,
+    /// The names that a running list has delivered so far, by its namespace (empty for all).
+    listing: HashMap<String, HashSet<NamespacedName>>,
 }
 
-/// What a change has done.
+/// The result of a change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StoreChange<V> {
     /// Nothing.
     Unchanged,
-    /// An object is there that was not, or is as it was not.
-    Applied(Name, Option<V>),
-    /// Objects are gone.
-    Removed(Vec<(Name, V)>),
-    /// An object cannot be read, and why; it is as if it were not there, as which it was before.
-    Undecodable(Name, Option<V>, String),
+    /// An object was added, or replaced the old one.
+    Applied(NamespacedName, Option<V>),
+    /// Objects were removed.
+    Removed(Vec<(NamespacedName, V)>),
+    /// Decoding failed, so the object was removed; holds its previous value and the error.
+    Undecodable(NamespacedName, Option<V>, String),
 }
 
 impl<V> Default for ObjectStore<V> {
@@ -40,15 +40,15 @@ impl<V> Default for ObjectStore<V> {
 }
 
 impl<V: Versioned> ObjectStore<V> {
-    pub(crate) fn get(&self, name: &Name) -> Option<&V> {
+    pub(crate) fn get(&self, name: &NamespacedName) -> Option<&V> {
         self.items.get(name)
     }
 
-    pub(crate) fn get_mut(&mut self, name: &Name) -> Option<&mut V> {
+    pub(crate) fn get_mut(&mut self, name: &NamespacedName) -> Option<&mut V> {
         self.items.get_mut(name)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &V)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&NamespacedName, &V)> {
         self.items.iter()
     }
 
@@ -56,8 +56,8 @@ impl<V: Versioned> ObjectStore<V> {
         self.items.len()
     }
 
-    /// Takes in a change of the list of `scope` (a namespace, or all if empty).
-    pub(crate) fn take(&mut self, scope: &str, change: WatchEvent<(Name, V)>) -> StoreChange<V> {
+    /// Applies a change that the watch of `scope` (a namespace, or empty for all) delivered.
+    pub(crate) fn take(&mut self, scope: &str, change: WatchEvent<(NamespacedName, V)>) -> StoreChange<V> {
         match change {
             WatchEvent::Listing => {
                 self.listing.insert(scope.to_owned(), HashSet::new());
@@ -65,16 +65,17 @@ impl<V: Versioned> ObjectStore<V> {
             }
             WatchEvent::Listed => {
                 let Some(shown) = self.listing.remove(scope) else { return StoreChange::Unchanged };
-                let stale =
-                    |name: &Name| (scope.is_empty() || &*name.namespace == scope) && !shown.contains(name);
-                let gone: Vec<(Name, V)> = self.items.extract_if(|name, _| stale(name)).collect();
+                let stale = |name: &NamespacedName| {
+                    (scope.is_empty() || &*name.namespace == scope) && !shown.contains(name)
+                };
+                let gone: Vec<(NamespacedName, V)> = self.items.extract_if(|name, _| stale(name)).collect();
                 if gone.is_empty() { StoreChange::Unchanged } else { StoreChange::Removed(gone) }
             }
             WatchEvent::Applied((name, value)) => {
                 if let Some(shown) = self.listing.get_mut(scope) {
                     shown.insert(name.clone());
                 }
-                // Our own write may have come back before what it was based on.
+                // The store may hold our own write, which is newer.
                 if self.items.get(&name).is_some_and(|held| older(value.version(), held.version())) {
                     return StoreChange::Unchanged;
                 }
@@ -82,14 +83,14 @@ impl<V: Versioned> ObjectStore<V> {
                 StoreChange::Applied(name, old)
             }
             WatchEvent::Deleted { namespace, name } => {
-                let name = Name::new(&namespace, &name);
+                let name = NamespacedName::new(&namespace, &name);
                 match self.items.remove(&name) {
                     Some(old) => StoreChange::Removed(vec![(name, old)]),
                     None => StoreChange::Unchanged,
                 }
             }
             WatchEvent::Unreadable { namespace, name, error } => {
-                let name = Name::new(&namespace, &name);
+                let name = NamespacedName::new(&namespace, &name);
                 let old = self.items.remove(&name);
                 if let Some(shown) = self.listing.get_mut(scope) {
                     shown.insert(name.clone());
@@ -99,8 +100,8 @@ impl<V: Versioned> ObjectStore<V> {
         }
     }
 
-    /// Our own write, before the watch tells it; an object that is gone stays gone.
-    pub(crate) fn wrote(&mut self, name: &Name, value: V) {
+    /// Stores our own write before the watch delivers it. A removed object stays removed.
+    pub(crate) fn wrote(&mut self, name: &NamespacedName, value: V) {
         if let Some(held) = self.items.get_mut(name)
             && !older(value.version(), held.version())
         {
@@ -109,7 +110,7 @@ impl<V: Versioned> ObjectStore<V> {
     }
 }
 
-/// Whether a version is older than another, as far as that can be told.
+/// Whether a version is older than another, if both are numbers.
 fn older(one: &str, other: &str) -> bool {
     matches!((one.parse::<u64>(), other.parse::<u64>()), (Ok(one), Ok(other)) if one < other)
 }
@@ -124,20 +125,20 @@ mod tests {
         }
     }
 
-    fn name(name: &str) -> Name {
-        Name::new("ns", name)
+    fn name(name: &str) -> NamespacedName {
+        NamespacedName::new("ns", name)
     }
 
-    fn applied(of: &str, version: &'static str) -> WatchEvent<(Name, &'static str)> {
+    fn applied(of: &str, version: &'static str) -> WatchEvent<(NamespacedName, &'static str)> {
         WatchEvent::Applied((name(of), version))
     }
 
     #[test]
-    fn what_a_list_does_not_show_is_gone_if_it_is_in_its_scope() {
+    fn objects_missing_in_a_list_are_removed_within_its_scope() {
         let mut object_store = ObjectStore::default();
         object_store.take("", applied("a", "1"));
         object_store.take("", applied("b", "2"));
-        object_store.take("", WatchEvent::Applied((Name::new("other", "c"), "3")));
+        object_store.take("", WatchEvent::Applied((NamespacedName::new("other", "c"), "3")));
         object_store.take("ns", WatchEvent::Listing);
         object_store.take("ns", applied("b", "2"));
         assert_eq!(object_store.take("ns", WatchEvent::Listed), StoreChange::Removed(vec![(name("a"), "1")]));
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_goes_back_in_time() {
+    fn older_versions_do_not_replace_newer_ones() {
         let mut object_store = ObjectStore::default();
         object_store.take("", applied("a", "7"));
         object_store.wrote(&name("a"), "9");
@@ -155,11 +156,11 @@ mod tests {
         assert_eq!(object_store.take("", applied("a", "10")), StoreChange::Applied(name("a"), Some("9")));
         object_store.take("", WatchEvent::Deleted { namespace: "ns".into(), name: "a".into() });
         object_store.wrote(&name("a"), "11");
-        assert_eq!(object_store.get(&name("a")), None, "what is gone is not brought back by a late answer");
+        assert_eq!(object_store.get(&name("a")), None, "a late response does not restore a removed object");
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_there_but_not_forgotten_by_a_list() {
+    fn undecodable_object_is_removed_and_survives_the_end_of_a_list() {
         let mut object_store = ObjectStore::default();
         object_store.take("", WatchEvent::Listing);
         object_store.take("", applied("a", "1"));

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use api::keda::FINALIZER;
+
 use super::*;
 
 fn object(name: &str, version: u32, spec: &Value) -> ScaledObject {
@@ -20,9 +22,9 @@ fn gone(name: &str) -> WatchEvent<ScaledObject> {
 }
 
 #[test]
-fn what_is_asked_for_is_told_and_what_we_wrote_is_not() {
+fn edits_cause_events_and_own_writes_do_not() {
     let mut store = Store::default();
-    let id = Id::object("ns", "a");
+    let id = ResourceId::object("ns", "a");
     let one = object("a", 1, &spec());
     assert_eq!(store.take_object("", WatchEvent::Applied(one.clone())), [StoreEvent::New(id.clone())]);
     let mut status = one.clone();
@@ -40,9 +42,9 @@ fn what_is_asked_for_is_told_and_what_we_wrote_is_not() {
 }
 
 #[test]
-fn who_uses_an_authentication_is_known_until_it_does_not() {
+fn users_of_an_authentication_follow_the_triggers() {
     let mut store = Store::default();
-    let name = Name::new("ns", "creds");
+    let name = NamespacedName::new("ns", "creds");
     store.take_object("", WatchEvent::Applied(object("a", 1, &spec())));
     store.take_object("", WatchEvent::Applied(object("b", 2, &spec())));
     assert_eq!(store.users(&name).len(), 2);
@@ -50,41 +52,44 @@ fn who_uses_an_authentication_is_known_until_it_does_not() {
     other["triggers"][0]["authenticationRef"] =
         json!({"name": "creds", "kind": "ClusterTriggerAuthentication"});
     store.take_object("", WatchEvent::Applied(object("b", 3, &other)));
-    assert_eq!(store.users(&name), [Id::object("ns", "a")]);
-    assert_eq!(store.users(&Name::new("", "creds")), [Id::object("ns", "b")]);
+    assert_eq!(store.users(&name), [ResourceId::object("ns", "a")]);
+    assert_eq!(store.users(&NamespacedName::new("", "creds")), [ResourceId::object("ns", "b")]);
     store.take_object("", gone("a"));
     store.take_object("", gone("b"));
     assert!(store.users.is_empty() && store.scalers_of.is_empty());
 }
 
 #[test]
-fn what_cannot_be_read_uses_and_scales_nothing() {
+fn undecodable_object_uses_and_scales_nothing() {
     let mut store = Store::default();
     for version in [1, 2, 3] {
         store.take_object("", WatchEvent::Applied(object("a", version, &spec())));
-        assert_eq!(store.scalers_of[&Name::new("ns", "web")], [Id::object("ns", "a")]);
+        assert_eq!(store.scalers_of[&NamespacedName::new("ns", "web")], [ResourceId::object("ns", "a")]);
         let odd = WatchEvent::Unreadable { namespace: "ns".into(), name: "a".into(), error: "odd".into() };
-        assert_eq!(store.take_object("", odd), [StoreEvent::Unreadable(Id::object("ns", "a"), "odd".into())]);
+        assert_eq!(
+            store.take_object("", odd),
+            [StoreEvent::Undecodable(ResourceId::object("ns", "a"), "odd".into())]
+        );
         assert!(store.users.is_empty() && store.scalers_of.is_empty());
     }
 }
 
 #[test]
-fn a_job_that_went_before_we_heard_that_it_was_made_is_gone() {
+fn job_deleted_before_its_creation_was_answered_stays_deleted() {
     let job = |name: &str| -> Job {
         let labels = json!({"scaledjob.keda.sh/name": "sj"});
         let metadata = json!({"name": name, "namespace": "ns", "resourceVersion": "5", "labels": labels});
         serde_json::from_value(json!({"metadata": metadata})).unwrap()
     };
     let mut jobs = Jobs::default();
-    jobs.made(job("slow"));
-    assert_eq!(jobs.of(&Name::new("ns", "sj")).len(), 1, "the watch need not have told");
+    jobs.add_created(job("slow"));
+    assert_eq!(jobs.of(&NamespacedName::new("ns", "sj")).len(), 1, "the watch need not have told");
     for name in ["slow", "swift"] {
         jobs.take_job("", WatchEvent::Applied(job(name)));
         jobs.take_job("", WatchEvent::Deleted { namespace: "ns".into(), name: name.into() });
     }
-    jobs.made(job("swift"));
-    assert_eq!(jobs.of(&Name::new("ns", "sj")), []);
+    jobs.add_created(job("swift"));
+    assert_eq!(jobs.of(&NamespacedName::new("ns", "sj")), []);
 }
 
 fn hpa(version: u32, owner: bool, max: i32, active: &str) -> HorizontalPodAutoscaler {
@@ -98,9 +103,9 @@ fn hpa(version: u32, owner: bool, max: i32, active: &str) -> HorizontalPodAutosc
 }
 
 #[test]
-fn an_hpa_is_kept_whole_only_until_it_was_looked_at() {
+fn full_hpa_is_kept_until_it_was_checked() {
     let mut store = Store::default();
-    let (id, name) = (Id::object("ns", "a"), Name::new("ns", "keda-hpa-a"));
+    let (id, name) = (ResourceId::object("ns", "a"), NamespacedName::new("ns", "keda-hpa-a"));
     let signals = store.take_hpa("", WatchEvent::Applied(hpa(1, true, 5, "True")));
     let fingerprint = store.hpas.get(&name).unwrap().fingerprint;
     assert_eq!(signals, [StoreEvent::Hpa(id.clone(), Some(fingerprint))]);
@@ -125,7 +130,7 @@ fn an_hpa_is_kept_whole_only_until_it_was_looked_at() {
 #[test]
 fn jobs_are_found_with_their_pods() {
     let mut store = Store::default();
-    let name = Name::new("ns", "sj");
+    let name = NamespacedName::new("ns", "sj");
     let job = |name: &str, version: &str, conditions: Value| -> WatchEvent<Job> {
         WatchEvent::Applied(
             serde_json::from_value(json!({
@@ -153,19 +158,19 @@ fn jobs_are_found_with_their_pods() {
 }
 
 #[test]
-fn an_edit_that_comes_back_with_our_own_write_is_still_news() {
+fn edit_that_comes_back_with_own_write_is_reported() {
     let mut store = Store::default();
-    let (id, name) = (Id::object("ns", "a"), Name::new("ns", "a"));
+    let (id, name) = (ResourceId::object("ns", "a"), NamespacedName::new("ns", "a"));
     let one = object("a", 1, &spec());
     store.take_object("", WatchEvent::Applied(one.clone()));
-    // Ours alone: the watch has nothing to add.
+    // Only our own write: the watch adds nothing.
     let mut written = one.clone();
     written.metadata.resource_version = "2".into();
     written.metadata.finalizers.push(FINALIZER.to_owned());
     store.wrote_object(&name, written.clone());
     assert_eq!(store.object(&id).unwrap().metadata.finalizers, [FINALIZER]);
     assert_eq!(store.take_object("", WatchEvent::Applied(written.clone())), []);
-    // Somebody edits it at 3, we write its status at 4.
+    // Another client edits the object at version 3, the operator writes its status at version 4.
     let mut edited = written;
     edited.metadata.resource_version = "3".into();
     edited.metadata.generation = 2;
@@ -178,9 +183,9 @@ fn an_edit_that_comes_back_with_our_own_write_is_still_news() {
 }
 
 #[test]
-fn only_another_spec_of_an_authentication_is_an_edit() {
+fn only_a_changed_spec_of_an_authentication_is_an_edit() {
     let mut store = Store::default();
-    let name = Name::new("ns", "creds");
+    let name = NamespacedName::new("ns", "creds");
     let authentication = |version: u32, finalizers: &[&str], key: &str| -> TriggerAuthentication {
         let metadata = json!({
             "name": "creds", "namespace": "ns", "resourceVersion": version.to_string(), "finalizers": finalizers,
@@ -189,8 +194,17 @@ fn only_another_spec_of_an_authentication_is_an_edit() {
         serde_json::from_value(json!({"metadata": metadata, "spec": {"secretTargetRef": secret}})).unwrap()
     };
     let mut take = |authentication| store.take_authentication(false, "", WatchEvent::Applied(authentication));
-    assert_eq!(take(authentication(1, &[], "a")), [StoreEvent::Authentication(name.clone(), false)]);
-    assert_eq!(take(authentication(2, &[FINALIZER], "a")), [StoreEvent::Authentication(name.clone(), false)]);
+    assert_eq!(
+        take(authentication(1, &[], "a")),
+        [StoreEvent::Authentication(name.clone(), AuthenticationChange::Other)]
+    );
+    assert_eq!(
+        take(authentication(2, &[FINALIZER], "a")),
+        [StoreEvent::Authentication(name.clone(), AuthenticationChange::Other)]
+    );
     assert_eq!(take(authentication(3, &[FINALIZER], "a")), []);
-    assert_eq!(take(authentication(4, &[FINALIZER], "b")), [StoreEvent::Authentication(name, true)]);
+    assert_eq!(
+        take(authentication(4, &[FINALIZER], "b")),
+        [StoreEvent::Authentication(name, AuthenticationChange::SpecEdited)]
+    );
 }

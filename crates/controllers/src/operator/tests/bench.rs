@@ -1,5 +1,6 @@
 //! A cluster in memory with an operator on it.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::yaml::{SourceFile, parse};
@@ -9,6 +10,7 @@ use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use cluster::request::{Request, send};
 use http::Method;
+use jiff::SignedDuration;
 use kube::Client;
 use localkube::{Cluster, Options, Running};
 use serde_json::{Value, json};
@@ -20,8 +22,8 @@ use super::script::Script;
 use super::wire::Wire;
 use crate::operator::{Operator, OperatorHandle, OperatorParts, OperatorSettings};
 
-/// SampleQuery long anything may take, in the cluster's time.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// Time limit of every wait, in the cluster's time.
+const WAIT_TIMEOUT: Duration = Duration::from_mins(5);
 
 pub(super) struct Bench {
     pub(super) running: Running,
@@ -29,6 +31,8 @@ pub(super) struct Bench {
     pub(super) script: Script,
     pub(super) wire: Wire,
     pub(super) handle: OperatorHandle,
+    /// How far the machine's clock is off the cluster's.
+    offset: Arc<Mutex<SignedDuration>>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -73,7 +77,9 @@ impl Bench {
         let wire = Wire::default();
         let own = wire.client(&client);
         let time = running.clock();
-        let clock = Clock::new(move || time.now());
+        let offset = Arc::new(Mutex::new(SignedDuration::ZERO));
+        let jumped = offset.clone();
+        let clock = Clock::new(move || time.now().checked_add(*jumped.lock().unwrap()).unwrap());
         let parts = OperatorParts {
             client: own.clone(),
             discovery: Discovery::new(own),
@@ -90,12 +96,17 @@ impl Bench {
         let (operator, handle) = Operator::new(parts);
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(operator.run(stopped));
-        let bench = Self { running, client, script, wire, handle, stop, task };
+        let bench = Self { running, client, script, wire, handle, offset, stop, task };
         bench.until("the operator sees the cluster", async || bench.handle.synced()).await;
         bench
     }
 
-    /// Ends the operator.
+    /// Sets the machine's clock.
+    pub(super) fn jump(&self, by: SignedDuration) {
+        *self.offset.lock().unwrap() += by;
+    }
+
+    /// Stops the operator.
     pub(super) async fn stop(self) {
         self.stop.send(true).unwrap();
         self.task.await.unwrap();
@@ -105,7 +116,7 @@ impl Bench {
     pub(super) async fn until(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
         let began = Instant::now();
         while !so().await {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > WAIT_TIMEOUT {
                 let objects = self.get(&objects("")).await.unwrap_or_default();
                 let events = self.get("/api/v1/namespaces/shop/events").await.unwrap_or_default();
                 let events: Vec<&Value> =

@@ -5,6 +5,7 @@
 mod answers;
 mod bench;
 mod cached;
+mod clocks;
 mod direct;
 mod fallbacks;
 mod formulas;

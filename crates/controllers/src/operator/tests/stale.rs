@@ -17,7 +17,7 @@ async fn moved(spec: Value, seen: i32, real: i32) -> Bench {
     whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
     bench.scaled_object("worker", whole).await;
     bench.until("it was polled", async || bench.script.asked("orders") > 2).await;
-    // Targets are watched a moment after the first object has come.
+    // TargetIndex are watched a moment after the first object has come.
     sleep(Duration::from_secs(5)).await;
     bench.wire.hold("/deployments");
     bench.patch(&deployments("worker"), json!({"spec": {"replicas": real}})).await;

@@ -1,36 +1,36 @@
-//! What is asked of Vault, and what it answers.
+//! Requests to Vault and its responses.
 
 use std::collections::BTreeMap;
 
 use api::keda::{VaultPki, VaultSecret};
 use serde_json::{Map, Value};
 
-/// So much of what Vault says stands in an error.
-const LONGEST: usize = 200;
+/// Characters of Vault's message in an error.
+const MAX_ERROR_CHARS: usize = 200;
 
-/// Secrets that come with one answer.
+/// Secrets that one response holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Group<'a> {
+pub(super) struct VaultRequest<'a> {
     /// Empty, `secretV2`, `secret` or `pki`.
     pub(super) type_: &'a str,
-    /// Where they are.
+    /// The path of the secret.
     pub(super) path: &'a str,
-    /// What a certificate is made with.
+    /// The fields of a certificate request.
     pub(super) pki: Option<&'a VaultPki>,
 }
 
-/// What is asked once, and for which parameters.
-pub(super) fn groups(secrets: &[VaultSecret]) -> BTreeMap<Group<'_>, Vec<&VaultSecret>> {
-    let mut out: BTreeMap<Group<'_>, Vec<&VaultSecret>> = BTreeMap::new();
+/// The requests, and the parameters that each response holds.
+pub(super) fn groups(secrets: &[VaultSecret]) -> BTreeMap<VaultRequest<'_>, Vec<&VaultSecret>> {
+    let mut out: BTreeMap<VaultRequest<'_>, Vec<&VaultSecret>> = BTreeMap::new();
     for secret in secrets {
-        let group = Group { type_: &secret.type_, path: &secret.path, pki: secret.pki_data.as_ref() };
+        let group = VaultRequest { type_: &secret.type_, path: &secret.path, pki: secret.pki_data.as_ref() };
         out.entry(group).or_default().push(secret);
     }
     out
 }
 
-impl Group<'_> {
-    /// What is sent along: only certificates are asked for by writing.
+impl VaultRequest<'_> {
+    /// The body of the request; only certificate requests have one.
     pub(super) fn body(&self) -> Option<Value> {
         if self.type_ != "pki" {
             return None;
@@ -50,7 +50,7 @@ impl Group<'_> {
         Some(Value::Object(given.map(|(name, text)| (name.to_owned(), text.clone().into())).collect()))
     }
 
-    /// The keys and values in an answer. The second version of the store wraps them once more.
+    /// The keys and values of a response. KV version 2 wraps them once more.
     pub(super) fn data(&self, mut answer: Value) -> Result<Value, String> {
         let mut data = answer.get_mut("data").map(Value::take).unwrap_or_default();
         let wrapped = data.get("data").is_some_and(Value::is_object);
@@ -64,7 +64,7 @@ impl Group<'_> {
     }
 }
 
-/// The value of a key, as text. A chain of certificates is one text.
+/// The value of a key, as text. A certificate chain is joined to one text.
 pub(super) fn value(data: &Value, secret: &VaultSecret) -> Result<String, String> {
     let missing = || format!("vault secret {:?} has no key {:?}", secret.path, secret.key);
     match data.get(&secret.key) {
@@ -80,13 +80,13 @@ pub(super) fn value(data: &Value, secret: &VaultSecret) -> Result<String, String
     }
 }
 
-/// A whole answer; its body is not shown in errors, but Vault's own words are.
+/// The decoded response. An error holds Vault's messages, but not the body.
 pub(super) fn answer(status: u16, body: &[u8]) -> Result<Value, String> {
     let parsed: Option<Value> = serde_json::from_slice(body).ok();
     if !(200..300).contains(&status) {
         let errors = parsed.as_ref().and_then(|answer| answer.get("errors")?.as_array());
         let words: Vec<&str> = errors.into_iter().flatten().filter_map(Value::as_str).collect();
-        let words: String = words.join("; ").chars().take(LONGEST).collect();
+        let words: String = words.join("; ").chars().take(MAX_ERROR_CHARS).collect();
         return Err(match (status, words) {
             (404, words) if words.is_empty() => "it does not exist".to_owned(),
             (_, words) if words.is_empty() => format!("answered {status}"),
@@ -95,7 +95,7 @@ pub(super) fn answer(status: u16, body: &[u8]) -> Result<Value, String> {
     }
     match parsed {
         Some(answer) => Ok(answer),
-        // Renewals may be answered by nothing.
+        // A renewal may have an empty response.
         None if body.is_empty() => Ok(Value::Object(Map::new())),
         None => Err("answered what is not JSON".to_owned()),
     }

@@ -1,4 +1,4 @@
-//! Whose triggers they are.
+//! A ScaledObject or a ScaledJob: what both have in common.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -7,12 +7,16 @@ use std::time::Duration;
 use api::keda::{ConditionStatus, ScaledJob, ScaledObject, Trigger, types};
 use api::meta::ObjectMeta;
 use api::provider::Compat;
-use keda::modifiers::{CompiledFormula, ModifiersError};
+use keda::modifiers::CompiledFormula;
 
-use crate::operator::id::Id;
+use super::id::ResourceId;
 
-/// Which part of the interval at rest is left for acting on what a poll finds.
-const EARLY: u32 = 30;
+/// An inactive object is polled earlier by this fraction of its interval (1/30), so that the target is scaled, not only the
+/// load noticed, within the interval.
+const INACTIVE_POLL_LEAD_DIVISOR: u32 = 30;
+
+/// `pollingInterval` if the object does not set it, in seconds.
+const DEFAULT_POLLING_INTERVAL_SECONDS: i32 = 30;
 
 /// A ScaledObject or a ScaledJob.
 #[derive(Clone, Debug)]
@@ -29,11 +33,11 @@ impl ScaledResource {
         }
     }
 
-    pub(crate) fn id(&self) -> Id {
+    pub(crate) fn id(&self) -> ResourceId {
         let ObjectMeta { namespace, name, .. } = self.metadata();
         match self {
-            Self::Object(_) => Id::object(namespace, name),
-            Self::Job(_) => Id::job(namespace, name),
+            Self::Object(_) => ResourceId::object(namespace, name),
+            Self::Job(_) => ResourceId::job(namespace, name),
         }
     }
 
@@ -44,7 +48,7 @@ impl ScaledResource {
         }
     }
 
-    /// The container whose environment counts; empty for the first.
+    /// The container whose environment variables triggers may name; empty for the first container.
     pub(crate) fn container(&self) -> &str {
         match self {
             Self::Object(object) => &object.spec.scale_target_ref.env_source_container_name,
@@ -52,43 +56,42 @@ impl ScaledResource {
         }
     }
 
-    /// Whether its triggers feed a formula.
+    /// Whether the object has a `scalingModifiers` formula.
     pub(crate) fn has_formula(&self) -> bool {
         matches!(self, Self::Object(object) if object.modifiers().is_some())
     }
 
-    /// Its formula, or why it cannot be used.
-    pub(crate) fn formula(&self, compat: Compat) -> Option<Result<CompiledFormula, ModifiersError>> {
+    /// The compiled formula, or why it does not compile.
+    pub(crate) fn formula(&self, compat: Compat) -> Option<Result<CompiledFormula, String>> {
         let Self::Object(object) = self else { return None };
         object.modifiers().map(|_| CompiledFormula::new(object, compat))
     }
 
-    /// Seconds from poll to poll.
+    /// The polling interval of the spec.
     pub(crate) fn interval(&self) -> Duration {
         let seconds = match self {
             Self::Object(object) => object.spec.polling_interval,
             Self::Job(job) => job.spec.polling_interval,
         };
-        interval(seconds)
+        poll_interval(seconds)
     }
 
-    /// SampleQuery long we wait from poll to poll: at rest a little less than the interval, so that within it work is not only noticed
-    /// but has somebody to do it.
+    /// The time between two polls: the interval of the spec, and a little less while a ScaledObject is inactive.
     pub(crate) fn period(&self) -> Duration {
         let interval = self.interval();
         match self {
             Self::Object(object)
                 if object.status.conditions.state(types::ACTIVE) != ConditionStatus::True =>
             {
-                interval.saturating_sub(interval / EARLY)
+                interval.saturating_sub(interval / INACTIVE_POLL_LEAD_DIVISOR)
             }
             _ => interval,
         }
     }
 }
 
-/// What those who ask the same have in common: their first trigger that asks somebody.
-pub(crate) fn group(triggers: &[Trigger]) -> u64 {
+/// A hash of the first trigger that queries an event source. Objects with the same hash send the same query.
+pub(crate) fn query_group(triggers: &[Trigger]) -> u64 {
     let mut hasher = DefaultHasher::new();
     if let Some(first) = triggers.iter().find(|trigger| !trigger.is_resource()) {
         (&first.type_, &first.metadata).hash(&mut hasher);
@@ -96,8 +99,20 @@ pub(crate) fn group(triggers: &[Trigger]) -> u64 {
     hasher.finish()
 }
 
-/// From poll to poll; what makes no sense is the shortest that does.
-pub(crate) fn interval(seconds: Option<i32>) -> Duration {
-    let seconds = u64::try_from(seconds.unwrap_or(30)).unwrap_or(1).max(1);
+/// The polling interval of a spec: 30 s by default, at least 1 s.
+pub(crate) fn poll_interval(seconds: Option<i32>) -> Duration {
+    let seconds = u64::try_from(seconds.unwrap_or(DEFAULT_POLLING_INTERVAL_SECONDS)).unwrap_or(1).max(1);
     Duration::from_secs(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polling_interval_has_default_and_minimum() {
+        for (written, expected) in [(None, 30), (Some(5), 5), (Some(0), 1), (Some(-3), 1)] {
+            assert_eq!(poll_interval(written), Duration::from_secs(expected));
+        }
+    }
 }

@@ -1,0 +1,218 @@
+//! Applies effects. This is the only module that writes to ScaledObjects, ScaledJobs, their HPAs, jobs and targets, through the
+//! [`LeaderClient`](super::leader_client::LeaderClient), which writes only while this replica leads.
+
+use std::sync::Arc;
+
+use api::autoscaling::v2::HorizontalPodAutoscaler;
+use api::keda::{ScaledJob, ScaledObject, annotations};
+use api::meta::ObjectMeta;
+use cluster::request::ApiError;
+use futures::StreamExt as _;
+use keda::executor::Scaled;
+use keda::status::{self, StatusChanges};
+use serde_json::Value;
+
+use super::context::OperatorContext;
+use super::decide::last_active;
+use super::effect::{Effect, ScaleEffect};
+use super::id::{EventSubject, ResourceId, ResourceKind};
+use super::leader_client::ResourcePath;
+use super::store::{Job, Slim as _};
+
+/// Jobs of one ScaledJob that are created concurrently.
+const MAX_CONCURRENT_JOB_CREATIONS: usize = 16;
+
+/// The result of an applied effect.
+#[derive(Debug)]
+pub(crate) enum Applied {
+    /// Nothing that a caller needs.
+    Done,
+    /// The replica count.
+    Scaled(ScaleOutcome),
+    /// The HPA as the API server returned it.
+    Hpa(Box<HorizontalPodAutoscaler>),
+    /// The result of each creation.
+    Jobs(Vec<Result<(), String>>),
+}
+
+/// The result of a write of the replica count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ScaleOutcome {
+    /// The write was tried.
+    Tried(ScaleResult),
+    /// Nothing was written, because the count is not the expected one.
+    Moved { to: i32 },
+}
+
+impl ScaleOutcome {
+    /// The result of a write; a count that has changed is a write that failed, for the reason that `describe` returns.
+    pub(crate) fn into_scaled(self, describe: impl FnOnce(i32) -> String) -> ScaleResult {
+        match self {
+            Self::Tried(scaled) => scaled,
+            Self::Moved { to } => ScaleResult::NotWritten { from: to, error: describe(to) },
+        }
+    }
+}
+
+/// Applies effects on one ScaledObject or ScaledJob.
+#[derive(Clone, Copy)]
+pub(crate) struct Applier<'a> {
+    pub(crate) context: &'a OperatorContext,
+    pub(crate) id: &'a ResourceId,
+    /// The metadata that events refer to.
+    pub(crate) metadata: &'a ObjectMeta,
+}
+
+impl Applier<'_> {
+    /// Applies effects in order, up to the first that fails.
+    pub(crate) async fn apply_all(&self, effects: Vec<Effect>) -> Result<(), ApiError> {
+        for effect in effects {
+            self.apply(effect).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies one effect.
+    pub(crate) async fn apply(&self, effect: Effect) -> Result<Applied, ApiError> {
+        let (client, namespace) = (&self.context.client, &*self.id.namespace);
+        match effect {
+            Effect::Event(event) => {
+                self.context.events.record_poll(self.subject(), self.metadata, &event);
+            }
+            Effect::ReconcileEvent(event) => {
+                self.context.events.record_reconcile(self.subject(), self.metadata, &event);
+            }
+            Effect::EngineEvent(event) => self.context.events.record_engine(self.metadata, &event),
+            Effect::Scale(scale) => return Ok(Applied::Scaled(self.scale(scale).await)),
+            Effect::CreateHpa(hpa) => {
+                let path = ResourcePath::hpa(namespace, &hpa.metadata.name);
+                return Ok(Applied::Hpa(Box::new(client.create(path, &*hpa).await?)));
+            }
+            Effect::UpdateHpa(hpa) => {
+                let path = ResourcePath::hpa(namespace, &hpa.metadata.name);
+                return Ok(Applied::Hpa(Box::new(client.put(path, &*hpa).await?)));
+            }
+            Effect::DeleteHpa(name) => {
+                client.delete(ResourcePath::hpa(namespace, &name), "Background").await?;
+            }
+            Effect::CreateJobs { manifest, count } => {
+                return Ok(Applied::Jobs(self.create_jobs(&manifest, count).await));
+            }
+            Effect::DeleteJob { name, propagation } => {
+                client.delete(ResourcePath::job(namespace, &name), propagation.as_str()).await?;
+            }
+            Effect::MergeStatus(changes) => self.merge_status(changes).await,
+            Effect::PatchStatus(patch) => self.patch("status", &patch).await?,
+            Effect::PatchObject(patch) => self.patch("", &patch).await?,
+            Effect::RemoveFinalizer(patch) => {
+                let path = ResourcePath::keda(self.id.kind.plural(), namespace, &self.id.name);
+                match client.merge::<Value>(path, "", &patch).await {
+                    Err(error) if !error.is_not_found() => return Err(error),
+                    _ => {}
+                }
+            }
+        }
+        Ok(Applied::Done)
+    }
+
+    fn subject(&self) -> EventSubject {
+        self.id.kind.into()
+    }
+
+    /// Patches the object; the store holds the result before the watch delivers it.
+    async fn patch(&self, subresource: &str, patch: &Value) -> Result<(), ApiError> {
+        let (id, client) = (self.id, &self.context.client);
+        let path = ResourcePath::keda(id.kind.plural(), &id.namespace, &id.name);
+        match id.kind {
+            ResourceKind::Object => {
+                let written: ScaledObject = client.merge(path, subresource, patch).await?;
+                self.context.store().wrote_object(&id.full_name(), written.slim());
+            }
+            ResourceKind::Job => {
+                let written: ScaledJob = client.merge(path, subresource, patch).await?;
+                self.context.store().wrote_scaled_job(&id.full_name(), Arc::new(written.slim()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn merge_status(&self, changes: StatusChanges) {
+        let (Some(object), Some(entry)) =
+            (self.context.store().object(self.id), self.context.known_entry(self.id))
+        else {
+            return;
+        };
+        let changes = if self.context.settings.compat.is_strict() {
+            changes
+        } else {
+            last_active::coalesce(&mut entry.state().last_active, &object, changes)
+        };
+        if !changes.change(&object.status) {
+            return;
+        }
+        let mut status = object.status.clone();
+        changes.apply(&mut status);
+        if let Some(patch) = status::difference(&object.status, &status) {
+            self.log_failed_status(self.patch("status", &patch).await);
+        }
+    }
+
+    /// Logs a status that could not be written, unless the object was deleted.
+    pub(crate) fn log_failed_status<T>(&self, written: Result<T, ApiError>) {
+        if let Err(error) = written
+            && !error.is_not_found()
+        {
+            tracing::warn!(object = %self.id, %error, "failed to write the status");
+        }
+    }
+
+    async fn scale(&self, effect: ScaleEffect) -> ScaleOutcome {
+        let ScaleEffect { target, name, expected, to, why } = effect;
+        let scaled = self.context.client.scale_from(&self.id.namespace, &name, &target, expected, to).await;
+        match &scaled {
+            ScaleResult::NotWritten { from, .. } if expected.is_some_and(|expected| expected != *from) => {
+                return ScaleOutcome::Moved { to: *from };
+            }
+            ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. } => {
+                tracing::warn!(object = %self.id, to, error, "failed to scale the target");
+            }
+            ScaleResult::Written { .. } => tracing::info!(object = %self.id, to, ?why, "scaled the target"),
+        }
+        ScaleOutcome::Tried(scaled)
+    }
+
+    /// Creates jobs, some concurrently; returns the result of each. When a whole batch is refused, or the ScaledJob has changed,
+    /// the rest is left to the next poll, so that nothing else waits for the object's lock.
+    async fn create_jobs(&self, manifest: &Value, count: usize) -> Vec<Result<(), String>> {
+        let Some(before) = self.context.store().scaled_job(self.id) else { return Vec::new() };
+        let create = |_| async {
+            let path = ResourcePath::job(&self.id.namespace, "");
+            let created: Result<Job, ApiError> = self.context.client.create(path, manifest).await;
+            // The job counts from now on, even if the watch has not delivered it.
+            created.map(|job| self.context.store().jobs.add_created(job)).map_err(|error| error.message)
+        };
+        let is_strict = self.context.settings.compat.is_strict();
+        let mut all = Vec::new();
+        while all.len() < count {
+            let batch = (count - all.len()).min(MAX_CONCURRENT_JOB_CREATIONS);
+            let created = futures::stream::iter(0..batch).map(create).buffered(MAX_CONCURRENT_JOB_CREATIONS);
+            let created: Vec<_> = created.collect().await;
+            let is_refused = created.iter().all(Result::is_err);
+            all.extend(created);
+            if !is_strict && (is_refused || !self.still_wants_jobs(&before)) {
+                break;
+            }
+        }
+        all
+    }
+
+    /// Whether the ScaledJob is still the one that the jobs were decided for, and neither deleted nor paused.
+    fn still_wants_jobs(&self, before: &ScaledJob) -> bool {
+        self.context.store().scaled_job(self.id).is_some_and(|now| {
+            let (was, now) = (&before.metadata, &now.metadata);
+            (&was.uid, was.generation) == (&now.uid, now.generation)
+                && now.deletion_timestamp.is_none()
+                && !annotations::is_set(&now.annotations, annotations::PAUSED)
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! The poll of a ScaledJob (docs/spec/keda.md 5.3, 5.4).
+
+use api::keda::ScaledJob;
+use api::provider::Compat;
+use jiff::Timestamp;
+use keda::jobs::{self, JobPoll, JobTriggerResult, JobView, Propagation};
+
+use crate::operator::effect::Effect;
+
+/// What a poll of a ScaledJob has decided.
+pub(crate) struct JobDecision {
+    pub(crate) round: JobPoll,
+    /// The jobs to create, if any.
+    pub(crate) create: Option<Effect>,
+}
+
+/// What follows after jobs were created.
+pub(crate) struct JobConclusion {
+    pub(crate) events: Vec<Effect>,
+    pub(crate) status: Option<Effect>,
+    /// Finished jobs beyond the history limits.
+    pub(crate) delete: Vec<Effect>,
+}
+
+/// The answers of all triggers, for the rules of ScaledJobs. In KEDA a trigger that cannot be built ends the poll.
+pub(crate) fn answers(
+    answers: Vec<JobTriggerResult>,
+    build_error: Option<String>,
+    compat: Compat,
+) -> Vec<JobTriggerResult> {
+    match build_error {
+        Some(error) if compat.is_strict() => {
+            vec![JobTriggerResult { specs: Err(error), samples: Vec::new() }]
+        }
+        _ => answers,
+    }
+}
+
+/// Decides how many jobs are created.
+pub(crate) fn decide(
+    job: &ScaledJob,
+    answers: &[JobTriggerResult],
+    jobs: &[JobView],
+    compat: Compat,
+) -> JobDecision {
+    let round = jobs::gather(job, answers);
+    let count = usize::try_from(jobs::decide(job, &round, jobs, compat)).unwrap_or(0);
+    let manifest = jobs::job(job).filter(|_| count > 0);
+    JobDecision { round, create: manifest.map(|manifest| Effect::CreateJobs { manifest, count }) }
+}
+
+/// Events, status and deletions after the creations.
+pub(crate) fn conclude(
+    job: &ScaledJob,
+    round: &JobPoll,
+    created: &[Result<(), String>],
+    jobs: &[JobView],
+    now: Timestamp,
+    compat: Compat,
+) -> JobConclusion {
+    let report = jobs::report(job, round, created, now, compat);
+    let delete = jobs::history(job, jobs)
+        .into_iter()
+        .map(|name| Effect::DeleteJob { name: name.to_owned(), propagation: Propagation::Background });
+    JobConclusion {
+        events: report.events.into_iter().map(Effect::Event).collect(),
+        status: report.patch.map(Effect::PatchStatus),
+        delete: delete.collect(),
+    }
+}

@@ -1,0 +1,128 @@
+//! The in-memory state of each ScaledObject and ScaledJob.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use keda::activity::CachedReading;
+use tokio::time::Instant;
+
+use super::scaled_resource::ScaledResource;
+use super::scalers_cache::ScalersCache;
+
+/// The state, the scalers and the lock of one object.
+#[derive(Default)]
+pub(crate) struct ObjectEntry {
+    /// Held while a decision about the object is made and applied.
+    pub(crate) gate: tokio::sync::Mutex<()>,
+    scalers: Mutex<Option<Arc<ScalersCache>>>,
+    state: Mutex<ObjectState>,
+}
+
+/// Whether the sources of an object are queried because a push trigger reported activity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum PushState {
+    /// They are not.
+    #[default]
+    Idle,
+    /// They are.
+    Querying,
+    /// They are, and the trigger has reported activity again since: another query follows.
+    QueryingAgain,
+}
+
+/// The HPA that a reconcile last wrote or found correct. Equal fingerprints mean that there is nothing to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CheckedHpa {
+    /// Fingerprint of the HPA that the object asks for.
+    pub(crate) wanted: u64,
+    /// Fingerprint of the HPA in the cluster.
+    pub(crate) found: u64,
+}
+
+/// What is remembered of one object between reconciles and polls.
+#[derive(Default)]
+pub(crate) struct ObjectState {
+    /// Whether the object was reconciled since this replica leads.
+    pub(crate) reconciled: bool,
+    /// Whether the object was reconciled and has not changed since.
+    pub(crate) settled: bool,
+    /// Number of reconciles that failed in a row.
+    pub(crate) failures: u32,
+    /// Whether the object is polled.
+    pub(crate) polled: bool,
+    /// Whether the last reconcile did not find the scale target.
+    pub(crate) target_missing: bool,
+    /// The HPA that was last written or found correct.
+    pub(crate) hpa: Option<CheckedHpa>,
+    /// Samples of the last poll, for triggers with `useCachedMetrics`.
+    pub(crate) records: BTreeMap<String, CachedReading>,
+    /// When the object was last active, exactly; the status may hold an older time.
+    pub(crate) last_active: Option<Timestamp>,
+    /// Whether sources are queried because of a push trigger.
+    pub(crate) push: PushState,
+    /// When sources were last queried because of a push trigger.
+    pub(crate) push_queried_at: Option<Instant>,
+    /// When a poll last queried the triggers.
+    pub(crate) poll_queried_at: Option<Instant>,
+    /// `metadata.generation` at the last poll.
+    pub(crate) polled_generation: Option<i64>,
+    /// How late the last poll began.
+    pub(crate) poll_delay: Option<Duration>,
+    /// Number of errors; none before the first poll.
+    pub(crate) errors: Option<u64>,
+    /// Whether the formula was active in the last poll, if there is one.
+    pub(crate) formula_active: Option<bool>,
+    /// The value of the formula in the last poll.
+    pub(crate) formula_value: Option<f64>,
+    /// The engine's state, in scaling mode `direct`.
+    pub(crate) direct: Option<Box<DirectState>>,
+}
+
+/// What the engine remembers of an object that has no HPA.
+#[derive(Debug, Default)]
+pub(crate) struct DirectState {
+    pub(crate) engine: engine::State,
+    pub(crate) status: engine::Status,
+}
+
+impl ObjectEntry {
+    pub(crate) fn state(&self) -> MutexGuard<'_, ObjectState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The scalers, if they are there.
+    pub(crate) fn scalers(&self) -> Option<Arc<ScalersCache>> {
+        self.scalers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The scalers of this generation of the object; those of another generation are replaced by `new`.
+    pub(crate) fn scalers_of(
+        &self,
+        owner: &ScaledResource,
+        new: impl FnOnce() -> Arc<ScalersCache>,
+    ) -> Arc<ScalersCache> {
+        let mut held = self.scalers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = held.as_ref().filter(|known| known.are_of(owner)) {
+            return Arc::clone(known);
+        }
+        Arc::clone(held.insert(new()))
+    }
+
+    /// Drops the scalers, which ends the streams of push triggers.
+    pub(crate) fn drop_scalers(&self) {
+        self.scalers.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Moves all remembered times by a jump of the machine's clock. `written` is the time of last activity in the status, which
+    /// counts where this replica has not seen the object active.
+    pub(crate) fn shift(&self, by: SignedDuration, written: Option<Timestamp>) {
+        let mut state = self.state();
+        let last_active = state.last_active.or(written);
+        state.last_active = last_active.map(|time| time.checked_add(by).unwrap_or(time));
+        if let Some(direct) = &mut state.direct {
+            direct.engine.shift(by);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The poll of a ScaledObject in scaling mode `direct`: reads the target, its pods and their metrics, and applies the decision.
+
+use std::sync::Arc;
+
+use api::autoscaling::v2::MetricSpec;
+use api::keda::ScaledObject;
+use cluster::index::TargetKind;
+use cluster::metrics::MetricScope;
+use engine::spec::{Metric, MetricSource, MetricTarget};
+use engine::{MetricSamples, Observation, PodSelection, Scale, ScaleReadError};
+use keda::activity::{self, MetricQuery};
+use keda::direct::{external_samples, needs_pods, plan};
+use keda::executor::{ExecutorInput, TARGET_NOT_RESOLVED};
+
+use super::object::decide_and_scale;
+use crate::operator::apply::{Applied, Applier};
+use crate::operator::context::OperatorContext;
+use crate::operator::decide::direct::{conclude, decide, scale_effect, written};
+use crate::operator::decide::object::ObjectPoll;
+use crate::operator::effect::Effect;
+use crate::operator::object_state::ObjectEntry;
+use crate::operator::record::{self, RoundRecord};
+
+/// Decides and applies after a poll. The caller holds the object's lock. `specs` are the metrics of each trigger; a trigger that
+/// does not list them now has those that it listed last.
+pub(super) async fn decide_directly(
+    applier: Applier<'_>,
+    entry: &ObjectEntry,
+    poll: ObjectPoll<'_>,
+    state: &activity::ActivityState,
+    specs: &[Vec<MetricSpec>],
+) {
+    let (context, id, object) = (applier.context, applier.id, poll.object);
+    let (now, compat) = (context.clock.now(), context.settings.compat);
+    let input = ExecutorInput::of_round(now, object, state);
+    let record = RoundRecord::new(&ObjectPoll { now, ..poll }, state.active).round();
+    let plan = match plan(object, specs, compat) {
+        Ok(plan) => plan,
+        Err(error) => {
+            // Without metrics the target is only activated and deactivated.
+            tracing::debug!(object = %id, %error, "no metric to scale by is known");
+            return decide_and_scale(applier, object, input, state.changes.clone(), record).await;
+        }
+    };
+    let jumped = context.clock.jumped();
+    let mut direct = entry.state().direct.take().unwrap_or_default();
+    let mut observation = Observation {
+        config: context.settings.config.clone(),
+        spec: Arc::new(plan.spec),
+        status: std::mem::take(&mut direct.status),
+        scale: scale(context, object).await,
+        selection: PodSelection::Ours,
+        pods: Vec::new(),
+        samples: Vec::new(),
+    };
+    let looked_at_pods = complete(context, &poll, &input, &mut observation).await;
+    let step = decide(&mut direct.engine, &observation, &input, compat);
+    let result = match scale_effect(object, &observation, &step) {
+        None => None,
+        Some(Err(failed)) => Some(failed),
+        Some(Ok(effect)) => match applier.apply(Effect::Scale(effect)).await {
+            Ok(Applied::Scaled(outcome)) => Some(written(outcome.into_scaled(count_changed))),
+            _ => None,
+        },
+    };
+    let mut settled = step.settle(&mut direct.engine, context.clock.now(), &observation, result);
+    if !looked_at_pods {
+        // Pods that were not listed must not be reported as zero pods.
+        settled.decision.selected = None;
+    }
+    direct.status = settled.decision.status.clone();
+    // A jump of the clock while this state was taken out has not shifted it.
+    direct.engine.shift(context.clock.jumped().saturating_sub(jumped));
+    let effects = conclude(&settled, state.changes.clone());
+    let (status, events): (Vec<_>, Vec<_>) =
+        effects.into_iter().partition(|effect| matches!(effect, Effect::MergeStatus(_)));
+    applier.log_failed_status(applier.apply_all(events).await);
+    record::keep(context, id, object, &observation.spec, &settled.decision, record);
+    entry.state().direct = Some(direct);
+    applier.log_failed_status(applier.apply_all(status).await);
+}
+
+fn count_changed(count: i32) -> String {
+    format!("the count is {count} by now; the next round decides again")
+}
+
+async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale, ScaleReadError> {
+    let Some(target) = &object.status.scale_target_gvkr else {
+        return Err(ScaleReadError::Query(TARGET_NOT_RESOLVED.to_owned()));
+    };
+    let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
+    if context.reader.cached(&target.group, &target.kind, namespace, name).is_some()
+        && let Some(kind) = TargetKind::of(&target.group, &target.kind)
+        && let Some(cached) = context.store().scale(kind, namespace, name)
+    {
+        return Ok(cached.scale);
+    }
+    let read = context.client.scale(namespace, name, target).await;
+    read.map(|held| held.scale).map_err(|error| ScaleReadError::Query(error.message))
+}
+
+/// Reads samples, and pods where a metric needs them; returns whether pods were listed.
+async fn complete(
+    context: &OperatorContext,
+    poll: &ObjectPoll<'_>,
+    input: &ExecutorInput<'_>,
+    observation: &mut Observation,
+) -> bool {
+    let Ok(scale) = &observation.scale else { return false };
+    let (object, compat) = (poll.object, context.settings.compat);
+    let read = |metric: &str| {
+        let question = MetricQuery { now: input.now, object, metric, formula: poll.formula };
+        let answer = activity::respond(&question, poll.samples, poll.facts, compat);
+        Some(answer.values.map(|values| values.into_iter().map(|value| value.value).collect()))
+    };
+    let external = external_samples(&observation.spec, read);
+    let is_external_average = |metric: &Metric| {
+        matches!((&metric.source, &metric.goal), (MetricSource::External(_), MetricTarget::AverageValue(_)))
+    };
+    let wants_pods = !observation.spec.metrics.iter().all(is_external_average)
+        && needs_pods(input, scale.spec_replicas, compat);
+    if wants_pods {
+        match context.reader.pods_of(&object.metadata.namespace, &scale.selector).await {
+            Ok(pods) => observation.pods = pods,
+            Err(error) => observation.selection = PodSelection::Invalid(error),
+        }
+    }
+    let asker = MetricScope {
+        namespace: &object.metadata.namespace,
+        selector: &scale.selector,
+        pods: &observation.pods,
+        shared: false,
+    };
+    let mut samples: Vec<Result<MetricSamples, String>> = Vec::new();
+    for (metric, external) in observation.spec.metrics.iter().zip(external) {
+        samples.push(match (external, &context.samples) {
+            (Some(sample), _) => sample,
+            (None, Some(metrics)) => metrics.samples(asker, metric).await,
+            (None, None) => Err("no source of pod metrics is configured".to_owned()),
+        });
+    }
+    observation.samples = samples;
+    wants_pods
+}

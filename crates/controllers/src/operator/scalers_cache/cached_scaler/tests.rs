@@ -1,0 +1,26 @@
+use super::*;
+
+/// The future is moved several times before it is polled; when it was as large as the largest scaler, that took a third of a poll.
+#[test]
+fn query_future_is_small() {
+    fn size<A, B, C, D, E, F>(_: impl FnOnce(A, B, C, D, E) -> F) -> usize {
+        size_of::<F>()
+    }
+    let size = size(CachedScaler::read);
+    assert!(size < 2048, "{size}");
+}
+
+#[test]
+fn timeout_of_a_trigger_extends_the_deadline_up_to_a_bound() {
+    let deadline = Duration::from_secs(10);
+    for (said, expected) in
+        [("", 10), ("500", 10), ("20000", 21), ("30s", 31), ("1h", 120), ("soon", 10), ("-5s", 10)]
+    {
+        let mut trigger = Trigger::default();
+        if !said.is_empty() {
+            trigger.metadata.insert("timeout".to_owned(), said.to_owned());
+        }
+        let slot = CachedScaler::new(0, &trigger, None);
+        assert_eq!(slot.query_deadline(deadline), Duration::from_secs(expected), "{said}");
+    }
+}
