@@ -278,24 +278,9 @@ fn activation_threshold(written: &Written) -> Option<i64> {
     value.is_finite().then_some((value * 1000.0).round() as i64)
 }
 
-/// What its values count, where that is always the same.
+/// The unit of a trigger's values, if it is known.
 fn unit(written: &Written) -> &str {
-    let given = |name: &str| written.metadata.get(name).map_or("", String::as_str);
-    match written.type_.as_str() {
-        // The last word of the path, if it is one.
-        "metrics-api" => {
-            let word = given("valueLocation").rsplit('.').next().unwrap_or_default();
-            let is_word =
-                word.len() > 2 && word.ends_with('s') && word.bytes().all(|b| b.is_ascii_lowercase());
-            if is_word { word } else { "" }
-        }
-        "rabbitmq" if matches!(given("mode"), "" | "QueueLength") => "messages",
-        "activemq" | "artemis-queue" | "aws-sqs-queue" | "azure-queue" | "azure-servicebus" | "ibmmq"
-        | "nats-jetstream" => "messages",
-        "redis" | "redis-cluster" | "redis-sentinel" => "entries",
-        "kubernetes-workload" => "pods",
-        _ => "",
-    }
+    scalers::table::find(&written.type_).map_or("", |scaler| (scaler.unit)(&written.metadata))
 }
 
 fn goal(target: &MetricTarget) -> (Option<i64>, bool) {
