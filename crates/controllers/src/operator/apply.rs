@@ -8,7 +8,7 @@ use api::keda::{ScaledJob, ScaledObject, annotations};
 use api::meta::ObjectMeta;
 use cluster::request::ApiError;
 use futures::StreamExt as _;
-use keda::executor::Scaled;
+use keda::executor::ScaleResult;
 use keda::status::{self, StatusChanges};
 use serde_json::Value;
 

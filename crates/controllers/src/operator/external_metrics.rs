@@ -56,7 +56,7 @@ impl ScaledObjectMetrics {
             max_failure_age: max_age,
             max_shared_age: max_age,
             deadline: settings.source_deadline,
-            wanted: &|name: &str| activity::is_wanted(&object, metric, name),
+            wanted: &|name: &str| activity::is_needed(&object, metric, name),
             records: Some(&records),
         };
         let samples = scalers.query(&context.builder, &owner, query).await;

@@ -9,7 +9,7 @@ use cluster::request::{self, ApiError, Request, path, with_query};
 use cluster::scale::{ScaleClient, ScaleObject};
 use cluster::watch::slim;
 use http::Method;
-use keda::executor::Scaled;
+use keda::executor::ScaleResult;
 use kube::Client;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

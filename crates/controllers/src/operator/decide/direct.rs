@@ -35,7 +35,7 @@ pub(crate) fn scale_effect(
 }
 
 /// The result of a write, as the engine takes it.
-pub(crate) fn written(scaled: ScaleResult) -> Written {
+pub(crate) fn written(scaled: ScaleResult) -> ScaleWriteResult {
     match scaled {
         ScaleResult::Written { .. } => ScaleWriteResult::Done,
         ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. } => failed(error),
@@ -50,6 +50,6 @@ pub(crate) fn conclude(settled: &SettledStep, changes: StatusChanges) -> Vec<Eff
     events.chain(engine_events).chain([status]).collect()
 }
 
-fn failed(text: String) -> Written {
+fn failed(text: String) -> ScaleWriteResult {
     ScaleWriteResult::Failed(ScaleWriteError { text, conflict: false })
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use keda::activity::{self, Formula, TriggerResult};
 use keda::event::Event;
 use keda::executor::{self, ExecutorInput, ScaleReason, ScaleResult};
-use keda::fallback::Facts;
+use keda::fallback::TargetFacts;
 use keda::status::StatusChanges;
 
 use super::last_active;

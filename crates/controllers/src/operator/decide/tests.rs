@@ -10,7 +10,7 @@ use api::provider::Compat;
 use jiff::Timestamp;
 use keda::activity::{MetricSample, MetricValue, Reading, TriggerMetric, TriggerResult};
 use keda::executor::{self, ExecutorInput, ScaleReason, ScaleResult};
-use keda::fallback::Facts;
+use keda::fallback::TargetFacts;
 use serde_json::json;
 
 use super::conditions::{ReconcileOutcome, Reconciled, adoption, conclude_object, set_paused};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::keda::{FINALIZER, ScaledJob, ScaledObject};
 use api::meta::ObjectMeta;
 use keda::event::Event;
-use keda::executor::Scaled;
+use keda::executor::ScaleResult;
 use serde_json::{Value, json};
 
 use super::{authentication_users, pause};

@@ -2,7 +2,7 @@
 
 use api::keda::ScaledObject;
 use cluster::request::ApiError;
-use keda::executor::Scaled;
+use keda::executor::ScaleResult;
 
 use super::finalize::stop_polls;
 use super::object::resolve_target;

@@ -79,7 +79,7 @@ fn a_push_names_its_trigger() {
 fn limits_are_numbers() {
     let with = |name: &str, value: &str| {
         let metadata = json!({"a": "1", name: value});
-        limit(&serde_json::from_value(json!({"type": "x", "metadata": metadata})).unwrap())
+        activation_threshold(&serde_json::from_value(json!({"type": "x", "metadata": metadata})).unwrap())
     };
     assert_eq!(with("activationThreshold", "3"), Some(3000));
     assert_eq!(with("ACTIVATIONVALUE", "0.5"), Some(500));
