@@ -181,18 +181,7 @@ impl LeaderClient {
         self.scales.of(namespace, name, resource(of)).await
     }
 
-    /// Reads the scale of a target and writes a replica count.
-    pub(crate) async fn scale_to(
-        &self,
-        namespace: &str,
-        name: &str,
-        of: &GroupVersionKindResource,
-        to: i32,
-    ) -> ScaleResult {
-        self.scale_from(namespace, name, of, None, to).await
-    }
-
-    /// The same, but only if the replica count is still `expected`.
+    /// Reads the scale of a target and writes a replica count, if the count is still `expected` or nothing is expected.
     pub(crate) async fn scale_from(
         &self,
         namespace: &str,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::keda::{ConditionStatus, ScaledJob, ScaledObject, Trigger, types};
 use api::meta::ObjectMeta;
 use api::provider::Compat;
-use keda::modifiers::CompiledFormula;
+use keda::modifiers::{CompiledFormula, ModifiersError};
 
 use super::id::ResourceId;
 
@@ -62,7 +62,7 @@ impl ScaledResource {
     }
 
     /// The compiled formula, or why it does not compile.
-    pub(crate) fn formula(&self, compat: Compat) -> Option<Result<CompiledFormula, String>> {
+    pub(crate) fn formula(&self, compat: Compat) -> Option<Result<CompiledFormula, ModifiersError>> {
         let Self::Object(object) = self else { return None };
         object.modifiers().map(|_| CompiledFormula::new(object, compat))
     }

@@ -22,7 +22,7 @@ use api::autoscaling::v2::MetricSpec;
 use api::provider::Compat;
 use keda::activity::{self, CachedReading};
 use keda::environment::SourceRef;
-use keda::modifiers::CompiledFormula;
+use keda::modifiers::{CompiledFormula, ModifiersError};
 use tokio::time::Instant;
 
 pub use builder::BuildScaler;
@@ -39,7 +39,7 @@ pub(crate) struct ScalersCache {
     /// The same for all objects that send the same query.
     group: u64,
     scalers: Vec<CachedScaler>,
-    formula: Option<Result<CompiledFormula, String>>,
+    formula: Option<Result<CompiledFormula, ModifiersError>>,
 }
 
 /// How triggers are queried.
@@ -155,7 +155,7 @@ impl ScalersCache {
 
     /// The compiled formula, or why it does not compile.
     pub(crate) fn formula(&self) -> activity::Formula<'_> {
-        self.formula.as_ref().map(|formula| formula.as_ref().map_err(String::as_str))
+        self.formula.as_ref().map(Result::as_ref)
     }
 
     /// All scalers, in the order of the triggers.
