@@ -24,10 +24,10 @@ use Amount::{Narrow, Wide};
 ///
 /// The reference has no limit and computes for minutes on `1e1000000000` plus one. Here a sum keeps this
 /// many digits (or as many as its longer operand already has) and cuts off what lies below.
-pub(crate) const DIGITS: i64 = 4096;
+pub(crate) const MAX_WRITTEN_DIGITS: i64 = 4096;
 
 /// The finest scale a text can have.
-pub(crate) const NANO: i64 = -9;
+pub(crate) const NANO_SCALE: i64 = -9;
 
 impl Amount {
     pub(crate) const ZERO: Self = Narrow { mantissa: 0, scale: 0 };
@@ -215,10 +215,10 @@ impl Hash for Amount {
     }
 }
 
-/// Writes a wide number at another scale, rounded away from zero; zeros only within [`DIGITS`].
+/// Writes a wide number at another scale, rounded away from zero; zeros only within [`MAX_WRITTEN_DIGITS`].
 pub(crate) fn rescale(mantissa: &Integer, own: i64, scale: i64) -> (Integer, i64, bool) {
     if own > scale {
-        let fits = mantissa.signum() == 0 || mantissa.len() + (own - scale) <= DIGITS;
+        let fits = mantissa.signum() == 0 || mantissa.len() + (own - scale) <= MAX_WRITTEN_DIGITS;
         return if fits {
             (mantissa.shift_up(own - scale), scale, true)
         } else {
@@ -235,7 +235,7 @@ fn align((a, a_scale): (Integer, i64), (b, b_scale): (Integer, i64)) -> (Integer
         let (b, a, scale) = align((b, b_scale), (a, a_scale));
         return (a, b, scale);
     }
-    let room = (DIGITS.max(b.len()) - a.len()).max(0);
+    let room = (MAX_WRITTEN_DIGITS.max(b.len()) - a.len()).max(0);
     if a_scale - b_scale <= room || a.signum() == 0 {
         return (a.shift_up(a_scale - b_scale), b, b_scale);
     }

@@ -1,6 +1,6 @@
 //! From text to number: the grammar of docs/spec/hpa.md Appendix A.1 and A.2.
 
-use crate::amount::{Amount, NANO, rescale};
+use crate::amount::{Amount, NANO_SCALE, rescale};
 use crate::error::ParseError;
 use crate::integer::Integer;
 use crate::{Format, text};
@@ -114,7 +114,7 @@ fn narrow(parts: &Parts<'_>, unit: &Unit) -> Option<(Amount, bool)> {
         Unit::PowerOfTen(exponent) => exponent - parts.fraction.len() as i64,
         Unit::PowerOfTwo(_) => 0,
     };
-    if !fits || scale < NANO {
+    if !fits || scale < NANO_SCALE {
         return None;
     }
     let number = parts.digits().fold(0_i64, |n, c| n * 10 + i64::from(c - b'0'));
@@ -142,7 +142,7 @@ fn wide(parts: &Parts<'_>, unit: &Unit, format: Format) -> (Amount, Format) {
         return (Amount::Wide { mantissa, scale }, format);
     }
     // A value below the finest scale is rounded up, so that a request for some of a resource is not zero.
-    let (mantissa, scale, _) = rescale(&mantissa, scale, NANO);
+    let (mantissa, scale, _) = rescale(&mantissa, scale, NANO_SCALE);
     let amount = Amount::Wide { mantissa, scale };
     if format != Format::BinarySi {
         return (amount, format);

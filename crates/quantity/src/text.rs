@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::Format;
-use crate::amount::{Amount, DIGITS};
+use crate::amount::{Amount, MAX_WRITTEN_DIGITS};
 use crate::integer::Integer;
 
 /// Writes the number with the largest unit that leaves an integer.
@@ -19,7 +19,7 @@ pub(crate) fn write(amount: &Amount, format: Format, out: &mut impl Write) -> fm
     }
     if format == Format::BinarySi && !is_small(amount) {
         let (mantissa, scale) = amount.parts();
-        if mantissa.len() + scale > DIGITS {
+        if mantissa.len() + scale > MAX_WRITTEN_DIGITS {
             // The reference writes all digits.
             return write_decimal(&mantissa, scale, Format::DecimalExponent, out);
         }
