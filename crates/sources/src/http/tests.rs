@@ -356,7 +356,7 @@ async fn client_certificate_from_memory_is_sent() {
     );
     let broken = Endpoint { key: Some(Secret::new("hunter2")), ..known };
     let error = HttpClient::new(broken).unwrap_err().to_string();
-    assert!(error.contains("no private key") && !error.contains("hunter"), "{error}");
+    assert!(error.contains("not a private key") && !error.contains("hunter"), "{error}");
 }
 
 #[test]
