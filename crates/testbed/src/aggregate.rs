@@ -1,6 +1,9 @@
 //! Puts a server on this machine behind the API server's aggregation layer.
 
-use crate::encoding::{base64, quoted};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::encoding::quoted;
 
 /// A version of an API group that a server on this machine serves.
 #[derive(Debug, Clone)]
@@ -35,7 +38,7 @@ impl Aggregated {
     /// server to `localhost`.
     pub fn manifest(&self) -> String {
         let trust = match &self.authority {
-            Some(authority) => format!("caBundle: {}", base64(authority.as_bytes())),
+            Some(authority) => format!("caBundle: {}", STANDARD.encode(authority)),
             None => "insecureSkipTLSVerify: true".to_owned(),
         };
         format!(

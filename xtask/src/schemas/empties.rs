@@ -8,6 +8,8 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
 use anyhow::Context;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use localkube::kinds::{BuiltInKind, KINDS};
 use serde_json::{Map, Value, json};
 use testbed::Access;
@@ -171,7 +173,7 @@ fn key(kind: &BuiltInKind) -> String {
 
 /// Writes to etcd, through its gateway for JSON.
 fn put(port: u16, key: &str, value: &str) -> anyhow::Result<()> {
-    let body = json!({"key": base64(key.as_bytes()), "value": base64(value.as_bytes())}).to_string();
+    let body = json!({"key": STANDARD.encode(key), "value": STANDARD.encode(value)}).to_string();
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("failed to reach etcd")?;
     let head = format!("POST /v3/kv/put HTTP/1.0\r\nHost: etcd\r\nContent-Length: {}\r\n\r\n", body.len());
     stream.write_all(format!("{head}{body}").as_bytes())?;
@@ -182,27 +184,10 @@ fn put(port: u16, key: &str, value: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let group = |chunk: &[u8]| {
-        let bits = chunk.iter().chain(&[0; 2]).take(3).fold(0, |bits, byte| (bits << 8) | usize::from(*byte));
-        let digit =
-            |index: usize| DIGITS.get((bits >> (18 - 6 * index)) & 63).filter(|_| index <= chunk.len());
-        [0, 1, 2, 3].map(|index| char::from(*digit(index).unwrap_or(&b'=')))
-    };
-    bytes.chunks(3).flat_map(group).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::schemas::messages::Field;
-
-    #[test]
-    fn bytes_are_written_in_base64() {
-        let found = ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes()));
-        assert_eq!(found, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
-    }
 
     #[test]
     fn what_is_there_and_empty_is_noted() {

@@ -23,6 +23,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::request::Parts;
@@ -38,7 +40,7 @@ use tokio_rustls::TlsAcceptor;
 pub use log::{Counts, Entry, shape};
 pub use rule::{Fault, Predicate, Rewrite, Rule, RuleId};
 
-use crate::encoding::{base64, quoted};
+use crate::encoding::quoted;
 use crate::error::{Attempt as _, Error};
 use log::Log;
 use rule::Book;
@@ -163,7 +165,7 @@ contexts:
 current-context: proxy
 ",
             quoted(&self.url()),
-            base64(self.authority.certificate().as_bytes()),
+            STANDARD.encode(self.authority.certificate()),
         )
     }
 

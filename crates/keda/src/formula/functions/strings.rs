@@ -1,5 +1,9 @@
 //! String functions.
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+
 use super::{Function, Given};
 use crate::formula::evaluate::Run;
 use crate::formula::value::{Value, too_large};
@@ -33,7 +37,7 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> 
         Function::LastIndexOf => Ok(Value::Int(text.rfind(given.text(1)?).map_or(-1, |at| at as i64))),
         Function::HasPrefix => Ok(Value::Bool(text.starts_with(given.text(1)?))),
         Function::HasSuffix => Ok(Value::Bool(text.ends_with(given.text(1)?))),
-        Function::ToBase64 => run.text(base64(text.as_bytes())),
+        Function::ToBase64 => run.text(GO_BASE64.encode(text)),
         _ => {
             let bytes = from_base64(text).ok_or("illegal base64 data")?;
             run.text(String::from_utf8_lossy(&bytes).into_owned())
@@ -115,42 +119,11 @@ fn repeat(given: &Given<'_>, run: &mut Run<'_>, text: &str) -> Result<Value, Str
     Ok(Value::Text(text.repeat(times).into()))
 }
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn base64(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len() / 3 * 4 + 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let six = (bits >> (18 - 6 * place)) as usize & 63;
-            let is_padding = place > chunk.len();
-            out.push(if is_padding { '=' } else { char::from(*ALPHABET.get(six).unwrap_or(&b'=')) });
-        }
-    }
-    out
-}
+/// Go's `base64.StdEncoding`: padding is required, bits behind the last byte are ignored.
+const GO_BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
 fn from_base64(text: &str) -> Option<Vec<u8>> {
-    // Line ends are ignored, as in Go.
-    let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
-    if !clean.len().is_multiple_of(4) {
-        return None;
-    }
-    let mut out = Vec::with_capacity(clean.len() / 4 * 3);
-    let count = clean.len() / 4;
-    for (index, chunk) in clean.chunks(4).enumerate() {
-        let padding = chunk.iter().rev().take_while(|b| **b == b'=').count();
-        if padding > 2 || (padding > 0 && index + 1 != count) {
-            return None;
-        }
-        let mut bits = 0u32;
-        for byte in chunk.iter().take(4 - padding) {
-            bits = bits << 6 | ALPHABET.iter().position(|known| known == byte)? as u32;
-        }
-        bits <<= 6 * padding;
-        let three = [(bits >> 16) as u8, (bits >> 8) as u8, bits as u8];
-        out.extend(three.iter().take(3 - padding));
-    }
-    Some(out)
+    // Go skips line ends.
+    GO_BASE64.decode(text.replace(['\r', '\n'], "")).ok()
 }
