@@ -56,5 +56,6 @@ pub mod workloads;
 
 pub use cluster::{Cluster, Options};
 pub use http::Api;
+pub use peer::any_server_verifier;
 pub use running::Running;
 pub use server::Server;

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use sources::http::Secret;
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use sources::http::{self, AcceptAnyCertificate, CertVerifier, Secret};
 
 use crate::ScalerError;
 
@@ -86,7 +86,7 @@ impl TlsSettings {
         provider: Arc<CryptoProvider>,
     ) -> Result<Arc<dyn ServerCertVerifier>, ScalerError> {
         if self.belief == CertificateCheck::Anything {
-            return Ok(Arc::new(Lenient { provider, authority: None }));
+            return Ok(Arc::new(CertVerifier::new(&provider, AcceptAnyCertificate)));
         }
         let mut store = RootCertStore::clone(&SYSTEM);
         if !self.authorities.trim().is_empty() {
@@ -104,7 +104,9 @@ impl TlsSettings {
                 ScalerError::caused_by(format!("the CA certificate cannot be used: {error}"), error)
             })?;
         match self.belief {
-            CertificateCheck::Authority => Ok(Arc::new(Lenient { provider, authority: Some(verifier) })),
+            CertificateCheck::Authority => {
+                Ok(Arc::new(CertVerifier::new(&provider, AcceptAnyName(verifier))))
+            }
             _ => Ok(verifier),
         }
     }
@@ -156,51 +158,23 @@ fn certificates(pem: &str, what: &str) -> Result<Vec<CertificateDer<'static>>, S
     }
 }
 
-/// A verifier that skips the host name or all checks.
+/// Accepts every certificate that a trusted CA has signed, whichever host it names.
 #[derive(Debug)]
-struct Lenient {
-    provider: Arc<CryptoProvider>,
-    /// Checks the CA; none skips that check, too.
-    authority: Option<Arc<WebPkiServerVerifier>>,
-}
+struct AcceptAnyName(Arc<WebPkiServerVerifier>);
 
-impl ServerCertVerifier for Lenient {
-    fn verify_server_cert(
+impl http::CertificateCheck for AcceptAnyName {
+    fn check(
         &self,
         certificate: &CertificateDer<'_>,
         chain: &[CertificateDer<'_>],
         name: &ServerName<'_>,
-        status: &[u8],
         now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
-        match authority.verify_server_cert(certificate, chain, name, status, now) {
+    ) -> Result<(), rustls::Error> {
+        match self.0.verify_server_cert(certificate, chain, name, &[], now) {
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            other => other,
+            )) => Ok(()),
+            other => other.map(|_| ()),
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

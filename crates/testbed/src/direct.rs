@@ -12,11 +12,10 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::ClientConfig;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::error::{Attempt as _, Error};
 use crate::pki::Identity;
@@ -124,7 +123,7 @@ impl Answer {
 
 fn config(caller: &Caller) -> io::Result<ClientConfig> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let anyone = Arc::new(AnyServer(provider.signature_verification_algorithms));
+    let anyone = localkube::any_server_verifier(&provider);
     let config = ClientConfig::builder_with_provider(provider);
     let config = config.with_safe_default_protocol_versions().map_err(io::Error::other)?;
     let config = config.dangerous().with_custom_certificate_verifier(anyone);
@@ -132,42 +131,4 @@ fn config(caller: &Caller) -> io::Result<ClientConfig> {
     let chain = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).map_err(io::Error::other)?;
     let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(io::Error::other)?;
     config.with_client_auth_cert(vec![chain], key).map_err(io::Error::other)
-}
-
-#[derive(Debug)]
-struct AnyServer(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for AnyServer {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
-    }
 }
