@@ -1,6 +1,6 @@
 //! The external scaler protocol: the messages, a client, and a small library to write a scaler in Rust.
 //!
-//! A scaler tells an autoscaler (Plimsoll or KEDA) how much there is to do. It implements [`ExternalScaler`] and is
+//! A scaler provides metrics and activity to an autoscaler (Plimsoll or KEDA). It implements [`ExternalScaler`] and is
 //! served by [`serve`]:
 //!
 //! ```no_run
@@ -26,11 +26,11 @@
 //! ```text
 //! protocol         messages, client and server of the published protocol, generated from proto/externalscaler.proto
 //! metrics_service  the same of the protocol between a metrics adapter and the operator, from proto/metricsservice.proto
-//! adapter          answers a metrics adapter in that protocol
-//! raw              tells those who have subscribed every value as it is read, in that protocol
-//! scaler           what a scaler must answer
-//! server           serves one
-//! values           how messages are made and read
+//! metrics_adapter  serves a metrics adapter in that protocol
+//! raw_metrics      publishes every value to subscribers, in that protocol
+//! scaler           the trait of a scaler
+//! server           serves a scaler
+//! values           constructors and accessors of messages
 //! ```
 
 pub mod metrics_adapter;

@@ -1,4 +1,4 @@
-//! Answers a metrics adapter: the service between KEDA's adapter and the operator (docs/spec/keda.md 4.2).
+//! The gRPC service between KEDA's metrics adapter and the operator (docs/spec/keda.md 4.2).
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,12 +13,12 @@ use crate::metrics_service::{
     ExternalMetricValue, ExternalMetricValueList, ListMeta, Quantity, ScaledObjectRef, Time,
 };
 
-/// No answer takes longer; whoever asks has given up by then.
+/// The timeout of a source; the client has given up by then.
 const SOURCE_TIMEOUT: Duration = Duration::from_secs(55);
-/// No question is larger: three names.
+/// The maximum size of a request: three names.
 const MAX_REQUEST_BYTES: usize = 64 << 10;
 
-/// Who has the values.
+/// Provides the values.
 pub trait MetricsSource: Send + Sync + 'static {
     /// The values of a metric of a ScaledObject, or why there are none.
     fn values(
@@ -36,11 +36,11 @@ pub struct SourceValue {
     pub metric: String,
     /// The value, as Kubernetes writes quantities.
     pub quantity: String,
-    /// When it was so, in seconds since 1970.
+    /// The time, in seconds since 1970.
     pub seconds: i64,
 }
 
-/// What was asked and answered so far.
+/// Metrics of the calls.
 #[derive(Debug, Default)]
 pub struct CallMetrics {
     started: AtomicU64,
@@ -59,23 +59,23 @@ struct CallTimes {
 pub const DURATION_BUCKETS_SECONDS: [f64; 14] =
     [0.001, 0.01, 0.1, 0.3, 0.6, 1.0, 3.0, 6.0, 9.0, 20.0, 30.0, 60.0, 90.0, 120.0];
 
-/// What [`CallMetrics`] has counted.
+/// A snapshot of [`CallMetrics`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallCounts {
-    /// Questions that came.
+    /// Started calls.
     pub started: u64,
-    /// Answers with values.
+    /// Responses with values.
     pub sent: u64,
-    /// Answers by their code (`OK`, `Unknown`, …).
+    /// Completed calls by status code (`OK`, `Unknown`, …).
     pub handled: BTreeMap<&'static str, u64>,
-    /// How many answers took no longer than each of [`DURATION_BUCKETS_SECONDS`].
+    /// The cumulative counts of the buckets [`DURATION_BUCKETS_SECONDS`].
     pub within: [u64; DURATION_BUCKETS_SECONDS.len()],
-    /// How long all of them took, in seconds.
+    /// The sum of all durations, in seconds.
     pub seconds: f64,
 }
 
 impl CallMetrics {
-    /// What was counted so far.
+    /// The current counts.
     pub fn counts(&self) -> CallCounts {
         let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         CallCounts {
@@ -100,7 +100,7 @@ impl CallMetrics {
     }
 }
 
-/// The service, for any server of HTTP/2.
+/// The gRPC service.
 pub fn service<S: MetricsSource>(
     source: S,
     calls: Arc<CallMetrics>,
@@ -109,7 +109,7 @@ pub fn service<S: MetricsSource>(
         .max_decoding_message_size(MAX_REQUEST_BYTES)
 }
 
-/// A source in the words of the protocol.
+/// Adapts a source to the protocol.
 pub struct MetricsServiceAdapter<S> {
     source: S,
     calls: Arc<CallMetrics>,

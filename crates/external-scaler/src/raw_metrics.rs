@@ -1,7 +1,7 @@
-//! Values as they are read, for those who have subscribed to them (docs/spec/keda.md 4.2).
+//! Publishes raw metrics to subscribers (docs/spec/keda.md 4.2).
 //!
-//! Somebody subscribes to triggers and listens to one stream of what all of them say. Nobody waits for a subscriber: one who
-//! does not listen misses values, and is forgotten if that lasts.
+//! A subscriber subscribes to triggers and reads one stream with the values of all of them. Publishing does not wait: a
+//! subscriber that does not read misses values, and is removed after a while.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,50 +20,50 @@ use crate::metrics_service::{
     RawMetric, RawMetricsRequest, RawMetricsResponse, ScaledObjectRef, SubscriptionAck, SubscriptionRequest,
 };
 
-/// So many answers wait for one subscriber.
+/// How many responses wait for one subscriber.
 const SUBSCRIBER_BUFFER_RESPONSES: usize = 4;
-/// Who takes nothing for so long loses all subscriptions.
+/// A subscriber that reads nothing for this time is removed.
 const STALLED_SUBSCRIBER_TIMEOUT: Duration = Duration::from_mins(1);
-/// There are no more subscribers at a time, and none has more subscriptions.
+/// Limits on subscribers and their subscriptions.
 const MAX_SUBSCRIBERS: usize = 64;
 const MAX_SUBSCRIPTIONS_PER_SUBSCRIBER: usize = 10_000;
-/// No name is longer.
+/// The maximum length of a name.
 const MAX_NAME_BYTES: usize = 512;
-/// No question is larger: four names.
+/// The maximum size of a request: four names.
 const MAX_REQUEST_BYTES: usize = 4 << 10;
 
-/// What one trigger of a ScaledObject said.
+/// A sample of one trigger of a ScaledObject.
 #[derive(Clone, Copy, Debug)]
 pub struct TriggerSample<'a> {
     /// Namespace of the ScaledObject.
     pub namespace: &'a str,
     /// Its name.
     pub object: &'a str,
-    /// The trigger, as it is shown: its name, or what its type is called.
+    /// The trigger's name, or its type.
     pub trigger: &'a str,
-    /// When, in seconds and nanoseconds since 1970.
+    /// The time, in seconds and nanoseconds since 1970.
     pub at: (i64, i32),
-    /// Whether there is something to do.
+    /// Whether the trigger is active.
     pub active: bool,
 }
 
-/// Who has subscribed to what. Cheap to clone; all clones are the same.
+/// All subscriptions. Cheap to clone; all clones share one state.
 #[derive(Clone, Default)]
 pub struct RawMetricsBroker(Arc<BrokerState>);
 
 #[derive(Default)]
 struct BrokerState {
     subscribers: Mutex<HashMap<String, Subscriber>>,
-    /// Whether anybody has subscribed: mostly nobody has.
+    /// Whether there are subscriptions: usually there are none.
     has_subscribers: AtomicBool,
 }
 
 struct Subscriber {
     to: HashSet<ScaledObjectRef>,
     line: mpsc::Sender<RawMetricsResponse>,
-    /// The other end, until somebody listens.
+    /// The receiver, until the stream is opened.
     waiting: Option<mpsc::Receiver<RawMetricsResponse>>,
-    /// Since when nothing is taken.
+    /// Since when the subscriber has not read.
     stuck: Option<Instant>,
 }
 
@@ -75,12 +75,12 @@ impl Default for Subscriber {
 }
 
 impl RawMetricsBroker {
-    /// Whether anybody would hear.
+    /// Whether there are subscriptions.
     pub fn has_subscribers(&self) -> bool {
         self.0.has_subscribers.load(Ordering::Relaxed)
     }
 
-    /// Tells those who have subscribed to it.
+    /// Sends values to the subscribers of a trigger.
     pub fn publish(&self, told: &TriggerSample<'_>, values: impl IntoIterator<Item = f64>) {
         if !self.has_subscribers() {
             return;
@@ -116,7 +116,7 @@ impl RawMetricsBroker {
         self.update_has_subscribers(&subscribers);
     }
 
-    /// The service, for any server of HTTP/2.
+    /// The gRPC service.
     pub fn service(&self) -> RawMetricsServiceServer<Self> {
         RawMetricsServiceServer::new(self.clone()).max_decoding_message_size(MAX_REQUEST_BYTES)
     }
@@ -131,12 +131,12 @@ impl RawMetricsBroker {
     }
 }
 
-/// Makes room for one more subscriber, or refuses.
+/// Ensures that one more subscriber fits, or refuses it.
 fn room(subscribers: &mut HashMap<String, Subscriber>, name: &str) -> Result<(), Status> {
     if subscribers.contains_key(name) {
         return Ok(());
     }
-    // Who neither listens nor has subscribed to anything is gone.
+    // Subscribers without a stream and subscriptions are gone.
     subscribers.retain(|_, one| !one.to.is_empty() || one.waiting.is_none() && !one.line.is_closed());
     if subscribers.len() < MAX_SUBSCRIBERS {
         return Ok(());
@@ -144,7 +144,7 @@ fn room(subscribers: &mut HashMap<String, Subscriber>, name: &str) -> Result<(),
     Err(Status::resource_exhausted(format!("there are {MAX_SUBSCRIBERS} subscribers already")))
 }
 
-/// A name that somebody gave.
+/// Validates a name of a request.
 fn named<'a>(what: &str, name: &'a str) -> Result<&'a str, Status> {
     match name.len() {
         0 => Err(Status::invalid_argument(format!("{what} is missing"))),
@@ -153,7 +153,7 @@ fn named<'a>(what: &str, name: &'a str) -> Result<&'a str, Status> {
     }
 }
 
-/// Who, and to what.
+/// The subscriber and the trigger of a request.
 fn subscription(asked: SubscriptionRequest) -> Result<(String, ScaledObjectRef), Status> {
     let of = asked.metric_metadata.unwrap_or_default();
     named("subscriber", &asked.subscriber)?;
@@ -171,7 +171,7 @@ fn acknowledged(was_subscribed: bool) -> Response<SubscriptionAck> {
 impl RawMetricsService for RawMetricsBroker {
     type GetRawMetricsStreamStream = BoxStream<'static, Result<RawMetricsResponse, Status>>;
 
-    /// What was told since the subscriber listened last comes first. Who listens again ends the stream before.
+    /// Values that were buffered since the last stream come first. A new stream ends the previous one.
     async fn get_raw_metrics_stream(
         &self,
         asked: Request<RawMetricsRequest>,

@@ -1,4 +1,4 @@
-//! What a scaler must answer.
+//! The trait of a scaler.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,15 +8,15 @@ use tonic::Status;
 
 use crate::protocol::{MetricSpec, MetricValue, ScaledObjectRef};
 
-/// Activity as it comes: `true` when there is something to do. Ending it makes the autoscaler ask again in 2 s.
+/// A stream of activity: `true` when the scaler becomes active. When it ends, the autoscaler reconnects after 2 s.
 pub type ActivityStream = Pin<Box<dyn Stream<Item = Result<bool, Status>> + Send>>;
 
-/// What a scaler must answer. Each method is asked for many objects at once and should answer within a few seconds.
+/// A scaler. Methods are called concurrently for many objects and should return within a few seconds.
 ///
-/// An error never scales anything to zero: the autoscaler keeps what it has, or takes the fallback of the object.
+/// An error never scales to zero: the autoscaler keeps the current replicas, or uses the fallback of the object.
 pub trait ExternalScaler: Send + Sync + 'static {
-    /// The metrics of an object, each with what one replica is to have of it. The same object must always have the same
-    /// names, and a name must fit between two slashes of a URL.
+    /// The metrics of an object with their targets per replica. The same object must always have the same
+    /// names, and a name must be valid as a URL path segment.
     fn metric_specs(
         &self,
         object: &ScaledObjectRef,
@@ -29,7 +29,7 @@ pub trait ExternalScaler: Send + Sync + 'static {
         metric: &str,
     ) -> impl Future<Output = Result<Vec<MetricValue>, Status>> + Send;
 
-    /// Whether there is something to do: decides between zero and one replica. Unless it is written otherwise, there is
+    /// Whether the scaler is active: decides between zero and one replica. By default it is active
     /// if any metric is above zero.
     fn is_active(&self, object: &ScaledObjectRef) -> impl Future<Output = Result<bool, Status>> + Send {
         async move {
@@ -43,15 +43,15 @@ pub trait ExternalScaler: Send + Sync + 'static {
         }
     }
 
-    /// For triggers of type `external-push`: tells of activity at the moment it begins. Without it, activity is noticed when
-    /// the autoscaler asks next.
+    /// For triggers of type `external-push`: reports activity as soon as it begins. Without it, activity is detected at
+    /// the next poll.
     fn activity(
         &self,
         object: &ScaledObjectRef,
     ) -> impl Future<Output = Result<ActivityStream, Status>> + Send {
         let _ = object;
         std::future::ready(Err(Status::unimplemented(
-            "this scaler does not tell of activity itself: use a trigger of type external",
+            "this scaler does not push activity: use a trigger of type external",
         )))
     }
 }

@@ -18,13 +18,13 @@ use crate::protocol::{
 };
 use crate::scaler::ExternalScaler;
 
-/// Connections whose other side is gone are noticed after twice this time; a client that streams may say nothing for hours.
+/// Keep-alive interval; dead connections are detected after twice this time. A streaming client may be silent for hours.
 const ALIVE: Duration = Duration::from_mins(1);
 
-/// Why a scaler is not served.
+/// Why a scaler cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error("failed to listen on {address}: {source}")]
     Listen {
         /// The address.
@@ -32,12 +32,12 @@ pub enum ServeError {
         /// Why.
         source: std::io::Error,
     },
-    /// Certificates that cannot be used, or connections that cannot be accepted any more.
+    /// Certificates are invalid, or connections cannot be accepted any more.
     #[error("failed to serve the scaler: {}", innermost(.0))]
     Serve(#[from] tonic::transport::Error),
 }
 
-/// The transport's own words are only "transport error".
+/// The innermost cause: the transport's own message is only "transport error".
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
@@ -46,12 +46,12 @@ fn innermost(error: &dyn std::error::Error) -> String {
     last.to_string()
 }
 
-/// Serves a scaler in plain text until the process ends. Inside a cluster, network policies keep others away.
+/// Serves a scaler in plain text until the process ends. Inside a cluster, restrict access by network policies.
 pub async fn serve(address: SocketAddr, scaler: impl ExternalScaler) -> Result<(), ServeError> {
     Server::new(scaler).serve(address).await
 }
 
-/// A scaler that is about to be served.
+/// A server for a scaler.
 pub struct Server<S> {
     scaler: Arc<S>,
     tls: Option<ServerTlsConfig>,
@@ -63,7 +63,7 @@ impl<S: ExternalScaler> Server<S> {
         Self { scaler: Arc::new(scaler), tls: None }
     }
 
-    /// With TLS: its certificate chain and key (PEM). The trigger then says `enableTLS: "true"`.
+    /// With TLS: certificate chain and key (PEM). The trigger then has `enableTLS: "true"`.
     #[must_use]
     pub fn tls(mut self, certificate: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
         let tls = self.tls.unwrap_or_default();
@@ -71,7 +71,7 @@ impl<S: ExternalScaler> Server<S> {
         self
     }
 
-    /// With TLS, and only for clients whose certificate this authority signed (PEM).
+    /// With TLS, and only for clients whose certificate this CA (PEM) has signed.
     #[must_use]
     pub fn client_authority(mut self, authority: impl AsRef<[u8]>) -> Self {
         let tls = self.tls.unwrap_or_default();
@@ -86,7 +86,7 @@ impl<S: ExternalScaler> Server<S> {
         self.serve_until(listener, std::future::pending()).await
     }
 
-    /// Serves on this listener until the future ends; what was asked before is still answered.
+    /// Serves on this listener until the future ends; running requests are completed.
     pub async fn serve_until(
         self,
         listener: TcpListener,
@@ -104,7 +104,7 @@ impl<S: ExternalScaler> Server<S> {
     }
 }
 
-/// A scaler in the words of the protocol.
+/// Adapts a scaler to the protocol.
 struct Answering<S>(Arc<S>);
 
 #[tonic::async_trait]

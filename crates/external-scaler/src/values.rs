@@ -1,20 +1,20 @@
-//! How messages are made and read.
+//! Constructors and accessors of messages.
 
 use tonic::Status;
 
 use crate::protocol::{MetricSpec, MetricValue, ScaledObjectRef};
 
-/// Floats are exact up to here, and so is the integer beside them.
-const LARGEST: f64 = 9_007_199_254_740_992.0;
+/// The largest integer that `f64` represents exactly.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 impl ScaledObjectRef {
-    /// What the trigger says about a key; an error that names the key if it says nothing.
+    /// A value of the trigger's metadata; an error that names the key if it is missing.
     pub fn text(&self, key: &str) -> Result<&str, Status> {
         self.said(key)
             .ok_or_else(|| Status::invalid_argument(format!("the trigger has no {key} in its metadata")))
     }
 
-    /// A number of the trigger; an error that names the key if there is none.
+    /// A number of the trigger's metadata; an error that names the key if it is missing.
     pub fn number(&self, key: &str) -> Result<f64, Status> {
         let text = self.text(key)?;
         number(text).ok_or_else(|| {
@@ -24,7 +24,7 @@ impl ScaledObjectRef {
         })
     }
 
-    /// A number of the trigger, or this one if it says nothing.
+    /// A number of the trigger's metadata, or a default if it is missing.
     pub fn number_or(&self, key: &str, otherwise: f64) -> Result<f64, Status> {
         if self.said(key).is_none() { Ok(otherwise) } else { self.number(key) }
     }
@@ -39,12 +39,12 @@ fn number(text: &str) -> Option<f64> {
 }
 
 impl MetricSpec {
-    /// A metric of which one replica is to have so much.
+    /// A metric with its target value per replica.
     pub fn new(name: impl Into<String>, target: f64) -> Self {
         Self { metric_name: name.into(), target_size: whole(target), target_size_float: target }
     }
 
-    /// What one replica is to have: the float if it is above zero, otherwise the integer.
+    /// The target per replica: the float if it is above zero, otherwise the integer.
     pub fn target(&self) -> f64 {
         if self.target_size_float > 0.0 { self.target_size_float } else { self.target_size as f64 }
     }
@@ -62,7 +62,7 @@ impl MetricValue {
     }
 }
 
-/// For those who read only the integer.
+/// The integer for clients that do not read the float.
 fn whole(number: f64) -> i64 {
-    number.round().clamp(-LARGEST, LARGEST) as i64
+    number.round().clamp(-MAX_EXACT_INTEGER, MAX_EXACT_INTEGER) as i64
 }

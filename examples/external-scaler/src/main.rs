@@ -1,4 +1,4 @@
-//! An external scaler: one replica for so many files in a folder. Copy it and put your own source in place of [`Spool`].
+//! An external scaler that scales by the number of files in a folder. Copy it and replace [`Spool`] by your own source.
 //!
 //! `SPOOL=/var/spool/jobs ADDRESS=0.0.0.0:6000 spool-scaler`
 
@@ -10,8 +10,8 @@ use std::time::Duration;
 use external_scaler::{ActivityStream, ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Status};
 use futures::stream;
 
-/// How often the folder is looked at for those who want to be told.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often the folder is polled for `external-push`.
+const POLL_PERIOD: Duration = Duration::from_secs(1);
 
 /// A folder with one folder of files per queue.
 struct Spool {
@@ -22,7 +22,7 @@ impl Spool {
     /// The folder of the queue that a trigger names.
     fn folder(&self, object: &ScaledObjectRef) -> Result<PathBuf, Status> {
         let queue = object.text("queue")?;
-        // Whoever may write a ScaledObject is not to read other folders of this machine.
+        // The author of a ScaledObject must not read other folders of this machine.
         if queue.contains('/') || queue.starts_with('.') {
             return Err(Status::invalid_argument(format!("{queue:?} cannot be the name of a queue")));
         }
@@ -30,7 +30,7 @@ impl Spool {
     }
 }
 
-/// How many files there are. No folder is an error, not an empty queue: nothing is scaled to zero by a mistake.
+/// The number of files. A missing folder is an error and not an empty queue, so that a mistake does not scale to zero.
 async fn files(folder: &Path) -> Result<u32, Status> {
     let failed = |error| Status::unavailable(format!("failed to read {}: {error}", folder.display()));
     let mut entries = tokio::fs::read_dir(folder).await.map_err(failed)?;
@@ -64,7 +64,7 @@ impl ExternalScaler for Spool {
                 if before != Some(active) {
                     return Some((Ok(active), (folder, Some(active))));
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_PERIOD).await;
             }
         });
         Ok(Box::pin(told))
@@ -76,7 +76,7 @@ async fn main() -> ExitCode {
     let setting = |name: &str, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
     let address = setting("ADDRESS", "0.0.0.0:6000");
     let Ok(address) = address.parse::<SocketAddr>() else {
-        eprintln!("ADDRESS={address} is no address such as 0.0.0.0:6000");
+        eprintln!("ADDRESS={address} is not an address such as 0.0.0.0:6000");
         return ExitCode::FAILURE;
     };
     let root = PathBuf::from(setting("SPOOL", "/var/spool/jobs"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_are_counted_and_mistakes_are_errors() {
+    async fn files_are_counted_and_invalid_queues_are_errors() {
         let spool = spool("counted");
         fs::write(spool.root.join("mail/1"), "").unwrap();
         fs::write(spool.root.join("mail/2"), "").unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_file_is_told_of() {
+    async fn activity_reports_the_first_file() {
         let spool = spool("told");
         let mut told = spool.activity(&object(&[("queue", "mail")])).await.unwrap();
         assert!(!told.next().await.unwrap().unwrap());
