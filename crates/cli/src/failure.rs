@@ -1,5 +1,5 @@
-//! How a command ends when it does not end well: 1 if something outside failed, 2 if the input was bad, 3 if what was
-//! looked for and is not wanted was found.
+//! Exit codes of failed commands: 1 if something outside failed, 2 if the input was invalid, 3 if `shadow report` found
+//! differences.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -8,28 +8,28 @@ use std::process::ExitCode;
 
 use api::yaml::Diagnostic;
 
-/// Why a command stopped.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What the user gave is wrong, with places in files.
+    /// The input is invalid, with positions in files.
     Problems(Vec<Diagnostic>),
-    /// What the user gave is wrong.
+    /// The input is invalid.
     Input(String),
     /// Something outside failed: a disk, a pipe.
     Outside(String),
-    /// What nobody hopes for was found, and has been printed.
-    Found,
-    /// All that there is to say has been printed; the exit code says the rest.
-    Told(u8),
-    /// The reader of our output went away; nothing to say.
+    /// Differences were found and printed.
+    DifferencesFound,
+    /// The result is printed; only the exit code remains.
+    Printed(u8),
+    /// The reader of our output closed the pipe.
     Quiet,
 }
 
-/// What commands return.
+/// The result of a command.
 pub(crate) type Outcome = Result<(), Failure>;
 
 impl Failure {
-    /// Bad input, in one sentence.
+    /// Invalid input, in one sentence.
     pub(crate) fn input(message: impl Display) -> Self {
         Self::Input(message.to_string())
     }
@@ -39,7 +39,7 @@ impl Failure {
         Self::Outside(format!("failed to {doing} {}: {}", path.display(), cause(error)))
     }
 
-    /// Says it on standard error and turns it into an exit code.
+    /// Prints the failure to standard error and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         let colour = use_colour(&std::io::stderr());
         let mut out = std::io::stderr().lock();
@@ -50,11 +50,11 @@ impl Failure {
             }
             Self::Input(message) => (format!("error: {message}"), 2),
             Self::Outside(message) => (format!("error: {message}"), 1),
-            Self::Found => return ExitCode::from(3),
-            Self::Told(code) => return ExitCode::from(code),
+            Self::DifferencesFound => return ExitCode::from(3),
+            Self::Printed(code) => return ExitCode::from(code),
             Self::Quiet => return ExitCode::SUCCESS,
         };
-        // Nobody is left to tell if this fails too.
+        // A failure to print cannot be reported.
         let _ = writeln!(out, "{}", text.trim_end());
         ExitCode::from(code)
     }
@@ -67,7 +67,7 @@ impl Display for Failure {
                 problems.iter().try_for_each(|problem| f.write_str(&problem.render(false)))
             }
             Self::Input(message) | Self::Outside(message) => f.write_str(message),
-            Self::Found | Self::Told(_) | Self::Quiet => Ok(()),
+            Self::DifferencesFound | Self::Printed(_) | Self::Quiet => Ok(()),
         }
     }
 }
@@ -93,12 +93,12 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Whether to colour what goes to `stream`: only a terminal, and only if the user did not say no.
+/// Whether output to `stream` is coloured: only a terminal, and only without `NO_COLOR`.
 pub(crate) fn use_colour(stream: &impl IsTerminal) -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && stream.is_terminal()
 }
 
-/// The cause in words, with what to do about it where that is known.
+/// The cause, with a remedy where one is known.
 pub(crate) fn cause(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
     let remedy = match error.kind() {

@@ -1,4 +1,4 @@
-//! Reading what the user names, and writing so that nothing half-done is left behind.
+//! Reads input files and writes output files atomically.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use api::yaml::SourceFile;
 
 use crate::failure::{self, Failure};
 
-/// More than any manifest needs; a guard against being handed a disk image.
+/// The maximum size of an input file, a guard against wrong files.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// Reads a file; `-` is standard input.
@@ -28,7 +28,7 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Failure> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-/// Reads a file as it is.
+/// Reads the bytes of a file.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let fail = |e: &std::io::Error| {
         Failure::input(format!("failed to read {}: {}", path.display(), failure::cause(e)))
@@ -42,14 +42,14 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Writes a file whole or not at all: first beside it, then in its place.
+/// Writes a file atomically: to a temporary file, which is then renamed.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let fail = |e: &std::io::Error| Failure::file("write", path, e);
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));
     let beside = PathBuf::from(beside);
     let attempt = || -> std::io::Result<()> {
-        // A device or a pipe is written to, not replaced.
+        // A device or a pipe is written in place.
         if path.metadata().is_ok_and(|found| !found.is_file()) {
             return std::fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
         }
@@ -64,7 +64,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Whether a file could be written: said before the work, not after it.
+/// Checks before the work that a file can be written.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::input(format!("{} is a folder; name a file", path.display())));

@@ -1,5 +1,5 @@
-//! Flags in the manner of those we replace, read from a table. They behave as Go's do: of several, the last counts; lists add
-//! up; `--name` alone means true; `_` is as good as `-`.
+//! Flags of the replaced servers, defined by tables. They behave as Go's flags: the last value wins; lists add
+//! up; `--name` alone means true; `_` equals `-`.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -25,10 +25,10 @@ pub(crate) struct Flag {
     pub(crate) name: &'static str,
     pub(crate) short: Option<char>,
     pub(crate) kind: Kind,
-    /// As it would be written; empty if there is none.
+    /// The default as text; empty if there is none.
     pub(crate) default: &'static str,
     pub(crate) does: Does,
-    /// What it does, or why it does nothing.
+    /// What it does, or why it is ignored.
     pub(crate) about: &'static str,
 }
 
@@ -53,11 +53,11 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Does {
     Acts,
-    /// It is taken so that manifests need not be changed.
+    /// It is accepted and ignored, so that manifests work unchanged.
     Nothing,
 }
 
-/// Where a flag comes from and what it is about.
+/// The origin and topic of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Own,
@@ -73,7 +73,7 @@ pub(crate) enum Group {
     Logging,
 }
 
-/// What was given of a table.
+/// The given flags of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flags<T>(HashMap<&'static str, Vec<String>>, PhantomData<T>);
 
@@ -104,7 +104,7 @@ impl Flag {
             None => arg,
         };
         arg = match self.kind {
-            // Go takes a value only behind an equals sign: the next word is another one.
+            // For booleans, Go accepts a value only after an equals sign.
             Kind::Bool => {
                 arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL")
             }
@@ -119,13 +119,13 @@ impl Flag {
             "" => String::new(),
             default => format!(" [{default}]"),
         };
-        // Those without effect are many, and in the documentation.
+        // Flags without effect are many, and listed in the documentation.
         arg.action(ArgAction::Append)
             .help(format!("{}{default}", self.about))
             .hide(self.does == Does::Nothing)
     }
 
-    /// What is wrong with a value.
+    /// Why a value is invalid.
     pub(crate) fn check(&self, value: &str) -> Result<(), String> {
         let wrong = |wanted: &str| Err(format!("--{}={value}: {wanted}", self.name));
         match self.kind {
@@ -140,7 +140,7 @@ impl Flag {
     }
 }
 
-/// One that does what it says.
+/// A flag with an effect.
 pub(crate) const fn acts(
     group: Group,
     name: &'static str,
@@ -151,7 +151,7 @@ pub(crate) const fn acts(
     Flag { group, name, short: None, kind, default, does: Does::Acts, about }
 }
 
-/// One that is taken and does nothing, and why.
+/// A flag that is accepted and ignored, and why.
 pub(crate) const fn idle(
     group: Group,
     name: &'static str,
@@ -172,7 +172,7 @@ fn go_bool(text: &str) -> Option<bool> {
 }
 
 impl<T: Table> Flags<T> {
-    /// Those that were given, each with all its values.
+    /// The given flags with all their values.
     fn of(matches: &ArgMatches) -> Result<Self, String> {
         let mut given = HashMap::new();
         for flag in T::FLAGS {
@@ -191,7 +191,7 @@ impl<T: Table> Flags<T> {
         self.0.contains_key(name)
     }
 
-    /// Those that were given, do nothing, and say something else than what is the case anyway.
+    /// Given flags that are ignored although their value differs from the default.
     pub(crate) fn idle(&self) -> Vec<&'static str> {
         let says = |flag: &&Flag| {
             self.0.get(flag.name).is_some_and(|values| values.iter().any(|v| v != flag.default))
@@ -267,7 +267,7 @@ impl<T: Table> clap::Args for Flags<T> {
     }
 }
 
-/// A word of the command line as we know it: Go takes `--log_dir` for `--log-dir`.
+/// Normalizes a word of the command line: Go reads `--log_dir` as `--log-dir`.
 pub(crate) fn normal(word: &str) -> String {
     match word.strip_prefix("--") {
         Some(rest) => {

@@ -1,46 +1,29 @@
-//! The name we were called by: as a plugin, kubectl finds us as `kubectl-plimsoll`, and users type `kubectl plimsoll`. In
-//! the place of another server we are called as it was.
+//! The name of the program: as a kubectl plugin it is `kubectl-plimsoll`, and users type `kubectl plimsoll`. Instead of
+//! another server it is started by that server's name.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 
 use clap::builder::StyledStr;
 use clap::{Command, CommandFactory as _};
 
 use crate::commands::metrics::flags::FLAGS;
 use crate::flags;
+use crate::program::{Replaced, replaced_by, stem};
 
 const PLUGIN: &str = "kubectl plimsoll";
 
-/// The command line, with help and usage that say what the user types.
+/// The command line, whose help shows what the user types.
 pub(crate) fn command() -> Command {
     let program = std::env::args_os().next().unwrap_or_default();
     if is_plugin(&program) { renamed(crate::Cli::command()).bin_name(PLUGIN) } else { crate::Cli::command() }
 }
 
-/// Whom we replace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Replaced {
-    /// metrics-server.
-    Server,
-    /// prometheus-adapter.
-    Adapter,
-    /// KEDA's operator.
-    Operator,
-}
-
-/// Whom we were called as.
-pub(crate) fn replaced() -> Option<Replaced> {
-    let words: Vec<OsString> = std::env::args_os().take(2).collect();
-    words.iter().find_map(|word| replaced_by(word))
-}
-
-/// The command line as we understand it.
+/// The command line, translated.
 pub(crate) fn words() -> Vec<OsString> {
     understood(std::env::args_os())
 }
 
-/// Manifests for the servers we replace start them by name, by the path in their image, or with nothing but flags.
+/// Translates the command lines of replaced servers: manifests name the program, its path in the image, or only flags.
 fn understood(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
@@ -76,24 +59,11 @@ fn is_flag(word: &str) -> bool {
     name.is_some_and(|name| name != "version" && FLAGS.iter().any(|flag| flag.name == name))
 }
 
-fn replaced_by(program: &OsStr) -> Option<Replaced> {
-    match stem(program) {
-        "metrics-server" => Some(Replaced::Server),
-        "adapter" | "prometheus-adapter" => Some(Replaced::Adapter),
-        "keda" | "keda-operator" => Some(Replaced::Operator),
-        _ => None,
-    }
-}
-
-fn stem(program: &OsStr) -> &str {
-    Path::new(program).file_stem().and_then(OsStr::to_str).unwrap_or_default()
-}
-
 fn is_plugin(program: &OsStr) -> bool {
     matches!(stem(program), "kubectl-plimsoll" | "kubectl_plimsoll")
 }
 
-/// Examples, too, are there to be copied.
+/// Renames the program in usage and examples.
 fn renamed(command: Command) -> Command {
     let examples = command.get_after_help().map(StyledStr::to_string);
     let command = match examples {
@@ -104,7 +74,7 @@ fn renamed(command: Command) -> Command {
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, renamed))
 }
 
-/// Our name where a shell would look for it.
+/// Replaces the program's name where a shell expects a command.
 fn as_typed(text: &str) -> String {
     let named = ["  plimsoll ", "| plimsoll ", "(plimsoll "];
     named.iter().fold(text.to_owned(), |text, place| text.replace(place, &place.replace("plimsoll", PLUGIN)))

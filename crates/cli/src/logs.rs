@@ -1,4 +1,4 @@
-//! Logs of long-running commands: one line per thing that happened, on standard error.
+//! Logs of long-running commands, on standard error.
 
 use std::io::IsTerminal;
 
@@ -7,7 +7,7 @@ use tracing_subscriber::fmt;
 
 use crate::failure::{Failure, Outcome, use_colour};
 
-/// How logs look.
+/// The format of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people.
@@ -19,7 +19,7 @@ pub(crate) enum LogFormat {
 /// The options, for commands that log.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct LogArgs {
-    /// How logs look.
+    /// The format of logs.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
     /// What is logged: error, warn, info, debug, trace, or by part (info,cluster=debug).

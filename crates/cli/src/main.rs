@@ -4,19 +4,22 @@ mod commands;
 mod failure;
 mod files;
 mod flags;
+mod instance;
 mod invoked;
-mod kept;
 mod live;
 mod logs;
 mod output;
+mod program;
 mod scenario;
 mod serving;
+mod stored_decisions;
 
 use std::process::ExitCode;
 
 use clap::{FromArgMatches as _, Parser};
 
-/// Many small objects come and go; this one gives memory back.
+/// Watches and requests allocate many short-lived objects; jemalloc returns their memory to the system.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -1,4 +1,4 @@
-//! The forms in which commands print.
+//! Output formats of commands.
 
 use std::io::Write;
 

@@ -13,13 +13,13 @@ use sim::{AutoscalerSummary, Millis, Scenario, Summary, WorkloadSummary};
 use crate::failure::Failure;
 use crate::files;
 
-/// Reads a scenario, changed as the user says; traces it names are read from the disk.
+/// Reads a scenario with the user's changes, and its trace files.
 pub(crate) fn load(sources: &[SourceFile], variation: Variation<'_>) -> Result<Scenario, Failure> {
     let read = |path: &Path| files::bytes(path).map_err(|failure| failure.to_string());
     Ok(Scenario::load_varied(sources, variation, &read)?)
 }
 
-/// The autoscalers a user means: all, or those of this name.
+/// The selected autoscalers: all, or those of this name.
 pub(crate) fn choose(scenario: &Scenario, name: Option<&str>) -> Result<Vec<usize>, Failure> {
     if scenario.autoscalers.is_empty() {
         return Err(Failure::input("this scenario has no autoscaler"));
@@ -48,7 +48,7 @@ pub(crate) fn choose(scenario: &Scenario, name: Option<&str>) -> Result<Vec<usiz
     Ok(found)
 }
 
-/// The moment a user means; the end if none is said.
+/// The selected time; the end if none is given.
 pub(crate) fn moment(scenario: &Scenario, text: Option<&str>) -> Result<Millis, Failure> {
     let Some(text) = text else { return Ok(scenario.duration) };
     scenario.moment(text).ok_or_else(|| {

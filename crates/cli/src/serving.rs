@@ -1,4 +1,4 @@
-//! What all servers of this program have in common: their address, their certificate, and how they say that they are well.
+//! Common parts of all servers: address, certificate, health checks.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use serve::{App, Certificate, HealthChecks, Server};
 
 use crate::failure::Failure;
 
-/// How long a loop may be silent before the program counts as dead.
-const SILENCE: Duration = Duration::from_mins(1);
+/// How long a loop may be silent before the liveness check fails.
+const MAX_LOOP_SILENCE: Duration = Duration::from_mins(1);
 
 /// A certificate and its key, in files.
 pub(crate) type Pair = (PathBuf, PathBuf);
@@ -24,7 +24,7 @@ pub(crate) fn pair(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Result
     }
 }
 
-/// Those that were given, else one that is made for these names.
+/// The given certificate files, else a self-signed certificate for these names.
 pub(crate) fn certificate(given: Option<Pair>, names: Vec<String>) -> Certificate {
     match given {
         Some((certificate, key)) => Certificate::Files { certificate, key, authority: None },
@@ -32,7 +32,7 @@ pub(crate) fn certificate(given: Option<Pair>, names: Vec<String>) -> Certificat
     }
 }
 
-/// The names under which a certificate of our own is good, behind a Service in a namespace.
+/// The names of a self-signed certificate behind a Service.
 pub(crate) fn names(service: &str, namespace: &str) -> Vec<String> {
     vec!["localhost".into(), "127.0.0.1".into(), format!("{service}.{namespace}.svc")]
 }
@@ -42,7 +42,7 @@ pub(crate) fn address(text: &str) -> Result<IpAddr, Failure> {
     text.parse().map_err(|_| Failure::input(format!("--bind-address={text}: write an IP address")))
 }
 
-/// `host:port` as Go takes it: without a host it is every one; nothing or `0` is nowhere.
+/// Parses `host:port` as Go does: without a host it means all addresses; empty or `0` means none.
 pub(crate) fn place(flag: &str, text: &str) -> Result<Option<SocketAddr>, Failure> {
     if matches!(text, "" | "0") {
         return Ok(None);
@@ -64,21 +64,24 @@ pub(crate) fn port(number: i64) -> Result<u16, Failure> {
         .map_err(|_| Failure::input(format!("--secure-port={number}: write a number from 0 to 65535")))
 }
 
-/// A loop that must turn, and what it must have seen before it is asked. Those who do not lead are ready too.
+/// A liveness check of the loop and a readiness check of its watches. Replicas that are not the leader are ready too.
 pub(crate) fn checks(
     turns: impl Fn(Duration) -> bool + Send + Sync + 'static,
     synced: impl Fn() -> bool + Send + Sync + 'static,
     unseen: &'static str,
 ) -> HealthChecks {
     let mut checks = HealthChecks::new();
-    checks.add_live("loop", move || {
-        if turns(SILENCE) { Ok(()) } else { Err("the loop does not turn any more".into()) }
-    });
+    checks.add_live(
+        "loop",
+        move || {
+            if turns(MAX_LOOP_SILENCE) { Ok(()) } else { Err("the loop is stuck".into()) }
+        },
+    );
     checks.add_ready("watches", move || if synced() { Ok(()) } else { Err(unseen.into()) });
     checks
 }
 
-/// Starts to serve.
+/// Starts the server.
 pub(crate) async fn start(
     options: serve::ServerOptions,
     client: Client,
@@ -95,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_written_as_go_takes_them() {
+    fn addresses_are_parsed_as_go_parses_them() {
         let read = |text: &str| place("x", text).map(|found| found.map(|found| found.to_string()));
         for (text, expected) in [
             (":8080", Some("0.0.0.0:8080")),

@@ -118,7 +118,7 @@ fn json(value: &impl serde::Serialize) -> Result<Value, Failure> {
     serde_json::to_value(value).map_err(|e| Failure::Outside(format!("failed to write the output: {e}")))
 }
 
-/// What the file did not say and the API would only fill in: an empty status, the default namespace.
+/// Removes what the file did not have and the API would only fill in: an empty status, the default namespace.
 fn tidy(value: &mut Value, document: &Document) {
     let Some(object) = value.as_object_mut() else { return };
     if document.root.get("status").is_none() {
@@ -128,7 +128,7 @@ fn tidy(value: &mut Value, document: &Document) {
     if let Some(metadata) = metadata.filter(|_| document.root.get("metadata.namespace").is_none()) {
         metadata.shift_remove("namespace");
     }
-    // The head of a manifest is where people look for it.
+    // `apiVersion`, `kind` and `metadata` come first.
     let head: Vec<(String, Value)> =
         ["apiVersion", "kind"].iter().filter_map(|key| object.shift_remove_entry(*key)).collect();
     let rest = std::mem::take(object);

@@ -156,7 +156,7 @@ impl Observer for History {
 }
 
 impl Noted {
-    /// As kubectl shows it.
+    /// The text of `kubectl describe`.
     fn describe(&self, now: Timestamp) -> Event {
         let last = api::age::since(Some(self.last), now);
         let age = if self.count > 1 {

@@ -1,4 +1,4 @@
-//! `--feature-gates`, as kube-apiserver and kube-controller-manager take them.
+//! `--feature-gates`, as kube-apiserver and kube-controller-manager accept them.
 
 use api::autoscaling::FeatureGates;
 use api::yaml::nearest;
@@ -16,7 +16,7 @@ pub(crate) struct GatesArg {
 }
 
 impl GatesArg {
-    /// The gates of Kubernetes 1.36, changed as the user says.
+    /// The gates of Kubernetes 1.36 with the user's changes.
     pub(crate) fn gates(&self) -> Result<FeatureGates, Failure> {
         let mut gates = FeatureGates::default();
         for given in &self.feature_gates {

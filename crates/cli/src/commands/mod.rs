@@ -12,6 +12,7 @@ mod scalers;
 mod shadow;
 mod simulate;
 mod top;
+#[cfg_attr(not(feature = "desk"), path = "up_without_desk.rs")]
 mod up;
 mod validate;
 mod why;
@@ -20,10 +21,13 @@ use clap::Subcommand;
 
 use crate::failure::Outcome;
 
-/// Shown at the end of `plimsoll --help`.
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  plimsoll up
+/// The examples of `plimsoll --help`, with those of the feature `desk` first.
+macro_rules! examples {
+    ($desk:literal) => {
+        concat!(
+            "Examples:\n",
+            $desk,
+            "\
   plimsoll controller --mode shadow
   plimsoll metrics --metric-resolution 15s
   plimsoll metrics doctor
@@ -37,7 +41,16 @@ Examples:
   plimsoll convert my-hpa.yaml --to autoscaling/v2
 
 Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong, 3 `shadow report` found differences.
-`metrics doctor`: 0 all is well, 1 something is wrong, 2 it cannot be told.";
+`metrics doctor`: 0 all is well, 1 something is wrong, 2 unknown."
+        )
+    };
+}
+
+/// Shown at the end of `plimsoll --help`.
+#[cfg(feature = "desk")]
+pub(crate) const EXAMPLES: &str = examples!("  plimsoll up\n");
+#[cfg(not(feature = "desk"))]
+pub(crate) const EXAMPLES: &str = examples!("");
 
 #[derive(Subcommand)]
 pub(crate) enum Command {

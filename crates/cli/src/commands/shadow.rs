@@ -1,4 +1,4 @@
-//! `plimsoll shadow`: where shadow mode and the controller that acts did not agree.
+//! `plimsoll shadow`: differences between shadow mode and the active controller.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use jiff::Timestamp;
 
 use crate::failure::{Failure, Outcome};
 use crate::files;
-use crate::live::decisions::Missing;
+use crate::live::decisions::MissingDecision;
 use crate::live::moment::stamp;
 use crate::live::page::Page;
-use crate::live::{Scope, Site, Where};
+use crate::live::{ClusterArgs, ClusterClient, Scope};
 use crate::output::{self, Format};
 
-/// Look at what shadow mode found
+/// Show what shadow mode found
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -26,9 +26,9 @@ enum Command {
     Report(Report),
 }
 
-/// Report where shadow mode and the controller that acts did not agree
+/// Report differences between shadow mode and the active controller
 ///
-/// A controller that runs with `--mode shadow` computes beside the one that acts, writes nothing, and notes every
+/// A controller that runs with `--mode shadow` computes beside the active one, writes nothing, and records every
 /// difference. Without -n the report is about all namespaces.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -46,7 +46,7 @@ struct Report {
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten, next_help_heading = "Cluster")]
-    place: Where,
+    place: ClusterArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -55,15 +55,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
         files::check_writable(path)?;
     }
     crate::live::run(async move {
-        let site = Site::open(&report.place).await?;
+        let site = ClusterClient::open(&report.place).await?;
         let scope = report.place.namespace.as_deref().map_or(Scope::All, Scope::Namespace);
         let found = site.differences(scope).await.map_err(|missing| {
             let (cause, remedy) = match missing {
-                Missing::NoRecord => (
+                MissingDecision::NoRecord => (
                     "the controller does not serve differences".to_owned(),
                     "use a controller of this version".to_owned(),
                 ),
-                Missing::Unavailable(why) => (why.cause, why.remedy),
+                MissingDecision::Unavailable(why) => (why.cause, why.remedy),
             };
             Failure::Outside(format!("differences cannot be read: {cause}\n  remedy: {remedy}"))
         })?;
@@ -81,7 +81,7 @@ fn print(report: &Report, found: &DifferenceList) -> Outcome {
         files::write(path, &controllers::hpa::shadow::page(found, now))?;
         eprintln!("report: {}", path.display());
     }
-    if found.items.is_empty() { Ok(()) } else { Err(Failure::Found) }
+    if found.items.is_empty() { Ok(()) } else { Err(Failure::DifferencesFound) }
 }
 
 fn text(found: &DifferenceList, page: Page, now: Timestamp) -> String {
@@ -93,7 +93,7 @@ fn text(found: &DifferenceList, page: Page, now: Timestamp) -> String {
     text
 }
 
-/// What was looked at, and what came of it.
+/// The compared objects and the result.
 fn summary(found: &DifferenceList, now: Timestamp) -> String {
     let plural = |n: u64, noun: &str| if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") };
     if found.autoscalers == 0 && found.items.is_empty() {

@@ -1,4 +1,4 @@
-//! `plimsoll validate`: what the API server would say, at the line it is about.
+//! `plimsoll validate`: the errors of the API server, with their positions.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// What was found of one document.
+/// The result for one document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Finding {
@@ -92,7 +92,7 @@ fn check(
     if documents.is_empty() {
         return Err(Failure::input(format!("{} is empty", source.name)));
     }
-    // The scenario's own gates and its workloads matter to its autoscalers, so such a file is checked as one.
+    // A scenario's gates and workloads affect its autoscalers, so such a file is checked as a whole.
     if documents.iter().any(|d| word(d, "kind") == "Scenario") {
         let found = match scenario::load(std::slice::from_ref(source), Variation::default()) {
             Ok(_) => Vec::new(),
@@ -113,7 +113,7 @@ fn check(
     Ok(())
 }
 
-/// What is wrong with one document.
+/// The problems of one document.
 fn complaints(document: &Document, gates: FeatureGates) -> Vec<Diagnostic> {
     let admitted = Manifest::read(document).and_then(|manifest| match manifest {
         Manifest::Hpa(hpa) => manifest::admit_hpa(document, *hpa, gates).map(drop),

@@ -1,4 +1,4 @@
-//! What the controller has decided, as it serves it through the API server.
+//! Reads decisions of controller and operator through the API server.
 
 use api::decisions::{API_VERSION, DecisionList, DecisionMode, DecisionRecord, DifferenceList};
 use cluster::AutoscalerKind;
@@ -8,57 +8,57 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::objects::Object;
-use super::{Named, Scope, Site, Trouble};
+use super::{AutoscalerName, ClusterClient, RequestError, Scope};
 
-/// A controller that has said nothing for so many periods may be away.
+/// A controller without a decision for this many periods may be down.
 const PERIODS: i32 = 4;
-/// Nor is it called away sooner than this.
+/// The minimum time before a controller counts as down.
 const LEAST: SignedDuration = SignedDuration::from_mins(1);
 
-/// Why there is no decision to show.
+/// Why there is no decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
-    /// The controller answers, and has none for this object.
+pub(crate) enum MissingDecision {
+    /// The controller has no decision for this object.
     NoRecord,
-    /// The controller cannot be asked.
+    /// The controller cannot be reached.
     Unavailable(Unavailable),
 }
 
-/// Why the controller cannot be asked, and what to do about it.
+/// Why the controller cannot be reached, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unavailable {
     pub(crate) cause: String,
     pub(crate) remedy: String,
 }
 
-impl Site {
+impl ClusterClient {
     /// All decisions that are kept of one autoscaler, oldest first.
     pub(crate) async fn decisions_of(
         &self,
         namespace: &str,
-        named: &Named,
-    ) -> Result<Vec<DecisionRecord>, Missing> {
+        named: &AutoscalerName,
+    ) -> Result<Vec<DecisionRecord>, MissingDecision> {
         let by = named.kind.decisions();
         let path = format!("{}/{}", path(by, Scope::Namespace(namespace), "decisions"), named.record());
         let mut records = self.ask::<DecisionList>(by, &path).await?.items;
         if records.is_empty() {
-            return Err(Missing::NoRecord);
+            return Err(MissingDecision::NoRecord);
         }
         records.sort_by_key(|record| record.first);
         Ok(records)
     }
 
-    /// The latest decision of every autoscaler of a kind and of those that the same process decides about.
+    /// The latest decisions of the process that decides about a kind.
     pub(crate) async fn latest_decisions(
         &self,
         kind: AutoscalerKind,
         scope: Scope<'_>,
-    ) -> Result<Vec<DecisionRecord>, Missing> {
+    ) -> Result<Vec<DecisionRecord>, MissingDecision> {
         let by = kind.decisions();
         Ok(self.ask::<DecisionList>(by, &path(by, scope, "decisions")).await?.items)
     }
 
-    /// The latest decision about each of these objects that there is, and why some are not there if that is not known.
+    /// The latest decisions about these objects, and why some are missing.
     pub(crate) async fn latest_about(
         &self,
         objects: &[Object],
@@ -68,22 +68,22 @@ impl Site {
         let is_there =
             |kind: AutoscalerKind| objects.iter().any(|object| object.kind.decisions() == kind.decisions());
         for kind in [AutoscalerKind::Hpa, AutoscalerKind::ScaledObject] {
-            // Where there is none of its objects, nobody misses who decides about them.
+            // Without objects of a kind, a missing controller is not a problem.
             if kind != AutoscalerKind::Hpa && !is_there(kind) {
                 continue;
             }
             match self.latest_decisions(kind, scope).await {
                 Ok(found) => records.extend(found),
-                Err(Missing::NoRecord) => {}
-                Err(Missing::Unavailable(_)) if !is_there(kind) && !objects.is_empty() => {}
-                Err(Missing::Unavailable(why)) => unavailable = unavailable.or(Some(why)),
+                Err(MissingDecision::NoRecord) => {}
+                Err(MissingDecision::Unavailable(_)) if !is_there(kind) && !objects.is_empty() => {}
+                Err(MissingDecision::Unavailable(why)) => unavailable = unavailable.or(Some(why)),
             }
         }
         (records, unavailable)
     }
 
     /// What shadow mode found.
-    pub(crate) async fn differences(&self, scope: Scope<'_>) -> Result<DifferenceList, Missing> {
+    pub(crate) async fn differences(&self, scope: Scope<'_>) -> Result<DifferenceList, MissingDecision> {
         self.ask(API_VERSION, &path(API_VERSION, scope, "differences")).await
     }
 
@@ -91,8 +91,9 @@ impl Site {
     pub(crate) async fn watch_decisions(
         &self,
         namespace: &str,
-        named: &Named,
-    ) -> Result<impl Stream<Item = Result<DecisionRecord, Trouble>> + Unpin + use<>, Missing> {
+        named: &AutoscalerName,
+    ) -> Result<impl Stream<Item = Result<DecisionRecord, RequestError>> + Unpin + use<>, MissingDecision>
+    {
         let by = named.kind.decisions();
         let place = path(by, Scope::Namespace(namespace), "decisions");
         let lines = match self.lines(&format!("{place}/{}?watch=true", named.record())).await {
@@ -101,28 +102,28 @@ impl Site {
         };
         let records = lines.lines().map(|line| match line {
             Ok(line) => record(&line),
-            Err(error) => Err(Trouble::Unreachable(error.to_string())),
+            Err(error) => Err(RequestError::Unreachable(error.to_string())),
         });
         Ok(Box::pin(records))
     }
 
-    async fn ask<T: DeserializeOwned>(&self, by: &str, path: &str) -> Result<T, Missing> {
+    async fn ask<T: DeserializeOwned>(&self, by: &str, path: &str) -> Result<T, MissingDecision> {
         match self.get(path).await {
             Ok(answer) => Ok(answer),
             Err(trouble) => Err(self.missing(by, &trouble).await),
         }
     }
 
-    /// What a refusal means; `by` is the group and version that was asked.
-    async fn missing(&self, by: &str, trouble: &Trouble) -> Missing {
+    /// The meaning of an error; `by` is the group and version of the request.
+    async fn missing(&self, by: &str, trouble: &RequestError) -> MissingDecision {
         let group = by.split('/').next().unwrap_or_default();
         let who = if by == API_VERSION { "controller" } else { "operator" };
         let unavailable = |cause: String, remedy: &str| {
-            Missing::Unavailable(Unavailable { cause, remedy: remedy.to_owned() })
+            MissingDecision::Unavailable(Unavailable { cause, remedy: remedy.to_owned() })
         };
         match trouble.code() {
-            // Nobody serves the group, or somebody does and does not know the object.
-            Some(404) if self.get::<Value>(&format!("/apis/{by}")).await.is_ok() => Missing::NoRecord,
+            // Either the group is not served, or its server does not know the object.
+            Some(404) if self.get::<Value>(&format!("/apis/{by}")).await.is_ok() => MissingDecision::NoRecord,
             Some(404) => unavailable(
                 format!("this cluster does not serve {by}"),
                 &format!("run `plimsoll {who}` on it, with its APIService"),
@@ -138,7 +139,7 @@ impl Site {
                     "check that its pods run and that its Service leads to them",
                 )
             }
-            None if matches!(trouble, Trouble::Nonsense(_)) => unavailable(
+            None if matches!(trouble, RequestError::Nonsense(_)) => unavailable(
                 format!("the {who} speaks another language: {trouble}"),
                 &format!("use a `plimsoll` of the {who}'s version"),
             ),
@@ -146,7 +147,7 @@ impl Site {
         }
     }
 
-    /// What the API server says about the server behind our group.
+    /// The conditions of our group's APIService.
     async fn api_service(&self, by: &str) -> Option<String> {
         let (group, version) = by.split_once('/')?;
         let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{version}.{group}");
@@ -159,23 +160,23 @@ impl Site {
     }
 }
 
-/// Who decides about objects of a kind.
+/// The group of the process that decides about a kind.
 pub(crate) fn decider(kind: AutoscalerKind) -> &'static str {
     if kind.decisions() == API_VERSION { "controller" } else { "operator" }
 }
 
-/// Whether nothing was decided for so long before `until` that the controller may have been away.
+/// Whether the last decision is so old that the controller may be down.
 pub(crate) fn silent(record: &DecisionRecord, until: Timestamp) -> bool {
     let patience = record.period.checked_mul(PERIODS).unwrap_or(SignedDuration::MAX);
     record.mode != DecisionMode::Off && until.duration_since(record.last) > patience.max(LEAST)
 }
 
-/// Shadow mode is of the controller.
+/// Only the controller has shadow mode.
 fn of_shadow(by: &str) -> &'static str {
     if by == API_VERSION { " and differences" } else { "" }
 }
 
-/// Where a resource of ours is.
+/// The path of a resource of ours.
 fn path(by: &str, scope: Scope<'_>, resource: &str) -> String {
     match scope {
         Scope::All => format!("/apis/{by}/{resource}"),
@@ -184,8 +185,8 @@ fn path(by: &str, scope: Scope<'_>, resource: &str) -> String {
 }
 
 /// One line of a watch: a record, or one in the envelope of Kubernetes.
-fn record(line: &str) -> Result<DecisionRecord, Trouble> {
-    let nonsense = |error: serde_json::Error| Trouble::Nonsense(error.to_string());
+fn record(line: &str) -> Result<DecisionRecord, RequestError> {
+    let nonsense = |error: serde_json::Error| RequestError::Nonsense(error.to_string());
     let mut value: Value = serde_json::from_str(line).map_err(nonsense)?;
     if value.get("type").is_some()
         && let Some(object) = value.get_mut("object")
@@ -195,7 +196,7 @@ fn record(line: &str) -> Result<DecisionRecord, Trouble> {
     if value.get("kind").is_some_and(|kind| kind == "Status") {
         let message = value.get("message").and_then(Value::as_str).unwrap_or("no reason given").to_owned();
         let code = value.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-        return Err(Trouble::Refused { code: code.unwrap_or(500), message });
+        return Err(RequestError::Refused { code: code.unwrap_or(500), message });
     }
     serde_json::from_value(value).map_err(nonsense)
 }

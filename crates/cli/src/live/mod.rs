@@ -1,8 +1,8 @@
-//! What commands that look at a cluster share.
+//! Common parts of commands that read a cluster.
 //!
 //! ```text
-//! site       the cluster a user means, and one question to it
-//! trouble    what can go wrong with a question, in words
+//! cluster_client  the cluster of the options, and requests to it
+//! request_error   errors of requests
 //! decisions  what the controller has decided
 //! objects    autoscalers as they are stored, and their events
 //! named      `hpa/web`
@@ -11,28 +11,28 @@
 //! screen     a terminal that is drawn on
 //! ```
 
+pub(crate) mod cluster_client;
 pub(crate) mod decisions;
 pub(crate) mod moment;
 pub(crate) mod named;
 pub(crate) mod objects;
 pub(crate) mod page;
+pub(crate) mod request_error;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod screen;
-pub(crate) mod site;
-pub(crate) mod trouble;
 
 use std::path::PathBuf;
 
 use crate::failure::{Failure, Outcome};
 
-pub(crate) use named::Named;
-pub(crate) use site::Site;
-pub(crate) use trouble::Trouble;
+pub(crate) use cluster_client::ClusterClient;
+pub(crate) use named::AutoscalerName;
+pub(crate) use request_error::RequestError;
 
 /// Which cluster, and where in it.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Where {
+pub(crate) struct ClusterArgs {
     /// Namespace; without it, that of the context.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) enum Scope<'a> {
     Namespace(&'a str),
 }
 
-impl Where {
+impl ClusterArgs {
     /// The first option that only makes sense on a cluster, if one was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
@@ -72,7 +72,7 @@ pub(crate) fn run(command: impl Future<Output = Outcome>) -> Outcome {
         .build()
         .map_err(|error| Failure::Outside(format!("failed to start: {error}")))?;
     let outcome = runtime.block_on(command);
-    // Looking up a host's name may hang in a thread of its own, and nobody waits for it any more.
+    // A DNS lookup may hang in a blocking thread; the process does not wait for it.
     runtime.shutdown_background();
     outcome
 }

@@ -1,4 +1,4 @@
-//! Moments and ages as users write them. The clock is UTC's, and everything that prints a time says so.
+//! Times and ages as users write them. All times are UTC.
 
 use engine::explain::clock;
 use jiff::civil::{Date, DateTime, Time};
@@ -61,7 +61,7 @@ fn time_of_day(text: &str, now: Timestamp) -> Option<Timestamp> {
     }
     let time = Time::new(hour, minute, second, 0).ok()?;
     let today = Offset::UTC.to_timestamp(DateTime::from_parts(date(now), time)).ok()?;
-    // Nothing has been decided yet later today: yesterday is meant.
+    // A time later than now means yesterday.
     if today > now { today.checked_sub(SignedDuration::from_hours(24)).ok() } else { Some(today) }
 }
 

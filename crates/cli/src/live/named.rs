@@ -13,12 +13,12 @@ use crate::failure::Failure;
 
 /// An autoscaler a user named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct AutoscalerName {
     pub(crate) kind: AutoscalerKind,
     pub(crate) name: String,
 }
 
-/// The words for kinds; the first of each is how we write it.
+/// The names of kinds; the first of each is the printed one.
 const KINDS: [(AutoscalerKind, &[&str]); 3] = [
     (
         AutoscalerKind::Hpa,
@@ -41,11 +41,11 @@ const KINDS: [(AutoscalerKind, &[&str]); 3] = [
     ),
 ];
 
-/// The words for ScaledJobs. Of what is decided about them nothing is kept: they have no count that could be explained, and
-/// the jobs that were created are there to be looked at.
+/// The names of ScaledJobs. No decisions are recorded for them: they have no replica count, and
+/// the created jobs can be listed.
 const JOBS: [&str; 5] = ["sj", "scaledjob", "scaledjobs", "scaledjob.keda.sh", "scaledjobs.keda.sh"];
 
-/// Says where to look if somebody asks for a ScaledJob: `sj/mails`, or `sj mails`.
+/// The error for a ScaledJob, which names the alternative: `sj/mails`, or `sj mails`.
 pub(crate) fn no_jobs<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<(), Failure> {
     let words: Vec<&str> = words.into_iter().collect();
     let of_job = |kind: &str| JOBS.contains(&kind.to_ascii_lowercase().as_str());
@@ -92,12 +92,12 @@ impl TypedValueParser for Word {
     }
 }
 
-/// The kind that a word was most likely meant to be.
+/// The most similar kind.
 pub(crate) fn nearest_kind(word: &str) -> Option<&'static str> {
     nearest(word, KINDS.iter().flat_map(|(_, words)| words.iter().copied()))
 }
 
-impl Named {
+impl AutoscalerName {
     /// Reads `hpa/web`; none if it is not of that form.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (word, name) = text.split_once('/')?;
@@ -130,13 +130,13 @@ impl Named {
     }
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for AutoscalerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.kind.short(), self.name)
     }
 }
 
-/// Refuses what cannot be a name before anybody is asked for it.
+/// Refuses invalid names before a request is sent.
 pub(crate) fn check(what: &str, name: &str) -> Result<(), Failure> {
     if name.is_empty() {
         return Err(Failure::input(format!("the {what} is empty")));
@@ -155,7 +155,7 @@ mod tests {
 
     fn all(words: &[&str], files: &[&str]) -> Option<String> {
         let paths: Vec<&Path> = words.iter().map(Path::new).collect();
-        let found = Named::all(&paths, |path| files.iter().any(|file| Path::new(file) == path))?;
+        let found = AutoscalerName::all(&paths, |path| files.iter().any(|file| Path::new(file) == path))?;
         Some(found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
     }
 

@@ -1,4 +1,4 @@
-//! Autoscalers as they are stored, and what is told about them.
+//! Autoscalers as they are stored, and their events.
 
 use api::autoscaling::v2;
 use api::keda::ScaledObject;
@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::site::encoded;
-use super::{Named, Scope, Site, Trouble};
+use super::cluster_client::encoded;
+use super::{AutoscalerName, ClusterClient, RequestError, Scope};
 use crate::failure::Failure;
 
 /// Objects per request, as kubectl asks for them.
@@ -34,14 +34,14 @@ pub(crate) struct Which<'a> {
     pub(crate) kinds: &'a [AutoscalerKind],
     pub(crate) scope: Scope<'a>,
     pub(crate) labels: Option<&'a str>,
-    /// Whether an answer may be a little old, which costs the server less.
+    /// Whether the server may answer from its watch cache.
     pub(crate) cached: bool,
 }
 
 /// An event about an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Told {
+pub(crate) struct ObjectEvent {
     #[serde(rename = "type")]
     pub(crate) type_: Option<String>,
     pub(crate) reason: Option<String>,
@@ -68,8 +68,8 @@ struct ListMeta {
 
 impl Object {
     /// Reads an object of a kind.
-    fn read(kind: AutoscalerKind, mut raw: Value) -> Result<Self, Trouble> {
-        // Objects of a list do not say what they are.
+    fn read(kind: AutoscalerKind, mut raw: Value) -> Result<Self, RequestError> {
+        // Objects of a list have no kind.
         let (api_version, kind_name) = (kind.api_version(), kind.name());
         if let Some(fields) = raw.as_object_mut().filter(|fields| !fields.contains_key("kind")) {
             let rest = std::mem::take(fields);
@@ -77,11 +77,11 @@ impl Object {
             fields.insert("kind".into(), kind_name.into());
             fields.extend(rest);
         }
-        // As kubectl: who wrote which field is seldom what one looks for.
+        // Like kubectl, without `managedFields`.
         if let Some(metadata) = raw.pointer_mut("/metadata").and_then(Value::as_object_mut) {
             metadata.shift_remove("managedFields");
         }
-        let nonsense = |error: serde_json::Error| Trouble::Nonsense(error.to_string());
+        let nonsense = |error: serde_json::Error| RequestError::Nonsense(error.to_string());
         let hpa = match kind {
             AutoscalerKind::Hpa => v2::HorizontalPodAutoscaler::deserialize(&raw).map_err(nonsense)?,
             AutoscalerKind::Autoscaler => plimsoll::v2_view(Autoscaler::deserialize(&raw).map_err(nonsense)?),
@@ -90,8 +90,8 @@ impl Object {
         Ok(Self { kind, raw, hpa })
     }
 
-    pub(crate) fn named(&self) -> Named {
-        Named { kind: self.kind, name: self.hpa.metadata.name.clone() }
+    pub(crate) fn named(&self) -> AutoscalerName {
+        AutoscalerName { kind: self.kind, name: self.hpa.metadata.name.clone() }
     }
 
     pub(crate) fn namespace(&self) -> &str {
@@ -99,30 +99,34 @@ impl Object {
     }
 }
 
-impl Told {
+impl ObjectEvent {
     /// When it was last seen.
     pub(crate) fn last(&self) -> Option<Timestamp> {
         self.last_timestamp.or(self.event_time).or(self.first_timestamp)
     }
 }
 
-impl Site {
+impl ClusterClient {
     /// One autoscaler.
-    pub(crate) async fn object(&self, namespace: &str, named: &Named) -> Result<Object, Trouble> {
+    pub(crate) async fn object(
+        &self,
+        namespace: &str,
+        named: &AutoscalerName,
+    ) -> Result<Object, RequestError> {
         let path = path(named.kind, Scope::Namespace(namespace));
         let raw = self.get(&format!("{path}/{}", encoded(&named.name))).await?;
         Object::read(named.kind, raw)
     }
 
-    /// Autoscalers, by namespace and name. That a cluster does not have a kind means that there are none of it.
-    pub(crate) async fn objects(&self, which: Which<'_>) -> Result<Vec<Object>, Trouble> {
+    /// Autoscalers, by namespace and name. A kind that the cluster does not have counts as empty.
+    pub(crate) async fn objects(&self, which: Which<'_>) -> Result<Vec<Object>, RequestError> {
         let mut found = Vec::new();
         for &kind in which.kinds {
             match self.list(kind, which).await {
                 Ok(objects) => found.extend(objects),
-                Err(Trouble::Refused { code: 403 | 404, .. })
+                Err(RequestError::Refused { code: 403 | 404, .. })
                     if kind != AutoscalerKind::Hpa && which.kinds.len() > 1 => {}
-                Err(Trouble::Refused { code: 404, .. }) if kind != AutoscalerKind::Hpa => {}
+                Err(RequestError::Refused { code: 404, .. }) if kind != AutoscalerKind::Hpa => {}
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -133,7 +137,7 @@ impl Site {
         Ok(found)
     }
 
-    async fn list(&self, kind: AutoscalerKind, which: Which<'_>) -> Result<Vec<Object>, Trouble> {
+    async fn list(&self, kind: AutoscalerKind, which: Which<'_>) -> Result<Vec<Object>, RequestError> {
         let mut query = Vec::new();
         if let Some(labels) = which.labels {
             query.push(format!("labelSelector={}", encoded(labels)));
@@ -145,7 +149,7 @@ impl Site {
     }
 
     /// All pages of a list.
-    async fn pages<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Trouble> {
+    async fn pages<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, RequestError> {
         let mut all = Vec::new();
         let mut rest = String::new();
         loop {
@@ -159,17 +163,26 @@ impl Site {
     }
 
     /// The events about an autoscaler, newest first.
-    pub(crate) async fn events(&self, namespace: &str, named: &Named) -> Result<Vec<Told>, Trouble> {
+    pub(crate) async fn events(
+        &self,
+        namespace: &str,
+        named: &AutoscalerName,
+    ) -> Result<Vec<ObjectEvent>, RequestError> {
         let fields = format!("involvedObject.name={},involvedObject.kind={}", named.name, named.kind.name());
         let path =
             format!("/api/v1/namespaces/{}/events?fieldSelector={}", encoded(namespace), encoded(&fields));
-        let mut events: Vec<Told> = self.pages(&path).await?;
+        let mut events: Vec<ObjectEvent> = self.pages(&path).await?;
         events.sort_by_key(|event| std::cmp::Reverse(event.last()));
         Ok(events)
     }
 
-    /// Why the command cannot go on when an autoscaler cannot be read: if it is not there, what the user may have meant.
-    pub(crate) async fn lost(&self, namespace: &str, named: &Named, trouble: &Trouble) -> Failure {
+    /// The failure when an autoscaler cannot be read; if it does not exist, with similar names.
+    pub(crate) async fn lost(
+        &self,
+        namespace: &str,
+        named: &AutoscalerName,
+        trouble: &RequestError,
+    ) -> Failure {
         if trouble.code() != Some(404) {
             return self.failure(&format!("get {named}"), trouble);
         }
@@ -183,8 +196,8 @@ impl Site {
     }
 }
 
-/// Says that an autoscaler is not there, and what is.
-fn unknown(namespace: &str, named: &Named, here: &[Object], elsewhere: &[&str]) -> String {
+/// The failure for an autoscaler that does not exist, with the existing ones.
+fn unknown(namespace: &str, named: &AutoscalerName, here: &[Object], elsewhere: &[&str]) -> String {
     let mut text = format!("there is no {named} in namespace {namespace}");
     if let [first, rest @ ..] = elsewhere {
         let more = if rest.is_empty() { String::new() } else { format!(" (and in {})", rest.join(", ")) };
@@ -210,7 +223,7 @@ fn unknown(namespace: &str, named: &Named, here: &[Object], elsewhere: &[&str]) 
     text
 }
 
-/// As far as a ScaledObject can be seen as an HPA: bounds, target, conditions.
+/// A ScaledObject as an HPA: bounds, target, conditions.
 fn scaled(object: ScaledObject) -> v2::HorizontalPodAutoscaler {
     let mut hpa = v2::HorizontalPodAutoscaler::default();
     let condition = |own: &api::keda::Condition| v2::HorizontalPodAutoscalerCondition {
@@ -263,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_comes_with_what_is() {
-        let named = Named { kind: AutoscalerKind::Hpa, name: "chekout".into() };
+        let named = AutoscalerName { kind: AutoscalerKind::Hpa, name: "chekout".into() };
         let say = |here: &[Object], elsewhere: &[&str]| unknown("shop", &named, here, elsewhere);
         assert_eq!(
             say(&[], &[]),

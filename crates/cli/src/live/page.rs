@@ -8,9 +8,9 @@ use engine::explain::Explanation;
 
 use crate::failure::use_colour;
 
-/// A last column narrower than this stands on lines of its own.
+/// If the last column would be narrower than this, it is printed on separate lines.
 const NARROW: usize = 24;
-/// No column is squeezed below this.
+/// The minimum width of a column.
 const LEAST: usize = 9;
 const GAP: usize = 3;
 
@@ -90,7 +90,7 @@ impl Page {
         text
     }
 
-    /// Whether a table can stand with all its columns whole, and room beside them for the last one.
+    /// Whether all columns of a table fit, with room for the last one.
     pub(crate) fn has_room(self, table: &Table) -> bool {
         self.width.is_none_or(|width| taken(&natural(table), GAP) + NARROW <= width)
     }
@@ -154,7 +154,7 @@ impl<'a> Layout<'a> {
         if room >= NARROW {
             return Self { table, columns, gap: GAP, last: Last::Wrapped(room) };
         }
-        // First spaces go, then the longest texts.
+        // First spaces are removed, then the longest texts are cut.
         let gap = GAP - 1;
         squeeze(table, &mut columns, gap, width + gap);
         Self { table, columns, gap, last: Last::Below(width.saturating_sub(2).max(LEAST)) }
@@ -197,7 +197,7 @@ impl<'a> Layout<'a> {
                     say(&format!("{before}{part}"));
                 }
             }
-            // The heading of what stands below explains itself.
+            // The separate lines need no heading.
             Last::Below(_) if row.is_none() || matches!(last, "" | "-") => say(&text),
             Last::Below(room) => {
                 say(&text);
@@ -224,7 +224,7 @@ fn taken(columns: &[usize], gap: usize) -> usize {
     columns.iter().map(|width| width + gap).sum()
 }
 
-/// Makes the widest columns narrower until all fit, or none can give any more. Names go last: they are what a user types.
+/// Narrows the widest columns until all fit or have their minimum. Names are cut last: users type them.
 fn squeeze(table: &Table, columns: &mut [usize], gap: usize, width: usize) {
     let names = table.columns.iter().position(|title| title == "Name" || title == "Object");
     let mut first = names.map_or(0, |at| at + 1).min(columns.len());

@@ -1,4 +1,4 @@
-//! A terminal that is drawn on again and again, and left as it was found.
+//! Draws on the alternate screen of a terminal and restores it.
 
 use std::io::Write as _;
 
@@ -10,26 +10,26 @@ const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_REST: &str = "\x1b[J";
 
-/// The terminal while it is ours: the other screen, without a cursor. Dropping it gives it back.
+/// The alternate screen without a cursor. Dropping it restores the terminal.
 pub(crate) struct Screen {
     last: String,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Enters the alternate screen.
     pub(crate) fn enter() -> Result<Self, Failure> {
         write(ENTER)?;
         Ok(Self { last: String::new() })
     }
 
-    /// Shows a text in the place of the last one, cut to the height of the terminal.
+    /// Replaces the shown text, cut to the height of the terminal.
     pub(crate) fn draw(&mut self, text: &str) -> Outcome {
         let height = terminal_size::terminal_size().map_or(usize::MAX, |(_, height)| usize::from(height.0));
         text.clone_into(&mut self.last);
         write(&frame(text, height))
     }
 
-    /// Gives the terminal back, with what was last shown left on it.
+    /// Restores the terminal and prints the last text on it.
     pub(crate) fn leave(mut self) -> Outcome {
         let last = std::mem::take(&mut self.last);
         drop(self);
@@ -39,12 +39,12 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Nobody is left to tell if this fails.
+        // A failure to restore cannot be reported.
         let _ = write(LEAVE);
     }
 }
 
-/// What draws a text over another without a flicker: every line to its end, and nothing below the last.
+/// The escape sequences that replace a text without flicker.
 fn frame(text: &str, height: usize) -> String {
     let lines: Vec<String> = text.lines().take(height).map(|line| format!("{line}{CLEAR_LINE}")).collect();
     format!("{HOME}{}{CLEAR_REST}", lines.join("\r\n"))
@@ -56,7 +56,7 @@ fn write(text: &str) -> Outcome {
     Ok(out.flush()?)
 }
 
-/// Waits for a wish to stop: Ctrl-C, or a polite end from outside.
+/// Waits for SIGINT or SIGTERM.
 pub(crate) async fn asked_to_stop() {
     #[cfg(unix)]
     if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
@@ -66,7 +66,7 @@ pub(crate) async fn asked_to_stop() {
         }
         return;
     }
-    // Without signals, only the system can end us.
+    // Without signal handlers the process ends by default.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -66,7 +66,7 @@ async fn nodes_and_pods_have_metrics_and_doctor_is_content() {
     let nobody = setting.run(&["metrics", "doctor"]).await;
     assert_eq!(nobody.code, 1, "{nobody:?}");
     assert!(
-        nobody.out.starts_with("metrics.k8s.io           served by nobody\n  ✗ nobody serves it"),
+        nobody.out.starts_with("metrics.k8s.io           not served\n  ✗ it is not served"),
         "{nobody:?}"
     );
 

@@ -11,7 +11,8 @@ use crate::failure::Outcome;
 use crate::logs::LogArgs;
 
 pub(crate) use options::Options;
-pub(crate) use run::{Process, home, hostname, identity, start, stopped};
+pub(crate) use run::{Process, start, stopped};
+#[cfg(feature = "desk")]
 pub(crate) use service::SERVICE;
 
 /// Run the HPA controller: every HorizontalPodAutoscaler and Autoscaler once per period
@@ -28,7 +29,7 @@ Examples:
   plimsoll controller --horizontal-pod-autoscaler-sync-period 5s --log-format json
   plimsoll controller --config controller.yaml          # re-read when it changes, or on SIGHUP
 
-On one object, the annotation plimsoll.dev/mode: active|shadow|dry-run|off overrules --mode.
+On one object, the annotation plimsoll.dev/mode: active|shadow|dry-run|off takes precedence over --mode.
 Manifests for a cluster are in deploy/.")]
 pub(crate) struct Args {
     /// Kubeconfig; without it, $KUBECONFIG, ~/.kube/config, or the service account of the pod.
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     /// Context of the kubeconfig; without it, the current one.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// Configuration file; flags overrule it.
+    /// Configuration file; flags take precedence.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Flags and configuration file: one structure for both. Flags win.
+//! Options of `plimsoll controller`: one structure for flags and configuration file. Flags take precedence.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::files;
 
-/// What can be said by flag or by file. Names are those of kube-controller-manager where it has one.
+/// Options by flag or file. Names are those of kube-controller-manager where it has one.
 #[derive(Clone, Debug, Default, Deserialize, clap::Args)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Options {
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     api_version: Option<String>,
     #[arg(skip)]
     kind: Option<String>,
-    /// What to do with decisions: active, shadow (compare with the controller that acts, write nothing), dry-run (only record).
+    /// What to do with decisions: active, shadow (compare with the active controller, write nothing), dry-run (only record).
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<ModeName>,
     /// Only these namespaces; without it, all.
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// How long a higher recommendation holds back a scale-down [5m].
     #[arg(long, value_name = "DURATION", help_heading = SETTINGS)]
     pub(crate) horizontal_pod_autoscaler_downscale_stabilization: Option<GoDuration>,
-    /// How far a ratio may be from 1 before it counts [0.1].
+    /// How far a usage ratio may be from 1 without scaling [0.1].
     #[arg(long, value_name = "NUMBER", help_heading = SETTINGS)]
     pub(crate) horizontal_pod_autoscaler_tolerance: Option<f64>,
     /// How long after its start a pod's cpu sample may be skipped [5m].
@@ -46,7 +46,7 @@ pub(crate) struct Options {
     /// How long after its start a pod may be unready without ever having been ready [30s].
     #[arg(long, value_name = "DURATION", help_heading = SETTINGS)]
     pub(crate) horizontal_pod_autoscaler_initial_readiness_delay: Option<GoDuration>,
-    /// How many autoscalers are looked at at once [64].
+    /// How many autoscalers are reconciled concurrently [64].
     #[arg(long, value_name = "NUMBER", help_heading = SETTINGS)]
     pub(crate) concurrent_horizontal_pod_autoscaler_syncs: Option<i64>,
     /// Kubernetes feature gates that change decisions, for example HPAScaleToZero=true.
@@ -55,16 +55,16 @@ pub(crate) struct Options {
     /// Keep windows and scale events in an annotation of each object, so that a restart does not forget them [true].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = SETTINGS)]
     pub(crate) remember: Option<bool>,
-    /// Stand for election before acting [true].
+    /// Use leader election [true].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = ELECTION)]
     pub(crate) leader_elect: Option<bool>,
-    /// How long others wait for a leader that is silent [15s].
+    /// How long others wait before they replace a leader that does not renew its lease [15s].
     #[arg(long, value_name = "DURATION", help_heading = ELECTION)]
     pub(crate) leader_elect_lease_duration: Option<GoDuration>,
-    /// How long a leader tries to renew before it steps down [10s].
+    /// How long a leader tries to renew its lease before it steps down [10s].
     #[arg(long, value_name = "DURATION", help_heading = ELECTION)]
     pub(crate) leader_elect_renew_deadline: Option<GoDuration>,
-    /// Time between two tries [2s].
+    /// Time between two attempts to acquire or renew the lease [2s].
     #[arg(long, value_name = "DURATION", help_heading = ELECTION)]
     pub(crate) leader_elect_retry_period: Option<GoDuration>,
     /// Name of the lease [plimsoll-controller].
@@ -79,13 +79,13 @@ pub(crate) struct Options {
     /// Port to serve on over TLS: health, metrics, decisions; 0 is any free one, -1 none [10257].
     #[arg(long, value_name = "PORT", allow_negative_numbers = true, help_heading = SERVING)]
     pub(crate) secure_port: Option<i32>,
-    /// Certificate to serve with; without it one is made.
+    /// Serving certificate; without it a self-signed one is issued.
     #[arg(long, value_name = "FILE", help_heading = SERVING)]
     pub(crate) tls_cert_file: Option<PathBuf>,
     /// Key of that certificate.
     #[arg(long, value_name = "FILE", help_heading = SERVING)]
     pub(crate) tls_private_key_file: Option<PathBuf>,
-    /// Paths for which nobody is asked who they are [/healthz,/livez,/readyz].
+    /// Paths without authentication and authorization [/healthz,/livez,/readyz].
     #[arg(long, value_name = "PATH,…", value_delimiter = ',', help_heading = SERVING)]
     pub(crate) authorization_always_allow_paths: Option<Vec<String>>,
     /// Decisions kept of each autoscaler [20].
@@ -107,13 +107,13 @@ const RECORDS: &str = "Records";
 const API_VERSION: &str = "plimsoll.dev/v1alpha1";
 const KIND: &str = "ControllerConfiguration";
 
-/// A mode as users write it.
+/// The value of `--mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ModeName {
     /// Act on decisions.
     Active,
-    /// Compare with the controller that acts, write nothing.
+    /// Compare with the active controller, write nothing.
     Shadow,
     /// Only record.
     DryRun,
@@ -172,7 +172,7 @@ impl Options {
         Ok(options)
     }
 
-    /// These, and those of `file` where these say nothing.
+    /// These options, and those of `file` where these are not set.
     pub(crate) fn over(self, file: Self) -> Self {
         macro_rules! either {
             ($($field:ident),* $(,)?) => { Self { $($field: self.$field.or(file.$field)),* } };
@@ -207,7 +207,7 @@ impl Options {
         )
     }
 
-    /// For a cluster on the desk: nobody else is there, and the port does not matter.
+    /// Options for `plimsoll up`: no leader election, any free port.
     pub(crate) fn on_the_desk(scenario: &sim::Scenario) -> Self {
         let config = &scenario.config;
         Self {
@@ -230,7 +230,7 @@ impl Options {
         }
     }
 
-    /// What the controller is set to, or what is wrong with it.
+    /// The settings of the controller, or why the options are invalid.
     pub(crate) fn settings(&self) -> Result<HpaSettings, Failure> {
         let mut settings = HpaSettings::default();
         let mut config = ControllerConfig::default();
@@ -275,7 +275,7 @@ impl Options {
     }
 }
 
-/// Sets a gate; those of Kubernetes that do not concern decisions may be named and do nothing.
+/// Sets a feature gate; gates of Kubernetes that do not affect decisions are accepted and ignored.
 fn gate(config: &mut ControllerConfig, name: &str, on: bool) -> Result<(), Failure> {
     const KNOWN: [&str; 3] = ["HPAScaleToZero", "HPAConfigurableTolerance", "PodLevelResources"];
     match name {

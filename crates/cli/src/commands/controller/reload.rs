@@ -1,4 +1,4 @@
-//! The configuration file, read again when it changes.
+//! Reloads the configuration file when it changes.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -8,10 +8,10 @@ use controllers::hpa::HpaControllerHandle;
 use super::options::Options;
 use crate::failure::Failure;
 
-/// How often it is looked whether the file has changed.
+/// How often the file is checked for changes.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Flags over file.
+/// Merges flags with the file; flags take precedence.
 pub(crate) fn merged(flags: &Options, file: Option<&Path>) -> Result<Options, Failure> {
     let file = file.map(Options::read).transpose()?.unwrap_or_default();
     Ok(flags.clone().over(file))
@@ -30,7 +30,7 @@ impl Reloader {
         Self { flags, file, seen }
     }
 
-    /// Puts new settings into force whenever the file changes or `asked` resolves. A file that is wrong is reported, and
+    /// Applies new settings whenever the file changes or `asked` resolves. An invalid file is reported, and
     /// the old settings stay.
     pub(crate) async fn run(mut self, handle: HpaControllerHandle, mut asked: impl AsyncFnMut()) {
         loop {

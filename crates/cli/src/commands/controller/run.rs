@@ -1,6 +1,5 @@
-//! The controller as a process: started, steered, and stopped in order.
+//! The controller process: start, reload and orderly stop.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use cluster::Clock;
@@ -20,13 +19,14 @@ use super::options::{GoDuration, Options};
 use super::reload::Reloader;
 use super::service;
 use crate::failure::{Failure, Outcome};
+use crate::instance::{instance_identity, own_namespace};
 
-/// How long events may take to be delivered when the controller stops.
+/// How long the controller waits for its events to be sent when it stops.
 const LAST_EVENTS: Duration = Duration::from_secs(3);
-/// The component that events name, as in Kubernetes.
+/// The component of events, as in Kubernetes.
 const COMPONENT: &str = "horizontal-pod-autoscaler";
 
-/// A controller that runs.
+/// A running controller.
 pub(crate) struct Process {
     pub(crate) handle: HpaControllerHandle,
     pub(crate) server: Option<serve::Server>,
@@ -36,12 +36,12 @@ pub(crate) struct Process {
     recorder: EventRecorder,
 }
 
-/// Runs until told to stop.
+/// Runs until SIGINT or SIGTERM.
 pub(super) fn run(args: &Args, options: &Options) -> Outcome {
-    // What the user got wrong is told before anything is tried.
+    // Invalid options are reported before the cluster is contacted.
     options.settings()?;
     lease(options)?;
-    // One thread: passes wait for the network, not for each other.
+    // One thread: reconciles wait for the network, not for each other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let target = ConnectTarget { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args, options: &Options) -> Outcome {
     })
 }
 
-/// Waits until somebody wants us to stop.
+/// Waits for SIGINT or SIGTERM.
 pub(crate) async fn stopped() -> Outcome {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -106,7 +106,7 @@ pub(crate) async fn start(
 }
 
 impl Process {
-    /// Stops in order: passes end, events are delivered, the lease is given back, the server closes.
+    /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.
     pub(crate) async fn stop(self) {
         let _ = self.stop.send(true);
         if let Err(error) = self.task.await {
@@ -134,7 +134,7 @@ fn records(options: &Options) -> Result<Records, Failure> {
     }
 }
 
-/// Stands for election, unless nobody else can be there.
+/// Takes part in leader election, unless it is switched off.
 fn stand(
     connection: &Connection,
     options: &Options,
@@ -145,9 +145,9 @@ fn stand(
     Ok((Some(election), leadership))
 }
 
-/// The lease to stand for; none if nobody else can be there.
+/// The lease; none without leader election.
 fn lease(options: &Options) -> Result<Option<LeaseSettings>, Failure> {
-    // Whoever writes nothing needs no lease: several may look on.
+    // A controller that writes nothing needs no lease: several may run.
     let acts = matches!(options.mode, None | Some(super::options::ModeName::Active));
     if !options.leader_elect.unwrap_or(acts) {
         return Ok(None);
@@ -157,34 +157,13 @@ fn lease(options: &Options) -> Result<Option<LeaseSettings>, Failure> {
         given.unwrap_or(Duration::from_secs(default))
     };
     let lease = LeaseSettings {
-        namespace: options.leader_elect_resource_namespace.clone().unwrap_or_else(home),
+        namespace: options.leader_elect_resource_namespace.clone().unwrap_or_else(own_namespace),
         name: options.leader_elect_resource_name.clone().unwrap_or_else(|| "plimsoll-controller".into()),
-        identity: identity(),
+        identity: instance_identity(),
         lease_duration: or(options.leader_elect_lease_duration, 15),
         renew_deadline: or(options.leader_elect_renew_deadline, 10),
         retry_period: or(options.leader_elect_retry_period, 2),
     };
     lease.validate().map_err(Failure::input)?;
     Ok(Some(lease))
-}
-
-/// Where our own objects live: the pod's namespace, or that of Kubernetes' own controllers.
-pub(crate) fn home() -> String {
-    let own = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace").ok();
-    own.map(|name| name.trim().to_owned())
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "kube-system".into())
-}
-
-/// The name of this instance, like no other.
-pub(crate) fn identity() -> String {
-    let random = RandomState::new().hash_one(std::process::id());
-    format!("{}_{random:016x}", hostname())
-}
-
-/// What this machine calls itself; in a pod, its name.
-pub(crate) fn hostname() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
-    let host = host.or_else(|| std::env::var("HOSTNAME").ok()).filter(|name| !name.is_empty());
-    host.unwrap_or_else(|| "plimsoll".into())
 }

@@ -1,4 +1,4 @@
-//! What the controller serves: health, metrics, decisions.
+//! The server of the controller: health, exported metrics, decisions.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,25 +11,26 @@ use serve::{App, Exposition, HealthChecks, Server};
 
 use super::options::Options;
 use crate::failure::Failure;
-use crate::kept::Kept;
+use crate::instance::own_namespace;
 use crate::serving;
+use crate::stored_decisions::StoredDecisions;
 
-/// The Service in front of the controller, in manifests and on the desk.
+/// The name of the controller's Service, in manifests and in `plimsoll up`.
 pub(crate) const SERVICE: &str = "plimsoll-controller";
 
 struct Records(HpaControllerHandle);
 
 impl serve::DecisionSource for Records {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
-        Kept(self.0.records()).latest(namespace)
+        StoredDecisions(self.0.records()).latest(namespace)
     }
 
     fn of(&self, namespace: &str, name: &str) -> Option<Vec<DecisionRecord>> {
-        Kept(self.0.records()).of(namespace, name)
+        StoredDecisions(self.0.records()).of(namespace, name)
     }
 
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>> {
-        Kept(self.0.records()).follow(namespace, name)
+        StoredDecisions(self.0.records()).follow(namespace, name)
     }
 
     fn differences(&self, namespace: Option<&str>) -> DifferenceList {
@@ -37,7 +38,7 @@ impl serve::DecisionSource for Records {
     }
 }
 
-/// Starts to serve, unless the user does not want that.
+/// Starts the server, unless `--secure-port` is negative.
 pub(super) async fn start(
     options: &Options,
     client: Client,
@@ -49,7 +50,7 @@ pub(super) async fn start(
     }
     let port = serving::port(i64::from(port))?;
     let given = serving::pair(options.tls_cert_file.clone(), options.tls_private_key_file.clone())?;
-    let certificate = serving::certificate(given, serving::names(SERVICE, &super::run::home()));
+    let certificate = serving::certificate(given, serving::names(SERVICE, &own_namespace()));
     let mut served = serve::ServerOptions {
         address: SocketAddr::new(options.bind_address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port),
         certificate,
@@ -75,5 +76,5 @@ pub(super) async fn start(
 fn checks(handle: &HpaControllerHandle) -> HealthChecks {
     let (turning, synced) = (handle.clone(), handle.clone());
     let turns = move |silence| turning.turns(silence);
-    serving::checks(turns, move || synced.synced(), "autoscalers and pods were not seen yet")
+    serving::checks(turns, move || synced.synced(), "autoscalers and pods are not listed yet")
 }

@@ -16,7 +16,7 @@ use crate::live::named::{self, nearest_kind};
 use crate::live::objects::{Object, Which};
 use crate::live::page::Page;
 use crate::live::screen::asked_to_stop;
-use crate::live::{Named, Scope, Site, Where};
+use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, Scope};
 use crate::output;
 pub(crate) use table::Entry;
 use table::Growing;
@@ -24,7 +24,7 @@ use table::Growing;
 /// List autoscalers of a cluster and what was last decided about each
 ///
 /// Shows what `kubectl get hpa` shows, and the last decision in one sentence. Where the controller or the operator cannot
-/// be asked, that column says what the object's own conditions tell.
+/// be reached, that column shows the object's own conditions.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,14 +49,14 @@ pub(crate) struct Args {
     /// Print each change as it comes, until Ctrl-C.
     #[arg(short, long)]
     watch: bool,
-    /// With --watch: how often to look.
+    /// With --watch: how often to poll.
     #[arg(long, value_name = "DURATION", default_value = "2s", requires = "watch")]
     interval: String,
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Form::Table)]
     output: Form,
     #[command(flatten, next_help_heading = "Cluster")]
-    place: Where,
+    place: ClusterArgs,
 }
 
 /// Forms in which autoscalers are printed.
@@ -74,12 +74,12 @@ pub(crate) enum Form {
     Name,
 }
 
-/// What the words of a user mean.
+/// The kinds and names that the user requested.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+struct GetRequest {
     kinds: Vec<AutoscalerKind>,
     /// None is all.
-    names: Vec<Named>,
+    names: Vec<AutoscalerName>,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let interval = length("--interval", &args.interval)?;
     let interval = Duration::try_from(interval).unwrap_or(Duration::from_secs(2));
     crate::live::run(async move {
-        let site = Site::open(&args.place).await?;
+        let site = ClusterClient::open(&args.place).await?;
         if args.watch {
             return tokio::select! {
                 outcome = watch(args, &site, &wanted, interval) => outcome,
@@ -108,19 +108,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
-fn wanted(words: &[String]) -> Result<Wanted, Failure> {
+fn wanted(words: &[String]) -> Result<GetRequest, Failure> {
     named::no_jobs(words.iter().map(String::as_str))?;
     let Some((first, names)) = words.split_first() else {
-        return Ok(Wanted { kinds: AutoscalerKind::ALL.to_vec(), names: Vec::new() });
+        return Ok(GetRequest { kinds: AutoscalerKind::ALL.to_vec(), names: Vec::new() });
     };
     if first.contains('/') {
         let named = |word: &String| {
-            Named::parse(word)
+            AutoscalerName::parse(word)
                 .ok_or_else(|| Failure::input(format!("{word}: write hpa/NAME, autoscaler/NAME or so/NAME")))
         };
-        let names: Vec<Named> = words.iter().map(named).collect::<Result<_, _>>()?;
+        let names: Vec<AutoscalerName> = words.iter().map(named).collect::<Result<_, _>>()?;
         names.iter().try_for_each(|named| named::check("name", &named.name))?;
-        return Ok(Wanted { kinds: AutoscalerKind::ALL.to_vec(), names });
+        return Ok(GetRequest { kinds: AutoscalerKind::ALL.to_vec(), names });
     }
     let kinds = match named::kind(first) {
         Some(kind) => vec![kind],
@@ -137,13 +137,19 @@ fn wanted(words: &[String]) -> Result<Wanted, Failure> {
         }
     };
     names.iter().try_for_each(|name| named::check("name", name))?;
-    let named = |kind: AutoscalerKind| names.iter().map(move |name| Named { kind, name: name.clone() });
+    let named =
+        |kind: AutoscalerKind| names.iter().map(move |name| AutoscalerName { kind, name: name.clone() });
     let names = kinds.iter().copied().flat_map(named).collect();
-    Ok(Wanted { kinds, names })
+    Ok(GetRequest { kinds, names })
 }
 
-/// The objects a user wants; a name that is not there is a failure.
-async fn objects(args: &Args, site: &Site, wanted: &Wanted, cached: bool) -> Result<Vec<Object>, Failure> {
+/// The requested objects; a name that does not exist is a failure.
+async fn objects(
+    args: &Args,
+    site: &ClusterClient,
+    wanted: &GetRequest,
+    cached: bool,
+) -> Result<Vec<Object>, Failure> {
     let scope = site.scope(args.all_namespaces);
     if wanted.names.is_empty() || args.all_namespaces {
         let which = Which { kinds: &wanted.kinds, scope, labels: args.selector.as_deref(), cached };
@@ -165,15 +171,19 @@ async fn objects(args: &Args, site: &Site, wanted: &Wanted, cached: bool) -> Res
     Ok(found)
 }
 
-/// Objects with their decisions, and why those are not there if they are not.
-async fn entries(site: &Site, scope: Scope<'_>, objects: Vec<Object>) -> (Vec<Entry>, Option<String>) {
+/// Objects with their decisions, and why decisions are missing.
+async fn entries(
+    site: &ClusterClient,
+    scope: Scope<'_>,
+    objects: Vec<Object>,
+) -> (Vec<Entry>, Option<String>) {
     let (mut records, unavailable) = site.latest_about(&objects, scope).await;
     let note =
         |why: Unavailable| format!("decisions cannot be read: {}\n  remedy: {}", why.cause, why.remedy);
     (join(objects, &mut records), unavailable.map(note))
 }
 
-/// Lays each decision beside its object.
+/// Joins each object with its decision.
 pub(crate) fn join(objects: Vec<Object>, records: &mut Vec<DecisionRecord>) -> Vec<Entry> {
     let mut by_name = std::collections::HashMap::new();
     for record in records.drain(..) {
@@ -186,7 +196,13 @@ pub(crate) fn join(objects: Vec<Object>, records: &mut Vec<DecisionRecord>) -> V
     objects.into_iter().map(entry).collect()
 }
 
-fn print(args: &Args, site: &Site, wanted: &Wanted, entries: &[Entry], note: Option<&str>) -> Outcome {
+fn print(
+    args: &Args,
+    site: &ClusterClient,
+    wanted: &GetRequest,
+    entries: &[Entry],
+    note: Option<&str>,
+) -> Outcome {
     match args.output {
         Form::Json | Form::Yaml => {
             let format = if args.output == Form::Json { output::Format::Json } else { output::Format::Yaml };
@@ -232,8 +248,8 @@ fn list(entries: &[Entry]) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "items": items, "decisions": decisions})
 }
 
-/// Looks again and again, and prints what is not as it was.
-async fn watch(args: &Args, site: &Site, wanted: &Wanted, interval: Duration) -> Outcome {
+/// Polls and prints changes.
+async fn watch(args: &Args, site: &ClusterClient, wanted: &GetRequest, interval: Duration) -> Outcome {
     let columns = columns(args);
     let mut growing = Growing::default();
     let mut first = true;
@@ -242,7 +258,7 @@ async fn watch(args: &Args, site: &Site, wanted: &Wanted, interval: Duration) ->
         let found = objects(args, site, wanted, !first).await;
         let found = match found {
             Ok(found) => found,
-            // Later, a failure is waited out.
+            // Later failures are retried.
             Err(failure) if first => return Err(failure),
             Err(failure) => {
                 eprintln!("note: {failure}");
@@ -277,7 +293,7 @@ async fn watch(args: &Args, site: &Site, wanted: &Wanted, interval: Duration) ->
     }
 }
 
-/// How long to wait before looking again: a cluster that takes its time is not asked more often than it can bear.
+/// The pause before the next poll: a slow cluster is polled less often.
 pub(crate) fn pause(interval: Duration, began: Instant) -> Duration {
     interval.max(began.elapsed() * 4)
 }

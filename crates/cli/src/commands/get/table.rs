@@ -49,7 +49,7 @@ impl Entry {
         format!("{resource}/{}\n", self.object.hpa.metadata.name)
     }
 
-    /// The last decision in one sentence; without a record, what the conditions tell.
+    /// The last decision in one sentence; without a record, the conditions.
     pub(crate) fn sentence(&self) -> String {
         match &self.record {
             Some(record) => {
@@ -70,7 +70,7 @@ impl Entry {
         }
     }
 
-    /// What `kubectl get hpa` shows under TARGETS; of a ScaledObject, what its triggers said.
+    /// What `kubectl get hpa` shows under TARGETS; for a ScaledObject, the values of its triggers.
     pub(crate) fn targets(&self) -> String {
         let hpa = &self.object.hpa;
         match self.record.as_ref().and_then(|record| record.round.as_ref()) {
@@ -82,7 +82,7 @@ impl Entry {
         }
     }
 
-    /// How many replicas there are, as far as that is known: a ScaledObject does not say it itself.
+    /// The number of replicas, if it is known: a ScaledObject has no such field.
     pub(crate) fn replicas(&self) -> Option<i32> {
         if self.object.kind != AutoscalerKind::ScaledObject {
             return Some(self.object.hpa.status.current_replicas);
@@ -92,7 +92,7 @@ impl Entry {
         Some(if decision.outcome == ScaleOutcome::Scaled { decision.desired } else { scale.spec_replicas })
     }
 
-    /// What metrics wanted.
+    /// The replicas that metrics proposed.
     fn wanted(&self) -> String {
         let wanted = self.record.as_ref().and_then(|r| r.decision.recommendation.as_ref());
         wanted.map_or_else(|| "-".to_owned(), |r| r.replicas.to_string())
@@ -104,7 +104,7 @@ impl Entry {
     }
 }
 
-/// What stood between what metrics wanted and what was done.
+/// The limits between the proposal and the result.
 pub(crate) fn limited_by(decision: &Decision) -> &'static str {
     let Some(normalized) = &decision.normalized else { return "-" };
     match (normalized.limited.limit, normalized.stabilized.hold) {
@@ -118,7 +118,7 @@ pub(crate) fn limited_by(decision: &Decision) -> &'static str {
     }
 }
 
-/// The condition that says most, in its own words.
+/// The message of the most important condition.
 fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> String {
     let bad = |c: &&HorizontalPodAutoscalerCondition| {
         let good = if c.type_ == "ScalingLimited" { "False" } else { "True" };
@@ -131,7 +131,7 @@ fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> String {
     }
 }
 
-/// What the conditions of a ScaledObject tell.
+/// A summary of a ScaledObject's conditions.
 fn by_conditions_of_events(conditions: &[HorizontalPodAutoscalerCondition]) -> String {
     let found = |kind: &str| conditions.iter().find(|c| c.type_ == kind);
     match (found("Paused"), found("Ready"), found("Active")) {
@@ -195,7 +195,7 @@ impl Columns {
 }
 
 impl Growing {
-    /// Those that are not as they were.
+    /// The rows that changed.
     pub(crate) fn changed<'a>(&mut self, entries: &'a [Entry]) -> Vec<&'a Entry> {
         let mut changed = Vec::new();
         let mut seen = HashMap::new();

@@ -17,16 +17,16 @@ use sources::prometheus::query::{CustomQueryArgs, ObjectFilter};
 use sources::prometheus::registry::Series;
 use sources::prometheus::rule::{RuleFamily, Rules};
 
-use super::asked::Asked;
 use super::prometheus::read;
+use super::query_targets::QueryTargets;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 
-/// How far back series may have had their last sample.
+/// How far back series discovery looks.
 const BACK: Duration = Duration::from_mins(10);
-/// How long Prometheus may take for a value.
+/// The timeout of a query.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Series, and values, that are shown of each rule.
+/// How many series and values are shown per rule.
 const SHOWN: usize = 8;
 
 /// Show what rules discover, and the exact PromQL they become
@@ -62,16 +62,16 @@ pub(super) struct Args {
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten)]
-    asked: Asked,
+    asked: QueryTargets,
 }
 
-/// What a question is answered with now, by place of the metric and of the question; or why there is no answer.
+/// The current values by index of the metric and of the query; or why there are none.
 type Answers = Vec<((usize, usize), Result<Vec<String>, String>)>;
 
-/// One rule, explained, with the values it has now.
+/// One explained rule with its current values.
 struct Explained {
     explanation: Explanation,
-    /// How many series Prometheus has for it; none if nobody was asked.
+    /// How many series Prometheus has for it; none without a Prometheus.
     series: Option<u64>,
     values: Answers,
 }
@@ -154,7 +154,7 @@ async fn look(
     Ok(all)
 }
 
-/// The series that a selector names, or those that the user names.
+/// The series that a selector matches, or those that the user names.
 fn guessed(args: &Args, selector: &str) -> Vec<Series> {
     if !args.series.is_empty() {
         return args.series.iter().map(|text| parse_series(text)).collect();
@@ -165,7 +165,7 @@ fn guessed(args: &Args, selector: &str) -> Vec<Series> {
     known.map(|name| Series { name: Arc::from(name), labels: Vec::new() }).into_iter().collect()
 }
 
-/// What the questions are answered with now.
+/// The current values of the queries.
 async fn values(
     args: &Args,
     explanation: &Explanation,

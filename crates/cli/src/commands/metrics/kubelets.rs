@@ -1,4 +1,4 @@
-//! Flags and credentials become settings of the scraper.
+//! Settings of the kubelet scraper, from flags and credentials.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use sources::sharding;
 use super::options::{Kubelets, Shares};
 use crate::failure::Failure;
 
-/// How kubelets are asked: with our credentials for the API server, unless others are named.
+/// Scraper settings: our credentials for the API server, unless flags name others.
 pub(super) fn settings(
     options: &Kubelets,
     compat: Compat,
@@ -41,7 +41,7 @@ pub(super) fn settings(
     Ok(KubeletSettings { scraper, keep: options.keep, nodes: options.nodes.clone(), sharding: None })
 }
 
-/// How nodes are divided between replicas.
+/// Settings of sharding nodes between replicas.
 pub(super) fn division(shares: &Shares, resolution: Duration) -> NodeSharding {
     let endpoint = Endpoint {
         ca_file: shares.authority.clone(),
@@ -52,7 +52,7 @@ pub(super) fn division(shares: &Shares, resolution: Duration) -> NodeSharding {
     };
     // A pod in the network of its node has the node's host name.
     let told = std::env::var("POD_NAME").ok().filter(|name| !name.is_empty());
-    let id = told.unwrap_or_else(crate::commands::controller::hostname);
+    let id = told.unwrap_or_else(crate::instance::hostname);
     let settings = sharding::ShardingSettings { id, resolution, endpoint, clock: Clock::new(Timestamp::now) };
     NodeSharding { namespace: shares.namespace.clone(), service: shares.service.clone(), settings }
 }
@@ -75,7 +75,7 @@ fn trust(options: &Kubelets, compat: Compat, ours: &Credentials) -> Result<trust
         (None, None) if ours.insecure => TrustedAuthority::Any,
         (None, None) => {
             return Err(Failure::input(
-                "whom kubelets' certificates come from is not known: the kubeconfig names no authority\n  remedy: name it \
+                "the CA of kubelets' certificates is not known: the kubeconfig names no CA\n  remedy: name it \
                  with --kubelet-certificate-authority, or take any certificate with --kubelet-insecure-tls (for tests)",
             ));
         }

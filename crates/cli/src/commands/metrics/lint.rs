@@ -1,4 +1,4 @@
-//! `plimsoll metrics lint`: what is wrong with a file of rules, or will be.
+//! `plimsoll metrics lint`: errors and likely mistakes in a file of rules.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,21 +15,21 @@ use sources::prometheus::mapper::RestMapper;
 use sources::prometheus::registry::Registry;
 use sources::prometheus::rule::{RuleFamily, Rules};
 
-use super::asked::Asked;
+use super::query_targets::QueryTargets;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::live::page::{Page, Paint};
 use crate::output::{self, Format};
 
-/// How far back series may have had their last sample.
+/// How far back series discovery looks.
 const BACK: Duration = Duration::from_mins(10);
 /// Columns of a line that are shown.
 const WIDTH: usize = 120;
 
-/// Say what is wrong with a file of rules, and where
+/// Report errors in a file of rules, with their positions
 ///
 /// Reads the configuration of prometheus-adapter (rules, resourceRules, externalRules) as the server does, and finds what
-/// would be surprising: names that become empty, labels that name nothing, queries that cannot answer. With a Prometheus, it
+/// is likely a mistake: names that become empty, labels that match no kind, queries without results. With a Prometheus, it
 /// also finds rules that match no series.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -46,7 +46,7 @@ pub(super) struct Args {
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten)]
-    asked: Asked,
+    asked: QueryTargets,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             Format::Table | Format::Wide => output::text_out(&page(&source, &findings, Page::stdout()))?,
         }
         let wrong = findings.iter().any(|finding| finding.severity == Severity::Error);
-        if wrong { Err(Failure::Told(1)) } else { Ok(()) }
+        if wrong { Err(Failure::Printed(1)) } else { Ok(()) }
     })
 }
 
@@ -80,7 +80,7 @@ async fn unmatched(
     mapper: &RestMapper,
     prometheus: &PrometheusClient,
 ) -> Result<Vec<Finding>, Failure> {
-    // What cannot be compiled was found before.
+    // Rules that do not compile are reported already.
     let Ok(rules) = Rules::compile(config, mapper, Compat::Better) else { return Ok(Vec::new()) };
     let now = Timestamp::now();
     let mut found = Vec::new();

@@ -1,19 +1,18 @@
-//! `plimsoll metrics`: resource, custom and external metrics from one server, and what is wrong with them.
+//! `plimsoll metrics`: resource, custom and external metrics from one server, and its diagnosis.
 //!
 //! ```text
 //! flags     the flags of metrics-server and prometheus-adapter, and our own: one table
-//! options   flags, checked
-//! kubelets  flags and credentials become settings of the scraper
-//! prometheus  flags become the way Prometheus is asked
-//! run       the process: started, steered, stopped
-//! service   what it serves
+//! options   validated flags
+//! kubelets  settings of the scraper
+//! prometheus  settings of the Prometheus client
+//! run       the process: start, reload, stop
+//! service   the server
 //! reports   the API that doctor reads
-//! lint      what is wrong with a file of rules
+//! lint      errors in a file of rules
 //! explain   what rules discover, and the PromQL they become
 //! doctor    who serves what, what is missing, why, and what to do
 //! ```
 
-mod asked;
 mod doctor;
 mod explain;
 pub(crate) mod flags;
@@ -21,22 +20,25 @@ mod kubelets;
 mod lint;
 mod options;
 mod prometheus;
+mod query_targets;
 mod reports;
 mod run;
 mod service;
 
 use crate::failure::{Failure, Outcome};
-use crate::invoked::{self, Replaced};
+use crate::program::{Replaced, replaced};
 use flags::Flags;
 pub(crate) use options::Options;
+#[cfg(feature = "desk")]
 pub(crate) use run::{Process, start};
+#[cfg(feature = "desk")]
 pub(crate) use service::SERVICE;
 
-/// Serve resource, custom and external metrics, in the place of metrics-server and prometheus-adapter
+/// Serve resource, custom and external metrics, instead of metrics-server and prometheus-adapter
 ///
-/// Takes the flags of both, so that their manifests start it: kubelets are scraped for metrics.k8s.io; with --config, the
-/// rules of prometheus-adapter give custom, external and, if they say so, resource metrics. Flags that have no meaning here
-/// are taken and named in the log.
+/// Accepts the flags of both, so that their manifests start it: kubelets are scraped for metrics.k8s.io; with --config, the
+/// rules of prometheus-adapter define custom, external and, if they say so, resource metrics. Flags without effect
+/// are accepted and named in the log.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -90,7 +92,7 @@ fn serve(flags: &Flags) -> Outcome {
         return crate::output::text_out(&format!("plimsoll {}\n", env!("CARGO_PKG_VERSION")));
     }
     let mut options = Options::of(flags)?;
-    match invoked::replaced() {
+    match replaced() {
         Some(Replaced::Adapter) if options.config.is_none() => {
             return Err(Failure::input("prometheus-adapter needs --config: the file with its rules"));
         }

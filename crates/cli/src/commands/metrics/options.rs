@@ -1,4 +1,4 @@
-//! Flags become settings, or the one sentence that says what is wrong with them.
+//! Validates the flags of `plimsoll metrics`.
 
 #[cfg(test)]
 mod tests;
@@ -20,24 +20,24 @@ use crate::flags::Group;
 use crate::logs::{LogArgs, LogFormat};
 use crate::serving;
 
-/// What `plimsoll metrics` was told, checked.
+/// The validated options of `plimsoll metrics`.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) compat: Compat,
     pub(crate) target: ConnectTarget,
-    /// What was said about where `metrics.k8s.io` comes from.
+    /// The value of `--resource-metrics`.
     pub(crate) resource: Option<Origin>,
-    /// Whether a flag of metrics-server was given that makes sense for kubelets only.
+    /// Whether a flag of metrics-server was given that applies to kubelets only.
     pub(crate) speaks_of_kubelets: bool,
     pub(crate) kubelets: Kubelets,
-    /// Rules; without them Prometheus is not asked.
+    /// Rules; without them Prometheus is not queried.
     pub(crate) config: Option<PathBuf>,
     pub(crate) prometheus: Prometheus,
     pub(crate) upstreams: Option<PathBuf>,
     pub(crate) shares: Option<Shares>,
     pub(crate) serving: Serving,
     pub(crate) logs: LogArgs,
-    /// Flags that were given and do nothing.
+    /// Flags that were given and are ignored.
     pub(crate) idle: Vec<&'static str>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Origin {
     Nowhere,
 }
 
-/// How nodes are divided between replicas.
+/// Options of sharding nodes between replicas.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares {
     pub(crate) namespace: String,
@@ -59,7 +59,7 @@ pub(crate) struct Shares {
     pub(crate) token: Option<PathBuf>,
 }
 
-/// How kubelets are asked.
+/// Options of the kubelet scraper.
 #[derive(Clone, Debug)]
 pub(crate) struct Kubelets {
     pub(crate) resolution: Duration,
@@ -74,12 +74,12 @@ pub(crate) struct Kubelets {
     pub(crate) key: Option<PathBuf>,
     pub(crate) insecure: bool,
     pub(crate) plain: bool,
-    /// Whether a certificate may name the node instead of the address, if that was said.
+    /// Whether a certificate may name the node instead of the address, if it was given.
     pub(crate) by_node: Option<bool>,
     pub(crate) nodes: Selector,
 }
 
-/// How Prometheus is asked.
+/// Options of the Prometheus client.
 #[derive(Clone, Debug)]
 pub(crate) struct Prometheus {
     pub(crate) url: String,
@@ -98,7 +98,7 @@ pub(crate) struct Prometheus {
     pub(crate) discovery: Duration,
 }
 
-/// How answers are served.
+/// Options of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Serving {
     pub(crate) address: IpAddr,
@@ -106,20 +106,20 @@ pub(crate) struct Serving {
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
     pub(crate) open_paths: Vec<String>,
     pub(crate) stop_after: Duration,
-    /// Requests at a time.
+    /// Concurrent requests.
     pub(crate) requests: usize,
-    /// Requests at a time on one connection.
+    /// Concurrent requests on one connection.
     pub(crate) streams: u32,
-    /// Time to answer a request.
+    /// Timeout of a request.
     pub(crate) timeout: Duration,
-    /// Whom to trust.
+    /// Trusted client CAs.
     pub(crate) trusted: ClientTrust,
-    /// How long answers about users are remembered.
+    /// How long results of reviews are cached.
     pub(crate) reviews: ReviewTtls,
 }
 
 impl Options {
-    /// Reads flags; only the first mistake is told.
+    /// Reads flags; only the first error is reported.
     pub(crate) fn of(flags: &Flags) -> Result<Self, Failure> {
         let kubelets = Kubelets::of(flags)?;
         let config = flags.file("config")?;
@@ -154,7 +154,7 @@ impl Options {
         })
     }
 
-    /// For a cluster on the desk: kubelets that are asked often, and a port that does not matter.
+    /// Options for `plimsoll up`: frequent scrapes, any free port.
     pub(crate) fn on_the_desk(resolution: Duration) -> Result<Self, Failure> {
         let mut options = Self::of(&Flags::default())?;
         options.kubelets.resolution = resolution;
@@ -166,7 +166,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Where `metrics.k8s.io` comes from, if the rules have a section for it or not.
+    /// Where `metrics.k8s.io` comes from, given whether the rules have a section for it.
     pub(crate) fn origin(&self, has_resource_rules: bool) -> Result<Origin, Failure> {
         match self.resource {
             Some(Origin::Prometheus) if !has_resource_rules => Err(Failure::input(
@@ -174,7 +174,7 @@ impl Options {
             )),
             Some(origin) => Ok(origin),
             None if has_resource_rules => Ok(Origin::Prometheus),
-            // Whoever replaces the adapter alone leaves metrics.k8s.io to whoever has it.
+            // When only prometheus-adapter is replaced, metrics.k8s.io stays with its current server.
             None if self.config.is_some() && !self.speaks_of_kubelets => Ok(Origin::Nowhere),
             None => Ok(Origin::Kubelets),
         }
@@ -292,7 +292,7 @@ impl Prometheus {
             max_age,
             cache: period(flags, "prometheus-cache")?,
             timeout: period(flags, "prometheus-timeout")?.max(Duration::from_secs(1)),
-            // 0 is the adapter's default, and means never there.
+            // 0 is the adapter's default and means never.
             discovery: if discovery.is_zero() { Duration::from_mins(1) } else { discovery },
         })
     }
@@ -359,7 +359,7 @@ fn shares(flags: &Flags) -> Result<Option<Shares>, Failure> {
         return Err(Failure::input(format!(
             "--shares={text} needs --shares-ca-file: replicas show each other their tokens, and must know whom they show them to\n  \
              remedy: give all replicas a certificate for {service}.{namespace}.svc (--tls-cert-file, --tls-private-key-file) and its \
-             authority by --shares-ca-file"
+             CA by --shares-ca-file"
         )));
     }
     Ok(Some(Shares {

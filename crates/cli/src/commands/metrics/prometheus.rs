@@ -1,4 +1,4 @@
-//! Flags become the way Prometheus is asked.
+//! Settings of the Prometheus client, from flags.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ use super::options::Prometheus;
 use crate::failure::Failure;
 use crate::files;
 
-/// Where a pod finds its own credentials.
+/// The folder of a pod's service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Reads a file with rules, or says all that is wrong with it.
+/// Reads a file with rules, or reports all its errors.
 pub(super) fn read(path: &Path) -> Result<(SourceFile, AdapterConfig), Failure> {
     let source = files::read(path)?;
     let config = AdapterConfig::read(&source).map_err(|error| match error.problems {
@@ -31,7 +31,7 @@ pub(super) fn read(path: &Path) -> Result<(SourceFile, AdapterConfig), Failure> 
     Ok((source, config))
 }
 
-/// How rules are used.
+/// Settings of the rules.
 pub(super) async fn settings(
     options: &Prometheus,
     compat: Compat,
@@ -61,7 +61,7 @@ pub(super) async fn settings(
     })
 }
 
-/// How it is asked.
+/// Settings of queries.
 pub(super) fn manner(options: &Prometheus, compat: Compat) -> PrometheusSettings {
     let method = match (options.post, compat.is_strict()) {
         (true, _) => QueryMethod::Post,
@@ -76,12 +76,12 @@ pub(super) fn manner(options: &Prometheus, compat: Compat) -> PrometheusSettings
     }
 }
 
-/// Where it is, and who we are to it.
+/// The endpoint and its credentials.
 pub(super) async fn endpoint(options: &Prometheus) -> Result<Endpoint, Failure> {
     let mut endpoint =
         Endpoint { url: options.url.clone(), headers: options.headers.clone(), ..Endpoint::default() };
     if options.authority.is_some() {
-        // As the adapter has it: with an authority of its own, a kubeconfig does not matter.
+        // As in prometheus-adapter, `--prometheus-ca-file` takes precedence over a kubeconfig.
         endpoint.ca_file.clone_from(&options.authority);
         endpoint.certificate_file.clone_from(&options.certificate);
         endpoint.key_file.clone_from(&options.key);

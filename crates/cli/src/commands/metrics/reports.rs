@@ -7,10 +7,10 @@ use http::{Method, Request, Response};
 use serde_json::json;
 use serve::{ApiGroupVersion, ApiResource, AuthorizedRequest, Body, Status, StatusDetails};
 
-/// Makes the report.
+/// Creates the report.
 pub(super) type Reporter = Arc<dyn Fn() -> ServerReport + Send + Sync>;
 
-/// The API, for the list of those that are served.
+/// The API group of the report.
 pub(super) fn group(reporter: Reporter) -> ApiGroupVersion {
     let route = tower_service(move |call: &AuthorizedRequest| answer(&reporter, call));
     let any = |description: &str| json!({"type": "object", "description": description, "x-kubernetes-preserve-unknown-fields": true});
@@ -51,7 +51,7 @@ fn answer(reporter: &Reporter, call: &AuthorizedRequest) -> Result<Response<Body
     }
 }
 
-/// A route of a function.
+/// Makes a route of a function.
 fn tower_service(
     answer: impl Fn(&AuthorizedRequest) -> Result<Response<Body>, Status> + Send + Sync + 'static,
 ) -> serve::Route {

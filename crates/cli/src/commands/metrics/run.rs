@@ -1,4 +1,4 @@
-//! The metrics server as a process: started, steered, and stopped in order.
+//! The metrics server process: start, reload and orderly stop.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,14 +17,15 @@ use tokio::task::JoinSet;
 
 use super::options::{Options, Origin};
 use super::{kubelets, prometheus, service};
-use crate::commands::controller::{home, hostname, stopped};
+use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::instance::{hostname, own_namespace};
 
-/// Threads that answer at most: more would only wait for the same data.
+/// The maximum number of threads: more would only wait for the same data.
 const THREADS: usize = 4;
 
-/// A metrics server that runs.
+/// A running metrics server.
 pub(crate) struct Process {
     pub(crate) server: serve::Server,
     pub(crate) sources: Sources,
@@ -32,9 +33,9 @@ pub(crate) struct Process {
     tasks: JoinSet<()>,
 }
 
-/// Runs until told to stop.
+/// Runs until SIGINT or SIGTERM.
 pub(super) fn run(options: &Options) -> Outcome {
-    // What the user got wrong is told before anything is tried.
+    // Invalid options are reported before the cluster is contacted.
     let rules = options.config.as_deref().map(prometheus::read).transpose()?;
     options.origin(rules.is_some_and(|(_, config)| config.resource_rules.is_some()))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
@@ -64,7 +65,7 @@ pub(super) fn run(options: &Options) -> Outcome {
         process.stop().await;
         Ok(())
     });
-    // Looking up a host's name may hang in a thread of its own, and nobody waits for it any more.
+    // A DNS lookup may hang in a blocking thread; the process does not wait for it.
     runtime.shutdown_background();
     outcome
 }
@@ -88,7 +89,7 @@ pub(crate) async fn start(connection: &Connection, options: &Options) -> Result<
         Some(census) if origin == Origin::Kubelets => {
             let mut settings =
                 kubelets::settings(&options.kubelets, options.compat, &connection.credentials)?;
-            // metrics-server divides nothing.
+            // metrics-server has no sharding.
             let shares = options.shares.as_ref().filter(|_| !options.compat.is_strict());
             settings.sharding = shares.map(|shares| kubelets::division(shares, options.kubelets.resolution));
             let started = Kubelets::start(client, census, settings, stopping, &mut tasks);
@@ -151,7 +152,7 @@ async fn rules(
     })
 }
 
-/// Other servers behind us.
+/// The upstream metrics API servers.
 fn router(
     options: &Options,
     own: &OwnService,
@@ -187,11 +188,11 @@ fn providers(kubelets: Option<&Kubelets>, rules: Option<&Rules>, router: Option<
     }
 }
 
-/// Who we are to others like us: what all our replicas have in common.
+/// Our identity in loop detection between servers: common to all our replicas.
 async fn own(connection: &Connection, options: &Options) -> OwnService {
     let (namespace, service) = match &options.shares {
         Some(shares) => (shares.namespace.clone(), shares.service.clone()),
-        None => (home(), service::SERVICE.to_owned()),
+        None => (own_namespace(), service::SERVICE.to_owned()),
     };
     if options.upstreams.is_none() {
         return OwnService { id: format!("{namespace}/{service}"), namespace, service };
@@ -203,7 +204,7 @@ async fn own(connection: &Connection, options: &Options) -> OwnService {
     OwnService { id: format!("{}/{namespace}/{service}", uid.unwrap_or_default()), namespace, service }
 }
 
-/// Says what is served.
+/// Logs what is served.
 fn said(providers: &Providers, origin: Origin, sources: &Sources) {
     let resource = match (providers.resource.is_some(), origin) {
         (false, _) => "not served",

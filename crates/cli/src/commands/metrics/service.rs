@@ -1,4 +1,4 @@
-//! What the metrics server serves: the three APIs, its report, health and figures.
+//! The server of `plimsoll metrics`: the three APIs, its report, health and exported metrics.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use sources::federation;
 
 use super::options::Serving;
 use super::reports;
-use crate::commands::controller::home;
 use crate::failure::Failure;
+use crate::instance::own_namespace;
 use crate::serving::{certificate, names};
 
-/// The Service in front of it, in manifests and on the desk.
+/// The name of its Service, in manifests and in `plimsoll up`.
 pub(crate) const SERVICE: &str = "plimsoll-metrics";
 
-/// Starts to serve.
+/// Starts the server.
 pub(super) async fn start(
     serving: &Serving,
     client: Client,
@@ -32,7 +32,7 @@ pub(super) async fn start(
     let app = app(sources, providers, routes, guard);
     let mut options = serve::ServerOptions {
         address: SocketAddr::new(serving.address, serving.port),
-        certificate: certificate(serving.certificate.clone(), names(SERVICE, &home())),
+        certificate: certificate(serving.certificate.clone(), names(SERVICE, &own_namespace())),
         open_paths: serving.open_paths.clone(),
         trusted: serving.trusted.clone(),
         reviews: serving.reviews,
@@ -44,7 +44,7 @@ pub(super) async fn start(
     crate::serving::start(options, client, app).await
 }
 
-/// `guard` stands before the routes whose answers may come from others like us.
+/// `guard` wraps the routes whose responses may come from other Plimsoll servers.
 fn app(
     sources: &Sources,
     providers: &Providers,
@@ -58,7 +58,7 @@ fn app(
     groups.extend(providers.external.iter().flat_map(|source| external(Arc::clone(source), &settings)));
     for group in &mut groups {
         group.route = guard(group.route.clone());
-        // Lists too: two servers that name each other would keep alive what neither has any more.
+        // Lists as well: two servers that are upstreams of each other would keep metrics alive that neither has any more.
         group.listing = group.listing.take().map(|listing| -> serve::ResourceListing {
             Arc::new(move |headers| federation::with_hop_header(headers, || listing(headers)))
         });
@@ -141,10 +141,10 @@ fn served(page: &mut MetricsWriter, ages: &FreshnessHistogram, traffic: &Request
     .value(&[("request_kind", "readOnly")], traffic.running());
 }
 
-/// Those of the servers replaced, in their order.
+/// The health checks of the replaced servers, in their order.
 fn checks(sources: &Sources) -> HealthChecks {
     let mut checks = HealthChecks::new();
-    // Alerts may exclude or read these by name.
+    // Probes and alerts use these names.
     for name in
         ["log", "poststarthook/max-in-flight-filter", "poststarthook/storage-object-count-tracker-hook"]
     {
@@ -153,9 +153,9 @@ fn checks(sources: &Sources) -> HealthChecks {
     for check in sources.checks() {
         let name = check.name;
         match check.scope {
-            CheckScope::All => checks.add(name, move || check.look()),
-            CheckScope::Ready => checks.add_ready(name, move || check.look()),
-            CheckScope::Live => checks.add_live(name, move || check.look()),
+            CheckScope::All => checks.add(name, move || check.look().map_err(Into::into)),
+            CheckScope::Ready => checks.add_ready(name, move || check.look().map_err(Into::into)),
+            CheckScope::Live => checks.add_live(name, move || check.look().map_err(Into::into)),
         }
     }
     checks

@@ -1,4 +1,4 @@
-//! Answers the webhook, and counts what it said (docs/spec/keda.md 8.3).
+//! The admission webhook and its metrics (docs/spec/keda.md 8.3).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,32 +12,32 @@ use serde_json::Value;
 use serve::Status;
 use serve::admission::{AdmissionHandler, AdmissionRequest, AdmissionResponse};
 
-/// No more namespaces are told apart; those are names that users choose.
+/// Bounds the namespaces in labels, because users choose their names.
 const MOST: usize = 10_000;
 
-/// The rules, as the server asks them.
-pub(super) struct Webhook {
+/// Applies the admission rules to requests of the server.
+pub(super) struct AdmissionWebhook {
     pub(super) rules: Admission,
-    pub(super) judged: Arc<Judged>,
+    pub(super) judged: Arc<AdmissionCounts>,
 }
 
-/// What was judged so far.
+/// Counts of admission results.
 #[derive(Debug, Default)]
-pub(super) struct Judged(Mutex<Counts>);
+pub(super) struct AdmissionCounts(Mutex<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
     /// By namespace and action.
     all: BTreeMap<(String, String), u64>,
-    /// By reason, too.
+    /// By reason as well.
     refused: BTreeMap<(String, String, &'static str), u64>,
 }
 
-impl Judged {
+impl AdmissionCounts {
     fn count(&self, kind: AdmissionKind, namespace: &str, action: &str, label: Option<&'static str>) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (namespace.to_owned(), action.to_lowercase());
-        // ScaledJobs count only where they are refused, among the others.
+        // KEDA counts ScaledJobs only when they are refused.
         if kind == AdmissionKind::ScaledObject && (counts.all.len() < MOST || counts.all.contains_key(&key)) {
             *counts.all.entry(key.clone()).or_default() += 1;
         }
@@ -48,7 +48,7 @@ impl Judged {
         }
     }
 
-    /// What was counted, for Prometheus.
+    /// Exports the counts.
     pub(super) fn figures(&self, page: &mut MetricsWriter) {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         page.family(
@@ -70,10 +70,10 @@ impl Judged {
     }
 }
 
-impl AdmissionHandler for Webhook {
+impl AdmissionHandler for AdmissionWebhook {
     fn admit(&self, review: AdmissionRequest) -> BoxFuture<'_, AdmissionResponse> {
         async move {
-            // What is not ours to judge goes on.
+            // Kinds without rules are allowed.
             let (Some(kind), Some(operation)) =
                 (AdmissionKind::parse(&review.kind), Operation::parse(&review.operation))
             else {

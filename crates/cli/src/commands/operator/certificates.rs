@@ -1,7 +1,7 @@
-//! The certificate that replicas share: in a Secret, as KEDA's rotator keeps it, or in a folder that somebody else fills.
+//! The certificate that replicas share: in a Secret, as KEDA's certificate rotator stores it, or in a mounted folder.
 //!
-//! Whoever starts first makes it, the others find it; of two who make it at once, the API server takes one. It is renewed by
-//! whoever leads, and all others see that when they look next. Without the right to Secrets each has one of its own.
+//! The first replica issues it and the others read it; of two concurrent writes the API server accepts one. The leader
+//! renews it, and the others see that at their next read. Without permission for Secrets each replica has its own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,48 +18,54 @@ use serve::{BundleRenewal, CertificateBundle, CertificateError, CertificateLifet
 
 use super::options::{Serving, Shared};
 
-/// How often it is looked whether there is another one.
-const EVERY: Duration = Duration::from_secs(10);
-const DEADLINE: Duration = Duration::from_secs(10);
-/// How often it is tried again when others write at the same time.
-const TRIES: usize = 5;
-/// The names under which the parts are kept.
-const PARTS: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
+/// How often the certificate is read.
+const READ_PERIOD: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a conflicting write is attempted.
+const MAX_WRITE_ATTEMPTS: usize = 5;
+/// The keys of the Secret and the file names of the folder.
+const PART_NAMES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
 
 /// Keeps a keyring up to date.
-pub(super) struct Keeping {
-    store: Store,
+pub(super) struct CertificateKeeper {
+    store: CertificateLocation,
     clock: Clock,
     keyring: Keyring,
     current: CertificateBundle,
-    /// Whether nobody else has the current one.
+    /// Whether the current bundle is not shared with other replicas.
     is_own: bool,
     said: Option<String>,
 }
 
-enum Store {
+enum CertificateLocation {
     Secret(Secret),
     Folder(PathBuf),
 }
 
-/// Why there is nothing that could be used.
+/// Why the shared certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-enum Problem {
+enum SharedCertificateError {
     #[error("{0}")]
     Api(#[from] ApiError),
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     #[error("failed to read {0}: {1}")]
     File(String, std::io::Error),
-    #[error("others write it all the time")]
+    #[error("conflicts with concurrent writes persist")]
     Busy,
 }
 
-/// What is shared, if anything is: a keyring, and what keeps it up to date.
-pub(super) async fn open(serving: &Serving, client: &Client, clock: &Clock) -> Option<(Keyring, Keeping)> {
+/// Opens the shared certificate, if one is configured: a keyring, and the task that keeps it up to date.
+pub(super) async fn open(
+    serving: &Serving,
+    client: &Client,
+    clock: &Clock,
+) -> Option<(Keyring, CertificateKeeper)> {
     let opened = match &serving.shared {
         Shared::Nothing => return None,
-        Shared::Folder(path) => folder(path).map(|found| (Store::Folder(path.clone()), found, None)),
+        Shared::Folder(path) => {
+            folder(path).map(|found| (CertificateLocation::Folder(path.clone()), found, None))
+        }
         Shared::Secret { namespace, name } => {
             let secret = Secret {
                 client: client.clone(),
@@ -68,12 +74,15 @@ pub(super) async fn open(serving: &Serving, client: &Client, clock: &Clock) -> O
                 names: serving.names.clone(),
                 lives: CertificateLifetimes::default(),
             };
-            secret.open(clock).await.map(|(found, problem)| (Store::Secret(secret), found, problem))
+            secret
+                .open(clock)
+                .await
+                .map(|(found, problem)| (CertificateLocation::Secret(secret), found, problem))
         }
     };
     let kept = opened.and_then(|(store, current, said)| {
         let (keyring, is_own) = (Keyring::new(current.clone())?, said.is_some());
-        Ok(Keeping { store, clock: clock.clone(), keyring, current, is_own, said })
+        Ok(CertificateKeeper { store, clock: clock.clone(), keyring, current, is_own, said })
     });
     match kept {
         Ok(kept) => Some((kept.keyring.clone(), kept)),
@@ -84,19 +93,19 @@ pub(super) async fn open(serving: &Serving, client: &Client, clock: &Clock) -> O
     }
 }
 
-impl Keeping {
-    /// Keeps looking for as long as the process lives.
+impl CertificateKeeper {
+    /// Keeps the keyring up to date for the lifetime of the process.
     pub(super) async fn run(mut self, leadership: Leadership) {
         loop {
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(READ_PERIOD).await;
             self.turn(leadership.is_leader()).await;
         }
     }
 
     async fn turn(&mut self, leads: bool) {
         let found = match &self.store {
-            Store::Secret(secret) => secret.look(&self.current, leads, &self.clock).await,
-            Store::Folder(path) => folder(path),
+            CertificateLocation::Secret(secret) => secret.look(&self.current, leads, &self.clock).await,
+            CertificateLocation::Folder(path) => folder(path),
         };
         let changed = found.and_then(|found| {
             let changed = self.keyring.replace(found.clone())?;
@@ -117,9 +126,9 @@ impl Keeping {
         }
     }
 
-    /// One that nobody else has is renewed by nobody else.
+    /// Renews a bundle that is not shared.
     fn renew_own(&mut self) {
-        let Store::Secret(secret) = &self.store else { return };
+        let CertificateLocation::Secret(secret) = &self.store else { return };
         if !self.is_own {
             return;
         }
@@ -132,7 +141,7 @@ impl Keeping {
     }
 }
 
-/// A Secret with the four parts.
+/// The Secret with the four parts.
 struct Secret {
     client: Client,
     namespace: String,
@@ -142,8 +151,11 @@ struct Secret {
 }
 
 impl Secret {
-    /// What is there; or one of our own, and why.
-    async fn open(&self, clock: &Clock) -> Result<(CertificateBundle, Option<String>), Problem> {
+    /// The stored bundle; or one of our own, and why.
+    async fn open(
+        &self,
+        clock: &Clock,
+    ) -> Result<(CertificateBundle, Option<String>), SharedCertificateError> {
         let own = CertificateBundle::make(&self.names, &self.lives, clock.now())?;
         match self.look(&own, false, clock).await {
             Ok(found) => Ok((found, None)),
@@ -159,21 +171,21 @@ impl Secret {
         }
     }
 
-    /// What is there; if nothing is, `own` from now on. What is due is renewed if we lead, what nobody can use by anybody.
+    /// The stored bundle, or `own`, which is then stored. The leader renews a bundle that is due; any replica replaces an unusable one.
     async fn look(
         &self,
         own: &CertificateBundle,
         leads: bool,
         clock: &Clock,
-    ) -> Result<CertificateBundle, Problem> {
-        for _ in 0..TRIES {
+    ) -> Result<CertificateBundle, SharedCertificateError> {
+        for _ in 0..MAX_WRITE_ATTEMPTS {
             let Some(found) = self.read().await? else {
                 match self.create(own).await {
                     Ok(()) => {
                         tracing::info!(secret = self.name, "a certificate was made for all replicas");
                         return Ok(own.clone());
                     }
-                    // Somebody was quicker.
+                    // Another replica was faster.
                     Err(error) if error.code == 409 => continue,
                     Err(error) => return Err(error.into()),
                 }
@@ -197,7 +209,7 @@ impl Secret {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Problem::Busy)
+        Err(SharedCertificateError::Busy)
     }
 
     fn place(&self, name: Option<&str>) -> String {
@@ -205,7 +217,8 @@ impl Secret {
     }
 
     async fn read(&self) -> Result<Option<Value>, ApiError> {
-        let request = Request::get(self.place(Some(&self.name)), "secrets", DEADLINE).named(&self.name);
+        let request =
+            Request::get(self.place(Some(&self.name)), "secrets", REQUEST_TIMEOUT).named(&self.name);
         match send(&self.client, request).await {
             Ok(body) => Ok(serde_json::from_slice(&body).ok()),
             Err(error) if error.code == 404 => Ok(None),
@@ -222,7 +235,7 @@ impl Secret {
         self.send(Method::POST, self.place(None), &secret).await
     }
 
-    /// Puts the parts into what was read; that somebody else wrote meanwhile is a conflict.
+    /// Updates the Secret that was read; a concurrent write is a conflict.
     async fn write(&self, mut found: Value, material: &CertificateBundle) -> Result<(), ApiError> {
         let parts = data(material);
         if let (Some(fields), Value::Object(parts)) = (found.as_object_mut(), parts) {
@@ -239,7 +252,8 @@ impl Secret {
 
     async fn send(&self, method: Method, uri: String, body: &Value) -> Result<(), ApiError> {
         let body = Some(("application/json", body.to_string().into_bytes()));
-        let request = Request { method, body, ..Request::get(uri, "secrets", DEADLINE).named(&self.name) };
+        let request =
+            Request { method, body, ..Request::get(uri, "secrets", REQUEST_TIMEOUT).named(&self.name) };
         send(&self.client, request).await.map(drop)
     }
 }
@@ -247,28 +261,29 @@ impl Secret {
 fn data(material: &CertificateBundle) -> Value {
     let texts = [&material.authorities, &material.authority_key, &material.certificate, &material.key];
     let parts =
-        PARTS.iter().zip(texts).map(|(name, text)| ((*name).to_owned(), json!(STANDARD.encode(text))));
+        PART_NAMES.iter().zip(texts).map(|(name, text)| ((*name).to_owned(), json!(STANDARD.encode(text))));
     Value::Object(parts.collect())
 }
 
-/// What is not there, or is no text, is empty: nobody can use it then.
+/// A missing or undecodable part is empty, which makes the bundle unusable.
 fn material(secret: &Value) -> CertificateBundle {
     let part = |name: &str| {
         let text = secret.get("data").and_then(|data| data.get(name)).and_then(Value::as_str);
         let bytes = text.and_then(|text| STANDARD.decode(text).ok());
         bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
     };
-    let [authorities, authority_key, certificate, key] = PARTS.map(part);
+    let [authorities, authority_key, certificate, key] = PART_NAMES.map(part);
     CertificateBundle { authorities, authority_key, certificate, key }
 }
 
-/// What somebody else has put into a folder.
-fn folder(path: &Path) -> Result<CertificateBundle, Problem> {
+/// Reads the bundle of a mounted folder.
+fn folder(path: &Path) -> Result<CertificateBundle, SharedCertificateError> {
     let read = |name: &str| {
         let file = path.join(name);
-        std::fs::read_to_string(&file).map_err(|error| Problem::File(file.display().to_string(), error))
+        std::fs::read_to_string(&file)
+            .map_err(|error| SharedCertificateError::File(file.display().to_string(), error))
     };
-    let [authorities, _, certificate, key] = PARTS;
+    let [authorities, _, certificate, key] = PART_NAMES;
     Ok(CertificateBundle {
         authorities: read(authorities)?,
         authority_key: String::new(),

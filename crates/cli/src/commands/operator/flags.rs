@@ -1,4 +1,4 @@
-//! The flags of `plimsoll operator`: those of KEDA's operator under their names, and our own (spec, appendix A).
+//! The flags of `plimsoll operator`: those of KEDA's operator under their names, and our own (docs/spec/keda.md Appendix A).
 
 use crate::flags::{Flag, Group, Kind, Table, acts, idle};
 
@@ -13,58 +13,58 @@ impl Table for OperatorTable {
     const FLAGS: &'static [Flag] = FLAGS;
 }
 
-/// What was given.
+/// The given flags.
 pub(crate) type Flags = crate::flags::Flags<OperatorTable>;
 
-const NO_LIMIT: &str = "as many requests are under way as the API server bears";
-const NO_GO: &str = "there is no Go runtime to look into";
-const POOLED: &str = "connections are shared by all scalers and closed when nobody needs them";
+const NO_LIMIT: &str = "concurrency adapts to what the API server can handle";
+const NO_GO: &str = "there is no Go runtime to profile";
+const POOLED: &str = "connections are shared by all scalers and closed when idle";
 
-/// All of them, in the order of the help. A table is read by line.
+/// All flags, in the order of the help.
 #[rustfmt::skip]
 pub(crate) const FLAGS: &[Flag] = &[
-    acts(Own, "act", Choice(&["hpa", "direct"]), "hpa", "how ScaledObjects act: hpa, through an HPA as KEDA does; direct, 0 to N by ourselves; annotation plimsoll.dev/act says it for one"),
-    acts(Own, "compat", Choice(&["better", "strict"]), "better", "better: improved where KEDA is poor; strict: as it is, faults included"),
+    acts(Own, "act", Choice(&["hpa", "direct"]), "hpa", "how ScaledObjects act: hpa, through an HPA as KEDA does; direct, 0 to N by ourselves; annotation plimsoll.dev/act sets it for one object"),
+    acts(Own, "compat", Choice(&["better", "strict"]), "better", "better: better than KEDA where it has defects; strict: exactly as KEDA"),
     acts(Own, "watch-namespaces", Text, "", "only objects of these namespaces, separated by commas; without it, those of WATCH_NAMESPACE, or all"),
     acts(Own, "kubeconfig", File, "", "kubeconfig; without it, $KUBECONFIG, ~/.kube/config, or the service account of the pod"),
     acts(Own, "context", Text, "", "context of the kubeconfig; without it, the current one"),
-    acts(Own, "source-deadline", Duration, "10s", "how long one question to an event source may take"),
-    acts(Own, "sample-age", Duration, "16s", "how old the last sample may be that an HPA is answered with; 0s: every question goes to the source"),
-    acts(Own, "secrets-check", Duration, "1m0s", "how often secrets and config maps in use are looked at for changes; 0s: never"),
-    acts(Own, "log-format", Choice(&["text", "json"]), "text", "how logs look"),
+    acts(Own, "source-deadline", Duration, "10s", "timeout of one query to an event source"),
+    acts(Own, "sample-age", Duration, "16s", "maximum age of the sample that an HPA is answered with; 0s: every query goes to the source"),
+    acts(Own, "secrets-check", Duration, "1m0s", "how often secrets and config maps in use are checked for changes; 0s: never"),
+    acts(Own, "log-format", Choice(&["text", "json"]), "text", "format of logs"),
     acts(Own, "log-level", Text, "info", "what is logged: error, warn, info, debug, trace, or by part (info,cluster=debug)"),
 
-    acts(Operator, "leader-elect", Bool, "false", "hold a lease, so that of several replicas one acts; all answer"),
+    acts(Operator, "leader-elect", Bool, "false", "use leader election, so that one of several replicas acts; all serve metrics"),
     acts(Operator, "leader-election-id", Text, "operator.keda.sh", "name of the lease"),
     acts(Operator, "k8s-cluster-name", Text, "kubernetes-default", "name of the cluster in CloudEvents"),
     acts(Operator, "filepath-auth-root-path", File, "", "folder of the files that ClusterTriggerAuthentications may name"),
-    acts(Operator, "ca-dir", Repeated, "", "folder with further authorities (PEM) that scalers trust; several times [/custom/ca]"),
-    acts(Operator, "enable-webhook-patching", Bool, "true", "put our authority into the ValidatingWebhookConfiguration"),
-    acts(Operator, "enable-apiservice-patching", Bool, "true", "put our authority into the APIService of external.metrics.k8s.io"),
+    acts(Operator, "ca-dir", Repeated, "", "folder with additional CAs (PEM) that scalers trust; may be given several times [/custom/ca]"),
+    acts(Operator, "enable-webhook-patching", Bool, "true", "write our CA into the ValidatingWebhookConfiguration"),
+    acts(Operator, "enable-apiservice-patching", Bool, "true", "write our CA into the APIService of external.metrics.k8s.io"),
     acts(Operator, "validating-webhook-name", Text, "keda-admission", "name of the ValidatingWebhookConfiguration"),
-    acts(Operator, "operator-service-name", Text, "keda-operator", "a name that our certificate is good for"),
-    acts(Operator, "metrics-server-service-name", Text, "keda-metrics-apiserver", "a name that our certificate is good for"),
-    acts(Operator, "webhooks-service-name", Text, "keda-admission-webhooks", "a name that our certificate is good for"),
-    acts(Operator, "k8s-cluster-domain", Text, "cluster.local", "the end of those names"),
-    acts(Operator, "enable-cert-rotation", Bool, "false", "make the certificate, renew it in time, and share it with other replicas in a Secret"),
+    acts(Operator, "operator-service-name", Text, "keda-operator", "a DNS name in our certificate"),
+    acts(Operator, "metrics-server-service-name", Text, "keda-metrics-apiserver", "a DNS name in our certificate"),
+    acts(Operator, "webhooks-service-name", Text, "keda-admission-webhooks", "a DNS name in our certificate"),
+    acts(Operator, "k8s-cluster-domain", Text, "cluster.local", "the domain of those names"),
+    acts(Operator, "enable-cert-rotation", Bool, "false", "issue the certificate, renew it, and share it with other replicas in a Secret"),
     acts(Operator, "cert-secret-name", Text, "kedaorg-certs", "name of that Secret, in our own namespace"),
-    acts(Operator, "cert-dir", Text, "/certs", "without rotation: folder with ca.crt, tls.crt and tls.key; re-read; where there is none, one is made by each process"),
-    acts(Operator, "metrics-service-bind-address", Text, ":9666", "where KEDA's own metrics adapter may ask, with a certificate of the same authority; 0: nowhere"),
-    acts(Operator, "health-probe-bind-address", Text, ":8081", "/healthz and /readyz without TLS; 0: nowhere"),
-    acts(Operator, "metrics-bind-address", Text, ":8080", "/metrics without TLS and for anybody, only if this flag is given; else on --secure-port alone"),
+    acts(Operator, "cert-dir", Text, "/certs", "without rotation: folder with ca.crt, tls.crt and tls.key; re-read; without it, each process issues its own"),
+    acts(Operator, "metrics-service-bind-address", Text, ":9666", "address for KEDA's own metrics adapter, with a client certificate of the same CA; 0: none"),
+    acts(Operator, "health-probe-bind-address", Text, ":8081", "/healthz and /readyz without TLS; 0: none"),
+    acts(Operator, "metrics-bind-address", Text, ":8080", "/metrics without TLS and authentication, only if this flag is given; else on --secure-port only"),
     acts(Operator, "enable-prometheus-metrics", Bool, "true", "false: no /metrics without TLS"),
     idle(Operator, "enable-opentelemetry-metrics", Bool, "false", "metrics are for Prometheus here"),
     idle(Operator, "profiling-bind-address", Text, "", NO_GO),
     idle(Operator, "kube-api-qps", Number, "20", NO_LIMIT),
     idle(Operator, "kube-api-burst", Number, "30", NO_LIMIT),
-    idle(Operator, "disable-compression", Bool, "true", "answers come as the API server sends them"),
+    idle(Operator, "disable-compression", Bool, "true", "responses come as the API server sends them"),
     idle(Operator, "http-max-idle-conns", Number, "0", POOLED),
     idle(Operator, "http-max-idle-conns-per-host", Number, "1000", POOLED),
     idle(Operator, "http-idle-conn-timeout", Duration, "1m30s", POOLED),
 
-    acts(Serving, "bind-address", Text, "0.0.0.0", "address to serve at"),
-    acts(Serving, "secure-port", Number, "6443", "port for external metrics, admission, health and figures"),
-    acts(Serving, "tls-cert-file", File, "", "certificate; re-read; without it, one is shared or made"),
+    acts(Serving, "bind-address", Text, "0.0.0.0", "address to bind"),
+    acts(Serving, "secure-port", Number, "6443", "port for external metrics, admission, health and exported metrics"),
+    acts(Serving, "tls-cert-file", File, "", "certificate; re-read; without it, a shared or self-signed one"),
     acts(Serving, "tls-private-key-file", File, "", "its key; re-read"),
 
     acts(Logging, "zap-log-level", Text, "", "as --log-level: debug, info, error, or a number (the higher, the more)"),

@@ -1,4 +1,4 @@
-//! KEDA's internal service (docs/spec/keda.md 4.2): its own metrics adapter may ask us, too.
+//! KEDA's internal gRPC service (docs/spec/keda.md 4.2), for KEDA's own metrics adapter.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use tower::{ServiceExt as _, service_fn};
 
 use super::raw_metrics::{Mode, RawMetrics};
 
-/// How the paths of raw metrics begin.
+/// The path prefix of the raw metrics service.
 const RAW: &str = "/api.RawMetricsService/";
 
-/// Who answers: on every replica, whoever leads.
+/// Reads metric values; every replica answers, whichever is the leader.
 struct Values {
     handle: OperatorHandle,
     clock: Clock,
@@ -39,21 +39,21 @@ impl MetricsSource for Values {
     }
 }
 
-/// Who is asked, by what time, and what is counted.
-pub(super) struct Asked<'a> {
+/// What the service needs.
+pub(super) struct ServiceInputs<'a> {
     pub(super) handle: &'a OperatorHandle,
     pub(super) clock: &'a Clock,
     pub(super) calls: Arc<CallMetrics>,
 }
 
-/// Starts to serve, to those who show a certificate of ours; raw metrics too, if somebody wants them.
+/// Starts the service for clients with a certificate of our CA, and the raw metrics service if it is enabled.
 pub(super) async fn start(
     address: SocketAddr,
     keyring: &Keyring,
-    asked: Asked<'_>,
+    asked: ServiceInputs<'_>,
     raw_metrics: Option<Mode>,
 ) -> Result<ExtraListener, StartError> {
-    let Asked { handle, clock, calls } = asked;
+    let ServiceInputs { handle, clock, calls } = asked;
     let raw = raw_metrics.map(|mode| RawMetrics { raw: RawMetricsBroker::default(), mode });
     let values = Values { handle: handle.clone(), clock: clock.clone() };
     let route = route(values, calls, raw.as_ref().map(|own| &own.raw));
@@ -64,14 +64,14 @@ pub(super) async fn start(
     Ok(beside)
 }
 
-/// Both services, each by its paths.
+/// Routes both services by path.
 fn route(source: impl MetricsSource, calls: Arc<CallMetrics>, raw: Option<&RawMetricsBroker>) -> Route {
     let whole = |request: Request<Body>| request;
     let values = service(source, calls)
         .map_request(whole)
         .map_response(|answer: Response<_>| answer.map(|body| body.map_err(Into::into).boxed_unsync()));
     let values = Route::new(values);
-    // Without raw metrics the first says itself that it does not know them.
+    // Without raw metrics the first service answers `Unimplemented`.
     let Some(raw) = raw else { return values };
     let told = raw
         .service()
@@ -84,7 +84,7 @@ fn route(source: impl MetricsSource, calls: Arc<CallMetrics>, raw: Option<&RawMe
     }))
 }
 
-/// What was asked and answered, under the names of the original's library.
+/// Exports the call metrics under the names of KEDA's gRPC library.
 pub(super) fn figures(page: &mut MetricsWriter, calls: &CallMetrics) {
     let seen = calls.counts();
     let labels =
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// Always the same.
+    /// A source whose value is always 7.
     struct Seven;
 
     impl MetricsSource for Seven {
@@ -152,7 +152,7 @@ mod tests {
 
     type Service = BoxCloneSyncService<Request<tonic::body::Body>, Response<Body>, std::convert::Infallible>;
 
-    /// What a client of gRPC takes for a connection.
+    /// The route in the form of a gRPC channel.
     fn service(raw: Option<&RawMetricsBroker>) -> Service {
         let route = route(Seven, Arc::default(), raw);
         Service::new(route.map_request(|request: Request<tonic::body::Body>| {

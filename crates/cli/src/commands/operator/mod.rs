@@ -1,15 +1,15 @@
-//! `plimsoll operator`: ScaledObjects and ScaledJobs, in the place of KEDA.
+//! `plimsoll operator`: ScaledObjects and ScaledJobs, instead of KEDA.
 //!
 //! ```text
 //! flags      the flags of KEDA's operator, and our own: one table
-//! options    flags and environment, checked
-//! run        the process: started, and stopped in order
-//! service    what it serves: external metrics, admission, health, figures
-//! admission  answers the webhook
-//! metrics_service  answers KEDA's own adapter
-//! raw_metrics      tells those who have subscribed every value as it is read
+//! options    validated flags and environment
+//! run        the process: start and orderly stop
+//! service    the listeners: external metrics, admission, health, exported metrics
+//! admission  the admission webhook
+//! metrics_service  gRPC for KEDA's own adapter
+//! raw_metrics      publishes every value to subscribers
 //! certificates     the certificate that replicas share
-//! trust      tells the cluster whom to trust
+//! trust      writes our CA into webhook configuration and APIServices
 //! ```
 
 mod admission;
@@ -27,12 +27,15 @@ mod trust;
 use crate::failure::Outcome;
 use flags::Flags;
 pub(crate) use options::Options;
+#[cfg(feature = "desk")]
 pub(crate) use run::{Process, start};
-pub(crate) use service::SERVICE;
 
-/// Scale on events, in the place of KEDA: ScaledObjects and ScaledJobs, external metrics, admission
+/// The name of the operator's Service, in manifests and in `plimsoll up`.
+pub(crate) const SERVICE: &str = "plimsoll-operator";
+
+/// Scale on events, instead of KEDA: ScaledObjects and ScaledJobs, external metrics, admission
 ///
-/// Takes the flags of KEDA's operator and its variables (WATCH_NAMESPACE, KEDA_…); flags that have no meaning here are taken
+/// Accepts the flags of KEDA's operator and its variables (WATCH_NAMESPACE, KEDA_…); flags without effect are accepted
 /// and named in the log. One process does what KEDA's operator, metrics adapter and webhooks do.
 #[derive(clap::Args)]
 #[command(after_help = "\

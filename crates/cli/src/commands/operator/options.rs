@@ -1,4 +1,4 @@
-//! Flags and environment become settings, or the one sentence that says what is wrong with them.
+//! Validates flags and environment variables of `plimsoll operator`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -12,15 +12,15 @@ use controllers::operator::{OperatorSettings, ScalingMode};
 
 use super::flags::Flags;
 use super::raw_metrics::Mode;
-use crate::commands::controller::{home, identity};
 use crate::failure::Failure;
+use crate::instance::{instance_identity, own_namespace};
 use crate::logs::{LogArgs, LogFormat};
 use crate::serving;
 
-/// Where KEDA looks for authorities unless told otherwise.
+/// The default folder of KEDA's additional CAs.
 const AUTHORITIES: &str = "/custom/ca";
 
-/// What `plimsoll operator` was told, checked.
+/// The validated options of `plimsoll operator`.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) target: ConnectTarget,
@@ -29,56 +29,57 @@ pub(crate) struct Options {
     pub(crate) lease: Option<Lease>,
     pub(crate) serving: Serving,
     pub(crate) logs: LogArgs,
-    /// Flags that were given and do nothing.
+    /// Flags that were given and are ignored.
     pub(crate) idle: Vec<&'static str>,
 }
 
-/// How it serves.
+/// Options of the listeners.
 #[derive(Clone, Debug)]
 pub(crate) struct Serving {
     pub(crate) address: IpAddr,
     pub(crate) port: u16,
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
-    /// Names that a certificate of our own is good for.
+    /// Names in a self-signed certificate.
     pub(crate) names: Vec<String>,
-    /// The ValidatingWebhookConfiguration that is told whom to trust.
+    /// The ValidatingWebhookConfiguration whose `caBundle` is kept up to date.
     pub(crate) webhook: Option<String>,
-    /// Whether the APIService is told, too.
+    /// Whether the `caBundle` of the APIServices is kept up to date.
     pub(crate) api_service: bool,
-    /// Where the certificate is that replicas share.
+    /// Where the shared certificate is stored.
     pub(crate) shared: Shared,
-    /// Where KEDA's own adapter may ask.
-    pub(crate) metrics_service: Option<Open>,
-    /// Which values are told there as they are read; none if nobody wants that.
+    /// The address for KEDA's own metrics adapter.
+    pub(crate) metrics_service: Option<ListenAddress>,
+    /// Which raw metrics are published there; none if they are not enabled.
     pub(crate) raw_metrics: Option<Mode>,
-    /// Where health is told without TLS.
-    pub(crate) health: Option<Open>,
-    /// Where figures are told without TLS.
-    pub(crate) figures: Option<Open>,
+    /// The address of health without TLS.
+    pub(crate) health: Option<ListenAddress>,
+    /// The address of exported metrics without TLS.
+    pub(crate) figures: Option<ListenAddress>,
 }
 
-/// Where the certificate is that replicas share.
+/// Where the shared certificate is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shared {
-    /// Nowhere: it was given in files, or each makes its own.
+    /// Not shared: given in files, or issued by each replica.
     Nothing,
-    /// In a Secret, which is made and kept up to date.
+    /// In a Secret, which is created and kept up to date.
     Secret { namespace: String, name: String },
-    /// In a folder that somebody else fills.
+    /// In a mounted folder.
     Folder(PathBuf),
 }
 
-/// An address beside the one with everything.
+/// The address of an additional listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct ListenAddress {
     pub(crate) address: SocketAddr,
-    /// Whether it was asked for: then it is an error if it cannot be had.
+    /// Whether it was given by flag: then it is an error if it cannot be bound.
     pub(crate) wanted: bool,
 }
 
 impl Options {
     pub(crate) fn of(flags: &Flags, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
-        let namespace = variable("POD_NAMESPACE").filter(|name| !name.is_empty()).unwrap_or_else(home);
+        let namespace =
+            variable("POD_NAMESPACE").filter(|name| !name.is_empty()).unwrap_or_else(own_namespace);
         let mut web = scalers::web::HttpSettings::from_environment(&variable);
         web.authorities = authorities(flags)?;
         Ok(Self {
@@ -95,12 +96,12 @@ impl Options {
         })
     }
 
-    /// For a cluster on the desk: on this machine only, on any port.
+    /// Options for `plimsoll up`: on loopback only, on any port.
     pub(crate) fn on_the_desk() -> Result<Self, Failure> {
         let mut options = Self::of(&Flags::default(), |_| None)?;
         options.serving.address = std::net::Ipv4Addr::LOCALHOST.into();
         options.serving.port = 0;
-        // Who starts it registers it, too; nobody else comes.
+        // `plimsoll up` registers the APIServices itself.
         (options.serving.webhook, options.serving.api_service) = (None, false);
         (options.serving.shared, options.serving.metrics_service) = (Shared::Nothing, None);
         (options.serving.health, options.serving.figures) = (None, None);
@@ -169,7 +170,7 @@ fn lease(
     let lease = Lease {
         namespace: namespace.to_owned(),
         name: flags.text("leader-election-id")?.to_owned(),
-        identity: identity(),
+        identity: instance_identity(),
         lease_duration: duration("LEASE_DURATION", 15)?,
         renew_deadline: duration("RENEW_DEADLINE", 10)?,
         retry_period: duration("RETRY_PERIOD", 2)?,
@@ -188,8 +189,7 @@ impl Serving {
         let services = ["operator-service-name", "metrics-server-service-name", "webhooks-service-name"];
         let domain = flags.text("k8s-cluster-domain")?;
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        for service in services.into_iter().map(|flag| flags.text(flag)).chain([Ok(super::service::SERVICE)])
-        {
+        for service in services.into_iter().map(|flag| flags.text(flag)).chain([Ok(super::SERVICE)]) {
             let service = service?;
             names.extend([
                 service.to_owned(),
@@ -205,7 +205,7 @@ impl Serving {
             shared: shared(flags, namespace, certificate.is_some())?,
             metrics_service: open(flags, "metrics-service-bind-address")?,
             raw_metrics: Mode::of(variable),
-            // Health is no secret. Figures tell names of objects, and are told in the open only to who wants that.
+            // Exported metrics have names of objects, so they are served without TLS only if a flag asks for it.
             health: open(flags, "health-probe-bind-address")?,
             figures: open(flags, "metrics-bind-address")?
                 .filter(|figures| figures.wanted)
@@ -220,7 +220,7 @@ impl Serving {
     }
 }
 
-/// Certificates in files come first, then a Secret, then what is mounted.
+/// Certificate files take precedence over a Secret, and a Secret over a mounted folder.
 fn shared(flags: &Flags, namespace: &str, is_given: bool) -> Result<Shared, Failure> {
     if is_given {
         return Ok(Shared::Nothing);
@@ -234,12 +234,12 @@ fn shared(flags: &Flags, namespace: &str, is_given: bool) -> Result<Shared, Fail
     Ok(if is_filled { Shared::Folder(folder) } else { Shared::Nothing })
 }
 
-fn open(flags: &Flags, name: &str) -> Result<Option<Open>, Failure> {
+fn open(flags: &Flags, name: &str) -> Result<Option<ListenAddress>, Failure> {
     let wanted = flags.given(name);
-    Ok(serving::place(name, flags.text(name)?)?.map(|address| Open { address, wanted }))
+    Ok(serving::place(name, flags.text(name)?)?.map(|address| ListenAddress { address, wanted }))
 }
 
-/// The authorities in the folders that were named; one that was not named need not be there.
+/// The CAs in the named folders; the default folder need not exist.
 fn authorities(flags: &Flags) -> Result<Vec<u8>, Failure> {
     let named = flags.repeated("ca-dir")?;
     let folders = if named.is_empty() { vec![AUTHORITIES.to_owned()] } else { named.clone() };
@@ -270,7 +270,7 @@ fn logs(flags: &Flags) -> Result<LogArgs, Failure> {
     };
     let log_level = match (flags.given("log-level"), flags.text("zap-log-level")?) {
         (true, _) | (false, "" | "info") => flags.text("log-level")?.to_owned(),
-        // Zap counts the other way: numbers are more and more talkative.
+        // Zap's numbers mean increasing verbosity.
         (false, "0") => "info".to_owned(),
         (false, "1" | "debug") => "debug".to_owned(),
         (false, level) if level.parse::<u8>().is_ok() => "trace".to_owned(),

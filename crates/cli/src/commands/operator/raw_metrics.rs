@@ -1,22 +1,22 @@
-//! KEDA's raw metrics (docs/spec/keda.md 4.2): every value as it is read, to those who have subscribed over the same port.
+//! KEDA's raw metrics (docs/spec/keda.md 4.2): publishes every value to the subscribers of the gRPC service.
 
 use controllers::operator::{MetricRequester, RawMetric, RawMetricsSubscriber};
 use external_scaler::raw_metrics::{RawMetricsBroker, TriggerSample};
 
-/// Which values are told.
+/// Which values are published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// All.
+    /// All values.
     #[default]
     All,
-    /// Those that HPAs have asked for.
+    /// Values that HPAs requested.
     Hpa,
-    /// Those of polls.
+    /// Values of polls.
     Poll,
 }
 
 impl Mode {
-    /// As KEDA's variables say it; none if nobody has turned it on.
+    /// The mode in KEDA's environment variables; none if raw metrics are not enabled.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         if variable("RAW_METRICS_GRPC_PROTOCOL").as_deref() != Some("enabled") {
             return None;
@@ -37,7 +37,7 @@ impl Mode {
     }
 }
 
-/// Passes on what the operator reads.
+/// Publishes the values that the operator reads.
 pub(super) struct RawMetrics {
     pub(super) raw: RawMetricsBroker,
     pub(super) mode: Mode,

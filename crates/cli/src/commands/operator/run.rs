@@ -1,4 +1,4 @@
-//! The operator as a process: started, and stopped in order.
+//! The operator process: start and orderly stop.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::options::{Options, Shared};
-use super::trust::Authority;
+use super::trust::ServingCa;
 use super::{certificates, service, trust};
 use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
 
-/// How long events may take to be delivered when the operator stops.
+/// How long the operator waits for its events to be sent when it stops.
 const LAST_EVENTS: Duration = Duration::from_secs(3);
-/// Who tells events, unless a loop has a name of its own.
+/// The default component of events.
 const COMPONENT: &str = "keda-operator";
-/// Runs of decisions that are kept of each object: rounds are short, and those that are alike are one.
+/// How many decision records are kept per object; equal consecutive decisions are one record.
 const KEPT: usize = 60;
-/// Variables of KEDA's operator that mean nothing here.
+/// Variables of KEDA's operator that are ignored.
 const IDLE_VARIABLES: [&str; 6] = [
     "KEDA_HTTP_TLS_CIPHER_LIST",
     "KEDA_SERVICE_MIN_TLS_VERSION",
@@ -35,22 +35,22 @@ const IDLE_VARIABLES: [&str; 6] = [
     "KEDA_CHECK_UNEXPECTED_SCALERS_PARAMS",
 ];
 
-/// An operator that runs.
+/// A running operator.
 pub(crate) struct Process {
     pub(crate) server: serve::Server,
     beside: Vec<serve::ExtraListener>,
     pub(crate) handle: OperatorHandle,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
-    /// Sees to certificates, and tells of them.
+    /// Tasks that keep certificates and `caBundle`s up to date.
     keeping: JoinSet<()>,
     election: Option<Election>,
     recorder: EventRecorder,
 }
 
-/// Runs until told to stop.
+/// Runs until SIGINT or SIGTERM.
 pub(super) fn run(options: &Options) -> Outcome {
-    // One thread: most of the work is waiting for others, and two spend some of theirs on waking each other.
+    // One thread: most of the time is spent waiting, and several threads spend CPU on waking each other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let connection =
@@ -74,7 +74,7 @@ pub(super) fn run(options: &Options) -> Outcome {
     })
 }
 
-/// How long metrics of pods may be used again.
+/// How long metrics of pods are cached.
 const FRESH: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Starts an operator on a cluster.
@@ -94,7 +94,7 @@ pub(crate) async fn start(
         }
     };
     let admission = Admission::new(client.clone(), discovery.clone(), &recorder, options.settings.compat);
-    // For `cpu` and `memory` of objects that act without an HPA.
+    // For `cpu` and `memory` triggers of objects that scale without an HPA.
     let samples = cluster::metrics::MetricsClient::new(client.clone(), discovery.clone(), FRESH);
     let (operator, handle) = Operator::new(OperatorParts {
         client: client.clone(),
@@ -115,7 +115,7 @@ pub(crate) async fn start(
         keeping.spawn(keep.run(leadership.clone()));
         keyring
     });
-    let parts = service::Parts {
+    let parts = service::ServiceParts {
         client: client.clone(),
         handle: handle.clone(),
         admission,
@@ -123,12 +123,12 @@ pub(crate) async fn start(
         keyring: keyring.clone(),
         clock,
     };
-    let service::Served { server, beside } = service::start(options, parts).await?;
+    let service::Listeners { server, beside } = service::start(options, parts).await?;
     let authority = match (keyring, &options.serving.shared) {
-        // Who fills the folder tells whom to trust.
-        (Some(_), Shared::Folder(_)) => Authority::Fixed(None),
-        (Some(keyring), _) => Authority::Shared(keyring),
-        (None, _) => Authority::Fixed(server.ca_pem().map(str::to_owned)),
+        // The owner of the folder also distributes the CA.
+        (Some(_), Shared::Folder(_)) => ServingCa::Fixed(None),
+        (Some(keyring), _) => ServingCa::Shared(keyring),
+        (None, _) => ServingCa::Fixed(server.ca_pem().map(str::to_owned)),
     };
     keeping.spawn(trust::keep(client, leadership, options.serving.clone(), authority));
     let (stop, stopped) = watch::channel(false);
@@ -136,14 +136,14 @@ pub(crate) async fn start(
     Ok(Process { server, beside, handle, stop, task, keeping, election, recorder })
 }
 
-/// How credentials are looked up: as the settings say, and Vault as its own variables do.
+/// How credentials are resolved: by the settings, and Vault by its own variables.
 fn credentials(settings: &OperatorSettings) -> AuthRules {
     let vault = VaultRules::from_variables(|name| std::env::var(name).ok());
     AuthRules { vault, ..AuthRules::from(settings) }
 }
 
 impl Process {
-    /// Stops in order: turns end, events are delivered, the lease is given back, the server closes.
+    /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.
     pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);
         self.keeping.abort_all();

@@ -1,4 +1,4 @@
-//! What the operator serves: external metrics, admission, decisions, health, figures; and the same to KEDA's own adapter.
+//! The listeners of the operator: external metrics, admission, decisions, health, exported metrics, and gRPC for KEDA's adapter.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,36 +17,33 @@ use serve::{
     operator_group,
 };
 
-use super::admission::{Judged, Webhook};
+use super::admission::{AdmissionCounts, AdmissionWebhook};
 use super::metrics_service;
-use super::options::{Open, Options};
+use super::options::{ListenAddress, Options};
 use crate::failure::Failure;
-use crate::kept::Kept;
 use crate::serving;
+use crate::stored_decisions::StoredDecisions;
 
-/// The Service in front of it, in manifests and on the desk.
-pub(crate) const SERVICE: &str = "plimsoll-operator";
-
-/// What it serves with.
-pub(super) struct Parts {
+/// What the listeners need.
+pub(super) struct ServiceParts {
     pub(super) client: Client,
     pub(super) handle: OperatorHandle,
     pub(super) admission: Admission,
     pub(super) leadership: Leadership,
-    /// What is shared with other replicas.
+    /// The certificate that replicas share.
     pub(super) keyring: Option<Keyring>,
     pub(super) clock: Clock,
 }
 
-/// All that listens.
-pub(super) struct Served {
+/// All listeners.
+pub(super) struct Listeners {
     pub(super) server: Server,
     pub(super) beside: Vec<ExtraListener>,
 }
 
-/// Starts to serve.
-pub(super) async fn start(options: &Options, parts: Parts) -> Result<Served, Failure> {
-    let Parts { client, handle, admission, leadership, keyring, clock } = parts;
+/// Starts all listeners.
+pub(super) async fn start(options: &Options, parts: ServiceParts) -> Result<Listeners, Failure> {
+    let ServiceParts { client, handle, admission, leadership, keyring, clock } = parts;
     let wanted = &options.serving;
     let certificate = match &keyring {
         Some(keyring) => Certificate::Shared(keyring.clone()),
@@ -58,13 +55,13 @@ pub(super) async fn start(options: &Options, parts: Parts) -> Result<Served, Fai
         ..serve::ServerOptions::default()
     };
     served.open_paths.extend(open_paths());
-    let (judged, calls) = (Arc::<Judged>::default(), Arc::<CallMetrics>::default());
+    let (judged, calls) = (Arc::<AdmissionCounts>::default(), Arc::<CallMetrics>::default());
     let admit: Arc<dyn AdmissionHandler> =
-        Arc::new(Webhook { rules: admission, judged: Arc::clone(&judged) });
+        Arc::new(AdmissionWebhook { rules: admission, judged: Arc::clone(&judged) });
     let lease = options.lease.as_ref().map(|lease| (lease.name.clone(), leadership));
     let figures = page(handle.clone(), judged, Arc::clone(&calls), lease);
     let mut groups = external(handle.external_metrics(), &MetricsApiSettings::from(options.settings.compat));
-    groups.push(operator_group(Arc::new(Kept(handle.records()))));
+    groups.push(operator_group(Arc::new(StoredDecisions(handle.records()))));
     let app = App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks: checks(&handle),
@@ -89,19 +86,19 @@ pub(super) async fn start(options: &Options, parts: Parts) -> Result<Served, Fai
             ExtraListener::exported_metrics(open.address, figures).await,
         )?);
     }
-    // Without a certificate that others have, nobody could show one.
+    // Without a shared certificate no client could present one.
     if let (Some(open), Some(keyring)) = (wanted.metrics_service, &keyring) {
-        let asked = metrics_service::Asked { handle: &handle, clock: &clock, calls };
+        let asked = metrics_service::ServiceInputs { handle: &handle, clock: &clock, calls };
         let started = metrics_service::start(open.address, keyring, asked, wanted.raw_metrics).await;
         beside.extend(had("metrics-service-bind-address", open, started)?);
     }
-    Ok(Served { server, beside })
+    Ok(Listeners { server, beside })
 }
 
-/// An address that nobody asked for need not be had.
+/// A default address that cannot be bound is only logged.
 fn had(
     flag: &str,
-    open: Open,
+    open: ListenAddress,
     started: Result<ExtraListener, StartError>,
 ) -> Result<Option<ExtraListener>, Failure> {
     match started {
@@ -113,16 +110,16 @@ fn had(
             Err(Failure::Outside(format!("{error}; choose another address with --{flag}, or 0 for none")))
         }
         Err(error) => {
-            tracing::warn!(%error, flag, "not served there");
+            tracing::warn!(%error, flag, "cannot listen at this address");
             Ok(None)
         }
     }
 }
 
-/// All figures on one page.
+/// Renders all exported metrics.
 fn page(
     handle: OperatorHandle,
-    judged: Arc<Judged>,
+    judged: Arc<AdmissionCounts>,
     calls: Arc<CallMetrics>,
     lease: Option<(String, Leadership)>,
 ) -> MetricsExporter {
@@ -142,9 +139,9 @@ fn page(
     })
 }
 
-/// Those who do not lead are ready too: they answer.
+/// Replicas that are not the leader are ready too: they serve metrics.
 fn checks(handle: &OperatorHandle) -> HealthChecks {
     let (turning, synced) = (handle.clone(), handle.clone());
     let turns = move |silence| turning.is_alive(silence);
-    serving::checks(turns, move || synced.synced(), "ScaledObjects and their targets were not seen yet")
+    serving::checks(turns, move || synced.synced(), "ScaledObjects and their targets are not listed yet")
 }

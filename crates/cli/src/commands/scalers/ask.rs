@@ -1,4 +1,4 @@
-//! Asks the source of a trigger what would be served.
+//! Queries the source of a trigger for the values that would be served.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::object::Object;
 
-/// What a trigger's source said.
+/// The result of querying a trigger's source.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Finding {
@@ -26,12 +26,12 @@ pub(super) struct Finding {
     pub(super) active: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
-    /// What is odd about the trigger, whatever its source says.
+    /// Warnings about the trigger itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) notes: Vec<String>,
 }
 
-/// Asks the source of a trigger.
+/// Queries the source of a trigger.
 pub(super) async fn ask(
     object: &Object,
     index: usize,
@@ -64,10 +64,10 @@ pub(super) async fn ask(
     findings
 }
 
-/// What is odd about a trigger, whatever its source says.
+/// Warnings about a trigger itself.
 fn notes(object: &Object, trigger: &scalers::Trigger) -> Vec<String> {
     let Some(known) = table::find(&trigger.type_) else { return Vec::new() };
-    // External scalers take whatever their authors please.
+    // External scalers define their own parameters.
     let is_external = trigger.type_.starts_with("external");
     let unknown = parameters::unknown(known.parameters, trigger).into_iter().filter(|_| !is_external);
     let notices = parameters::notices(known.parameters, trigger);
@@ -77,7 +77,7 @@ fn notes(object: &Object, trigger: &scalers::Trigger) -> Vec<String> {
     notes
 }
 
-/// Builds it and asks.
+/// Builds the scaler and queries its source.
 async fn asked(
     given: &scalers::Trigger,
     backends: &Backends,
@@ -120,13 +120,13 @@ async fn asked(
     findings
 }
 
-/// What to do about it, where that is a flag.
+/// The remedy, where it is a flag.
 fn advised(error: String) -> String {
     let wants_cluster = ["there is no cluster", "cannot be read here"].iter().any(|end| error.ends_with(end));
     if wants_cluster { format!("{error}; --cluster asks the one of your kubeconfig") } else { error }
 }
 
-/// A trigger with all that it is given.
+/// A trigger with its resolved parameters.
 async fn given(
     object: &Object,
     index: usize,
@@ -159,7 +159,7 @@ async fn given(
     })
 }
 
-/// Name and target of a metric, and whether its source is asked by us.
+/// Name and target of a metric, and whether we query its source.
 fn shown(spec: &MetricSpec) -> (String, String, bool) {
     let target = |target: &api::autoscaling::v2::MetricTarget| {
         let quantity = target.average_value.as_ref().or(target.value.as_ref()).map(ToString::to_string);

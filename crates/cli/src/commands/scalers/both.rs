@@ -12,7 +12,7 @@ pub(super) struct Both {
     pub(super) cluster: ApiServerObjects,
 }
 
-/// The second answer, if the first is that there is none.
+/// The second result, if the first found nothing.
 async fn or<T>(first: Fetch<'_, T>, second: Fetch<'_, T>) -> Result<T, FetchError> {
     match first.await {
         Err(FetchError { not_found: true, .. }) => second.await,

@@ -1,4 +1,4 @@
-//! `plimsoll scalers check`: asks the real sources of a ScaledObject or ScaledJob, and says what would be served.
+//! `plimsoll scalers check`: queries the real sources of a ScaledObject or ScaledJob.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Format};
 
-/// Ask the real sources of a ScaledObject or ScaledJob, and say what would be served
+/// Query the real sources of a ScaledObject or ScaledJob, and show what would be served
 ///
 /// Everything that its triggers need (TriggerAuthentications, Secrets, ConfigMaps, the target) is taken from the same files or,
 /// with --cluster, from the cluster. Nothing is written anywhere.
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// Context of the kubeconfig; without it, the current one.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// How long a source may take.
+    /// Timeout of a query.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
     /// How to print.
@@ -94,11 +94,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
             }
         }
         print(args.output, &findings, &told)?;
-        if findings.iter().any(|finding| finding.error.is_some()) { Err(Failure::Told(1)) } else { Ok(()) }
+        if findings.iter().any(|finding| finding.error.is_some()) { Err(Failure::Printed(1)) } else { Ok(()) }
     })
 }
 
-/// The cluster, if it is to be asked.
+/// The cluster, if --cluster is given.
 async fn cluster(args: &Args) -> Result<Option<Client>, Failure> {
     if !args.cluster {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `plimsoll scalers describe`: what a trigger accepts.
+//! `plimsoll scalers describe`: the parameters of a trigger type.
 
 use scalers::parameters::{Parameter, ParameterSource};
 use scalers::table::{self, ScalerType};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 
-/// Say what a trigger accepts
+/// Describe the parameters of a trigger type
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   plimsoll scalers describe prometheus
   plimsoll scalers describe redis-streams -o json")]
 pub(crate) struct Args {
-    /// The type, as it stands in `type`.
+    /// The type, as in the field `type`.
     #[arg(value_name = "TYPE")]
     name: String,
     /// How to print.
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Where a parameter may stand, as users say it.
+/// Where a parameter may be given.
 fn places(parameter: &Parameter) -> Vec<&'static str> {
     let name = |source: &ParameterSource| match source {
         ParameterSource::Metadata => "metadata",
@@ -55,7 +55,7 @@ fn value(found: &ScalerType) -> Value {
     json!({"type": found.name, "about": found.about, "push": found.push, "parameters": parameters})
 }
 
-/// For people: one paragraph per parameter, those that must be there first.
+/// Text: one paragraph per parameter, required ones first.
 fn page(found: &ScalerType) -> String {
     let mut page = format!("{}: {}\n", found.name, found.about);
     let living = found.parameters.iter().filter(|one| one.removed.is_none());

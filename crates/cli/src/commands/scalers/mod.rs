@@ -1,4 +1,4 @@
-//! `plimsoll scalers`: which triggers there are, what they accept, and what a source says.
+//! `plimsoll scalers`: trigger types, their parameters, and the values of their sources.
 
 mod ask;
 mod both;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::failure::Outcome;
 use crate::output::{self, Format};
 
-/// Which triggers there are, what they accept, and what their sources say
+/// List trigger types, describe their parameters, and query their sources
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! What is asked about: ScaledObjects and ScaledJobs of manifests, and where their pods are described.
+//! The ScaledObjects and ScaledJobs of manifests, and their pod templates.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::failure::Failure;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// What is asked about.
+/// A ScaledObject or ScaledJob.
 pub(super) struct Object {
     pub(super) owner: Owner,
     pub(super) triggers: Vec<Trigger>,
     pub(super) container: String,
-    /// Where its pods are described.
+    /// The pod template of its target.
     pub(super) template: Option<PodTemplate>,
-    /// What is scaled, if it is not described here: `apiVersion`, kind and name.
+    /// The scale target, if it is not in the files: `apiVersion`, kind and name.
     pub(super) elsewhere: Option<[String; 3]>,
     pub(super) feeds_formula: bool,
 }
@@ -79,7 +79,7 @@ fn owner(kind: &str, namespace: &str, name: &str) -> Owner {
 }
 
 impl Object {
-    /// Looks for what is scaled in the cluster, if the files do not have it.
+    /// Reads the scale target from the cluster, if the files do not have it.
     pub(super) async fn look(&mut self, client: &Client, discovery: &Discovery) -> Result<(), String> {
         let Some([version, kind, name]) = &self.elsewhere else { return Ok(()) };
         let Target { group, version, kind, .. } =
@@ -96,7 +96,7 @@ impl Object {
         Ok(())
     }
 
-    /// What a trigger wants of the environment and does not get.
+    /// Environment variables that a trigger names and the pod does not have.
     pub(super) fn missing(&self, trigger: &scalers::Trigger) -> Vec<String> {
         let named = trigger.metadata.iter().filter(|(key, _)| key.ends_with("FromEnv"));
         let missing = named.filter(|(_, variable)| !trigger.environment.contains_key(*variable));

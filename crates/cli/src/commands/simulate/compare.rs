@@ -13,7 +13,7 @@ use crate::files;
 use crate::output::{self, Format};
 use crate::scenario;
 
-/// One configuration's figures for one workload.
+/// The results of one configuration for one workload.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Figures<'a> {
@@ -27,7 +27,7 @@ struct Figures<'a> {
 pub(crate) fn run(args: &Args) -> Outcome {
     let given = files::read_all(&args.files)?;
     let variants = files::read_all(&args.compare)?;
-    // Without a file of its own, the first configuration brings the load.
+    // Without FILE, the first configuration defines the load.
     let base: &[SourceFile] = if given.is_empty() { variants.get(..1).unwrap_or_default() } else { &given };
     let names = names(args);
     let mut runs = Vec::new();
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// Names that tell the configurations apart: the file's, with its folder where that is not enough.
+/// Distinct names of the configurations: the file name, with its folder where needed.
 fn names(args: &Args) -> Vec<String> {
     let short: Vec<String> = args.compare.iter().map(|path| stem(path)).collect();
     let is_unique = |name: &String| short.iter().filter(|other| *other == name).count() == 1;

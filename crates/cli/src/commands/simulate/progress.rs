@@ -9,7 +9,7 @@ use sim::Millis;
 /// Runs that end sooner show nothing.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// How far a run is.
+/// The progress of a run.
 pub(crate) struct Progress {
     total: Millis,
     began: Instant,
@@ -24,10 +24,10 @@ impl Progress {
         Self { total, began: Instant::now(), wanted, bar: None, steps: 0 }
     }
 
-    /// Tells how much virtual time has passed.
+    /// Updates the elapsed virtual time.
     pub(crate) fn at(&mut self, elapsed: Millis) {
         self.steps = self.steps.wrapping_add(1);
-        // Looking at the clock costs more than a step does.
+        // Reading the clock costs more than a step.
         if !self.wanted || !self.steps.is_multiple_of(256) {
             return;
         }
@@ -43,7 +43,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

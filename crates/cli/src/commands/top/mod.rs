@@ -16,7 +16,7 @@ use crate::live::moment::length;
 use crate::live::objects::Which;
 use crate::live::page::Page;
 use crate::live::screen::{Screen, asked_to_stop};
-use crate::live::{Scope, Site, Where};
+use crate::live::{ClusterArgs, ClusterClient, Scope};
 use crate::output::{self, Format};
 use overview::Overview;
 
@@ -40,17 +40,17 @@ pub(crate) struct Args {
     /// Order of lines.
     #[arg(long, value_enum, default_value_t = Sort::Pressure)]
     sort: Sort,
-    /// Look once instead of again and again.
+    /// Print once instead of refreshing.
     #[arg(long)]
     once: bool,
-    /// How often to look.
+    /// How often to refresh.
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     interval: String,
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten, next_help_heading = "Cluster")]
-    place: Where,
+    place: ClusterArgs,
 }
 
 /// Orders of lines.
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Err(Failure::input("--interval: more than ten times a second is too often for a cluster"));
     }
     crate::live::run(async move {
-        let site = Site::open(&args.place).await?;
+        let site = ClusterClient::open(&args.place).await?;
         let overview = look(args, &site, false).await?;
         match args.output {
             Format::Json | Format::Yaml => return output::value(args.output, &overview),
@@ -85,8 +85,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
-/// Draws until the user has seen enough.
-async fn live(args: &Args, site: &Site, first: Overview, interval: Duration) -> Outcome {
+/// Draws until the user quits.
+async fn live(args: &Args, site: &ClusterClient, first: Overview, interval: Duration) -> Outcome {
     let columns = view::Columns { namespace: args.all_namespaces };
     let place = match site.scope(args.all_namespaces) {
         Scope::All => "all namespaces".to_owned(),
@@ -118,7 +118,7 @@ async fn live(args: &Args, site: &Site, first: Overview, interval: Duration) -> 
                         overview = next;
                         lost = None;
                     }
-                    // What was last seen stays, and says how old it is.
+                    // The last view stays, with its age.
                     Err(failure) => lost = Some(failure.to_string()),
                 }
             }
@@ -126,7 +126,7 @@ async fn live(args: &Args, site: &Site, first: Overview, interval: Duration) -> 
     }
 }
 
-async fn look(args: &Args, site: &Site, cached: bool) -> Result<Overview, Failure> {
+async fn look(args: &Args, site: &ClusterClient, cached: bool) -> Result<Overview, Failure> {
     let scope = site.scope(args.all_namespaces);
     let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached };
     let objects = site.objects(which).await.map_err(|trouble| site.failure("list autoscalers", &trouble))?;

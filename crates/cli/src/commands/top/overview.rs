@@ -17,10 +17,10 @@ use crate::live::decisions::Unavailable;
 pub(crate) struct Overview {
     /// When.
     pub(crate) at: Timestamp,
-    /// Why decisions cannot be read, if they cannot: then conditions stand in.
+    /// Why decisions cannot be read, if so: then conditions are shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
-    /// What is wrong, worst first.
+    /// The problems, worst first.
     pub(crate) problems: Vec<Problem>,
     /// Each autoscaler.
     pub(crate) autoscalers: Vec<Line>,
@@ -37,7 +37,7 @@ pub(crate) struct Line {
     /// The highest ratio of a metric to its target.
     pub(crate) pressure: Option<f64>,
     pub(crate) metrics: String,
-    /// Absent where nobody tells.
+    /// Absent if it is not known.
     pub(crate) replicas: Option<i32>,
     pub(crate) min: i32,
     pub(crate) max: i32,
@@ -58,7 +58,7 @@ impl Overview {
             lines.push(Line::of(entry, grade(entry, &troubles)));
             let who = format!("{}/{}", entry.object.namespace(), entry.object.named());
             for trouble in troubles {
-                // What differs from object to object (names, numbers) does not make another cause; another remedy does.
+                // Differences in names and numbers do not make another cause; another remedy does.
                 let same = problems.iter_mut().find(|p| {
                     (p.grade, &p.cause, &p.remedy) == (trouble.grade, &trouble.cause, &trouble.remedy)
                 });
@@ -85,7 +85,7 @@ impl Overview {
 impl Line {
     fn of(entry: &Entry, state: Grade) -> Self {
         let hpa = &entry.object.hpa;
-        // A status may be older than the decision: what could not be read has no pressure.
+        // A status may be older than the decision: an unreadable metric has no ratio.
         let pressure = match &entry.record {
             Some(record) => by_decision(&record.decision),
             None => by_status(hpa),

@@ -12,60 +12,60 @@ use serde::Serialize;
 use crate::commands::get::Entry;
 use crate::live::decisions::{decider, silent};
 
-/// Something that is wrong, and with whom.
+/// A problem and the autoscalers that have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Problem {
-    /// What is wrong.
+    /// The cause.
     pub(crate) cause: String,
-    /// What that does.
+    /// The effect.
     pub(crate) effect: &'static str,
-    /// The words of whoever noticed, about the first of them.
+    /// The message of the first autoscaler.
     pub(crate) detail: String,
     /// What to do.
     pub(crate) remedy: String,
-    /// With whom: `shop/hpa/web`.
+    /// The autoscalers: `shop/hpa/web`.
     pub(crate) autoscalers: Vec<String>,
-    /// How bad it is.
+    /// The severity.
     #[serde(skip)]
     pub(crate) grade: Grade,
 }
 
-/// How bad something is, worst first.
+/// Severity, worst first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Grade {
     /// Nothing can be decided.
     Failing,
-    /// More is wanted than allowed.
+    /// The proposal exceeds the upper bound.
     AtMax,
-    /// Decided, although not everything could be read.
+    /// Decided, although some metrics could not be read.
     Partial,
     /// All is well.
     #[default]
     Fine,
-    /// Nobody wants it to act.
+    /// Paused or switched off.
     Paused,
 }
 
-/// One trouble of one autoscaler.
-pub(crate) struct Trouble {
+/// One problem of one autoscaler.
+pub(crate) struct AutoscalerProblem {
     pub(crate) grade: Grade,
     pub(crate) cause: String,
     pub(crate) detail: String,
     pub(crate) remedy: String,
 }
 
-/// What is wrong with one autoscaler.
-pub(crate) fn troubles(entry: &Entry, now: Timestamp) -> Vec<Trouble> {
+/// The problems of one autoscaler.
+pub(crate) fn troubles(entry: &Entry, now: Timestamp) -> Vec<AutoscalerProblem> {
     match &entry.record {
         Some(record) => by_record(entry.object.kind, record, now),
         None => by_conditions(&entry.object.hpa.status.conditions),
     }
 }
 
-/// How bad it is with one autoscaler.
-pub(crate) fn grade(entry: &Entry, troubles: &[Trouble]) -> Grade {
+/// The severity of one autoscaler.
+pub(crate) fn grade(entry: &Entry, troubles: &[AutoscalerProblem]) -> Grade {
     let disabled = match &entry.record {
         Some(record) => record.decision.course == Course::Disabled || record.mode == DecisionMode::Off,
         None => entry.object.hpa.status.conditions.iter().any(|c| c.reason == "ScalingDisabled"),
@@ -74,18 +74,18 @@ pub(crate) fn grade(entry: &Entry, troubles: &[Trouble]) -> Grade {
     worst.unwrap_or(if disabled { Grade::Paused } else { Grade::Fine })
 }
 
-fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> Vec<Trouble> {
+fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> Vec<AutoscalerProblem> {
     let decision = &record.decision;
     let mut found = Vec::new();
     if silent(record, now) {
-        found.push(Trouble {
+        found.push(AutoscalerProblem {
             grade: Grade::Failing,
             cause: format!("the {} has gone silent", decider(kind)),
             detail: format!("last heard of {} ago", api::age::since(Some(record.last), now)),
             remedy: "check that it runs and leads: its Lease and its log say so".to_owned(),
         });
     }
-    // The explanation of a decision knows the remedies; each follows what it is about.
+    // The explanation of a decision has the remedies; each follows its problem.
     let rows = record.explain(kind.short()).rows;
     let remedy = |after: &str| {
         let at = rows.iter().position(|row| row.text.contains(after))?;
@@ -98,7 +98,7 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
         let (engine::ScaleReadError::InvalidApiVersion(why)
         | engine::ScaleReadError::UnknownKind(why)
         | engine::ScaleReadError::Query(why)) = failure;
-        found.push(Trouble {
+        found.push(AutoscalerProblem {
             grade: Grade::Failing,
             cause: "the target's scale cannot be read".to_owned(),
             detail: why.clone(),
@@ -108,7 +108,7 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
     }
     for (evaluation, metric) in decision.evaluations.iter().zip(&record.spec.metrics) {
         let Err(failure) = &evaluation.result else { continue };
-        found.push(Trouble {
+        found.push(AutoscalerProblem {
             grade: if failing { Grade::Failing } else { Grade::Partial },
             cause: format!("{} cannot be read", short_name(metric)),
             detail: failure.text.clone(),
@@ -116,13 +116,13 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
         });
         named_any = true;
     }
-    // Where an HPA decides, what triggers could not say is all there is.
+    // Where an HPA decides, only failures of triggers are known.
     if let Some(round) = record.round.as_ref().filter(|_| decision.evaluations.is_empty()) {
         let active = decision.activation.as_ref().is_some_and(|activation| !activation.by.is_empty());
         for trigger in &round.triggers {
             let heard = trigger.metrics.iter().filter_map(|heard| heard.failure.as_ref());
             for failure in trigger.failure.iter().chain(heard) {
-                found.push(Trouble {
+                found.push(AutoscalerProblem {
                     grade: if active { Grade::Partial } else { Grade::Failing },
                     cause: format!("trigger {} cannot be read", trigger.label()),
                     detail: failure.clone(),
@@ -133,7 +133,7 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
         }
     }
     if failing && !named_any {
-        found.push(Trouble {
+        found.push(AutoscalerProblem {
             grade: Grade::Failing,
             cause: "nothing can be decided".to_owned(),
             detail: decision.error.as_ref().map(|error| error.text.clone()).unwrap_or_default(),
@@ -141,7 +141,7 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
         });
     }
     if let ScaleOutcome::WriteFailed(why) = &decision.outcome {
-        found.push(Trouble {
+        found.push(AutoscalerProblem {
             grade: Grade::Failing,
             cause: "the new count cannot be written".to_owned(),
             detail: why.clone(),
@@ -159,7 +159,7 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
     found
 }
 
-fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> Vec<Trouble> {
+fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> Vec<AutoscalerProblem> {
     let is = |c: &HorizontalPodAutoscalerCondition, kind: &str, status: &str| {
         c.type_ == kind && c.status == status
     };
@@ -169,7 +169,7 @@ fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> Vec<Trouble
             || is(condition, "Ready", "False")
             || (is(condition, "ScalingActive", "False") && condition.reason != "ScalingDisabled");
         if failing {
-            found.push(Trouble {
+            found.push(AutoscalerProblem {
                 grade: Grade::Failing,
                 cause: condition.reason.clone(),
                 detail: condition.message.clone(),
@@ -182,8 +182,8 @@ fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> Vec<Trouble
     found
 }
 
-fn at_max(detail: String) -> Trouble {
-    Trouble {
+fn at_max(detail: String) -> AutoscalerProblem {
+    AutoscalerProblem {
         grade: Grade::AtMax,
         cause: "more is wanted than max allows".to_owned(),
         detail,
@@ -192,7 +192,7 @@ fn at_max(detail: String) -> Trouble {
 }
 
 impl Grade {
-    /// What it does to those who have it.
+    /// Its effect on the autoscalers.
     pub(crate) fn effect(self) -> &'static str {
         match self {
             Self::Failing => "hold",

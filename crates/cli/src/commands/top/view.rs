@@ -69,7 +69,7 @@ impl Columns {
         if overview.autoscalers.is_empty() {
             lines.push("no autoscaler here; -A looks in all namespaces".to_owned());
         }
-        // What a metric is stands in most decisions, too; what an autoscaler is called stands nowhere else.
+        // The metric is named in most decisions too; the autoscaler's name is nowhere else.
         let table = self.table(&overview.autoscalers, true);
         let table = if page.has_room(&table) { table } else { self.table(&overview.autoscalers, false) };
         let room = height.saturating_sub(lines.len());
@@ -141,7 +141,7 @@ fn problem_lines(problem: &Problem, page: Page) -> Vec<String> {
     lines
 }
 
-/// A text on a few lines: the end of an error says most, so it is not cut soon.
+/// Wraps a text to a few lines: the end of an error is the most important part.
 fn indented(page: Page, indent: &str, text: &str) -> Vec<String> {
     let Some(width) = page.width else { return vec![format!("{indent}{text}")] };
     let mut lines = wrap(text, width.saturating_sub(indent.len()));

@@ -1,4 +1,4 @@
-//! `plimsoll up`: a cluster on the desk that scales something, with nothing to install.
+//! `plimsoll up`: a local cluster that scales workloads, with nothing to install.
 
 mod objects;
 mod queue;
@@ -11,15 +11,15 @@ use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
 use crate::logs::LogArgs;
 
-/// What runs when nobody names a file: php-apache, with a load that rises and falls.
+/// The default scenario: php-apache, with a load that rises and falls.
 const DEFAULT: &str = include_str!("../../../../../examples/up.yaml");
-/// And beside it a worker that sleeps until there are orders.
+/// The second default workload: a worker that is scaled to zero until there are orders.
 const ORDERS: &str = include_str!("../../../../../examples/scaledobject/orders-worker.yaml");
 
-/// Run a cluster on the desk and watch it scale
+/// Run a local cluster and watch it scale
 ///
-/// Starts an embedded Kubernetes API with simulated nodes, creates the objects of the files, lets load arrive as their
-/// Scenario says, and runs controller, metrics server and operator on it over the API, in real time. kubectl works on it,
+/// Starts an embedded Kubernetes API with simulated nodes, creates the objects of the files, generates the load of their
+/// Scenario, and runs controller, metrics server and operator on it over the API, in real time. kubectl works on it,
 /// KEDA's resources included. Nothing is left behind.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -41,13 +41,13 @@ pub(crate) struct Args {
     /// Where the kubeconfig is written.
     #[arg(long, value_name = "FILE", default_value = ".plimsoll/kubeconfig")]
     kubeconfig: PathBuf,
-    /// Print nothing but where things are.
+    /// Print only addresses and file names.
     #[arg(short, long)]
     quiet: bool,
     /// Print every decision, not only changes.
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
-    /// Stop after so long; without it, on Ctrl-C.
+    /// Stop after this time; without it, on Ctrl-C.
     #[arg(long, value_name = "DURATION")]
     stop_after: Option<String>,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     LogArgs { log_level: quieter(&args.logs.log_level), ..args.logs.clone() }.init()?;
     let limit = args.stop_after.as_deref().map(duration).transpose()?;
-    // The cluster, its nodes and its clients are one program here: they may use what the machine has.
+    // The cluster, its nodes and its clients run in one process, so it uses all cores.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let stage = stage::Stage::build(args).await?;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
-/// What the controller logs is in the table already.
+/// The table already shows what the controller logs at `info`.
 fn quieter(level: &str) -> String {
     if level == "info" { "warn".to_owned() } else { level.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! Creating the objects of manifests, whatever they are.
+//! Creates the objects of manifests.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// Creates each object; a Scenario is not one.
+/// Creates each object except Scenarios.
 pub(super) async fn create(client: &Client, documents: &[Document]) -> Result<(), Failure> {
     for document in documents {
         let object: Value = document.decode_lenient()?;
@@ -24,7 +24,7 @@ pub(super) async fn create(client: &Client, documents: &[Document]) -> Result<()
     Ok(())
 }
 
-/// Creates one object, whatever its kind.
+/// Creates one object of any kind.
 pub(super) async fn create_one(client: &Client, object: &Value) -> Result<(), String> {
     let (api_version, kind) = (text(object, "apiVersion"), text(object, "kind"));
     let known = Discovery::new(client.clone()).mappings(group_of(api_version)?, kind).await?;

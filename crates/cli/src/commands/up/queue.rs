@@ -1,5 +1,5 @@
-//! A queue that needs nothing to install: orders rush in now and then, ready pods of `orders-worker` take them, and
-//! whoever asks over HTTP is told how many wait.
+//! A simulated queue: orders arrive in bursts, ready pods of `orders-worker` take them, and an HTTP endpoint returns
+//! how many wait.
 
 use std::f64::consts::PI;
 use std::io;
@@ -15,51 +15,51 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-/// Where it answers, if that port is free: what the example says.
+/// The port of the example, used if it is free.
 const PORT: u16 = 7438;
-/// Who works on it.
+/// The Deployment that takes orders.
 const WORKERS: &str = "/apis/apps/v1/namespaces/default/deployments/orders-worker";
-/// From rush to rush.
+/// The period of bursts.
 const EVERY: f64 = 240.0;
-/// When a rush begins, and how long it lasts.
+/// The begin and the length of a burst.
 const RUSH: (f64, f64) = (15.0, 100.0);
-/// Orders per second in the middle of a rush.
+/// Orders per second at the peak of a burst.
 const PEAK: f64 = 24.0;
 /// Orders per second that one worker takes.
 const EACH: f64 = 2.0;
-/// How often it moves.
+/// The step of the simulation.
 const TICK: Duration = Duration::from_millis(500);
-/// How long a question may take, and how long it may be.
+/// The timeout and the maximum size of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST: usize = 8 * 1024;
 
-/// A queue that runs; it ends with this.
+/// A running queue; dropping it ends it.
 pub(super) struct Queue {
     pub(super) port: u16,
     began: Instant,
     tasks: [JoinHandle<()>; 2],
 }
 
-/// Orders that wait.
+/// Waiting orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Orders(f64);
 
 impl Orders {
-    /// So many seconds after the start, `seconds` after the last step, with so many workers.
+    /// One step: `at` seconds after the start, `seconds` after the last step.
     fn step(self, at: f64, seconds: f64, workers: f64) -> Self {
         Self((self.0 + arrivals(at) * seconds - workers * EACH * seconds).max(0.0))
     }
 
-    /// Whole ones.
+    /// The number of whole orders.
     fn waiting(self) -> u64 {
-        // Not negative, and far from the end of the range.
+        // The value is not negative and far below the maximum.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let whole = self.0.floor() as u64;
         whole
     }
 }
 
-/// Orders per second, so many seconds after the start.
+/// Orders per second at a time after the start.
 fn arrivals(at: f64) -> f64 {
     let (begin, length) = RUSH;
     let since = at.rem_euclid(EVERY) - begin;
@@ -67,7 +67,7 @@ fn arrivals(at: f64) -> f64 {
 }
 
 impl Queue {
-    /// Opens the queue; it begins to move at once.
+    /// Starts the queue.
     pub(super) async fn open(client: Client) -> io::Result<Self> {
         let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)).await {
             Ok(listener) => listener,
@@ -81,7 +81,7 @@ impl Queue {
         Ok(Self { port, began, tasks: [answering, moving] })
     }
 
-    /// A manifest of which the queue is this one.
+    /// The manifest with the address of this queue.
     pub(super) fn placed(&self, manifest: &str) -> String {
         manifest.replace(&format!("127.0.0.1:{PORT}/"), &format!("127.0.0.1:{}/", self.port))
     }
@@ -98,7 +98,7 @@ impl Drop for Queue {
     }
 }
 
-/// Orders come and go.
+/// Runs the simulation.
 async fn work(client: Client, orders: Arc<Mutex<Orders>>, began: Instant) {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -114,7 +114,7 @@ async fn work(client: Client, orders: Arc<Mutex<Orders>>, began: Instant) {
     }
 }
 
-/// How many workers there are.
+/// The number of ready workers.
 async fn ready(client: &Client) -> Option<f64> {
     let request = Request::get(WORKERS).body(Vec::new()).ok()?;
     let found: Value = client.request(request).await.ok()?;
@@ -132,7 +132,7 @@ async fn answer(listener: TcpListener, orders: Arc<Mutex<Orders>>) {
     }
 }
 
-/// Whatever is asked, it is how many wait.
+/// Answers every request with the number of waiting orders.
 async fn say(mut stream: TcpStream, waiting: u64) -> io::Result<()> {
     let mut asked = Vec::new();
     let mut part = [0; 1024];

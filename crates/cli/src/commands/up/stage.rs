@@ -18,14 +18,14 @@ use crate::commands::{metrics, operator};
 use crate::failure::Failure;
 use crate::{files, scenario};
 
-/// A definition and its file.
+/// A CustomResourceDefinition and its file.
 macro_rules! definition {
     ($name:literal) => {
         ($name, include_str!(concat!("../../../../../deploy/crds/keda/", $name, ".yaml")))
     };
 }
 
-/// Our own kind, which the files may use.
+/// Our own kind.
 const AUTOSCALERS: &str = include_str!("../../../../../deploy/crds/autoscalers.plimsoll.dev.yaml");
 /// KEDA's kinds.
 const EVENTS: [(&str, &str); 6] = [
@@ -36,10 +36,10 @@ const EVENTS: [(&str, &str); 6] = [
     definition!("cloudeventsources.eventing.keda.sh"),
     definition!("clustercloudeventsources.eventing.keda.sh"),
 ];
-/// Time between two looks at what pods use.
+/// The scrape interval.
 const RESOLUTION: Duration = Duration::from_secs(5);
 
-/// Everything that runs; it ends with this.
+/// Everything that runs; dropping it ends it.
 pub(super) struct Stage {
     pub(super) process: Process,
     pub(super) scenario: Scenario,
@@ -48,7 +48,7 @@ pub(super) struct Stage {
     kubeconfig: std::path::PathBuf,
     metrics: metrics::Process,
     pub(super) operator: operator::Process,
-    /// Where orders wait, unless the user brought files.
+    /// The queue of orders, unless the user named files.
     pub(super) queue: Option<Queue>,
     _nodes: Nodes,
     _server: Server,
@@ -97,10 +97,10 @@ impl Stage {
             let definition = SourceFile::from_bytes(format!("{name}.yaml"), text.as_bytes())?;
             objects::create(&client, &yaml::parse(&definition)?).await?;
         }
-        // All that is ours talks to the cluster as it would to any other: over TLS, by kubeconfig.
+        // All roles talk to the cluster as to any other: over TLS, by kubeconfig.
         let target = ConnectTarget { kubeconfig: Some(args.kubeconfig.clone()), context: None };
         let connection = connect::connect(&target).await.map_err(|e| Failure::Outside(e.to_string()))?;
-        // Its kubelets have an authority of their own.
+        // The kubelets have their own CA.
         let authority = Some(Material::Given(nodes.ca_pem().as_bytes().to_vec()));
         let credentials = Credentials { authority, ..connection.credentials.clone() };
         let measured = Connection { credentials, ..connection.clone() };
@@ -131,7 +131,7 @@ impl Stage {
             let source = SourceFile::from_bytes("orders-worker.yaml", queue.placed(ORDERS).as_bytes())?;
             documents.extend(yaml::parse(&source)?);
         }
-        // Last, so that the controller sees autoscalers come, as it does in life: its first look is one period later.
+        // Created last, so that the controller sees the autoscalers being added; their first reconcile is one period later.
         objects::create(&client, &documents).await?;
         Ok(Self {
             process,
@@ -148,7 +148,7 @@ impl Stage {
         })
     }
 
-    /// Says what runs and where.
+    /// Prints what runs and where.
     pub(super) fn introduce(&self, args: &Args) {
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         println!(

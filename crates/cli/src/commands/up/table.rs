@@ -1,4 +1,4 @@
-//! The live table: one line per thing that happened, none for things that did not.
+//! The live table: one line per change.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -17,7 +17,7 @@ use super::stage::Stage;
 use crate::failure::{Failure, Outcome as Ended};
 use crate::scenario::as_hpa;
 
-/// How often new decisions are looked for.
+/// How often new decisions are read.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Prints decisions as they are made.
@@ -54,7 +54,7 @@ pub(super) async fn watch(stage: &Stage, args: &Args) -> Ended {
     }
 }
 
-/// What a target that is scaled by events is at: a round that changes neither this nor the count is no news.
+/// The state of a target that is scaled by events: a poll that changes neither this nor the count is not printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mood {
     Rest,

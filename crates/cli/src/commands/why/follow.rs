@@ -10,23 +10,23 @@ use super::history::Line;
 use super::live;
 use super::{Args, pods};
 use crate::failure::{Failure, Outcome};
-use crate::live::decisions::{Missing, decider};
+use crate::live::decisions::{MissingDecision, decider};
 use crate::live::moment::stamp;
 use crate::live::page::Page;
 use crate::live::screen::asked_to_stop;
-use crate::live::{Named, Site};
+use crate::live::{AutoscalerName, ClusterClient};
 use crate::output::{self, Format};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Which of the records that arrive are news. A connection begins with all that is kept, and decisions that only repeat
-/// themselves arrive again.
+/// Selects new records. A connection begins with all stored records, and decisions that only repeat
+/// arrive again.
 #[derive(Debug, Default)]
 struct News {
-    /// Up to here everything is known.
+    /// The newest known version.
     seen: Option<Timestamp>,
-    /// What was last said.
+    /// The last printed text.
     said: Option<Line>,
 }
 
@@ -47,15 +47,25 @@ impl News {
     }
 }
 
-pub(crate) async fn run(args: &Args, site: &Site, named: &Named, since: Option<SignedDuration>) -> Outcome {
+pub(crate) async fn run(
+    args: &Args,
+    site: &ClusterClient,
+    named: &AutoscalerName,
+    since: Option<SignedDuration>,
+) -> Outcome {
     tokio::select! {
         outcome = follow(args, site, named, since) => outcome,
         () = asked_to_stop() => Ok(()),
     }
 }
 
-async fn follow(args: &Args, site: &Site, named: &Named, since: Option<SignedDuration>) -> Outcome {
-    // A wrong name, or no controller at all, is said at once; what happens later is waited out.
+async fn follow(
+    args: &Args,
+    site: &ClusterClient,
+    named: &AutoscalerName,
+    since: Option<SignedDuration>,
+) -> Outcome {
+    // A wrong name or a missing controller is reported at once; later failures are retried.
     let kept = live::records(site, named).await?;
     let now = Timestamp::now();
     let from = since.and_then(|since| now.checked_sub(since).ok());
@@ -82,7 +92,7 @@ async fn follow(args: &Args, site: &Site, named: &Named, since: Option<SignedDur
                     None => break None,
                 }
             },
-            Err(Missing::NoRecord) => {
+            Err(MissingDecision::NoRecord) => {
                 if let Err(trouble) = site.object(&site.namespace, named).await
                     && trouble.code() == Some(404)
                 {
@@ -90,7 +100,7 @@ async fn follow(args: &Args, site: &Site, named: &Named, since: Option<SignedDur
                 }
                 None
             }
-            Err(Missing::Unavailable(why)) => Some(why.cause),
+            Err(MissingDecision::Unavailable(why)) => Some(why.cause),
         };
         if let Some(lost) = lost {
             let who = decider(named.kind);
@@ -101,7 +111,7 @@ async fn follow(args: &Args, site: &Site, named: &Named, since: Option<SignedDur
     }
 }
 
-fn show(args: &Args, named: &Named, news: &mut News, record: &DecisionRecord) -> Outcome {
+fn show(args: &Args, named: &AutoscalerName, news: &mut News, record: &DecisionRecord) -> Outcome {
     if !news.step(record, args.verbose) {
         return Ok(());
     }
@@ -132,7 +142,7 @@ fn show(args: &Args, named: &Named, news: &mut News, record: &DecisionRecord) ->
 }
 
 /// One line for one decision.
-fn short(named: &Named, record: &DecisionRecord, now: Timestamp) -> String {
+fn short(named: &AutoscalerName, record: &DecisionRecord, now: Timestamp) -> String {
     let line = Line::of(record);
     format!("{}  {named}  {:<9}  {}\n", stamp(record.decision.at, now), line.replicas(), line.why)
 }
@@ -159,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_line_says_when_what_and_why() {
-        let named = Named { kind: cluster::AutoscalerKind::Hpa, name: "web".into() };
+        let named = AutoscalerName { kind: cluster::AutoscalerKind::Hpa, name: "web".into() };
         let grown = record("2026-01-05T09:14:45Z", 1, &[610]);
         assert_eq!(
             short(&named, &grown, at("2026-01-05T10:00:00Z")),

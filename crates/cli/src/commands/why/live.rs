@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Args, follow, history, object, pods};
+use super::{Args, object, pods};
 use crate::failure::{Failure, Outcome};
-use crate::live::decisions::{Missing, decider, silent};
-use crate::live::moment::{length, moment, stamp};
+use crate::live::decisions::{MissingDecision, decider, silent};
+use crate::live::moment::stamp;
 use crate::live::page::Page;
-use crate::live::{Named, Site};
+use crate::live::{AutoscalerName, ClusterClient};
 use crate::output::{self, Format};
 
 /// What `-o json` prints.
@@ -33,65 +33,36 @@ pub(crate) struct Explained {
     #[serde(skip_serializing_if = "Option::is_none")]
     times: Option<u64>,
     spec: Option<Spec>,
-    /// None if the controller could not be asked, and the explanation is only what the object tells.
+    /// None if the controller could not be reached and the explanation is from the object's status.
     decision: Option<Decision>,
-    /// What triggers said before it.
+    /// The values of triggers before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     round: Option<TriggerPoll>,
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<Value>,
-    /// The HPA that a ScaledObject acts through.
+    /// The HPA of a ScaledObject.
     #[serde(skip_serializing_if = "Option::is_none")]
-    hpa: Option<Box<Self>>,
+    pub(super) hpa: Option<Box<Self>>,
 }
 
-pub(crate) async fn run(args: &Args, names: &[Named]) -> Outcome {
-    let now = Timestamp::now();
-    let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
-    let since = args.since.as_deref().map(|text| length("--since", text)).transpose()?;
-    let site = Site::open(&args.place).await?;
-    match names {
-        [] => Err(Failure::input(
-            "which one? Write hpa/NAME or so/NAME; `plimsoll get` lists the autoscalers there are",
-        )),
-        [named] if args.follow => follow::run(args, &site, named, since).await,
-        _ if args.follow => Err(Failure::input("--follow takes one autoscaler")),
-        names => match since {
-            Some(since) => {
-                let mut found = Vec::new();
-                for named in names {
-                    found.extend(records(&site, named).await?);
-                }
-                history::print(args, &found, at.unwrap_or(now), since, now)
-            }
-            None => {
-                let mut explained = Vec::new();
-                for named in names {
-                    let mut one = one(&site, named, at, now).await?;
-                    one.hpa = behind(&site, &one, at, now).await.map(Box::new);
-                    explained.push(one);
-                }
-                print(args, &explained)
-            }
-        },
-    }
-}
-
-/// All that is kept of one autoscaler; a failure in words if that cannot be had.
-pub(crate) async fn records(site: &Site, named: &Named) -> Result<Vec<DecisionRecord>, Failure> {
+/// All stored records of one autoscaler.
+pub(crate) async fn records(
+    site: &ClusterClient,
+    named: &AutoscalerName,
+) -> Result<Vec<DecisionRecord>, Failure> {
     match site.decisions_of(&site.namespace, named).await {
         Ok(records) => Ok(records),
         Err(missing) => Err(without(site, named, &missing).await),
     }
 }
 
-/// Why there is no decision to show. That the name is wrong is the likelier reason, so that is looked at first.
-async fn without(site: &Site, named: &Named, missing: &Missing) -> Failure {
+/// Why there is no decision. A wrong name is the most likely reason, so it is checked first.
+async fn without(site: &ClusterClient, named: &AutoscalerName, missing: &MissingDecision) -> Failure {
     if let Err(trouble) = site.object(&site.namespace, named).await {
         return site.lost(&site.namespace, named, &trouble).await;
     }
     Failure::Outside(match missing {
-        Missing::NoRecord => {
+        MissingDecision::NoRecord => {
             let who = decider(named.kind);
             format!(
                 "{named} in {}: the {who} has not decided anything about it yet\n  remedy: wait {}; if it stays so, \
@@ -104,16 +75,16 @@ async fn without(site: &Site, named: &Named, missing: &Missing) -> Failure {
                 },
             )
         }
-        Missing::Unavailable(why) => {
+        MissingDecision::Unavailable(why) => {
             format!("decisions cannot be read: {}\n  remedy: {}", why.cause, why.remedy)
         }
     })
 }
 
-/// The decision in force at a moment; without one that can be had, what the object tells about now.
-async fn one(
-    site: &Site,
-    named: &Named,
+/// The decision in force at a time; without one, an explanation from the object's status.
+pub(super) async fn explain_one(
+    site: &ClusterClient,
+    named: &AutoscalerName,
     at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<Explained, Failure> {
@@ -125,7 +96,7 @@ async fn one(
             }
             return Ok(found);
         }
-        // The object does not know its past.
+        // The object has no history.
         Err(missing) if at.is_some() => return Err(without(site, named, &missing).await),
         Err(missing) => missing,
     };
@@ -151,18 +122,23 @@ async fn one(
     })
 }
 
-/// The decision about the HPA that a ScaledObject acts through, as far as that can be had.
-async fn behind(site: &Site, of: &Explained, at: Option<Timestamp>, now: Timestamp) -> Option<Explained> {
+/// The decision about the HPA of a ScaledObject, if it is available.
+pub(super) async fn explain_hpa(
+    site: &ClusterClient,
+    of: &Explained,
+    at: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Explained> {
     let name = of.round.as_ref()?.hpa.clone()?;
-    one(site, &Named { kind: AutoscalerKind::Hpa, name }, at, now).await.ok()
+    explain_one(site, &AutoscalerName { kind: AutoscalerKind::Hpa, name }, at, now).await.ok()
 }
 
-/// Says that nobody decides about an object that is paused.
-async fn paused(site: &Site, named: &Named, words: &mut Explanation) {
+/// Adds that a paused object is not reconciled.
+async fn paused(site: &ClusterClient, named: &AutoscalerName, words: &mut Explanation) {
     let Ok(object) = site.object(&site.namespace, named).await else { return };
     let is_paused = |c: &HorizontalPodAutoscalerCondition| c.type_ == "Paused" && c.status == "True";
     if object.hpa.status.conditions.iter().any(is_paused) {
-        // What would change it next, and all that follows, is about one that goes on.
+        // The next change and what follows it apply only to an active object.
         words
             .rows
             .truncate(words.rows.iter().position(|row| row.label == "next").unwrap_or(words.rows.len()));
@@ -173,7 +149,7 @@ async fn paused(site: &Site, named: &Named, words: &mut Explanation) {
 
 /// The record in force at a moment; the last without one.
 fn in_force<'a>(
-    named: &Named,
+    named: &AutoscalerName,
     records: &'a [DecisionRecord],
     at: Option<Timestamp>,
     now: Timestamp,
@@ -191,7 +167,12 @@ fn in_force<'a>(
     })
 }
 
-fn explained(named: &Named, record: &DecisionRecord, at: Option<Timestamp>, now: Timestamp) -> Explained {
+fn explained(
+    named: &AutoscalerName,
+    record: &DecisionRecord,
+    at: Option<Timestamp>,
+    now: Timestamp,
+) -> Explained {
     Explained {
         autoscaler: named.to_string(),
         namespace: record.metadata.namespace.clone(),
@@ -208,9 +189,9 @@ fn explained(named: &Named, record: &DecisionRecord, at: Option<Timestamp>, now:
     }
 }
 
-/// A record in words: the decision, and what is to be known about when and by whom it was made.
+/// A record as text: the decision, its time and its mode.
 pub(crate) fn explanation(
-    named: &Named,
+    named: &AutoscalerName,
     record: &DecisionRecord,
     at: Option<Timestamp>,
     now: Timestamp,
@@ -251,7 +232,7 @@ pub(crate) fn explanation(
     words
 }
 
-fn print(args: &Args, explained: &[Explained]) -> Outcome {
+pub(super) fn print(args: &Args, explained: &[Explained]) -> Outcome {
     match (args.output, explained) {
         (Format::Json | Format::Yaml, [only]) => output::value(args.output, only),
         (Format::Json | Format::Yaml, all) => output::value(args.output, &all),

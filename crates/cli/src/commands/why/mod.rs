@@ -9,8 +9,11 @@ mod scenario;
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+
 use crate::failure::{Failure, Outcome};
-use crate::live::{Named, Where, named};
+use crate::live::moment::{length, moment};
+use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, named};
 use crate::output::Format;
 
 /// Explain a decision as arithmetic a person can follow
@@ -60,13 +63,13 @@ pub(crate) struct Args {
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten, next_help_heading = "Cluster")]
-    place: Where,
+    place: ClusterArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     named::no_jobs(words.iter().filter(|word| !word.exists()).filter_map(|word| word.to_str()))?;
-    if let Some(names) = Named::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
+    if let Some(names) = AutoscalerName::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
         if args.autoscaler.is_some() {
             return Err(Failure::input(
                 "--autoscaler chooses from a scenario; on a cluster write hpa/NAME or so/NAME",
@@ -75,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         for named in &names {
             named::check("name", &named.name)?;
         }
-        return crate::live::run(live::run(args, &names));
+        return crate::live::run(on_cluster(args, &names));
     }
     let only_live = args.place.given().or(args.follow.then_some("--follow"));
     let missing = args.files.iter().find(|file| file.as_os_str() != "-" && !file.exists());
@@ -115,5 +118,38 @@ mod tests {
         assert_eq!(say("hap/web").unwrap(), "  did you mean hpa/web, on a cluster?");
         assert_eq!(say("web.yaml"), None);
         assert_eq!(say("some/dir/x"), None);
+    }
+}
+
+/// Explains autoscalers on a cluster.
+async fn on_cluster(args: &Args, names: &[AutoscalerName]) -> Outcome {
+    let now = Timestamp::now();
+    let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
+    let since = args.since.as_deref().map(|text| length("--since", text)).transpose()?;
+    let site = ClusterClient::open(&args.place).await?;
+    match names {
+        [] => Err(Failure::input(
+            "which one? Write hpa/NAME or so/NAME; `plimsoll get` lists the autoscalers there are",
+        )),
+        [named] if args.follow => follow::run(args, &site, named, since).await,
+        _ if args.follow => Err(Failure::input("--follow takes one autoscaler")),
+        names => match since {
+            Some(since) => {
+                let mut found = Vec::new();
+                for named in names {
+                    found.extend(live::records(&site, named).await?);
+                }
+                history::print(args, &found, at.unwrap_or(now), since, now)
+            }
+            None => {
+                let mut explained = Vec::new();
+                for named in names {
+                    let mut one = live::explain_one(&site, named, at, now).await?;
+                    one.hpa = live::explain_hpa(&site, &one, at, now).await.map(Box::new);
+                    explained.push(one);
+                }
+                live::print(args, &explained)
+            }
+        },
     }
 }

@@ -1,31 +1,31 @@
-//! What an autoscaler's own object tells when the controller cannot be asked.
+//! An explanation from the autoscaler's own status when the controller cannot be reached.
 
 use api::autoscaling::{print, v2};
 use cluster::AutoscalerKind;
 use engine::explain::{Explanation, Row};
 use jiff::Timestamp;
 
-use crate::live::Named;
-use crate::live::decisions::{Missing, decider};
+use crate::live::AutoscalerName;
+use crate::live::decisions::{MissingDecision, decider};
 use crate::live::moment::stamp;
-use crate::live::objects::Told;
+use crate::live::objects::ObjectEvent;
 
 /// Events that are shown.
 const EVENTS: usize = 5;
 
-/// What the object tells, in the form of an explanation, ending with why that is all.
+/// An explanation from the object, ending with the reason why there is no decision.
 pub(crate) fn explanation(
-    named: &Named,
+    named: &AutoscalerName,
     hpa: &v2::HorizontalPodAutoscaler,
-    events: &[Told],
-    missing: &Missing,
+    events: &[ObjectEvent],
+    missing: &MissingDecision,
     now: Timestamp,
 ) -> Explanation {
     let status = &hpa.status;
     let (current, desired) = (status.current_replicas, status.desired_replicas);
     let is_active = |c: &v2::HorizontalPodAutoscalerCondition| c.type_ == "Active" && c.status == "True";
     let what = match named.kind {
-        // It does not say how many there are.
+        // A ScaledObject has no replica count.
         AutoscalerKind::ScaledObject if status.conditions.iter().any(is_active) => "active".to_owned(),
         AutoscalerKind::ScaledObject => "not active".to_owned(),
         _ if current == desired => format!("at {current}"),
@@ -68,7 +68,7 @@ pub(crate) fn explanation(
         say("events", format!("{when} ago{times}: {}: {}", word(&event.reason), word(&event.message).trim()));
     }
     match missing {
-        Missing::NoRecord => {
+        MissingDecision::NoRecord => {
             say(
                 "note",
                 format!(
@@ -77,7 +77,7 @@ pub(crate) fn explanation(
                 ),
             );
         }
-        Missing::Unavailable(why) => {
+        MissingDecision::Unavailable(why) => {
             say("note", "this is all that the object itself tells; decisions cannot be read".to_owned());
             say("note", format!("cause: {}", why.cause));
             say("note", format!("remedy: {}", why.remedy));
@@ -86,7 +86,7 @@ pub(crate) fn explanation(
     Explanation { headline: format!("{named} in {} · {what}", hpa.metadata.namespace), rows }
 }
 
-fn age(event: &Told, now: Timestamp) -> String {
+fn age(event: &ObjectEvent, now: Timestamp) -> String {
     api::age::since(event.last(), now)
 }
 
@@ -107,14 +107,14 @@ mod tests {
                 "conditions": [{"type": "AbleToScale", "status": "True", "reason": "SucceededRescale", "message": "done", "lastTransitionTime": null}]},
         }))
         .unwrap();
-        let event: Told =
+        let event: ObjectEvent =
             serde_json::from_value(serde_json::json!({"type": "Normal", "reason": "SuccessfulRescale",
             "message": "New size: 3", "count": 2, "lastTimestamp": "2026-01-05T08:58:00Z"}))
             .unwrap();
         let why = Unavailable { cause: "nobody there".into(), remedy: "start somebody".into() };
-        let named = Named { kind: cluster::AutoscalerKind::Hpa, name: "web".into() };
+        let named = AutoscalerName { kind: cluster::AutoscalerKind::Hpa, name: "web".into() };
         let now = "2026-01-05T09:00:00Z".parse().unwrap();
-        let text = explanation(&named, &hpa, &[event], &Missing::Unavailable(why), now).to_string();
+        let text = explanation(&named, &hpa, &[event], &MissingDecision::Unavailable(why), now).to_string();
         assert_eq!(
             text,
             "\

@@ -1,4 +1,4 @@
-//! Every pod that was looked at, by metric.
+//! Every evaluated pod, by metric.
 
 use api::table::Table;
 use engine::evaluate::{Arithmetic, PodGroup, Proposal};

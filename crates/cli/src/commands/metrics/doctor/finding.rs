@@ -1,16 +1,16 @@
-//! What the cluster said, and what that means.
+//! The state of the metrics APIs and its evaluation.
 
 use api::reports::{GROUP as OWN_GROUP, ProblemSeverity, ReportedProblem, ServerReport};
 use serde::{Deserialize, Serialize};
 
-use crate::live::Trouble;
+use crate::live::RequestError;
 
 /// The groups, in the order in which they are shown.
 pub(super) const GROUPS: [&str; 3] = ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"];
 /// The group of our own report.
 pub(super) const OWN: &str = OWN_GROUP;
 
-/// How metrics fare on a cluster.
+/// The state of metrics on a cluster.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Findings {
@@ -18,29 +18,29 @@ pub(super) struct Findings {
     /// The Service of our own server, if it is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ours: Option<Reference>,
-    /// How many of its pods are ready, if that could be told.
+    /// How many of its pods are ready, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ready_replicas: Option<u64>,
     /// What it reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<ServerReport>,
-    /// What is wrong outside of the report.
+    /// Problems that are not in the report.
     pub(super) problems: Vec<ReportedProblem>,
-    /// What could not be told, and why.
+    /// What is unknown, and why.
     pub(super) unknown: Vec<String>,
 }
 
-/// How one group fares.
+/// The state of one API group.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GroupFinding {
     pub(super) group: &'static str,
-    pub(super) served_by: Who,
+    pub(super) served_by: GroupServer,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) service: Option<Reference>,
     pub(super) versions: Vec<String>,
     pub(super) problems: Vec<ReportedProblem>,
-    /// What could be better, without being wrong.
+    /// Suggestions.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) advice: String,
 }
@@ -48,7 +48,7 @@ pub(super) struct GroupFinding {
 /// Who serves a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Who {
+pub(super) enum GroupServer {
     #[default]
     Nobody,
     Plimsoll,
@@ -63,7 +63,7 @@ pub(super) struct Reference {
     pub(super) name: String,
 }
 
-/// An APIService, as far as it matters.
+/// The fields of an APIService that are used.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ApiService {
     pub(super) group: String,
@@ -75,7 +75,7 @@ pub(super) struct ApiService {
 }
 
 impl Findings {
-    /// How bad the worst is; none if all is well.
+    /// The highest severity; none if all is well.
     pub(super) fn grade(&self) -> Option<ProblemSeverity> {
         let groups = self.groups.iter().flat_map(|group| &group.problems);
         let grades = groups.chain(&self.problems).map(|problem| problem.grade);
@@ -83,8 +83,11 @@ impl Findings {
     }
 }
 
-/// What it means.
-pub(super) fn findings(services: &[ApiService], report: Option<Result<ServerReport, Trouble>>) -> Findings {
+/// Evaluates what was read.
+pub(super) fn findings(
+    services: &[ApiService],
+    report: Option<Result<ServerReport, RequestError>>,
+) -> Findings {
     let own: Vec<&ApiService> = services.iter().filter(|service| service.group == OWN).collect();
     let ours = own.iter().find_map(|service| service.service.clone());
     let mut findings = Findings { ours: ours.clone(), ..Findings::default() };
@@ -96,8 +99,8 @@ pub(super) fn findings(services: &[ApiService], report: Option<Result<ServerRepo
         None => {}
         Some(Ok(report)) => findings.report = Some(report),
         Some(Err(trouble)) => match own.iter().find(|service| !service.available) {
-            // Whoever cannot be reached need not be reported twice.
-            Some(service) if findings.groups.iter().all(|group| group.served_by != Who::Plimsoll) => {
+            // An unreachable server is reported once.
+            Some(service) if findings.groups.iter().all(|group| group.served_by != GroupServer::Plimsoll) => {
                 findings.problems.push(unavailable(service));
             }
             Some(_) => {}
@@ -122,14 +125,14 @@ fn group_finding(group: &'static str, services: &[&ApiService], ours: Option<&Re
         if group == "metrics.k8s.io" {
             finding.problems.push(ReportedProblem {
                 reason: "NotServed".into(),
-                cause: "nobody serves it: `kubectl top` and every autoscaler on cpu or memory fail".into(),
+                cause: "it is not served: `kubectl top` and every autoscaler on cpu or memory fail".into(),
                 remedy: "kubectl apply -f deploy/metrics/".into(),
                 ..ReportedProblem::default()
             });
         }
         return finding;
     };
-    finding.served_by = if ours == Some(&service) { Who::Plimsoll } else { Who::Other };
+    finding.served_by = if ours == Some(&service) { GroupServer::Plimsoll } else { GroupServer::Other };
     if let Some(other) =
         services.iter().find(|found| found.service.as_ref().is_some_and(|found| *found != service))
     {
@@ -147,7 +150,7 @@ fn group_finding(group: &'static str, services: &[&ApiService], ours: Option<&Re
     finding
         .problems
         .extend(services.iter().filter(|service| !service.available).map(|service| unavailable(service)));
-    if finding.served_by == Who::Other && ours.is_some() {
+    if finding.served_by == GroupServer::Other && ours.is_some() {
         finding.advice = if group == "metrics.k8s.io" {
             "let its APIService lead to plimsoll to have both in one place (docs/metrics.md)".into()
         } else {
@@ -164,7 +167,7 @@ fn unavailable(found: &ApiService) -> ReportedProblem {
     let message = found.message.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
     let remedy = match found.reason.as_str() {
-        "ServiceNotFound" => format!("create the Service, or remove what nobody serves: kubectl delete apiservice {}.{}", found.version, found.group),
+        "ServiceNotFound" => format!("create the Service, or remove the APIService: kubectl delete apiservice {}.{}", found.version, found.group),
         "ServicePortError" | "ServiceAccessError" => format!("compare spec.service.port with the ports of the Service: kubectl -n {namespace} get service {name}"),
         "EndpointsNotFound" | "MissingEndpoints" | "EndpointsAccessError" => format!(
             "no pod behind the Service is ready: kubectl -n {namespace} get pods, then their log; /readyz?verbose says which check fails"

@@ -1,21 +1,21 @@
-//! What the cluster says: who is registered for the metrics APIs, and what our own server reports.
+//! Reads the APIServices of the metrics APIs and the report of our own server.
 
 use api::reports::{API_VERSION, CURRENT, RESOURCE, ServerReport};
 use serde::Deserialize;
 
 use super::finding::{self, ApiService, Findings, GROUPS, OWN, Reference};
 use crate::failure::Failure;
-use crate::live::{Site, Trouble};
+use crate::live::{ClusterClient, RequestError};
 
-/// Everything that must be registered or reported is asked for; what cannot be told is told so.
-pub(super) async fn at(site: &Site) -> Result<Findings, Failure> {
+/// Reads everything; failures are recorded as unknown.
+pub(super) async fn at(site: &ClusterClient) -> Result<Findings, Failure> {
     let path = "/apis/apiregistration.k8s.io/v1/apiservices";
     let listed: List = site.get(path).await.map_err(|trouble| site.failure("list APIServices", &trouble))?;
     let wanted = |found: &Item| GROUPS.contains(&found.spec.group.as_str()) || found.spec.group == OWN;
     let services: Vec<ApiService> =
         listed.items.into_iter().filter(wanted).map(Item::into_api_service).collect();
     let registered = services.iter().any(|service| service.group == OWN);
-    let report: Option<Result<ServerReport, Trouble>> = if registered {
+    let report: Option<Result<ServerReport, RequestError>> = if registered {
         Some(site.get(&format!("/apis/{API_VERSION}/{RESOURCE}/{CURRENT}")).await)
     } else {
         None
@@ -27,9 +27,10 @@ pub(super) async fn at(site: &Site) -> Result<Findings, Failure> {
     Ok(findings)
 }
 
-/// How many pods behind a Service are ready, if that can be told.
-async fn replicas(site: &Site, service: &Reference) -> Option<u64> {
-    let selector = crate::live::site::encoded(&format!("kubernetes.io/service-name={}", service.name));
+/// How many pods behind a Service are ready, if that is known.
+async fn replicas(site: &ClusterClient, service: &Reference) -> Option<u64> {
+    let selector =
+        crate::live::cluster_client::encoded(&format!("kubernetes.io/service-name={}", service.name));
     let namespace = &service.namespace;
     let path =
         format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector={selector}");

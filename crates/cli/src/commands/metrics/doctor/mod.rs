@@ -1,9 +1,9 @@
 //! `plimsoll metrics doctor`: who serves which metrics, what is missing, why, and what to do about it.
 //!
 //! ```text
-//! look      asks the cluster                          needs a cluster
-//! finding   what that means                           pure
-//! page      says it                                   pure
+//! look      reads the cluster                         needs a cluster
+//! finding   evaluates what was read                   pure
+//! page      prints the findings                       pure
 //! ```
 
 mod finding;
@@ -17,10 +17,10 @@ use jiff::Timestamp;
 
 use crate::failure::{Failure, Outcome};
 use crate::live::page::Page;
-use crate::live::{Site, Where};
+use crate::live::{ClusterArgs, ClusterClient};
 use crate::output::{self, Format};
 
-/// Say who serves which metrics on a cluster, what is missing, why, and what to do
+/// Report who serves which metrics on a cluster, what is missing, why, and what to do
 ///
 /// Looks at the APIServices of the three metrics groups and, where Plimsoll serves one, at its own report: nodes that cannot
 /// be scraped and pods without metrics by cause, rules that match nothing, Prometheus and other servers behind it.
@@ -30,7 +30,7 @@ Examples:
   plimsoll metrics doctor
   plimsoll metrics doctor --context prod -o json
 
-Exit codes: 0 all is well, 1 something is wrong, 2 it cannot be told.")]
+Exit codes: 0 all is well, 1 something is wrong, 2 unknown.")]
 pub(crate) struct Args {
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
@@ -45,9 +45,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     crate::live::run(async move {
-        let place =
-            Where { namespace: None, kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
-        let site = Site::open(&place).await.map_err(cannot_tell)?;
+        let place = ClusterArgs {
+            namespace: None,
+            kubeconfig: args.kubeconfig.clone(),
+            context: args.context.clone(),
+        };
+        let site = ClusterClient::open(&place).await.map_err(cannot_tell)?;
         let findings = look::at(&site).await.map_err(cannot_tell)?;
         match args.output {
             Format::Json | Format::Yaml => output::value(args.output, &findings)?,
@@ -56,14 +59,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
             }
         }
         match (findings.grade(), findings.unknown.is_empty()) {
-            (Some(ProblemSeverity::Error), _) => Err(Failure::Told(1)),
-            (_, false) => Err(Failure::Told(2)),
+            (Some(ProblemSeverity::Error), _) => Err(Failure::Printed(1)),
+            (_, false) => Err(Failure::Printed(2)),
             _ => Ok(()),
         }
     })
 }
 
-/// Whoever cannot look does not know.
+/// Without access to the cluster the result is unknown.
 fn cannot_tell(failure: Failure) -> Failure {
     match failure {
         Failure::Outside(why) => Failure::Input(why),

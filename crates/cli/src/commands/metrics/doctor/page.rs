@@ -1,4 +1,4 @@
-//! Findings as people read them: one line per group, below it what is wrong, by cause, with a remedy.
+//! Findings as text: one line per group, and below it problems by cause, with a remedy.
 
 use std::fmt::Write as _;
 
@@ -7,18 +7,18 @@ use api::reports::{
 };
 use jiff::Timestamp;
 
-use super::finding::{Findings, GroupFinding, Who};
+use super::finding::{Findings, GroupFinding, GroupServer};
 use crate::live::page::{Page, Paint};
 
 /// Width of the groups' names.
 const NAME: usize = 25;
-/// How many names of those who share a cause are shown.
+/// How many names are shown per cause.
 const SHOWN: usize = 4;
 
 pub(super) fn text(findings: &Findings, page: Page, now: Timestamp) -> String {
     let mut text = String::new();
     for group in &findings.groups {
-        let report = findings.report.as_ref().filter(|_| group.served_by == Who::Plimsoll);
+        let report = findings.report.as_ref().filter(|_| group.served_by == GroupServer::Plimsoll);
         let _ = writeln!(text, "{:<NAME$}{}", group.group, headline(group, findings, report));
         group.problems.iter().for_each(|problem| said(&mut text, page, problem, "", now));
         match (group.group, report) {
@@ -46,17 +46,17 @@ pub(super) fn text(findings: &Findings, page: Page, now: Timestamp) -> String {
     text
 }
 
-/// Who serves a group, and how well.
+/// Who serves a group, and its state.
 fn headline(group: &GroupFinding, findings: &Findings, report: Option<&ServerReport>) -> String {
     match (group.served_by, &group.service) {
-        (Who::Nobody, _) => "served by nobody".to_owned(),
-        (Who::Other, service) => {
+        (GroupServer::Nobody, _) => "not served".to_owned(),
+        (GroupServer::Other, service) => {
             format!(
                 "served by {}",
                 service.as_ref().map(super::finding::Reference::shown).unwrap_or_default()
             )
         }
-        (Who::Plimsoll, _) => {
+        (GroupServer::Plimsoll, _) => {
             let replicas = findings.ready_replicas.filter(|count| *count > 1);
             let replicas = replicas.map(|count| format!(" ({count} replicas)")).unwrap_or_default();
             let fares = report.map(|report| fares(group.group, report)).unwrap_or_default();
@@ -102,7 +102,7 @@ fn metrics(found: &MetricsReport, report: &ServerReport) -> String {
     format!("{from}, {}", counted(found.metrics, "metric"))
 }
 
-/// Who stands behind us, as far as something is wrong with them; the rest is counted.
+/// Upstreams and sources with problems; the others are counted.
 fn behind(text: &mut String, page: Page, report: &ServerReport, now: Timestamp) {
     for (what, backends) in [("prometheus", &report.prometheus), ("upstream", &report.upstreams)] {
         for backend in backends.iter().filter(|backend| !backend.healthy) {
@@ -141,7 +141,7 @@ fn because(backend: &BackendReport) -> &str {
     if backend.error.is_empty() { "it does not answer" } else { &backend.error }
 }
 
-/// One problem: with whom, what, how long, and what to do.
+/// One problem: objects, cause, duration and remedy.
 fn said(text: &mut String, page: Page, problem: &ReportedProblem, what: &str, now: Timestamp) {
     let mark = match problem.grade {
         ProblemSeverity::Error => page.paint(Paint::Red, "✗"),

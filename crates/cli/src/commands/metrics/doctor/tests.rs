@@ -2,9 +2,9 @@
 
 use api::reports::{MetricsReport, ResourceReport, ServerReport};
 
-use super::finding::{ApiService, Reference, Who, findings};
+use super::finding::{ApiService, GroupServer, Reference, findings};
 use super::*;
-use crate::live::Trouble;
+use crate::live::RequestError;
 
 const PAGE: Page = Page { width: None, colour: false };
 
@@ -99,13 +99,13 @@ fn an_api_that_cannot_be_reached_comes_with_a_remedy() {
 }
 
 #[test]
-fn nobody_is_needed_for_custom_and_external_metrics() {
+fn custom_and_external_metrics_need_not_be_served() {
     let found = findings(&[api("metrics.k8s.io", "v1beta1", "metrics-server")], None);
-    assert_eq!((found.grade(), found.groups.first().unwrap().served_by), (None, Who::Other));
+    assert_eq!((found.grade(), found.groups.first().unwrap().served_by), (None, GroupServer::Other));
     let none = findings(&[], None);
     assert_eq!(none.grade(), Some(ProblemSeverity::Error));
     let text = page::text(&none, PAGE, now());
-    assert!(text.starts_with("metrics.k8s.io           served by nobody\n  ✗ nobody serves it"), "{text}");
+    assert!(text.starts_with("metrics.k8s.io           not served\n  ✗ it is not served"), "{text}");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn what_cannot_be_read_is_unknown() {
             api(finding::OWN, "v1alpha1", "plimsoll-metrics"),
         ]
     };
-    let refused = Trouble::Refused { code: 403, message: "forbidden".into() };
+    let refused = RequestError::Refused { code: 403, message: "forbidden".into() };
     let found = findings(&services(), Some(Err(refused)));
     assert_eq!((found.grade(), found.unknown.len()), (None, 1));
     assert!(page::text(&found, PAGE, now()).contains("ask for `get` on reports.metrics.plimsoll.dev"));

@@ -16,5 +16,5 @@ impl Table for Metrics {
     const FLAGS: &'static [Flag] = FLAGS;
 }
 
-/// What was given.
+/// The given flags.
 pub(crate) type Flags = crate::flags::Flags<Metrics>;

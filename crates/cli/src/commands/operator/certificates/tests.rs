@@ -41,24 +41,35 @@ fn secret(client: &Client) -> Secret {
     }
 }
 
-async fn keeping(client: &Client, clock: &Clock) -> Keeping {
+async fn keeping(client: &Client, clock: &Clock) -> CertificateKeeper {
     let secret = secret(client);
     let (current, said) = secret.open(clock).await.unwrap();
     let (keyring, is_own) = (Keyring::new(current.clone()).unwrap(), said.is_some());
-    Keeping { store: Store::Secret(secret), clock: clock.clone(), keyring, current, is_own, said }
+    CertificateKeeper {
+        store: CertificateLocation::Secret(secret),
+        clock: clock.clone(),
+        keyring,
+        current,
+        is_own,
+        said,
+    }
 }
 
 async fn stored(client: &Client) -> Value {
-    serde_json::from_slice(&send(client, Request::get(PATH, "", DEADLINE)).await.unwrap()).unwrap()
+    serde_json::from_slice(&send(client, Request::get(PATH, "", REQUEST_TIMEOUT)).await.unwrap()).unwrap()
 }
 
 async fn put(client: &Client, object: &Value) {
     let body = Some(("application/json", object.to_string().into_bytes()));
-    send(client, Request { method: Method::PUT, body, ..Request::get(PATH, "", DEADLINE) }).await.unwrap();
+    send(client, Request { method: Method::PUT, body, ..Request::get(PATH, "", REQUEST_TIMEOUT) })
+        .await
+        .unwrap();
 }
 
 async fn delete(client: &Client) {
-    send(client, Request { method: Method::DELETE, ..Request::get(PATH, "", DEADLINE) }).await.unwrap();
+    send(client, Request { method: Method::DELETE, ..Request::get(PATH, "", REQUEST_TIMEOUT) })
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -128,7 +139,9 @@ async fn who_may_not_share_goes_on_alone_and_shares_when_he_may() {
     let (running, days) = (cluster().await, Days::default());
     let (client, clock) = (running.client(), days.clock());
     // Nothing can be made in a namespace that is not there.
-    let Keeping { store: Store::Secret(mut hidden), .. } = keeping(&client, &clock).await else {
+    let CertificateKeeper { store: CertificateLocation::Secret(mut hidden), .. } =
+        keeping(&client, &clock).await
+    else {
         panic!("a folder")
     };
     delete(&client).await;
@@ -136,8 +149,14 @@ async fn who_may_not_share_goes_on_alone_and_shares_when_he_may() {
     let (current, said) = hidden.open(&clock).await.unwrap();
     assert!(said.as_ref().is_some_and(|said| said.contains("later")), "{said:?}");
     let keyring = Keyring::new(current.clone()).unwrap();
-    let mut alone =
-        Keeping { store: Store::Secret(hidden), clock: clock.clone(), keyring, current, is_own: true, said };
+    let mut alone = CertificateKeeper {
+        store: CertificateLocation::Secret(hidden),
+        clock: clock.clone(),
+        keyring,
+        current,
+        is_own: true,
+        said,
+    };
     let first = alone.current.clone();
     alone.turn(true).await;
     assert_eq!(alone.current, first);
@@ -146,7 +165,8 @@ async fn who_may_not_share_goes_on_alone_and_shares_when_he_may() {
     assert_ne!(alone.current, first, "one's own is renewed, too");
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}});
     let body = Some(("application/json", body.to_string().into_bytes()));
-    let request = Request { method: Method::POST, body, ..Request::get("/api/v1/namespaces", "", DEADLINE) };
+    let request =
+        Request { method: Method::POST, body, ..Request::get("/api/v1/namespaces", "", REQUEST_TIMEOUT) };
     send(&client, request).await.unwrap();
     let mine = alone.current.clone();
     alone.turn(false).await;

@@ -1,8 +1,8 @@
 use super::*;
 use crate::live::sample::{at, record};
 
-fn web() -> Named {
-    Named { kind: cluster::AutoscalerKind::Hpa, name: "web".into() }
+fn web() -> AutoscalerName {
+    AutoscalerName { kind: cluster::AutoscalerKind::Hpa, name: "web".into() }
 }
 
 #[test]

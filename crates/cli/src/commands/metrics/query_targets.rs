@@ -1,4 +1,4 @@
-//! What `lint` and `explain` may ask: a cluster about its kinds, a Prometheus about its series.
+//! The optional cluster and Prometheus of `lint` and `explain`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use sources::prometheus::mapper::{KnownResource, RestMapper};
 
 use crate::failure::Failure;
 
-/// Whom to ask; nobody, if nothing is given.
+/// The cluster and Prometheus to query; none if nothing is given.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Asked {
-    /// Ask this Prometheus which series there are.
+pub(super) struct QueryTargets {
+    /// Query this Prometheus for series.
     #[arg(long, value_name = "URL")]
     pub(super) prometheus_url: Option<String>,
-    /// Whom its certificate must come from.
+    /// CA of its certificate.
     #[arg(long, value_name = "FILE", requires = "prometheus_url")]
     prometheus_ca_file: Option<PathBuf>,
     /// Bearer token for it.
@@ -29,7 +29,7 @@ pub(super) struct Asked {
     /// KEY=VALUE, a header of every request to it.
     #[arg(long, value_name = "KEY=VALUE", requires = "prometheus_url")]
     prometheus_header: Vec<String>,
-    /// Ask this cluster which kinds there are; without it, the usual ones are taken to exist.
+    /// Discover the kinds of this cluster; without it, the usual kinds are assumed.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig; without it, the current one.
@@ -37,8 +37,8 @@ pub(super) struct Asked {
     context: Option<String>,
 }
 
-impl Asked {
-    /// The kinds of the cluster, if one is to be asked.
+impl QueryTargets {
+    /// The kinds of the cluster, if one is given.
     pub(super) async fn mapper(&self) -> Result<Option<RestMapper>, Failure> {
         if self.kubeconfig.is_none() && self.context.is_none() {
             return Ok(None);
@@ -60,12 +60,12 @@ impl Asked {
         Ok(Some(RestMapper::new(known.collect())))
     }
 
-    /// The kinds of the cluster, or those that the rules speak of.
+    /// The kinds of the cluster, or those that the rules name.
     pub(super) async fn some_mapper(&self, config: &AdapterConfig) -> Result<RestMapper, Failure> {
         Ok(self.mapper().await?.unwrap_or_else(|| assumed_mapper(config)))
     }
 
-    /// The Prometheus, if one is to be asked.
+    /// The Prometheus, if one is given.
     pub(super) fn prometheus(&self) -> Result<Option<PrometheusClient>, Failure> {
         let Some(url) = &self.prometheus_url else { return Ok(None) };
         let header = |text: &String| {

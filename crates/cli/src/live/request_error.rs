@@ -1,28 +1,28 @@
-//! What can go wrong with a question to a cluster.
+//! Errors of requests to a cluster.
 
 use cluster::connect::{Connection, explain};
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Trouble {
-    /// Nobody answered, or nobody there knows us: a text with remedy, of which the first line says what happened.
+pub(crate) enum RequestError {
+    /// The cluster cannot be reached or refuses our credentials: a text with a remedy, whose first line is the cause.
     #[error("{}", .0.lines().next().unwrap_or_default())]
     Unreachable(String),
-    /// The server said no.
+    /// The server answered with an error.
     #[error("{message} ({code})")]
     Refused {
         /// HTTP status.
         code: u16,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// The answer cannot be read.
+    /// The response cannot be decoded.
     #[error("the answer cannot be read: {0}")]
     Nonsense(String),
 }
 
-impl Trouble {
-    /// What a client says, without its own words around it.
+impl RequestError {
+    /// The error of the client, without its prefix.
     pub(crate) fn of(error: &kube::Error, connection: &Connection) -> Self {
         match error {
             kube::Error::Api(status) if status.code != 401 => {

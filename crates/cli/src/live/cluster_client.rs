@@ -1,4 +1,4 @@
-//! The cluster a user means, and one question to it.
+//! The cluster of the options, and requests to it.
 
 use std::io;
 use std::time::Duration;
@@ -7,22 +7,22 @@ use cluster::connect::{ConnectTarget, Connection, connect, explain};
 use http::Request;
 use serde::de::DeserializeOwned;
 
-use super::{Scope, Trouble, Where};
+use super::{ClusterArgs, RequestError, Scope};
 use crate::failure::Failure;
 
-/// How long a user waits for one answer.
+/// The timeout of a request.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A cluster and where in it we look.
-pub(crate) struct Site {
+/// A cluster and a namespace.
+pub(crate) struct ClusterClient {
     connection: Connection,
     /// The namespace to look in.
     pub(crate) namespace: String,
 }
 
-impl Site {
-    /// The cluster that the options mean.
-    pub(crate) async fn open(place: &Where) -> Result<Self, Failure> {
+impl ClusterClient {
+    /// Connects to the cluster of the options.
+    pub(crate) async fn open(place: &ClusterArgs) -> Result<Self, Failure> {
         let target = ConnectTarget { kubeconfig: place.kubeconfig.clone(), context: place.context.clone() };
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         let namespace = place.namespace.clone().unwrap_or_else(|| connection.namespace.clone());
@@ -35,36 +35,36 @@ impl Site {
         if all { Scope::All } else { Scope::Namespace(&self.namespace) }
     }
 
-    /// Asks for what is at a path, as JSON.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Trouble> {
+    /// Gets a path as JSON.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RequestError> {
         let text = self.in_time(self.connection.client.request_text(request(path)?)).await?;
-        serde_json::from_str(&text).map_err(|error| Trouble::Nonsense(error.to_string()))
+        serde_json::from_str(&text).map_err(|error| RequestError::Nonsense(error.to_string()))
     }
 
-    /// Asks for what is at a path as it comes, line by line.
+    /// Gets a path line by line, as the lines arrive.
     pub(crate) async fn lines(
         &self,
         path: &str,
-    ) -> Result<impl futures::AsyncBufRead + Unpin + use<>, Trouble> {
+    ) -> Result<impl futures::AsyncBufRead + Unpin + use<>, RequestError> {
         let stream = self.in_time(self.connection.client.request_stream(request(path)?)).await?;
         Ok(Box::pin(stream))
     }
 
-    async fn in_time<T>(&self, answer: impl Future<Output = kube::Result<T>>) -> Result<T, Trouble> {
+    async fn in_time<T>(&self, answer: impl Future<Output = kube::Result<T>>) -> Result<T, RequestError> {
         match tokio::time::timeout(PATIENCE, answer).await {
-            Ok(answer) => answer.map_err(|error| Trouble::of(&error, &self.connection)),
+            Ok(answer) => answer.map_err(|error| RequestError::of(&error, &self.connection)),
             Err(_) => {
                 let late = io::Error::from(io::ErrorKind::TimedOut);
-                Err(Trouble::Unreachable(explain(&late, &self.connection)))
+                Err(RequestError::Unreachable(explain(&late, &self.connection)))
             }
         }
     }
 
-    /// Why the command cannot go on.
-    pub(crate) fn failure(&self, doing: &str, trouble: &Trouble) -> Failure {
+    /// The failure of a command.
+    pub(crate) fn failure(&self, doing: &str, trouble: &RequestError) -> Failure {
         Failure::Outside(match trouble {
-            Trouble::Unreachable(why) => why.clone(),
-            Trouble::Refused { code: 403, message } => format!(
+            RequestError::Unreachable(why) => why.clone(),
+            RequestError::Refused { code: 403, message } => format!(
                 "failed to {doing}: {message}\n  remedy: ask for that right; `kubectl auth can-i --list` shows what you \
                  may do"
             ),
@@ -73,8 +73,8 @@ impl Site {
     }
 }
 
-fn request(path: &str) -> Result<Request<Vec<u8>>, Trouble> {
-    Request::get(path).body(Vec::new()).map_err(|error| Trouble::Nonsense(error.to_string()))
+fn request(path: &str) -> Result<Request<Vec<u8>>, RequestError> {
+    Request::get(path).body(Vec::new()).map_err(|error| RequestError::Nonsense(error.to_string()))
 }
 
 /// A value as part of a path or a query.

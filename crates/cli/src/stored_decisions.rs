@@ -1,4 +1,4 @@
-//! Decisions that are kept, for whoever asks for them.
+//! Serves the decision records of this process.
 
 use api::decisions::{DecisionRecord, DifferenceList};
 use controllers::hpa::Records;
@@ -6,9 +6,9 @@ use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt as _};
 
 /// Decisions of this process, without differences.
-pub(crate) struct Kept(pub(crate) Records);
+pub(crate) struct StoredDecisions(pub(crate) Records);
 
-impl serve::DecisionSource for Kept {
+impl serve::DecisionSource for StoredDecisions {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
         self.0.latest(namespace)
     }
@@ -19,7 +19,7 @@ impl serve::DecisionSource for Kept {
 
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>> {
         self.of(namespace, name)?;
-        // Whoever cannot keep up is cut off and may begin again.
+        // A watcher that cannot keep up is disconnected and may start again.
         let records = self.0.follow(namespace, name);
         Some(
             records
