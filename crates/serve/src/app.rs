@@ -1,29 +1,21 @@
-//! What is served, as its owner hands it over.
+//! Everything that a server serves, as the caller provides it.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use http::{HeaderMap, Request, Response};
-use serde_json::{Value, json};
-use tower::util::BoxCloneSyncService;
-
+use crate::api_group::{ApiGroupVersion, Route};
+use crate::clock::Clock;
 use crate::decisions::DecisionSource;
-use crate::discovery::ResourceList;
 use crate::health::HealthChecks;
 use crate::request_metrics::RequestMetrics;
-use crate::response::Body;
 
-/// A service for requests that are already authorized; it finds a [`AuthorizedRequest`](crate::Call) among their extensions.
-pub type Route = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
-
-/// Makes the text of `/metrics`.
+/// Renders the text of `/metrics`.
 pub type MetricsExporter = Arc<dyn Fn() -> Exposition + Send + Sync>;
 
-/// Metrics as text.
+/// Exported metrics as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exposition {
-    /// The content type, which tells the text's format.
+    /// The content type, which names the text's format.
     pub content_type: String,
     /// The text.
     pub text: String,
@@ -32,109 +24,24 @@ pub struct Exposition {
 /// Everything that is served.
 #[derive(Clone, Default)]
 pub struct App {
-    /// What `/version` says, such as `1.2.3`.
+    /// The version at `/version`, such as `1.2.3`.
     pub version: String,
-    /// What must hold for the program to be well.
+    /// Health checks.
     pub checks: HealthChecks,
-    /// What `/metrics` says.
+    /// Renders `/metrics`; without it the path does not exist.
     pub metrics: Option<MetricsExporter>,
     /// The decisions API.
     pub decisions: Option<Arc<dyn DecisionSource>>,
-    /// Further APIs.
+    /// Other APIs.
     pub groups: Vec<ApiGroupVersion>,
-    /// Anything else, by the beginning of its path (whole segments, such as `/debug`).
+    /// Other services by path prefix (whole segments, such as `/debug`).
     pub routes: Vec<(String, Route)>,
-    /// What `/apis` says to be the server's address; empty: `:443`.
+    /// `serverAddress` in `/apis`; empty: `:443`.
     pub address: String,
-    /// What was asked and how long it took; keep a clone to tell about it.
+    /// Counts requests and their durations; keep a clone to export them.
     pub traffic: Arc<RequestMetrics>,
-}
-
-/// A version of an API group.
-#[derive(Clone)]
-pub struct ApiGroupVersion {
-    /// Group.
-    pub name: String,
-    /// Version. Of several versions of a group the first is preferred.
-    pub version: String,
-    /// What it has.
-    pub resources: Vec<ApiResource>,
-    /// Who answers.
-    pub route: Route,
-    /// Where it is made known.
-    pub known: DiscoveryVisibility,
-    /// What `/apis/{group}/{version}` says instead of the resources, if that changes.
-    pub listing: Option<ResourceListing>,
-}
-
-/// Where a version of a group is made known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiscoveryVisibility {
-    /// In `/apis` and `/apis/{group}`.
-    pub listed: bool,
-    /// In the aggregated form of `/apis`.
-    pub aggregated: bool,
-}
-
-/// Makes the list of what an API has, each time it is asked for, with the headers of whoever asks.
-pub type ResourceListing = Arc<dyn Fn(&HeaderMap) -> Arc<ResourceList> + Send + Sync>;
-
-/// A resource of an API.
-#[derive(Clone, Debug)]
-pub struct ApiResource {
-    /// Plural name, as in paths.
-    pub name: String,
-    /// Singular name.
-    pub singular: String,
-    /// Kind.
-    pub kind: String,
-    /// Whether its objects are in namespaces.
-    pub namespaced: bool,
-    /// What can be done with it.
-    pub verbs: Vec<String>,
-    /// Other names for people in a hurry.
-    pub short_names: Vec<String>,
-    /// Names for several resources at once, such as `all`.
-    pub categories: Vec<String>,
-    /// What it is, in a sentence.
-    pub description: String,
-    /// Its fields, as the `properties` of a schema.
-    pub properties: Value,
-}
-
-impl Default for ApiResource {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            singular: String::new(),
-            kind: String::new(),
-            namespaced: true,
-            verbs: Vec::new(),
-            short_names: Vec::new(),
-            categories: Vec::new(),
-            description: String::new(),
-            properties: json!({}),
-        }
-    }
-}
-
-impl ApiGroupVersion {
-    /// A version of a group that is made known everywhere.
-    pub fn new(name: &str, version: &str, resources: Vec<ApiResource>, route: Route) -> Self {
-        let known = DiscoveryVisibility { listed: true, aggregated: true };
-        Self { name: name.to_owned(), version: version.to_owned(), resources, route, known, listing: None }
-    }
-
-    /// `group/version`.
-    pub fn group_version(&self) -> String {
-        format!("{}/{}", self.name, self.version)
-    }
-}
-
-impl fmt::Debug for ApiGroupVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Group({})", self.group_version())
-    }
+    /// The clock.
+    pub clock: Clock,
 }
 
 impl fmt::Debug for App {

@@ -1,4 +1,4 @@
-//! Answers that hold for a while: bounded, and asked for once however many wait.
+//! A bounded cache with single-flight requests and refresh before expiry.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -9,36 +9,36 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use tokio::time::Instant;
 
-/// The answer that somebody waits for.
+/// A request that is under way.
 type Pending<V, E> = BoxFuture<'static, Result<V, E>>;
 
-/// How long an answer holds.
+/// How long a value is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Life {
-    /// After this it is forgotten.
+pub(crate) struct CacheTtl {
+    /// After this the value expires.
     pub(crate) whole: Duration,
-    /// After this it still holds, and is asked for again so that nobody has to wait at its end.
+    /// After this the value is still served, and refreshed in the background so that no caller waits at its expiry.
     pub(crate) fresh: Duration,
 }
 
-impl Life {
-    /// Without being asked for again before its end.
+impl CacheTtl {
+    /// A time to live without background refresh.
     pub(crate) fn of(whole: Duration) -> Self {
         Self { whole, fresh: whole }
     }
 }
 
-/// After a failure to ask again, not sooner than this.
-const AGAIN: Duration = Duration::from_secs(5);
+/// The pause after a failed background refresh.
+const REFRESH_RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Answers of others, kept for as long as they hold; failures to answer are not.
+/// Caches values by key; errors are not cached.
 pub(crate) struct Cache<K, V, E> {
-    held: Arc<Mutex<Held<K, V, E>>>,
-    life: Arc<dyn Fn(&V) -> Life + Send + Sync>,
+    held: Arc<Mutex<CacheState<K, V, E>>>,
+    life: Arc<dyn Fn(&V) -> CacheTtl + Send + Sync>,
 }
 
-struct Held<K, V, E> {
-    recent: Recent<K, V>,
+struct CacheState<K, V, E> {
+    recent: ExpiringMap<K, V>,
     asked: HashMap<K, WeakShared<Pending<V, E>>>,
 }
 
@@ -48,12 +48,12 @@ where
     V: Clone + Send + Sync + 'static,
     E: Clone + Send + Sync + 'static,
 {
-    pub(crate) fn new(capacity: usize, life: impl Fn(&V) -> Life + Send + Sync + 'static) -> Self {
-        let held = Held { recent: Recent::new(capacity), asked: HashMap::new() };
+    pub(crate) fn new(capacity: usize, life: impl Fn(&V) -> CacheTtl + Send + Sync + 'static) -> Self {
+        let held = CacheState { recent: ExpiringMap::new(capacity), asked: HashMap::new() };
         Self { held: Arc::new(Mutex::new(held)), life: Arc::new(life) }
     }
 
-    /// What is known, else what `ask` answers; whoever wants the same at the same time waits for the same answer.
+    /// The cached value, else the result of `ask`. Concurrent calls with the same key share one request.
     pub(crate) async fn get(&self, key: K, ask: impl FnOnce() -> Pending<V, E>) -> Result<V, E> {
         let pending: Shared<Pending<V, E>> = {
             let mut held = lock(&self.held);
@@ -81,7 +81,7 @@ where
         answer
     }
 
-    /// Nobody waits for this one.
+    /// Refreshes a value in the background.
     fn ask_again(&self, key: K, pending: Shared<Pending<V, E>>) {
         let (held, life) = (Arc::clone(&self.held), Arc::clone(&self.life));
         tokio::spawn(async move {
@@ -96,25 +96,25 @@ fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn settle<K: Clone + Eq + Hash, V: Clone, E: Clone>(
-    held: &Mutex<Held<K, V, E>>,
+    held: &Mutex<CacheState<K, V, E>>,
     key: K,
     answer: &Result<V, E>,
-    life: &dyn Fn(&V) -> Life,
+    life: &dyn Fn(&V) -> CacheTtl,
 ) {
     let (mut held, now) = (lock(held), Instant::now());
     held.asked.remove(&key);
     match answer {
         Ok(value) => {
-            let Life { whole, fresh } = life(value);
+            let CacheTtl { whole, fresh } = life(value);
             held.recent.put(key, value.clone(), now + fresh, now + whole);
         }
-        Err(_) => held.recent.keep(&key, now + AGAIN),
+        Err(_) => held.recent.keep(&key, now + REFRESH_RETRY_PAUSE),
     }
 }
 
-impl<K: Clone + Eq + Hash, V: Clone, E: Clone> Held<K, V, E> {
+impl<K: Clone + Eq + Hash, V: Clone, E: Clone> CacheState<K, V, E> {
     fn remember(&mut self, key: K, pending: &Shared<Pending<V, E>>) {
-        // Whoever asked may have gone away without an answer.
+        // A caller that was dropped leaves its entry behind.
         if self.asked.len() >= self.recent.capacity {
             self.asked.retain(|_, pending| pending.upgrade().is_some());
         }
@@ -124,25 +124,25 @@ impl<K: Clone + Eq + Hash, V: Clone, E: Clone> Held<K, V, E> {
     }
 }
 
-/// Values with an end; the oldest give way when there are too many.
-struct Recent<K, V> {
-    values: HashMap<Arc<K>, Entry<V>>,
+/// Values with an expiry; the oldest are evicted when there are too many.
+struct ExpiringMap<K, V> {
+    values: HashMap<Arc<K>, CacheEntry<V>>,
     order: VecDeque<(Arc<K>, Instant)>,
     capacity: usize,
 }
 
-struct Entry<V> {
+struct CacheEntry<V> {
     value: V,
     fresh: Instant,
     end: Instant,
 }
 
-impl<K: Eq + Hash, V> Recent<K, V> {
+impl<K: Eq + Hash, V> ExpiringMap<K, V> {
     fn new(capacity: usize) -> Self {
         Self { values: HashMap::new(), order: VecDeque::new(), capacity }
     }
 
-    /// The value, and whether it need not be asked for again.
+    /// The value, and whether it is still fresh.
     fn get(&self, key: &K, now: Instant) -> Option<(&V, bool)> {
         let entry = self.values.get(key).filter(|entry| now < entry.end)?;
         Some((&entry.value, now < entry.fresh))
@@ -151,17 +151,17 @@ impl<K: Eq + Hash, V> Recent<K, V> {
     fn put(&mut self, key: K, value: V, fresh: Instant, end: Instant) {
         while self.order.len() >= self.capacity {
             let Some((oldest, end)) = self.order.pop_front() else { break };
-            // The value may have been put again since, and then has a later place in the order.
+            // A value that was put again has a later entry in the order.
             if self.values.get(&oldest).is_some_and(|last| last.end == end) {
                 self.values.remove(&oldest);
             }
         }
         let key = Arc::new(key);
         self.order.push_back((Arc::clone(&key), end));
-        self.values.insert(key, Entry { value, fresh, end });
+        self.values.insert(key, CacheEntry { value, fresh, end });
     }
 
-    /// Lets a value be until later; its end stays.
+    /// Postpones the refresh of a value; its expiry stays.
     fn keep(&mut self, key: &K, fresh: Instant) {
         if let Some(entry) = self.values.get_mut(key) {
             entry.fresh = fresh;
@@ -176,10 +176,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn values_end_and_the_oldest_give_way() {
+    async fn values_expire_and_the_oldest_are_evicted() {
         let now = Instant::now();
         let at = |seconds| now + Duration::from_secs(seconds);
-        let mut recent = Recent::new(2);
+        let mut recent = ExpiringMap::new(2);
         recent.put("a", 1, at(5), at(10));
         assert_eq!((recent.get(&"a", at(4)), recent.get(&"a", at(9))), (Some((&1, true)), Some((&1, false))));
         assert_eq!(recent.get(&"a", at(10)), None);
@@ -192,8 +192,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_same_is_asked_once_and_failures_are_asked_again() {
-        let cache: Cache<&str, u32, &str> = Cache::new(8, |_| Life::of(Duration::from_secs(10)));
+    async fn concurrent_calls_share_a_request_and_errors_are_not_cached() {
+        let cache: Cache<&str, u32, &str> = Cache::new(8, |_| CacheTtl::of(Duration::from_secs(10)));
         let count = Arc::new(AtomicU32::new(0));
         let ask = |fails: bool| {
             let count = Arc::clone(&count);
@@ -214,10 +214,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_about_to_end_is_asked_for_again_while_nobody_waits() {
+    async fn values_are_refreshed_in_the_background_before_they_expire() {
         let seconds = Duration::from_secs;
         let cache: Cache<&str, u32, &str> =
-            Cache::new(8, move |_| Life { whole: seconds(60), fresh: seconds(40) });
+            Cache::new(8, move |_| CacheTtl { whole: seconds(60), fresh: seconds(40) });
         let value = |found: Result<u32, &'static str>| {
             move || -> Pending<u32, &'static str> {
                 Box::pin(async move {
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(cache.get("a", value(Err("no"))).await, Ok(1));
         assert_eq!(begin.elapsed(), Duration::ZERO);
         tokio::time::sleep(seconds(3)).await;
-        // That failed, and is not tried again at once.
+        // The refresh failed, and is not retried at once.
         assert_eq!(cache.get("a", value(Ok(2))).await, Ok(1));
         tokio::time::sleep(seconds(6)).await;
         assert_eq!(cache.get("a", value(Ok(3))).await, Ok(1));
@@ -243,8 +243,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_who_go_away_leave_nothing_behind() {
-        let cache: Cache<u32, u32, &str> = Cache::new(4, |_| Life::of(Duration::from_secs(10)));
+    async fn dropped_callers_leave_no_entries_behind() {
+        let cache: Cache<u32, u32, &str> = Cache::new(4, |_| CacheTtl::of(Duration::from_secs(10)));
         for key in 0..100 {
             let never = cache.get(key, || Box::pin(std::future::pending()));
             assert!(tokio::time::timeout(Duration::from_millis(1), never).await.is_err());

@@ -1,4 +1,4 @@
-//! SHA-2, by way of the one cryptography library.
+//! SHA-2 of the cryptography library that TLS uses.
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
@@ -13,7 +13,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> Vec<u8> {
     hash(TLS13_AES_128_GCM_SHA256, bytes)
 }
 
-/// SHA-384 in upper-case hexadecimal digits, for tags of documents.
+/// SHA-384 in upper-case hexadecimal digits, for ETags of documents.
 pub(crate) fn tag(bytes: &[u8]) -> String {
     hex(&hash(TLS13_AES_256_GCM_SHA384, bytes)).to_uppercase()
 }

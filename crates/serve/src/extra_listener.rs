@@ -1,8 +1,8 @@
-//! Listeners beside the one with everything: health or figures without TLS for those who expect them so, and a service for
-//! those alone who show a certificate of ours.
+//! Additional listeners: health or exported metrics without TLS, and a service for clients with a certificate of
+//! our CA.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-use crate::app::{MetricsExporter, Route};
+use crate::api_group::Route;
+use crate::app::MetricsExporter;
+use crate::bind::{StartError, bind};
 use crate::health::{Endpoint, HealthChecks};
 use crate::identity::Peer;
-use crate::request::Query;
+use crate::query::Query;
 use crate::response::{self, Body};
-use crate::server::StartError;
 use crate::tls::{self, Activity, Greeting, Keyring, ServerLimits};
 
-/// A listener that runs until it is stopped or dropped.
+/// An additional listener that runs until it is stopped or dropped.
 #[derive(Debug)]
 pub struct ExtraListener {
     address: SocketAddr,
@@ -33,8 +33,8 @@ pub struct ExtraListener {
 }
 
 impl ExtraListener {
-    /// Health without TLS, for anybody: `/healthz` and `/livez` say whether the program should go on, `/readyz` whether it
-    /// should be asked. A probe that restarts programs must not do so while one still begins.
+    /// Health without TLS and authentication: `/healthz` and `/livez` are liveness, `/readyz` is readiness. `/healthz` does
+    /// not include readiness checks, because liveness probes use it and must not restart a process that still starts.
     pub async fn health(address: SocketAddr, checks: HealthChecks) -> Result<Self, StartError> {
         let page = move |path: &str, query: Query| {
             let endpoint = match Endpoint::of(path)? {
@@ -43,10 +43,10 @@ impl ExtraListener {
             };
             Some(checks.all(endpoint, &query))
         };
-        Self::start(address, Greeting::Plain, Open(Box::new(page)), small()).await
+        Self::start(address, Greeting::Plain, OpenPages(Box::new(page)), small()).await
     }
 
-    /// Figures without TLS, for anybody: `/metrics`.
+    /// Exported metrics at `/metrics`, without TLS and authentication.
     pub async fn exported_metrics(address: SocketAddr, metrics: MetricsExporter) -> Result<Self, StartError> {
         let page = move |path: &str, _: Query| {
             (path == "metrics").then(|| {
@@ -54,19 +54,19 @@ impl ExtraListener {
                 response::with_type(200, &made.content_type, response::full(made.text))
             })
         };
-        Self::start(address, Greeting::Plain, Open(Box::new(page)), small()).await
+        Self::start(address, Greeting::Plain, OpenPages(Box::new(page)), small()).await
     }
 
-    /// A service over HTTP/2 for those who show a certificate that the keyring's authorities have signed.
+    /// A service over HTTP/2 for clients with a certificate that one of the keyring's CAs has signed.
     pub async fn mutual_tls(
         address: SocketAddr,
         keyring: &Keyring,
         route: Route,
     ) -> Result<Self, StartError> {
-        let acceptor = TlsAcceptor::from(Arc::new(keyring.mutual()?));
-        // Who holds one of our certificates may stay; those who are gone are noticed.
+        let acceptor = TlsAcceptor::from(Arc::new(tls::mutual_config(keyring)?));
+        // Clients with our certificate may stay idle; HTTP/2 keep-alive finds those that are gone.
         let limits = ServerLimits { idle: Duration::from_hours(24), ..ServerLimits::default() };
-        Self::start(address, Greeting::Tls(acceptor), Routed(route), limits).await
+        Self::start(address, Greeting::Tls(acceptor), RoutedService(route), limits).await
     }
 
     async fn start<S: tls::ConnectionHandler>(
@@ -81,12 +81,12 @@ impl ExtraListener {
         Ok(Self { address, stop, listening })
     }
 
-    /// Where it listens.
+    /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes no more connections, lets requests end for a while, and is gone.
+    /// Stops accepting, waits for running requests within the grace period, and closes.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         let _ = (&mut self.listening).await;
@@ -99,25 +99,7 @@ impl Drop for ExtraListener {
     }
 }
 
-/// Listens at an address. As Go does: `0.0.0.0` is every address, of either kind.
-pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
-    let every = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    let wide = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), address.port());
-    let found = match TcpListener::bind(if address.ip() == every { wide } else { address }).await {
-        Err(error) if address.ip() == every && !in_use(&error) => TcpListener::bind(address).await,
-        found => found,
-    };
-    let failed = |source| StartError::Listen { address, source };
-    let listener = found.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok((listener, address))
-}
-
-fn in_use(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::AddrInUse | std::io::ErrorKind::PermissionDenied)
-}
-
-/// What a probe or a scraper needs, and not more.
+/// Small limits, enough for probes and scrapers.
 fn small() -> ServerLimits {
     let moment = Duration::from_secs(10);
     ServerLimits {
@@ -131,13 +113,13 @@ fn small() -> ServerLimits {
     }
 }
 
-/// Answers a path and a query; none if there is nothing at that path.
+/// Handles a path and a query; none if the path does not exist.
 type Page = dyn Fn(&str, Query) -> Option<Response<Body>> + Send + Sync;
 
-/// What may be read by anybody, and never written.
-struct Open(Box<Page>);
+/// Read-only pages without authentication.
+struct OpenPages(Box<Page>);
 
-impl tls::ConnectionHandler for Open {
+impl tls::ConnectionHandler for OpenPages {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -154,9 +136,9 @@ impl tls::ConnectionHandler for Open {
     }
 }
 
-struct Routed(Route);
+struct RoutedService(Route);
 
-impl tls::ConnectionHandler for Routed {
+impl tls::ConnectionHandler for RoutedService {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -165,7 +147,7 @@ impl tls::ConnectionHandler for Routed {
     ) -> Response<Body> {
         let _busy = activity.begin();
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-        // A future of its own type: the compiler cannot see through the body's otherwise.
+        // Boxed, because the compiler cannot prove `Send` for the body's future otherwise.
         let answer: BoxFuture<'static, Result<Response<Body>, Infallible>> =
             Box::pin(self.0.clone().oneshot(request));
         match answer.await {

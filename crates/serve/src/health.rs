@@ -5,49 +5,66 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Response;
 
-use crate::request::Query;
+use crate::query::Query;
 use crate::response::{self, Body};
 
-type Look = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// Why a health check fails.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CheckFailure(String);
 
-/// What must hold for the program to be well.
+impl From<String> for CheckFailure {
+    fn from(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
+impl From<&str> for CheckFailure {
+    fn from(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
+type CheckFn = Arc<dyn Fn() -> Result<(), CheckFailure> + Send + Sync>;
+
+/// Health checks of the process.
 #[derive(Clone, Debug, Default)]
 pub struct HealthChecks(Vec<Check>);
 
 #[derive(Clone)]
 struct Check {
     name: String,
-    scope: Scope,
-    look: Look,
-    said: Arc<Mutex<Said>>,
+    scope: CheckScope,
+    look: CheckFn,
+    said: Arc<Mutex<LoggedState>>,
 }
 
-/// What the log was told, so that it is told once.
+/// The last logged state, so that each change is logged once.
 #[derive(Default)]
-struct Said {
+struct LoggedState {
     has_passed: bool,
-    failure: Option<String>,
+    failure: Option<CheckFailure>,
 }
 
-/// What the log is to be told.
+/// A change of a check's result, to be logged.
 #[derive(Debug, PartialEq, Eq)]
-enum News {
-    /// It has never passed: the program has just begun.
+enum CheckChange {
+    /// The check has never passed: the process starts.
     NotYet,
     Passes,
     Fails,
     PassesAgain,
 }
 
-/// Which questions a check answers.
+/// The endpoints that include a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
+enum CheckScope {
     All,
     Ready,
     Live,
 }
 
-/// The questions.
+/// The health endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Healthz,
@@ -67,22 +84,30 @@ impl HealthChecks {
         Self::default()
     }
 
-    /// Adds one that answers all three questions.
-    pub fn add(&mut self, name: &str, look: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
-        self.push(name, Scope::All, look);
+    /// Adds a check to all three endpoints.
+    pub fn add(&mut self, name: &str, look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static) {
+        self.push(name, CheckScope::All, look);
     }
 
-    /// Adds one without which requests should not come here; the program is not restarted for it.
-    pub fn add_ready(&mut self, name: &str, look: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
-        self.push(name, Scope::Ready, look);
+    /// Adds a readiness check; it does not affect liveness.
+    pub fn add_ready(
+        &mut self,
+        name: &str,
+        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
+    ) {
+        self.push(name, CheckScope::Ready, look);
     }
 
-    /// Adds one without which the program should be restarted.
-    pub fn add_live(&mut self, name: &str, look: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
-        self.push(name, Scope::Live, look);
+    /// Adds a liveness check.
+    pub fn add_live(
+        &mut self,
+        name: &str,
+        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
+    ) {
+        self.push(name, CheckScope::Live, look);
     }
 
-    /// Adds those of another list.
+    /// Adds the checks of another list.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
@@ -90,8 +115,8 @@ impl HealthChecks {
     fn push(
         &mut self,
         name: &str,
-        scope: Scope,
-        look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+        scope: CheckScope,
+        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) {
         self.0.push(Check { name: name.to_owned(), scope, look: Arc::new(look), said: Arc::default() });
     }
@@ -99,12 +124,12 @@ impl HealthChecks {
     fn of(&self, endpoint: Endpoint) -> impl Iterator<Item = &Check> {
         self.0.iter().filter(move |check| match endpoint {
             Endpoint::Healthz => true,
-            Endpoint::Livez => check.scope != Scope::Ready,
-            Endpoint::Readyz => check.scope != Scope::Live,
+            Endpoint::Livez => check.scope != CheckScope::Ready,
+            Endpoint::Readyz => check.scope != CheckScope::Live,
         })
     }
 
-    /// Answers one of the questions.
+    /// The response of an endpoint.
     pub(crate) fn all(&self, endpoint: Endpoint, query: &Query) -> Response<Body> {
         let mut unmatched: Vec<&str> = query.all("exclude").collect();
         let (mut lines, mut well) = (String::new(), true);
@@ -115,7 +140,7 @@ impl HealthChecks {
             } else if check.look().is_ok() {
                 lines += &format!("[+]{} ok\n", check.name);
             } else {
-                // Anybody may ask; the log knows.
+                // Unauthenticated clients may read this page; the reason is in the log.
                 lines += &format!("[-]{} failed: reason withheld\n", check.name);
                 well = false;
             }
@@ -134,7 +159,7 @@ impl HealthChecks {
         }
     }
 
-    /// Answers for one check; none if there is no such check.
+    /// The response for one check; none if there is no such check.
     pub(crate) fn one(&self, endpoint: Endpoint, name: &str) -> Option<Response<Body>> {
         let check = self.of(endpoint).find(|check| check.name == name)?;
         Some(match check.look() {
@@ -145,23 +170,23 @@ impl HealthChecks {
 }
 
 impl Check {
-    fn look(&self) -> Result<(), String> {
+    fn look(&self) -> Result<(), CheckFailure> {
         let found = (self.look)();
         let news = self.said.lock().unwrap_or_else(PoisonError::into_inner).news(&found);
-        let (check, reason) = (&self.name, found.as_ref().err());
+        let (check, reason) = (&self.name, found.as_ref().err().map(|failure| failure.0.as_str()));
         match news {
             None => {}
-            Some(News::NotYet) => tracing::info!(check, reason, "a health check does not pass yet"),
-            Some(News::Passes) => tracing::info!(check, "a health check passes"),
-            Some(News::Fails) => tracing::warn!(check, reason, "a health check fails"),
-            Some(News::PassesAgain) => tracing::info!(check, "a health check passes again"),
+            Some(CheckChange::NotYet) => tracing::info!(check, reason, "health check does not pass yet"),
+            Some(CheckChange::Passes) => tracing::info!(check, "health check passes"),
+            Some(CheckChange::Fails) => tracing::warn!(check, reason, "health check fails"),
+            Some(CheckChange::PassesAgain) => tracing::info!(check, "health check passes again"),
         }
         found
     }
 }
 
-impl Said {
-    fn news(&mut self, found: &Result<(), String>) -> Option<News> {
+impl LoggedState {
+    fn news(&mut self, found: &Result<(), CheckFailure>) -> Option<CheckChange> {
         let had_passed = self.has_passed;
         self.has_passed |= found.is_ok();
         let failure = found.as_ref().err();
@@ -170,16 +195,16 @@ impl Said {
         }
         self.failure = failure.cloned();
         Some(match (had_passed, found.is_ok()) {
-            (false, false) => News::NotYet,
-            (false, true) => News::Passes,
-            (true, false) => News::Fails,
-            (true, true) => News::PassesAgain,
+            (false, false) => CheckChange::NotYet,
+            (false, true) => CheckChange::Passes,
+            (true, false) => CheckChange::Fails,
+            (true, true) => CheckChange::PassesAgain,
         })
     }
 }
 
 impl Endpoint {
-    /// The question a path's first part asks.
+    /// The endpoint of a path's first segment.
     pub(crate) fn of(segment: &str) -> Option<Self> {
         match segment {
             "healthz" => Some(Self::Healthz),
@@ -213,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_are_those_of_kubernetes() {
+    async fn responses_are_those_of_kubernetes() {
         let synced = Arc::new(AtomicBool::new(false));
         let mut checks = HealthChecks::new();
         checks.add("ping", || Ok(()));
@@ -240,16 +265,16 @@ mod tests {
     }
 
     #[test]
-    fn what_has_never_passed_is_no_warning_and_nothing_is_said_twice() {
-        let mut said = Said::default();
-        let fails = |reason: &str| Err(reason.to_owned());
-        assert_eq!(said.news(&fails("no list yet")), Some(News::NotYet));
+    fn only_changes_are_logged_and_a_starting_check_is_no_warning() {
+        let mut said = LoggedState::default();
+        let fails = |reason: &str| Err(CheckFailure::from(reason));
+        assert_eq!(said.news(&fails("no list yet")), Some(CheckChange::NotYet));
         assert_eq!(said.news(&fails("no list yet")), None);
-        assert_eq!(said.news(&Ok(())), Some(News::Passes));
+        assert_eq!(said.news(&Ok(())), Some(CheckChange::Passes));
         assert_eq!(said.news(&Ok(())), None);
-        assert_eq!(said.news(&fails("no answer")), Some(News::Fails));
-        assert_eq!(said.news(&fails("refused")), Some(News::Fails));
-        assert_eq!(said.news(&Ok(())), Some(News::PassesAgain));
-        assert_eq!(Said::default().news(&Ok(())), None);
+        assert_eq!(said.news(&fails("no answer")), Some(CheckChange::Fails));
+        assert_eq!(said.news(&fails("refused")), Some(CheckChange::Fails));
+        assert_eq!(said.news(&Ok(())), Some(CheckChange::PassesAgain));
+        assert_eq!(LoggedState::default().news(&Ok(())), None);
     }
 }

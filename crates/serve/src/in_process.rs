@@ -1,4 +1,4 @@
-//! The same server within the process: no connections, nobody is asked who he is. For tests and comparisons.
+//! The router without connections and authentication, for tests and conformance runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::response::Body;
 use crate::router::Router;
 use crate::tls::{Activity, ServerLimits};
 
-/// Answers requests for an app's APIs, metrics and routes; health is not looked at.
+/// Handles requests for an app's APIs, exported metrics and routes; health paths are not served.
 pub struct InProcessServer {
     site: Arc<Router>,
     _running: watch::Sender<bool>,
@@ -24,14 +24,14 @@ impl fmt::Debug for InProcessServer {
 }
 
 impl InProcessServer {
-    /// For this app.
+    /// A server for this app.
     pub fn new(app: App) -> Self {
         let (running, stop) = watch::channel(false);
         let site = Arc::new(Router::new(app, None, ServerLimits::default(), stop).without_health());
         Self { site, _running: running }
     }
 
-    /// Answers one request.
+    /// Handles one request.
     pub async fn respond(&self, request: Request<Body>) -> Response<Body> {
         Arc::clone(&self.site).respond(request, None, Activity::new()).await
     }

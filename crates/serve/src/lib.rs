@@ -1,26 +1,30 @@
-//! All that is served: one listener with TLS, behind the authentication and authorization of the cluster.
+//! The server: one TLS listener with the delegated authentication and authorization of the cluster.
 //!
 //! ```text
-//! tls ─► identity ─► access ─► site ─► health, metrics, discovery, decisions, further groups and routes
-//!        who asks    may he?
+//! tls ─► identity ─────────► access ──────────► router ─► health, metrics, discovery, decisions, other groups and routes
+//!        authentication      authorization
 //! ```
 //!
 //! | to change | look in |
 //! |---|---|
-//! | what is served | `app` (handed over by its owner), `site` (the paths) |
+//! | what is served | `app` (provided by the caller), `api_group` (groups and resources), `router` (paths) |
 //! | certificates, limits, connections | `tls` |
-//! | listeners beside the one with everything | `beside` |
-//! | who is believed to be whom | `identity` |
-//! | who may do what | `access` |
-//! | what may be written (webhooks) | `admission` |
-//! | what kubectl sees | `discovery`, `decisions`, `metrics` |
+//! | additional listeners for health, exported metrics and gRPC | `extra_listener` |
+//! | authentication | `identity` |
+//! | authorization | `access` |
+//! | admission webhooks | `admission` |
+//! | APIs | `discovery`, `decisions`, `metrics` |
 //! | JSON, YAML, protobuf, gzip | `encode` |
-//! | how a cluster learns of it | `register` |
+//! | Service, APIService and webhook objects | `registration`, `admission::webhooks` |
 
 mod access;
 pub mod admission;
+mod api_group;
 mod app;
+mod bind;
+mod body;
 mod cache;
+mod clock;
 mod decisions;
 mod digest;
 mod discovery;
@@ -31,6 +35,7 @@ mod identity;
 mod in_process;
 mod media_type;
 pub mod metrics;
+mod query;
 mod registration;
 mod request;
 mod request_metrics;
@@ -43,21 +48,24 @@ mod stream;
 mod tls;
 
 pub use access::{Access, RequestAttributes, RequestTarget, RequestedResource, SelectorRequirement};
-pub use app::{
-    ApiGroupVersion, ApiResource, App, DiscoveryVisibility, Exposition, MetricsExporter, ResourceListing,
-    Route,
+pub use api_group::{
+    ApiGroupVersion, ApiResource, DiscoveryVisibility, ResourceList, ResourceListing, Route,
 };
+pub use app::{App, Exposition, MetricsExporter};
+pub use bind::StartError;
+pub use body::{Body, BodyError};
+pub use clock::Clock;
 pub use decisions::{DecisionSource, operator_group};
-pub use discovery::ResourceList;
 pub use extra_listener::ExtraListener;
-pub use health::HealthChecks;
+pub use health::{CheckFailure, HealthChecks};
 pub use identity::{ClientTrust, FrontProxyOptions, User};
 pub use in_process::InProcessServer;
+pub use query::Query;
 pub use registration::{ServiceBackend, ServiceRef};
-pub use request::{AuthorizedRequest, Query};
+pub use request::AuthorizedRequest;
 pub use request_metrics::{RequestCount, RequestDurations, RequestMetrics};
-pub use response::{Body, BodyError};
-pub use server::{ReviewTtls, Server, ServerOptions, StartError};
+pub use review::ReviewTtls;
+pub use server::{Server, ServerOptions};
 pub use status::{Status, StatusCause, StatusDetails};
 pub use stream::WatchStreams;
 pub use tls::{

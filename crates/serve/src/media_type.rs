@@ -1,38 +1,38 @@
-//! In which form an answer is wanted: the header `Accept`.
+//! The header `Accept`.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-/// One of the forms a client takes.
+/// A media type that a client accepts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct MediaType {
     /// `application/json`, or with `*`.
     pub(crate) kind: String,
-    /// `Table`, `APIGroupDiscoveryList`, …; empty: as it is.
+    /// `Table`, `APIGroupDiscoveryList`, …; empty for the object itself.
     pub(crate) form: String,
     /// Group of the form.
     pub(crate) group: String,
     /// Version of the form.
     pub(crate) version: String,
-    /// `watch`, from those who may follow; empty from all others.
+    /// `watch`, or empty.
     pub(crate) stream: String,
-    /// Whether people will read it.
+    /// Whether indented JSON is requested.
     pub(crate) pretty: bool,
     quality: f32,
 }
 
 impl MediaType {
-    /// Whether JSON is meant.
+    /// Whether it matches JSON.
     pub(crate) fn is_json(&self) -> bool {
         matches!(self.kind.as_str(), "application/json" | "application/*" | "*/*")
     }
 
-    /// Whether this form, group and version of JSON are meant.
+    /// Whether it is JSON in this form, group and version.
     pub(crate) fn is(&self, form: &str, group: &str, version: &str) -> bool {
         self.is_json() && self.form == form && self.group == group && self.version == version
     }
 
-    /// Whether JSON is meant as it is.
+    /// Whether it is JSON without another form.
     pub(crate) fn is_plain(&self) -> bool {
         self.is_json() && self.form.is_empty()
     }
@@ -56,14 +56,14 @@ impl MediaType {
         Some(media)
     }
 
-    /// Whether anything, any of a kind, or exactly this.
+    /// The number of wildcards.
     fn stars(&self) -> usize {
         self.kind.matches('*').count()
     }
 }
 
-/// The forms a client takes, the dearest first, and of those equally dear the most exact; without the header it takes
-/// any. What it says not to want (`q=0`) comes last, and is better than nothing, as in Kubernetes.
+/// The media types a client accepts, by descending quality and then by specificity; `*/*` without the header. As in
+/// Kubernetes, a type with `q=0` comes last instead of being excluded.
 pub(crate) fn accepted_media_types(headers: &HeaderMap) -> Vec<MediaType> {
     let given = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>();
     if given.iter().all(|text| text.trim().is_empty()) {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dearest_comes_first() {
+    fn media_types_are_sorted_by_quality() {
         let kinds: Vec<String> = of("text/html;q=0.5, */*;q=0.1,application/json, x;q=1, a/b;q=0")
             .into_iter()
             .map(|m| m.kind)

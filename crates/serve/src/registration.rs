@@ -1,4 +1,4 @@
-//! How a cluster learns that this server is part of its API: a Service and an APIService for each version.
+//! The Service and the APIServices that register this server with the aggregation layer.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Where the API server finds this server.
+/// The Service in front of this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceRef {
     /// Namespace of the Service; it must exist.
     pub namespace: String,
     /// Name of the Service.
     pub service: String,
-    /// What stands behind it.
+    /// The backend of the Service.
     pub behind: ServiceBackend,
 }
 
-/// What stands behind a Service.
+/// The backend of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServiceBackend {
-    /// Pods with these labels, on this port; the Service has port 443.
+    /// Pods with these labels and this port; the Service has port 443.
     Pods(BTreeMap<String, String>, u16),
-    /// This machine, where the API server runs too, on this port.
+    /// The machine on which the API server runs, with this port.
     ThisMachine(u16),
 }
 
 impl ServiceRef {
-    /// The name under which the API server calls: what the server's certificate must hold.
+    /// The DNS name that the API server verifies in the server's certificate.
     pub fn server_name(&self) -> String {
         format!("{}.{}.svc", self.service, self.namespace)
     }
@@ -72,8 +72,8 @@ impl ServiceRef {
         json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": metadata, "spec": spec})
     }
 
-    /// The Service, then the APIServices of these versions of groups, those named first preferred. Without an authority
-    /// (PEM) the API server takes any certificate.
+    /// The Service, then the APIServices of these group versions, in descending priority. Without a CA
+    /// (PEM) the API server skips verification.
     pub fn objects(&self, versions: &[(String, String)], authority: Option<&str>) -> Vec<Value> {
         let apis = versions.iter().enumerate().map(|(index, (group, version))| {
             self.api_service(group, version, 100_usize.saturating_sub(index).max(1), authority)
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_say_where_and_whom_to_trust() {
+    fn objects_have_the_service_and_the_ca_bundle() {
         let behind = ServiceBackend::Pods([("app".to_owned(), "plimsoll".to_owned())].into(), 10257);
         let place = ServiceRef { namespace: "ns".into(), service: "ctl".into(), behind };
         assert_eq!(place.server_name(), "ctl.ns.svc");

@@ -1,126 +1,30 @@
-//! A request as Kubernetes reads it: the decoded path, the query, and who wants to do what.
+//! A request that has passed authentication and authorization.
 
-use std::sync::OnceLock;
-
-use api::selector::{Selector, SelectorParseError};
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Method};
 
 use crate::access::RequestAttributes;
+use crate::clock::Clock;
 use crate::identity::User;
-use crate::status::Status;
+use crate::query::Query;
 use crate::stream::WatchStreams;
 
-/// All that is known about a request whose sender may make it. Routes find it among the request's extensions.
+/// An authorized request. Routes find it among the extensions of the HTTP request.
 #[derive(Clone, Debug)]
 pub struct AuthorizedRequest {
     /// Method.
     pub method: Method,
-    /// The path, decoded; what is authorized is what is served.
+    /// The decoded path: the one that was authorized.
     pub path: String,
     /// The query.
     pub query: Query,
-    /// Headers, without those that say who asks.
+    /// Headers, without credentials and user headers.
     pub headers: HeaderMap,
-    /// Who asks.
+    /// The user.
     pub user: User,
-    /// What for.
+    /// The attributes that were authorized.
     pub wanted: RequestAttributes,
-    /// How an answer that takes long is sent.
+    /// Sends the events of a watch.
     pub streams: WatchStreams,
-}
-
-/// The parameters behind the question mark, decoded, in order.
-#[derive(Clone, Debug, Default)]
-pub struct Query {
-    pairs: Vec<(String, String)>,
-    /// Read once: whoever authorizes wants it, and whoever answers.
-    labels: OnceLock<Result<Selector, SelectorParseError>>,
-}
-
-impl Query {
-    /// Reads a query; what cannot be decoded is left out, as Go does.
-    pub fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
-        let decoded = pairs.filter_map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(key, true)?, decode(value, true)?))
-        });
-        Self { pairs: decoded.collect(), labels: OnceLock::new() }
-    }
-
-    /// What `labelSelector` says; everything if it is not there.
-    pub fn labels(&self) -> Result<&Selector, &SelectorParseError> {
-        let read = || Selector::parse(self.get("labelSelector").unwrap_or_default());
-        self.labels.get_or_init(read).as_ref()
-    }
-
-    /// The first value of a parameter.
-    pub fn get(&self, key: &str) -> Option<&str> {
-        self.pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
-    }
-
-    /// All values of a parameter.
-    pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        self.pairs.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
-    }
-
-    /// Whether a switch is on: present, and not `0` or `false`.
-    pub fn is_set(&self, key: &str) -> bool {
-        self.get(key).is_some_and(|value| !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F"))
-    }
-}
-
-/// The path and the query of a request.
-pub(crate) fn read(uri: &Uri) -> Result<(String, Query), Status> {
-    let bad = || Status::bad_request("the path of the request cannot be decoded");
-    let path = decode(uri.path(), false).ok_or_else(bad)?;
-    let path = if path.starts_with('/') { path } else { format!("/{path}") };
-    Ok((path, Query::parse(uri.query().unwrap_or_default())))
-}
-
-/// Undoes percent-encoding; none if it is broken or the result is not text.
-fn decode(text: &str, plus_is_space: bool) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => digit(rest.next()?)? << 4 | digit(rest.next()?)?,
-            b'+' if plus_is_space => b' ',
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
-}
-
-/// Undoes percent-encoding where it is right, and leaves the text alone where it is not.
-pub(crate) fn decode_or_keep(text: &str) -> String {
-    decode(text, false).unwrap_or_else(|| text.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_query_is_decoded() {
-        let query = Query::parse("a=1&b=x%3Dy+z&a=2&c&&d=%zz&watch=true");
-        assert_eq!((query.get("a"), query.get("b"), query.get("c")), (Some("1"), Some("x=y z"), Some("")));
-        assert_eq!(query.all("a").collect::<Vec<_>>(), ["1", "2"]);
-        assert_eq!(query.get("d"), None);
-        assert!(query.is_set("watch") && query.is_set("c") && !query.is_set("e"));
-        assert!(!Query::parse("watch=false").is_set("watch") && !Query::parse("watch=0").is_set("watch"));
-    }
-
-    #[test]
-    fn a_path_is_decoded_once_and_as_a_whole() {
-        let path = |text: &str| read(&text.parse().unwrap()).map(|(path, _)| path);
-        assert_eq!(path("/apis/g%2Fv/%2561?x=1").unwrap(), "/apis/g/v/%61");
-        assert_eq!(path("/a+b").unwrap(), "/a+b");
-        assert!(path("/%ff").is_err() && path("/%4").is_err() && path("/%zz").is_err());
-        assert_eq!(path("*").unwrap(), "/*");
-    }
+    /// The clock of the server.
+    pub clock: Clock,
 }

@@ -1,4 +1,4 @@
-//! What was asked and how long it took, as plain numbers for whoever tells about them.
+//! Counts of requests and their durations, for the exported metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time;
 
 use crate::access::{RequestAttributes, RequestTarget};
-use crate::app::ApiGroupVersion;
+use crate::api_group::ApiGroupVersion;
 
-/// What was asked so far. All labels are among names this server has, so that nobody can make many of them.
+/// Counts and durations by labels. Labels have only names that this server knows, so that clients cannot create many.
 #[derive(Debug, Default)]
 pub struct RequestMetrics {
     counts: Mutex<BTreeMap<(RequestLabels, u16), u64>>,
@@ -16,7 +16,7 @@ pub struct RequestMetrics {
     running: AtomicUsize,
 }
 
-/// What was asked, in the labels of `apiserver_request_total`.
+/// The labels of `apiserver_request_total`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RequestLabels {
     verb: &'static str,
@@ -34,7 +34,7 @@ struct DurationSum {
     count: u64,
 }
 
-/// How often something was asked and answered with a code.
+/// The number of requests with equal labels and status code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestCount {
     /// `GET`, `LIST`, … in capitals.
@@ -45,17 +45,17 @@ pub struct RequestCount {
     pub version: String,
     /// Resource, `*` where metrics are resources, empty for other paths.
     pub resource: String,
-    /// Part of it.
+    /// Subresource.
     pub subresource: &'static str,
     /// `cluster`, `namespace`, `resource` or empty.
     pub scope: &'static str,
     /// HTTP code.
     pub code: u16,
-    /// How often.
+    /// The number of requests.
     pub count: u64,
 }
 
-/// How long the answers to something took.
+/// The durations of requests with equal labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestDurations {
     /// `GET`, `LIST`, … in capitals.
@@ -66,25 +66,25 @@ pub struct RequestDurations {
     pub version: String,
     /// Resource, `*` where metrics are resources, empty for other paths.
     pub resource: String,
-    /// Part of it.
+    /// Subresource.
     pub subresource: &'static str,
     /// `cluster`, `namespace`, `resource` or empty.
     pub scope: &'static str,
-    /// All together, in seconds.
+    /// The sum, in seconds.
     pub seconds: f64,
-    /// How many took no longer than each of the bounds.
+    /// The cumulative counts of the buckets.
     pub within: [u64; Self::BOUNDS.len()],
-    /// How many there were.
+    /// The number of requests.
     pub count: u64,
 }
 
 impl RequestDurations {
-    /// Seconds.
+    /// The upper bounds of the buckets, in seconds.
     pub const BOUNDS: [f64; 14] =
         [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 }
 
-/// One that runs until this is dropped.
+/// A request that runs until this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunningRequest<'a>(&'a RequestMetrics);
 
@@ -95,7 +95,7 @@ impl Drop for RunningRequest<'_> {
 }
 
 impl RequestMetrics {
-    /// How often each thing was asked.
+    /// The counts of all requests.
     pub fn counts(&self) -> Vec<RequestCount> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let each = counts.iter().map(|((asked, code), count)| {
@@ -105,7 +105,7 @@ impl RequestMetrics {
         each.collect()
     }
 
-    /// How long the answers took.
+    /// The durations of all requests.
     pub fn durations(&self) -> Vec<RequestDurations> {
         let durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
         let each = durations.iter().map(|(asked, sum)| {
@@ -116,7 +116,7 @@ impl RequestMetrics {
         each.collect()
     }
 
-    /// How many are being answered.
+    /// The number of requests under way.
     pub fn running(&self) -> usize {
         self.running.load(Ordering::Relaxed)
     }
@@ -144,7 +144,7 @@ impl RequestMetrics {
 }
 
 impl RequestLabels {
-    /// What a request asks of these groups.
+    /// The labels of a request to these groups.
     pub(crate) fn of(wanted: &RequestAttributes, groups: &[ApiGroupVersion]) -> Self {
         let verb = verb(&wanted.verb);
         let RequestTarget::Resource(of) = &wanted.target else { return Self { verb, ..Self::default() } };
@@ -158,7 +158,7 @@ impl RequestLabels {
             (true, true) => "cluster",
         };
         if group.listing.is_some() {
-            // Every metric is a resource of its own; they are counted together, as lists.
+            // Every metric is a resource; all are counted together, as lists.
             let verb = if verb == "GET" { "LIST" } else { verb };
             return Self { verb, group: name, version, resource: "*".to_owned(), subresource: "*", scope };
         }

@@ -1,30 +1,18 @@
-//! Answers: bodies and the headers they share.
+//! Responses and their common headers.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full};
 use serde::Serialize;
 
+pub use crate::body::{Body, BodyError, full};
 use crate::encode::{self, Choice, Encoding};
 use crate::status::Status;
-
-/// What goes wrong inside a body.
-pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
-
-/// The body of a request or an answer.
-pub type Body = UnsyncBoxBody<Bytes, BodyError>;
 
 /// The content type of JSON.
 pub const JSON: &str = "application/json";
 
-/// A body that is all there.
-pub fn full(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
-}
-
-/// An answer in any content type.
+/// A response with a content type.
 pub fn with_type(code: u16, content_type: &str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -32,7 +20,7 @@ pub fn with_type(code: u16, content_type: &str, body: Body) -> Response<Body> {
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     headers.insert(CONTENT_TYPE, HeaderValue::from_str(content_type).unwrap_or(plain));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-    // What is sent must never be taken for a page.
+    // Browsers must not interpret a response as HTML.
     headers.insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
     response
 }
@@ -42,7 +30,7 @@ pub fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     with_type(code, "text/plain; charset=utf-8", full(text))
 }
 
-/// An object, in one line as Kubernetes sends it.
+/// An object as one line of JSON, as Kubernetes sends it.
 pub fn json<T: Serialize + ?Sized>(code: u16, value: &T) -> Response<Body> {
     match serde_json::to_vec(value) {
         Ok(mut bytes) => {
@@ -53,7 +41,7 @@ pub fn json<T: Serialize + ?Sized>(code: u16, value: &T) -> Response<Body> {
     }
 }
 
-/// An error, as JSON. It comes along as an extension, and is told to the client in the form he asked for.
+/// An error as JSON. The status is also an extension, from which the router encodes it as the client accepts.
 pub fn status(status: &Status) -> Response<Body> {
     let choice = Choice { encoding: Encoding::Json, pretty: false, form: None };
     let mut response = presented(status, choice);
@@ -61,7 +49,7 @@ pub fn status(status: &Status) -> Response<Body> {
     response
 }
 
-/// An error in the form that is wanted.
+/// An error in the negotiated encoding.
 pub(crate) fn presented(status: &Status, choice: Choice) -> Response<Body> {
     let body = full(encode::encode(status, choice));
     let mut response = with_type(status.code, choice.encoding.content_type(), body);

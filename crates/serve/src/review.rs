@@ -1,4 +1,4 @@
-//! Questions to the API server that are answered and never stored: TokenReview and SubjectAccessReview.
+//! Creates TokenReviews and SubjectAccessReviews.
 
 use std::time::Duration;
 
@@ -9,19 +9,38 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
-/// How long the API server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long results of reviews are cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReviewTtls {
+    /// A permission. It is refreshed in the background before it expires.
+    pub allowed: Duration,
+    /// A refusal.
+    pub denied: Duration,
+    /// The user of a token.
+    pub tokens: Duration,
+}
 
-/// How often a question is asked that was not answered.
-const ATTEMPTS: u32 = 3;
+impl Default for ReviewTtls {
+    /// Permissions outlive the 15 seconds between two reads of an autoscaler.
+    fn default() -> Self {
+        let (minute, moment) = (Duration::from_mins(1), Duration::from_secs(10));
+        Self { allowed: minute, denied: moment, tokens: moment }
+    }
+}
 
-/// How long after the first failure it is asked again; then twice as long.
-const PAUSE: Duration = Duration::from_millis(250);
+/// The timeout of a review, retries included.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many questions are asked at a time, however many strangers come with tokens of their own making.
-static PLACES: Semaphore = Semaphore::const_new(64);
+/// How often a failing review is sent.
+const MAX_ATTEMPTS: u32 = 3;
 
-/// Why there is no answer.
+/// The pause after the first failure; it doubles after each further one.
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(250);
+
+/// Limits concurrent reviews, however many invalid tokens clients send.
+static CONCURRENT_REVIEWS: Semaphore = Semaphore::const_new(64);
+
+/// Why a review failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("failed to create a {kind}: {text}{remedy}")]
 pub(crate) struct ReviewError {
@@ -30,7 +49,7 @@ pub(crate) struct ReviewError {
     remedy: &'static str,
 }
 
-/// Posts a review and returns it with its answer.
+/// Posts a review and returns it with its status.
 pub(crate) async fn post<R>(client: &Client, review: &R) -> Result<R, ReviewError>
 where
     R: Resource + Serialize + DeserializeOwned,
@@ -39,15 +58,15 @@ where
     let path = format!("/apis/{}/{}", R::API_VERSION, R::URL_PATH_SEGMENT);
     let body = serde_json::to_vec(review).map_err(|error| failed(error.to_string(), ""))?;
     let attempts = async {
-        let _place = PLACES.acquire().await;
-        let mut pause = PAUSE;
+        let _place = CONCURRENT_REVIEWS.acquire().await;
+        let mut pause = FIRST_RETRY_PAUSE;
         let mut attempt = 1;
         loop {
             let request = Request::post(&path).header("content-type", "application/json").body(body.clone());
             let request = request.map_err(|error| failed(error.to_string(), ""))?;
             match client.request::<R>(request).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) if attempt < ATTEMPTS && may_pass(&error) => {
+                Err(error) if attempt < MAX_ATTEMPTS && is_transient(&error) => {
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                     attempt += 1;
@@ -56,12 +75,12 @@ where
             }
         }
     };
-    let late = || Err(failed(format!("no answer within {PATIENCE:?}"), ""));
-    tokio::time::timeout(PATIENCE, attempts).await.unwrap_or_else(|_| late())
+    let late = || Err(failed(format!("no response within {REVIEW_TIMEOUT:?}"), ""));
+    tokio::time::timeout(REVIEW_TIMEOUT, attempts).await.unwrap_or_else(|_| late())
 }
 
-/// Whether the same may be answered in a moment.
-fn may_pass(error: &kube::Error) -> bool {
+/// Whether a retry may succeed.
+fn is_transient(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => matches!(status.code, 429 | 500..=599),
         _ => true,

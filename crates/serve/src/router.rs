@@ -1,4 +1,4 @@
-//! The way of a request: who, whether he may, then whoever answers.
+//! Routes requests: authentication, authorization, then the handler of the path.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -16,12 +16,15 @@ use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt as _;
 
 use crate::access::{Authorizer, RequestAttributes};
-use crate::app::{ApiGroupVersion, App, Route};
+use crate::api_group::{ApiGroupVersion, Route};
+use crate::app::App;
+use crate::clock::Clock;
 use crate::discovery::Discovery;
 use crate::encode::{for_errors, gzip};
 use crate::health::{Endpoint, HealthChecks};
 use crate::identity::{Authenticator, Peer, User};
-use crate::request::{self, AuthorizedRequest, Query};
+use crate::query::{self, Query};
+use crate::request::AuthorizedRequest;
 use crate::request_metrics::{RequestLabels, RequestMetrics};
 use crate::response::{self, Body};
 use crate::status::{Status, StatusDetails};
@@ -29,20 +32,20 @@ use crate::stream::WatchStreams;
 use crate::tls::{self, Activity, ServerLimits};
 use crate::{MetricsExporter, decisions};
 
-/// By what a request is known in audit logs; it comes back with the answer.
+/// Identifies a request in audit logs; the response repeats it.
 const AUDIT: HeaderName = HeaderName::from_static("audit-id");
 
-/// Longer ones are not sent back.
-const LONGEST_ID: usize = 256;
+/// Longer audit IDs are not repeated.
+const MAX_AUDIT_ID_BYTES: usize = 256;
 
-/// Who asks and whether he may; none if that does not matter.
+/// Authenticator and authorizer; none if every request is allowed.
 pub(crate) type Guard = Option<(Authenticator, Authorizer)>;
 
-/// All that is served.
+/// Routes requests to the APIs and pages of an [`App`].
 pub(crate) struct Router {
     guard: Guard,
     limits: ServerLimits,
-    places: Semaphore,
+    request_permits: Semaphore,
     watches: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
     version: String,
@@ -53,6 +56,7 @@ pub(crate) struct Router {
     routes: Vec<(String, Route)>,
     traffic: Arc<RequestMetrics>,
     health: bool,
+    clock: Clock,
 }
 
 impl Router {
@@ -60,19 +64,19 @@ impl Router {
         let mut groups: Vec<ApiGroupVersion> = app.decisions.map(decisions::group).into_iter().collect();
         groups.extend(app.groups);
         let mut routes = app.routes;
-        // The longest first: it is the most particular.
+        // The longest prefix is the most specific.
         routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         let stopping = stop.clone();
         let mut checks = HealthChecks::new();
         checks.add("ping", || Ok(()));
         checks.extend(app.checks);
         checks.add_ready("shutdown", move || {
-            if *stopping.borrow() { Err("the server is stopping".to_owned()) } else { Ok(()) }
+            if *stopping.borrow() { Err("the server is stopping".into()) } else { Ok(()) }
         });
         Self {
             guard,
             limits,
-            places: Semaphore::new(limits.requests),
+            request_permits: Semaphore::new(limits.requests),
             watches: Arc::new(Semaphore::new(limits.watches)),
             stop,
             discovery: Discovery::new(&groups, &app.version, &app.address),
@@ -83,20 +87,21 @@ impl Router {
             routes,
             traffic: app.traffic,
             health: true,
+            clock: app.clock,
         }
     }
 
-    /// The same without the paths of health.
+    /// The same router without health paths.
     pub(crate) fn without_health(self) -> Self {
         Self { health: false, ..self }
     }
 
-    /// The versions of groups that are served.
+    /// The served group versions.
     pub(crate) fn versions(&self) -> Vec<(String, String)> {
         self.groups.iter().map(|group| (group.name.clone(), group.version.clone())).collect()
     }
 
-    /// Answers a request, whatever happens.
+    /// Handles a request; errors and panics become responses.
     pub(crate) async fn respond(
         self: Arc<Self>,
         request: Request<Body>,
@@ -106,20 +111,20 @@ impl Router {
         let (_busy, _running, begin) = (activity.begin(), self.traffic.begin(), Instant::now());
         let (headers, method, uri) =
             (request.headers().clone(), request.method().clone(), request.uri().clone());
-        let (path, query) = match request::read(&uri) {
+        let (path, query) = match query::read(&uri) {
             Ok(read) => read,
             Err(error) => return response::presented(&error, for_errors(&headers, &Query::default())),
         };
         let wanted = RequestAttributes::of(&method, &path, &query);
         let asked = RequestLabels::of(&wanted, &self.groups);
         let work = self.handle(request, path, query.clone(), wanted, peer.as_deref(), &activity);
-        // What others hand over to be called here may have faults of its own.
+        // Handlers and providers of callers may panic.
         let work = AssertUnwindSafe(work).catch_unwind();
         let answer = match self.time(&query) {
             Err(error) => Err(error),
             Ok(time) => match tokio::time::timeout(time, work).await {
                 Ok(Ok(answer)) => answer,
-                Ok(Err(_)) => Err(Status::internal("the answer could not be made")),
+                Ok(Err(_)) => Err(Status::internal("the response could not be made")),
                 Err(_) => Err(Status::timeout()),
             },
         };
@@ -127,14 +132,14 @@ impl Router {
         if let Some(error) = response.extensions_mut().remove::<Status>() {
             response = response::presented(&error, for_errors(&headers, &query));
         }
-        if let Some(id) = headers.get(AUDIT).filter(|id| id.len() <= LONGEST_ID) {
+        if let Some(id) = headers.get(AUDIT).filter(|id| id.len() <= MAX_AUDIT_ID_BYTES) {
             response.headers_mut().insert(AUDIT, id.clone());
         }
         self.traffic.count(asked, response.status().as_u16(), begin.elapsed());
         gzip::compressed(response, &headers)
     }
 
-    /// How long the answer may take: what the client says, if that is less than the limit.
+    /// The timeout of a request: the client's, if it is shorter than the limit.
     fn time(&self, query: &Query) -> Result<Duration, Status> {
         let limit = self.limits.answer;
         let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else { return Ok(limit) };
@@ -163,17 +168,17 @@ impl Router {
                 user
             }
         };
-        // Whoever may do everything (the API server, above all) must not wait for others.
-        let _place = match self.places.try_acquire() {
-            Ok(place) => Some(place),
+        // Members of system:masters, above all the API server, are not limited.
+        let _permit = match self.request_permits.try_acquire() {
+            Ok(permit) => Some(permit),
             Err(_) if user.is_in("system:masters") => None,
-            Err(_) => return Ok(crowded()),
+            Err(_) => return Ok(too_many_requests()),
         };
         if let Some((_, authorizer)) = &self.guard {
             impersonation(&parts.headers, &user)?;
             authorizer.check(&user, &wanted).await?;
         }
-        tracing::debug!(user = user.name, verb = wanted.verb, path, "a request");
+        tracing::debug!(user = user.name, verb = wanted.verb, path, "request");
         let streams = WatchStreams {
             places: Arc::clone(&self.watches),
             limit: self.limits.watch,
@@ -181,7 +186,16 @@ impl Router {
             activity: activity.clone(),
         };
         let (method, headers) = (parts.method.clone(), parts.headers.clone());
-        let call = AuthorizedRequest { method, path, query, headers, user, wanted, streams };
+        let call = AuthorizedRequest {
+            method,
+            path,
+            query,
+            headers,
+            user,
+            wanted,
+            streams,
+            clock: self.clock.clone(),
+        };
         self.route(parts, body, call).await
     }
 
@@ -197,7 +211,7 @@ impl Router {
             Method::GET | Method::HEAD => answer,
             _ => Err(Status::not_allowed()),
         };
-        // Documents about APIs are had by GET only.
+        // Discovery documents support GET only.
         let (headers, query) = (&call.headers, &call.query);
         let document = |answer: &dyn Fn() -> Result<Response<Body>, Status>| match call.method {
             Method::GET => answer(),
@@ -230,7 +244,7 @@ impl Router {
         }
     }
 
-    /// Hands a request to whoever answers it; its body may not be larger than the limit.
+    /// Passes a request to a route, with a limit on the size of its body.
     async fn pass(
         &self,
         route: Route,
@@ -248,7 +262,7 @@ impl Router {
         let body = Limited::new(body, self.limits.body_size).boxed_unsync();
         let mut request = Request::from_parts(parts, body);
         request.extensions_mut().insert(call);
-        // A future of its own type: the compiler cannot see through the body's otherwise.
+        // Boxed, because the compiler cannot prove `Send` for the body's future otherwise.
         let answer: BoxFuture<'static, Result<Response<Body>, Infallible>> = Box::pin(route.oneshot(request));
         match answer.await {
             Ok(response) => Ok(response),
@@ -285,7 +299,7 @@ impl Router {
         )
     }
 
-    /// Which paths there are, also for whoever asked for another.
+    /// The list of paths, also the body of a 404.
     fn index(&self, code: u16) -> Response<Body> {
         let mut paths = vec!["/apis".to_owned()];
         for group in &self.groups {
@@ -315,14 +329,14 @@ impl tls::ConnectionHandler for Router {
     }
 }
 
-/// Said to those who come when there is no place left.
-fn crowded() -> Response<Body> {
+/// The response when the limit of concurrent requests is reached.
+fn too_many_requests() -> Response<Body> {
     let mut response = response::text(429, "Too many requests, please try again later.\n");
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
-/// Why a text is no length of time, in the words of Go.
+/// Why a text is not a duration, with the text of Go.
 fn wrong_duration(text: &str) -> String {
     let quoted = api::gotext::quote(text);
     let number = |c: char| c.is_ascii_digit() || c == '.';
@@ -340,13 +354,13 @@ fn wrong_duration(text: &str) -> String {
     format!("invalid duration {quoted}")
 }
 
-/// Whether a path is a prefix or below it.
+/// Whether a path equals a prefix or lies below it.
 fn begins(path: &str, prefix: &str) -> bool {
     let prefix = prefix.trim_end_matches('/');
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Nobody speaks for somebody else here. To serve him under his own name would be to do what he did not ask for.
+/// Refuses impersonation. Serving the request as the user itself would not be what the client asked for.
 fn impersonation(headers: &HeaderMap, user: &User) -> Result<(), Status> {
     if headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
         let user = api::gotext::quote(&user.name);
@@ -363,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_length_of_time_is_told_in_the_words_of_go() {
+    fn invalid_durations_have_the_errors_of_go() {
         assert_eq!(wrong_duration("abc"), "invalid duration \"abc\"");
         assert_eq!(wrong_duration("5"), "missing unit in duration \"5\"");
         assert_eq!(wrong_duration("1m5x"), "unknown unit \"x\" in duration \"1m5x\"");

@@ -1,10 +1,8 @@
-//! The server: it starts, it is told where it is, it stops.
+//! Starts and stops the server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -13,48 +11,30 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Access, Authorizer};
 use crate::app::App;
-use crate::extra_listener::bind;
+use crate::bind::{StartError, bind};
 use crate::identity::{self, Authenticator, ClientTrust};
 use crate::registration::ServiceRef;
+use crate::review::ReviewTtls;
 use crate::router::Router;
-use crate::tls::{self, Certificate, CertificateError, ServerLimits};
+use crate::tls::{self, Certificate, ServerLimits};
 
-/// How to serve.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Where to listen; port 0 is any free one.
+    /// The address to bind; port 0 is any free port.
     pub address: SocketAddr,
     /// The server's certificate.
     pub certificate: Certificate,
-    /// Who may do what.
+    /// How requests are authorized.
     pub access: Access,
-    /// Paths that everybody may get: exact, or the beginning of one and `*`.
+    /// Paths without authorization: exact, or a prefix and `*`.
     pub open_paths: Vec<String>,
-    /// What clients may take.
+    /// Limits for clients.
     pub limits: ServerLimits,
-    /// Whom to trust besides those the cluster publishes.
+    /// CAs beside those the cluster publishes.
     pub trusted: ClientTrust,
-    /// How long answers of the API server about users hold.
+    /// How long results of reviews are cached.
     pub reviews: ReviewTtls,
-}
-
-/// How long answers of the API server about users hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReviewTtls {
-    /// That somebody may do something. It is asked again before that, while nobody waits.
-    pub allowed: Duration,
-    /// That he may not.
-    pub denied: Duration,
-    /// Whose token it is.
-    pub tokens: Duration,
-}
-
-impl Default for ReviewTtls {
-    /// What is allowed holds longer than the 15 seconds between two looks of an autoscaler.
-    fn default() -> Self {
-        let (minute, moment) = (Duration::from_mins(1), Duration::from_secs(10));
-        Self { allowed: minute, denied: moment, tokens: moment }
-    }
 }
 
 impl Default for ServerOptions {
@@ -71,25 +51,6 @@ impl Default for ServerOptions {
     }
 }
 
-/// Why a server does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The address cannot be had.
-    #[error("failed to listen on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// There is no certificate.
-    #[error(transparent)]
-    Certificate(#[from] CertificateError),
-    /// TLS cannot be spoken.
-    #[error("failed to set up TLS: {0}")]
-    Tls(#[from] rustls::Error),
-}
-
 /// A server that runs until it is stopped or dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -98,35 +59,37 @@ pub struct Server {
     versions: Vec<(String, String)>,
     stop: watch::Sender<bool>,
     listening: JoinHandle<()>,
-    #[allow(dead_code, reason = "held for their end")]
+    #[allow(dead_code, reason = "aborts the tasks when the server is dropped")]
     keeping: JoinSet<()>,
 }
 
 impl Server {
-    /// Starts to serve. It needs no answer from the API server to start.
+    /// Starts the server. It does not need the API server to start.
     pub async fn start(options: ServerOptions, client: Client, app: App) -> Result<Self, StartError> {
         let ServerOptions { address, certificate, access, open_paths, limits, trusted, reviews } = options;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut certificate = tls::Keeper::new(&certificate, Arc::clone(&provider), Timestamp::now())?;
+        let mut certificate =
+            tls::CertificateReloader::new(&certificate, Arc::clone(&provider), app.clock.now())?;
         let authority = certificate.authority().map(str::to_owned);
         let config = tls::config(Arc::clone(&provider), certificate.shown())?;
         let (listener, address) = bind(address).await?;
         let mut keeping = JoinSet::new();
+        let clock = app.clock.clone();
         keeping.spawn(async move {
             loop {
-                tokio::time::sleep(tls::PERIOD).await;
-                certificate.look(Timestamp::now());
+                tokio::time::sleep(tls::RELOAD_PERIOD).await;
+                certificate.reload(clock.now());
             }
         });
         let guard = match access {
             Access::Anyone => {
                 if !address.ip().is_loopback() {
-                    tracing::warn!(%address, "anyone who reaches this address may read everything here");
+                    tracing::warn!(%address, "every client that reaches this address may read everything");
                 }
                 None
             }
             Access::Delegated => {
-                let source = identity::Source::new(provider, trusted);
+                let source = identity::TrustSource::new(provider, trusted);
                 let authenticator = authenticator(&client, source, reviews, &mut keeping).await;
                 Some((authenticator, Authorizer::new(client, open_paths, reviews)))
             }
@@ -141,47 +104,47 @@ impl Server {
         Ok(Self { address, authority, versions, stop, listening, keeping })
     }
 
-    /// Where it listens.
+    /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The port it listens on.
+    /// The bound port.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// The authority behind its certificate (PEM); none if the certificate was given without it.
+    /// The CA of its certificate (PEM); none if the certificate was given without it.
     pub fn ca_pem(&self) -> Option<&str> {
         self.authority.as_deref()
     }
 
-    /// The versions of API groups it serves.
+    /// The served group versions.
     pub fn versions(&self) -> &[(String, String)] {
         &self.versions
     }
 
-    /// The Service and the APIServices that make it part of the cluster's API.
+    /// The Service and the APIServices that register it with the cluster.
     pub fn api_services(&self, place: &ServiceRef) -> Vec<Value> {
         place.objects(&self.versions, self.ca_pem())
     }
 
-    /// Takes no more connections, ends watches, lets requests end for a while, and is gone.
+    /// Stops accepting, ends watches, waits for running requests within the grace period, and closes.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         let _ = (&mut self.listening).await;
     }
 }
 
-/// Finds out who asks, and learns from now on whom to trust.
+/// Reads the cluster's CAs, keeps reading them, and returns an authenticator that uses them.
 async fn authenticator(
     client: &Client,
-    mut source: identity::Source,
+    mut source: identity::TrustSource,
     reviews: ReviewTtls,
     keeping: &mut JoinSet<()>,
 ) -> Authenticator {
-    let keeper = identity::Keeper::new();
-    keeper.look(client, &mut source).await;
+    let keeper = identity::ClientTrustReader::new();
+    keeper.read(client, &mut source).await;
     keeping.spawn(keeper.clone().run(client.clone(), source));
     Authenticator::new(client.clone(), keeper, reviews.tokens)
 }

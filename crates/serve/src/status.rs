@@ -1,26 +1,24 @@
-//! Errors as the Kubernetes API answers them: code, reason, message, details.
+//! Errors of the Kubernetes API: code, reason, message, details.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::encode::{Object, protobuf};
-
-/// An answer that is an error.
+/// A `Status` with status `Failure`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Status {
     /// HTTP code.
     pub code: u16,
-    /// One word for programs; may be empty.
+    /// Machine-readable reason; may be empty.
     pub reason: Cow<'static, str>,
-    /// A sentence for people.
+    /// Human-readable message.
     pub message: String,
-    /// What it is about; absent: not said at all.
+    /// The object in `details`; absent without `details`.
     pub about: Option<Box<StatusDetails>>,
-    /// What is wrong, one by one.
+    /// Causes in `details`.
     pub causes: Vec<StatusCause>,
-    /// After how many seconds it may be tried again.
+    /// `retryAfterSeconds` in `details`.
     pub retry_after: Option<u32>,
 }
 
@@ -31,23 +29,23 @@ pub struct StatusDetails {
     pub group: String,
     /// Resource.
     pub kind: String,
-    /// Name; empty for all of them.
+    /// Name; empty for the whole resource.
     pub name: String,
 }
 
-/// One of the things that are wrong.
+/// One cause of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusCause {
-    /// One word for programs; may be empty.
+    /// Machine-readable reason; may be empty.
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable message.
     pub message: String,
-    /// Which field it is about; may be empty.
+    /// Path of the field; may be empty.
     pub field: String,
 }
 
 impl StatusDetails {
-    /// An object by group, resource and name.
+    /// The object with this group, resource and name.
     pub fn new(group: &str, kind: &str, name: &str) -> Self {
         Self { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
     }
@@ -81,17 +79,17 @@ impl Status {
         }
     }
 
-    /// 400: the request makes no sense.
+    /// 400: the request is invalid.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message, None)
     }
 
-    /// 401: whoever asks is not who he says.
+    /// 401: the credentials are not valid.
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized", None)
     }
 
-    /// 403: it may not be done.
+    /// 403: the user is not allowed.
     pub fn forbidden(message: impl Into<String>, about: StatusDetails) -> Self {
         Self::new(403, "Forbidden", message, Some(about))
     }
@@ -111,30 +109,30 @@ impl Status {
         )
     }
 
-    /// 405: that cannot be done here.
+    /// 405: the method is not supported.
     pub fn not_allowed() -> Self {
         let text = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", text, Some(StatusDetails::default()))
     }
 
-    /// 405: changes of these cannot be followed.
+    /// 405: the resource has no watch.
     pub fn no_watch(about: StatusDetails) -> Self {
         let text = format!("watch is not supported on resources of kind \"{}\"", about.words());
         Self::new(405, "MethodNotAllowed", text, Some(about))
     }
 
-    /// 406: it cannot be shown in the form asked for.
+    /// 406: only JSON is available.
     pub fn not_acceptable() -> Self {
         Self::not_represented("application/json")
     }
 
-    /// 406: it can be shown in these content types only.
+    /// 406: only these content types are available.
     pub fn not_represented(types: &str) -> Self {
         let text = format!("406: Not Acceptable\n\nAvailable representations: {types}");
         Self::new(406, "NotAcceptable", text, Some(StatusDetails::default()))
     }
 
-    /// 406 in other words, without details.
+    /// 406 with another message and without details.
     pub fn not_convertible(message: impl Into<String>) -> Self {
         Self::new(406, "NotAcceptable", message, None)
     }
@@ -144,7 +142,7 @@ impl Status {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"), None)
     }
 
-    /// 422: fields are not what they should be.
+    /// 422: fields are invalid.
     pub fn invalid(about: StatusDetails, causes: Vec<StatusCause>) -> Self {
         let each: Vec<String> =
             causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
@@ -157,13 +155,13 @@ impl Status {
         Self { causes, ..Self::new(422, "Invalid", message, Some(about)) }
     }
 
-    /// 429: too much at once.
+    /// 429: a limit is reached.
     pub fn too_many() -> Self {
         let text = "Too many requests, please try again later.";
         Self { retry_after: Some(1), ..Self::new(429, "TooManyRequests", text, None) }
     }
 
-    /// 500: something here is wrong.
+    /// 500: an internal error.
     pub fn internal(text: &str) -> Self {
         let message = format!("Internal error occurred: {text}");
         let cause = StatusCause { message: text.to_owned(), ..StatusCause::default() };
@@ -179,7 +177,7 @@ impl Status {
         Self::new(504, "Timeout", text, Some(StatusDetails::default()))
     }
 
-    /// What somebody else said in `details`.
+    /// Sets the `details` of another server's status.
     pub(crate) fn with_details(mut self, details: &Value) -> Self {
         let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let about = StatusDetails {
@@ -203,8 +201,8 @@ impl Status {
         self
     }
 
-    /// Whether `details` are said at all.
-    fn has_details(&self) -> bool {
+    /// Whether there are `details`.
+    pub(crate) fn has_details(&self) -> bool {
         self.about.is_some() || !self.causes.is_empty() || self.retry_after.is_some()
     }
 
@@ -243,47 +241,10 @@ impl Status {
     }
 }
 
-/// Those that are not empty.
+/// The non-empty fields.
 fn given(fields: Vec<(&str, &String)>) -> Map<String, Value> {
     let some = fields.into_iter().filter(|(_, text)| !text.is_empty());
     some.map(|(key, text)| (key.to_owned(), json!(text))).collect()
-}
-
-impl Object for Status {
-    fn kind(&self) -> (String, String) {
-        ("v1".to_owned(), "Status".to_owned())
-    }
-
-    fn json(&self, out: &mut Vec<u8>) {
-        if let Ok(text) = api::gotext::json(&self.to_json()) {
-            out.extend_from_slice(text.as_bytes());
-        }
-    }
-
-    fn protobuf(&self, out: &mut Vec<u8>) {
-        protobuf::list_meta(out);
-        protobuf::text(out, 2, "Failure");
-        protobuf::text(out, 3, &self.message);
-        protobuf::text(out, 4, &self.reason);
-        if self.has_details() {
-            protobuf::message(out, 5, |out| {
-                let about = self.about.as_deref().cloned().unwrap_or_default();
-                protobuf::text(out, 1, &about.name);
-                protobuf::text(out, 2, &about.group);
-                protobuf::text(out, 3, &about.kind);
-                for cause in &self.causes {
-                    protobuf::message(out, 4, |out| {
-                        protobuf::text(out, 1, &cause.reason);
-                        protobuf::text(out, 2, &cause.message);
-                        protobuf::text(out, 3, &cause.field);
-                    });
-                }
-                protobuf::number(out, 5, i64::from(self.retry_after.unwrap_or_default()));
-                protobuf::text(out, 6, "");
-            });
-        }
-        protobuf::number(out, 6, i64::from(self.code));
-    }
 }
 
 #[cfg(test)]
@@ -291,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_those_clients_know() {
+    fn texts_are_those_of_kubernetes() {
         let about = || StatusDetails::new("apps", "deployments", "web");
         assert_eq!(Status::not_found(about()).message, "deployments.apps \"web\" not found");
         assert_eq!(

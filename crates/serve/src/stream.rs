@@ -1,4 +1,4 @@
-//! Answers that go on: one line each time something happens, until the client, its time or the server ends.
+//! Watch responses: one line per event, until the client, its timeout or the server ends them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,18 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use crate::response::{self, Body, BodyError, JSON};
+use crate::body::{Body, BodyError};
+use crate::response::{self, JSON};
 use crate::status::Status;
 use crate::tls::Activity;
 
-/// How long a client may leave a line unread.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client may leave an event unread.
+const SLOW_CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many lines may wait for a client.
-const WAITING: usize = 16;
+/// How many events may wait for a client.
+const MAX_WAITING_EVENTS: usize = 16;
 
-/// How long answers of a connection may be followed, and how many.
+/// Sends watch responses within the limits of the server.
 #[derive(Clone, Debug)]
 pub struct WatchStreams {
     pub(crate) places: Arc<Semaphore>,
@@ -31,8 +32,8 @@ pub struct WatchStreams {
 }
 
 impl WatchStreams {
-    /// Sends each line as it comes, for `limit` at most (and never longer than the server allows). A client that does
-    /// not read is left behind.
+    /// Sends each line as it arrives, for at most `limit` and the server's own limit. A client that does
+    /// not read is disconnected.
     pub fn send(
         &self,
         mut lines: BoxStream<'static, Bytes>,
@@ -40,12 +41,12 @@ impl WatchStreams {
     ) -> Result<Response<Body>, Status> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Status::too_many())?;
         let limit = limit.unwrap_or(self.limit).min(self.limit);
-        let (sender, mut receiver) = mpsc::channel::<Bytes>(WAITING);
+        let (sender, mut receiver) = mpsc::channel::<Bytes>(MAX_WAITING_EVENTS);
         let (mut stop, busy) = (self.stop.clone(), self.activity.begin());
         tokio::spawn(async move {
             let pump = async {
                 while let Some(line) = lines.next().await {
-                    if sender.send_timeout(line, PATIENCE).await.is_err() {
+                    if sender.send_timeout(line, SLOW_CLIENT_TIMEOUT).await.is_err() {
                         break;
                     }
                 }
@@ -62,10 +63,4 @@ impl WatchStreams {
         let body = StreamBody::new(frames.map(|line| Ok::<_, BodyError>(Frame::data(line))));
         Ok(response::with_type(200, JSON, body.boxed_unsync()))
     }
-}
-
-/// A long answer, made piece by piece while it is read.
-pub(crate) fn pieces(pieces: impl Iterator<Item = Result<Bytes, BodyError>> + Send + 'static) -> Body {
-    let frames = stream::iter(pieces.map(|piece| piece.map(Frame::data)));
-    StreamBody::new(frames).boxed_unsync()
 }

@@ -80,7 +80,7 @@ pub(crate) fn replay(records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     let (now, provider) = (fixture.creation_timestamp, Arc::new(Provider::new(fixture)?));
     exchange::replay(records, |compat| {
         let settings =
-            MetricsApiSettings { clock: Arc::new(move || now), ..MetricsApiSettings::from(compat) };
+            MetricsApiSettings { clock: serve::Clock::new(move || now), ..MetricsApiSettings::from(compat) };
         let groups = serve::metrics::resource(provider.clone(), &settings);
         let app = App { groups, address: "localhost:443".to_owned(), ..App::default() };
         [(String::new(), InProcessServer::new(app))].into()

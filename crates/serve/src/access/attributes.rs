@@ -1,32 +1,32 @@
-//! What a request wants to do, read from its method and path as Kubernetes does.
+//! Request attributes for authorization, derived from method and path as Kubernetes derives them.
 
 use api::gotext::quote;
 use api::selector::{FieldSelector, Operator};
 use http::Method;
 
 use crate::identity::User;
-use crate::request::Query;
+use crate::query::Query;
 use crate::status::{Status, StatusDetails};
 
-/// What somebody wants to do.
+/// Verb and target of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestAttributes {
     /// `get`, `list`, `watch`, `create`, …; the method in lower case for paths.
     pub verb: String,
-    /// What it is done to.
+    /// The target.
     pub target: RequestTarget,
 }
 
-/// What something is done to.
+/// The target of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestTarget {
     /// Objects of a resource.
     Resource(RequestedResource),
-    /// A path that is about no objects.
+    /// A non-resource path.
     Path(String),
 }
 
-/// Objects of a resource; what does not apply is empty.
+/// The requested resource; fields that do not apply are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RequestedResource {
     /// API group; empty for the core one.
@@ -39,26 +39,26 @@ pub struct RequestedResource {
     pub resource: String,
     /// Name of one object.
     pub name: String,
-    /// A part of it.
+    /// Subresource.
     pub subresource: String,
-    /// Only those with such labels.
+    /// Requirements of the label selector.
     pub labels: Vec<SelectorRequirement>,
-    /// Only those with such fields. One that holds an exact name gives the name too.
+    /// Requirements of the field selector. An exact `metadata.name` also sets `name`.
     pub fields: Vec<SelectorRequirement>,
 }
 
-/// What objects must have to be meant.
+/// One requirement of a selector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SelectorRequirement {
-    /// Label or field.
+    /// Key of the label or field.
     pub key: String,
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
     pub operator: &'static str,
-    /// Which values.
+    /// Values to compare with.
     pub values: Vec<String>,
 }
 
-/// What a selector of labels requires; what cannot be said is left out, which asks for more.
+/// Requirements of the label selector. Operators that a SubjectAccessReview lacks are left out, which asks for a broader permission.
 fn labels(query: &Query) -> Vec<SelectorRequirement> {
     let Ok(selector) = query.labels() else { return Vec::new() };
     let each = selector.requirements().iter().filter_map(|own| {
@@ -85,7 +85,7 @@ fn fields(selector: &FieldSelector) -> Vec<SelectorRequirement> {
 }
 
 impl RequestAttributes {
-    /// What a request with this method, (decoded) path and query wants.
+    /// The attributes of a request with this method, decoded path and query.
     pub fn of(method: &Method, path: &str, query: &Query) -> Self {
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, version, rest) = match segments.as_slice() {
@@ -101,7 +101,7 @@ impl RequestAttributes {
             _ => (None, rest),
         };
         let (namespace, rest) = match rest {
-            // These two are parts of the namespace itself.
+            // `status` and `finalize` are subresources of the namespace itself.
             ["namespaces", name, "status" | "finalize", ..] | ["namespaces", name] => (*name, rest),
             ["namespaces", name, rest @ ..] => (*name, rest),
             _ => ("", rest),
@@ -140,7 +140,7 @@ impl RequestAttributes {
         Self { verb: verb.to_owned(), target: RequestTarget::Resource(resource) }
     }
 
-    /// The answer to somebody who may not, in the words of Kubernetes.
+    /// The error for a user who is not allowed, with the text of Kubernetes.
     pub fn refusal(&self, user: &User, why: &str) -> Status {
         let (verb, user) = (&self.verb, quote(&user.name));
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
@@ -167,7 +167,7 @@ impl RequestAttributes {
         }
     }
 
-    /// The same for all objects, whatever they have; none if that is what is wanted already.
+    /// The same request without selectors; none if it has no selector.
     pub(super) fn broader(&self) -> Option<Self> {
         let RequestTarget::Resource(of) = &self.target else { return None };
         if of.labels.is_empty() && of.fields.is_empty() {
@@ -181,7 +181,7 @@ impl RequestAttributes {
         Some(Self { verb: self.verb.clone(), target: RequestTarget::Resource(target) })
     }
 
-    /// How much text it is.
+    /// The length of all texts.
     pub(super) fn length(&self) -> usize {
         let target = match &self.target {
             RequestTarget::Path(path) => path.len(),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_are_left_out_first() {
+    fn broader_attributes_have_no_selectors() {
         let wanted =
             of("GET", "/apis/g/v/pods?labelSelector=a%3Db,c!%3Dd,!e,f%3E1&fieldSelector=metadata.name%3Dx");
         let RequestTarget::Resource(narrow) = &wanted.target else { panic!() };
@@ -273,12 +273,12 @@ mod tests {
         let broad = wanted.broader().unwrap();
         assert_eq!(broad, of("GET", "/apis/g/v/pods"));
         assert!(broad.broader().is_none() && of("GET", "/apis").broader().is_none());
-        // One object is what it is.
+        // A request for one object has no broader form.
         assert!(of("GET", "/apis/g/v/pods/x?fieldSelector=metadata.name%3Dx").broader().is_none());
     }
 
     #[test]
-    fn refusals_have_the_words_people_know() {
+    fn refusals_have_the_texts_of_kubernetes() {
         let user = User { name: "x".into(), ..User::default() };
         let list = of("GET", "/apis/decisions.plimsoll.dev/v1alpha1/namespaces/ns/decisions");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Whether somebody may do something: the API server is asked, and its answers are kept for a moment.
+//! Delegated authorization: SubjectAccessReviews, whose results are cached for a short time.
 
 mod attributes;
 
@@ -12,64 +12,63 @@ use kube::Client;
 
 pub use attributes::{RequestAttributes, RequestTarget, RequestedResource, SelectorRequirement};
 
-use crate::cache::{Cache, Life};
+use crate::cache::{Cache, CacheTtl};
 use crate::identity::User;
-use crate::review::{self, ReviewError};
-use crate::server::ReviewTtls;
+use crate::review::{self, ReviewError, ReviewTtls};
 use crate::status::Status;
 
-/// Who may do what.
+/// How requests are authorized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// What the API server says: who asks (front proxy, client certificates, TokenReview) and whether he may
-    /// (SubjectAccessReview).
+    /// Users are authenticated by front proxy, client certificate or TokenReview, and authorized by
+    /// SubjectAccessReview.
     #[default]
     Delegated,
-    /// Anyone may do everything, and nobody is asked who he is. For tests and for one's own desk.
+    /// Every request is allowed without authentication. For tests and local use.
     Anyone,
 }
 
-/// How many answers are kept.
-const CAPACITY: usize = 8192;
+/// How many review results are cached.
+const MAX_CACHED_REVIEWS: usize = 8192;
 
-/// Questions with more text than this are asked each time.
-const LONGEST: usize = 10_000;
+/// Reviews with more text than this are not cached.
+const MAX_CACHED_REVIEW_BYTES: usize = 10_000;
 
-/// The group whose members may do everything.
+/// The group whose members are allowed everything.
 const MASTERS: &str = "system:masters";
 
-/// A question, whole: two that are equal have the same answer.
+/// The complete input of a review: equal queries have equal results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Question {
+struct AccessQuery {
     user: User,
     wanted: RequestAttributes,
 }
 
-/// What the API server said.
+/// The result of a SubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Verdict {
+struct AccessDecision {
     allowed: bool,
     reason: String,
 }
 
-/// Asks the API server who may do what.
+/// Authorizes requests by SubjectAccessReviews.
 pub(crate) struct Authorizer {
     client: Client,
     open: Vec<String>,
-    known: Cache<Question, Verdict, ReviewError>,
+    known: Cache<AccessQuery, AccessDecision, ReviewError>,
 }
 
 impl Authorizer {
     /// `open` are paths that everybody may get: exact, or the beginning of one and `*`.
     pub(crate) fn new(client: Client, open: Vec<String>, reviews: ReviewTtls) -> Self {
-        let life = move |verdict: &Verdict| {
-            if verdict.allowed {
-                Life { whole: reviews.allowed, fresh: reviews.allowed / 3 * 2 }
+        let life = move |decision: &AccessDecision| {
+            if decision.allowed {
+                CacheTtl { whole: reviews.allowed, fresh: reviews.allowed / 3 * 2 }
             } else {
-                Life::of(reviews.denied)
+                CacheTtl::of(reviews.denied)
             }
         };
-        Self { client, open, known: Cache::new(CAPACITY, life) }
+        Self { client, open, known: Cache::new(MAX_CACHED_REVIEWS, life) }
     }
 
     /// An error if the user may not.
@@ -79,25 +78,25 @@ impl Authorizer {
         }
         // Whoever may see all may see some: so autoscalers with selectors of their own share one answer.
         if let Some(broader) = wanted.broader()
-            && self.verdict(user, &broader).await?.allowed
+            && self.decision(user, &broader).await?.allowed
         {
             return Ok(());
         }
-        match self.verdict(user, wanted).await? {
-            Verdict { allowed: true, .. } => Ok(()),
-            Verdict { reason, .. } => Err(wanted.refusal(user, &reason)),
+        match self.decision(user, wanted).await? {
+            AccessDecision { allowed: true, .. } => Ok(()),
+            AccessDecision { reason, .. } => Err(wanted.refusal(user, &reason)),
         }
     }
 
-    async fn verdict(&self, user: &User, wanted: &RequestAttributes) -> Result<Verdict, Status> {
-        let question = Question { user: user.clone(), wanted: wanted.clone() };
-        let ask = || ask(self.client.clone(), question.clone()).boxed();
-        let verdict = if question.length() < LONGEST {
-            self.known.get(question.clone(), ask).await
+    async fn decision(&self, user: &User, wanted: &RequestAttributes) -> Result<AccessDecision, Status> {
+        let query = AccessQuery { user: user.clone(), wanted: wanted.clone() };
+        let ask = || ask(self.client.clone(), query.clone()).boxed();
+        let decision = if query.length() < MAX_CACHED_REVIEW_BYTES {
+            self.known.get(query.clone(), ask).await
         } else {
             ask().await
         };
-        verdict.map_err(|error| {
+        decision.map_err(|error| {
             tracing::warn!(%error, "failed to ask the API server who may do what");
             Status::internal("the API server could not be asked whether this is allowed")
         })
@@ -112,7 +111,7 @@ fn is_open(open: &[String], wanted: &RequestAttributes) -> bool {
     })
 }
 
-impl Question {
+impl AccessQuery {
     fn length(&self) -> usize {
         let extra = self.user.extra.iter().map(|(key, values)| key.len() + total(values));
         self.user.name.len() + total(&self.user.groups) + extra.sum::<usize>() + self.wanted.length()
@@ -173,10 +172,10 @@ fn total(texts: &[String]) -> usize {
     texts.iter().map(String::len).sum()
 }
 
-async fn ask(client: Client, question: Question) -> Result<Verdict, ReviewError> {
-    let status = review::post(&client, &question.review()).await?.status;
+async fn ask(client: Client, query: AccessQuery) -> Result<AccessDecision, ReviewError> {
+    let status = review::post(&client, &query.review()).await?.status;
     // No opinion is no permission.
-    Ok(status.map_or(Verdict { allowed: false, reason: String::new() }, |status| Verdict {
+    Ok(status.map_or(AccessDecision { allowed: false, reason: String::new() }, |status| AccessDecision {
         allowed: status.allowed && !status.denied.unwrap_or_default(),
         reason: status.reason.unwrap_or_default(),
     }))
@@ -187,7 +186,7 @@ mod tests {
     use super::*;
     use http::Method;
 
-    use crate::request::Query;
+    use crate::query::Query;
 
     #[test]
     fn some_paths_are_open_to_all() {
@@ -203,8 +202,8 @@ mod tests {
         user.extra.insert("k".into(), vec!["v".into()]);
         let uri = "/apis/g/v1/namespaces/ns/things/x/scale";
         let wanted = RequestAttributes::of(&Method::GET, uri, &Query::default());
-        let question = Question { user, wanted };
-        let json = serde_json::to_value(question.review().spec).unwrap();
+        let query = AccessQuery { user, wanted };
+        let json = serde_json::to_value(query.review().spec).unwrap();
         assert_eq!(
             json,
             serde_json::json!({
@@ -213,6 +212,6 @@ mod tests {
                     "subresource": "scale", "name": "x", "verb": "get"},
             })
         );
-        assert!(question.length() > 10 && question.length() < 60);
+        assert!(query.length() > 10 && query.length() < 60);
     }
 }

@@ -1,13 +1,13 @@
-//! Admission: the API server asks whether an object may be written, somebody else answers.
+//! Admission webhooks: decodes AdmissionReviews and passes them to an [`AdmissionHandler`].
 //!
 //! ```text
-//! body ─► review: read, checked ─► Admit ─► Ruling ─► AdmissionReview
+//! body ─► AdmissionRequest ─► AdmissionHandler ─► AdmissionResponse ─► AdmissionReview
 //!
-//! webhooks   the six paths, and the objects that tell the API server of them
+//! webhooks   the six paths and the ValidatingWebhookConfiguration
 //! ```
 //!
-//! What cannot be read is an error of HTTP and not a refusal: the webhook's failure policy then says what becomes of the
-//! write.
+//! A review that cannot be decoded is answered with an HTTP error and not with a refusal, so that the webhook's failure
+//! policy applies.
 
 mod review;
 #[cfg(test)]
@@ -23,35 +23,35 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use crate::app::Route;
+use crate::api_group::Route;
 use crate::response::{self, Body};
 use crate::status::Status;
 
 pub use review::AdmissionRequest;
 pub use webhooks::{NAME, SERVICE, WEBHOOKS, Webhook, set_ca_bundle, webhook_configuration};
 
-/// Says whether objects may be written.
+/// Decides whether objects may be written.
 pub trait AdmissionHandler: Send + Sync + 'static {
-    /// Judges one write. It has the time that the API server gives; whoever takes longer is not heard.
+    /// Decides about one write, within the webhook's `timeoutSeconds`.
     fn admit(&self, review: AdmissionRequest) -> BoxFuture<'_, AdmissionResponse>;
 }
 
-/// What becomes of a write.
+/// The result of admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionResponse {
-    /// Why not; none: it may go on.
+    /// Why the write is refused; none if it is allowed.
     pub refused: Option<Status>,
-    /// Told to whoever writes.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
 }
 
 impl AdmissionResponse {
-    /// It may go on.
+    /// Allows the write.
     pub fn allow(warnings: Vec<String>) -> Self {
         Self { refused: None, warnings }
     }
 
-    /// It may not.
+    /// Refuses the write.
     pub fn refuse(status: Status) -> Self {
         Self { refused: Some(status), warnings: Vec::new() }
     }
@@ -89,7 +89,8 @@ pub fn routes(admit: &Arc<dyn AdmissionHandler>) -> Vec<(String, Route)> {
     WEBHOOKS.iter().map(route).collect()
 }
 
-/// The paths of all webhooks, for [`ServerOptions::open_paths`](crate::Options): the API server does not say who it is.
+/// The paths of all webhooks, for [`ServerOptions::open_paths`](crate::ServerOptions): the API server does not
+/// authenticate itself.
 pub fn open_paths() -> impl Iterator<Item = String> {
     WEBHOOKS.iter().map(|webhook| webhook.path.to_owned())
 }
@@ -104,11 +105,11 @@ async fn answer(
     }
     let (head, body) = request.into_parts();
     review::is_json(&head.headers)?;
-    let body = body.collect().await.map_err(|error| unread(&*error))?.to_bytes();
+    let body = body.collect().await.map_err(|error| body_error(&*error))?.to_bytes();
     let review = AdmissionRequest::read(&body, webhook)?;
     drop(body);
     let uid = review.uid.clone();
-    // Subresources are written by us and by the server itself.
+    // Subresources are written by controllers and the API server only.
     let ruling = if review.subresource.is_empty() {
         admit.admit(review).await
     } else {
@@ -121,8 +122,8 @@ async fn answer(
     ))
 }
 
-/// Why a body did not arrive.
-fn unread(error: &(dyn std::error::Error + 'static)) -> Status {
+/// The error for a body that could not be received.
+fn body_error(error: &(dyn std::error::Error + 'static)) -> Status {
     if error.is::<http_body_util::LengthLimitError>() {
         return Status::new(413, "RequestEntityTooLarge", "the AdmissionReview is too large", None);
     }

@@ -1,4 +1,4 @@
-//! An AdmissionReview as the API server sends it.
+//! Decodes AdmissionReviews.
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -11,30 +11,30 @@ use crate::status::Status;
 pub(super) const KIND: &str = "AdmissionReview";
 pub(super) const VERSION: &str = "admission.k8s.io/v1";
 
-/// A write that is asked about.
+/// The write that admission decides about.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdmissionRequest {
-    /// Id of the question.
+    /// UID of the request.
     pub uid: String,
     /// `CREATE`, `UPDATE` or `DELETE`.
     pub operation: String,
     /// Kind of the object.
     pub kind: String,
-    /// Namespace; empty for objects outside of any.
+    /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Name; empty if the server will make one.
+    /// Name; empty if the server generates it.
     pub name: String,
-    /// The part of the object that is written; empty for all of it.
+    /// Subresource; empty for the object itself.
     pub subresource: String,
-    /// Whether nothing is stored in the end.
+    /// Whether it is a dry run.
     pub dry_run: bool,
-    /// The object as it would be stored; null when it is deleted.
+    /// The new object; null for `DELETE`.
     pub object: Value,
-    /// The object as it is stored, if it is.
+    /// The stored object, if any.
     pub old: Option<Value>,
 }
 
-/// What is read of the wire.
+/// The fields of the wire object that are used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "an AdmissionReview")]
 struct Wire {
@@ -79,7 +79,7 @@ struct WireKind {
     kind: String,
 }
 
-/// Whether a request says that its body is JSON.
+/// An error unless the content type is JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Status> {
     let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = given.split(';').next().unwrap_or_default().trim();
@@ -92,7 +92,7 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Status> {
 }
 
 impl AdmissionRequest {
-    /// Reads and checks a review that came to a webhook's path.
+    /// Decodes and validates a review that was sent to a webhook's path.
     pub(super) fn read(body: &[u8], webhook: &Webhook) -> Result<Self, Status> {
         let bad =
             |text: String| Status::bad_request(format!("the AdmissionReview cannot be answered: {text}"));

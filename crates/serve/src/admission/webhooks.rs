@@ -1,4 +1,4 @@
-//! The webhooks of KEDA's kinds, and how the API server learns of them (docs/spec/keda.md 8.1).
+//! The webhooks of KEDA's kinds and their ValidatingWebhookConfiguration (docs/spec/keda.md 8.1).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,15 +9,15 @@ use crate::registration::ServiceRef;
 /// The name of the ValidatingWebhookConfiguration.
 pub const NAME: &str = "keda-admission";
 
-/// The name that KEDA's Service has.
+/// The name of KEDA's Service.
 pub const SERVICE: &str = "keda-admission-webhooks";
 
-/// One webhook: a kind and the path that is asked about it.
+/// One webhook: a kind and its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// Its name in the configuration.
     pub name: &'static str,
-    /// Where it is asked.
+    /// Path.
     pub path: &'static str,
     /// API group; the version is `v1alpha1`.
     pub group: &'static str,
@@ -73,8 +73,8 @@ pub const WEBHOOKS: [Webhook; 6] = [
     },
 ];
 
-/// The ValidatingWebhookConfiguration: the API server asks the Service of a place, and trusts this authority (PEM). Without
-/// one the bundle is to be filled in later, see [`set_ca_bundle`].
+/// The ValidatingWebhookConfiguration for a Service and the CA (PEM) that signs its certificate. Without a CA, the
+/// `caBundle` is set later, see [`set_ca_bundle`].
 pub fn webhook_configuration(place: &ServiceRef, authority: Option<&str>) -> Value {
     let webhook = |webhook: &Webhook| {
         json!({
@@ -110,8 +110,8 @@ pub fn webhook_configuration(place: &ServiceRef, authority: Option<&str>) -> Val
     configuration
 }
 
-/// Fills an authority (PEM) into every webhook of ours; others are left alone. Says whether that changed anything, so
-/// that it is written only then.
+/// Sets the CA (PEM) as `caBundle` of every webhook of ours and leaves others alone. Returns whether anything changed, so
+/// that the object is written only then.
 pub fn set_ca_bundle(configuration: &mut Value, authority: &str) -> bool {
     let bundle = json!(STANDARD.encode(authority));
     let mut changed = false;

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Lists of decisions and differences.
 
 use api::decisions::{API_VERSION, DecisionRecord, DifferenceList, VERSION};
 use bytes::Bytes;
@@ -6,34 +6,39 @@ use http::Response;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Form, table};
-use crate::response::{self, Body, BodyError, JSON};
-use crate::stream;
+use super::{ResponseForm, table};
+use crate::body::{self, Body, BodyError};
+use crate::response::{self, JSON};
 
-/// How much is sent at a time.
-const PIECE: usize = 64 * 1024;
+/// The size of a chunk.
+const CHUNK_BYTES: usize = 64 * 1024;
 
-/// What counts as the version of a record: when it was last made.
+/// The resource version of a record: the time of its last decision.
 pub(super) fn version(record: &DecisionRecord) -> i64 {
     record.last.as_microsecond()
 }
 
-/// Decisions in the form asked for.
-pub(super) fn decisions(group: &str, records: Vec<DecisionRecord>, form: Form) -> Response<Body> {
+/// Decisions in the negotiated form.
+pub(super) fn decisions(
+    group: &str,
+    records: Vec<DecisionRecord>,
+    form: ResponseForm,
+    now: Timestamp,
+) -> Response<Body> {
     let newest = records.iter().map(version).max().unwrap_or(1).to_string();
     match form {
-        Form::Table(style) => {
-            response::json(200, &table::decisions(&records, style, &newest, Timestamp::now()))
+        ResponseForm::Table(style) => response::json(200, &table::decisions(&records, style, &newest, now)),
+        ResponseForm::Json => {
+            response::with_type(200, JSON, body::pieces(DecisionListChunks::new(group, records, &newest)))
         }
-        Form::Json => response::with_type(200, JSON, stream::pieces(Pieces::new(group, records, &newest))),
     }
 }
 
-/// Differences in the form asked for.
-pub(super) fn differences(found: &DifferenceList, form: Form) -> Response<Body> {
+/// Differences in the negotiated form.
+pub(super) fn differences(found: &DifferenceList, form: ResponseForm, now: Timestamp) -> Response<Body> {
     let newest = found.items.iter().map(|record| record.last.as_microsecond()).max().unwrap_or(1).to_string();
-    if let Form::Table(style) = form {
-        return response::json(200, &table::differences(found, style, &newest, Timestamp::now()));
+    if let ResponseForm::Table(style) = form {
+        return response::json(200, &table::differences(found, style, &newest, now));
     }
     let mut list =
         json!({"apiVersion": API_VERSION, "kind": "DifferenceList", "metadata": {"resourceVersion": newest}});
@@ -43,15 +48,15 @@ pub(super) fn differences(found: &DifferenceList, form: Form) -> Response<Body> 
     response::json(200, &list)
 }
 
-/// The JSON text of a list, made while it is read: there may be ten thousand, each with all its arithmetic.
-struct Pieces {
+/// The JSON text of a list, made while it is sent: there may be ten thousand large records.
+struct DecisionListChunks {
     head: Option<String>,
     records: std::vec::IntoIter<DecisionRecord>,
     first: bool,
     ended: bool,
 }
 
-impl Pieces {
+impl DecisionListChunks {
     fn new(group: &str, records: Vec<DecisionRecord>, newest: &str) -> Self {
         let head = format!(
             "{{\"apiVersion\":\"{group}/{VERSION}\",\"kind\":\"DecisionList\",\"metadata\":{{\"resourceVersion\":\
@@ -61,7 +66,7 @@ impl Pieces {
     }
 }
 
-impl Iterator for Pieces {
+impl Iterator for DecisionListChunks {
     type Item = Result<Bytes, BodyError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -69,7 +74,7 @@ impl Iterator for Pieces {
             return None;
         }
         let mut text = self.head.take().unwrap_or_default().into_bytes();
-        while text.len() < PIECE {
+        while text.len() < CHUNK_BYTES {
             let Some(record) = self.records.next() else {
                 text.extend_from_slice(b"]}\n");
                 self.ended = true;

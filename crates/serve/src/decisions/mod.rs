@@ -1,9 +1,9 @@
-//! `decisions.plimsoll.dev`: what was decided, and where shadow mode and the controller that acts differ.
+//! `decisions.plimsoll.dev`: decisions, and differences between shadow mode and the active controller.
 //!
 //! ```text
-//! list    many at once, as JSON or as a table
-//! watch   those that follow
-//! table   for people
+//! list    lists, as JSON or as a table
+//! watch   watches
+//! table   tables for kubectl
 //! ```
 
 mod list;
@@ -19,53 +19,53 @@ use http::{Method, Request, Response};
 use serde_json::json;
 use tower::util::BoxCloneSyncService;
 
-use crate::app::{ApiGroupVersion, ApiResource};
+use crate::api_group::{ApiGroupVersion, ApiResource};
 use crate::media_type::accepted_media_types;
 use crate::request::AuthorizedRequest;
 use crate::response::{self, Body};
 use crate::status::{Status, StatusDetails};
 
-/// Where decisions come from.
+/// Provides decisions.
 pub trait DecisionSource: Send + Sync {
-    /// The latest of each autoscaler, in a namespace or everywhere.
+    /// The latest decision of each autoscaler, in a namespace or all.
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord>;
 
-    /// All that are kept of one autoscaler, oldest first; `name` is that of the record (`hpa.web`). None if there is
+    /// All stored decisions of one autoscaler, oldest first; `name` is that of the record (`hpa.web`). None if there is
     /// no such autoscaler.
     fn of(&self, namespace: &str, name: &str) -> Option<Vec<DecisionRecord>>;
 
-    /// Those of one autoscaler that are made from now on. None if there is no such autoscaler.
+    /// Future decisions of one autoscaler. None if there is no such autoscaler.
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>>;
 
-    /// Those of all autoscalers, in a namespace or everywhere, that are made from now on. None if that cannot be had.
+    /// Future decisions of all autoscalers, in a namespace or all. None if that is not supported.
     fn follow_all(&self, namespace: Option<&str>) -> Option<BoxStream<'static, DecisionRecord>> {
         let _ = namespace;
         None
     }
 
-    /// What shadow mode found, in a namespace or everywhere.
+    /// Differences that shadow mode found, in a namespace or all.
     fn differences(&self, namespace: Option<&str>) -> DifferenceList;
 }
 
-/// In which form an answer is wanted.
+/// The form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum ResponseForm {
     Json,
-    Table(table::Style),
+    Table(table::RowObject),
 }
 
-/// Which of many are wanted.
-struct Filter {
+/// Selects records of a list.
+struct RecordFilter {
     fields: FieldSelector,
     labels: Selector,
 }
 
-/// The API, for the list of those that are served.
+/// The API group of the controller.
 pub(crate) fn group(decisions: Arc<dyn DecisionSource>) -> ApiGroupVersion {
     group_of(GROUP, decisions, resources())
 }
 
-/// The same of the operator, which runs beside the controller and so needs a group of its own.
+/// The API group of the operator, which runs beside the controller and needs its own group.
 pub fn operator_group(decisions: Arc<dyn DecisionSource>) -> ApiGroupVersion {
     let mut resources = resources();
     resources.retain(|resource| resource.name == "decisions");
@@ -149,37 +149,37 @@ fn answer(
         rest => (None, rest),
     };
     let watch = call.query.is_set("watch");
-    let allowed = |form: fn(&AuthorizedRequest) -> Result<Form, Status>| {
+    let allowed = |form: fn(&AuthorizedRequest) -> Result<ResponseForm, Status>| {
         if call.method == Method::GET { form(call) } else { Err(Status::not_allowed()) }
     };
     match (rest, namespace) {
         (["decisions"], _) => {
-            let form = allowed(Form::of)?;
-            let filter = Filter::of(call)?;
+            let form = allowed(ResponseForm::of)?;
+            let filter = RecordFilter::of(call)?;
             if watch {
                 return watch::many(group, decisions, namespace, &filter, form, call);
             }
             let mut records = decisions.latest(namespace);
             records.retain(|record| filter.takes(&record.metadata));
-            Ok(list::decisions(group, records, form))
+            Ok(list::decisions(group, records, form, call.clock.now()))
         }
         (["decisions", name], Some(namespace)) => {
-            let form = allowed(Form::of)?;
+            let form = allowed(ResponseForm::of)?;
             if watch {
-                return watch::one(group, decisions, namespace, name, watch::Start::All, form, call);
+                return watch::one(group, decisions, namespace, name, watch::WatchStart::All, form, call);
             }
             let records = decisions.of(namespace, name).ok_or_else(|| missing(group, name))?;
-            Ok(list::decisions(group, records, form))
+            Ok(list::decisions(group, records, form, call.clock.now()))
         }
         (["differences"], _) if group == GROUP => {
-            let form = allowed(Form::of)?;
+            let form = allowed(ResponseForm::of)?;
             if watch {
                 return Err(Status::no_watch(StatusDetails::new(GROUP, "differences", "")));
             }
-            let filter = Filter::of(call)?;
+            let filter = RecordFilter::of(call)?;
             let mut found = decisions.differences(namespace);
             found.items.retain(|record| filter.takes(&record.metadata));
-            Ok(list::differences(&found, form))
+            Ok(list::differences(&found, form, call.clock.now()))
         }
         _ => Err(Status::no_path()),
     }
@@ -189,9 +189,9 @@ fn missing(group: &'static str, name: &str) -> Status {
     Status::not_found(StatusDetails::new(group, "decisions", name))
 }
 
-impl Form {
+impl ResponseForm {
     fn of(call: &AuthorizedRequest) -> Result<Self, Status> {
-        let style = table::Style::of(&call.query);
+        let style = table::RowObject::of(&call.query);
         let found = accepted_media_types(&call.headers).iter().find_map(|media| {
             let table = |version| media.is("Table", "meta.k8s.io", version);
             if media.is_plain() {
@@ -202,11 +202,11 @@ impl Form {
                 None
             }
         });
-        found.ok_or_else(Status::not_acceptable)?.map_err(Status::bad_request)
+        found.ok_or_else(Status::not_acceptable)?
     }
 }
 
-impl Filter {
+impl RecordFilter {
     fn of(call: &AuthorizedRequest) -> Result<Self, Status> {
         let given = |key: &str| call.query.get(key).unwrap_or_default();
         let fields = FieldSelector::parse(given("fieldSelector"));

@@ -1,15 +1,16 @@
-//! Decisions and differences for people, as kubectl prints them.
+//! Decisions and differences as tables for kubectl.
 
 use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord, DifferenceList, DifferenceRecord};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::request::Query;
+use crate::query::Query;
+use crate::status::Status;
 
-/// What comes with each row.
+/// The `includeObject` policy of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum RowObject {
     /// Nothing.
     Bare,
     /// The object's name.
@@ -18,22 +19,30 @@ pub(super) enum Style {
     Whole,
 }
 
-/// Where a number is not known.
+/// Shown for an unknown number.
 const UNKNOWN: &str = "<unknown>";
 
-impl Style {
-    pub(super) fn of(query: &Query) -> Result<Self, String> {
+impl RowObject {
+    pub(super) fn of(query: &Query) -> Result<Self, Status> {
         match query.get("includeObject").unwrap_or_default() {
             "None" => Ok(Self::Bare),
             "" | "Metadata" => Ok(Self::Named),
             "Object" => Ok(Self::Whole),
-            other => Err(format!("unrecognized includeObject value: {}", api::gotext::quote(other))),
+            other => {
+                let other = api::gotext::quote(other);
+                Err(Status::bad_request(format!("unrecognized includeObject value: {other}")))
+            }
         }
     }
 }
 
 /// A table of decisions.
-pub(super) fn decisions(records: &[DecisionRecord], style: Style, version: &str, now: Timestamp) -> Value {
+pub(super) fn decisions(
+    records: &[DecisionRecord],
+    style: RowObject,
+    version: &str,
+    now: Timestamp,
+) -> Value {
     const COLUMNS: &[(&str, &str)] = &[
         ("Name", "Kind, a dot, name of the autoscaler."),
         ("Replicas", "The count that was found."),
@@ -75,7 +84,7 @@ fn mode(mode: DecisionMode) -> &'static str {
 }
 
 /// A table of differences.
-pub(super) fn differences(found: &DifferenceList, style: Style, version: &str, now: Timestamp) -> Value {
+pub(super) fn differences(found: &DifferenceList, style: RowObject, version: &str, now: Timestamp) -> Value {
     const COLUMNS: &[(&str, &str)] = &[
         ("Name", "Kind, a dot, name of the autoscaler."),
         ("Field", "What differs."),
@@ -107,7 +116,7 @@ pub(super) fn differences(found: &DifferenceList, style: Style, version: &str, n
 
 fn row<T: Serialize>(
     cells: &Value,
-    style: Style,
+    style: RowObject,
     meta: &DecisionMeta,
     since: Timestamp,
     object: &T,
@@ -118,9 +127,9 @@ fn row<T: Serialize>(
         }})
     };
     match style {
-        Style::Bare => json!({"cells": cells}),
-        Style::Named => json!({"cells": cells, "object": named()}),
-        Style::Whole => {
+        RowObject::Bare => json!({"cells": cells}),
+        RowObject::Named => json!({"cells": cells, "object": named()}),
+        RowObject::Whole => {
             let object = serde_json::to_value(object).unwrap_or_else(|_| named());
             json!({"cells": cells, "object": object})
         }

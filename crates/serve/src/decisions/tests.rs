@@ -16,8 +16,9 @@ use tokio::sync::{Semaphore, broadcast};
 
 use super::*;
 use crate::access::RequestAttributes;
+use crate::clock::Clock;
 use crate::identity::User;
-use crate::request::Query;
+use crate::query::Query;
 use crate::stream::WatchStreams;
 use crate::tls::Activity;
 
@@ -173,7 +174,16 @@ fn call(method: &str, uri: &str, accept: &str) -> AuthorizedRequest {
         stop,
         activity: Activity::new(),
     };
-    AuthorizedRequest { method, path, query, headers, user: User::anonymous(), wanted, streams }
+    AuthorizedRequest {
+        method,
+        path,
+        query,
+        headers,
+        user: User::anonymous(),
+        wanted,
+        streams,
+        clock: Clock::default(),
+    }
 }
 
 async fn get(desk: &Desk, uri: &str, accept: &str) -> (u16, Value) {
@@ -212,10 +222,10 @@ async fn lists_are_what_the_types_say() {
 }
 
 #[tokio::test]
-async fn ten_thousand_come_in_pieces() {
+async fn long_lists_are_sent_in_chunks() {
     let one = record("a", "web", 0, 12);
     let records = (0..10_000).map(|_| one.clone()).collect();
-    let mut body = list::decisions(GROUP, records, Form::Json).into_body();
+    let mut body = list::decisions(GROUP, records, ResponseForm::Json, Clock::default().now()).into_body();
     let (mut largest, mut all) = (0, Vec::new());
     while let Some(frame) = body.frame().await {
         let piece = frame.unwrap().into_data().unwrap();

@@ -1,4 +1,4 @@
-//! Decisions as they are made: a line for each, as an event of a Kubernetes watch.
+//! Watches of decisions: one Kubernetes watch event per decision.
 
 use std::time::Duration;
 
@@ -11,58 +11,59 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::list::version;
-use super::{DecisionSource, Filter, Form, missing, table};
+use super::{DecisionSource, RecordFilter, ResponseForm, missing, table};
 use crate::request::AuthorizedRequest;
 use crate::response::Body;
 use crate::status::{Status, StatusDetails};
 
-/// With what a watch begins when the client does not say what it has.
+/// The first events of a watch without a resource version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
-    /// All that are kept.
+pub(super) enum WatchStart {
+    /// All stored decisions.
     All,
-    /// The latest one: the object as it is.
+    /// The latest decision: the current object.
     Latest,
 }
 
-/// Follows one autoscaler.
+/// Watches one autoscaler.
 pub(super) fn one(
     group: &'static str,
     decisions: &dyn DecisionSource,
     namespace: &str,
     name: &str,
-    start: Start,
-    form: Form,
+    start: WatchStart,
+    form: ResponseForm,
     call: &AuthorizedRequest,
 ) -> Result<Response<Body>, Status> {
-    // In this order nothing is lost in between; what is then there twice is sent once.
+    // Subscribing before reading loses nothing; records that occur twice are sent once.
     let next = decisions.follow(namespace, name).ok_or_else(|| missing(group, name))?;
     let kept = decisions.of(namespace, name).ok_or_else(|| missing(group, name))?;
     let newest = kept.iter().map(version).max().unwrap_or(i64::MIN);
     let known = known(call)?;
     let first = match (known, start) {
-        (None, Start::Latest) => kept.into_iter().next_back().into_iter().collect(),
-        (None, Start::All) => kept,
+        (None, WatchStart::Latest) => kept.into_iter().next_back().into_iter().collect(),
+        (None, WatchStart::All) => kept,
         (Some(known), _) => newer(kept, known),
     };
     let next = next.filter(move |record| future::ready(version(record) > newest));
     send(first, "ADDED", next.boxed(), form, call)
 }
 
-/// Follows many: those of a namespace, or all.
+/// Watches the autoscalers of a namespace, or all.
 pub(super) fn many(
     group: &'static str,
     decisions: &dyn DecisionSource,
     namespace: Option<&str>,
-    filter: &Filter,
-    form: Form,
+    filter: &RecordFilter,
+    form: ResponseForm,
     call: &AuthorizedRequest,
 ) -> Result<Response<Body>, Status> {
     let namespace = namespace.or_else(|| filter.fields.exact("metadata.namespace"));
     if let (Some(namespace), Some(name)) = (namespace, filter.fields.exact("metadata.name")) {
-        // kubectl has the object and says `0`. Whoever says nothing has nothing; through the API server this is how one
-        // is followed, for there a watch of a path with a name ends after a minute.
-        let start = if call.query.get("resourceVersion").is_some() { Start::Latest } else { Start::All };
+        // kubectl has the object and sends `0`. A client without a resource version has nothing. Through the API server
+        // one object is watched this way, because there a watch of a path with a name ends after a minute.
+        let start =
+            if call.query.get("resourceVersion").is_some() { WatchStart::Latest } else { WatchStart::All };
         return one(group, decisions, namespace, name, start, form, call);
     }
     let next = decisions.follow_all(namespace);
@@ -73,7 +74,7 @@ pub(super) fn many(
         first = newer(first, known);
     }
     let (fields, labels) = (filter.fields.clone(), filter.labels.clone());
-    let filter = Filter { fields, labels };
+    let filter = RecordFilter { fields, labels };
     let next = next.filter(move |record| future::ready(filter.takes(&record.metadata)));
     send(first, "MODIFIED", next.boxed(), form, call)
 }
@@ -83,7 +84,7 @@ fn newer(mut records: Vec<DecisionRecord>, known: i64) -> Vec<DecisionRecord> {
     records
 }
 
-/// What the client has already: everything up to this version.
+/// The resource version that the client already has.
 fn known(call: &AuthorizedRequest) -> Result<Option<i64>, Status> {
     match call.query.get("resourceVersion").unwrap_or_default() {
         "" | "0" => Ok(None),
@@ -97,23 +98,24 @@ fn send(
     first: Vec<DecisionRecord>,
     then: &'static str,
     next: BoxStream<'static, DecisionRecord>,
-    form: Form,
+    form: ResponseForm,
     call: &AuthorizedRequest,
 ) -> Result<Response<Body>, Status> {
     let limit =
         call.query.get("timeoutSeconds").and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);
     let first = stream::iter(first).map(|record| ("ADDED", record));
     let lines = first.chain(next.map(move |record| (then, record)));
-    let lines = lines.map(move |(kind, record)| line(kind, &record, form));
+    let clock = call.clock.clone();
+    let lines = lines.map(move |(kind, record)| line(kind, &record, form, clock.now()));
     call.streams.send(lines.boxed(), limit.map(Duration::from_secs))
 }
 
-fn line(kind: &str, record: &DecisionRecord, form: Form) -> Bytes {
+fn line(kind: &str, record: &DecisionRecord, form: ResponseForm, now: Timestamp) -> Bytes {
     let object = match form {
-        Form::Json => serde_json::to_value(record).unwrap_or(Value::Null),
-        Form::Table(style) => {
+        ResponseForm::Json => serde_json::to_value(record).unwrap_or(Value::Null),
+        ResponseForm::Table(style) => {
             let version = version(record).to_string();
-            table::decisions(std::slice::from_ref(record), style, &version, Timestamp::now())
+            table::decisions(std::slice::from_ref(record), style, &version, now)
         }
     };
     Bytes::from(format!("{}\n", json!({"type": kind, "object": object})))

@@ -1,11 +1,11 @@
-//! Groups, versions and resources, in the old form and in the aggregated one.
+//! Plain and aggregated discovery documents.
 
 use serde_json::{Value, json};
 
-use crate::app::{ApiGroupVersion, ApiResource};
-use crate::encode::{Object, protobuf};
+use crate::api_group::{ApiGroupVersion, ApiResource};
+use crate::encode::{Object, json, protobuf};
 
-/// `APIGroupList`; it says no version of its own, as aggregated servers do.
+/// `APIGroupList`, without `apiVersion` as aggregated servers send it.
 pub(super) struct GroupList {
     groups: Vec<ApiGroup>,
     address: String,
@@ -17,13 +17,7 @@ pub(super) struct ApiGroup {
     versions: Vec<String>,
 }
 
-/// `APIResourceList`.
-pub(super) struct ApiResourceList<'a> {
-    pub(super) group_version: &'a str,
-    pub(super) resources: &'a [ApiResource],
-}
-
-/// All groups that are made known, each with its versions.
+/// All listed groups with their versions.
 pub(super) fn all(groups: &[ApiGroupVersion], address: &str) -> GroupList {
     let mut found: Vec<ApiGroup> = Vec::new();
     for group in groups.iter().filter(|group| group.known.listed) {
@@ -68,12 +62,6 @@ impl ApiGroup {
     }
 }
 
-fn put(out: &mut Vec<u8>, value: &Value) {
-    if let Ok(text) = api::gotext::json(value) {
-        out.extend_from_slice(text.as_bytes());
-    }
-}
-
 impl Object for GroupList {
     fn kind(&self) -> (String, String) {
         (String::new(), "APIGroupList".to_owned())
@@ -88,7 +76,7 @@ impl Object for GroupList {
             }
             fields
         });
-        put(out, &json!({"kind": "APIGroupList", "groups": each.collect::<Vec<_>>()}));
+        json::value(out, &json!({"kind": "APIGroupList", "groups": each.collect::<Vec<_>>()}));
     }
 
     fn protobuf(&self, out: &mut Vec<u8>) {
@@ -108,63 +96,11 @@ impl Object for ApiGroup {
         if let (Some(group), Value::Object(fields)) = (group.as_object_mut(), self.fields()) {
             group.extend(fields);
         }
-        put(out, &group);
+        json::value(out, &group);
     }
 
     fn protobuf(&self, out: &mut Vec<u8>) {
         self.message(out, None);
-    }
-}
-
-impl Object for ApiResourceList<'_> {
-    fn kind(&self) -> (String, String) {
-        ("v1".to_owned(), "APIResourceList".to_owned())
-    }
-
-    fn json(&self, out: &mut Vec<u8>) {
-        let each: Vec<Value> = self.resources.iter().map(resource).collect();
-        let version = self.group_version;
-        put(
-            out,
-            &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": each}),
-        );
-    }
-
-    fn protobuf(&self, out: &mut Vec<u8>) {
-        protobuf::text(out, 1, self.group_version);
-        for of in self.resources {
-            protobuf::message(out, 2, |out| {
-                protobuf::text(out, 1, &of.name);
-                protobuf::number(out, 2, of.namespaced.into());
-                protobuf::text(out, 3, &of.kind);
-                protobuf::message(out, 4, |out| {
-                    of.verbs.iter().for_each(|verb| protobuf::text(out, 1, verb));
-                });
-                of.short_names.iter().for_each(|name| protobuf::text(out, 5, name));
-                protobuf::text(out, 6, &of.singular);
-                of.categories.iter().for_each(|name| protobuf::text(out, 7, name));
-                // Group, version and hash, which are not said.
-                (8..=10).for_each(|field| protobuf::text(out, field, ""));
-            });
-        }
-    }
-}
-
-fn resource(of: &ApiResource) -> Value {
-    let mut value = json!({
-        "name": of.name, "singularName": of.singular, "namespaced": of.namespaced, "kind": of.kind, "verbs": of.verbs,
-    });
-    named(&mut value, of);
-    value
-}
-
-/// Adds what only some have.
-fn named(value: &mut Value, of: &ApiResource) {
-    let Some(fields) = value.as_object_mut() else { return };
-    for (key, names) in [("shortNames", &of.short_names), ("categories", &of.categories)] {
-        if !names.is_empty() {
-            fields.insert(key.to_owned(), json!(names));
-        }
     }
 }
 
@@ -191,7 +127,7 @@ pub(super) fn aggregated(groups: &[ApiGroupVersion]) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
-/// Without group and version, a kind is of those it is listed under.
+/// `responseKind` without group and version means those of the list.
 fn discovered(of: &ApiResource) -> Value {
     let mut value = json!({
         "resource": of.name,
@@ -200,6 +136,6 @@ fn discovered(of: &ApiResource) -> Value {
         "singularResource": of.singular,
         "verbs": of.verbs,
     });
-    named(&mut value, of);
+    of.add_optional_names(&mut value);
     value
 }

@@ -1,85 +1,43 @@
-//! What is served, told to clients: groups, versions, resources, schemas. Made once, except for the lists of APIs whose
-//! resources come and go; those are made when they changed.
+//! Discovery: groups, versions, resources and schemas. Documents are encoded once, except for lists of APIs whose
+//! resources change at run time.
 
 mod groups;
 mod openapi;
-
-use std::sync::OnceLock;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
-use crate::app::{ApiGroupVersion, ApiResource, ResourceListing};
+use crate::api_group::{ApiGroupVersion, ResourceList, ResourceListing};
 use crate::digest;
-use crate::encode::{self, Choice, Encoding, Forms, Object, choose, presentable};
+use crate::encode::{Encoded, presentable};
 use crate::media_type::accepted_media_types;
-use crate::request::{AuthorizedRequest, Query};
+use crate::query::Query;
+use crate::request::AuthorizedRequest;
 use crate::response::{self, Body, JSON};
 use crate::status::Status;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// All documents, ready to be sent.
+/// All discovery documents, encoded.
 pub(crate) struct Discovery {
     groups: Encoded,
     aggregated: Document,
     group: Vec<(String, Encoded)>,
-    version: Vec<(String, Resources)>,
+    version: Vec<(String, GroupResources)>,
     swagger: Document,
     index: Document,
     schemas: Vec<(String, Document)>,
 }
 
-/// What an API has.
-enum Resources {
-    Fixed(Encoded),
+/// The resources of an API.
+enum GroupResources {
+    Fixed(ResourceList),
     Changing(ResourceListing),
 }
 
-/// The resources of an API, ready to be sent.
-#[derive(Debug)]
-pub struct ResourceList(Encoded);
-
-impl ResourceList {
-    /// Of a group and version such as `custom.metrics.k8s.io/v1beta1`.
-    pub fn new(group_version: &str, resources: &[ApiResource]) -> Self {
-        Self(Encoded::new(&groups::ApiResourceList { group_version, resources }))
-    }
-}
-
-/// An object that does not change, in every form; the rare ones are made when somebody wants them.
-#[derive(Debug)]
-struct Encoded {
-    json: Bytes,
-    protobuf: Bytes,
-    others: [OnceLock<Bytes>; 2],
-}
-
-impl Encoded {
-    fn new(object: &impl Object) -> Self {
-        let made = |encoding| encode::encode(object, Choice { encoding, pretty: false, form: None });
-        Self { json: made(Encoding::Json), protobuf: made(Encoding::Protobuf), others: Default::default() }
-    }
-
-    /// In the form a client asks for.
-    fn answer(&self, headers: &HeaderMap, query: &Query) -> Result<Response<Body>, Status> {
-        presentable(headers, false)?;
-        let choice = choose(headers, query, Forms::default())?;
-        let [lines, yaml] = &self.others;
-        let dressed = || encode::dressed(self.json.trim_ascii_end().to_vec(), choice);
-        let bytes = match choice.encoding {
-            Encoding::Protobuf => &self.protobuf,
-            Encoding::Yaml => yaml.get_or_init(dressed),
-            Encoding::Json if choice.pretty => lines.get_or_init(dressed),
-            Encoding::Json => &self.json,
-        };
-        Ok(response::with_type(200, choice.encoding.content_type(), response::full(bytes.clone())))
-    }
-}
-
-/// A JSON document that does not change, with a tag.
+/// A JSON document that does not change, with its ETag.
 struct Document {
     bytes: Bytes,
     tag: String,
@@ -91,7 +49,7 @@ impl Document {
         Self { tag: digest::tag(&bytes), bytes }
     }
 
-    /// With its tag, and without its text for whoever has it already.
+    /// The document with its ETag, or 304 if the client has it.
     fn tagged(&self, content_type: &str, headers: &HeaderMap) -> Response<Body> {
         let tag = format!("\"{}\"", self.tag);
         let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
@@ -109,7 +67,7 @@ impl Document {
 }
 
 impl Discovery {
-    /// `address` is what the server says to be its own.
+    /// `address` is the `serverAddress` in `/apis`.
     pub(crate) fn new(groups: &[ApiGroupVersion], version: &str, address: &str) -> Self {
         let schemas: Vec<(String, Document)> = groups
             .iter()
@@ -122,8 +80,8 @@ impl Discovery {
         let resources = |group: &ApiGroupVersion| {
             let group_version = group.group_version();
             let resources = match &group.listing {
-                Some(listing) => Resources::Changing(listing.clone()),
-                None => Resources::Fixed(ResourceList::new(&group_version, &group.resources).0),
+                Some(listing) => GroupResources::Changing(listing.clone()),
+                None => GroupResources::Fixed(ResourceList::new(&group_version, &group.resources)),
             };
             (group_version, resources)
         };
@@ -138,7 +96,7 @@ impl Discovery {
         }
     }
 
-    /// `/apis`, in the form asked for.
+    /// `/apis`, plain or aggregated.
     pub(crate) fn apis(&self, headers: &HeaderMap, query: &Query) -> Result<Response<Body>, Status> {
         presentable(headers, false)?;
         let (media, aggregated) =
@@ -149,7 +107,7 @@ impl Discovery {
         if wanted.is_some_and(|media| !media.form.is_empty()) {
             return Ok(self.aggregated.tagged(AGGREGATED, headers));
         }
-        self.groups.answer(headers, query)
+        respond(&self.groups, headers, query)
     }
 
     /// `/apis/{group}`; none if there is no such group.
@@ -159,7 +117,7 @@ impl Discovery {
         headers: &HeaderMap,
         query: &Query,
     ) -> Option<Result<Response<Body>, Status>> {
-        find(&self.group, name).map(|group| group.answer(headers, query))
+        find(&self.group, name).map(|group| respond(group, headers, query))
     }
 
     /// `/apis/{group}/{version}`.
@@ -171,8 +129,8 @@ impl Discovery {
         query: &Query,
     ) -> Result<Response<Body>, Status> {
         match find(&self.version, &format!("{group}/{version}")).ok_or_else(Status::no_path)? {
-            Resources::Fixed(list) => list.answer(headers, query),
-            Resources::Changing(listing) => listing(headers).0.answer(headers, query),
+            GroupResources::Fixed(list) => respond(&list.0, headers, query),
+            GroupResources::Changing(listing) => respond(&listing(headers).0, headers, query),
         }
     }
 
@@ -195,11 +153,17 @@ impl Discovery {
     }
 }
 
+/// Sends a document in the encoding that the client accepts.
+fn respond(document: &Encoded, headers: &HeaderMap, query: &Query) -> Result<Response<Body>, Status> {
+    let (content_type, bytes) = document.negotiated(headers, query)?;
+    Ok(response::with_type(200, content_type, response::full(bytes)))
+}
+
 fn find<'a, T>(documents: &'a [(String, T)], name: &str) -> Option<&'a T> {
     documents.iter().find(|(own, _)| own == name).map(|(_, document)| document)
 }
 
-/// Where the document of this hash is now.
+/// Redirects to the document with its current hash.
 fn moved(path: &str, tag: &str) -> Response<Body> {
     let mut response = response::text(301, Bytes::new());
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
@@ -209,7 +173,7 @@ fn moved(path: &str, tag: &str) -> Response<Body> {
     response
 }
 
-/// What is asked for by its hash never changes.
+/// A document that is addressed by its hash never changes.
 fn lasting(mut response: Response<Body>) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));

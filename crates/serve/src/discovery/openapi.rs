@@ -1,8 +1,8 @@
-//! Schemas in OpenAPI, as small as clients bear: `kubectl explain` works, and the aggregator is content.
+//! Minimal OpenAPI schemas, enough for `kubectl explain` and the aggregation layer.
 
 use serde_json::{Map, Value, json};
 
-use crate::app::{ApiGroupVersion, ApiResource};
+use crate::api_group::{ApiGroupVersion, ApiResource};
 
 /// `dev.plimsoll.decisions.v1alpha1.Decision`.
 fn name(group: &ApiGroupVersion, kind: &str) -> String {
@@ -51,7 +51,7 @@ fn definitions(group: &ApiGroupVersion, prefix: &str) -> Map<String, Value> {
         });
         all.insert(name(group, &of.kind), schema);
         if group.listing.is_some() {
-            // What stands for all metrics is a list already.
+            // The placeholder of all metrics is a list already.
             continue;
         }
         all.insert(name(group, &format!("{}List", of.kind)), list);
@@ -59,14 +59,14 @@ fn definitions(group: &ApiGroupVersion, prefix: &str) -> Map<String, Value> {
     all
 }
 
-/// What paths have in common: `answer` makes the response from the name of a definition.
+/// The paths of an API; `answer` makes a response from the name of a definition.
 fn paths(
     group: &ApiGroupVersion,
     answer: &dyn Fn(&str) -> Value,
     parameter: &dyn Fn(&str) -> Value,
 ) -> Map<String, Value> {
     let mut all = Map::new();
-    // Metrics that come and go have no paths that could be written down.
+    // Metrics that change at run time have no fixed paths.
     for of in group.resources.iter().filter(|_| group.listing.is_none()) {
         let base = format!("/apis/{}", group.group_version());
         let mut add = |path: String, action: &str, scope: &str, kind: &str, parameters: &[&str]| {
@@ -148,7 +148,7 @@ fn info(version: &str) -> Value {
     json!({"title": "Plimsoll", "version": if version.is_empty() { "unversioned" } else { version }})
 }
 
-/// Where the documents of all APIs are.
+/// The index of all documents.
 pub(super) fn index<'a>(tags: impl Iterator<Item = (&'a str, &'a str)>) -> Value {
     let paths: Map<String, Value> = tags
         .map(|(path, tag)| {

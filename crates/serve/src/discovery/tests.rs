@@ -9,7 +9,7 @@ use serde_json::json;
 use tower::util::BoxCloneSyncService;
 
 use super::*;
-use crate::app::ApiResource;
+use crate::api_group::ApiResource;
 
 fn group(name: &str, version: &str) -> ApiGroupVersion {
     let route = tower::service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(response::text(200, "")) });

@@ -1,4 +1,4 @@
-//! Large answers made smaller while they are sent, piece by piece: nobody waits for the whole, and nobody keeps it twice.
+//! Compresses large responses chunk by chunk while they are sent.
 
 use std::io::Write as _;
 use std::pin::Pin;
@@ -12,15 +12,15 @@ use http::{Response, StatusCode};
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 
-use crate::response::{Body, BodyError};
+use crate::body::{Body, BodyError};
 
-/// Answers up to this size are not worth it.
-const SMALL: u64 = 131_072;
+/// Smaller responses are not compressed.
+const MIN_COMPRESSED_BYTES: u64 = 131_072;
 
-/// How much is taken at a time, so that other requests get their turn.
-const PIECE: usize = 128 * 1024;
+/// How much is compressed before other tasks run.
+const CHUNK_BYTES: usize = 128 * 1024;
 
-/// Makes an answer smaller if it is large and the client can read it then.
+/// Compresses a response if it is large and the client accepts gzip.
 pub(crate) fn compressed(response: Response<Body>, headers: &HeaderMap) -> Response<Body> {
     let wanted = headers
         .get_all(ACCEPT_ENCODING)
@@ -28,7 +28,7 @@ pub(crate) fn compressed(response: Response<Body>, headers: &HeaderMap) -> Respo
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(','))
         .any(|coding| coding.split(';').next().is_some_and(|name| name.trim() == "gzip"));
-    let large = response.body().size_hint().lower() > SMALL;
+    let large = response.body().size_hint().lower() > MIN_COMPRESSED_BYTES;
     let fit = response.status() == StatusCode::OK && !response.headers().contains_key(CONTENT_ENCODING);
     if !(wanted && large && fit) {
         return response;
@@ -41,7 +41,7 @@ pub(crate) fn compressed(response: Response<Body>, headers: &HeaderMap) -> Respo
     Response::from_parts(parts, Compressing { body, rest: Bytes::new(), encoder }.boxed_unsync())
 }
 
-/// A body that is made smaller while it is read.
+/// A body that is compressed while it is read.
 struct Compressing {
     body: Body,
     rest: Bytes,
@@ -60,7 +60,7 @@ impl http_body::Body for Compressing {
             let this = &mut *self;
             let Some(encoder) = this.encoder.as_mut() else { return Poll::Ready(None) };
             if !this.rest.is_empty() {
-                let piece = this.rest.split_to(PIECE.min(this.rest.len()));
+                let piece = this.rest.split_to(CHUNK_BYTES.min(this.rest.len()));
                 if let Err(error) = encoder.write_all(&piece) {
                     return Poll::Ready(Some(Err(error.into())));
                 }
@@ -89,7 +89,7 @@ impl http_body::Body for Compressing {
     }
 }
 
-/// Reads all of a body that was made smaller.
+/// Decompresses a body.
 #[cfg(test)]
 pub(crate) fn expanded(bytes: &[u8]) -> Vec<u8> {
     let mut reader = flate2::write::GzDecoder::new(Vec::new());
@@ -103,7 +103,7 @@ mod tests {
     use crate::response;
 
     #[tokio::test]
-    async fn large_answers_are_made_smaller_and_nothing_is_lost() {
+    async fn large_responses_are_compressed_without_loss() {
         let headers: HeaderMap = [(ACCEPT_ENCODING, "br, gzip;q=0.8".parse().unwrap())].into_iter().collect();
         let text: Vec<u8> = (0..1_000_000_u32).flat_map(|n| (n % 977).to_string().into_bytes()).collect();
         let small = text.get(..131_072).unwrap().to_vec();

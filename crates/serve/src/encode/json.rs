@@ -1,20 +1,20 @@
-//! JSON text as Go writes it, into one buffer.
+//! JSON as Go's `encoding/json` writes it, into one buffer.
 
 use std::io::Write as _;
 
 use jiff::Timestamp;
 use quantity::Quantity;
 
-/// Bytes that cannot stand in a text as they are. The first byte of the two line separators is among them.
+/// Bytes that must be escaped. The first byte of U+2028 and U+2029 is one of them.
 fn is_special(byte: u8) -> bool {
     byte < 0x20 || matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2)
 }
 
-/// A quoted text.
+/// A quoted string.
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let bytes = text.as_bytes();
-    // All are looked at whatever is found: so several are looked at at once.
+    // No early exit, so that the compiler vectorizes the loop.
     if bytes.iter().fold(false, |found, byte| found | is_special(*byte)) {
         text.chars().for_each(|letter| escaped(out, letter));
     } else {
@@ -40,7 +40,7 @@ fn escaped(out: &mut Vec<u8>, letter: char) {
     }
 }
 
-/// `"key":"text"`, behind a comma unless it is the first.
+/// `"key":"text"`, after a comma unless it is the first.
 pub(crate) fn field(out: &mut Vec<u8>, key: &str, text: &str) {
     comma(out);
     string(out, key);
@@ -48,14 +48,14 @@ pub(crate) fn field(out: &mut Vec<u8>, key: &str, text: &str) {
     string(out, text);
 }
 
-/// A comma, unless something has just been opened.
+/// A comma, unless an object or array has just been opened.
 pub(crate) fn comma(out: &mut Vec<u8>) {
     if !matches!(out.last(), Some(b'{' | b'[' | b':') | None) {
         out.push(b',');
     }
 }
 
-/// A quantity; its text needs no escapes unless somebody wrote it so, and even then it is read as a quantity only.
+/// A quoted quantity; the text of a valid quantity needs no escapes.
 pub(crate) fn quantity(out: &mut Vec<u8>, quantity: &Quantity) {
     out.push(b'"');
     amount(out, quantity);
@@ -76,25 +76,26 @@ pub(crate) fn amount(out: &mut Vec<u8>, quantity: &Quantity) {
     out.extend_from_slice(unit.as_bytes());
 }
 
-/// Writes instants; those of one list are within a minute, mostly, and not in order.
+/// Formats times and caches the texts: those of one list are mostly within one minute, unordered.
 #[derive(Debug, Default)]
 pub(crate) struct Instants {
     known: Vec<(i64, String)>,
 }
 
-/// How many instants are known at a time.
-const KNOWN: usize = 64;
+/// How many texts are cached.
+const CACHED_INSTANTS: usize = 64;
 
 impl Instants {
-    /// A quoted instant in whole seconds, or `null`.
+    /// A quoted time in whole seconds, or `null`.
     pub(crate) fn write(&mut self, out: &mut Vec<u8>, time: Option<Timestamp>) {
         let Some(time) = time else { return out.extend_from_slice(b"null") };
-        // Cut, not rounded, also before 1970.
+        // Truncated towards the past, also before 1970.
         let second = time.as_nanosecond().div_euclid(1_000_000_000) as i64;
         if self.known.is_empty() {
-            self.known.resize(KNOWN, (i64::MIN, String::new()));
+            self.known.resize(CACHED_INSTANTS, (i64::MIN, String::new()));
         }
-        let Some((known, text)) = self.known.get_mut(second.rem_euclid(KNOWN as i64) as usize) else {
+        let Some((known, text)) = self.known.get_mut(second.rem_euclid(CACHED_INSTANTS as i64) as usize)
+        else {
             return;
         };
         if *known != second {
@@ -122,7 +123,7 @@ pub(crate) fn digits(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(room.get(start..).unwrap_or_default());
 }
 
-/// A length of time as Go writes it: `15.013s`, `1m0s`, `999ms`.
+/// A duration as Go formats it: `15.013s`, `1m0s`, `999ms`.
 pub(crate) fn duration(out: &mut Vec<u8>, nanoseconds: i64) {
     if nanoseconds == 0 {
         return out.extend_from_slice(b"0s");
@@ -152,7 +153,7 @@ pub(crate) fn duration(out: &mut Vec<u8>, nanoseconds: i64) {
     }
     digits(out, whole);
     if !all.is_multiple_of(unit) {
-        // The zeros in front come with a one before them, whose place the point takes.
+        // Leading zeros are written behind a `1`, which the point then replaces.
         let at = out.len();
         digits(out, unit + all % unit);
         if let Some(place) = out.get_mut(at) {
@@ -165,7 +166,7 @@ pub(crate) fn duration(out: &mut Vec<u8>, nanoseconds: i64) {
     out.extend_from_slice(name.as_bytes());
 }
 
-/// Compact JSON in lines, two spaces for each depth, without a line end behind it.
+/// Indents compact JSON by two spaces, without a final line break.
 pub(crate) fn indented(compact: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(compact.len() * 2);
     let (mut depth, mut text, mut escape) = (0_usize, false, false);
@@ -210,6 +211,13 @@ pub(crate) fn indented(compact: &[u8]) -> Vec<u8> {
         }
     }
     out
+}
+
+/// Writes a JSON value as Go writes it.
+pub(crate) fn value(out: &mut Vec<u8>, value: &serde_json::Value) {
+    if let Ok(text) = api::gotext::json(value) {
+        out.extend_from_slice(text.as_bytes());
+    }
 }
 
 #[cfg(test)]

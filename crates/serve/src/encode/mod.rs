@@ -1,40 +1,45 @@
-//! Objects on the wire: as JSON, as YAML or in the protobuf form of Kubernetes.
+//! Encodings of objects: JSON, YAML and the protobuf of Kubernetes.
 //!
 //! ```text
-//! negotiate  which of them a client wants, from `Accept`, `?pretty` and `User-Agent`
-//! json       the text, written into one buffer
-//! protobuf   the bytes, likewise
-//! gzip       large answers made smaller while they are sent
+//! negotiate  content negotiation by `Accept`, `?pretty` and `User-Agent`
+//! encoded    objects that are encoded once
+//! status     the `Status` object
+//! json       JSON, written into one buffer
+//! protobuf   protobuf, written into one buffer
+//! gzip       compression of large responses
 //! ```
 
+mod encoded;
 pub(crate) mod gzip;
 pub(crate) mod json;
 mod negotiate;
 pub(crate) mod protobuf;
+mod status;
 
 use bytes::Bytes;
 use serde_json::Value;
 
+pub(crate) use encoded::Encoded;
 pub(crate) use negotiate::{Choice, Encoding, Form, Forms, MetaVersion, choose, for_errors, presentable};
 
-/// The content types an object can be had in, as error messages name them.
+/// The supported content types, as error messages name them.
 pub(crate) const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// An object that can be sent.
+/// An object that can be encoded.
 pub(crate) trait Object {
     /// `apiVersion` and `kind`.
     fn kind(&self) -> (String, String);
-    /// Its JSON text, compact.
+    /// Writes compact JSON.
     fn json(&self, out: &mut Vec<u8>);
-    /// The fields of its message.
+    /// Writes the fields of its message.
     fn protobuf(&self, out: &mut Vec<u8>);
-    /// How large it will be, about.
+    /// The approximate size.
     fn size(&self) -> usize {
         512
     }
 }
 
-/// The bytes of an object.
+/// Encodes an object.
 pub(crate) fn encode(object: &impl Object, choice: Choice) -> Bytes {
     match choice.encoding {
         Encoding::Protobuf => {
@@ -49,7 +54,7 @@ pub(crate) fn encode(object: &impl Object, choice: Choice) -> Bytes {
     }
 }
 
-/// Compact JSON in the form that is wanted.
+/// Converts compact JSON to the chosen form.
 pub(crate) fn dressed(mut text: Vec<u8>, choice: Choice) -> Bytes {
     if choice.encoding == Encoding::Yaml {
         return yaml(&text).into();
@@ -61,7 +66,7 @@ pub(crate) fn dressed(mut text: Vec<u8>, choice: Choice) -> Bytes {
     text.into()
 }
 
-/// JSON as YAML with ascending keys.
+/// Converts JSON to YAML with sorted keys.
 fn yaml(text: &[u8]) -> String {
     let mut value: Value = serde_json::from_slice(text).unwrap_or_default();
     value.sort_all_objects();

@@ -1,16 +1,16 @@
-//! Which form of an answer a client wants.
+//! Content negotiation.
 //!
-//! Two look at `Accept`, as in the servers that are replaced: the router takes no partial wildcards and refuses what no
-//! answer could have; then the clauses are tried from the dearest down.
+//! As in the Go servers, `Accept` is evaluated twice: the router takes no partial wildcards and refuses types that no
+//! response has; then the clauses are tried by descending quality.
 
 use http::HeaderMap;
 use http::header::USER_AGENT;
 
 use crate::media_type::{MediaType, accepted_media_types};
-use crate::request::Query;
+use crate::query::Query;
 use crate::status::Status;
 
-/// How bytes are made of an object.
+/// The encoding of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Json,
@@ -18,7 +18,7 @@ pub(crate) enum Encoding {
     Protobuf,
 }
 
-/// Another kind in which an object can be had.
+/// Another kind that an object is converted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Table(MetaVersion),
@@ -33,14 +33,14 @@ pub(crate) enum MetaVersion {
     V1beta1,
 }
 
-/// The other kinds that an API has.
+/// The conversions that an API supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Forms {
     pub(crate) table: bool,
     pub(crate) partial: bool,
 }
 
-/// What was chosen.
+/// The result of negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) encoding: Encoding,
@@ -77,7 +77,7 @@ impl MetaVersion {
 }
 
 impl Form {
-    /// None: the clause asks for what cannot be had.
+    /// None if the API does not support the clause.
     fn of(media: &MediaType, encoding: Encoding, forms: Forms) -> Option<Self> {
         let version = match (media.group.as_str(), media.version.as_str()) {
             ("meta.k8s.io", "v1") => MetaVersion::V1,
@@ -93,7 +93,7 @@ impl Form {
     }
 }
 
-/// An error unless one of the content types exists at all. Lists could be followed elsewhere, and say so.
+/// An error unless one of the accepted content types exists. The error for lists also names the watch types.
 pub(crate) fn presentable(headers: &HeaderMap, list: bool) -> Result<(), Status> {
     let known =
         |media: &MediaType| media.kind == "*/*" || Encoding::of(media).is_some() && !media.kind.contains('*');
@@ -105,13 +105,13 @@ pub(crate) fn presentable(headers: &HeaderMap, list: bool) -> Result<(), Status>
     Err(Status::not_represented(&types))
 }
 
-/// What is wanted most of what can be had.
+/// The most preferred encoding that is supported.
 pub(crate) fn choose(headers: &HeaderMap, query: &Query, forms: Forms) -> Result<Choice, Status> {
     let text = || format!("only the following media types are accepted: {}", super::TYPES);
     find(headers, query, forms).ok_or_else(|| Status::not_convertible(text()))
 }
 
-/// In which form an error is told; whoever takes none gets readable JSON.
+/// The encoding of an error; indented JSON if the client accepts none.
 pub(crate) fn for_errors(headers: &HeaderMap, query: &Query) -> Choice {
     let readable = Choice { encoding: Encoding::Json, pretty: true, form: None };
     find(headers, query, Forms::default()).unwrap_or(readable)
@@ -131,7 +131,7 @@ fn find(headers: &HeaderMap, query: &Query, forms: Forms) -> Option<Choice> {
     })
 }
 
-/// Whether people read it.
+/// Whether JSON is indented.
 fn readable(headers: &HeaderMap, query: &Query) -> bool {
     match query.get("pretty").filter(|text| !text.is_empty()) {
         Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_can_be_had_wins() {
+    fn the_first_supported_type_is_chosen() {
         const ALL: Forms = Forms { table: true, partial: true };
         let none = Forms::default();
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_lines() {
+    fn json_is_indented_for_people() {
         let agent = |text: &str| [(USER_AGENT, text.parse().unwrap())].into_iter().collect::<HeaderMap>();
         assert!(
             readable(&agent("curl/8"), &Query::default()) && !readable(&agent("mycurl"), &Query::default())

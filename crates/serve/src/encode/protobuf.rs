@@ -1,17 +1,17 @@
-//! The protobuf form of Kubernetes: four letters, an envelope that says the kind, the message.
+//! The protobuf encoding of Kubernetes: a magic number, an envelope with the kind, the message.
 //!
-//! As the reference writes it: fields ascending, every text and number even if it is empty or zero.
+//! As Go writes it: ascending fields, and every string and number even if it is empty or zero.
 
 use bytes::Bytes;
 use jiff::Timestamp;
 
-/// What the bytes begin with.
+/// The magic number.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Bytes of the longest number.
-const LONGEST: usize = 10;
+/// The maximum length of a varint.
+const MAX_VARINT_BYTES: usize = 10;
 
-/// What stands before and behind a message of a size, in its envelope.
+/// The bytes of the envelope before and after a message of this size.
 pub(crate) fn around(version: &str, kind: &str, size: usize) -> (Vec<u8>, Vec<u8>) {
     let mut head = MAGIC.to_vec();
     message(&mut head, 1, |out| {
@@ -21,16 +21,16 @@ pub(crate) fn around(version: &str, kind: &str, size: usize) -> (Vec<u8>, Vec<u8
     tag(&mut head, 2, 2);
     varint(&mut head, size as u64);
     let mut end = Vec::new();
-    // Encoding and content type, which are not said.
+    // Content encoding and content type are empty.
     text(&mut end, 3, "");
     text(&mut end, 4, "");
     (head, end)
 }
 
-/// An object in its envelope. The message is written once and never moved: room for what stands before it is left, and
-/// what is not needed of it is cut off.
+/// An object in its envelope. The message is written once and not moved: space for the bytes before it is reserved, and
+/// unused space is cut off.
 pub(crate) fn envelope(version: &str, kind: &str, size: usize, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
-    let room = around(version, kind, 0).0.len() + LONGEST;
+    let room = around(version, kind, 0).0.len() + MAX_VARINT_BYTES;
     let mut all = Vec::with_capacity(room + size + 4);
     all.resize(room, 0);
     write(&mut all);
@@ -55,20 +55,20 @@ fn tag(out: &mut Vec<u8>, field: u32, wire: u32) {
     varint(out, u64::from(field << 3 | wire));
 }
 
-/// A number.
+/// A varint field.
 pub(crate) fn number(out: &mut Vec<u8>, field: u32, number: i64) {
     tag(out, field, 0);
     varint(out, number as u64);
 }
 
-/// A text.
+/// A string field.
 pub(crate) fn text(out: &mut Vec<u8>, field: u32, text: &str) {
     tag(out, field, 2);
     varint(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
 }
 
-/// A message within a message. Most are shorter than 128 bytes; longer ones are moved by the bytes their length takes.
+/// A nested message. Most are shorter than 128 bytes; longer ones are moved by the size of their length.
 pub(crate) fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     tag(out, field, 2);
     let at = out.len();
@@ -76,11 +76,11 @@ pub(crate) fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec
     write(out);
     let length = out.len() - at - 1;
     if length >= 0x80 {
-        // The length is written behind, and takes its place when that is made.
+        // The length is encoded at the end and then moved to its place.
         let end = out.len();
         varint(out, length as u64);
         let more = out.len() - end - 1;
-        let mut bytes = [0; LONGEST];
+        let mut bytes = [0; MAX_VARINT_BYTES];
         for (to, from) in bytes.iter_mut().zip(out.get(end..).unwrap_or_default()) {
             *to = *from;
         }
@@ -94,7 +94,7 @@ pub(crate) fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec
     }
 }
 
-/// An entry of a map of texts.
+/// An entry of a string map.
 pub(crate) fn entry(out: &mut Vec<u8>, field: u32, key: &str, value: &str) {
     message(out, field, |out| {
         text(out, 1, key);
@@ -102,7 +102,7 @@ pub(crate) fn entry(out: &mut Vec<u8>, field: u32, key: &str, value: &str) {
     });
 }
 
-/// An instant in whole seconds; empty if there is none.
+/// A time in whole seconds; empty if there is none.
 pub(crate) fn instant(out: &mut Vec<u8>, field: u32, time: Option<Timestamp>) {
     message(out, field, |out| {
         if let Some(time) = time {
@@ -117,7 +117,7 @@ pub(crate) fn quantity(out: &mut Vec<u8>, field: u32, quantity: &quantity::Quant
     message(out, field, |out| message(out, 1, |out| super::json::amount(out, quantity)));
 }
 
-/// What is said about a list: nothing.
+/// Empty list metadata.
 pub(crate) fn list_meta(out: &mut Vec<u8>) {
     message(out, 1, |out| (1..=3).for_each(|field| text(out, field, "")));
 }

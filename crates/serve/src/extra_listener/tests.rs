@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;

@@ -1,26 +1,26 @@
-//! Whom the front proxy speaks for: it says so in headers.
+//! Users that a front proxy names in headers.
 
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
 
-use super::peer::Authorities;
+use super::authorities::Authorities;
 use super::user::User;
-use crate::request::decode_or_keep;
+use crate::query::decode_or_keep;
 
-/// A front proxy: who it is, and the headers in which it speaks.
+/// A front proxy: its CA, its allowed names, and its headers.
 #[derive(Clone, Debug)]
 pub(crate) struct FrontProxy {
-    /// Who signs its certificate.
+    /// CAs of its client certificate.
     pub(super) authorities: Authorities,
     /// The common names its certificate may have; empty: any.
     pub(super) names: Vec<String>,
     /// Headers with the name of the user.
     pub(super) user: Vec<String>,
-    /// Headers with his uid.
+    /// Headers with the user's UID.
     pub(super) uid: Vec<String>,
-    /// Headers with his groups.
+    /// Headers with the user's groups.
     pub(super) group: Vec<String>,
-    /// What the names of headers with anything else begin with.
+    /// Name prefixes of headers with extra fields.
     pub(super) extra: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl FrontProxy {
     }
 }
 
-/// Reads the headers of a proxy that is believed; none if it names nobody.
+/// The user named in the headers of a trusted proxy; none if there is no name.
 pub(super) fn user(proxy: &FrontProxy, headers: &HeaderMap) -> Option<User> {
     let first = |names: &[String]| values(headers, names).find(|value| !value.is_empty());
     let mut user = User { name: first(&proxy.user)?, ..User::default() };
@@ -55,7 +55,7 @@ fn text(value: &http::HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// Removes the headers that say who asks.
+/// Removes the headers that name the user.
 pub(super) fn strip(proxy: Option<&FrontProxy>, headers: &mut HeaderMap) {
     let named = |name: &str| {
         proxy.is_some_and(|proxy| {

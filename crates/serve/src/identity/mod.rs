@@ -1,13 +1,15 @@
-//! Who asks: the front proxy is believed, certificates are checked, tokens are shown to the API server.
+//! Delegated authentication: front proxy headers, client certificates, and TokenReviews.
 //!
 //! ```text
-//! user     who
-//! peer     the certificate somebody showed, and whom it chains to
-//! trust    whom the cluster trusts, from a ConfigMap that is read again and again
-//! headers  whom the front proxy speaks for
-//! token    whose token it is
+//! user         the authenticated user
+//! authorities  CAs of client certificates
+//! peer         the client certificate of a connection and the CA it chains to
+//! trust        the CAs that the cluster publishes in a ConfigMap, re-read periodically
+//! headers      the user that a front proxy names in headers
+//! token        the user of a bearer token
 //! ```
 
+mod authorities;
 mod headers;
 mod peer;
 mod token;
@@ -21,24 +23,24 @@ use kube::Client;
 
 pub(crate) use peer::Peer;
 pub use trust::{ClientTrust, FrontProxyOptions};
-pub(crate) use trust::{Keeper, Source, Trust};
+pub(crate) use trust::{ClientTrustReader, Trust, TrustSource};
 pub use user::User;
 
 use crate::status::Status;
 
-/// Finds out who asks.
+/// Authenticates requests.
 pub(crate) struct Authenticator {
-    keeper: Keeper,
+    keeper: ClientTrustReader,
     tokens: token::Tokens,
 }
 
 impl Authenticator {
-    /// Whose token it is, is asked again after `life`.
-    pub(crate) fn new(client: Client, keeper: Keeper, life: Duration) -> Self {
+    /// Results of TokenReviews are cached for `life`.
+    pub(crate) fn new(client: Client, keeper: ClientTrustReader, life: Duration) -> Self {
         Self { keeper, tokens: token::Tokens::new(client, life) }
     }
 
-    /// Who sent a request. Whoever shows something that is not good is refused; whoever shows nothing is anonymous.
+    /// The user of a request. Invalid credentials are refused; without credentials the user is anonymous.
     pub(crate) async fn identify(&self, peer: Option<&Peer>, headers: &HeaderMap) -> Result<User, Status> {
         let trust = self.keeper.current();
         let by_certificate = by_certificate(&trust, peer, headers);
@@ -47,15 +49,15 @@ impl Authenticator {
         }
         let mut refused = by_certificate.is_err();
         if refused {
-            // Perhaps the cluster has new authorities.
-            self.keeper.look_again();
+            // The cluster may have published a new CA.
+            self.keeper.request_read();
         }
         if let Some(token) = token::bearer(headers) {
             match self.tokens.owner(token).await {
                 Ok(Some(user)) => return Ok(user.authenticated()),
                 Ok(None) => refused = true,
                 Err(error) => {
-                    tracing::warn!(%error, "failed to ask the API server whose token it is");
+                    tracing::warn!(%error, "TokenReview failed");
                     refused = true;
                 }
             }
@@ -63,17 +65,17 @@ impl Authenticator {
         if refused { Err(Status::unauthorized()) } else { Ok(User::anonymous()) }
     }
 
-    /// Removes what says who asks, so that nobody behind this believes it or passes it on.
+    /// Removes all credentials and user headers, so that no route trusts them or passes them on.
     pub(crate) fn strip(&self, headers: &mut HeaderMap) {
         headers::strip(self.keeper.current().proxy.as_ref(), headers);
     }
 }
 
-/// The certificate shown is good for nothing.
+/// The client certificate is not signed by a trusted CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Refused;
 
-/// Whom a certificate speaks for: the front proxy for others, anybody else for himself.
+/// The user by certificate: a front proxy names another user, any other client is itself.
 fn by_certificate(trust: &Trust, peer: Option<&Peer>, headers: &HeaderMap) -> Result<Option<User>, Refused> {
     let Some(peer) = peer else { return Ok(None) };
     let standing = peer.standing(trust);

@@ -29,7 +29,7 @@ fn data(clients: &Authority, proxies: &Authority) -> BTreeMap<String, String> {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-fn read(data: &BTreeMap<String, String>) -> Result<Trust, String> {
+fn read(data: &BTreeMap<String, String>) -> Result<Trust, trust::TrustError> {
     Trust::read(data, &Arc::new(rustls::crypto::aws_lc_rs::default_provider()), 1)
 }
 
@@ -145,7 +145,12 @@ fn a_broken_configuration_is_an_error_and_an_empty_one_trusts_nobody() {
         read(&data)
     };
     assert!(with("client-ca-file", "nonsense").is_err());
-    assert!(with("requestheader-allowed-names", "front-proxy-client").unwrap_err().contains("allowed-names"));
+    assert!(
+        with("requestheader-allowed-names", "front-proxy-client")
+            .unwrap_err()
+            .to_string()
+            .contains("allowed-names")
+    );
     let any = with("requestheader-allowed-names", "[]").unwrap();
     assert!(any.proxy.unwrap().admits("anybody"));
     let none = read(&BTreeMap::new()).unwrap();
@@ -179,21 +184,21 @@ async fn the_configuration_is_read_again_when_it_could_not_be() {
     let name = "extension-apiserver-authentication";
     let mut map = maps.get(name).await.unwrap();
     maps.delete(name, &DeleteParams::default()).await.unwrap();
-    let keeper = Keeper::new();
+    let keeper = ClientTrustReader::new();
     let mut source =
-        Source::new(Arc::new(rustls::crypto::aws_lc_rs::default_provider()), ClientTrust::default());
-    assert!(!keeper.look(&client, &mut source).await);
+        TrustSource::new(Arc::new(rustls::crypto::aws_lc_rs::default_provider()), ClientTrust::default());
+    assert!(!keeper.read(&client, &mut source).await);
     assert!(keeper.current().proxy.is_none());
     map.metadata.resource_version = None;
     map.metadata.uid = None;
     let mut map = maps.create(&PostParams::default(), &map).await.unwrap();
-    assert!(keeper.look(&client, &mut source).await && keeper.look(&client, &mut source).await);
+    assert!(keeper.read(&client, &mut source).await && keeper.read(&client, &mut source).await);
     assert!(keeper.current().proxy.is_some() && keeper.current().clients.is_some());
     assert_eq!(keeper.current().generation, 1);
     // A broken one changes nothing.
     map.data.as_mut().unwrap().insert("client-ca-file".into(), "nonsense".into());
     maps.replace(name, &PostParams::default(), &map).await.unwrap();
-    assert!(!keeper.look(&client, &mut source).await);
+    assert!(!keeper.read(&client, &mut source).await);
     assert_eq!(keeper.current().generation, 1);
     assert!(keeper.current().clients.is_some());
 }
@@ -215,8 +220,8 @@ async fn files_count_instead_of_what_the_cluster_says() {
     let client = Client::new(nobody, "default");
     let provider = || Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let look = async |given: &ClientTrust| {
-        let (keeper, mut source) = (Keeper::new(), Source::new(provider(), given.clone()));
-        (keeper.look(&client, &mut source).await, keeper.current())
+        let (keeper, mut source) = (ClientTrustReader::new(), TrustSource::new(provider(), given.clone()));
+        (keeper.read(&client, &mut source).await, keeper.current())
     };
     let alice = peer(&clients.client("alice", None).unwrap());
     // Each time as if newly come: what was found out about a visitor holds for one generation of trust.

@@ -1,4 +1,4 @@
-//! Whose token it is: the API server is asked.
+//! Bearer tokens, authenticated by TokenReviews.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use kube::Client;
 
 use super::user::User;
-use crate::cache::{Cache, Life};
+use crate::cache::{Cache, CacheTtl};
 use crate::digest;
 use crate::review::{self, ReviewError};
 
-/// How many answers are kept.
-const CAPACITY: usize = 4096;
+/// How many results are cached.
+const MAX_CACHED_TOKENS: usize = 4096;
 
-/// Asks the API server about tokens; it keeps digests of them only.
+/// Authenticates tokens; only their digests are kept.
 pub(super) struct Tokens {
     client: Client,
     known: Cache<Vec<u8>, Option<User>, ReviewError>,
 }
 
 impl Tokens {
-    /// An answer holds for `life`, a definite no included.
+    /// A result is cached for `life`, refusals included.
     pub(super) fn new(client: Client, life: Duration) -> Self {
-        Self { client, known: Cache::new(CAPACITY, move |_| Life::of(life)) }
+        Self { client, known: Cache::new(MAX_CACHED_TOKENS, move |_| CacheTtl::of(life)) }
     }
 
-    /// Whose token it is; none if it is nobody's.
+    /// The user of a token; none if the token is not valid.
     pub(super) async fn owner(&self, token: &str) -> Result<Option<User>, ReviewError> {
         let digest = digest::sha256(token.as_bytes());
         self.known.get(digest, || ask(self.client.clone(), token.to_owned()).boxed()).await
@@ -48,7 +48,7 @@ async fn ask(client: Client, token: String) -> Result<Option<User>, ReviewError>
     }))
 }
 
-/// The token of a request.
+/// The bearer token of a request.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
     let token = token.trim();

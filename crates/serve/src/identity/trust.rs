@@ -1,4 +1,5 @@
-//! Whom the cluster trusts, as it publishes it: ConfigMap `kube-system/extension-apiserver-authentication`.
+//! The CAs of clients and front proxies that the cluster publishes in ConfigMap
+//! `kube-system/extension-apiserver-authentication`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,29 +12,44 @@ use rustls::crypto::CryptoProvider;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::authorities::{Authorities, AuthoritiesError};
 use super::headers::FrontProxy;
-use super::peer::Authorities;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 
-/// How often it is read again.
-const PERIOD: Duration = Duration::from_mins(1);
+/// How often the ConfigMap is read.
+const READ_PERIOD: Duration = Duration::from_mins(1);
 
-/// How soon it is read again when that failed, or when somebody unknown came: never sooner.
-const SOON: Duration = Duration::from_secs(10);
+/// The minimum pause between two reads, after a failure or a certificate of an unknown CA.
+const MIN_READ_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long reading it may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The timeout of a read.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whom to trust besides, or instead of, those the cluster publishes.
+/// Why the client CAs cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrustError {
+    #[error("failed to read {path}: {source}", path = path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("{key} is not a list of strings: {source}")]
+    List { key: String, source: serde_json::Error },
+    #[error("{key} holds no usable certificates: {source}")]
+    Authorities { key: String, source: AuthoritiesError },
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    #[error("no response within {READ_TIMEOUT:?}")]
+    Timeout,
+}
+
+/// CAs that are trusted in addition to, or instead of, those the cluster publishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTrust {
-    /// Whether what the cluster publishes counts at all.
+    /// Whether the ConfigMap is read.
     pub lookup: bool,
-    /// Who signs users (PEM file), instead of those the cluster publishes.
+    /// CA of users (PEM file), instead of the published one.
     pub clients: Option<PathBuf>,
-    /// Who speaks for others, instead of the one the cluster publishes.
+    /// Front proxies, instead of the published ones.
     pub proxies: Option<FrontProxyOptions>,
 }
 
@@ -46,17 +62,17 @@ impl Default for ClientTrust {
 /// Front proxies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontProxyOptions {
-    /// Who signs them (PEM file).
+    /// CA of their certificates (PEM file).
     pub authority: PathBuf,
     /// The common names their certificates may have; empty: any.
     pub names: Vec<String>,
     /// Headers with the name of the user.
     pub user: Vec<String>,
-    /// Headers with his uid.
+    /// Headers with the user's UID.
     pub uid: Vec<String>,
-    /// Headers with his groups.
+    /// Headers with the user's groups.
     pub group: Vec<String>,
-    /// What the names of headers with anything else begin with.
+    /// Name prefixes of headers with extra fields.
     pub extra: Vec<String>,
 }
 
@@ -76,16 +92,15 @@ impl FrontProxyOptions {
 }
 
 impl ClientTrust {
-    /// Whether the cluster has to be asked.
+    /// Whether the ConfigMap is needed.
     fn asks(&self) -> bool {
         self.lookup && (self.clients.is_none() || self.proxies.is_none())
     }
 
-    /// In the place of what the cluster said.
-    fn replace(&self, data: &mut BTreeMap<String, String>) -> Result<(), String> {
+    /// Replaces published values by those of the options.
+    fn replace(&self, data: &mut BTreeMap<String, String>) -> Result<(), TrustError> {
         let read = |path: &PathBuf| {
-            std::fs::read_to_string(path)
-                .map_err(|error| format!("failed to read {}: {error}", path.display()))
+            std::fs::read_to_string(path).map_err(|source| TrustError::File { path: path.clone(), source })
         };
         if let Some(path) = &self.clients {
             data.insert("client-ca-file".to_owned(), read(path)?);
@@ -107,32 +122,32 @@ impl ClientTrust {
     }
 }
 
-/// Whose certificates are good for what.
+/// CAs of users and front proxies.
 #[derive(Debug, Default)]
 pub(crate) struct Trust {
-    /// Counts the times it changed.
+    /// The number of changes.
     pub(super) generation: u64,
-    /// Who signs users.
+    /// CAs of users.
     pub(super) clients: Option<Authorities>,
-    /// Who speaks for others.
+    /// The front proxy.
     pub(super) proxy: Option<FrontProxy>,
 }
 
 impl Trust {
-    /// Reads the ConfigMap's data.
+    /// Parses the ConfigMap's data.
     pub(super) fn read(
         data: &BTreeMap<String, String>,
         provider: &Arc<CryptoProvider>,
         generation: u64,
-    ) -> Result<Self, String> {
-        let list = |key: &str| -> Result<Vec<String>, String> {
+    ) -> Result<Self, TrustError> {
+        let list = |key: &str| -> Result<Vec<String>, TrustError> {
             let Some(text) = data.get(key) else { return Ok(Vec::new()) };
-            serde_json::from_str(text).map_err(|error| format!("{key} is not a list of texts: {error}"))
+            serde_json::from_str(text).map_err(|source| TrustError::List { key: key.to_owned(), source })
         };
-        let authorities = |key: &str| -> Result<Option<Authorities>, String> {
+        let authorities = |key: &str| -> Result<Option<Authorities>, TrustError> {
             let Some(pem) = data.get(key).filter(|pem| !pem.trim().is_empty()) else { return Ok(None) };
             let found = Authorities::new(pem, provider);
-            found.map(Some).map_err(|error| format!("{key} holds no usable certificates: {error}"))
+            found.map(Some).map_err(|source| TrustError::Authorities { key: key.to_owned(), source })
         };
         let proxy = match authorities("requestheader-client-ca-file")? {
             None => None,
@@ -144,7 +159,7 @@ impl Trust {
                 group: list("requestheader-group-headers")?,
                 extra: list("requestheader-extra-headers-prefix")?
                     .into_iter()
-                    // Everything would begin with it.
+                    // Every header name begins with an empty prefix.
                     .filter(|prefix| !prefix.is_empty())
                     .collect(),
             }),
@@ -153,34 +168,34 @@ impl Trust {
     }
 }
 
-/// Keeps what the cluster published last.
+/// Holds the CAs that were read last.
 #[derive(Clone)]
-pub(crate) struct Keeper {
+pub(crate) struct ClientTrustReader {
     current: Arc<RwLock<Arc<Trust>>>,
     wanted: Arc<Notify>,
 }
 
-impl Keeper {
-    /// Trusts nobody yet.
+impl ClientTrustReader {
+    /// Trusts no CA yet.
     pub(crate) fn new() -> Self {
         Self { current: Arc::default(), wanted: Arc::default() }
     }
 
-    /// Whom to trust now.
+    /// The current CAs.
     pub(crate) fn current(&self) -> Arc<Trust> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Asks for another look, soon.
-    pub(super) fn look_again(&self) {
+    /// Requests a read soon.
+    pub(super) fn request_read(&self) {
         self.wanted.notify_one();
     }
 
-    /// Reads the ConfigMap once. What cannot be read changes nothing.
-    pub(crate) async fn look(&self, client: &Client, source: &mut Source) -> bool {
+    /// Reads the ConfigMap once. A failure changes nothing.
+    pub(crate) async fn read(&self, client: &Client, source: &mut TrustSource) -> bool {
         let published = if source.given.asks() {
-            let late = || Err(format!("no answer within {PATIENCE:?}"));
-            tokio::time::timeout(PATIENCE, fetch(client)).await.unwrap_or_else(|_| late())
+            let late = || Err(TrustError::Timeout);
+            tokio::time::timeout(READ_TIMEOUT, fetch(client)).await.unwrap_or_else(|_| late())
         } else {
             Ok(BTreeMap::new())
         };
@@ -188,7 +203,7 @@ impl Keeper {
             source.given.replace(&mut data)?;
             self.take(data, source)
         });
-        let problem = found.err();
+        let problem = found.err().map(|error| error.to_string());
         if let Some(error) = problem.as_ref().filter(|error| source.problem.as_ref() != Some(error)) {
             let trusted = if self.current().generation == 0 { "none" } else { "those known before" };
             tracing::warn!(
@@ -202,7 +217,7 @@ impl Keeper {
         source.problem.is_none()
     }
 
-    fn take(&self, data: BTreeMap<String, String>, source: &mut Source) -> Result<(), String> {
+    fn take(&self, data: BTreeMap<String, String>, source: &mut TrustSource) -> Result<(), TrustError> {
         if source.data.as_ref() == Some(&data) {
             return Ok(());
         }
@@ -211,45 +226,45 @@ impl Keeper {
         tracing::info!(
             clients = trust.clients.is_some(),
             front_proxy = trust.proxy.is_some(),
-            "read whom the cluster trusts"
+            "read the cluster's client CAs"
         );
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(trust);
         source.data = Some(data);
         Ok(())
     }
 
-    /// Reads it for ever.
-    pub(crate) async fn run(self, client: Client, mut source: Source) {
+    /// Reads the ConfigMap periodically.
+    pub(crate) async fn run(self, client: Client, mut source: TrustSource) {
         let mut last = Instant::now();
         loop {
             if source.problem.is_some() {
-                tokio::time::sleep_until(last + SOON).await;
+                tokio::time::sleep_until(last + MIN_READ_PAUSE).await;
             } else {
-                let _ = tokio::time::timeout_at(last + PERIOD, self.wanted.notified()).await;
-                tokio::time::sleep_until((last + SOON).min(last + PERIOD)).await;
+                let _ = tokio::time::timeout_at(last + READ_PERIOD, self.wanted.notified()).await;
+                tokio::time::sleep_until((last + MIN_READ_PAUSE).min(last + READ_PERIOD)).await;
             }
             last = Instant::now();
-            self.look(&client, &mut source).await;
+            self.read(&client, &mut source).await;
         }
     }
 }
 
-/// What was read last, and what went wrong.
-pub(crate) struct Source {
+/// The last data and the last error of a read.
+pub(crate) struct TrustSource {
     provider: Arc<CryptoProvider>,
     given: ClientTrust,
     data: Option<BTreeMap<String, String>>,
     problem: Option<String>,
 }
 
-impl Source {
+impl TrustSource {
     pub(crate) fn new(provider: Arc<CryptoProvider>, given: ClientTrust) -> Self {
         Self { provider, given, data: None, problem: None }
     }
 }
 
-async fn fetch(client: &Client) -> Result<BTreeMap<String, String>, String> {
+async fn fetch(client: &Client) -> Result<BTreeMap<String, String>, TrustError> {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
-    let found = maps.get(NAME).await.map_err(|error| error.to_string())?;
+    let found = maps.get(NAME).await?;
     Ok(found.data.unwrap_or_default())
 }

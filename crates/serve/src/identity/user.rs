@@ -2,34 +2,34 @@
 
 use std::collections::BTreeMap;
 
-/// Who asks.
+/// The user of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct User {
     /// Name.
     pub name: String,
-    /// What tells users of one name apart over time.
+    /// UID.
     pub uid: String,
     /// Groups.
     pub groups: Vec<String>,
-    /// What else is known.
+    /// Extra fields.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 const AUTHENTICATED: &str = "system:authenticated";
 
 impl User {
-    /// Whoever does not say who he is.
+    /// The user of requests without credentials.
     pub fn anonymous() -> Self {
         let groups = vec!["system:unauthenticated".to_owned()];
         Self { name: "system:anonymous".to_owned(), groups, ..Self::default() }
     }
 
-    /// Whether he belongs to a group.
+    /// Whether the user belongs to a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// With the group of all who said who they are. The front proxy also speaks for those who did not.
+    /// Adds `system:authenticated`, except for an anonymous user whom the front proxy names.
     pub(crate) fn authenticated(mut self) -> Self {
         if !self.is_in(AUTHENTICATED) && self.name != "system:anonymous" {
             self.groups.push(AUTHENTICATED.to_owned());

@@ -1,4 +1,4 @@
-//! `custom.metrics.k8s.io`: metrics of objects.
+//! `custom.metrics.k8s.io`: metrics of Kubernetes objects.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::list_options::ListOptions;
 use super::values::{CustomList, Version};
 use super::{MetricsApiSettings, below, metric_listing, only_get, route, sent_many, status};
 use crate::access::RequestTarget;
-use crate::app::{ApiGroupVersion, ApiResource, DiscoveryVisibility};
+use crate::api_group::{ApiGroupVersion, ApiResource, DiscoveryVisibility};
 use crate::encode::{Forms, choose, presentable};
 use crate::request::AuthorizedRequest;
 use crate::response::Body;
@@ -20,15 +20,13 @@ use crate::status::Status;
 const GROUP: &str = "custom.metrics.k8s.io";
 const KIND: &str = "MetricValueList";
 
-/// The API in its versions. `v1beta2` comes first, and so is preferred where it is registered; that it exists is told
-/// by its APIService only, as with the servers that are replaced.
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "whoever has a source of his own kind hands it over as it is"
-)]
+/// The group versions of the API. `v1beta2` comes first and so is preferred where it is registered; as in
+/// prometheus-adapter, only its APIService shows that it exists.
+#[allow(clippy::needless_pass_by_value, reason = "callers pass an Arc of their own type")]
 pub fn custom(source: Arc<dyn CustomMetricsProvider>, settings: &MetricsApiSettings) -> Vec<ApiGroupVersion> {
     let group = |version: Version| {
-        let api = Arc::new(Api { source: Arc::clone(&source), settings: settings.clone(), version });
+        let api =
+            Arc::new(CustomMetricsApi { source: Arc::clone(&source), settings: settings.clone(), version });
         let route = route(move |call: AuthorizedRequest| {
             let api = Arc::clone(&api);
             async move { api.answer(&call).await }
@@ -59,7 +57,7 @@ fn listed(metrics: &[CustomMetric], strict: bool) -> Vec<ApiResource> {
     each.collect()
 }
 
-/// Stands for all metrics: a list that is empty makes clients complain, and one of all of them is too long for some.
+/// A placeholder for all metrics: clients reject an empty list.
 fn placeholder() -> ApiResource {
     let text = |description: &str| json!({"type": "string", "description": description});
     ApiResource {
@@ -75,29 +73,29 @@ fn placeholder() -> ApiResource {
     }
 }
 
-struct Api {
+struct CustomMetricsApi {
     source: Arc<dyn CustomMetricsProvider>,
     settings: MetricsApiSettings,
     version: Version,
 }
 
-/// What a path asks for.
-struct Wanted<'a> {
+/// The metric that a path names.
+struct MetricPath<'a> {
     resource: &'a str,
     namespace: &'a str,
     object: &'a str,
     metric: &'a str,
-    /// The name the path has in the eyes of Kubernetes.
+    /// The object name in the request attributes.
     name: &'a str,
 }
 
-impl<'a> Wanted<'a> {
-    /// Whether a path of this shape exists at all.
+impl<'a> MetricPath<'a> {
+    /// Whether paths of this shape exist.
     fn exists(path: &[&str]) -> bool {
         matches!(path, [_, _, _] | ["namespaces", _, "metrics", _] | ["namespaces", _, _, _, _])
     }
 
-    /// The same attributes that were authorized; none if they make no sense.
+    /// Read from the authorized attributes; none if they are not valid.
     fn of(call: &'a AuthorizedRequest) -> Option<Self> {
         let RequestTarget::Resource(of) = &call.wanted.target else { return None };
         let (namespace, name) = (of.namespace.as_str(), of.name.as_str());
@@ -105,7 +103,7 @@ impl<'a> Wanted<'a> {
             // A metric of the namespace itself.
             let wanted =
                 Self { resource: "namespaces", namespace: "", object: namespace, metric: name, name };
-            // A name that only a field selector gives is no metric.
+            // A name that comes from a field selector is not a metric.
             return (!name.is_empty() && below(call).len() > 3).then_some(wanted);
         }
         let wanted = Self { resource: &of.resource, namespace, object: name, metric: &of.subresource, name };
@@ -113,24 +111,24 @@ impl<'a> Wanted<'a> {
     }
 }
 
-impl Api {
+impl CustomMetricsApi {
     async fn answer(&self, call: &AuthorizedRequest) -> Result<Response<Body>, Status> {
-        if !Wanted::exists(&below(call)) {
+        if !MetricPath::exists(&below(call)) {
             return Err(Status::no_path());
         }
         only_get(call)?;
         presentable(&call.headers, true)?;
-        let wanted = Wanted::of(call).ok_or_else(|| Status::bad_request("invalid request path"))?;
-        let question = self.question(call, &wanted)?;
-        let values = self.source.values(&question).await.map_err(status)?;
+        let wanted = MetricPath::of(call).ok_or_else(|| Status::bad_request("invalid request path"))?;
+        let query = self.query(call, &wanted)?;
+        let values = self.source.values(&query).await.map_err(status)?;
         let choice = choose(&call.headers, &call.query, Forms::default())?;
-        let now = (self.settings.clock)();
+        let now = self.settings.clock.now();
         self.settings.freshness.note(now, values.iter().map(|value| value.timestamp));
         let count = values.len();
         sent_many(CustomList { version: self.version, values }, count, choice).await
     }
 
-    fn question(&self, call: &AuthorizedRequest, wanted: &Wanted<'_>) -> Result<CustomMetricQuery, Status> {
+    fn query(&self, call: &AuthorizedRequest, wanted: &MetricPath<'_>) -> Result<CustomMetricQuery, Status> {
         let ListOptions { labels, fields, .. } = ListOptions::read(&call.query)?.with_known_fields()?;
         let named = !wanted.name.is_empty() && !fields.terms().is_empty();
         if named && fields.exact("metadata.name") != Some(wanted.name) {
@@ -139,7 +137,7 @@ impl Api {
         let series = Selector::parse(call.query.get("metricLabelSelector").unwrap_or_default());
         let series = series.map_err(|error| {
             if self.settings.compat.is_strict() {
-                // It is the client's fault, but the reference says it is its own.
+                // prometheus-adapter answers 500, although the request is wrong.
                 Status::new(500, "", error.to_string(), None)
             } else {
                 Status::bad_request(error.to_string())

@@ -1,4 +1,4 @@
-//! `external.metrics.k8s.io`: metrics of nothing in the cluster.
+//! `external.metrics.k8s.io`: metrics that do not belong to an object in the cluster.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::list_options::{self, ListOptions};
 use super::values::ExternalList;
 use super::{MetricsApiSettings, below, metric_listing, only_get, route, sent, sent_many, status};
 use crate::access::RequestTarget;
-use crate::app::{ApiGroupVersion, ApiResource, DiscoveryVisibility};
+use crate::api_group::{ApiGroupVersion, ApiResource, DiscoveryVisibility};
 use crate::encode::{Choice, Form, Forms, MetaVersion, Object, choose, presentable, protobuf};
 use crate::request::AuthorizedRequest;
 use crate::response::Body;
@@ -20,7 +20,7 @@ const GROUP: &str = "external.metrics.k8s.io";
 const VERSION: &str = "v1beta1";
 const KIND: &str = "ExternalMetricValueList";
 
-/// The API.
+/// The group versions of the API.
 pub fn external(
     source: Arc<dyn ExternalMetricsProvider>,
     settings: &MetricsApiSettings,
@@ -36,7 +36,7 @@ pub fn external(
             names.iter().map(|name| metric_listing::metric(name.clone(), true, KIND)).collect()
         },
     );
-    let api = Arc::new(Api { source, settings: settings.clone() });
+    let api = Arc::new(ExternalMetricsApi { source, settings: settings.clone() });
     let route = route(move |call: AuthorizedRequest| {
         let api = Arc::clone(&api);
         async move { api.answer(&call).await }
@@ -49,7 +49,7 @@ pub fn external(
     }]
 }
 
-/// Stands for all metrics: a list that is empty makes clients complain, and one of all of them is too long for some.
+/// A placeholder for all metrics: clients reject an empty list.
 fn placeholder() -> ApiResource {
     let text = |description: &str| json!({"type": "string", "description": description});
     ApiResource {
@@ -66,20 +66,20 @@ fn placeholder() -> ApiResource {
     }
 }
 
-struct Api {
+struct ExternalMetricsApi {
     source: Arc<dyn ExternalMetricsProvider>,
     settings: MetricsApiSettings,
 }
 
-impl Api {
+impl ExternalMetricsApi {
     async fn answer(&self, call: &AuthorizedRequest) -> Result<Response<Body>, Status> {
         let ["namespaces", _, _] = below(call)[..] else { return Err(Status::no_path()) };
         only_get(call)?;
         presentable(&call.headers, true)?;
         let choice = choose(&call.headers, &call.query, Forms { table: false, partial: true })?;
-        let question = question(call)?;
-        let values = self.source.values(&question).await.map_err(status)?;
-        let now = (self.settings.clock)();
+        let query = query(call)?;
+        let values = self.source.values(&query).await.map_err(status)?;
+        let now = self.settings.clock.now();
         self.settings.freshness.note(now, values.iter().map(|value| value.timestamp));
         match choice.form {
             None => {
@@ -91,10 +91,10 @@ impl Api {
     }
 }
 
-/// The metadata of no values.
-struct Nothing(MetaVersion);
+/// An empty `PartialObjectMetadataList`.
+struct EmptyPartialList(MetaVersion);
 
-impl Object for Nothing {
+impl Object for EmptyPartialList {
     fn kind(&self) -> (String, String) {
         (self.0.api_version().to_owned(), "PartialObjectMetadataList".to_owned())
     }
@@ -110,10 +110,10 @@ impl Object for Nothing {
     }
 }
 
-/// Values are no objects with metadata. The reference finds that out when it has some.
+/// Values have no metadata. prometheus-adapter refuses only if there are values.
 fn converted(empty: bool, form: Form, choice: Choice) -> Result<Response<Body>, Status> {
     match form {
-        Form::PartialList(version) if empty => Ok(sent(&Nothing(version), choice)),
+        Form::PartialList(version) if empty => Ok(sent(&EmptyPartialList(version), choice)),
         Form::PartialList(_) => {
             Err(Status::new(500, "", "object does not implement the Object interfaces", None))
         }
@@ -123,15 +123,15 @@ fn converted(empty: bool, form: Form, choice: Choice) -> Result<Response<Body>, 
     }
 }
 
-fn question(call: &AuthorizedRequest) -> Result<ExternalMetricQuery, Status> {
+fn query(call: &AuthorizedRequest) -> Result<ExternalMetricQuery, Status> {
     let read = ListOptions::read(&call.query)?;
     list_options::consistent(&call.query)?;
     let ListOptions { labels, watch, .. } = read.with_known_fields()?;
     if watch {
         return Err(Status::no_watch(StatusDetails::new(GROUP, "*", "")));
     }
-    // What was authorized is what is asked for. A metric called `status` cannot be had: Kubernetes takes the path to be
-    // about the namespace.
+    // The query uses the authorized attributes. A metric called `status` is not reachable: Kubernetes reads the path as
+    // a subresource of the namespace.
     let RequestTarget::Resource(of) = &call.wanted.target else { return Err(Status::no_path()) };
     Ok(ExternalMetricQuery { namespace: of.namespace.clone(), metric: of.resource.clone(), series: labels })
 }

@@ -1,46 +1,46 @@
-//! How old what is answered is.
+//! Ages of the samples in responses.
 
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-/// How many bounds there are.
+/// The number of buckets.
 const BOUNDS: usize = 20;
 
-/// Notes the age of everything that is answered.
+/// Records the age of every sample in a response.
 #[derive(Debug, Default)]
 pub struct Freshness(Mutex<FreshnessHistogram>);
 
-/// Ages in seconds, as a histogram.
+/// A histogram of ages in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FreshnessHistogram {
-    /// How many were no older than each of the bounds.
+    /// The cumulative counts of the buckets.
     pub within: [u64; BOUNDS],
-    /// How many there were.
+    /// The number of samples.
     pub count: u64,
-    /// All together.
+    /// The sum of all ages, in seconds.
     pub seconds: f64,
 }
 
 impl FreshnessHistogram {
-    /// Seconds: 1, and each 1.364 times the one before.
+    /// The upper bounds of the buckets in seconds: 1, and each 1.364 times the one before.
     pub fn bounds() -> [f64; BOUNDS] {
         std::array::from_fn(|index| 1.364_f64.powi(index as i32))
     }
 }
 
 impl Freshness {
-    /// What was noted so far.
+    /// The current histogram.
     pub fn seen(&self) -> FreshnessHistogram {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes the age of each; what has no time has no age.
+    /// Records the age of each sample that has a timestamp.
     pub(super) fn note(&self, now: Timestamp, times: impl Iterator<Item = Option<Timestamp>>) {
         let bounds = FreshnessHistogram::bounds();
         let mut new = FreshnessHistogram::default();
         for time in times.flatten() {
-            // What was measured while a long list was sent is newer than the list.
+            // A sample may be newer than the list that is being sent.
             let age = now.duration_since(time).as_secs_f64().max(0.0);
             new.count += 1;
             new.seconds += age;
@@ -49,7 +49,7 @@ impl Freshness {
                 *count += 1;
             }
         }
-        // So far each was counted once.
+        // The new counts are per bucket; the stored ones are cumulative.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sum = 0;
         for (total, count) in all.within.iter_mut().zip(new.within) {

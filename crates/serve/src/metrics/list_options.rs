@@ -3,7 +3,7 @@
 use api::gotext::quote;
 use api::selector::{FieldSelector, Selector};
 
-use crate::request::Query;
+use crate::query::Query;
 use crate::status::{Status, StatusCause, StatusDetails};
 
 /// The fields by which objects can be selected.

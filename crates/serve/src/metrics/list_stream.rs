@@ -1,7 +1,7 @@
-//! Long lists on their way: written piece by piece while what was written before is sent.
+//! Long lists, encoded chunk by chunk while earlier chunks are sent.
 //!
-//! Nobody keeps a whole list in JSON. In protobuf its length stands before it, so it is written (by two at a time) before
-//! the first byte is sent; what it was written of is gone by then.
+//! A JSON list is never in memory as a whole. A protobuf list begins with its length, so two threads encode it before
+//! the first byte is sent; the objects are dropped as they are encoded.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,41 +16,41 @@ use http_body_util::BodyExt as _;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::usage::{List, Measured, Pen, Setting, Stamp, head};
+use super::usage::{JsonWriter, Measured, ProtobufWriter, ResponseContext, UsageList, head};
 use super::{Freshness, sent_many};
 use crate::encode::{Choice, Encoding, protobuf};
 use crate::response::{self, Body, BodyError};
 use crate::status::Status;
 
-/// How much is written and sent at a time.
-const PIECE: usize = 128 * 1024;
+/// The size of a chunk.
+const CHUNK_BYTES: usize = 128 * 1024;
 
-/// A piece ends with the object that fills it.
-const MARGIN: usize = 4096;
+/// Extra capacity, because a chunk ends with the object that fills it.
+const CHUNK_MARGIN_BYTES: usize = 4096;
 
-/// How many pieces may wait to be sent.
-const WAITING: usize = 4;
+/// How many chunks may wait to be sent.
+const MAX_WAITING_CHUNKS: usize = 4;
 
-/// How many objects are looked at at a time.
-const SOME: usize = 512;
+/// How many objects are taken from the source at once.
+const BATCH_OBJECTS: usize = 512;
 
-/// How many write a list whose length must be known.
-const WRITERS: usize = 2;
+/// How many threads encode a protobuf list.
+const PROTOBUF_WRITERS: usize = 2;
 
-/// Objects of a list as they come.
-pub(super) struct Source<T> {
+/// The objects of a list, in batches.
+pub(super) struct ListSource<T> {
     parts: ObjectChunks<T>,
     part: std::vec::IntoIter<T>,
-    setting: Setting,
+    context: ResponseContext,
     freshness: Arc<Freshness>,
 }
 
-impl<T: Measured> Source<T> {
-    pub(super) fn new(parts: ObjectChunks<T>, setting: Setting, freshness: Arc<Freshness>) -> Self {
-        Self { parts, part: Vec::new().into_iter(), setting, freshness }
+impl<T: Measured> ListSource<T> {
+    pub(super) fn new(parts: ObjectChunks<T>, context: ResponseContext, freshness: Arc<Freshness>) -> Self {
+        Self { parts, part: Vec::new().into_iter(), context, freshness }
     }
 
-    /// Whether there are none left.
+    /// Whether no objects are left.
     fn is_empty(&mut self) -> bool {
         while self.part.len() == 0 {
             let Some(part) = self.parts.next() else { return true };
@@ -59,35 +59,35 @@ impl<T: Measured> Source<T> {
         false
     }
 
-    /// All of them, behind those that were taken before.
-    pub(super) async fn whole(mut self, first: Vec<T>) -> List<T> {
+    /// The whole list, after the objects that were taken before.
+    pub(super) async fn whole(mut self, first: Vec<T>) -> UsageList<T> {
         let mut items = first;
         for some in self.by_ref() {
             items.extend(some);
-            // Others get their turn.
+            // Lets other tasks run.
             tokio::task::yield_now().await;
         }
-        List { setting: self.setting, items }
+        UsageList { context: self.context, items }
     }
 }
 
-impl<T: Measured> Iterator for Source<T> {
+impl<T: Measured> Iterator for ListSource<T> {
     type Item = Vec<T>;
 
-    /// Some of them.
+    /// The next batch.
     fn next(&mut self) -> Option<Vec<T>> {
         let mut some = Vec::new();
-        while some.len() < SOME && !self.is_empty() {
-            some.extend(self.part.by_ref().take(SOME - some.len()));
+        while some.len() < BATCH_OBJECTS && !self.is_empty() {
+            some.extend(self.part.by_ref().take(BATCH_OBJECTS - some.len()));
         }
-        self.freshness.note(self.setting.now, some.iter().map(Measured::timestamp));
+        self.freshness.note(self.context.now, some.iter().map(Measured::timestamp));
         (!some.is_empty()).then_some(some)
     }
 }
 
-/// Answers with a list, whatever its length.
+/// A response with a list of any length.
 pub(super) async fn sent<T: Measured>(
-    mut source: Source<T>,
+    mut source: ListSource<T>,
     choice: Choice,
 ) -> Result<Response<Body>, Status> {
     let first = source.next().unwrap_or_default();
@@ -98,34 +98,34 @@ pub(super) async fn sent<T: Measured>(
     }
     let body = match choice.encoding {
         Encoding::Protobuf => measured(first, source).await?,
-        Encoding::Json | Encoding::Yaml => streamed(Pieces::new(first, source)),
+        Encoding::Json | Encoding::Yaml => streamed(JsonChunks::new(first, source)),
     };
     Ok(response::with_type(200, choice.encoding.content_type(), body))
 }
 
-/// The JSON text of a list in pieces.
-struct Pieces<T> {
-    pen: Pen,
-    /// What comes next; none if the end has been written.
+/// The JSON text of a list in chunks.
+struct JsonChunks<T> {
+    writer: JsonWriter,
+    /// The next objects; none if the end has been written.
     some: Option<std::vec::IntoIter<T>>,
-    source: Source<T>,
+    source: ListSource<T>,
     out: Vec<u8>,
     behind_another: bool,
 }
 
-impl<T: Measured> Pieces<T> {
-    fn new(first: Vec<T>, source: Source<T>) -> Self {
-        let mut out = Vec::with_capacity(PIECE + MARGIN);
-        head(&mut out, &List::<T>::kind_of(&source.setting));
-        let pen = Pen::new(source.setting.now);
-        Self { pen, some: Some(first.into_iter()), source, out, behind_another: false }
+impl<T: Measured> JsonChunks<T> {
+    fn new(first: Vec<T>, source: ListSource<T>) -> Self {
+        let mut out = Vec::with_capacity(CHUNK_BYTES + CHUNK_MARGIN_BYTES);
+        head(&mut out, &UsageList::<T>::kind_of(&source.context));
+        let writer = JsonWriter::new(source.context.now);
+        Self { writer, some: Some(first.into_iter()), source, out, behind_another: false }
     }
 
     fn is_last(&self) -> bool {
         self.some.is_none()
     }
 
-    /// The next piece, larger than what is not worth compressing unless it is the last.
+    /// The next chunk; all but the last are large enough to be compressed.
     fn piece(&mut self) -> Bytes {
         while let Some(some) = &mut self.some {
             for item in some {
@@ -133,9 +133,13 @@ impl<T: Measured> Pieces<T> {
                     self.out.push(b',');
                 }
                 self.out.push(b'{');
-                self.pen.fields(&mut self.out, &item);
-                if self.out.len() >= PIECE {
-                    return std::mem::replace(&mut self.out, Vec::with_capacity(PIECE + MARGIN)).into();
+                self.writer.fields(&mut self.out, &item);
+                if self.out.len() >= CHUNK_BYTES {
+                    return std::mem::replace(
+                        &mut self.out,
+                        Vec::with_capacity(CHUNK_BYTES + CHUNK_MARGIN_BYTES),
+                    )
+                    .into();
                 }
             }
             self.some = self.source.next().map(Vec::into_iter);
@@ -145,16 +149,16 @@ impl<T: Measured> Pieces<T> {
     }
 }
 
-/// A body that is written while it is sent.
-fn streamed<T: Measured>(mut pieces: Pieces<T>) -> Body {
+/// A body that is encoded while it is sent.
+fn streamed<T: Measured>(mut pieces: JsonChunks<T>) -> Body {
     let first = pieces.piece();
     if pieces.is_last() {
         return response::full(first);
     }
-    let (sender, rest) = mpsc::channel(WAITING);
+    let (sender, rest) = mpsc::channel(MAX_WAITING_CHUNKS);
     tokio::spawn(async move {
         loop {
-            // Nobody's thread waits for a client that reads slowly.
+            // No thread waits for a client that reads slowly.
             let pass = sender.clone();
             let written = tokio::task::spawn_blocking(move || {
                 let more = fill(&mut pieces, &pass);
@@ -168,14 +172,14 @@ fn streamed<T: Measured>(mut pieces: Pieces<T>) -> Body {
             }
         }
     });
-    Streamed { first: Some(first), rest, done: false }.boxed_unsync()
+    StreamedBody { first: Some(first), rest, done: false }.boxed_unsync()
 }
 
-/// Writes until as much waits as may wait, and returns what found no place; none at the end, or if nobody reads.
-fn fill<T: Measured>(pieces: &mut Pieces<T>, sender: &mpsc::Sender<Piece>) -> Option<Piece> {
+/// Encodes until the channel is full and returns the chunk that did not fit; none at the end, or if the client is gone.
+fn fill<T: Measured>(pieces: &mut JsonChunks<T>, sender: &mpsc::Sender<Chunk>) -> Option<Chunk> {
     while !pieces.is_last() {
         let bytes = pieces.piece();
-        match sender.try_send(Piece { bytes, last: pieces.is_last() }) {
+        match sender.try_send(Chunk { bytes, last: pieces.is_last() }) {
             Ok(()) => {}
             Err(TrySendError::Full(piece)) => return Some(piece),
             Err(TrySendError::Closed(_)) => return None,
@@ -184,19 +188,19 @@ fn fill<T: Measured>(pieces: &mut Pieces<T>, sender: &mpsc::Sender<Piece>) -> Op
     None
 }
 
-struct Piece {
+struct Chunk {
     bytes: Bytes,
     last: bool,
 }
 
-/// Ends well only behind the last piece: a list that is cut off must not be taken for a whole one.
-struct Streamed {
+/// Ends without an error only after the last chunk, so that a truncated list is not taken for a whole one.
+struct StreamedBody {
     first: Option<Bytes>,
-    rest: mpsc::Receiver<Piece>,
+    rest: mpsc::Receiver<Chunk>,
     done: bool,
 }
 
-impl http_body::Body for Streamed {
+impl http_body::Body for StreamedBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -212,7 +216,7 @@ impl http_body::Body for Streamed {
         }
         self.rest.poll_recv(context).map(|piece| {
             self.done = piece.as_ref().is_none_or(|piece| piece.last);
-            let piece = piece.ok_or_else(|| BodyError::from("the answer could not be written"));
+            let piece = piece.ok_or_else(|| BodyError::from("the response could not be encoded"));
             Some(piece.map(|piece| Frame::data(piece.bytes)))
         })
     }
@@ -229,18 +233,18 @@ impl http_body::Body for Streamed {
     }
 }
 
-/// A list in protobuf: written by several, each making the next objects, and put together in order.
-async fn measured<T: Measured>(first: Vec<T>, source: Source<T>) -> Result<Body, Status> {
-    let Source { parts, part, setting, freshness } = source;
-    let kind = List::<T>::kind_of(&setting);
-    // The first are noted already.
+/// A protobuf list: several threads encode parts, which are joined in order.
+async fn measured<T: Measured>(first: Vec<T>, source: ListSource<T>) -> Result<Body, Status> {
+    let ListSource { parts, part, context, freshness } = source;
+    let kind = UsageList::<T>::kind_of(&context);
+    // The ages of the first batch are recorded already.
     let begun: [ObjectChunk<T>; 2] = [Box::new(move || first), Box::new(move || part.collect())];
     let all = Arc::new(Mutex::new(begun.into_iter().chain(parts).enumerate()));
-    let writers: Vec<_> = (0..WRITERS)
+    let writers: Vec<_> = (0..PROTOBUF_WRITERS)
         .map(|_| {
-            let (all, now, freshness) = (Arc::clone(&all), setting.now, Arc::clone(&freshness));
+            let (all, now, freshness) = (Arc::clone(&all), context.now, Arc::clone(&freshness));
             tokio::task::spawn_blocking(move || {
-                let (mut stamp, mut written) = (Stamp::new(now), Vec::new());
+                let (mut writer, mut written) = (ProtobufWriter::new(now), Vec::new());
                 loop {
                     let next = all.lock().unwrap_or_else(PoisonError::into_inner).next();
                     let Some((index, part)) = next else { return written };
@@ -250,7 +254,7 @@ async fn measured<T: Measured>(first: Vec<T>, source: Source<T>) -> Result<Body,
                     }
                     let mut out = Vec::with_capacity(some.iter().map(Measured::size).sum());
                     for item in some {
-                        protobuf::message(&mut out, 2, |out| stamp.fields(out, &item));
+                        protobuf::message(&mut out, 2, |out| writer.fields(out, &item));
                     }
                     written.push((index, Bytes::from(out)));
                 }
@@ -259,7 +263,7 @@ async fn measured<T: Measured>(first: Vec<T>, source: Source<T>) -> Result<Body,
         .collect();
     let mut pieces = Vec::new();
     for writer in writers {
-        pieces.extend(writer.await.map_err(|_| Status::internal("the answer could not be written"))?);
+        pieces.extend(writer.await.map_err(|_| Status::internal("the response could not be encoded"))?);
     }
     pieces.sort_unstable_by_key(|(index, _)| *index);
     let mut meta = Vec::new();
@@ -270,16 +274,16 @@ async fn measured<T: Measured>(first: Vec<T>, source: Source<T>) -> Result<Body,
     let pieces = pieces.into_iter().map(|(_, bytes)| bytes);
     let all: VecDeque<Bytes> = std::iter::once(before.into()).chain(pieces).chain([behind.into()]).collect();
     let left = all.iter().map(|bytes| bytes.len() as u64).sum();
-    Ok(Written { all, left }.boxed_unsync())
+    Ok(WrittenBody { all, left }.boxed_unsync())
 }
 
-/// Pieces that are all there.
-struct Written {
+/// A body of known chunks.
+struct WrittenBody {
     all: VecDeque<Bytes>,
     left: u64,
 }
 
-impl http_body::Body for Written {
+impl http_body::Body for WrittenBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -311,8 +315,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn setting() -> Setting {
-        Setting { api_version: "metrics.k8s.io/v1beta1".into(), now: NOW }
+    fn context() -> ResponseContext {
+        ResponseContext { api_version: "metrics.k8s.io/v1beta1".into(), now: NOW }
     }
 
     fn node(number: usize) -> NodeUsage {
@@ -321,12 +325,12 @@ mod tests {
         NodeUsage { name, labels, timestamp: Some(NOW), window: number as i64, usage: Vec::new() }
     }
 
-    fn source(parts: impl Iterator<Item = Vec<NodeUsage>> + Send + 'static) -> Source<NodeUsage> {
+    fn source(parts: impl Iterator<Item = Vec<NodeUsage>> + Send + 'static) -> ListSource<NodeUsage> {
         let parts = parts.map(|part| Box::new(move || part) as ObjectChunk<NodeUsage>);
-        Source::new(Box::new(parts), setting(), Arc::default())
+        ListSource::new(Box::new(parts), context(), Arc::default())
     }
 
-    async fn bytes(source: Source<NodeUsage>, choice: Choice) -> Option<Bytes> {
+    async fn bytes(source: ListSource<NodeUsage>, choice: Choice) -> Option<Bytes> {
         let body = sent(source, choice).await.ok()?.into_body();
         body.collect().await.ok().map(http_body_util::Collected::to_bytes)
     }
@@ -340,7 +344,7 @@ mod tests {
                 let nodes: Vec<NodeUsage> = (0..count).map(node).collect();
                 let parts: Vec<_> =
                     nodes.chunks(700).flat_map(|part| [Vec::new(), part.to_vec(), Vec::new()]).collect();
-                let expected = encode::encode(&List { setting: setting(), items: nodes }, choice);
+                let expected = encode::encode(&UsageList { context: context(), items: nodes }, choice);
                 let found = bytes(source(parts.into_iter()), choice).await;
                 assert!(found == Some(expected), "{count} in {encoding:?}");
             }

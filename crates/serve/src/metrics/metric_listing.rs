@@ -1,14 +1,14 @@
-//! The lists of metrics that can be asked for. They change, and are asked for all the time: each is written once.
+//! Resource lists of metrics. They change at run time and are requested often, so each version is encoded once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::app::{ApiResource, ResourceListing};
-use crate::discovery::ResourceList;
+use crate::api_group::ResourceList;
+use crate::api_group::{ApiResource, ResourceListing};
 
-/// What was known last, and its list.
+/// The last known metrics and their encoded list.
 type Last<T> = Mutex<Option<(Arc<Vec<T>>, Arc<ResourceList>)>>;
 
-/// A list that is written when `known` says something new.
+/// A list that is encoded when `known` changes.
 pub(super) fn listing<T: PartialEq + Send + Sync + 'static>(
     group_version: String,
     known: impl Fn() -> Arc<Vec<T>> + Send + Sync + 'static,

@@ -6,7 +6,7 @@
 //! external   /namespaces/{ns}/{metric}
 //! options    what the query of a list says
 //! known      the list of metrics, which changes
-//! listed     long lists on their way
+//! list_stream  long lists, encoded while they are sent
 //! freshness  how old what is answered is
 //! ```
 //!
@@ -30,7 +30,6 @@ use std::sync::Arc;
 
 use api::provider::{Compat, MetricsError};
 use http::{Method, Request, Response};
-use jiff::Timestamp;
 use tower::util::BoxCloneSyncService;
 
 pub use custom::custom;
@@ -38,28 +37,22 @@ pub use external::external;
 pub use freshness::{Freshness, FreshnessHistogram};
 pub use resource::resource;
 
-use crate::app::Route;
+use crate::api_group::Route;
+use crate::clock::Clock;
 use crate::encode::{self, Choice, Object};
 use crate::request::AuthorizedRequest;
 use crate::response::{self, Body};
 use crate::status::Status;
 
 /// How an API is served.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct MetricsApiSettings {
     /// How exactly the servers that are replaced are imitated.
     pub compat: Compat,
-    /// What time it is.
-    pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// The clock.
+    pub clock: Clock,
     /// Where it is noted how old the answers are; keep a clone to tell about it.
     pub freshness: Arc<Freshness>,
-}
-
-impl Default for MetricsApiSettings {
-    fn default() -> Self {
-        let freshness = Arc::default();
-        Self { compat: Compat::default(), clock: Arc::new(Timestamp::now), freshness }
-    }
 }
 
 impl From<Compat> for MetricsApiSettings {
@@ -74,10 +67,10 @@ impl fmt::Debug for MetricsApiSettings {
     }
 }
 
-/// Objects of which there are more than this are written on a thread where nobody waits.
-const MANY: usize = 2000;
+/// Larger lists are encoded on a blocking thread.
+const MAX_INLINE_OBJECTS: usize = 2000;
 
-/// Makes a route of something that answers calls.
+/// Makes a route of a handler.
 fn route<H, F>(handler: H) -> Route
 where
     H: Fn(AuthorizedRequest) -> F + Clone + Send + Sync + 'static,
@@ -100,7 +93,7 @@ fn below(call: &AuthorizedRequest) -> Vec<&str> {
     call.path.trim_matches('/').split('/').skip(3).collect()
 }
 
-/// Nothing can be changed here.
+/// An error unless the method is GET.
 fn only_get(call: &AuthorizedRequest) -> Result<(), Status> {
     if call.method == Method::GET { Ok(()) } else { Err(Status::not_allowed()) }
 }
@@ -109,20 +102,20 @@ fn sent(object: &impl Object, choice: Choice) -> Response<Body> {
     response::with_type(200, choice.encoding.content_type(), response::full(encode::encode(object, choice)))
 }
 
-/// The same for objects that may be many.
+/// Encodes and sends an object that may be large.
 async fn sent_many<T: Object + Send + 'static>(
     object: T,
     count: usize,
     choice: Choice,
 ) -> Result<Response<Body>, Status> {
-    if count <= MANY {
+    if count <= MAX_INLINE_OBJECTS {
         return Ok(sent(&object, choice));
     }
     let written = tokio::task::spawn_blocking(move || sent(&object, choice)).await;
-    written.map_err(|_| Status::internal("the answer could not be written"))
+    written.map_err(|_| Status::internal("the response could not be encoded"))
 }
 
-/// What clients are told when there is no answer.
+/// The status of a provider's failure.
 fn status(failure: MetricsError) -> Status {
     match failure {
         MetricsError::NoMetric(message) => Status::new(404, "NotFound", message, None),

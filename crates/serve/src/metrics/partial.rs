@@ -1,29 +1,29 @@
-//! Nodes and pods without what they use: who wants to know only which there are gets this.
+//! Nodes and pods as `PartialObjectMetadata`.
 
-use super::usage::{List, Measured, One, Pen, Setting, Stamp};
+use super::usage::{JsonWriter, Measured, ProtobufWriter, ResponseContext, UsageList, UsageObject};
 use crate::encode::{MetaVersion, Object, json, protobuf};
 
 const KIND: &str = "PartialObjectMetadata";
 
-/// Only the metadata of one.
+/// The metadata of one object.
 pub(super) struct Partial<T> {
     pub(super) version: MetaVersion,
-    pub(super) of: One<T>,
+    pub(super) of: UsageObject<T>,
 }
 
-/// Only the metadata of many.
+/// The metadata of a list.
 pub(super) struct PartialList<T> {
     pub(super) version: MetaVersion,
-    pub(super) of: List<T>,
+    pub(super) of: UsageList<T>,
 }
 
 /// `{"kind":…,"apiVersion":…,"metadata":…}`.
-pub(super) fn write(out: &mut Vec<u8>, pen: &mut Pen, version: MetaVersion, of: &impl Measured) {
+pub(super) fn write(out: &mut Vec<u8>, writer: &mut JsonWriter, version: MetaVersion, of: &impl Measured) {
     out.push(b'{');
     json::field(out, "kind", KIND);
     json::field(out, "apiVersion", version.api_version());
     out.extend_from_slice(b",\"metadata\":");
-    pen.metadata(out, of);
+    writer.metadata(out, of);
     out.push(b'}');
 }
 
@@ -33,12 +33,12 @@ impl<T: Measured> Object for Partial<T> {
     }
 
     fn json(&self, out: &mut Vec<u8>) {
-        let Setting { now, .. } = self.of.setting;
-        write(out, &mut Pen::new(now), self.version, &self.of.item);
+        let ResponseContext { now, .. } = self.of.context;
+        write(out, &mut JsonWriter::new(now), self.version, &self.of.item);
     }
 
     fn protobuf(&self, out: &mut Vec<u8>) {
-        Stamp::new(self.of.setting.now).metadata(out, &self.of.item);
+        ProtobufWriter::new(self.of.context.now).metadata(out, &self.of.item);
     }
 }
 
@@ -57,19 +57,19 @@ impl<T: Measured> Object for PartialList<T> {
             return out.extend_from_slice(b"null}");
         }
         out.push(b'[');
-        let mut pen = Pen::new(self.of.setting.now);
+        let mut writer = JsonWriter::new(self.of.context.now);
         for item in &self.of.items {
             json::comma(out);
-            write(out, &mut pen, self.version, item);
+            write(out, &mut writer, self.version, item);
         }
         out.extend_from_slice(b"]}");
     }
 
     fn protobuf(&self, out: &mut Vec<u8>) {
         protobuf::list_meta(out);
-        let mut stamp = Stamp::new(self.of.setting.now);
+        let mut writer = ProtobufWriter::new(self.of.context.now);
         for item in &self.of.items {
-            protobuf::message(out, 2, |out| stamp.metadata(out, item));
+            protobuf::message(out, 2, |out| writer.metadata(out, item));
         }
     }
 

@@ -1,4 +1,4 @@
-//! `metrics.k8s.io`: what nodes and pods use.
+//! `metrics.k8s.io`: resource usage of nodes and pods.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use http::Response;
 use serde_json::json;
 
 use super::list_options::{self, ListOptions};
-use super::list_stream::{self, Source};
+use super::list_stream::{self, ListSource};
 use super::partial::{Partial, PartialList};
-use super::table::{Style, Table};
-use super::usage::{List, Measured, One, Setting};
+use super::table::{IncludeObject, Table};
+use super::usage::{Measured, ResponseContext, UsageList, UsageObject};
 use super::{MetricsApiSettings, below, only_get, route, sent, sent_many, status};
-use crate::app::{ApiGroupVersion, ApiResource};
+use crate::api_group::{ApiGroupVersion, ApiResource};
 use crate::encode::{Choice, Form, Forms, choose, presentable};
 use crate::request::AuthorizedRequest;
 use crate::response::Body;
@@ -22,22 +22,19 @@ use crate::status::{Status, StatusDetails};
 
 const GROUP: &str = "metrics.k8s.io";
 
-/// Objects can be had in all forms.
+/// All conversions are supported.
 const FORMS: Forms = Forms { table: true, partial: true };
 
-/// The API in its versions: `v1beta1`, which everybody asks for, and unless the servers that are replaced are imitated
-/// exactly `v1`, which is the same.
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "whoever has a source of his own kind hands it over as it is"
-)]
+/// The group versions of the API: `v1beta1`, and except in strict compatibility the identical
+/// `v1`.
+#[allow(clippy::needless_pass_by_value, reason = "callers pass an Arc of their own type")]
 pub fn resource(
     source: Arc<dyn ResourceMetricsProvider>,
     settings: &MetricsApiSettings,
 ) -> Vec<ApiGroupVersion> {
     let versions: &[&str] = if settings.compat.is_strict() { &["v1beta1"] } else { &["v1beta1", "v1"] };
     let group = |version: &&str| {
-        let api = Arc::new(Served {
+        let api = Arc::new(ResourceMetricsApi {
             source: Arc::clone(&source),
             settings: settings.clone(),
             api_version: format!("{GROUP}/{version}").into(),
@@ -51,7 +48,7 @@ pub fn resource(
     versions.iter().map(group).collect()
 }
 
-/// Their singular names stay empty: clients then take that of the kind (`kubectl get podmetrics`).
+/// Singular names are empty, so that clients use the kind (`kubectl get podmetrics`).
 fn resources() -> Vec<ApiResource> {
     let amounts = json!({"type": "object", "description": "What is used, by resource.",
         "additionalProperties": {"type": "string"}});
@@ -88,26 +85,26 @@ fn resources() -> Vec<ApiResource> {
     ]
 }
 
-struct Served {
+struct ResourceMetricsApi {
     source: Arc<dyn ResourceMetricsProvider>,
     settings: MetricsApiSettings,
     api_version: Arc<str>,
 }
 
-/// What a path means.
-enum Wanted<'a> {
+/// The object or list that a path names.
+enum ResourcePath<'a> {
     Nodes,
     Node(&'a str),
     Pods(Option<&'a str>),
     Pod(&'a str, &'a str),
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ResourcePath<'a> {
     fn of(path: &[&'a str]) -> Option<Self> {
         Some(match path {
             ["nodes"] => Self::Nodes,
             ["nodes", name] => Self::Node(name),
-            // No name is no namespace in particular; that is also what was authorized.
+            // An empty namespace means all namespaces; that is also what was authorized.
             ["pods"] | ["namespaces", "", "pods"] => Self::Pods(None),
             ["namespaces", namespace, "pods"] => Self::Pods(Some(namespace)),
             ["namespaces", namespace, "pods", name] => Self::Pod(namespace, name),
@@ -120,43 +117,45 @@ impl<'a> Wanted<'a> {
     }
 }
 
-impl Served {
+impl ResourceMetricsApi {
     async fn answer(&self, call: &AuthorizedRequest) -> Result<Response<Body>, Status> {
         let path = below(call);
-        let wanted = Wanted::of(&path).ok_or_else(Status::no_path)?;
+        let wanted = ResourcePath::of(&path).ok_or_else(Status::no_path)?;
         only_get(call)?;
         presentable(&call.headers, wanted.is_list())?;
         let choice = choose(&call.headers, &call.query, FORMS)?;
         match wanted {
-            Wanted::Nodes => {
+            ResourcePath::Nodes => {
                 let which = listing(call, None, "nodes")?;
                 let nodes = self.source.nodes(&which).await.map_err(status)?;
                 self.list::<NodeUsage>(call, single_chunk(nodes), choice).await
             }
-            Wanted::Pods(namespace) => {
+            ResourcePath::Pods(namespace) => {
                 let which = listing(call, namespace, "pods")?;
                 let pods = self.source.pods_in_parts(&which).await.map_err(status)?;
                 self.list::<PodUsage>(call, pods, choice).await
             }
-            Wanted::Node(name) => match self.source.node(name).await.map_err(status)? {
+            ResourcePath::Node(name) => match self.source.node(name).await.map_err(status)? {
                 Lookup::Found(node) => self.one(call, node, choice),
                 Lookup::NoSamples => Err(Status::not_found(StatusDetails::new(GROUP, "nodemetrics", name))),
-                // Kubernetes says `node` and `pods` here, without a group.
+                // metrics-server names `node` and `pods` here, without a group.
                 Lookup::NotFound => Err(Status::not_found(StatusDetails::new("", "node", name))),
             },
-            Wanted::Pod(namespace, name) => match self.source.pod(namespace, name).await.map_err(status)? {
-                Lookup::Found(pod) => self.one(call, pod, choice),
-                Lookup::NoSamples => {
-                    let full = format!("{namespace}/{name}");
-                    Err(Status::not_found(StatusDetails::new(GROUP, "podmetrics", &full)))
+            ResourcePath::Pod(namespace, name) => {
+                match self.source.pod(namespace, name).await.map_err(status)? {
+                    Lookup::Found(pod) => self.one(call, pod, choice),
+                    Lookup::NoSamples => {
+                        let full = format!("{namespace}/{name}");
+                        Err(Status::not_found(StatusDetails::new(GROUP, "podmetrics", &full)))
+                    }
+                    Lookup::NotFound => Err(Status::not_found(StatusDetails::new("", "pods", name))),
                 }
-                Lookup::NotFound => Err(Status::not_found(StatusDetails::new("", "pods", name))),
-            },
+            }
         }
     }
 
-    fn setting(&self) -> Setting {
-        Setting { api_version: Arc::clone(&self.api_version), now: (self.settings.clock)() }
+    fn context(&self) -> ResponseContext {
+        ResponseContext { api_version: Arc::clone(&self.api_version), now: self.settings.clock.now() }
     }
 
     async fn list<T: Measured>(
@@ -165,11 +164,11 @@ impl Served {
         parts: ObjectChunks<T>,
         choice: Choice,
     ) -> Result<Response<Body>, Status> {
-        let source = Source::new(parts, self.setting(), Arc::clone(&self.settings.freshness));
+        let source = ListSource::new(parts, self.context(), Arc::clone(&self.settings.freshness));
         match choice.form {
             None => list_stream::sent(source, choice).await,
             Some(Form::Table(version)) => {
-                let (style, compat) = (Style::of(&call.query)?, self.settings.compat);
+                let (style, compat) = (IncludeObject::of(&call.query)?, self.settings.compat);
                 let of = source.whole(Vec::new()).await;
                 let count = of.items.len();
                 sent_many(Table { version, style, compat, of }, count, choice).await
@@ -192,16 +191,18 @@ impl Served {
         item: T,
         choice: Choice,
     ) -> Result<Response<Body>, Status> {
-        let setting = self.setting();
-        self.settings.freshness.note(setting.now, std::iter::once(item.timestamp()));
+        let context = self.context();
+        self.settings.freshness.note(context.now, std::iter::once(item.timestamp()));
         match choice.form {
-            None => Ok(sent(&One { setting, item }, choice)),
+            None => Ok(sent(&UsageObject { context, item }, choice)),
             Some(Form::Table(version)) => {
-                let (style, compat) = (Style::of(&call.query)?, self.settings.compat);
-                let of = List { setting, items: vec![item] };
+                let (style, compat) = (IncludeObject::of(&call.query)?, self.settings.compat);
+                let of = UsageList { context, items: vec![item] };
                 Ok(sent(&Table { version, style, compat, of }, choice))
             }
-            Some(Form::Partial(version)) => Ok(sent(&Partial { version, of: One { setting, item } }, choice)),
+            Some(Form::Partial(version)) => {
+                Ok(sent(&Partial { version, of: UsageObject { context, item } }, choice))
+            }
             Some(Form::PartialList(_)) => Err(Status::not_convertible(format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list (*metrics.{})",
                 T::KIND
@@ -210,7 +211,7 @@ impl Served {
     }
 }
 
-/// Which objects a list is of.
+/// Reads the list options of a request.
 fn listing(call: &AuthorizedRequest, namespace: Option<&str>, resource: &str) -> Result<ListFilter, Status> {
     let read = ListOptions::read(&call.query)?;
     list_options::consistent(&call.query)?;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use api::provider::{Compat, ResourceUsage};
 
 use super::partial;
-use super::usage::{List, Measured, Pen};
+use super::usage::{JsonWriter, Measured, UsageList};
 use crate::encode::{MetaVersion, Object, json};
-use crate::request::Query;
+use crate::query::Query;
 use crate::status::Status;
 
-/// What comes with each row.
+/// The `includeObject` policy of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum IncludeObject {
     /// Nothing.
     Bare,
     /// The object's metadata.
@@ -21,7 +21,7 @@ pub(super) enum Style {
     Whole,
 }
 
-impl Style {
+impl IncludeObject {
     pub(super) fn of(query: &Query) -> Result<Self, Status> {
         match query.get("includeObject").unwrap_or_default() {
             "None" => Ok(Self::Bare),
@@ -39,9 +39,9 @@ impl Style {
 /// A table.
 pub(super) struct Table<T> {
     pub(super) version: MetaVersion,
-    pub(super) style: Style,
+    pub(super) style: IncludeObject,
     pub(super) compat: Compat,
-    pub(super) of: List<T>,
+    pub(super) of: UsageList<T>,
 }
 
 fn column(out: &mut Vec<u8>, name: &str, format: &str, description: &str) {
@@ -82,7 +82,7 @@ impl<T: Measured> Object for Table<T> {
         if self.of.items.is_empty() {
             return out.extend_from_slice(b"null,\"rows\":null}");
         }
-        // The columns are those of the first that uses anything.
+        // The columns are those of the first object with usage.
         let names = |item: &T| item.total().into_iter().map(|(resource, _)| resource).collect::<Vec<_>>();
         let first = self.of.items.iter().map(names).enumerate().find(|(_, names)| !names.is_empty());
         let (first, columns) = first.unwrap_or((self.of.items.len(), Vec::new()));
@@ -93,23 +93,23 @@ impl<T: Measured> Object for Table<T> {
         }
         column(out, "Window", "duration", "");
         out.extend_from_slice(b"],\"rows\":[");
-        let mut pen = Pen::new(self.of.setting.now);
+        let mut writer = JsonWriter::new(self.of.context.now);
         for (index, item) in self.of.items.iter().enumerate() {
             json::comma(out);
-            // The reference leaves rows short that come before it knows the columns.
+            // metrics-server leaves rows short that come before it knows the columns.
             let known = if index < first && self.compat.is_strict() { &[][..] } else { &columns };
             cells(out, item, known, &item.total());
             match self.style {
-                Style::Bare => out.extend_from_slice(b"null"),
-                Style::Named => partial::write(out, &mut pen, self.version, item),
-                Style::Whole => pen.whole(out, &self.of.setting.api_version, item),
+                IncludeObject::Bare => out.extend_from_slice(b"null"),
+                IncludeObject::Named => partial::write(out, &mut writer, self.version, item),
+                IncludeObject::Whole => writer.whole(out, &self.of.context.api_version, item),
             }
             out.push(b'}');
         }
         out.extend_from_slice(b"]}");
     }
 
-    /// Tables are not had in this form, and nobody gets here.
+    /// Tables have no protobuf encoding; negotiation refuses it.
     fn protobuf(&self, _: &mut Vec<u8>) {}
 
     fn size(&self) -> usize {

@@ -9,11 +9,13 @@ use api::provider::{
     ListFilter, Lookup, NodeUsage, ObjectReference, PodUsage, ProviderFuture, ResourceMetricsProvider,
 };
 use http_body_util::BodyExt as _;
+use jiff::Timestamp;
 use quantity::{Format, Quantity};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::app::App;
+
 use crate::in_process::InProcessServer;
 
 const NODES: &str = "/apis/metrics.k8s.io/v1beta1/nodes";
@@ -84,7 +86,10 @@ impl ResourceMetricsProvider for Table {
 }
 
 fn settings(compat: Compat) -> MetricsApiSettings {
-    MetricsApiSettings { clock: Arc::new(|| at("2026-11-15T00:18:29Z")), ..MetricsApiSettings::from(compat) }
+    MetricsApiSettings {
+        clock: Clock::new(|| at("2026-11-15T00:18:29Z")),
+        ..MetricsApiSettings::from(compat)
+    }
 }
 
 fn local(pods: Vec<PodUsage>, settings: &MetricsApiSettings) -> (InProcessServer, App) {

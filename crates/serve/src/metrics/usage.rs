@@ -1,4 +1,4 @@
-//! Nodes and pods on the wire.
+//! Encodes `NodeMetrics` and `PodMetrics`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::encode::{Object, protobuf};
 
 /// What nodes and pods have in common.
 pub(super) trait Measured: Send + Sync + 'static {
-    /// Its kind; that of a list is the same and `List`.
+    /// The kind; that of a list has the suffix `UsageList`.
     const KIND: &'static str;
     fn name(&self) -> &str;
     fn namespace(&self) -> &str;
@@ -18,55 +18,55 @@ pub(super) trait Measured: Send + Sync + 'static {
     fn timestamp(&self) -> Option<Timestamp>;
     /// Nanoseconds.
     fn window(&self) -> i64;
-    /// What it uses all together.
+    /// The total usage.
     fn total(&self) -> ResourceUsage;
-    /// The last field: what is used.
+    /// Writes the last field, the usage, as JSON.
     fn used_json(&self, out: &mut Vec<u8>);
-    /// The same, in field 4.
+    /// Writes the usage in protobuf field 4.
     fn used_protobuf(&self, out: &mut Vec<u8>);
-    /// How large it is on the wire, about.
+    /// The approximate encoded size.
     fn size(&self) -> usize;
 }
 
-/// What all objects of an answer share.
+/// Common values of all objects of a response.
 #[derive(Clone, Debug)]
-pub(super) struct Setting {
+pub(super) struct ResponseContext {
     /// `metrics.k8s.io/v1beta1`.
     pub(super) api_version: Arc<str>,
-    /// The time of the answer: objects claim to be that young.
+    /// The time of the response, which is the `creationTimestamp` of all objects.
     pub(super) now: Timestamp,
 }
 
-/// Many of a kind.
-pub(super) struct List<T> {
-    pub(super) setting: Setting,
+/// A list.
+pub(super) struct UsageList<T> {
+    pub(super) context: ResponseContext,
     pub(super) items: Vec<T>,
 }
 
-/// One of a kind.
-pub(super) struct One<T> {
-    pub(super) setting: Setting,
+/// One object.
+pub(super) struct UsageObject<T> {
+    pub(super) context: ResponseContext,
     pub(super) item: T,
 }
 
-/// Writes objects that share the time of the answer.
-pub(super) struct Pen {
+/// Writes objects as JSON.
+pub(super) struct JsonWriter {
     now: Vec<u8>,
     instants: Instants,
-    labels: Known,
+    labels: CachedLabels,
 }
 
-/// The same in protobuf.
-pub(super) struct Stamp {
+/// Writes objects in protobuf.
+pub(super) struct ProtobufWriter {
     now: Vec<u8>,
-    labels: Known,
+    labels: CachedLabels,
 }
 
-/// Labels as they were written last: neighbours often have the same.
+/// The labels that were encoded last: neighbours often have equal labels.
 #[derive(Default)]
-struct Known(Option<(Arc<Labels>, Vec<u8>)>);
+struct CachedLabels(Option<(Arc<Labels>, Vec<u8>)>);
 
-impl Known {
+impl CachedLabels {
     fn write(&mut self, out: &mut Vec<u8>, labels: &Arc<Labels>, write: impl FnOnce(&mut Vec<u8>)) {
         match &self.0 {
             Some((last, text)) if Arc::ptr_eq(last, labels) => out.extend_from_slice(text),
@@ -82,11 +82,11 @@ impl Known {
     }
 }
 
-impl Pen {
+impl JsonWriter {
     pub(super) fn new(now: Timestamp) -> Self {
         let mut text = Vec::new();
         Instants::default().write(&mut text, Some(now));
-        Self { now: text, instants: Instants::default(), labels: Known::default() }
+        Self { now: text, instants: Instants::default(), labels: CachedLabels::default() }
     }
 
     /// `{"name":…,"namespace":…,"creationTimestamp":…,"labels":{…}}`.
@@ -109,7 +109,7 @@ impl Pen {
         out.push(b'}');
     }
 
-    /// The fields of an object behind its kind, and the brace that closes it.
+    /// The fields of an object after its kind, and the closing brace.
     pub(super) fn fields(&mut self, out: &mut Vec<u8>, of: &impl Measured) {
         out.extend_from_slice(b"\"metadata\":");
         self.metadata(out, of);
@@ -132,11 +132,11 @@ impl Pen {
     }
 }
 
-impl Stamp {
+impl ProtobufWriter {
     pub(super) fn new(now: Timestamp) -> Self {
         let mut bytes = Vec::new();
         protobuf::instant(&mut bytes, 8, Some(now));
-        Self { now: bytes, labels: Known::default() }
+        Self { now: bytes, labels: CachedLabels::default() }
     }
 
     /// The message of an object's metadata, in field 1.
@@ -163,28 +163,28 @@ impl Stamp {
     }
 }
 
-impl<T: Measured> Object for One<T> {
+impl<T: Measured> Object for UsageObject<T> {
     fn kind(&self) -> (String, String) {
-        (self.setting.api_version.to_string(), T::KIND.to_owned())
+        (self.context.api_version.to_string(), T::KIND.to_owned())
     }
 
     fn json(&self, out: &mut Vec<u8>) {
-        Pen::new(self.setting.now).whole(out, &self.setting.api_version, &self.item);
+        JsonWriter::new(self.context.now).whole(out, &self.context.api_version, &self.item);
     }
 
     fn protobuf(&self, out: &mut Vec<u8>) {
-        Stamp::new(self.setting.now).fields(out, &self.item);
+        ProtobufWriter::new(self.context.now).fields(out, &self.item);
     }
 }
 
-impl<T: Measured> List<T> {
-    /// `apiVersion` and `kind` of a list in such a setting.
-    pub(super) fn kind_of(setting: &Setting) -> (String, String) {
-        (setting.api_version.to_string(), format!("{}List", T::KIND))
+impl<T: Measured> UsageList<T> {
+    /// `apiVersion` and `kind` of a list.
+    pub(super) fn kind_of(context: &ResponseContext) -> (String, String) {
+        (context.api_version.to_string(), format!("{}List", T::KIND))
     }
 }
 
-/// What stands before the items of a list.
+/// The beginning of a list, up to its items.
 pub(super) fn head(out: &mut Vec<u8>, (version, kind): &(String, String)) {
     out.push(b'{');
     json::field(out, "kind", kind);
@@ -192,27 +192,27 @@ pub(super) fn head(out: &mut Vec<u8>, (version, kind): &(String, String)) {
     out.extend_from_slice(b",\"metadata\":{},\"items\":[");
 }
 
-impl<T: Measured> Object for List<T> {
+impl<T: Measured> Object for UsageList<T> {
     fn kind(&self) -> (String, String) {
-        Self::kind_of(&self.setting)
+        Self::kind_of(&self.context)
     }
 
     fn json(&self, out: &mut Vec<u8>) {
         head(out, &self.kind());
-        let mut pen = Pen::new(self.setting.now);
+        let mut writer = JsonWriter::new(self.context.now);
         for item in &self.items {
             json::comma(out);
             out.push(b'{');
-            pen.fields(out, item);
+            writer.fields(out, item);
         }
         out.extend_from_slice(b"]}");
     }
 
     fn protobuf(&self, out: &mut Vec<u8>) {
         protobuf::list_meta(out);
-        let mut stamp = Stamp::new(self.setting.now);
+        let mut writer = ProtobufWriter::new(self.context.now);
         for item in &self.items {
-            protobuf::message(out, 2, |out| stamp.fields(out, item));
+            protobuf::message(out, 2, |out| writer.fields(out, item));
         }
     }
 
@@ -308,7 +308,7 @@ impl Measured for PodUsage {
         self.window
     }
 
-    /// The sum keeps the units of the first container.
+    /// The sum keeps the format of the first container.
     fn total(&self) -> ResourceUsage {
         let mut total: ResourceUsage = Vec::new();
         for (resource, amount) in self.containers.iter().flat_map(|container| &container.usage) {

@@ -8,7 +8,7 @@ use api::selector::LabelSelector;
 use crate::encode::json::{self, Instants};
 use crate::encode::{Object, protobuf};
 
-/// Version of `custom.metrics.k8s.io`: the same in two shapes.
+/// Version of `custom.metrics.k8s.io`: the same data in two shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V1beta1,
@@ -208,7 +208,7 @@ impl Object for ExternalList {
     }
 }
 
-/// Labels ascending, as maps are written.
+/// Sorted labels, as Go writes maps.
 fn sorted(value: &ExternalMetricSample) -> Option<Vec<(&str, &str)>> {
     let mut labels: Vec<_> =
         value.labels.as_ref()?.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();

@@ -1,37 +1,37 @@
-//! Whether a connection does anything.
+//! Tracks whether a connection is idle.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Counts what a connection is busy with. Whoever waits for its end looks now and then: nobody is woken for every request.
+/// Counts the running requests of a connection. The idle timeout polls it, so that requests wake no other task.
 #[derive(Clone, Debug)]
-pub(crate) struct Activity(Arc<Mutex<State>>);
+pub(crate) struct Activity(Arc<Mutex<ActivityState>>);
 
 #[derive(Debug)]
-struct State {
+struct ActivityState {
     running: usize,
-    /// When the last one ended, or the connection began.
+    /// When the last request ended, or the connection began.
     ended: Instant,
 }
 
-/// A connection is busy while this lives.
+/// A connection is busy until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy(Activity);
 
 impl Activity {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(State { running: 0, ended: Instant::now() })))
+        Self(Arc::new(Mutex::new(ActivityState { running: 0, ended: Instant::now() })))
     }
 
-    /// Busy until the answer is dropped.
+    /// Busy until the result is dropped.
     pub(crate) fn begin(&self) -> Busy {
         self.state().running += 1;
         Busy(self.clone())
     }
 
-    /// Ends when nothing was done for so long.
+    /// Returns after the connection was idle for `limit`.
     pub(super) async fn idle(self, limit: Duration) {
         loop {
             let now = Instant::now();
@@ -46,7 +46,7 @@ impl Activity {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ActivityState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_busy_is_not_idle() {
+    async fn a_busy_connection_is_not_idle() {
         let activity = Activity::new();
         let limit = Duration::from_secs(90);
         let start = tokio::time::Instant::now();

@@ -1,5 +1,5 @@
-//! An authority, the certificate it signed, and when others must follow: what replicas share, without knowing where it is
-//! kept.
+//! A CA, the certificate it signed, and their renewal: what replicas share. Where a bundle is stored is not known here.
+//!
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,43 +19,44 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::certificate::{CertificateError, EARLIER, Pem, parameters};
+use super::issue::{NOT_BEFORE_SKEW, parameters};
+use super::pem::{CertificateError, PemPair};
 
-/// No bundle has more authorities: one that signs, and those that signed before.
-const MOST_AUTHORITIES: usize = 8;
+/// The maximum number of CAs: one that signs, and earlier ones.
+const MAX_AUTHORITIES: usize = 8;
 
-/// Authorities, the key of the first of them, and a certificate with its key, all as PEM.
+/// CAs, the key of the first of them, and a certificate with its key, all as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CertificateBundle {
-    /// Whom to trust: the authority that signs, then those whose certificates may still be in use.
+    /// The CA that signs, then earlier ones whose certificates may still be in use.
     pub authorities: String,
-    /// The key of the first authority; empty where it is not known.
+    /// The key of the first CA; empty if it is not known.
     pub authority_key: String,
-    /// What is shown to others, as server and as client.
+    /// The certificate for servers and clients.
     pub certificate: String,
     /// Its key.
     pub key: String,
 }
 
-/// How long things are good.
+/// Lifetimes of CAs and certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateLifetimes {
-    /// An authority.
+    /// Lifetime of a CA.
     pub authority: SignedDuration,
-    /// A certificate.
+    /// Lifetime of a certificate.
     pub certificate: SignedDuration,
-    /// How long a new authority is told to everybody before it signs anything.
+    /// How long a new CA is distributed before it signs certificates.
     pub told: SignedDuration,
 }
 
-/// What is to be done about a material.
+/// The next step for a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundleRenewal {
-    /// It is good.
+    /// The bundle is valid.
     Keep,
-    /// It is good, and in time another should follow: this one.
+    /// The bundle is valid and should be replaced by this one.
     Renew(CertificateBundle),
-    /// Nobody can use it: this one can be used.
+    /// The bundle is not usable; this one replaces it.
     Replace(CertificateBundle),
 }
 
@@ -70,13 +71,13 @@ impl Default for CertificateLifetimes {
         Self {
             authority: SignedDuration::from_hours(10 * 365 * 24),
             certificate: SignedDuration::from_hours(365 * 24),
-            // Mounted secrets are up to two minutes behind.
+            // Mounted Secrets lag by up to two minutes.
             told: SignedDuration::from_mins(10),
         }
     }
 }
 
-/// A certificate that was read.
+/// A parsed certificate.
 struct ParsedCertificate {
     pem: String,
     der: CertificateDer<'static>,
@@ -117,7 +118,7 @@ fn name(name: &GeneralName<'_>) -> Option<String> {
     }
 }
 
-/// As it is written in files: 64 letters in a line.
+/// PEM text with 64 characters per line.
 fn pem_of(der: &[u8]) -> String {
     use base64::Engine as _;
     let text = base64::engine::general_purpose::STANDARD.encode(der);
@@ -132,7 +133,7 @@ fn pem_of(der: &[u8]) -> String {
 }
 
 impl CertificateBundle {
-    /// An authority and a certificate for these names, both new.
+    /// A new CA and a new certificate for these names.
     pub fn make(
         names: &[String],
         lives: &CertificateLifetimes,
@@ -141,7 +142,7 @@ impl CertificateBundle {
         Self::after(&[], names, lives, now)
     }
 
-    /// What is to be done at this moment, for a certificate that is good for these names.
+    /// The next step for a certificate that must be valid for these names.
     pub fn next(
         &self,
         names: &[String],
@@ -151,10 +152,11 @@ impl CertificateBundle {
         let trusted: Vec<ParsedCertificate> =
             self.trusted().into_iter().filter(|it| it.is_valid(now)).collect();
         let issuer = trusted.first().and_then(|first| self.issuer(first));
-        // What it signs must not live longer than itself.
+        // A certificate must not outlive its CA.
         let may_sign =
             trusted.first().is_some_and(|first| first.until.duration_since(now) >= lives.certificate);
-        let Some(shown) = self.shown().filter(|shown| shown.is_valid(now) && vouched(shown, &trusted, now))
+        let Some(shown) =
+            self.shown().filter(|shown| shown.is_valid(now) && is_signed_by(shown, &trusted, now))
         else {
             let made = match issuer.filter(|_| may_sign) {
                 Some(issuer) => self.signed(&issuer, names, lives, now)?,
@@ -163,7 +165,7 @@ impl CertificateBundle {
             return Ok(BundleRenewal::Replace(made));
         };
         let (Some(issuer), Some((first, others)), true) = (issuer, trusted.split_first(), may_sign) else {
-            // Everybody must know the new authority before it signs anything.
+            // All replicas must trust the new CA before it signs.
             let made = Self::after(&trusted, names, lives, now)?;
             return Ok(BundleRenewal::Renew(Self {
                 certificate: self.certificate.clone(),
@@ -171,16 +173,16 @@ impl CertificateBundle {
                 ..made
             }));
         };
-        let made = first.from.saturating_add(EARLIER).unwrap_or(first.from);
+        let made = first.from.saturating_add(NOT_BEFORE_SKEW).unwrap_or(first.from);
         let age = now.duration_since(made);
         let left = shown.until.duration_since(now);
-        let is_own = vouched(&shown, std::slice::from_ref(first), now);
+        let is_own = is_signed_by(&shown, std::slice::from_ref(first), now);
         let is_due = left < shown.until.duration_since(shown.from) / 4;
         let lacks = names.iter().any(|name| !shown.names.contains(name));
         if (is_own && (is_due || lacks)) || (!is_own && (age >= lives.told || left < lives.told)) {
             return self.signed(&issuer, names, lives, now).map(BundleRenewal::Renew);
         }
-        // Nothing that an older authority signed is good any more, or it is over itself.
+        // Certificates of older CAs have expired, or the CAs themselves.
         let is_over = !others.is_empty() && is_own && age > lives.certificate;
         let known = self.trusted().len();
         if is_over || known > trusted.len() {
@@ -190,13 +192,13 @@ impl CertificateBundle {
         Ok(BundleRenewal::Keep)
     }
 
-    /// Whether it can be shown to others, who trust the authorities, at this moment.
+    /// Whether clients that trust the CAs accept the certificate now.
     pub fn is_good(&self, now: Timestamp) -> bool {
         let trusted = self.trusted();
-        self.shown().is_some_and(|shown| shown.is_valid(now) && vouched(&shown, &trusted, now))
+        self.shown().is_some_and(|shown| shown.is_valid(now) && is_signed_by(&shown, &trusted, now))
     }
 
-    /// A new authority before those that are known, and a certificate of it.
+    /// A new CA before the known ones, and a certificate that it signed.
     fn after(
         known: &[ParsedCertificate],
         names: &[String],
@@ -211,7 +213,7 @@ impl CertificateBundle {
             vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
         let own = parameters.self_signed(&key)?.pem();
         let empty = Self {
-            authorities: own + &bundle(known.get(..MOST_AUTHORITIES - 1).unwrap_or(known)),
+            authorities: own + &bundle(known.get(..MAX_AUTHORITIES - 1).unwrap_or(known)),
             authority_key: key.serialize_pem(),
             certificate: String::new(),
             key: String::new(),
@@ -219,7 +221,7 @@ impl CertificateBundle {
         empty.signed(&Issuer::new(parameters, key), names, lives, now)
     }
 
-    /// The same authorities with another certificate.
+    /// The same CAs with a new certificate.
     fn signed(
         &self,
         issuer: &Issuer<'_, KeyPair>,
@@ -240,17 +242,17 @@ impl CertificateBundle {
 
     fn trusted(&self) -> Vec<ParsedCertificate> {
         let found = CertificateDer::pem_slice_iter(self.authorities.as_bytes()).flatten();
-        found.take(MOST_AUTHORITIES).filter_map(ParsedCertificate::of).collect()
+        found.take(MAX_AUTHORITIES).filter_map(ParsedCertificate::of).collect()
     }
 
-    /// The certificate, if its key belongs to it.
+    /// The certificate, if it matches its key.
     fn shown(&self) -> Option<ParsedCertificate> {
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         self.pem().pair(&provider).ok()?;
         ParsedCertificate::of(CertificateDer::from_pem_slice(self.certificate.as_bytes()).ok()?)
     }
 
-    /// Signs as the authority, if we have its key.
+    /// The issuer of the first CA, if its key is known.
     fn issuer(&self, first: &ParsedCertificate) -> Option<Issuer<'static, KeyPair>> {
         let key = KeyPair::from_pem(&self.authority_key).ok()?;
         if key.subject_public_key_info() != first.key {
@@ -259,8 +261,8 @@ impl CertificateBundle {
         Issuer::from_ca_cert_der(&first.der, key).ok()
     }
 
-    pub(super) fn pem(&self) -> Pem {
-        Pem { certificate: self.certificate.clone().into_bytes(), key: self.key.clone().into_bytes() }
+    pub(super) fn pem(&self) -> PemPair {
+        PemPair { certificate: self.certificate.clone().into_bytes(), key: self.key.clone().into_bytes() }
     }
 }
 
@@ -268,8 +270,8 @@ fn bundle(authorities: &[ParsedCertificate]) -> String {
     authorities.iter().map(|it| it.pem.as_str()).collect()
 }
 
-/// Whether one of the authorities has signed it, for servers and clients.
-fn vouched(shown: &ParsedCertificate, authorities: &[ParsedCertificate], now: Timestamp) -> bool {
+/// Whether one of the CAs has signed the certificate.
+fn is_signed_by(shown: &ParsedCertificate, authorities: &[ParsedCertificate], now: Timestamp) -> bool {
     let ders = authorities.iter().map(|it| it.der.clone());
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let time = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default());
@@ -279,7 +281,7 @@ fn vouched(shown: &ParsedCertificate, authorities: &[ParsedCertificate], now: Ti
     })
 }
 
-/// Believes clients whose certificates one of these has signed; none if there is nobody to believe.
+/// A verifier for client certificates that one of these CAs has signed; none without CAs.
 pub(super) fn verifier(
     authorities: impl Iterator<Item = CertificateDer<'static>>,
     provider: &Arc<CryptoProvider>,

@@ -1,9 +1,9 @@
-//! What is asked of clients while greeting: a certificate, if they have one, or one of ours.
+//! TLS configurations and client certificates.
 //!
-//! In general the handshake makes sure that a client has the key of the certificate it shows, and nothing else: whom it
-//! chains to is looked at for each request. So a wrong certificate gets an answer (401) that says so instead of a broken
-//! connection, and new authorities of the cluster count for connections that are open. Where only those may ask who hold a
-//! certificate of a keyring's authorities, the others are not greeted at all.
+//! In general the handshake proves only that a client has the key of its certificate; its CA is verified
+//! for each request. So a client with an untrusted certificate gets status 401 instead of a broken
+//! connection, and new CAs of the cluster apply to open connections. With mutual TLS by a keyring,
+//! the handshake itself refuses other clients.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConfig, Sign
 
 use super::keyring::Keyring;
 
-/// How the server speaks TLS with anybody.
+/// The TLS configuration for all clients.
 pub(crate) fn config(
     provider: Arc<CryptoProvider>,
     certificate: Arc<dyn ResolvesServerCert>,
@@ -25,17 +25,23 @@ pub(crate) fn config(
     clients.config(certificate, &[b"h2", b"http/1.1"])
 }
 
-/// Those who may greet us.
+/// The TLS configuration for clients that present a certificate signed by one of the keyring's CAs, and for no others.
+pub(crate) fn mutual_config(keyring: &Keyring) -> Result<ServerConfig, Error> {
+    let clients = Clients { provider: Arc::clone(&keyring.provider), only: Some(keyring.clone()) };
+    clients.config(Arc::new(keyring.clone()), &[b"h2"])
+}
+
+/// Which clients the handshake accepts.
 #[derive(Debug)]
-pub(super) struct Clients {
-    pub(super) provider: Arc<CryptoProvider>,
-    /// Whose authorities must have signed what they show; anybody without one.
-    pub(super) only: Option<Keyring>,
+struct Clients {
+    provider: Arc<CryptoProvider>,
+    /// The keyring whose CAs must have signed client certificates; all clients if there is none.
+    only: Option<Keyring>,
 }
 
 impl Clients {
-    /// How to speak TLS with them.
-    pub(super) fn config(
+    /// The TLS configuration for these clients.
+    fn config(
         self,
         certificate: Arc<dyn ResolvesServerCert>,
         protocols: &[&[u8]],
@@ -45,7 +51,7 @@ impl Clients {
             .with_client_cert_verifier(Arc::new(self))
             .with_cert_resolver(certificate);
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        // Connections are long; nothing is remembered of those that ended, nor of authorities that are gone.
+        // Connections are long-lived. Without session resumption, removed CAs take effect at once.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(config)
@@ -57,8 +63,8 @@ impl ClientCertVerifier for Clients {
         self.only.is_some()
     }
 
-    /// No hints: a client shows what it has. With hints that are out of date it would show nothing, and nobody would
-    /// know why.
+    /// No hints, so that clients always send their certificate. With outdated hints they would send none, without an
+    /// error that explains it.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -70,7 +76,7 @@ impl ClientCertVerifier for Clients {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         match &self.only {
-            Some(keyring) => keyring.believes(own, between, now),
+            Some(keyring) => keyring.verify_client(own, between, now),
             None => Ok(ClientCertVerified::assertion()),
         }
     }

@@ -1,4 +1,4 @@
-//! What is shown to others and whom to believe at this moment: shared by all listeners, replaced while they listen.
+//! The current certificate bundle, shared by all listeners and replaced while they run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,27 +9,26 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{CertificateError as Wrong, Error, ServerConfig};
+use rustls::{CertificateError as Wrong, Error};
 use tokio::sync::watch;
 
 use super::bundle::{CertificateBundle, verifier};
-use super::certificate::CertificateError;
-use super::handshake::Clients;
+use super::pem::CertificateError;
 
-/// What is shown to others and whom to believe. Cheap to clone; all clones change together.
+/// The current certificate, key and CAs. Cheap to clone; all clones share one state.
 #[derive(Clone)]
 pub struct Keyring {
-    provider: Arc<CryptoProvider>,
-    held: Arc<watch::Sender<Held>>,
+    pub(super) provider: Arc<CryptoProvider>,
+    held: Arc<watch::Sender<KeyringState>>,
 }
 
-struct Held {
+struct KeyringState {
     material: CertificateBundle,
     shown: Arc<CertifiedKey>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 
-impl Held {
+impl KeyringState {
     fn of(material: CertificateBundle, provider: &Arc<CryptoProvider>) -> Result<Self, CertificateError> {
         let shown = Arc::new(material.pem().pair(provider)?);
         let authorities = CertificateDer::pem_slice_iter(material.authorities.as_bytes()).flatten();
@@ -44,7 +43,7 @@ impl fmt::Debug for Keyring {
     }
 }
 
-/// Those are equal that change together.
+/// Clones are equal.
 impl PartialEq for Keyring {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.held, &other.held)
@@ -54,29 +53,29 @@ impl PartialEq for Keyring {
 impl Eq for Keyring {}
 
 impl Keyring {
-    /// Begins with this.
+    /// A keyring with this bundle.
     pub fn new(material: CertificateBundle) -> Result<Self, CertificateError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let held = Arc::new(watch::Sender::new(Held::of(material, &provider)?));
+        let held = Arc::new(watch::Sender::new(KeyringState::of(material, &provider)?));
         Ok(Self { provider, held })
     }
 
-    /// Goes on with this; connections that are open stay. True if it is another than before.
+    /// Replaces the bundle; open connections stay. Returns whether it changed.
     pub fn replace(&self, material: CertificateBundle) -> Result<bool, CertificateError> {
         if self.held.borrow().material == material {
             return Ok(false);
         }
-        let new = Held::of(material, &self.provider)?;
+        let new = KeyringState::of(material, &self.provider)?;
         self.held.send_replace(new);
         Ok(true)
     }
 
-    /// The authorities (PEM), for whoever must trust what is shown.
+    /// The CAs (PEM) that clients must trust.
     pub fn authorities(&self) -> String {
         self.held.borrow().material.authorities.clone()
     }
 
-    /// Waits until the authorities are others than these.
+    /// Waits until the CAs differ from these.
     pub async fn other_authorities(&self, than: &str) {
         let mut held = self.held.subscribe();
         if held.wait_for(|held| held.material.authorities != than).await.is_err() {
@@ -84,19 +83,13 @@ impl Keyring {
         }
     }
 
-    /// What is shown, in the form TLS wants.
+    /// The certificate and key for rustls.
     pub(super) fn pair(&self) -> Result<CertifiedKey, CertificateError> {
         self.held.borrow().material.pem().pair(&self.provider)
     }
 
-    /// How to speak with those who show a certificate of our authorities, and with nobody else.
-    pub(crate) fn mutual(&self) -> Result<ServerConfig, Error> {
-        let clients = Clients { provider: Arc::clone(&self.provider), only: Some(self.clone()) };
-        clients.config(Arc::new(self.clone()), &[b"h2"])
-    }
-
-    /// Whether one of the authorities has signed what a client shows.
-    pub(super) fn believes(
+    /// Verifies a client certificate by the current CAs.
+    pub(super) fn verify_client(
         &self,
         own: &CertificateDer<'_>,
         between: &[CertificateDer<'_>],

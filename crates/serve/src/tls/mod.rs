@@ -1,18 +1,22 @@
-//! The listener: TLS with HTTP/1.1 and HTTP/2, a bounded number of connections, and an end for those that do nothing.
+//! The listener: TLS with HTTP/1.1 and HTTP/2, with limits on connections, sizes and idle time.
 //!
 //! ```text
-//! certificate  the server's own: given as files, or made here
-//! material     an authority and a certificate that replicas share, and when others must follow
-//! keyring      what is shown and whom to believe at this moment, for several listeners
-//! handshake    what is asked of clients while greeting
-//! activity     whether a connection does anything
+//! certificate  the server's certificate: files, or self-signed
+//! pem          a certificate and its key
+//! issue        parameters of issued certificates
+//! bundle       a CA and a certificate that replicas share, and their renewal
+//! keyring      the current bundle, for several listeners
+//! handshake    TLS configurations and client certificates
+//! activity     idle connections
 //! ```
 
 mod activity;
 mod bundle;
 mod certificate;
 mod handshake;
+mod issue;
 mod keyring;
+mod pem;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -33,23 +37,24 @@ use tokio_rustls::TlsAcceptor;
 
 pub(crate) use activity::Activity;
 pub use bundle::{BundleRenewal, CertificateBundle, CertificateLifetimes};
-pub use certificate::{Certificate, CertificateError};
-pub(crate) use certificate::{Keeper, PERIOD};
-pub(crate) use handshake::config;
+pub use certificate::Certificate;
+pub(crate) use certificate::{CertificateReloader, RELOAD_PERIOD};
+pub(crate) use handshake::{config, mutual_config};
 pub use keyring::Keyring;
+pub use pem::CertificateError;
 
+use crate::body::Body;
 use crate::identity::Peer;
-use crate::response::Body;
 
-/// How much is encrypted before it is handed to the system: long answers go out in few calls.
-const WRITTEN: usize = 256 * 1024;
+/// The TLS write buffer: long responses need few system calls.
+const TLS_WRITE_BUFFER_BYTES: usize = 256 * 1024;
 
-/// What one client may take of the server.
+/// Limits for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Connections at a time; further ones wait.
+    /// Concurrent connections; further ones wait.
     pub connections: usize,
-    /// Time to greet.
+    /// Time for the TLS handshake.
     pub handshake: Duration,
     /// Time to send the head of a request.
     pub head: Duration,
@@ -57,19 +62,19 @@ pub struct ServerLimits {
     pub head_size: u32,
     /// Size of the body of a request.
     pub body_size: usize,
-    /// Requests at a time on one connection.
+    /// Concurrent requests on one connection.
     pub streams: u32,
-    /// Requests at a time in all; those of administrators are not counted.
+    /// Concurrent requests in total; those of `system:masters` are not limited.
     pub requests: usize,
-    /// Followed answers (watches) at a time in all.
+    /// Concurrent watches in total.
     pub watches: usize,
-    /// Time to answer a request.
+    /// Timeout of a request.
     pub answer: Duration,
-    /// Time an answer may be followed.
+    /// Timeout of a watch.
     pub watch: Duration,
-    /// Time a connection may do nothing.
+    /// Time after which an idle connection is closed.
     pub idle: Duration,
-    /// Time that requests have to end when the server stops.
+    /// Grace period of running requests when the server stops.
     pub grace: Duration,
 }
 
@@ -92,9 +97,9 @@ impl Default for ServerLimits {
     }
 }
 
-/// Answers requests of a connection.
+/// Handles the requests of a connection.
 pub(crate) trait ConnectionHandler: Send + Sync + 'static {
-    /// Answers one request.
+    /// Handles one request.
     fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -103,16 +108,16 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Body>> + Send;
 }
 
-/// How clients are greeted.
+/// The transport of a listener.
 #[derive(Clone)]
 pub(crate) enum Greeting {
-    /// With TLS.
+    /// TLS.
     Tls(TlsAcceptor),
-    /// Not at all: anybody may listen.
+    /// Plain TCP.
     Plain,
 }
 
-/// Takes connections until told to stop, then lets them end.
+/// Accepts connections until `stop`, then waits for them within the grace period.
 pub(crate) async fn listen<S: ConnectionHandler>(
     listener: TcpListener,
     greeting: Greeting,
@@ -137,7 +142,7 @@ pub(crate) async fn listen<S: ConnectionHandler>(
     }
     drop(listener);
     let end = async { while connections.join_next().await.is_some() {} };
-    // Each connection keeps to the limit by itself; this is for those that hang in between.
+    // Each connection enforces the grace period itself; this ends those that hang.
     if tokio::time::timeout(limits.grace + Duration::from_secs(1), end).await.is_err() {
         connections.shutdown().await;
     }
@@ -151,8 +156,8 @@ async fn accept(
     match listener.accept().await {
         Ok((stream, address)) => Some((stream, address, permit)),
         Err(error) => {
-            // It fails for one connection, or for want of files, which others will give back.
-            tracing::debug!(%error, "failed to take a connection");
+            // Accepting fails for one connection, or until other connections free file descriptors.
+            tracing::debug!(%error, "failed to accept a connection");
             tokio::time::sleep(Duration::from_millis(50)).await;
             None
         }
@@ -167,7 +172,7 @@ async fn serve<S: ConnectionHandler>(
     limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
-    // Watches send small frames that must not wait for each other.
+    // Watch events are small frames that must not be delayed.
     let _ = stream.set_nodelay(true);
     let acceptor = match greeting {
         Greeting::Tls(acceptor) => acceptor,
@@ -175,13 +180,13 @@ async fn serve<S: ConnectionHandler>(
     };
     let greeting = tokio::time::timeout(
         limits.handshake,
-        acceptor.accept_with(stream, |it| it.set_buffer_limit(Some(WRITTEN))),
+        acceptor.accept_with(stream, |it| it.set_buffer_limit(Some(TLS_WRITE_BUFFER_BYTES))),
     );
     let stream = tokio::select! {
         greeted = greeting => match greeted {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return tracing::debug!(%address, %error, "a client failed to greet"),
-            Err(_) => return tracing::debug!(%address, "a client took too long to greet"),
+            Ok(Err(error)) => return tracing::debug!(%address, %error, "TLS handshake failed"),
+            Err(_) => return tracing::debug!(%address, "TLS handshake timed out"),
         },
         _ = stop.wait_for(|stop| *stop) => return,
     };
@@ -189,12 +194,12 @@ async fn serve<S: ConnectionHandler>(
     let peer = match chain.map(Peer::new) {
         None => None,
         Some(Some(peer)) => Some(Arc::new(peer)),
-        Some(None) => return tracing::debug!(%address, "a client's certificate cannot be read"),
+        Some(None) => return tracing::debug!(%address, "failed to parse the client certificate"),
     };
     converse(stream, peer, site, limits, stop).await;
 }
 
-/// Answers requests until the client is gone, does nothing for too long, or we stop.
+/// Serves a connection until the client closes it, it is idle for too long, or the server stops.
 async fn converse<S: ConnectionHandler>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Option<Arc<Peer>>,
@@ -211,7 +216,7 @@ async fn converse<S: ConnectionHandler>(
     let builder = builder(&limits);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // A client that goes away in the middle is not an error of ours.
+        // A client that disconnects is not an error of the server.
         _ = connection.as_mut() => return,
         () = idle => {}
         _ = stop.wait_for(|stop| *stop) => {}
@@ -233,7 +238,7 @@ fn builder(limits: &ServerLimits) -> auto::Builder<TokioExecutor> {
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.head_size)
         .max_send_buf_size(256 * 1024)
-        // Notices a peer that is gone without a word.
+        // Detects peers that are gone without closing the connection.
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
     builder

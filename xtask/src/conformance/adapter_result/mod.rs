@@ -68,7 +68,7 @@ fn ask<'a>(fixture: &'a Fixture, record: &'a Value, compat: Compat) -> BoxFuture
             record["listStatus"].as_u64().is_some(),
         ));
         let now = fixture.now;
-        let clock: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(move || now);
+        let clock = serve::Clock::new(move || now);
         let settings =
             provider::ProviderSettings { compat, ..provider::ProviderSettings::new(Clock::new(move || now)) };
         let prometheus = PrometheusClient::new(Arc::clone(&played) as Arc<_>, PrometheusSettings::default());

@@ -1,40 +1,40 @@
-//! A certificate that is made once and found again at the next start.
+//! A self-signed certificate in a folder, reused after a restart.
 
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use rustls::crypto::CryptoProvider;
 
-use super::{CertificateError, EARLIER, Maker, Pem};
+use super::{CertificateError, CertificateIssuer, NOT_BEFORE_SKEW, PemPair};
 
 /// A folder with a certificate and its key.
-pub(super) struct Folder {
+pub(super) struct CertificateFolder {
     path: PathBuf,
     names: Vec<String>,
-    /// Whoever signed the certificate, if that was this process: the authority's key is not kept, as those who are
-    /// replaced do not keep it. A certificate that was found is followed by one of another authority.
-    maker: Option<Box<Maker>>,
+    /// The issuer of the certificate, if this process issued it. Like metrics-server, the process does not store the CA
+    /// key, so a certificate that was found is followed by one of a new CA.
+    maker: Option<Box<CertificateIssuer>>,
     from: Timestamp,
     until: Timestamp,
 }
 
-impl Folder {
-    /// What is there and good for a while, else a new one.
+impl CertificateFolder {
+    /// The stored certificate if it is valid for a while, else a new one.
     pub(super) fn open(
         path: &Path,
         names: &[String],
         provider: &CryptoProvider,
         now: Timestamp,
-    ) -> Result<(Self, Pem), CertificateError> {
+    ) -> Result<(Self, PemPair), CertificateError> {
         let (path, names) = (path.to_owned(), names.to_vec());
         let mut folder = Self { path, names, maker: None, from: Timestamp::MIN, until: Timestamp::MIN };
-        let found = Pem::read(&folder.certificate(), &folder.key()).ok();
+        let found = PemPair::read(&folder.certificate(), &folder.key()).ok();
         if let Some(pem) = found.filter(|pem| pem.pair(provider).is_ok())
             && let Some((from, until)) = pem.validity()
         {
             (folder.from, folder.until) = (from, until);
             if folder.is_good(now) {
-                tracing::info!(folder = %folder.path.display(), "serving with the certificate found");
+                tracing::info!(folder = %folder.path.display(), "serving with the stored certificate");
                 return Ok((folder, pem));
             }
         }
@@ -42,31 +42,32 @@ impl Folder {
         Ok((folder, made))
     }
 
-    /// Whether less than two thirds of its time are over.
+    /// Whether less than two thirds of its lifetime are over.
     pub(super) fn is_good(&self, now: Timestamp) -> bool {
         let whole = self.until.duration_since(self.from);
         let age = now.duration_since(self.from);
         age >= SignedDuration::ZERO && age < whole / 3 * 2
     }
 
-    /// Makes another and puts it into the folder. One that cannot be kept serves all the same, until the next start.
-    pub(super) fn renew(&mut self, now: Timestamp) -> Result<Pem, CertificateError> {
+    /// Issues a certificate and stores it. If it cannot be stored, it is used until the next start.
+    pub(super) fn renew(&mut self, now: Timestamp) -> Result<PemPair, CertificateError> {
         let maker = match self.maker.take() {
             Some(maker) => maker,
-            None => Box::new(Maker::new(&self.names, now)?),
+            None => Box::new(CertificateIssuer::new(&self.names, now)?),
         };
         let mut pem = maker.make(now)?;
         pem.certificate.extend_from_slice(maker.authority.as_bytes());
         self.maker = Some(maker);
-        (self.from, self.until) = pem.validity().unwrap_or((now.saturating_sub(EARLIER).unwrap_or(now), now));
+        (self.from, self.until) =
+            pem.validity().unwrap_or((now.saturating_sub(NOT_BEFORE_SKEW).unwrap_or(now), now));
         if let Err(error) = self.keep(&pem) {
-            tracing::warn!(%error, "the certificate made here will not be found at the next start");
+            tracing::warn!(%error, "the issued certificate is not stored and will be replaced at the next start");
         }
         Ok(pem)
     }
 
-    /// The key first: who reads in between finds two that do not belong together, and makes others.
-    fn keep(&self, pem: &Pem) -> Result<(), CertificateError> {
+    /// Writes the key first: a process that reads in between finds a mismatch and issues a new pair.
+    fn keep(&self, pem: &PemPair) -> Result<(), CertificateError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| CertificateError::Keep { path, source }
@@ -86,10 +87,10 @@ impl Folder {
     }
 }
 
-/// Writes a file that nobody else may read, not even before it is whole.
+/// Writes a file with mode 0600 from the start.
 fn secret(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write as _;
-    // One that exists may be readable by others, and would stay so.
+    // An existing file would keep its mode.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -12,7 +12,7 @@ fn at(day: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + day * 86_400).unwrap()
 }
 
-fn shown(keeper: &Keeper) -> Vec<u8> {
+fn shown(keeper: &CertificateReloader) -> Vec<u8> {
     keeper.shown.0.read().unwrap().cert[0].to_vec()
 }
 
@@ -46,27 +46,27 @@ impl Drop for Temporary {
 #[test]
 fn one_that_is_made_here_is_renewed_in_time_by_the_same_authority() {
     let from = Certificate::SelfMade(names(&["controller.plimsoll.svc", "10.0.0.1"]));
-    let mut keeper = Keeper::new(&from, provider(), at(0)).unwrap();
+    let mut keeper = CertificateReloader::new(&from, provider(), at(0)).unwrap();
     let (first, authority) = (shown(&keeper), keeper.authority().unwrap().to_owned());
     let (_, read) = X509Certificate::from_der(&first).unwrap();
     assert_eq!(read.subject_alternative_name().unwrap().unwrap().value.general_names.len(), 2);
     let valid = read.validity();
     assert!(valid.not_before.timestamp() <= at(-1).as_second());
     assert!(valid.not_after.timestamp() > at(363).as_second());
-    keeper.look(at(240));
+    keeper.reload(at(240));
     assert_eq!(shown(&keeper), first);
-    keeper.look(at(244));
+    keeper.reload(at(244));
     assert_ne!(shown(&keeper), first);
     assert_eq!(keeper.authority(), Some(authority.as_str()));
     // A clock that was set back far must not leave one that is not good yet.
     let second = shown(&keeper);
-    keeper.look(at(0));
+    keeper.reload(at(0));
     assert_ne!(shown(&keeper), second);
 }
 
 #[test]
 fn files_are_read_again_and_a_broken_pair_changes_nothing() {
-    let maker = Maker::new(&names(&["a"]), at(0)).unwrap();
+    let maker = CertificateIssuer::new(&names(&["a"]), at(0)).unwrap();
     let (one, two) = (maker.make(at(0)).unwrap(), maker.make(at(0)).unwrap());
     let folder = Temporary::new("files");
     let from = Certificate::Files {
@@ -74,21 +74,21 @@ fn files_are_read_again_and_a_broken_pair_changes_nothing() {
         key: folder.write("tls.key", &one.key),
         authority: Some(folder.write("ca.crt", b"ca")),
     };
-    let mut keeper = Keeper::new(&from, provider(), at(0)).unwrap();
+    let mut keeper = CertificateReloader::new(&from, provider(), at(0)).unwrap();
     assert_eq!(keeper.authority(), Some("ca"));
     let first = shown(&keeper);
     // Half of the new pair, nonsense, nothing.
     folder.write("tls.crt", &two.certificate);
-    keeper.look(at(1));
+    keeper.reload(at(1));
     assert_eq!(shown(&keeper), first);
     folder.write("tls.key", b"nonsense");
-    keeper.look(at(1));
+    keeper.reload(at(1));
     assert_eq!(shown(&keeper), first);
     std::fs::remove_file(folder.0.join("tls.key")).unwrap();
-    keeper.look(at(1));
+    keeper.reload(at(1));
     assert_eq!(shown(&keeper), first);
     folder.write("tls.key", &two.key);
-    keeper.look(at(1));
+    keeper.reload(at(1));
     assert_ne!(shown(&keeper), first);
 }
 
@@ -100,13 +100,13 @@ fn what_cannot_be_used_at_the_start_is_said() {
         key: folder.0.join("tls.key"),
         authority: None,
     };
-    let error = Keeper::new(&from, provider(), at(0)).unwrap_err().to_string();
+    let error = CertificateReloader::new(&from, provider(), at(0)).unwrap_err().to_string();
     assert!(error.contains("tls.key"), "{error}");
     folder.write("tls.key", b"");
-    let error = Keeper::new(&from, provider(), at(0)).unwrap_err().to_string();
+    let error = CertificateReloader::new(&from, provider(), at(0)).unwrap_err().to_string();
     assert!(error.contains("no certificate in the file"), "{error}");
     let bad = Certificate::SelfMade(names(&["not a name ä"]));
-    assert!(Keeper::new(&bad, provider(), at(0)).is_err());
+    assert!(CertificateReloader::new(&bad, provider(), at(0)).is_err());
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn one_that_is_kept_is_found_again_and_renewed_in_time() {
     let folder = Temporary::new("kept");
     let path = folder.0.join("certs");
     let from = Certificate::Folder { path: path.clone(), names: names(&["localhost"]) };
-    let open = |day| Keeper::new(&from, provider(), at(day)).unwrap();
+    let open = |day| CertificateReloader::new(&from, provider(), at(day)).unwrap();
     let mut keeper = open(0);
     let (first, authority) = (shown(&keeper), keeper.authority().unwrap().to_owned());
     assert!(authority.starts_with("-----BEGIN CERTIFICATE-----"));
@@ -129,9 +129,9 @@ fn one_that_is_kept_is_found_again_and_renewed_in_time() {
     let again = open(1);
     assert_eq!((shown(&again), again.authority()), (first.clone(), Some(authority.as_str())));
     // In time it is renewed by the same authority, and the new one is kept.
-    keeper.look(at(240));
+    keeper.reload(at(240));
     assert_eq!(shown(&keeper), first);
-    keeper.look(at(244));
+    keeper.reload(at(244));
     let second = shown(&keeper);
     assert_ne!(second, first);
     assert_eq!((shown(&open(245)), open(245).authority()), (second.clone(), Some(authority.as_str())));
@@ -142,5 +142,5 @@ fn one_that_is_kept_is_found_again_and_renewed_in_time() {
     assert_eq!(shown(&open(244 + 302)), third);
     // A folder that cannot be written to is no reason not to serve.
     let from = Certificate::Folder { path: folder.write("file", b""), names: names(&["localhost"]) };
-    assert!(Keeper::new(&from, provider(), at(0)).is_ok());
+    assert!(CertificateReloader::new(&from, provider(), at(0)).is_ok());
 }
