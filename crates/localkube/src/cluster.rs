@@ -57,7 +57,7 @@ pub(crate) struct ClusterState {
 impl Cluster {
     /// Creates an empty cluster; returns the change notices for housekeeping as well.
     pub(crate) fn empty(options: &Options, access: Access) -> (Self, mpsc::UnboundedReceiver<ChangeNotice>) {
-        let (notices, heard) = mpsc::unbounded_channel();
+        let (notices, notices_received) = mpsc::unbounded_channel();
         let inner = ClusterState {
             store: Mutex::new(Store::new(options.watch_history)),
             catalog: RwLock::new(Arc::new(Catalog::new([]))),
@@ -69,7 +69,7 @@ impl Cluster {
             clock: options.clock.unwrap_or_else(Clock::system),
             access,
         };
-        (Self(Arc::new(inner)), heard)
+        (Self(Arc::new(inner)), notices_received)
     }
 
     /// All resources that are served.

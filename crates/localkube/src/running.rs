@@ -27,10 +27,10 @@ impl Cluster {
     /// Starts a cluster with its initial objects.
     pub async fn start(options: Options) -> io::Result<Running> {
         let access = Access::new().map_err(io::Error::other)?;
-        let (cluster, heard) = Self::empty(&options, access);
+        let (cluster, notices_received) = Self::empty(&options, access);
         let mut tasks = JoinSet::new();
         bootstrap::fill(&cluster).await.map_err(io::Error::other)?;
-        tasks.spawn(housekeeping::run(cluster.clone(), heard));
+        tasks.spawn(housekeeping::run(cluster.clone(), notices_received));
         let mut running = Running { cluster, tasks, workloads: None };
         if options.workloads {
             running.workloads = Some(workloads::start(running.client(), running.cluster.0.clock));

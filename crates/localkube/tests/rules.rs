@@ -68,22 +68,22 @@ fn uid(vector: &Value) -> String {
     if let Some(uid) = vector["answer"]["metadata"]["uid"].as_str() {
         return uid.to_owned();
     }
-    let told = vector["causes"].to_string();
+    let expected = vector["causes"].to_string();
     let is_uid = |word: &&str| word.len() == 36 && word.matches('-').count() == 4;
-    told.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').find(is_uid).unwrap_or("uid").to_owned()
+    expected.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').find(is_uid).unwrap_or("uid").to_owned()
 }
 
 /// A cause without the Go structures that the real server prints.
-fn told(cause: &Value) -> Value {
+fn expected(cause: &Value) -> Value {
     let mut cause = cause.clone();
     let message = cause["message"].as_str().unwrap_or_default();
     let first = message.lines().next().unwrap_or_default();
     let opaque = ["spec.template", "spec.template.spec", "spec.podFailurePolicy"];
-    let told = match first.strip_suffix(": field is immutable") {
+    let expected = match first.strip_suffix(": field is immutable") {
         Some(_) if opaque.contains(&cause["field"].as_str().unwrap_or_default()) => "field is immutable",
         _ => first,
     };
-    cause["message"] = json!(told);
+    cause["message"] = json!(expected);
     cause
 }
 
@@ -154,8 +154,8 @@ fn objects_match_the_recorded_answers() {
             }
             (Ok(_), None) if theirs.is_empty() => {}
             (ours, _) => {
-                let ours = ours.err().unwrap_or_default().iter().map(told).collect();
-                differences("causes", &ours, &theirs.iter().map(told).collect(), &mut found);
+                let ours = ours.err().unwrap_or_default().iter().map(expected).collect();
+                differences("causes", &ours, &theirs.iter().map(expected).collect(), &mut found);
             }
         }
         if !found.is_empty() {

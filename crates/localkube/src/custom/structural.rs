@@ -72,9 +72,9 @@ fn text<'a>(schema: &'a Value, name: &str) -> &'a str {
     schema.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn check(schema: &Value, path: &str, place: SchemaPosition, out: &mut Vec<FieldError>) {
+fn check(schema: &Value, path: &str, cursor: SchemaPosition, out: &mut Vec<FieldError>) {
     let at = |field: &str| format!("{path}.{field}");
-    check_type(schema, path, place, out);
+    check_type(schema, path, cursor, out);
     for field in ["$ref", "patternProperties"] {
         if schema.get(field).is_some_and(|value| !value.is_null()) {
             out.push(FieldError::forbidden(at(field), format!("{field} is not supported")));
@@ -115,7 +115,7 @@ fn check(schema: &Value, path: &str, place: SchemaPosition, out: &mut Vec<FieldE
     }
     for (name, inner) in properties.into_iter().flatten() {
         let path = format!("{path}.properties[{name}]");
-        if place == SchemaPosition::Root && name == "metadata" {
+        if cursor == SchemaPosition::Root && name == "metadata" {
             check_metadata(inner, &path, out);
         } else {
             check(inner, &path, SchemaPosition::Field, out);
@@ -135,11 +135,11 @@ fn check(schema: &Value, path: &str, place: SchemaPosition, out: &mut Vec<FieldE
     check_alternatives(schema, path, flag(schema, "x-kubernetes-int-or-string"), out);
 }
 
-fn check_type(schema: &Value, path: &str, place: SchemaPosition, out: &mut Vec<FieldError>) {
+fn check_type(schema: &Value, path: &str, cursor: SchemaPosition, out: &mut Vec<FieldError>) {
     let field = format!("{path}.type");
     let free =
         flag(schema, "x-kubernetes-int-or-string") || flag(schema, "x-kubernetes-preserve-unknown-fields");
-    match (text(schema, "type"), place) {
+    match (text(schema, "type"), cursor) {
         ("", SchemaPosition::Root) => out.push(FieldError::required(field, "must not be empty at the root")),
         ("", SchemaPosition::Field) if !free => {
             out.push(FieldError::required(field, "must not be empty for specified object fields"));
@@ -341,21 +341,21 @@ fn check_subresources(part: &Value, path: &str, out: &mut Vec<FieldError>) {
         ("statusReplicasPath", Some("status")),
         ("labelSelectorPath", None),
     ] {
-        let place = format!("{path}.scale.{field}");
+        let cursor = format!("{path}.scale.{field}");
         let given = text(scale, field);
         let under =
             |start: &str| given.strip_prefix('.').is_some_and(|rest| rest.starts_with(&format!("{start}.")));
         if given.is_empty() {
             if start.is_some() {
-                out.push(FieldError::required(place, ""));
+                out.push(FieldError::required(cursor, ""));
             }
         } else if !given.starts_with('.') || given.len() < 2 {
-            out.push(FieldError::invalid(place, given, "must be a simple json path starting with ."));
+            out.push(FieldError::invalid(cursor, given, "must be a simple json path starting with ."));
         } else if let Some(start) = start.filter(|start| !under(start)) {
-            out.push(FieldError::invalid(place, given, format!("should be a json path under .{start}")));
+            out.push(FieldError::invalid(cursor, given, format!("should be a json path under .{start}")));
         } else if start.is_none() && !under("spec") && !under("status") {
             out.push(FieldError::invalid(
-                place,
+                cursor,
                 given,
                 "should be a json path under either .spec or .status",
             ));
@@ -365,27 +365,27 @@ fn check_subresources(part: &Value, path: &str, out: &mut Vec<FieldError>) {
 
 fn check_columns(part: &Value, path: &str, out: &mut Vec<FieldError>) {
     for (at, column) in part.as_array().into_iter().flatten().enumerate() {
-        let place = |field: &str| format!("{path}[{at}].{field}");
+        let cursor = |field: &str| format!("{path}[{at}].{field}");
         let one_of = |known: &[&str]| format!("must be one of {}", known.join(","));
         if text(column, "name").is_empty() {
-            out.push(FieldError::required(place("name"), ""));
+            out.push(FieldError::required(cursor("name"), ""));
         }
         match text(column, "type") {
-            "" => out.push(FieldError::required(place("type"), one_of(COLUMN_TYPES))),
+            "" => out.push(FieldError::required(cursor("type"), one_of(COLUMN_TYPES))),
             kind if !COLUMN_TYPES.contains(&kind) => {
-                out.push(FieldError::invalid(place("type"), kind, one_of(COLUMN_TYPES)));
+                out.push(FieldError::invalid(cursor("type"), kind, one_of(COLUMN_TYPES)));
             }
             _ => {}
         }
         let format = text(column, "format");
         if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
-            out.push(FieldError::invalid(place("format"), format, one_of(COLUMN_FORMATS)));
+            out.push(FieldError::invalid(cursor("format"), format, one_of(COLUMN_FORMATS)));
         }
         match text(column, "jsonPath") {
-            "" => out.push(FieldError::required(place("JSONPath"), "")),
+            "" => out.push(FieldError::required(cursor("JSONPath"), "")),
             given if !given.starts_with('.') => {
                 out.push(FieldError::invalid(
-                    place("JSONPath"),
+                    cursor("JSONPath"),
                     given,
                     "must be a simple json path starting with .",
                 ));

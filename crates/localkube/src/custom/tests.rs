@@ -162,7 +162,7 @@ fn accepted_definitions_are_served() {
 #[test]
 fn conflicting_names_are_not_accepted() {
     let apples = [settle(crd("apples", &json!({"kind": "Apple", "shortNames": ["ap"]})), &[])];
-    for (names, told, accepted) in [
+    for (names, expected, accepted) in [
         (
             json!({"kind": "Apple"}),
             "ListKindConflict: \"AppleList\" is already in use",
@@ -180,7 +180,7 @@ fn conflicting_names_are_not_accepted() {
         ),
     ] {
         let refused = settle(crd("bs", &names), &apples);
-        assert_eq!(condition(&refused, 0), format!("NamesAccepted False {told}"));
+        assert_eq!(condition(&refused, 0), format!("NamesAccepted False {expected}"));
         assert_eq!(condition(&refused, 1), "Established False NotAccepted: not all names are accepted");
         assert_eq!(refused["status"]["acceptedNames"], accepted, "{names}");
         assert!(Definition::read(&refused).is_none());

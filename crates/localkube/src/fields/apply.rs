@@ -35,8 +35,8 @@ pub fn apply(
     if config.pointer("/metadata/managedFields").is_some_and(|entries| !entries.is_null()) {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
-    let place = SchemaCursor::Known(schema);
-    typed::check(place, config)?;
+    let cursor = SchemaCursor::Known(schema);
+    typed::check(cursor, config)?;
     let config = &without_resets(config, who);
     let mut entries = live.map(|live| entries_before_apply(schema, live, who)).unwrap_or_default();
     let mut live = live.cloned().unwrap_or_else(|| json!({}));
@@ -45,10 +45,10 @@ pub fn apply(
     let mut wanted = FieldSet::of(schema, config);
     who.strip(&mut wanted);
     let last = entries.iter().position(|entry| is_own(entry, who)).map(|at| entries.swap_remove(at));
-    let mut object = merge(place, Some(&live), config);
+    let mut object = merge(cursor, Some(&live), config);
     if let Some(last) = &last {
-        let gone = unclaimed(place, last, &wanted, &entries);
-        remove(place, &mut object, &gone);
+        let gone = unclaimed(cursor, last, &wanted, &entries);
+        remove(cursor, &mut object, &gone);
     }
 
     let changes = who.changes(schema, &live, &object);
@@ -84,7 +84,7 @@ fn is_own(entry: &ManagedEntry, who: &FieldWriter<'_>) -> bool {
 
 /// The fields of the last apply that no manager claims now.
 fn unclaimed(
-    place: SchemaCursor<'_>,
+    cursor: SchemaCursor<'_>,
     last: &ManagedEntry,
     wanted: &FieldSet,
     others: &[ManagedEntry],
@@ -97,9 +97,9 @@ fn unclaimed(
     for key in ["apiVersion", "kind", "metadata"] {
         claimed.children.entry(PathStep::Field(key.to_owned())).or_default().member = true;
     }
-    claimed.with_declared(place);
+    claimed.with_declared(cursor);
     let mut gone = last.fields.clone();
-    gone.with_declared(place);
+    gone.with_declared(cursor);
     gone.subtract(&claimed);
     gone
 }
@@ -108,9 +108,9 @@ fn without_resets(config: &Value, who: &FieldWriter<'_>) -> Value {
     let mut config = config.clone();
     for path in who.resets {
         let Some((last, above)) = path.split_last() else { continue };
-        let place = above.iter().try_fold(&mut config, |place, key| place.get_mut(key));
+        let cursor = above.iter().try_fold(&mut config, |cursor, key| cursor.get_mut(key));
         let identity = ["name", "namespace", "generateName"];
-        match place.and_then(Value::as_object_mut) {
+        match cursor.and_then(Value::as_object_mut) {
             // The name cannot change, but it identifies the object.
             Some(map) if path == &["metadata"] => {
                 if let Some(Value::Object(metadata)) = map.get_mut("metadata") {

@@ -56,18 +56,18 @@ pub(super) fn items_of(list: &ListSchema) -> SchemaCursor<'_> {
     SchemaCursor::Known(list.items.schema())
 }
 
-fn of(place: SchemaCursor<'_>, value: &Value) -> FieldSet {
+fn of(cursor: SchemaCursor<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
-    if place.is_leaf(value) {
+    if cursor.is_leaf(value) {
         set.member = true;
         return set;
     }
-    match (value, place.list()) {
+    match (value, cursor.list()) {
         (Value::Object(map), None) => {
             for (key, value) in map {
-                let mut below = of(place.field(key), value);
+                let mut below = of(cursor.field(key), value);
                 let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-                below.member |= empty || !place.declares(key);
+                below.member |= empty || !cursor.declares(key);
                 set.put(PathStep::Field(key.clone()), below);
             }
         }
@@ -82,11 +82,11 @@ fn of(place: SchemaCursor<'_>, value: &Value) -> FieldSet {
     set
 }
 
-fn both(place: SchemaCursor<'_>, old: &Value, new: &Value, found: &mut FieldDiff) {
+fn both(cursor: SchemaCursor<'_>, old: &Value, new: &Value, found: &mut FieldDiff) {
     if old == new {
         return;
     }
-    if place.is_leaf(old) && place.is_leaf(new) {
+    if cursor.is_leaf(old) && cursor.is_leaf(new) {
         found.modified.member = true;
         return;
     }
@@ -95,42 +95,42 @@ fn both(place: SchemaCursor<'_>, old: &Value, new: &Value, found: &mut FieldDiff
         Value::Array(items) => items.is_empty(),
         other => other.is_null(),
     };
-    match (old, new, place.list()) {
+    match (old, new, cursor.list()) {
         // `{}` and `null` are both empty but differ.
         _ if is_empty(old) && is_empty(new) => found.modified.member = true,
-        (Value::Object(old), Value::Object(new), None) => both_maps(place, old, new, found),
+        (Value::Object(old), Value::Object(new), None) => both_maps(cursor, old, new, found),
         (Value::Array(old), Value::Array(new), Some(list)) => both_lists(list, old, new, found),
         // An emptied list or map still exists: its items are what changed.
-        (Value::Object(old), Value::Null, None) => both_maps(place, old, &Map::new(), found),
-        (Value::Null, Value::Object(new), None) => both_maps(place, &Map::new(), new, found),
+        (Value::Object(old), Value::Null, None) => both_maps(cursor, old, &Map::new(), found),
+        (Value::Null, Value::Object(new), None) => both_maps(cursor, &Map::new(), new, found),
         (Value::Array(old), Value::Null, Some(list)) => both_lists(list, old, &[], found),
         (Value::Null, Value::Array(new), Some(list)) => both_lists(list, &[], new, found),
         // The type changed: the value is modified, and everything below it is removed or added.
         _ => {
             found.modified.member = true;
-            found.removed.children = whole(place, old).children;
-            found.added.children = whole(place, new).children;
+            found.removed.children = whole(cursor, old).children;
+            found.added.children = whole(cursor, new).children;
         }
     }
 }
 
 fn both_maps(
-    place: SchemaCursor<'_>,
+    cursor: SchemaCursor<'_>,
     old: &Map<String, Value>,
     new: &Map<String, Value>,
     found: &mut FieldDiff,
 ) {
     for (key, new) in new {
-        let zero = || place.declared(key).and_then(|field| field.zero.as_ref());
+        let zero = || cursor.declared(key).and_then(|field| field.zero.as_ref());
         match old.get(key).or_else(zero) {
             Some(old) if old == new => {}
-            old => found.step(PathStep::Field(key.clone()), place.field(key), old, Some(new)),
+            old => found.step(PathStep::Field(key.clone()), cursor.field(key), old, Some(new)),
         }
     }
     for (key, old) in old {
         if !new.contains_key(key) {
-            let zero = place.declared(key).and_then(|field| field.zero.as_ref());
-            found.step(PathStep::Field(key.clone()), place.field(key), Some(old), zero);
+            let zero = cursor.declared(key).and_then(|field| field.zero.as_ref());
+            found.step(PathStep::Field(key.clone()), cursor.field(key), Some(old), zero);
         }
     }
 }
@@ -163,13 +163,13 @@ impl FieldDiff {
         (written, self.removed)
     }
 
-    fn step(&mut self, step: PathStep, place: SchemaCursor<'_>, old: Option<&Value>, new: Option<&Value>) {
+    fn step(&mut self, step: PathStep, cursor: SchemaCursor<'_>, old: Option<&Value>, new: Option<&Value>) {
         match (old, new) {
-            (None, Some(new)) => self.added.put(step, whole(place, new)),
-            (Some(old), None) => self.removed.put(step, whole(place, old)),
+            (None, Some(new)) => self.added.put(step, whole(cursor, new)),
+            (Some(old), None) => self.removed.put(step, whole(cursor, old)),
             (Some(old), Some(new)) => {
                 let mut below = Self::default();
-                both(place, old, new, &mut below);
+                both(cursor, old, new, &mut below);
                 self.added.put(step.clone(), below.added);
                 self.modified.put(step.clone(), below.modified);
                 self.removed.put(step, below.removed);
@@ -180,15 +180,15 @@ impl FieldDiff {
 }
 
 /// All fields of a value that exists on one side only.
-fn whole(place: SchemaCursor<'_>, value: &Value) -> FieldSet {
+fn whole(cursor: SchemaCursor<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet { member: true, ..FieldSet::default() };
-    if place.is_leaf(value) {
+    if cursor.is_leaf(value) {
         return set;
     }
-    match (value, place.list()) {
+    match (value, cursor.list()) {
         (Value::Object(map), None) => {
             for (key, value) in map {
-                set.put(PathStep::Field(key.clone()), whole(place.field(key), value));
+                set.put(PathStep::Field(key.clone()), whole(cursor.field(key), value));
             }
         }
         (Value::Array(items), Some(list)) => {

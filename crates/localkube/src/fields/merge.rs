@@ -9,16 +9,16 @@ use super::{FieldSet, PathStep};
 use crate::schema::{ListSchema, SchemaCursor};
 
 /// Merges the configuration into the object; nothing is removed.
-pub(super) fn merge(place: SchemaCursor<'_>, live: Option<&Value>, config: &Value) -> Value {
-    if place.is_leaf(config) {
+pub(super) fn merge(cursor: SchemaCursor<'_>, live: Option<&Value>, config: &Value) -> Value {
+    if cursor.is_leaf(config) {
         return config.clone();
     }
-    match (live, config, place.list()) {
+    match (live, config, cursor.list()) {
         (Some(live), Value::Null, _) => live.clone(),
         (live, Value::Object(config), None) => {
             let mut map = live.and_then(Value::as_object).cloned().unwrap_or_default();
             for (key, value) in config {
-                let merged = merge(place.field(key), map.get(key), value);
+                let merged = merge(cursor.field(key), map.get(key), value);
                 map.insert(key.clone(), merged);
             }
             Value::Object(map)
@@ -61,13 +61,13 @@ fn merge_lists(list: &ListSchema, live: &[Value], config: &[Value]) -> Vec<Value
 }
 
 /// Removes fields; a list or map that becomes empty is left `null`.
-pub(super) fn remove(place: SchemaCursor<'_>, value: &mut Value, gone: &FieldSet) {
-    if gone.children.is_empty() || place.is_leaf(value) {
+pub(super) fn remove(cursor: SchemaCursor<'_>, value: &mut Value, gone: &FieldSet) {
+    if gone.children.is_empty() || cursor.is_leaf(value) {
         return;
     }
-    let emptied = match (&mut *value, place.list()) {
+    let emptied = match (&mut *value, cursor.list()) {
         (Value::Object(map), None) => {
-            remove_keys(place, map, gone);
+            remove_keys(cursor, map, gone);
             map.is_empty()
         }
         (Value::Array(items), Some(list)) => {
@@ -88,13 +88,13 @@ pub(super) fn remove(place: SchemaCursor<'_>, value: &mut Value, gone: &FieldSet
     }
 }
 
-fn remove_keys(place: SchemaCursor<'_>, map: &mut Map<String, Value>, gone: &FieldSet) {
+fn remove_keys(cursor: SchemaCursor<'_>, map: &mut Map<String, Value>, gone: &FieldSet) {
     for (step, below) in &gone.children {
         let PathStep::Field(key) = step else { continue };
         if below.member {
             map.shift_remove(key);
         } else if let Some(value) = map.get_mut(key) {
-            remove(place.field(key), value, below);
+            remove(cursor.field(key), value, below);
         }
     }
 }

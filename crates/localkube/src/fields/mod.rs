@@ -98,12 +98,12 @@ impl FieldSet {
     }
 
     /// Adds all declared fields on the way to a member.
-    pub(crate) fn with_declared(&mut self, place: SchemaCursor<'_>) {
+    pub(crate) fn with_declared(&mut self, cursor: SchemaCursor<'_>) {
         for (step, below) in &mut self.children {
             let (next, declared) = match step {
-                PathStep::Field(name) => (place.field(name), place.declares(name)),
+                PathStep::Field(name) => (cursor.field(name), cursor.declares(name)),
                 PathStep::Key(_) | PathStep::Value(_) | PathStep::Index(_) => (
-                    place.list().map_or(SchemaCursor::Open, |list| SchemaCursor::Known(list.items.schema())),
+                    cursor.list().map_or(SchemaCursor::Open, |list| SchemaCursor::Known(list.items.schema())),
                     false,
                 ),
             };

@@ -48,8 +48,8 @@ impl OwnershipScenario {
         new["apiVersion"] = json!(self.api_version);
         new["kind"] = json!(self.kind);
         new["metadata"]["name"] = json!("x");
-        let new = self.write(manager, to, |story, who| {
-            record_update(&story.schema, story.object.as_ref(), &mut new, who);
+        let new = self.write(manager, to, |scenario, who| {
+            record_update(&scenario.schema, scenario.object.as_ref(), &mut new, who);
             new
         });
         self.object = Some(new);
@@ -59,8 +59,8 @@ impl OwnershipScenario {
         config["apiVersion"] = json!(self.api_version);
         config["kind"] = json!(self.kind);
         config["metadata"]["name"] = json!("x");
-        let applied = self.write(manager, None, |story, who| {
-            apply(&story.schema, story.object.as_ref(), &config, who, force)
+        let applied = self.write(manager, None, |scenario, who| {
+            apply(&scenario.schema, scenario.object.as_ref(), &config, who, force)
         })?;
         self.object = Some(applied);
         Ok(())
@@ -91,68 +91,71 @@ fn owners(expected: &[(&str, Value)]) -> Vec<(String, Value)> {
 
 #[test]
 fn writers_own_the_fields_they_change() {
-    let mut story = OwnershipScenario::config_map();
-    story.put("m1", None, json!({"data": {"a": "1", "b": "2"}, "metadata": {"labels": {"x": "y"}}}));
+    let mut scenario = OwnershipScenario::config_map();
+    scenario.put("m1", None, json!({"data": {"a": "1", "b": "2"}, "metadata": {"labels": {"x": "y"}}}));
     let labels = json!({"f:labels": {".": {}, "f:x": {}}});
     let all = json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}, "f:metadata": labels});
-    assert_eq!(story.owners(), owners(&[("m1 Update 01", all)]));
+    assert_eq!(scenario.owners(), owners(&[("m1 Update 01", all)]));
     let label = json!({"labels": {"x": "y"}});
-    story.put("m2", None, json!({"data": {"a": "9", "b": "2", "c": "3"}, "metadata": label}));
+    scenario.put("m2", None, json!({"data": {"a": "9", "b": "2", "c": "3"}, "metadata": label}));
     let first = json!({"f:data": {".": {}, "f:b": {}}, "f:metadata": labels});
     let second = json!({"f:data": {"f:a": {}, "f:c": {}}});
-    assert_eq!(story.owners(), owners(&[("m1 Update 01", first.clone()), ("m2 Update 02", second)]));
+    assert_eq!(scenario.owners(), owners(&[("m1 Update 01", first.clone()), ("m2 Update 02", second)]));
     // m2 changes nothing and keeps its time.
-    story.put("m2", None, json!({"data": {"a": "9", "b": "2"}, "metadata": label}));
+    scenario.put("m2", None, json!({"data": {"a": "9", "b": "2"}, "metadata": label}));
     let second = json!({"f:data": {"f:a": {}}});
-    assert_eq!(story.owners(), owners(&[("m1 Update 01", first), ("m2 Update 02", second.clone())]));
+    assert_eq!(scenario.owners(), owners(&[("m1 Update 01", first), ("m2 Update 02", second.clone())]));
     // Removing a field gives no ownership; the creator of the map still owns it.
-    story.put("m3", None, json!({"data": {"a": "9"}}));
-    assert_eq!(story.owners(), owners(&[("m1 Update 01", json!({"f:data": {}})), ("m2 Update 02", second)]));
+    scenario.put("m3", None, json!({"data": {"a": "9"}}));
+    assert_eq!(
+        scenario.owners(),
+        owners(&[("m1 Update 01", json!({"f:data": {}})), ("m2 Update 02", second)])
+    );
 }
 
 #[test]
 fn appliers_share_and_give_up_fields() {
-    let mut story = OwnershipScenario::config_map();
-    story.put("m", None, json!({"data": {"a": "9"}}));
+    let mut scenario = OwnershipScenario::config_map();
+    scenario.put("m", None, json!({"data": {"a": "9"}}));
     let m = ("m Update 01", json!({"f:data": {".": {}, "f:a": {}}}));
     let both = json!({"f:data": {"f:a": {}, "f:d": {}}});
-    story.apply("ap1", false, json!({"data": {"a": "9", "d": "4"}})).unwrap();
-    assert_eq!(story.owners(), owners(&[("ap1 Apply 02", both.clone()), m.clone()]));
+    scenario.apply("ap1", false, json!({"data": {"a": "9", "d": "4"}})).unwrap();
+    assert_eq!(scenario.owners(), owners(&[("ap1 Apply 02", both.clone()), m.clone()]));
     // The second apply changes nothing, so it has no time and comes first.
-    story.apply("ap2", false, json!({"data": {"a": "9", "d": "4"}})).unwrap();
+    scenario.apply("ap2", false, json!({"data": {"a": "9", "d": "4"}})).unwrap();
     assert_eq!(
-        story.owners(),
+        scenario.owners(),
         owners(&[("ap2 Apply -", both.clone()), ("ap1 Apply 02", both.clone()), m.clone()])
     );
-    story.apply("ap2", false, json!({"data": {"d": "4"}})).unwrap();
-    story.apply("ap1", false, json!({})).unwrap();
-    assert_eq!(story.owners(), owners(&[("ap2 Apply -", json!({"f:data": {"f:d": {}}})), m.clone()]));
-    assert_eq!(story.data(), &json!({"a": "9", "d": "4"}));
-    story.apply("ap2", false, json!({})).unwrap();
-    assert_eq!(story.data(), &json!({"a": "9"}));
-    assert_eq!(story.owners(), owners(&[m]));
+    scenario.apply("ap2", false, json!({"data": {"d": "4"}})).unwrap();
+    scenario.apply("ap1", false, json!({})).unwrap();
+    assert_eq!(scenario.owners(), owners(&[("ap2 Apply -", json!({"f:data": {"f:d": {}}})), m.clone()]));
+    assert_eq!(scenario.data(), &json!({"a": "9", "d": "4"}));
+    scenario.apply("ap2", false, json!({})).unwrap();
+    assert_eq!(scenario.data(), &json!({"a": "9"}));
+    assert_eq!(scenario.owners(), owners(&[m]));
 }
 
 #[test]
 fn conflicts_are_refused_unless_forced() {
-    let mut story = OwnershipScenario::config_map();
-    story.put("m", None, json!({"data": {"a": "1", "b": "1"}}));
-    let refused = story.apply("ap", false, json!({"data": {"a": "2"}})).unwrap_err();
+    let mut scenario = OwnershipScenario::config_map();
+    scenario.put("m", None, json!({"data": {"a": "1", "b": "1"}}));
+    let refused = scenario.apply("ap", false, json!({"data": {"a": "2"}})).unwrap_err();
     assert_eq!(refused.code, 409);
     assert_eq!(refused.message, "Apply failed with 1 conflict: conflict with \"m\" using v1: .data.a");
     assert_eq!(
         refused.to_json()["details"],
         json!({"causes": [{"reason": "FieldManagerConflict", "message": "conflict with \"m\" using v1", "field": ".data.a"}]})
     );
-    story.apply("ap", true, json!({"data": {"a": "2"}})).unwrap();
+    scenario.apply("ap", true, json!({"data": {"a": "2"}})).unwrap();
     assert_eq!(
-        story.owners(),
+        scenario.owners(),
         owners(&[
             ("ap Apply 03", json!({"f:data": {"f:a": {}}})),
             ("m Update 01", json!({"f:data": {".": {}, "f:b": {}}}))
         ])
     );
-    let refused = story.apply("other", false, json!({"data": {"a": "3", "b": "3"}})).unwrap_err();
+    let refused = scenario.apply("other", false, json!({"data": {"a": "3", "b": "3"}})).unwrap_err();
     assert_eq!(
         refused.message,
         "Apply failed with 2 conflicts: conflicts with \"ap\":\n- .data.a\nconflicts with \"m\" using v1:\n- .data.b"
@@ -161,9 +164,9 @@ fn conflicts_are_refused_unless_forced() {
 
 #[test]
 fn list_items_have_their_own_owners() {
-    let mut story = OwnershipScenario::of("", "Service", "v1");
+    let mut scenario = OwnershipScenario::of("", "Service", "v1");
     let ports = |ports: Value| json!({"spec": {"ports": ports}});
-    story
+    scenario
         .apply(
             "ap1",
             false,
@@ -174,19 +177,19 @@ fn list_items_have_their_own_owners() {
     let http = json!({".": {}, "f:name": {}, "f:port": {}});
     let https = json!({".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}});
     let fields = json!({"f:spec": {"f:ports": {key(80): http, key(443): https}}});
-    assert_eq!(story.owners(), owners(&[("ap1 Apply 01", fields)]));
-    story
+    assert_eq!(scenario.owners(), owners(&[("ap1 Apply 01", fields)]));
+    scenario
         .apply(
             "ap2",
             false,
             ports(json!([{"port": 53, "protocol": "UDP"}, {"port": 80, "targetPort": 8080}])),
         )
         .unwrap();
-    story.apply("ap1", false, ports(json!([{"port": 443, "name": "https"}]))).unwrap();
-    let spec = &story.object.as_ref().unwrap()["spec"];
+    scenario.apply("ap1", false, ports(json!([{"port": 443, "name": "https"}]))).unwrap();
+    let spec = &scenario.object.as_ref().unwrap()["spec"];
     let left = json!([{"port": 53, "protocol": "UDP"}, {"port": 80, "targetPort": 8080}, {"port": 443, "name": "https"}]);
     assert_eq!(spec["ports"], left);
-    let refused = story.apply("ap3", false, ports(json!([{"port": 80, "targetPort": "x"}]))).unwrap_err();
+    let refused = scenario.apply("ap3", false, ports(json!([{"port": 80, "targetPort": "x"}]))).unwrap_err();
     assert_eq!(
         refused.message,
         "Apply failed with 1 conflict: conflict with \"ap2\": .spec.ports[port=80,protocol=\"TCP\"].targetPort"
@@ -195,9 +198,9 @@ fn list_items_have_their_own_owners() {
 
 #[test]
 fn always_present_structs_have_no_owner() {
-    let mut story = OwnershipScenario::of("apps", "Deployment", "apps/v1");
+    let mut scenario = OwnershipScenario::of("apps", "Deployment", "apps/v1");
     let container = json!({"name": "c", "resources": {"limits": {"cpu": "1"}}, "ports": [{"containerPort": 80, "protocol": "TCP"}]});
-    story.put("m1", None, json!({
+    scenario.put("m1", None, json!({
         "spec": {
             "replicas": 1, "selector": {"matchLabels": {"app": "d"}},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}},
@@ -213,16 +216,16 @@ fn always_present_structs_have_no_owner() {
     });
     let strategy = json!({"f:rollingUpdate": {".": {}, "f:maxSurge": {}}, "f:type": {}});
     let fields = json!({"f:spec": {"f:replicas": {}, "f:selector": {}, "f:strategy": strategy, "f:template": template}});
-    assert_eq!(story.owners(), owners(&[("m1 Update 01", fields)]));
+    assert_eq!(scenario.owners(), owners(&[("m1 Update 01", fields)]));
     // The scale subresource has no time.
-    let mut scaled = story.object.clone().unwrap();
+    let mut scaled = scenario.object.clone().unwrap();
     scaled["spec"]["replicas"] = json!(2);
     scaled["metadata"] = json!({});
-    story.put("hpa", Some("scale"), scaled);
-    assert_eq!(story.owners()[0], ("hpa Update -".to_owned(), json!({"f:spec": {"f:replicas": {}}})));
-    assert_eq!(story.object.as_ref().unwrap()["metadata"]["managedFields"][0]["subresource"], "scale");
+    scenario.put("hpa", Some("scale"), scaled);
+    assert_eq!(scenario.owners()[0], ("hpa Update -".to_owned(), json!({"f:spec": {"f:replicas": {}}})));
+    assert_eq!(scenario.object.as_ref().unwrap()["metadata"]["managedFields"][0]["subresource"], "scale");
     let refused =
-        story.apply("ap", false, json!({"spec": {"replicas": 9}, "status": {"replicas": 1}})).unwrap_err();
+        scenario.apply("ap", false, json!({"spec": {"replicas": 9}, "status": {"replicas": 1}})).unwrap_err();
     assert_eq!(
         refused.message,
         "Apply failed with 1 conflict: conflict with \"hpa\" with subresource \"scale\" using apps/v1: .spec.replicas"
@@ -232,15 +235,15 @@ fn always_present_structs_have_no_owner() {
 #[test]
 fn reset_managed_fields_stay_empty_until_the_next_apply() {
     for empty in [json!([]), json!([{}])] {
-        let mut story = OwnershipScenario::config_map();
-        story.put("m1", None, json!({"data": {"a": "1"}}));
-        story.put("m1", None, json!({"data": {"a": "1"}, "metadata": {"managedFields": empty}}));
-        assert_eq!(story.owners(), owners(&[]));
-        story.put("m2", None, json!({"data": {"a": "1", "b": "2"}}));
-        assert_eq!(story.owners(), owners(&[]));
-        story.apply("ap", false, json!({"data": {"b": "2"}})).unwrap();
+        let mut scenario = OwnershipScenario::config_map();
+        scenario.put("m1", None, json!({"data": {"a": "1"}}));
+        scenario.put("m1", None, json!({"data": {"a": "1"}, "metadata": {"managedFields": empty}}));
+        assert_eq!(scenario.owners(), owners(&[]));
+        scenario.put("m2", None, json!({"data": {"a": "1", "b": "2"}}));
+        assert_eq!(scenario.owners(), owners(&[]));
+        scenario.apply("ap", false, json!({"data": {"b": "2"}})).unwrap();
         assert_eq!(
-            story.owners(),
+            scenario.owners(),
             owners(&[
                 ("ap Apply -", json!({"f:data": {"f:b": {}}})),
                 ("before-first-apply Update 04", json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}})),
@@ -251,13 +254,13 @@ fn reset_managed_fields_stay_empty_until_the_next_apply() {
 
 #[test]
 fn surplus_update_entries_are_merged() {
-    let mut story = OwnershipScenario::config_map();
+    let mut scenario = OwnershipScenario::config_map();
     let mut data = json!({});
     for writer in 0..12 {
         data[format!("k{writer}")] = json!("1");
-        story.put(&format!("u{writer}"), None, json!({"data": data}));
+        scenario.put(&format!("u{writer}"), None, json!({"data": data}));
     }
-    let owners = story.owners();
+    let owners = scenario.owners();
     assert_eq!(owners.len(), 10);
     assert_eq!(
         owners[0],
@@ -282,26 +285,26 @@ fn thing() -> OwnershipScenario {
 
 #[test]
 fn custom_resources_are_owned_as_their_definition_says() {
-    let mut story = thing();
+    let mut scenario = thing();
     let spec = json!({"set": ["b", "a"], "atom": ["x"], "m": {"k": {"x": 1}}, "any": {"foo": {"bar": [1]}}});
-    story.put("m1", None, json!({"spec": spec}));
+    scenario.put("m1", None, json!({"spec": spec}));
     let any = json!({".": {}, "f:foo": {".": {}, "f:bar": {}}});
     let map = json!({".": {}, "f:k": {".": {}, "f:x": {}}});
     let set = json!({".": {}, "v:\"a\"": {}, "v:\"b\"": {}});
     let fields = json!({"f:spec": {".": {}, "f:any": any, "f:atom": {}, "f:m": map, "f:set": set}});
-    assert_eq!(story.owners(), owners(&[("m1 Update 01", fields)]));
-    story.apply("ap", false, json!({"spec": {"set": ["z"], "m": {"k": {"y": 2}, "k2": {}}, "any": {"foo": {"x": 1}, "n": null}}})).unwrap();
+    assert_eq!(scenario.owners(), owners(&[("m1 Update 01", fields)]));
+    scenario.apply("ap", false, json!({"spec": {"set": ["z"], "m": {"k": {"y": 2}, "k2": {}}, "any": {"foo": {"x": 1}, "n": null}}})).unwrap();
     let fields = json!({"f:spec": {
         "f:any": {"f:foo": {".": {}, "f:x": {}}, "f:n": {}},
         "f:m": {"f:k": {".": {}, "f:y": {}}, "f:k2": {}},
         "f:set": {"v:\"z\"": {}},
     }});
-    assert_eq!(story.owners()[0], ("ap Apply 02".to_owned(), fields));
-    let spec = &story.object.as_ref().unwrap()["spec"];
+    assert_eq!(scenario.owners()[0], ("ap Apply 02".to_owned(), fields));
+    let spec = &scenario.object.as_ref().unwrap()["spec"];
     assert_eq!(spec["set"], json!(["b", "a", "z"]));
     assert_eq!(spec["any"], json!({"foo": {"bar": [1], "x": 1}, "n": null}));
-    story.apply("ap", false, json!({})).unwrap();
-    let spec = &story.object.as_ref().unwrap()["spec"];
+    scenario.apply("ap", false, json!({})).unwrap();
+    let spec = &scenario.object.as_ref().unwrap()["spec"];
     assert_eq!(
         *spec,
         json!({"set": ["b", "a"], "atom": ["x"], "m": {"k": {"x": 1}}, "any": {"foo": {"bar": [1]}}})
@@ -329,19 +332,19 @@ fn invalid_configurations_are_refused() {
 
 #[test]
 fn kubectl_takes_over_its_client_side_applied_fields() {
-    let mut story = OwnershipScenario::config_map();
+    let mut scenario = OwnershipScenario::config_map();
     let last =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "1"}})
             .to_string();
     let annotations = json!({"kubectl.kubernetes.io/last-applied-configuration": last});
-    story.put(
+    scenario.put(
         "kubectl-client-side-apply",
         None,
         json!({"data": {"a": "1"}, "metadata": {"annotations": annotations}}),
     );
-    assert_eq!(story.apply("other", false, json!({"data": {"a": "2"}})).unwrap_err().code, 409);
-    story.apply("kubectl", false, json!({"data": {"a": "2"}})).unwrap();
-    let kept = &story.object.as_ref().unwrap()["metadata"]["annotations"];
+    assert_eq!(scenario.apply("other", false, json!({"data": {"a": "2"}})).unwrap_err().code, 409);
+    scenario.apply("kubectl", false, json!({"data": {"a": "2"}})).unwrap();
+    let kept = &scenario.object.as_ref().unwrap()["metadata"]["annotations"];
     let text = "{\"apiVersion\":\"v1\",\"data\":{\"a\":\"2\"},\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"x\"}}\n";
     assert_eq!(kept["kubectl.kubernetes.io/last-applied-configuration"], text);
 }

@@ -10,9 +10,9 @@ use crate::schema::{ListKind, ListSchema, Scalar, SchemaCursor, SchemaShape, go}
 use crate::status::Status;
 
 /// Refuses a configuration that does not match the schema; the API server answers 500.
-pub(super) fn check(place: SchemaCursor<'_>, config: &Value) -> Result<(), Status> {
+pub(super) fn check(cursor: SchemaCursor<'_>, config: &Value) -> Result<(), Status> {
     let mut problems = Vec::new();
-    look(place, config, &mut String::new(), &mut problems);
+    find_problems(cursor, config, &mut String::new(), &mut problems);
     if problems.is_empty() {
         return Ok(());
     }
@@ -32,8 +32,8 @@ pub(super) fn check(place: SchemaCursor<'_>, config: &Value) -> Result<(), Statu
     Err(Status { code: 500, reason: "", ..Status::bad_request(message) })
 }
 
-fn look(place: SchemaCursor<'_>, value: &Value, path: &mut String, problems: &mut Vec<String>) {
-    let SchemaCursor::Known(schema) = place else { return };
+fn find_problems(cursor: SchemaCursor<'_>, value: &Value, path: &mut String, problems: &mut Vec<String>) {
+    let SchemaCursor::Known(schema) = cursor else { return };
     let wrong = match (&schema.shape, value) {
         (_, Value::Null) | (SchemaShape::Any, _) => None,
         (SchemaShape::Object(_), Value::Object(map)) => {
@@ -41,9 +41,9 @@ fn look(place: SchemaCursor<'_>, value: &Value, path: &mut String, problems: &mu
                 let end = path.len();
                 path.push('.');
                 path.push_str(key);
-                match place.field(key) {
+                match cursor.field(key) {
                     SchemaCursor::Unknown => problems.push(format!("{path}: field not declared in schema")),
-                    below => look(below, value, path, problems),
+                    below => find_problems(below, value, path, problems),
                 }
                 path.truncate(end);
             }
@@ -81,7 +81,7 @@ fn look_at_items(list: &ListSchema, items: &[Value], path: &mut String, problems
         };
         let end = path.len();
         path.push_str(&step.to_string());
-        look(items_of(list), item, path, problems);
+        find_problems(items_of(list), item, path, problems);
         path.truncate(end);
     }
 }

@@ -18,13 +18,13 @@ use crate::cluster::{ChangeNotice, Cluster};
 const API_SERVICE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs until the cluster is dropped.
-pub(crate) async fn run(cluster: Cluster, mut heard: UnboundedReceiver<ChangeNotice>) {
+pub(crate) async fn run(cluster: Cluster, mut notices_received: UnboundedReceiver<ChangeNotice>) {
     let mut checks = tokio::time::interval(API_SERVICE_CHECK_INTERVAL);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
-            notice = heard.recv() => match notice {
+            notice = notices_received.recv() => match notice {
                 Some((served, change)) => {
                     garbage::reconcile(&cluster, &served, &change);
                     namespaces::reconcile(&cluster, &served, &change);

@@ -13,7 +13,7 @@ use crate::verbs::internal::InternalWriter;
 
 pub(super) fn changed(cluster: &Cluster, served: &Arc<ServedResource>, change: &ChangeRecord) {
     if served.row().is_some_and(|row| row.kind == "APIService") && change.after.is_some() {
-        look(cluster, served, &change.key);
+        reconcile(cluster, served, &change.key);
     }
 }
 
@@ -22,12 +22,12 @@ pub(super) fn check(cluster: &Cluster) {
     let catalog = cluster.catalog();
     let Some(served) = catalog.resource("apiregistration.k8s.io", "apiservices") else { return };
     for (key, _) in cluster.objects(served, None) {
-        look(cluster, served, &key);
+        reconcile(cluster, served, &key);
     }
 }
 
 /// Checks one APIService in the background.
-fn look(cluster: &Cluster, served: &Arc<ServedResource>, key: &ObjectKey) {
+fn reconcile(cluster: &Cluster, served: &Arc<ServedResource>, key: &ObjectKey) {
     let (cluster, served, key) = (cluster.clone(), Arc::clone(served), key.clone());
     tokio::spawn(async move { look_at(&cluster, &served, &key).await });
 }

@@ -61,7 +61,7 @@ impl Default for MetricsSettings {
 /// A running metrics API server; it stops when this is dropped.
 pub struct MetricsApi {
     script: Script,
-    door: MetricsEndpoint,
+    endpoint: MetricsEndpoint,
     #[allow(dead_code, reason = "held for their end")]
     tasks: JoinSet<()>,
 }
@@ -98,9 +98,9 @@ impl MetricsApi {
     pub async fn start(settings: MetricsSettings) -> Result<Self, MetricsApiError> {
         let script = Script::default();
         let mut tasks = JoinSet::new();
-        let (door, listener) = MetricsEndpoint::open().await?;
-        tasks.spawn(serve::accept(door.clone(), listener, script.clone(), settings.clock));
-        Ok(Self { script, door, tasks })
+        let (endpoint, listener) = MetricsEndpoint::open().await?;
+        tasks.spawn(serve::accept(endpoint.clone(), listener, script.clone(), settings.clock));
+        Ok(Self { script, endpoint, tasks })
     }
 
     /// Serves the usage of simulated nodes as well; values of the script take precedence.
@@ -117,12 +117,12 @@ impl MetricsApi {
 
     /// Its TLS port on `localhost`.
     pub fn port(&self) -> u16 {
-        self.door.port
+        self.endpoint.port
     }
 
     /// The CA certificate of its server certificate, as PEM.
     pub fn ca_pem(&self) -> &str {
-        self.door.ca_pem()
+        self.endpoint.ca_pem()
     }
 }
 

@@ -26,7 +26,7 @@ impl MetricsApi {
     /// Registers the APIs, with a Service in an existing namespace, and returns when clients can use them. A cluster
     /// has one server for them: the last registration wins.
     pub async fn register(&self, client: &Client, namespace: &str) -> Result<(), MetricsApiError> {
-        self.door.also_called(&format!("{SERVICE}.{namespace}.svc"))?;
+        self.endpoint.also_called(&format!("{SERVICE}.{namespace}.svc"))?;
         let service = json!({
             "apiVersion": "v1",
             "kind": "Service",

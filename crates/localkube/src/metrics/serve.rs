@@ -84,13 +84,13 @@ fn config(authority: &Authority, names: &[&str]) -> Result<Arc<ServerConfig>, Pk
 }
 
 /// Serves connections until it is dropped.
-pub(super) async fn accept(door: MetricsEndpoint, listener: TcpListener, script: Script, clock: Clock) {
+pub(super) async fn accept(endpoint: MetricsEndpoint, listener: TcpListener, script: Script, clock: Clock) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(door.clone(), stream, script.clone(), clock));
+                    connections.spawn(connection(endpoint.clone(), stream, script.clone(), clock));
                 }
                 // Most likely out of file descriptors, until another connection ends.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -100,14 +100,15 @@ pub(super) async fn accept(door: MetricsEndpoint, listener: TcpListener, script:
     }
 }
 
-async fn connection(door: MetricsEndpoint, stream: TcpStream, script: Script, clock: Clock) {
+async fn connection(endpoint: MetricsEndpoint, stream: TcpStream, script: Script, clock: Clock) {
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, door.acceptor().accept(stream)).await
+    let Ok(Ok(stream)) =
+        tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, endpoint.acceptor().accept(stream)).await
     else {
         return;
     };
     let service = service_fn(move |request: Request<Incoming>| {
-        let (script, port) = (script.clone(), door.port);
+        let (script, port) = (script.clone(), endpoint.port);
         async move {
             let mut response = answer(&script, &request.into_parts().0, clock).await;
             response.headers_mut().insert(SERVED_BY_HEADER, HeaderValue::from(port));

@@ -278,43 +278,43 @@ impl MetricsFixture {
 
 #[tokio::test]
 async fn injected_faults_reach_the_client() {
-    let ground = MetricsFixture::new().await;
-    let script = ground.api.script();
-    let (code, body) = ground.text(PODS).await.unwrap();
+    let fixture = MetricsFixture::new().await;
+    let script = fixture.api.script();
+    let (code, body) = fixture.text(PODS).await.unwrap();
     assert!(code == 200 && body.contains("\"web-0\""), "{body}");
     let message = "etcd is on fire".to_owned();
     script.fail(MetricsGroup::Resource, Outage::Status { code: 500, reason: "InternalError", message });
-    let (code, body) = ground.text(PODS).await.unwrap();
+    let (code, body) = fixture.text(PODS).await.unwrap();
     assert!(
         code == 500 && body.contains(r#""message":"etcd is on fire","reason":"InternalError","code":500"#),
         "{body}"
     );
-    assert_eq!(ground.text(&format!("{EXTERNAL}/queue_depth")).await.unwrap().0, 200, "the others are well");
+    assert_eq!(fixture.text(&format!("{EXTERNAL}/queue_depth")).await.unwrap().0, 200, "the others are well");
     script.fail(MetricsGroup::Resource, Outage::Text { code: 503, body: "service unavailable\n".into() });
-    assert_eq!(ground.text(PODS).await.unwrap(), (503, "service unavailable\n".into()));
+    assert_eq!(fixture.text(PODS).await.unwrap(), (503, "service unavailable\n".into()));
     script.fail(MetricsGroup::Resource, Outage::Empty);
-    assert!(ground.text(PODS).await.unwrap().1.contains("\"items\":[]"));
+    assert!(fixture.text(PODS).await.unwrap().1.contains("\"items\":[]"));
     script.fail(MetricsGroup::Resource, Outage::Garbage);
-    let (code, body) = ground.text(PODS).await.unwrap();
+    let (code, body) = fixture.text(PODS).await.unwrap();
     assert!(code == 200 && serde_json::from_str::<Value>(&body).is_err(), "{body}");
     script.fail(MetricsGroup::Resource, Outage::Cut);
-    assert!(ground.text(PODS).await.is_err());
+    assert!(fixture.text(PODS).await.is_err());
     script.fail(MetricsGroup::Resource, Outage::Hang);
-    assert!(tokio::time::timeout(Duration::from_millis(200), ground.text(PODS)).await.is_err());
+    assert!(tokio::time::timeout(Duration::from_millis(200), fixture.text(PODS)).await.is_err());
     script.forget_requests();
     script.fail(MetricsGroup::Resource, Outage::None);
-    assert_eq!(ground.text(PODS).await.unwrap().0, 200);
+    assert_eq!(fixture.text(PODS).await.unwrap().0, 200);
     assert_eq!((script.count(PODS), script.count(EXTERNAL)), (1, 0));
 }
 
 #[tokio::test]
 async fn last_registration_wins() {
-    let ground = MetricsFixture::new().await;
+    let fixture = MetricsFixture::new().await;
     let other = MetricsApi::start(MetricsSettings::default()).await.unwrap();
-    other.register(&ground.client, "default").await.unwrap();
-    assert!(ground.text(PODS).await.unwrap().1.contains("\"items\":[]"));
-    other.unregister(&ground.client, "default").await;
-    assert_eq!(ground.text(PODS).await.unwrap().0, 404);
+    other.register(&fixture.client, "default").await.unwrap();
+    assert!(fixture.text(PODS).await.unwrap().1.contains("\"items\":[]"));
+    other.unregister(&fixture.client, "default").await;
+    assert_eq!(fixture.text(PODS).await.unwrap().0, 404);
 }
 
 #[tokio::test]
@@ -343,11 +343,11 @@ async fn usage_of_simulated_nodes_is_served() {
         "spec": {"containers": [{"name": "main", "image": "web"}]}});
     let pods: kube::Api<k8s_openapi::api::core::v1::Pod> = kube::Api::default_namespaced(client.clone());
     pods.create(&kube::api::PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
-    let ground = MetricsFixture { cluster, client, api };
+    let fixture = MetricsFixture { cluster, client, api };
     let found = tokio::time::timeout(Duration::from_mins(1), async {
         loop {
             let path = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods?labelSelector=app%3Dweb";
-            let list: Value = serde_json::from_str(&ground.text(path).await.unwrap().1).unwrap();
+            let list: Value = serde_json::from_str(&fixture.text(path).await.unwrap().1).unwrap();
             if let Some(found) = list["items"].as_array().unwrap().first() {
                 return found.clone();
             }
@@ -358,7 +358,7 @@ async fn usage_of_simulated_nodes_is_served() {
     let cpu = quantity::Quantity::parse(found["containers"][0]["usage"]["cpu"].as_str().unwrap()).unwrap();
     assert_eq!(cpu.milli_value(), 100, "{found}");
     assert_eq!(found["metadata"]["labels"], json!({"app": "web"}));
-    let (_, nodes) = ground.text("/apis/metrics.k8s.io/v1beta1/nodes").await.unwrap();
+    let (_, nodes) = fixture.text("/apis/metrics.k8s.io/v1beta1/nodes").await.unwrap();
     let nodes: Value = serde_json::from_str(&nodes).unwrap();
     assert_eq!(names(&nodes), ["node-1", "node-2", "node-3"]);
 }

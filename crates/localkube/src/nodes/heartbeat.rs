@@ -23,60 +23,60 @@ pub(crate) struct LeasedNode {
 }
 
 /// Renews the leases of all nodes, spread over `period`, without end; returns if no lease can be created.
-pub(crate) async fn beat(client: Client, patients: Vec<LeasedNode>, period: Duration, clock: Clock) {
-    let patients: Vec<Arc<LeasedNode>> = patients.into_iter().map(Arc::new).collect();
+pub(crate) async fn beat(client: Client, nodes: Vec<LeasedNode>, period: Duration, clock: Clock) {
+    let nodes: Vec<Arc<LeasedNode>> = nodes.into_iter().map(Arc::new).collect();
     let mut writing = JoinSet::new();
     let mut made = false;
-    for patient in &patients {
+    for node in &nodes {
         if writing.len() >= MAX_CONCURRENT_LEASE_WRITES {
             made |= matches!(writing.join_next().await, Some(Ok(true)));
         }
-        writing.spawn(make(client.clone(), Arc::clone(patient), period, clock.now()));
+        writing.spawn(make(client.clone(), Arc::clone(node), period, clock.now()));
     }
     made |= writing.join_all().await.contains(&true);
     if !made {
         return;
     }
-    let gap = period / u32::try_from(patients.len()).unwrap_or(u32::MAX);
+    let gap = period / u32::try_from(nodes.len()).unwrap_or(u32::MAX);
     let mut due = Instant::now() + period;
     let mut writing = JoinSet::new();
-    for patient in patients.iter().cycle() {
+    for node in nodes.iter().cycle() {
         tokio::time::sleep_until(due).await;
         due += gap;
         if writing.len() >= MAX_CONCURRENT_LEASE_WRITES {
             writing.join_next().await;
         }
-        writing.spawn(renew(client.clone(), Arc::clone(patient), period, clock.now()));
+        writing.spawn(renew(client.clone(), Arc::clone(node), period, clock.now()));
     }
 }
 
 /// Creates the lease; returns whether it exists.
-async fn make(client: Client, patient: Arc<LeasedNode>, period: Duration, now: Timestamp) -> bool {
-    let Some(request) = requests::create_lease(&lease(&patient, period, now)) else { return false };
+async fn make(client: Client, node: Arc<LeasedNode>, period: Duration, now: Timestamp) -> bool {
+    let Some(request) = requests::create_lease(&lease(&node, period, now)) else { return false };
     match client.request::<Value>(request).await {
         Ok(_) => true,
         Err(kube::Error::Api(status)) if status.code == 409 => {
-            renew(client, patient, period, now).await;
+            renew(client, node, period, now).await;
             true
         }
         Err(_) => false,
     }
 }
 
-async fn renew(client: Client, patient: Arc<LeasedNode>, period: Duration, now: Timestamp) {
+async fn renew(client: Client, node: Arc<LeasedNode>, period: Duration, now: Timestamp) {
     let patch = json!({"spec": {"renewTime": micro(now)}});
-    let Some(request) = requests::patch_lease(&patient.name, &patch) else { return };
+    let Some(request) = requests::patch_lease(&node.name, &patch) else { return };
     if let Err(kube::Error::Api(status)) = client.request::<Value>(request).await
         && status.code == 404
-        && let Some(request) = requests::create_lease(&lease(&patient, period, now))
+        && let Some(request) = requests::create_lease(&lease(&node, period, now))
     {
         // Other errors are ignored: the next renewal follows soon.
         let _ = client.request::<Value>(request).await;
     }
 }
 
-fn lease(patient: &LeasedNode, period: Duration, now: Timestamp) -> Value {
-    let LeasedNode { name, uid } = patient;
+fn lease(node: &LeasedNode, period: Duration, now: Timestamp) -> Value {
+    let LeasedNode { name, uid } = node;
     let owner = json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid});
     json!({
         "apiVersion": "coordination.k8s.io/v1",

@@ -57,10 +57,10 @@ pub(crate) struct PodTimes {
 
 impl PodLifecycle {
     /// The lifecycle of a pod that was just placed.
-    pub(crate) fn new(now: SimulationTime, course: &PodTimeline) -> Self {
+    pub(crate) fn new(now: SimulationTime, timeline: &PodTimeline) -> Self {
         Self {
             stage: PodStage::Pending,
-            due: now.at + course.start,
+            due: now.at + timeline.start,
             ends: Millis::NEVER,
             deleting: false,
             restarts: 0,
@@ -69,37 +69,41 @@ impl PodLifecycle {
     }
 
     /// Resumes the lifecycle of an existing pod from its status; `None` if the status has no start.
-    pub(crate) fn resume(status: &PodStatusView, now: SimulationTime, course: &PodTimeline) -> Option<Self> {
-        let mut life = Self::new(now, course);
-        life.times.taken = status.start_time?;
+    pub(crate) fn resume(
+        status: &PodStatusView,
+        now: SimulationTime,
+        timeline: &PodTimeline,
+    ) -> Option<Self> {
+        let mut lifecycle = Self::new(now, timeline);
+        lifecycle.times.taken = status.start_time?;
         match status.phase.as_deref() {
             Some("Running") => {
-                life.run(now, course);
-                life.times.running = status.start_time;
-                life.times.sandbox = status.start_time;
+                lifecycle.run(now, timeline);
+                lifecycle.times.running = status.start_time;
+                lifecycle.times.sandbox = status.start_time;
                 let ready = status.condition("Ready").filter(|ready| ready.status.as_deref() == Some("True"));
                 if let Some(ready) = ready {
-                    life.become_ready(now);
-                    life.times.ready = ready.last_transition_time;
+                    lifecycle.become_ready(now);
+                    lifecycle.times.ready = ready.last_transition_time;
                 }
             }
-            Some("Succeeded") => life.end(now, Some(0)),
-            Some("Failed") => life.end(now, Some(1)),
+            Some("Succeeded") => lifecycle.end(now, Some(0)),
+            Some("Failed") => lifecycle.end(now, Some(1)),
             _ => return None,
         }
-        Some(life)
+        Some(lifecycle)
     }
 
     /// Performs all transitions that are due; returns whether there were any.
-    pub(crate) fn step(&mut self, now: SimulationTime, course: &PodTimeline) -> bool {
+    pub(crate) fn step(&mut self, now: SimulationTime, timeline: &PodTimeline) -> bool {
         let mut changed = false;
         while self.due <= now.at {
             changed = true;
             // A late step does not delay the following ones.
             let then = SimulationTime { at: self.due, ..now };
             match self.stage {
-                PodStage::Pending => self.run(then, course),
-                PodStage::Starting | PodStage::Ready if self.ends <= then.at => self.finish(then, course),
+                PodStage::Pending => self.run(then, timeline),
+                PodStage::Starting | PodStage::Ready if self.ends <= then.at => self.finish(then, timeline),
                 PodStage::Starting => self.become_ready(then),
                 PodStage::Stopping => self.end(then, Some(0)),
                 PodStage::Ready | PodStage::Ended(_) => self.due = Millis::NEVER,
@@ -109,7 +113,7 @@ impl PodLifecycle {
     }
 
     /// Starts the deletion within `grace`; returns whether it was not started before.
-    pub(crate) fn delete(&mut self, now: SimulationTime, grace: Millis, course: &PodTimeline) -> bool {
+    pub(crate) fn delete(&mut self, now: SimulationTime, grace: Millis, timeline: &PodTimeline) -> bool {
         let news = !self.deleting;
         self.deleting = true;
         match self.stage {
@@ -119,18 +123,18 @@ impl PodLifecycle {
             PodStage::Stopping => self.due = self.due.min(now.at + grace),
             PodStage::Starting | PodStage::Ready => {
                 self.stage = PodStage::Stopping;
-                self.due = now.at + course.stop.min(grace);
+                self.due = now.at + timeline.stop.min(grace);
             }
         }
         news
     }
 
-    fn run(&mut self, now: SimulationTime, course: &PodTimeline) {
+    fn run(&mut self, now: SimulationTime, timeline: &PodTimeline) {
         self.stage = PodStage::Starting;
         self.times.sandbox.get_or_insert(now.wall);
         self.times.running = Some(now.wall);
-        self.ends = course.ends.map_or(Millis::NEVER, |(run_for, _)| now.at + run_for);
-        self.due = self.ends.min(now.at + course.ready);
+        self.ends = timeline.ends.map_or(Millis::NEVER, |(run_for, _)| now.at + run_for);
+        self.due = self.ends.min(now.at + timeline.ready);
     }
 
     fn become_ready(&mut self, now: SimulationTime) {
@@ -140,15 +144,15 @@ impl PodLifecycle {
     }
 
     /// The containers ended by themselves.
-    fn finish(&mut self, now: SimulationTime, course: &PodTimeline) {
-        let code = course.ends.map_or(0, |(_, code)| code);
-        if code == 0 || course.restarts != RestartPolicy::OnFailure {
+    fn finish(&mut self, now: SimulationTime, timeline: &PodTimeline) {
+        let code = timeline.ends.map_or(0, |(_, code)| code);
+        if code == 0 || timeline.restarts != RestartPolicy::OnFailure {
             return self.end(now, Some(code));
         }
         // Kubernetes restarts with backoff; here containers are restarted at once.
         self.restarts += 1;
         self.times.ready = None;
-        self.run(now, course);
+        self.run(now, timeline);
         // A container that ends at once must not be restarted without end within one step.
         self.ends = self.ends.max(now.at + Millis(100));
         self.due = self.due.max(now.at + Millis(1));
@@ -188,11 +192,11 @@ mod tests {
         SimulationTime { at: Millis(millis), wall: Millis(millis).after(Timestamp::UNIX_EPOCH) }
     }
 
-    fn stages(course: &PodTimeline, moments: &[i64]) -> Vec<PodStage> {
-        let mut life = PodLifecycle::new(at(0), course);
+    fn stages(timeline: &PodTimeline, moments: &[i64]) -> Vec<PodStage> {
+        let mut lifecycle = PodLifecycle::new(at(0), timeline);
         let mut step = |millis: &i64| {
-            life.step(at(*millis), course);
-            life.stage
+            lifecycle.step(at(*millis), timeline);
+            lifecycle.stage
         };
         moments.iter().map(&mut step).collect()
     }
@@ -214,13 +218,13 @@ mod tests {
     #[test]
     fn deletion_takes_the_stop_delay_but_never_longer_than_the_grace_period() {
         for (grace, gone) in [(30_000, 25_000), (2_000, 22_000), (0, 20_000)] {
-            let mut life = PodLifecycle::new(at(0), &COURSE);
-            life.step(at(20_000), &COURSE);
-            assert!(life.delete(at(20_000), Millis(grace), &COURSE));
-            assert!(!life.delete(at(20_000), Millis(grace), &COURSE));
-            assert_eq!(life.due, Millis(gone));
-            life.step(at(gone), &COURSE);
-            assert_eq!(life.stage, PodStage::Ended(Some(0)));
+            let mut lifecycle = PodLifecycle::new(at(0), &COURSE);
+            lifecycle.step(at(20_000), &COURSE);
+            assert!(lifecycle.delete(at(20_000), Millis(grace), &COURSE));
+            assert!(!lifecycle.delete(at(20_000), Millis(grace), &COURSE));
+            assert_eq!(lifecycle.due, Millis(gone));
+            lifecycle.step(at(gone), &COURSE);
+            assert_eq!(lifecycle.stage, PodStage::Ended(Some(0)));
         }
         let mut unborn = PodLifecycle::new(at(0), &COURSE);
         unborn.delete(at(1), Millis(30_000), &COURSE);
@@ -229,18 +233,18 @@ mod tests {
 
     #[test]
     fn failed_containers_restart_with_restart_policy_on_failure() {
-        let course =
+        let timeline =
             PodTimeline { ends: Some((Millis(1_000), 1)), restarts: RestartPolicy::OnFailure, ..JOB };
-        let mut life = PodLifecycle::new(at(0), &course);
+        let mut lifecycle = PodLifecycle::new(at(0), &timeline);
         for second in 0..=10 {
-            life.step(at(second * 1000), &course);
+            lifecycle.step(at(second * 1000), &timeline);
         }
-        assert_eq!(life.restarts, 7);
-        assert!(!life.is_over());
-        let nothing = PodTimeline { ends: Some((Millis::ZERO, 1)), ready: Millis::ZERO, ..course };
-        let mut life = PodLifecycle::new(at(0), &nothing);
-        life.step(at(60_000), &nothing);
-        assert!(life.due > Millis(60_000));
+        assert_eq!(lifecycle.restarts, 7);
+        assert!(!lifecycle.is_over());
+        let nothing = PodTimeline { ends: Some((Millis::ZERO, 1)), ready: Millis::ZERO, ..timeline };
+        let mut lifecycle = PodLifecycle::new(at(0), &nothing);
+        lifecycle.step(at(60_000), &nothing);
+        assert!(lifecycle.due > Millis(60_000));
     }
 
     #[test]
@@ -252,7 +256,8 @@ mod tests {
             serde_json::from_value(status).unwrap()
         };
         let stage = |phase, ready| {
-            PodLifecycle::resume(&status(phase, ready), at(5), &COURSE).map(|life| (life.stage, life.due))
+            PodLifecycle::resume(&status(phase, ready), at(5), &COURSE)
+                .map(|lifecycle| (lifecycle.stage, lifecycle.due))
         };
         assert_eq!(stage("Running", "True"), Some((PodStage::Ready, Millis::NEVER)));
         assert_eq!(stage("Running", "False"), Some((PodStage::Starting, Millis(7_005))));

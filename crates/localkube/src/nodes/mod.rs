@@ -138,13 +138,13 @@ impl Nodes {
 
     /// The kubelet port of a node; `None` if there is no such node or it does not listen.
     pub fn port(&self, node: &str) -> Option<u16> {
-        let port = self.ports.get(self.place(node)?).copied();
+        let port = self.ports.get(self.node_index(node)?).copied();
         port.filter(|port| *port != 0)
     }
 
     /// The `/metrics/resource` text of a node, without a request.
     pub fn metrics(&self, node: &str) -> Option<String> {
-        self.shared.metrics(self.place(node)?)
+        self.shared.metrics(self.node_index(node)?)
     }
 
     /// Reads the counters of all nodes.
@@ -157,7 +157,7 @@ impl Nodes {
         self.shared.last_error()
     }
 
-    fn place(&self, node: &str) -> Option<usize> {
+    fn node_index(&self, node: &str) -> Option<usize> {
         self.names.iter().position(|name| name == node)
     }
 }

@@ -38,17 +38,22 @@ impl ResourceAmounts {
 pub(crate) struct Unschedulable(pub(crate) String);
 
 /// The node for a pod of this template, or the scheduler's message why there is none.
-pub(crate) fn choose(places: &[SchedulableNode], shape: &PodTemplate) -> Result<usize, Unschedulable> {
-    let fitting =
-        places.iter().enumerate().filter(|(_, place)| place.exists && place.objections(shape).is_empty());
-    let least = fitting.min_by_key(|(index, place)| (place.load(shape.request), *index));
-    least.map(|(index, _)| index).ok_or_else(|| Unschedulable(complaint(places, shape)))
+pub(crate) fn choose(
+    schedulable: &[SchedulableNode],
+    template: &PodTemplate,
+) -> Result<usize, Unschedulable> {
+    let fitting = schedulable
+        .iter()
+        .enumerate()
+        .filter(|(_, node)| node.exists && node.objections(template).is_empty());
+    let least = fitting.min_by_key(|(index, node)| (node.load(template.request), *index));
+    least.map(|(index, _)| index).ok_or_else(|| Unschedulable(reason(schedulable, template)))
 }
 
-fn complaint(places: &[SchedulableNode], shape: &PodTemplate) -> String {
+fn reason(schedulable: &[SchedulableNode], template: &PodTemplate) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let existing = places.iter().filter(|place| place.exists);
-    for objection in existing.clone().flat_map(|place| place.objections(shape)) {
+    let existing = schedulable.iter().filter(|node| node.exists);
+    for objection in existing.clone().flat_map(|node| node.objections(template)) {
         *counts.entry(objection).or_default() += 1;
     }
     if counts.is_empty() {
@@ -62,18 +67,18 @@ fn complaint(places: &[SchedulableNode], shape: &PodTemplate) -> String {
 
 impl SchedulableNode {
     /// All reasons against this node; if the pod must not run there at all, only the first of those.
-    fn objections(&self, shape: &PodTemplate) -> Vec<String> {
+    fn objections(&self, template: &PodTemplate) -> Vec<String> {
         if self.unschedulable {
             return vec!["node(s) were unschedulable".to_owned()];
         }
-        if let Some(taint) = self.taints.iter().find(|taint| taint.repels(&shape.tolerations)) {
+        if let Some(taint) = self.taints.iter().find(|taint| taint.repels(&template.tolerations)) {
             let value = taint.value.as_deref().unwrap_or_default();
             return vec![format!("node(s) had untolerated taint {{{}: {value}}}", taint.key)];
         }
-        if shape.node_selector.iter().any(|(name, value)| self.labels.get(name) != Some(value)) {
+        if template.node_selector.iter().any(|(name, value)| self.labels.get(name) != Some(value)) {
             return vec!["node(s) didn't match Pod's node affinity/selector".to_owned()];
         }
-        let ResourceAmounts { cpu, memory, pods } = shape.request;
+        let ResourceAmounts { cpu, memory, pods } = template.request;
         let lacks = |asked: i64, used: i64, room: i64| asked > 0 && used.saturating_add(asked) > room;
         let mut objections = Vec::new();
         if lacks(pods, self.used.pods, self.room.pods) {
@@ -120,60 +125,62 @@ impl Toleration {
 
 #[cfg(test)]
 mod tests {
-    use super::super::template::tests::shape;
+    use super::super::template::tests::template;
     use super::*;
     use serde_json::json;
 
-    fn places(count: usize) -> Vec<SchedulableNode> {
+    fn schedulable(count: usize) -> Vec<SchedulableNode> {
         let room = ResourceAmounts { cpu: 1000, memory: 1 << 30, pods: 2 };
-        let place = |n: usize| SchedulableNode {
+        let node = |n: usize| SchedulableNode {
             name: format!("node-{n}"),
             exists: true,
             labels: [("kubernetes.io/hostname".to_owned(), format!("node-{n}"))].into(),
             room,
             ..SchedulableNode::default()
         };
-        (1..=count).map(place).collect()
+        (1..=count).map(node).collect()
     }
 
     fn asking(cpu: &str, memory: &str) -> PodTemplate {
-        shape(json!({"containers": [{"resources": {"requests": {"cpu": cpu, "memory": memory}}}]}))
+        template(json!({"containers": [{"resources": {"requests": {"cpu": cpu, "memory": memory}}}]}))
     }
 
-    fn taint(place: &mut SchedulableNode, key: &str, effect: &str) {
-        place.taints.push(serde_json::from_value(json!({"key": key, "effect": effect})).unwrap());
+    fn taint(node: &mut SchedulableNode, key: &str, effect: &str) {
+        node.taints.push(serde_json::from_value(json!({"key": key, "effect": effect})).unwrap());
     }
 
     #[test]
     fn pods_go_to_the_least_loaded_node() {
-        let mut places = places(3);
-        let shape = asking("300m", "1Mi");
+        let mut schedulable = schedulable(3);
+        let template = asking("300m", "1Mi");
         let chosen: Vec<usize> = (0..6)
             .map(|_| {
-                let index = choose(&places, &shape).unwrap();
-                places[index].used.add(shape.request);
+                let index = choose(&schedulable, &template).unwrap();
+                schedulable[index].used.add(template.request);
                 index
             })
             .collect();
         assert_eq!(chosen, [0, 1, 2, 0, 1, 2]);
         assert_eq!(
-            choose(&places, &shape),
+            choose(&schedulable, &template),
             Err(Unschedulable("0/3 nodes are available: 3 Too many pods.".to_owned()))
         );
-        places[1].used.remove(shape.request);
-        assert_eq!(choose(&places, &shape), Ok(1));
+        schedulable[1].used.remove(template.request);
+        assert_eq!(choose(&schedulable, &template), Ok(1));
     }
 
     #[test]
     fn unschedulable_message_matches_the_scheduler() {
-        let mut places = places(4);
-        places[0].used.cpu = 500;
-        places[1].unschedulable = true;
-        taint(&mut places[2], "dedicated", "NoSchedule");
-        places[3].exists = false;
-        let says = |places: &[SchedulableNode], shape: &PodTemplate| choose(places, shape).unwrap_err().0;
+        let mut schedulable = schedulable(4);
+        schedulable[0].used.cpu = 500;
+        schedulable[1].unschedulable = true;
+        taint(&mut schedulable[2], "dedicated", "NoSchedule");
+        schedulable[3].exists = false;
+        let says = |schedulable: &[SchedulableNode], template: &PodTemplate| {
+            choose(schedulable, template).unwrap_err().0
+        };
         assert_eq!(
-            says(&places, &asking("600m", "2Gi")),
+            says(&schedulable, &asking("600m", "2Gi")),
             "0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, \
              1 node(s) had untolerated taint {dedicated: }, 1 node(s) were unschedulable."
         );
@@ -182,30 +189,27 @@ mod tests {
 
     #[test]
     fn node_selectors_and_tolerations_are_respected() {
-        let mut places = places(2);
-        let second = shape(json!({"nodeSelector": {"kubernetes.io/hostname": "node-2"}}));
-        assert_eq!(choose(&places, &second), Ok(1));
-        let nowhere = shape(json!({"nodeSelector": {"zone": "a"}}));
-        let complaint = choose(&places, &nowhere).unwrap_err().0;
-        assert_eq!(
-            complaint,
-            "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
-        );
-        for place in &mut places {
-            taint(place, "a", "NoExecute");
-            taint(place, "b", "PreferNoSchedule");
+        let mut schedulable = schedulable(2);
+        let second = template(json!({"nodeSelector": {"kubernetes.io/hostname": "node-2"}}));
+        assert_eq!(choose(&schedulable, &second), Ok(1));
+        let nowhere = template(json!({"nodeSelector": {"zone": "a"}}));
+        let reason = choose(&schedulable, &nowhere).unwrap_err().0;
+        assert_eq!(reason, "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.");
+        for node in &mut schedulable {
+            taint(node, "a", "NoExecute");
+            taint(node, "b", "PreferNoSchedule");
         }
-        assert!(choose(&places, &asking("1m", "1")).is_err());
+        assert!(choose(&schedulable, &asking("1m", "1")).is_err());
         for toleration in [
             json!({"key": "a", "operator": "Exists"}),
             json!({"operator": "Exists"}),
             json!({"key": "a", "value": "", "effect": "NoExecute"}),
         ] {
-            let tolerant = shape(json!({"tolerations": [toleration]}));
-            assert_eq!(choose(&places, &tolerant), Ok(0), "{toleration}");
+            let tolerant = template(json!({"tolerations": [toleration]}));
+            assert_eq!(choose(&schedulable, &tolerant), Ok(0), "{toleration}");
         }
         let other =
-            shape(json!({"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}]}));
-        assert!(choose(&places, &other).is_err());
+            template(json!({"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}]}));
+        assert!(choose(&schedulable, &other).is_err());
     }
 }

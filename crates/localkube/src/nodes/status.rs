@@ -16,8 +16,8 @@ pub(crate) const HOST_IP: Ipv4Addr = Ipv4Addr::LOCALHOST;
 /// The input of a pod's status.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StatusInput<'a> {
-    pub(crate) shape: &'a PodTemplate,
-    pub(crate) life: &'a PodLifecycle,
+    pub(crate) template: &'a PodTemplate,
+    pub(crate) lifecycle: &'a PodLifecycle,
     pub(crate) ip: Ipv4Addr,
     /// Seed of generated ids.
     pub(crate) seed: Seed,
@@ -27,15 +27,15 @@ pub(crate) struct StatusInput<'a> {
 
 /// The patch of the whole status.
 pub(crate) fn patch(uid: &str, subject: &StatusInput<'_>) -> Value {
-    let StatusInput { shape, life, ip, .. } = *subject;
+    let StatusInput { template, lifecycle, ip, .. } = *subject;
     let mut status = Map::new();
-    status.insert("phase".into(), phase(life.stage).into());
+    status.insert("phase".into(), phase(lifecycle.stage).into());
     status.insert("conditions".into(), conditions(subject));
     status.insert("hostIP".into(), HOST_IP.to_string().into());
     status.insert("hostIPs".into(), json!([{"ip": HOST_IP.to_string()}]));
-    status.insert("startTime".into(), time(life.times.taken));
-    if life.times.running.is_some() {
-        let ip = if shape.host_network { HOST_IP } else { ip };
+    status.insert("startTime".into(), time(lifecycle.times.taken));
+    if lifecycle.times.running.is_some() {
+        let ip = if template.host_network { HOST_IP } else { ip };
         status.insert("podIP".into(), ip.to_string().into());
         status.insert("podIPs".into(), json!([{"ip": ip.to_string()}]));
     }
@@ -43,10 +43,10 @@ pub(crate) fn patch(uid: &str, subject: &StatusInput<'_>) -> Value {
         let each = |(index, part): (usize, &ContainerTemplate)| container(subject, part, init, index as u64);
         parts.iter().enumerate().map(each).collect()
     };
-    if !shape.init_containers.is_empty() {
-        status.insert("initContainerStatuses".into(), list(&shape.init_containers, true));
+    if !template.init_containers.is_empty() {
+        status.insert("initContainerStatuses".into(), list(&template.init_containers, true));
     }
-    status.insert("containerStatuses".into(), list(&shape.containers, false));
+    status.insert("containerStatuses".into(), list(&template.containers, false));
     // With the uid, the server refuses the patch if another pod has the name now.
     json!({"metadata": {"uid": uid}, "status": status})
 }
@@ -73,9 +73,9 @@ fn phase(stage: PodStage) -> &'static str {
 }
 
 fn conditions(subject: &StatusInput<'_>) -> Value {
-    let StatusInput { shape, life, unannounced, .. } = *subject;
-    let times = &life.times;
-    let ended = match life.stage {
+    let StatusInput { template, lifecycle, unannounced, .. } = *subject;
+    let times = &lifecycle.times;
+    let ended = match lifecycle.stage {
         PodStage::Ended(Some(0)) => Some("PodCompleted"),
         PodStage::Ended(_) => Some("PodFailed"),
         _ => None,
@@ -86,11 +86,11 @@ fn conditions(subject: &StatusInput<'_>) -> Value {
         (Some(since), _) => condition(kind, true, since, None, None),
         (None, Some(reason)) => condition(kind, false, unready_since, Some(reason), None),
         (None, None) => {
-            let message = format!("containers with unready status: {}", names(&shape.containers));
+            let message = format!("containers with unready status: {}", names(&template.containers));
             condition(kind, false, unready_since, Some("ContainersNotReady"), Some(&message))
         }
     };
-    let initial = shape.init_containers.iter().filter(|part| !part.sidecar);
+    let initial = template.init_containers.iter().filter(|part| !part.sidecar);
     let initialized = match times.running {
         None if initial.clone().next().is_some() => {
             let message = format!("containers with incomplete status: {}", names(initial));
@@ -139,16 +139,16 @@ fn names<'a>(parts: impl IntoIterator<Item = &'a ContainerTemplate>) -> String {
 }
 
 fn container(subject: &StatusInput<'_>, part: &ContainerTemplate, init: bool, index: u64) -> Value {
-    let StatusInput { life, seed, .. } = *subject;
-    let restarts = life.restarts;
+    let StatusInput { lifecycle, seed, .. } = *subject;
+    let restarts = lifecycle.restarts;
     let id = identifier(seed.part(index).part(u64::from(init)).part(u64::from(restarts)));
     let id = format!("containerd://{id}");
     let once = init && !part.sidecar;
-    let has_run = life.times.running.is_some();
+    let has_run = lifecycle.times.running.is_some();
     let ready = match (once, part.sidecar) {
         (true, _) => has_run,
-        (false, true) => has_run && !life.is_over(),
-        (false, false) => life.times.ready.is_some() && !life.is_over(),
+        (false, true) => has_run && !lifecycle.is_over(),
+        (false, false) => lifecycle.times.ready.is_some() && !lifecycle.is_over(),
     };
     let mut status = json!({
         "name": part.name,
@@ -159,9 +159,9 @@ fn container(subject: &StatusInput<'_>, part: &ContainerTemplate, init: bool, in
         "started": false,
     });
     let Some(fields) = status.as_object_mut() else { return status };
-    let state = match (life.stage, life.times.running) {
-        (PodStage::Ended(code), running) => terminated(code, running, life.times.ended, &id),
-        (_, None) => waiting(!subject.shape.init_containers.is_empty()),
+    let state = match (lifecycle.stage, lifecycle.times.running) {
+        (PodStage::Ended(code), running) => terminated(code, running, lifecycle.times.ended, &id),
+        (_, None) => waiting(!subject.template.init_containers.is_empty()),
         (_, Some(running)) if once => terminated(Some(0), Some(running), Some(running), &id),
         (_, Some(running)) => {
             fields.insert("started".into(), true.into());
@@ -226,7 +226,7 @@ mod tests {
     use sim::Millis;
 
     use super::super::lifecycle::SimulationTime;
-    use super::super::template::{PodTimeline, RestartPolicy, tests::shape};
+    use super::super::template::{PodTimeline, RestartPolicy, tests::template};
     use super::*;
 
     const COURSE: PodTimeline = PodTimeline {
@@ -241,10 +241,10 @@ mod tests {
         SimulationTime { at: Millis(millis), wall: Millis(millis).after(Timestamp::UNIX_EPOCH) }
     }
 
-    fn status(shape: &PodTemplate, life: &PodLifecycle) -> Value {
+    fn status(template: &PodTemplate, lifecycle: &PodLifecycle) -> Value {
         let subject = StatusInput {
-            shape,
-            life,
+            template,
+            lifecycle,
             ip: Ipv4Addr::new(10, 128, 0, 1),
             seed: Seed::new(1),
             unannounced: false,
@@ -261,9 +261,9 @@ mod tests {
 
     #[test]
     fn pod_status_matches_the_kubelet_in_each_stage() {
-        let shape = shape(json!({"containers": [{"name": "web", "image": "shop/web:1"}]}));
-        let mut life = PodLifecycle::new(at(0), &COURSE);
-        let pending = status(&shape, &life);
+        let template = template(json!({"containers": [{"name": "web", "image": "shop/web:1"}]}));
+        let mut lifecycle = PodLifecycle::new(at(0), &COURSE);
+        let pending = status(&template, &lifecycle);
         assert_eq!(pending["phase"], "Pending");
         assert_eq!(pending["containerStatuses"][0]["state"]["waiting"]["reason"], "ContainerCreating");
         assert_eq!(pending["startTime"], "1970-01-01T00:00:00Z");
@@ -274,22 +274,22 @@ mod tests {
         let message = pending["conditions"][2]["message"].as_str();
         assert_eq!(message, Some("containers with unready status: [web]"));
 
-        life.step(at(3_500), &COURSE);
-        let running = status(&shape, &life);
+        lifecycle.step(at(3_500), &COURSE);
+        let running = status(&template, &lifecycle);
         assert_eq!((&running["phase"], &running["podIP"]), (&json!("Running"), &json!("10.128.0.1")));
         assert_eq!(running["containerStatuses"][0]["state"]["running"]["startedAt"], "1970-01-01T00:00:03Z");
         assert_eq!(running["containerStatuses"][0]["ready"], false);
         assert_eq!(condition(&running, "Ready"), unready);
 
-        life.step(at(11_000), &COURSE);
-        let ready = status(&shape, &life);
+        lifecycle.step(at(11_000), &COURSE);
+        let ready = status(&template, &lifecycle);
         assert_eq!(condition(&ready, "Ready"), ("True".into(), String::new(), "1970-01-01T00:00:11Z".into()));
         assert_eq!(ready["containerStatuses"][0]["ready"], true);
         assert!(ready["containerStatuses"][0]["imageID"].as_str().unwrap().starts_with("shop/web:1@sha256:"));
 
-        life.delete(at(20_000), Millis(30_000), &COURSE);
-        life.step(at(25_000), &COURSE);
-        let ended = status(&shape, &life);
+        lifecycle.delete(at(20_000), Millis(30_000), &COURSE);
+        lifecycle.step(at(25_000), &COURSE);
+        let ended = status(&template, &lifecycle);
         assert_eq!(ended["phase"], "Succeeded");
         assert_eq!(
             condition(&ended, "Ready"),
@@ -305,13 +305,13 @@ mod tests {
     #[test]
     fn init_containers_end_and_sidecars_stay() {
         let init = json!([{"name": "prepare"}, {"name": "proxy", "restartPolicy": "Always"}]);
-        let shape = shape(json!({"containers": [{"name": "web"}], "initContainers": init}));
-        let mut life = PodLifecycle::new(at(0), &COURSE);
-        let pending = status(&shape, &life);
+        let template = template(json!({"containers": [{"name": "web"}], "initContainers": init}));
+        let mut lifecycle = PodLifecycle::new(at(0), &COURSE);
+        let pending = status(&template, &lifecycle);
         assert_eq!(condition(&pending, "Initialized").1, "ContainersNotInitialized");
         assert_eq!(pending["containerStatuses"][0]["state"]["waiting"]["reason"], "PodInitializing");
-        life.step(at(3_000), &COURSE);
-        let running = status(&shape, &life);
+        lifecycle.step(at(3_000), &COURSE);
+        let running = status(&template, &lifecycle);
         assert_eq!(condition(&running, "Initialized").0, "True");
         assert_eq!(running["initContainerStatuses"][0]["state"]["terminated"]["reason"], "Completed");
         assert!(running["initContainerStatuses"][1]["state"]["running"].is_object());
@@ -319,10 +319,10 @@ mod tests {
 
     #[test]
     fn pod_that_never_ran_has_failed() {
-        let shape = shape(json!({"containers": [{"name": "web"}]}));
-        let mut life = PodLifecycle::new(at(0), &COURSE);
-        life.delete(at(1), Millis(0), &COURSE);
-        let ended = status(&shape, &life);
+        let template = template(json!({"containers": [{"name": "web"}]}));
+        let mut lifecycle = PodLifecycle::new(at(0), &COURSE);
+        lifecycle.delete(at(1), Millis(0), &COURSE);
+        let ended = status(&template, &lifecycle);
         assert_eq!(ended["phase"], "Failed");
         assert_eq!(ended["containerStatuses"][0]["state"]["terminated"]["exitCode"], 137);
     }

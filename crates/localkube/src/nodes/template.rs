@@ -24,7 +24,7 @@ pub(crate) struct PodTemplate {
     pub(crate) host_network: bool,
     /// The longest initial delay of its readiness probes.
     pub(crate) probe_delay: Millis,
-    pub(crate) wishes: LifecycleOverrides,
+    pub(crate) overrides: LifecycleOverrides,
 }
 
 /// A container.
@@ -113,7 +113,7 @@ impl PodTemplate {
             },
             host_network: spec.host_network.unwrap_or(false),
             probe_delay: Millis::from_secs(probe_delay.max(0)),
-            wishes: annotations.map(LifecycleOverrides::new).unwrap_or_default(),
+            overrides: annotations.map(LifecycleOverrides::new).unwrap_or_default(),
         }
     }
 
@@ -123,16 +123,16 @@ impl PodTemplate {
     }
 
     /// The timeline of a pod with the plan's `delays` and `run_for`.
-    pub(crate) fn course(&self, delays: PodDelays, run_for: Millis) -> PodTimeline {
-        let wishes = &self.wishes;
+    pub(crate) fn timeline(&self, delays: PodDelays, run_for: Millis) -> PodTimeline {
+        let overrides = &self.overrides;
         let ends = self.restarts != RestartPolicy::Always;
         // Pods that end by themselves need no warm-up time.
         let usual = if ends { Millis::ZERO } else { delays.ready };
         PodTimeline {
-            start: wishes.start_delay.unwrap_or(delays.start),
-            ready: wishes.ready_delay.unwrap_or(usual) + self.probe_delay,
-            stop: wishes.stop_delay.unwrap_or(delays.stop),
-            ends: ends.then(|| (wishes.run_for.unwrap_or(run_for), wishes.exit_code)),
+            start: overrides.start_delay.unwrap_or(delays.start),
+            ready: overrides.ready_delay.unwrap_or(usual) + self.probe_delay,
+            stop: overrides.stop_delay.unwrap_or(delays.stop),
+            ends: ends.then(|| (overrides.run_for.unwrap_or(run_for), overrides.exit_code)),
             restarts: self.restarts,
         }
     }
@@ -169,18 +169,18 @@ impl LifecycleOverrides {
 
 impl TemplateInterner {
     /// The shared copy of a template.
-    pub(crate) fn share(&mut self, shape: PodTemplate) -> Arc<PodTemplate> {
-        if let Some(known) = self.known.get(&shape) {
+    pub(crate) fn share(&mut self, template: PodTemplate) -> Arc<PodTemplate> {
+        if let Some(known) = self.known.get(&template) {
             return Arc::clone(known);
         }
         // Rollouts leave unused templates behind.
         if self.known.len() >= self.clean_at {
-            self.known.retain(|shape| Arc::strong_count(shape) > 1);
+            self.known.retain(|template| Arc::strong_count(template) > 1);
             self.clean_at = 2 * self.known.len() + 16;
         }
-        let shape = Arc::new(shape);
-        self.known.insert(Arc::clone(&shape));
-        shape
+        let template = Arc::new(template);
+        self.known.insert(Arc::clone(&template));
+        template
     }
 }
 
@@ -216,18 +216,18 @@ pub(crate) mod tests {
     use super::*;
 
     /// The template of a pod with this spec.
-    pub(crate) fn shape(spec: serde_json::Value) -> PodTemplate {
+    pub(crate) fn template(spec: serde_json::Value) -> PodTemplate {
         PodTemplate::new(None, None, serde_json::from_value(spec).unwrap())
     }
 
     #[test]
     fn pod_requests_match_the_scheduler() {
         let with = |cpu: &str| serde_json::json!({"requests": {"cpu": cpu, "memory": "1Gi"}});
-        let two = shape(
+        let two = template(
             serde_json::json!({"containers": [{"resources": with("100m")}, {"resources": with("1")}, {}]}),
         );
         assert_eq!(two.request, ResourceAmounts { cpu: 1100, memory: 2 << 30, pods: 1 });
-        let init = shape(serde_json::json!({
+        let init = template(serde_json::json!({
             "containers": [{"resources": with("100m")}],
             "initContainers": [
                 {"resources": with("2")},
@@ -237,7 +237,7 @@ pub(crate) mod tests {
         }));
         assert_eq!((init.request.cpu, init.request.memory), (2005, 2 << 30));
         let whole =
-            shape(serde_json::json!({"containers": [{"resources": with("1")}], "resources": with("3")}));
+            template(serde_json::json!({"containers": [{"resources": with("1")}], "resources": with("3")}));
         assert_eq!(whole.request.cpu, 3000);
     }
 
@@ -248,9 +248,9 @@ pub(crate) mod tests {
             serde_json::from_value(serde_json::json!({"containers": [{"readinessProbe": probe}]})).unwrap()
         };
         let usual = PodDelays::default();
-        let course = PodTemplate::new(None, None, spec()).course(usual, Millis::ZERO);
+        let timeline = PodTemplate::new(None, None, spec()).timeline(usual, Millis::ZERO);
         assert_eq!(
-            (course.start, course.ready, course.ends),
+            (timeline.start, timeline.ready, timeline.ends),
             (usual.start, usual.ready + Millis(20_000), None)
         );
         let asked = [
@@ -259,20 +259,23 @@ pub(crate) mod tests {
             (annotation::STOP_DELAY, "x"),
         ];
         let asked = asked.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let course = PodTemplate::new(None, Some(&asked), spec()).course(usual, Millis::ZERO);
-        assert_eq!((course.start, course.ready, course.stop), (usual.start, Millis(80_000), usual.stop));
-        let job = shape(serde_json::json!({"restartPolicy": "Never"})).course(usual, Millis(9));
+        let timeline = PodTemplate::new(None, Some(&asked), spec()).timeline(usual, Millis::ZERO);
+        assert_eq!(
+            (timeline.start, timeline.ready, timeline.stop),
+            (usual.start, Millis(80_000), usual.stop)
+        );
+        let job = template(serde_json::json!({"restartPolicy": "Never"})).timeline(usual, Millis(9));
         assert_eq!((job.ready, job.ends), (Millis::ZERO, Some((Millis(9), 0))));
     }
 
     #[test]
     fn equal_templates_are_shared_and_unused_ones_dropped() {
-        let mut shapes = TemplateInterner::default();
-        let first = shapes.share(PodTemplate::default());
-        assert!(Arc::ptr_eq(&first, &shapes.share(PodTemplate::default())));
+        let mut templates = TemplateInterner::default();
+        let first = templates.share(PodTemplate::default());
+        assert!(Arc::ptr_eq(&first, &templates.share(PodTemplate::default())));
         for number in 0..1000 {
-            shapes.share(PodTemplate { probe_delay: Millis(number), ..PodTemplate::default() });
+            templates.share(PodTemplate { probe_delay: Millis(number), ..PodTemplate::default() });
         }
-        assert!(shapes.known.len() < 50 && shapes.known.contains(&first));
+        assert!(templates.known.len() < 50 && templates.known.contains(&first));
     }
 }

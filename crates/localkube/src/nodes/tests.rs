@@ -86,26 +86,26 @@ fn cpu(nodes: &Nodes) -> f64 {
 
 #[tokio::test(start_paused = true)]
 async fn pod_stages_take_the_planned_delays() {
-    let ground = NodesFixture::new(Plan::default()).await;
-    ground.create("web").await;
-    assert_eq!(ground.until("web", |pod| phase(pod) == "Running").await, 3.0);
-    assert_eq!(ground.until("web", |pod| is(pod, "Ready")).await, 7.0);
-    ground.pods.delete("web", &DeleteParams::default()).await.unwrap();
-    assert_eq!(ground.until("web", |pod| pod.is_none()).await, 5.0);
-    let nodes: Api<Node> = Api::all(ground.cluster.client());
+    let fixture = NodesFixture::new(Plan::default()).await;
+    fixture.create("web").await;
+    assert_eq!(fixture.until("web", |pod| phase(pod) == "Running").await, 3.0);
+    assert_eq!(fixture.until("web", |pod| is(pod, "Ready")).await, 7.0);
+    fixture.pods.delete("web", &DeleteParams::default()).await.unwrap();
+    assert_eq!(fixture.until("web", |pod| pod.is_none()).await, 5.0);
+    let nodes: Api<Node> = Api::all(fixture.cluster.client());
     assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 3);
-    ground.nodes.stop().await;
+    fixture.nodes.stop().await;
     assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn usage_follows_the_load_of_ready_pods() {
-    let ground = NodesFixture::new(Plan::default()).await;
+    let fixture = NodesFixture::new(Plan::default()).await;
     for name in ["web-0", "web-1"] {
-        ground.create(name).await;
+        fixture.create(name).await;
     }
     for name in ["web-0", "web-1"] {
-        ground.until(name, |pod| is(pod, "Ready")).await;
+        fixture.until(name, |pod| is(pod, "Ready")).await;
     }
     let usage = |idle, per_unit| UsageModel { idle, per_unit, starting: idle, limit: f64::INFINITY };
     let load = |rate| Workload {
@@ -122,10 +122,10 @@ async fn usage_follows_the_load_of_ready_pods() {
     };
     // Two pods with 8 units each, then more load than their limits allow, then none.
     for (rate, cores) in [(16.0, 2.0 * 0.202), (60.0, 2.0 * 0.5), (0.0, 2.0 * 0.002)] {
-        ground.nodes.set_load(load(rate));
-        let before = cpu(&ground.nodes);
+        fixture.nodes.set_load(load(rate));
+        let before = cpu(&fixture.nodes);
         tokio::time::sleep(Duration::from_mins(1)).await;
-        let used = (cpu(&ground.nodes) - before) / 60.0;
+        let used = (cpu(&fixture.nodes) - before) / 60.0;
         assert!((used - cores).abs() < 1e-3, "{rate}: {used} and not {cores}");
     }
 }

@@ -99,8 +99,8 @@ impl UsageLedger {
     }
 
     /// The delays of pods of this template, if its workload has its own.
-    pub(crate) fn delays(&self, namespace: &str, shape: &PodTemplate) -> Option<PodDelays> {
-        self.works.get(self.work_of(namespace, shape)?)?.workload.delays
+    pub(crate) fn delays(&self, namespace: &str, template: &PodTemplate) -> Option<PodDelays> {
+        self.works.get(self.work_of(namespace, template)?)?.workload.delays
     }
 
     /// Advances the time.
@@ -131,15 +131,15 @@ impl UsageLedger {
     }
 
     /// Opens an account for a pod whose containers do not run yet.
-    pub(crate) fn open(&mut self, namespace: &str, shape: &PodTemplate) -> UsageAccount {
-        let class = self.class_of(namespace, shape);
+    pub(crate) fn open(&mut self, namespace: &str, template: &PodTemplate) -> UsageAccount {
+        let class = self.class_of(namespace, template);
         let count = CpuCounter { used: STARTUP_CPU_MILLISECONDS, mark: 0.0 };
-        let containers = shape.running().map(|_| count).collect();
+        let containers = template.running().map(|_| count).collect();
         UsageAccount { class, phase: UsagePhase::Absent, since: self.now, containers }
     }
 
     /// Changes the phase of a pod.
-    pub(crate) fn turn(&mut self, account: &mut UsageAccount, phase: UsagePhase) {
+    pub(crate) fn set_phase(&mut self, account: &mut UsageAccount, phase: UsagePhase) {
         for index in 0..account.containers.len() {
             let used = self.used(account, index);
             let mark = self.classes.get(account.class).and_then(|class| class.sums.get(index)).copied();
@@ -159,7 +159,7 @@ impl UsageLedger {
     /// Closes an account before the pod's workload or limits change; returns its phase.
     pub(crate) fn close(&mut self, account: &mut UsageAccount) -> UsagePhase {
         let phase = account.phase;
-        self.turn(account, UsagePhase::Absent);
+        self.set_phase(account, UsagePhase::Absent);
         phase
     }
 
@@ -168,11 +168,11 @@ impl UsageLedger {
         &mut self,
         account: &mut UsageAccount,
         namespace: &str,
-        shape: &PodTemplate,
+        template: &PodTemplate,
         phase: UsagePhase,
     ) {
-        account.class = self.class_of(namespace, shape);
-        self.turn(account, phase);
+        account.class = self.class_of(namespace, template);
+        self.set_phase(account, phase);
     }
 
     /// Sets the load of some pods. All accounts must be closed before, and reopened afterwards.
@@ -222,21 +222,21 @@ impl UsageLedger {
         }
     }
 
-    fn work_of(&self, namespace: &str, shape: &PodTemplate) -> Option<usize> {
+    fn work_of(&self, namespace: &str, template: &PodTemplate) -> Option<usize> {
         self.works.iter().position(|work| {
-            work.workload.namespace == namespace && work.workload.selector.matches_map(&shape.labels)
+            work.workload.namespace == namespace && work.workload.selector.matches_map(&template.labels)
         })
     }
 
-    fn class_of(&mut self, namespace: &str, shape: &PodTemplate) -> usize {
-        let work = self.work_of(namespace, shape);
+    fn class_of(&mut self, namespace: &str, template: &PodTemplate) -> usize {
+        let work = self.work_of(namespace, template);
         let limits =
-            shape.running().map(|part| (part.name.clone(), part.cpu_limit, part.memory_limit)).collect();
+            template.running().map(|part| (part.name.clone(), part.cpu_limit, part.memory_limit)).collect();
         *self.by_limits.entry((work, limits)).or_insert_with(|| {
             let listed =
                 work.and_then(|work| self.works.get(work)).map(|work| work.workload.containers.as_slice());
             let containers: Vec<_> =
-                shape.running().map(|part| part.usage(listed.unwrap_or_default())).collect();
+                template.running().map(|part| part.usage(listed.unwrap_or_default())).collect();
             let sums = vec![0.0; containers.len()];
             self.classes.push(UsageClass { work, containers, sums });
             self.classes.len() - 1
@@ -277,7 +277,7 @@ mod tests {
     use sim::load::{CurveShape as LoadShape, LoadCurve};
     use sim::workload::ServiceCapacity;
 
-    use super::super::template::tests::shape;
+    use super::super::template::tests::template;
     use super::*;
 
     /// 25 millicores per unit, as in the walk-through.
@@ -297,9 +297,10 @@ mod tests {
 
     fn web() -> PodTemplate {
         let limits = json!({"limits": {"cpu": "500m"}});
-        let mut shape = shape(json!({"containers": [{"name": "web", "resources": limits}, {"name": "log"}]}));
-        shape.labels = [("app".to_owned(), "web".to_owned())].into();
-        shape
+        let mut template =
+            template(json!({"containers": [{"name": "web", "resources": limits}, {"name": "log"}]}));
+        template.labels = [("app".to_owned(), "web".to_owned())].into();
+        template
     }
 
     fn cpu(ledger: &UsageLedger, account: &UsageAccount) -> Vec<f64> {
@@ -312,23 +313,23 @@ mod tests {
     #[test]
     fn ready_pods_share_the_load() {
         let mut ledger = UsageLedger::new(vec![workload(20.0)]);
-        let shape = web();
-        let mut pods = [ledger.open("shop", &shape), ledger.open("shop", &shape)];
+        let template = web();
+        let mut pods = [ledger.open("shop", &template), ledger.open("shop", &template)];
         ledger.advance(Millis(10_000));
         assert_eq!(cpu(&ledger, &pods[0]), [0.0, 0.0]);
-        ledger.turn(&mut pods[0], UsagePhase::Starting);
+        ledger.set_phase(&mut pods[0], UsagePhase::Starting);
         ledger.advance(Millis(15_000));
         assert_eq!(cpu(&ledger, &pods[0]), [0.5, 0.01], "starting");
-        ledger.turn(&mut pods[0], UsagePhase::Ready);
+        ledger.set_phase(&mut pods[0], UsagePhase::Ready);
         ledger.advance(Millis(20_000));
         assert_eq!(cpu(&ledger, &pods[0]), [0.5 + 5.0 * 0.5, 0.02], "alone, at its limit");
-        ledger.turn(&mut pods[1], UsagePhase::Ready);
+        ledger.set_phase(&mut pods[1], UsagePhase::Ready);
         ledger.advance(Millis(22_500));
         assert_eq!(cpu(&ledger, &pods[0]), [3.0 + 2.5 * 0.252, 0.025], "half of the work");
         assert_eq!(cpu(&ledger, &pods[1]), [2.5 * 0.252, 0.005]);
         let memory: Vec<f64> = ledger.read(&pods[1]).map(|reading| reading.memory_bytes).collect();
         assert_eq!(memory, [1_048_576.0 + 10_000.0, 20.0 * 1_048_576.0]);
-        ledger.turn(&mut pods[1], UsagePhase::Stopping);
+        ledger.set_phase(&mut pods[1], UsagePhase::Stopping);
         ledger.advance(Millis(32_500));
         assert_eq!(cpu(&ledger, &pods[1])[0], 2.5 * 0.252 + 0.02, "idle");
     }
@@ -336,15 +337,15 @@ mod tests {
     #[test]
     fn load_can_change_while_pods_run() {
         let mut ledger = UsageLedger::new(Vec::new());
-        let shape = web();
-        let mut pod = ledger.open("shop", &shape);
-        ledger.turn(&mut pod, UsagePhase::Ready);
+        let template = web();
+        let mut pod = ledger.open("shop", &template);
+        ledger.set_phase(&mut pod, UsagePhase::Ready);
         ledger.advance(Millis(10_000));
         assert_eq!(cpu(&ledger, &pod)[0], 0.02);
         for (rate, used) in [(10.0, 0.02_f64 + 2.52), (0.0, 2.54 + 0.02)] {
             let phase = ledger.close(&mut pod);
             ledger.set(workload(rate));
-            ledger.reopen(&mut pod, "shop", &shape, phase);
+            ledger.reopen(&mut pod, "shop", &template, phase);
             let now = ledger.now;
             ledger.advance(now + Millis(10_000));
             assert_eq!(cpu(&ledger, &pod)[0], (used * 1e6).round() / 1e6);
@@ -356,9 +357,9 @@ mod tests {
     fn other_pods_idle_within_their_limits() {
         let mut ledger = UsageLedger::new(vec![workload(20.0)]);
         let limits = json!({"limits": {"cpu": "1m", "memory": "1Mi"}});
-        let tiny = shape(json!({"containers": [{"name": "web", "resources": limits}]}));
+        let tiny = template(json!({"containers": [{"name": "web", "resources": limits}]}));
         let mut pod = ledger.open("shop", &tiny);
-        ledger.turn(&mut pod, UsagePhase::Ready);
+        ledger.set_phase(&mut pod, UsagePhase::Ready);
         ledger.advance(Millis(1_000_000));
         assert_eq!(cpu(&ledger, &pod), [1.0]);
         assert_eq!(ledger.read(&pod).next().unwrap().memory_bytes, 1_048_576.0);

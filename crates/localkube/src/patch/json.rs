@@ -113,8 +113,8 @@ fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), Operation
             map.insert(last, value);
         }
         Value::Array(list) => {
-            let place = index(&last, list.len()).and_then(|index| list.get_mut(index));
-            *place.ok_or(OperationRefused)? = value;
+            let cursor = index(&last, list.len()).and_then(|index| list.get_mut(index));
+            *cursor.ok_or(OperationRefused)? = value;
         }
         _ => return Err(OperationRefused),
     }

@@ -15,16 +15,16 @@ pub(super) fn is_same(key: Option<&str>, one: &Value, other: &Value) -> bool {
 
 /// Sorts the items that `order` names; the others keep their positions relative to their old neighbours.
 pub(super) fn arrange(items: Vec<Value>, order: &[Value], before: &[Value], key: Option<&str>) -> Vec<Value> {
-    let place = |list: &[Value], item: &Value| list.iter().position(|other| is_same(key, item, other));
+    let cursor = |list: &[Value], item: &Value| list.iter().position(|other| is_same(key, item, other));
     let (mut named, others): (Vec<Value>, Vec<Value>) =
-        items.into_iter().partition(|item| place(order, item).is_some());
-    named.sort_by_key(|item| place(order, item));
+        items.into_iter().partition(|item| cursor(order, item).is_some());
+    named.sort_by_key(|item| cursor(order, item));
     let mut arranged = Vec::with_capacity(named.len() + others.len());
     let mut others = others.into_iter().peekable();
     for item in named {
-        if let Some(at) = place(before, &item) {
+        if let Some(at) = cursor(before, &item) {
             while let Some(other) =
-                others.next_if(|other| place(before, other).is_some_and(|place| place < at))
+                others.next_if(|other| cursor(before, other).is_some_and(|cursor| cursor < at))
             {
                 arranged.push(other);
             }

@@ -18,7 +18,7 @@ const DELETE: &str = "$deleteFromPrimitiveList/";
 /// The position in schema and object while merging.
 #[derive(Clone, Copy)]
 struct MergePosition<'s> {
-    place: SchemaCursor<'s>,
+    cursor: SchemaCursor<'s>,
     depth: usize,
 }
 
@@ -27,24 +27,24 @@ pub(super) fn apply(
     object: &Value,
     changes: &Map<String, Value>,
 ) -> Result<Value, Status> {
-    let spot = MergePosition { place: schema.map_or(SchemaCursor::Unknown, SchemaCursor::Known), depth: 0 };
+    let spot = MergePosition { cursor: schema.map_or(SchemaCursor::Unknown, SchemaCursor::Known), depth: 0 };
     let map = object.as_object().cloned().unwrap_or_default();
     spot.merge(map, changes).map(Value::Object)
 }
 
 impl<'s> MergePosition<'s> {
     fn field(self, key: &str) -> Option<&'s FieldSchema> {
-        self.place.declared(key)
+        self.cursor.declared(key)
     }
 
     fn below(self, key: &str) -> Self {
-        Self { place: self.place.field(key), depth: self.depth + 1 }
+        Self { cursor: self.cursor.field(key), depth: self.depth + 1 }
     }
 
     fn items(self, key: &str) -> Self {
-        let list = self.place.field(key).list();
-        let place = list.map_or(SchemaCursor::Unknown, |list| SchemaCursor::Known(list.items.schema()));
-        Self { place, depth: self.depth + 1 }
+        let list = self.cursor.field(key).list();
+        let cursor = list.map_or(SchemaCursor::Unknown, |list| SchemaCursor::Known(list.items.schema()));
+        Self { cursor, depth: self.depth + 1 }
     }
 
     fn merge(
@@ -124,7 +124,7 @@ impl<'s> MergePosition<'s> {
     fn order<'c>(self, field: &str, changes: &'c Map<String, Value>) -> Result<Option<&'c [Value]>, Status> {
         let Some(order) = changes.get(&format!("{ORDER}{field}")) else { return Ok(None) };
         let Some(declared) = self.field(field) else {
-            let name = self.place.schema().map(Schema::short_name).unwrap_or_default();
+            let name = self.cursor.schema().map(Schema::short_name).unwrap_or_default();
             return Err(refused(format!(
                 "unable to find api field in struct {name} for the json field \"{field}\""
             )));

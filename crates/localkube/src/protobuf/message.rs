@@ -48,7 +48,7 @@ impl MessageDecoder {
         while let Some((number, item)) = wire.next()? {
             // Unknown fields are skipped, as in Go.
             let Some(field) = message.fields.get(&number) else { continue };
-            match (field.shape, &field.kind, item) {
+            match (field.cardinality, &field.kind, item) {
                 (Cardinality::One, FieldType::Message(inside), WireValue::Bytes(bytes))
                     if field.name.is_empty() =>
                 {
@@ -77,7 +77,7 @@ impl MessageDecoder {
                 }
             }
         }
-        for field in message.fields.values().filter(|field| field.shape == Cardinality::Map) {
+        for field in message.fields.values().filter(|field| field.cardinality == Cardinality::Map) {
             if let Some(Value::Object(entries)) = map.get_mut(&field.name) {
                 entries.sort_keys();
             }

@@ -175,11 +175,11 @@ impl TypeChecker {
     }
 
     fn mistake(&self, found: &str, expected: &str, at: FieldContext<'_>) -> String {
-        let place = match at {
+        let cursor = match at {
             Some((structure, _)) => format!("struct field {structure}.{}", self.path.join(".")),
             None => "value".to_owned(),
         };
-        format!("json: cannot unmarshal {found} into Go {place} of type {expected}")
+        format!("json: cannot unmarshal {found} into Go {cursor} of type {expected}")
     }
 }
 

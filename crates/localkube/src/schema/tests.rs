@@ -12,9 +12,9 @@ fn deployment() -> Arc<Schema> {
 }
 
 fn at<'s>(schema: &'s Schema, path: &str) -> SchemaCursor<'s> {
-    path.split('.').fold(SchemaCursor::Known(schema), |place, key| match place.list() {
+    path.split('.').fold(SchemaCursor::Known(schema), |cursor, key| match cursor.list() {
         Some(list) => SchemaCursor::Known(list.items.schema()).field(key),
-        None => place.field(key),
+        None => cursor.field(key),
     })
 }
 

@@ -51,8 +51,9 @@ impl ObjectFilter {
         let selector = FieldSelector::parse(text).map_err(|error| Status::bad_request(error.to_string()))?;
         let mut fields = Vec::new();
         for term in selector.terms() {
-            let place = place(&call.served, &term.field).ok_or_else(|| unsupported(call, &term.field))?;
-            fields.push((place, term.value.clone(), !term.differs));
+            let filter_field =
+                filter_field(&call.served, &term.field).ok_or_else(|| unsupported(call, &term.field))?;
+            fields.push((filter_field, term.value.clone(), !term.differs));
         }
         Ok(Self { namespace: call.namespace.clone(), name: call.name.clone(), labels, fields })
     }
@@ -64,7 +65,7 @@ impl ObjectFilter {
             && self
                 .fields
                 .iter()
-                .all(|(place, wanted, equal)| (value(*place, key, object) == wanted) == *equal)
+                .all(|(filter_field, wanted, equal)| (value(*filter_field, key, object) == wanted) == *equal)
             && self.labels.matches(|label| object.label(label))
     }
 
@@ -74,7 +75,7 @@ impl ObjectFilter {
     }
 }
 
-fn place(served: &ServedResource, name: &str) -> Option<FilterField> {
+fn filter_field(served: &ServedResource, name: &str) -> Option<FilterField> {
     match name {
         "metadata.name" => Some(FilterField::Name),
         "metadata.namespace" if served.namespaced => Some(FilterField::Namespace),
@@ -82,8 +83,8 @@ fn place(served: &ServedResource, name: &str) -> Option<FilterField> {
     }
 }
 
-fn value<'a>(place: FilterField, key: &'a ObjectKey, object: &'a StoredObject) -> &'a str {
-    match place {
+fn value<'a>(filter_field: FilterField, key: &'a ObjectKey, object: &'a StoredObject) -> &'a str {
+    match filter_field {
         FilterField::Name => &key.name,
         FilterField::Namespace => &key.namespace,
         FilterField::Field(index) => object.fields.get(index).map_or("", |value| value),

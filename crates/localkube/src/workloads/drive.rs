@@ -27,7 +27,7 @@ const MAX_EVENTS_PER_CHUNK: usize = 256;
 
 /// Runs until the future is dropped.
 pub(crate) async fn run(executor: Executor, clock: Clock) {
-    let mut news = watches(&executor.client).ready_chunks(MAX_EVENTS_PER_CHUNK);
+    let mut updates = watches(&executor.client).ready_chunks(MAX_EVENTS_PER_CHUNK);
     let mut index = ObjectIndex::default();
     let mut queue = WorkQueue::default();
     let mut running: JoinSet<(ObjectRef, PlanOutcome)> = JoinSet::new();
@@ -49,13 +49,13 @@ pub(crate) async fn run(executor: Executor, clock: Clock) {
             .next_time()
             .map_or_else(|| futures::future::pending().boxed(), |at| sleep_until(at).boxed());
         tokio::select! {
-            heard = news.next() => match heard {
-                Some(heard) => heard.into_iter().flat_map(|one| index.apply(one)).for_each(|key| queue.wake(key)),
+            batch = updates.next() => match batch {
+                Some(batch) => batch.into_iter().flat_map(|one| index.apply(one)).for_each(|key| queue.wake(key)),
                 None => return,
             },
             Some(done) = running.join_next() => {
                 if let Ok((key, outcome)) = done {
-                    outcome.written.into_iter().flat_map(|one| index.learn(one)).for_each(|key| queue.wake(key));
+                    outcome.written.into_iter().flat_map(|one| index.apply_write(one)).for_each(|key| queue.wake(key));
                     queue.done(&key, outcome.failure, Instant::now());
                 }
             }
@@ -139,9 +139,12 @@ fn watches(client: &Client) -> BoxStream<'static, WatchedEvent> {
     stream::select_all(all).boxed()
 }
 
-fn watch<K>(client: &Client, news: fn(ListWatchEvent<K>) -> WatchedEvent) -> BoxStream<'static, WatchedEvent>
+fn watch<K>(
+    client: &Client,
+    updates: fn(ListWatchEvent<K>) -> WatchedEvent,
+) -> BoxStream<'static, WatchedEvent>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    list_watch(Api::all(client.clone())).map(news).boxed()
+    list_watch(Api::all(client.clone())).map(updates).boxed()
 }

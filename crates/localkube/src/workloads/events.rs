@@ -115,11 +115,11 @@ impl EventCorrelator {
     fn record(&mut self, occurrence: &EventOccurrence, now: Timestamp) -> Option<EventRecord> {
         let EventOccurrence { subject, note } = occurrence;
         if self.objects.len() > MAX_REMEMBERED_OBJECTS {
-            self.objects.retain(|_, told| passed(told.at, now) < CORRELATION_WINDOW);
+            self.objects.retain(|_, recorded| passed(recorded.at, now) < CORRELATION_WINDOW);
         }
-        let told = self.objects.entry(subject.uid.clone()).or_insert_with(|| ObjectEvents::new(now));
-        let is_combined = told.is_combined(note, now);
-        told.may_speak(now).then_some(())?;
+        let recorded = self.objects.entry(subject.uid.clone()).or_insert_with(|| ObjectEvents::new(now));
+        let is_combined = recorded.is_combined(note, now);
+        recorded.take_token(now).then_some(())?;
         let text = if is_combined { String::new() } else { note.text.clone() };
         let message = if is_combined {
             format!("(combined from similar events): {}", note.text)
@@ -128,7 +128,7 @@ impl EventCorrelator {
         };
         self.serial = now.as_nanosecond().max(self.serial + 1);
         let new = || (format!("{}.{:x}", subject.key.name, self.serial), 0, now);
-        let (name, count, first) = told.written.entry((note.reason, text)).or_insert_with(new);
+        let (name, count, first) = recorded.written.entry((note.reason, text)).or_insert_with(new);
         *count += 1;
         let component = component(subject.key.kind);
         let (_, _, kind, _) = subject.key.kind.names();
@@ -182,7 +182,7 @@ impl ObjectEvents {
         texts.len() >= MAX_DISTINCT_TEXTS
     }
 
-    fn may_speak(&mut self, now: Timestamp) -> bool {
+    fn take_token(&mut self, now: Timestamp) -> bool {
         let refilled = passed(self.at, now).as_secs_f64() / EVENT_REFILL_INTERVAL.as_secs_f64();
         self.left = (self.left + refilled).min(MAX_EVENT_BURST);
         self.at = now;
@@ -231,14 +231,16 @@ mod tests {
     fn similar_events_are_combined_and_excess_events_dropped() {
         let mut memory = EventCorrelator::default();
         let mut now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let told: Vec<_> =
+        let recorded: Vec<_> =
             (0..100).filter_map(|n| memory.record(&occurrence(&format!("pod {n}")), now)).collect();
-        assert_eq!(told.len(), 25);
-        let single =
-            told.iter().filter(|record| !record.event["message"].as_str().unwrap().starts_with('(')).count();
+        assert_eq!(recorded.len(), 25);
+        let single = recorded
+            .iter()
+            .filter(|record| !record.event["message"].as_str().unwrap().starts_with('('))
+            .count();
         assert_eq!(single, 9);
-        assert_eq!(told[9].event["message"], "(combined from similar events): pod 9");
-        assert_eq!((told[24].count, &told[24].name), (16, &told[9].name));
+        assert_eq!(recorded[9].event["message"], "(combined from similar events): pod 9");
+        assert_eq!((recorded[24].count, &recorded[24].name), (16, &recorded[9].name));
         now += Duration::from_mins(6);
         assert_eq!(memory.record(&occurrence("late"), now).unwrap().count, 17);
         assert_eq!(memory.record(&occurrence("later"), now), None);

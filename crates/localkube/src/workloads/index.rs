@@ -35,7 +35,7 @@ pub(crate) struct KindIndex<T> {
     listed: Option<BTreeSet<NamespacedName>>,
     is_complete: bool,
     /// The newest revision that the watch reported.
-    told: u64,
+    apply_update: u64,
 }
 
 /// Namespace and name.
@@ -72,7 +72,13 @@ pub(crate) enum WriteResult {
 
 impl<T> Default for KindIndex<T> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), children: HashMap::new(), listed: None, is_complete: false, told: 0 }
+        Self {
+            objects: BTreeMap::new(),
+            children: HashMap::new(),
+            listed: None,
+            is_complete: false,
+            apply_update: 0,
+        }
     }
 }
 
@@ -119,7 +125,7 @@ impl<S: WorkloadSpec, T> KindIndex<WorkloadObject<S, T>> {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(name_of(&object));
                 }
-                self.told(object)
+                self.apply_update(object)
             }
             ListWatchEvent::ListDone => {
                 self.is_complete = true;
@@ -128,9 +134,9 @@ impl<S: WorkloadSpec, T> KindIndex<WorkloadObject<S, T>> {
                     self.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect();
                 gone.iter().filter_map(|name| self.remove(name)).collect()
             }
-            ListWatchEvent::Applied(object) => self.told(object),
+            ListWatchEvent::Applied(object) => self.apply_update(object),
             ListWatchEvent::Deleted(object) => {
-                self.told = self.told.max(object.revision());
+                self.apply_update = self.apply_update.max(object.revision());
                 let name = name_of(&object);
                 let is_it = self.objects.get(&name).is_some_and(|known| known.uid() == object.uid());
                 if is_it { self.remove(&name).into_iter().collect() } else { Vec::new() }
@@ -139,13 +145,13 @@ impl<S: WorkloadSpec, T> KindIndex<WorkloadObject<S, T>> {
     }
 
     /// Applies the answer to a write, so that the next plan knows it before the watch reports it.
-    pub(crate) fn learn(&mut self, object: WorkloadObject<S, T>) -> Vec<Arc<WorkloadObject<S, T>>> {
+    pub(crate) fn apply_write(&mut self, object: WorkloadObject<S, T>) -> Vec<Arc<WorkloadObject<S, T>>> {
         // The watch reported this revision already, and possibly a later deletion.
-        if object.revision() <= self.told { Vec::new() } else { self.put(object) }
+        if object.revision() <= self.apply_update { Vec::new() } else { self.put(object) }
     }
 
-    fn told(&mut self, object: WorkloadObject<S, T>) -> Vec<Arc<WorkloadObject<S, T>>> {
-        self.told = self.told.max(object.revision());
+    fn apply_update(&mut self, object: WorkloadObject<S, T>) -> Vec<Arc<WorkloadObject<S, T>>> {
+        self.apply_update = self.apply_update.max(object.revision());
         self.put(object)
     }
 
@@ -243,23 +249,23 @@ impl ObjectIndex {
     }
 
     /// Applies the answer to a write; returns the objects to reconcile.
-    pub(crate) fn learn(&mut self, written: WriteResult) -> BTreeSet<ObjectRef> {
+    pub(crate) fn apply_write(&mut self, written: WriteResult) -> BTreeSet<ObjectRef> {
         match written {
             WriteResult::Pod(pod) => {
-                let touched = self.pods.learn(pod);
+                let touched = self.pods.apply_write(pod);
                 self.wake_for_pods(&touched)
             }
             WriteResult::ReplicaSet(set) => {
-                let touched = self.replica_sets.learn(set);
+                let touched = self.replica_sets.apply_write(set);
                 self.wake_for_sets(&touched)
             }
             WriteResult::Deployment(object) => {
-                self.deployments.learn(object).iter().map(|o| o.key()).collect()
+                self.deployments.apply_write(object).iter().map(|o| o.key()).collect()
             }
             WriteResult::StatefulSet(object) => {
-                self.stateful_sets.learn(object).iter().map(|o| o.key()).collect()
+                self.stateful_sets.apply_write(object).iter().map(|o| o.key()).collect()
             }
-            WriteResult::Job(object) => self.jobs.learn(object).iter().map(|o| o.key()).collect(),
+            WriteResult::Job(object) => self.jobs.apply_write(object).iter().map(|o| o.key()).collect(),
             WriteResult::Deleted(key, uid) => match key.kind {
                 WorkloadKind::Pod => {
                     let touched = self.pods.learn_deletion(&key, &uid);

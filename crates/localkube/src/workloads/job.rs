@@ -262,7 +262,7 @@ impl<'a> JobView<'a> {
     fn create(&self, count: i32) -> Vec<ObjectWrite> {
         let write = |pod| {
             ObjectWrite::create(WorkloadKind::Pod, pod)
-                .telling(EventNote::normal("SuccessfulCreate", "Created pod: {}"))
+                .with_event(EventNote::normal("SuccessfulCreate", "Created pod: {}"))
         };
         let count = usize::try_from(count).unwrap_or_default();
         if self.job.spec.completion_mode != "Indexed" {
@@ -299,7 +299,7 @@ impl<'a> JobView<'a> {
 }
 
 fn delete(pod: &Pod) -> ObjectWrite {
-    ObjectWrite::delete(pod).telling(EventNote::normal("SuccessfulDelete", "Deleted pod: {}"))
+    ObjectWrite::delete(pod).with_event(EventNote::normal("SuccessfulDelete", "Deleted pod: {}"))
 }
 
 fn index(pod: &Pod) -> Option<i32> {

@@ -88,7 +88,7 @@ impl ObjectWrite {
         Self { kind: S::KIND, change, note: None }
     }
 
-    pub(crate) fn telling(self, note: EventNote) -> Self {
+    pub(crate) fn with_event(self, note: EventNote) -> Self {
         Self { note: Some(note), ..self }
     }
 }

@@ -29,14 +29,14 @@ pub(crate) fn plan(
         let missing = (wanted - active.len()).min(MAX_PODS_PER_PASS);
         plan.writes.extend((0..missing).map(|_| {
             ObjectWrite::create(WorkloadKind::Pod, pod_from(set, &set.spec.template))
-                .telling(EventNote::normal("SuccessfulCreate", "Created pod: {}"))
+                .with_event(EventNote::normal("SuccessfulCreate", "Created pod: {}"))
         }));
     } else {
         let surplus = (active.len() - wanted).min(MAX_PODS_PER_PASS);
         let chosen = if surplus > 0 { deletion_order(&active, now) } else { Vec::new() };
         plan.writes.extend(chosen.into_iter().take(surplus).map(|pod| {
             ObjectWrite::delete(pod.as_ref())
-                .telling(EventNote::normal("SuccessfulDelete", "Deleted pod: {}"))
+                .with_event(EventNote::normal("SuccessfulDelete", "Deleted pod: {}"))
         }));
     }
     let failure = failure.map(|message| (plan.writes.first(), message));

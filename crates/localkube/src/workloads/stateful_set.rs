@@ -139,7 +139,7 @@ impl<'a> StatefulSetView<'a> {
 
     fn delete(&self, pod: &Pod) -> ObjectWrite {
         let text = format!("Delete Pod {{}} in StatefulSet {} successful", self.set.name());
-        ObjectWrite::delete(pod).telling(EventNote::normal("SuccessfulDelete", text))
+        ObjectWrite::delete(pod).with_event(EventNote::normal("SuccessfulDelete", text))
     }
 
     /// Whether a pod is recreated from the previous revision: updates go from the last pod to the first.
@@ -178,7 +178,7 @@ impl<'a> StatefulSetView<'a> {
             put(&mut pod, &["spec", "volumes"], volumes);
         }
         let text = format!("Create Pod {{}} in StatefulSet {} successful", set.name());
-        ObjectWrite::create(WorkloadKind::Pod, pod).telling(EventNote::normal("SuccessfulCreate", text))
+        ObjectWrite::create(WorkloadKind::Pod, pod).with_event(EventNote::normal("SuccessfulCreate", text))
     }
 
     fn status(&self) -> StatefulSetStatus {

@@ -39,7 +39,7 @@ pub(crate) type PodId = u64;
 #[derive(Debug)]
 pub(crate) struct NodesState {
     plan: Plan,
-    places: Vec<SchedulableNode>,
+    schedulable: Vec<SchedulableNode>,
     /// CPU seconds of pods that are gone, by node.
     retired: Vec<f64>,
     /// The pods of each node.
@@ -49,7 +49,7 @@ pub(crate) struct NodesState {
     by_uid: HashMap<String, PodId>,
     known: PodId,
     addresses: u32,
-    shapes: TemplateInterner,
+    templates: TemplateInterner,
     ledger: UsageLedger,
     /// When to check which pod again; entries may be outdated.
     timers: BinaryHeap<Reverse<(Millis, PodId)>>,
@@ -58,9 +58,9 @@ pub(crate) struct NodesState {
     /// Pods that could not be scheduled.
     waiting: BTreeSet<PodId>,
     /// Pods that were not tried yet.
-    fresh: BTreeSet<PodId>,
+    unscheduled: BTreeSet<PodId>,
     /// Whether resources may have been freed.
-    roomier: bool,
+    capacity_freed: bool,
     /// Counts lists of all pods, to find pods that are gone.
     round: u64,
     last_error: Option<String>,
@@ -70,20 +70,20 @@ pub(crate) struct NodesState {
 #[derive(Debug)]
 struct SimulatedPod {
     key: Arc<PodRef>,
-    shape: Arc<PodTemplate>,
-    home: Placement,
+    template: Arc<PodTemplate>,
+    placement: Placement,
     /// Whether the pod is bound, although the watch has not reported it yet.
     bound: bool,
-    life: Option<PodLifecycle>,
-    course: PodTimeline,
+    lifecycle: Option<PodLifecycle>,
+    timeline: PodTimeline,
     account: UsageAccount,
     ip: Ipv4Addr,
     unannounced: bool,
-    /// Whether the server's status is older than `life`.
+    /// Whether the server's status is older than `lifecycle`.
     stale: bool,
     /// Why the pod is unschedulable, and the reason already written.
-    complaint: Option<String>,
-    said: Option<String>,
+    reason: Option<String>,
+    reported: Option<String>,
     writing: bool,
     gone: bool,
     hold: Millis,
@@ -149,10 +149,10 @@ impl NodesState {
             memory: plan.capacity.memory.value(),
             pods: i64::from(plan.capacity.pods),
         };
-        let place =
+        let target =
             |name: &String| SchedulableNode { name: name.clone(), room, ..SchedulableNode::default() };
         Self {
-            places: names.iter().map(place).collect(),
+            schedulable: names.iter().map(target).collect(),
             retired: vec![0.0; names.len()],
             tenants: vec![BTreeSet::new(); names.len()],
             by_name: names.into_iter().enumerate().map(|(index, name)| (name, index)).collect(),
@@ -160,13 +160,13 @@ impl NodesState {
             by_uid: HashMap::new(),
             known: 0,
             addresses: 0,
-            shapes: TemplateInterner::default(),
+            templates: TemplateInterner::default(),
             ledger: UsageLedger::new(std::mem::take(&mut plan.workloads)),
             timers: BinaryHeap::new(),
             touched: BTreeSet::new(),
             waiting: BTreeSet::new(),
-            fresh: BTreeSet::new(),
-            roomier: false,
+            unscheduled: BTreeSet::new(),
+            capacity_freed: false,
             round: 0,
             last_error: None,
             plan,
@@ -176,21 +176,21 @@ impl NodesState {
     /// A node object was observed.
     pub(crate) fn node_seen(&mut self, view: NodeView) {
         let name = view.metadata.name.unwrap_or_default();
-        let Some(place) = self.by_name.get(&name).and_then(|index| self.places.get_mut(*index)) else {
+        let Some(target) = self.by_name.get(&name).and_then(|index| self.schedulable.get_mut(*index)) else {
             return;
         };
         let spec = view.spec.unwrap_or_default();
-        place.exists = true;
-        place.labels = view.metadata.labels.unwrap_or_default();
-        place.taints = spec.taints.unwrap_or_default();
-        place.unschedulable = spec.unschedulable.unwrap_or(false);
-        self.roomier = true;
+        target.exists = true;
+        target.labels = view.metadata.labels.unwrap_or_default();
+        target.taints = spec.taints.unwrap_or_default();
+        target.unschedulable = spec.unschedulable.unwrap_or(false);
+        self.capacity_freed = true;
     }
 
     /// A node object was deleted.
     pub(crate) fn node_gone(&mut self, name: &str) {
-        if let Some(place) = self.by_name.get(name).and_then(|index| self.places.get_mut(*index)) {
-            place.exists = false;
+        if let Some(target) = self.by_name.get(name).and_then(|index| self.schedulable.get_mut(*index)) {
+            target.exists = false;
         }
     }
 
@@ -214,7 +214,7 @@ impl NodesState {
         let (Some(namespace), Some(name), Some(uid)) = (meta.namespace, meta.name, meta.uid) else { return };
         let known = self.by_uid.get(&uid).copied();
         let Some(mut spec) = view.spec else { return };
-        let home = match spec.node_name.take() {
+        let placement = match spec.node_name.take() {
             Some(node) => self.by_name.get(&node).map(|index| Placement::Here(*index)),
             None => {
                 let ours = spec.scheduler_name.as_deref().is_none_or(|name| name == "default-scheduler");
@@ -223,20 +223,20 @@ impl NodesState {
                 wanted.then_some(Placement::Nowhere)
             }
         };
-        let Some(home) = home else {
+        let Some(placement) = placement else {
             return known.into_iter().for_each(|id| self.forget(id, now));
         };
         self.ledger.advance(now.at);
-        let shape = self.shapes.share(PodTemplate::new(meta.labels, meta.annotations.as_ref(), spec));
-        let id = known.unwrap_or_else(|| self.meet(PodRef { namespace, name, uid }, &shape));
-        self.reshape(id, shape);
-        self.settle(id, home, &status, now);
+        let template = self.templates.share(PodTemplate::new(meta.labels, meta.annotations.as_ref(), spec));
+        let id = known.unwrap_or_else(|| self.add_pod(PodRef { namespace, name, uid }, &template));
+        self.set_template(id, template);
+        self.settle(id, placement, &status, now);
         let Some(pod) = self.pods.get_mut(&id) else { return };
         pod.round = self.round;
-        if let (Some(life), Some(_)) = (&mut pod.life, meta.deletion_timestamp) {
+        if let (Some(lifecycle), Some(_)) = (&mut pod.lifecycle, meta.deletion_timestamp) {
             let grace = Millis::from_secs(meta.deletion_grace_period_seconds.unwrap_or(0).max(0));
-            let before = life.stage;
-            life.delete(now, grace, &pod.course);
+            let before = lifecycle.stage;
+            lifecycle.delete(now, grace, &pod.timeline);
             self.lived(id, before);
         }
         self.touched.insert(id);
@@ -260,7 +260,7 @@ impl NodesState {
                 match &write.what {
                     PodWriteKind::Bind(_) => pod.bound = true,
                     PodWriteKind::Status(_) => {}
-                    PodWriteKind::Complain { message, .. } => pod.said = Some(message.clone()),
+                    PodWriteKind::Complain { message, .. } => pod.reported = Some(message.clone()),
                     PodWriteKind::Remove => pod.gone = true,
                 }
                 return;
@@ -274,7 +274,7 @@ impl NodesState {
         pod.failures += 1;
         pod.stale = pod.stale || matches!(write.what, PodWriteKind::Status(_));
         self.timers.push(Reverse((pod.hold, write.id)));
-        if let (Placement::Chosen(_), PodWriteKind::Bind(_)) = (pod.home, &write.what) {
+        if let (Placement::Chosen(_), PodWriteKind::Bind(_)) = (pod.placement, &write.what) {
             self.move_to(write.id, Placement::Nowhere);
             self.waiting.insert(write.id);
         }
@@ -293,7 +293,7 @@ impl NodesState {
             self.timers.pop();
             self.touched.insert(id);
         }
-        if self.touched.is_empty() && !self.roomier {
+        if self.touched.is_empty() && !self.capacity_freed {
             return Vec::new();
         }
         self.ledger.advance(now.at);
@@ -301,7 +301,7 @@ impl NodesState {
         for id in &touched {
             self.step(*id, now);
         }
-        let placed = self.place();
+        let placed = self.schedule();
         touched.union(&placed).filter_map(|id| self.next_write(*id, now)).collect()
     }
 
@@ -313,8 +313,8 @@ impl NodesState {
         self.ledger.set(workload);
         for (id, phase) in phases {
             if let Some(pod) = self.pods.get_mut(&id) {
-                self.ledger.reopen(&mut pod.account, &pod.key.namespace, &pod.shape, phase);
-                pod.course = course(&self.plan, &self.ledger, &pod.key, &pod.shape);
+                self.ledger.reopen(&mut pod.account, &pod.key.namespace, &pod.template, phase);
+                pod.timeline = timeline(&self.plan, &self.ledger, &pod.key, &pod.template);
             }
         }
     }
@@ -325,7 +325,7 @@ impl NodesState {
         let mut total = self.own_usage(node, now)?;
         let mut containers = Vec::new();
         for (pod, started) in self.running_on(node) {
-            for (part, reading) in pod.shape.running().zip(self.ledger.read(&pod.account)) {
+            for (part, reading) in pod.template.running().zip(self.ledger.read(&pod.account)) {
                 total.cpu_seconds += reading.cpu_seconds;
                 total.memory_bytes += reading.memory_bytes;
                 let PodRef { namespace, name, .. } = &*pod.key;
@@ -345,12 +345,12 @@ impl NodesState {
     pub(crate) fn readings(&mut self, now: SimulationTime) -> Vec<NodeReading> {
         self.ledger.advance(now.at);
         let mut shared: HashMap<*const PodTemplate, Arc<BTreeMap<String, String>>> = HashMap::new();
-        let nodes = self.places.iter().enumerate().filter(|(_, place)| place.exists);
-        let readings = nodes.filter_map(|(node, place)| {
+        let nodes = self.schedulable.iter().enumerate().filter(|(_, target)| target.exists);
+        let readings = nodes.filter_map(|(node, target)| {
             let mut total = self.own_usage(node, now)?;
             let mut pods = Vec::new();
             for (pod, started) in self.running_on(node) {
-                let parts = pod.shape.running().zip(self.ledger.read(&pod.account));
+                let parts = pod.template.running().zip(self.ledger.read(&pod.account));
                 let containers = parts.map(|(part, reading)| {
                     total.cpu_seconds += reading.cpu_seconds;
                     total.memory_bytes += reading.memory_bytes;
@@ -358,14 +358,14 @@ impl NodesState {
                     ContainerReading { name: part.name.clone(), started, cpu_seconds, memory_bytes }
                 });
                 let containers = containers.collect();
-                let labels = shared.entry(Arc::as_ptr(&pod.shape));
-                let labels = labels.or_insert_with(|| Arc::new(pod.shape.labels.clone()));
+                let labels = shared.entry(Arc::as_ptr(&pod.template));
+                let labels = labels.or_insert_with(|| Arc::new(pod.template.labels.clone()));
                 let PodRef { namespace, name, .. } = &*pod.key;
                 let (namespace, name) = (namespace.clone(), name.clone());
                 pods.push(PodReading { namespace, name, labels: Arc::clone(labels), containers });
             }
             let UsageReading { cpu_seconds, memory_bytes } = total;
-            let (name, labels) = (place.name.clone(), place.labels.clone());
+            let (name, labels) = (target.name.clone(), target.labels.clone());
             let elapsed = Duration::from_millis(now.at.0.max(0) as u64);
             Some(NodeReading { name, labels, at: now.wall, elapsed, cpu_seconds, memory_bytes, pods })
         });
@@ -382,8 +382,8 @@ impl NodesState {
     fn running_on(&self, node: usize) -> impl Iterator<Item = (&SimulatedPod, Timestamp)> {
         let tenants = self.tenants.get(node).into_iter().flatten().filter_map(|id| self.pods.get(id));
         tenants.filter_map(|pod| {
-            let life = pod.life.as_ref().filter(|life| !life.is_over())?;
-            Some((pod, life.times.running?))
+            let lifecycle = pod.lifecycle.as_ref().filter(|lifecycle| !lifecycle.is_over())?;
+            Some((pod, lifecycle.times.running?))
         })
     }
 
@@ -393,13 +393,13 @@ impl NodesState {
     }
 }
 
-fn course(plan: &Plan, ledger: &UsageLedger, key: &PodRef, shape: &PodTemplate) -> PodTimeline {
-    let delays = ledger.delays(&key.namespace, shape).unwrap_or(plan.delays);
-    shape.course(delays, plan.run_for)
+fn timeline(plan: &Plan, ledger: &UsageLedger, key: &PodRef, template: &PodTemplate) -> PodTimeline {
+    let delays = ledger.delays(&key.namespace, template).unwrap_or(plan.delays);
+    template.timeline(delays, plan.run_for)
 }
 
 impl SimulatedPod {
     fn is_over(&self) -> bool {
-        self.life.as_ref().is_some_and(PodLifecycle::is_over)
+        self.lifecycle.as_ref().is_some_and(PodLifecycle::is_over)
     }
 }

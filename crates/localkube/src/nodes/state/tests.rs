@@ -89,7 +89,7 @@ fn pod_runs_from_creation_to_removal() {
     assert_eq!(writes(&mut state, 66_000), [""; 0]);
     state.pod_gone("uid-a", at(66_000));
     assert!(state.pods.is_empty() && state.by_uid.is_empty());
-    assert!(state.places.iter().all(|place| place.used == ResourceAmounts::default()));
+    assert!(state.schedulable.iter().all(|target| target.used == ResourceAmounts::default()));
 }
 
 #[test]
@@ -110,8 +110,11 @@ fn unschedulable_pods_wait_for_free_resources() {
         state.pod_seen(pod(name, None, "600m"), at(0));
     }
     let full = "0/2 nodes are available: 2 Insufficient cpu.";
-    let told = [format!("c: {full}"), format!("d: {full}")];
-    assert_eq!(writes(&mut state, 0), [&["a to node-1".into(), "b to node-2".into()], &told[..]].concat());
+    let expected = [format!("c: {full}"), format!("d: {full}")];
+    assert_eq!(
+        writes(&mut state, 0),
+        [&["a to node-1".into(), "b to node-2".into()], &expected[..]].concat()
+    );
     assert_eq!(writes(&mut state, 1), [""; 0], "said once");
     state.pod_gone("uid-b", at(2));
     assert_eq!(writes(&mut state, 2), ["c to node-2"]);
@@ -180,7 +183,7 @@ fn new_list_removes_missing_pods_and_keeps_the_others() {
     state.pod_seen(pod("a", Some("node-1"), "100m"), at(21_000));
     state.listed(at(21_000));
     assert_eq!(writes(&mut state, 21_000), [""; 0]);
-    assert_eq!((state.pods.len(), state.places[0].used.cpu), (1, 100));
+    assert_eq!((state.pods.len(), state.schedulable[0].used.cpu), (1, 100));
     // This pod was running before the nodes started.
     let mut running = pod("c", Some("node-2"), "100m");
     let ready = json!([{"type": "Ready", "status": "True"}]);
@@ -203,7 +206,7 @@ fn finished_pods_free_resources_and_are_removed_on_deletion() {
         all.extend(writes(&mut state, millis));
     }
     assert_eq!(all, ["a Pending", "a Running ready", "a Succeeded"]);
-    assert_eq!(state.places[0].used, ResourceAmounts::default());
+    assert_eq!(state.schedulable[0].used, ResourceAmounts::default());
     state.pod_seen(deleted("a", Some("node-1"), 0), at(99_000));
     assert_eq!(writes(&mut state, 99_000), ["a removed"]);
     // A finalizer keeps the pod; there is nothing more to write.

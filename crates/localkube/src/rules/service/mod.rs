@@ -78,7 +78,7 @@ fn update(service: &mut Value, old: &Value) {
         }
     } else if text(old, "type") != "ExternalName" {
         for field in ADDRESS_FIELDS {
-            keep(spec, old, field);
+            keep_old(spec, old, field);
         }
     }
     if !needs_node_ports(spec) {
@@ -94,12 +94,12 @@ fn update(service: &mut Value, old: &Value) {
                 at(before, "port") == at(port, "port") && at(before, "protocol") == at(port, "protocol")
             };
             if let Some(before) = list(old, "ports").iter().find(same) {
-                keep(port, before, "nodePort");
+                keep_old(port, before, "nodePort");
             }
         }
     }
     if needs_health_port(spec) {
-        keep(spec, old, "healthCheckNodePort");
+        keep_old(spec, old, "healthCheckNodePort");
     } else {
         release(spec, old, "healthCheckNodePort");
     }
@@ -113,7 +113,7 @@ fn update(service: &mut Value, old: &Value) {
 }
 
 /// Restores a field that the update omits.
-fn keep(new: &mut Value, old: &Value, field: &str) {
+fn keep_old(new: &mut Value, old: &Value, field: &str) {
     if has(old, field) {
         fill(new, field, at(old, field).clone());
     }

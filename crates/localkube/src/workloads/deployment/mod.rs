@@ -226,7 +226,7 @@ impl<'a> Rollout<'a> {
         });
         let write = ObjectWrite::patch(WorkloadKind::ReplicaSet, child.set.name(), patch);
         match scaling(child.wanted(), size) {
-            Some(note) => write.telling(note),
+            Some(note) => write.with_event(note),
             None => write,
         }
     }
@@ -268,7 +268,7 @@ impl<'a> Rollout<'a> {
         });
         let write = ObjectWrite::create(WorkloadKind::ReplicaSet, set);
         match scaling(0, size) {
-            Some(note) => write.telling(note),
+            Some(note) => write.with_event(note),
             None => write,
         }
     }

@@ -17,7 +17,7 @@ use crate::workloads::plan::WriteOperation;
 /// Objects, time and recorded events.
 pub(super) struct FakeCluster {
     pub(super) now: Timestamp,
-    pub(super) told: Vec<String>,
+    pub(super) events: Vec<String>,
     index: ObjectIndex,
     objects: BTreeMap<ObjectRef, Value>,
     serial: u64,
@@ -34,7 +34,7 @@ const MAX_PASSES: usize = 2000;
 impl FakeCluster {
     pub(super) fn new() -> Self {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        Self { now, told: Vec::new(), index: ObjectIndex::default(), objects: BTreeMap::new(), serial: 0 }
+        Self { now, events: Vec::new(), index: ObjectIndex::default(), objects: BTreeMap::new(), serial: 0 }
     }
 
     pub(super) fn add(&mut self, kind: WorkloadKind, mut object: Value) -> ObjectRef {
@@ -70,7 +70,7 @@ impl FakeCluster {
 
     pub(super) fn remove(&mut self, key: &ObjectRef) {
         let object = self.objects.remove(key).unwrap();
-        self.tell(key.kind, object, true);
+        self.notify(key.kind, object, true);
     }
 
     fn publish(&mut self, key: &ObjectRef) {
@@ -78,10 +78,10 @@ impl FakeCluster {
         let object = self.objects.get_mut(key).unwrap();
         object["metadata"]["resourceVersion"] = json!(self.serial.to_string());
         let object = object.clone();
-        self.tell(key.kind, object, false);
+        self.notify(key.kind, object, false);
     }
 
-    fn tell(&mut self, kind: WorkloadKind, object: Value, gone: bool) {
+    fn notify(&mut self, kind: WorkloadKind, object: Value, gone: bool) {
         fn event<T: DeserializeOwned>(object: Value, gone: bool) -> ListWatchEvent<T> {
             let object = serde_json::from_value(object).unwrap();
             if gone { ListWatchEvent::Deleted(object) } else { ListWatchEvent::Applied(object) }
@@ -115,14 +115,14 @@ impl FakeCluster {
                     name
                 }
             };
-            self.told.extend(
+            self.events.extend(
                 write.note.map(|note| format!("{}: {}", note.reason, note.text.replace("{}", &name))),
             );
         }
         if let Some(status) = plan.status {
             self.edit(key, &status);
         }
-        self.told.extend(plan.notes.into_iter().map(|note| format!("{}: {}", note.reason, note.text)));
+        self.events.extend(plan.notes.into_iter().map(|note| format!("{}: {}", note.reason, note.text)));
         !is_idle
     }
 
@@ -135,7 +135,7 @@ impl FakeCluster {
                 return;
             }
         }
-        panic!("it never ends: {:#?}", self.told);
+        panic!("it never ends: {:#?}", self.events);
     }
 
     pub(super) fn wait(&mut self, seconds: u64) {

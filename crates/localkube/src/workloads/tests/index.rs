@@ -16,7 +16,7 @@ fn names(index: &ObjectIndex) -> Vec<String> {
     index.pods.children("s").iter().map(|pod| pod.name().to_owned()).collect()
 }
 
-fn hear(index: &mut ObjectIndex, event: ListWatchEvent<Pod>) -> Vec<ObjectRef> {
+fn apply_event(index: &mut ObjectIndex, event: ListWatchEvent<Pod>) -> Vec<ObjectRef> {
     index.apply(WatchedEvent::Pod(event)).into_iter().collect()
 }
 
@@ -25,7 +25,7 @@ fn watch_events_enqueue_owners() {
     let mut index = ObjectIndex::default();
     let set = ObjectRef { kind: WorkloadKind::ReplicaSet, namespace: "default".into(), name: "web".into() };
     for event in [ListWatchEvent::Applied(pod("a", 5)), ListWatchEvent::Deleted(pod("a", 6))] {
-        assert_eq!(hear(&mut index, event), std::slice::from_ref(&set));
+        assert_eq!(apply_event(&mut index, event), std::slice::from_ref(&set));
     }
     assert_eq!(names(&index), [""; 0]);
 }
@@ -33,39 +33,39 @@ fn watch_events_enqueue_owners() {
 #[test]
 fn write_answers_are_cached_before_the_watch_reports_them() {
     let mut index = ObjectIndex::default();
-    hear(&mut index, ListWatchEvent::Applied(pod("a", 5)));
-    index.learn(WriteResult::Pod(pod("b", 7)));
+    apply_event(&mut index, ListWatchEvent::Applied(pod("a", 5)));
+    index.apply_write(WriteResult::Pod(pod("b", 7)));
     assert_eq!(names(&index), ["a", "b"]);
-    hear(&mut index, ListWatchEvent::Applied(pod("b", 7)));
-    hear(&mut index, ListWatchEvent::Deleted(pod("b", 8)));
-    index.learn(WriteResult::Pod(pod("b", 7)));
+    apply_event(&mut index, ListWatchEvent::Applied(pod("b", 7)));
+    apply_event(&mut index, ListWatchEvent::Deleted(pod("b", 8)));
+    index.apply_write(WriteResult::Pod(pod("b", 7)));
     assert_eq!(names(&index), ["a"], "what the watch has passed does not come back");
 }
 
 #[test]
 fn deletions_are_not_reverted_by_older_events() {
     let mut index = ObjectIndex::default();
-    hear(&mut index, ListWatchEvent::Applied(pod("a", 5)));
+    apply_event(&mut index, ListWatchEvent::Applied(pod("a", 5)));
     let key = ObjectRef { kind: WorkloadKind::Pod, namespace: "default".into(), name: "a".into() };
-    index.learn(WriteResult::Deleted(key.clone(), "uid of another".into()));
+    index.apply_write(WriteResult::Deleted(key.clone(), "uid of another".into()));
     assert!(!index.pods.children("s")[0].is_deleting());
-    index.learn(WriteResult::Deleted(key, "uid of a".into()));
+    index.apply_write(WriteResult::Deleted(key, "uid of a".into()));
     // An event from before the deletion arrives after it.
-    hear(&mut index, ListWatchEvent::Applied(pod("a", 6)));
+    apply_event(&mut index, ListWatchEvent::Applied(pod("a", 6)));
     assert!(index.pods.children("s")[0].is_deleting());
-    hear(&mut index, ListWatchEvent::Deleted(pod("a", 7)));
+    apply_event(&mut index, ListWatchEvent::Deleted(pod("a", 7)));
     assert_eq!(names(&index), [""; 0]);
 }
 
 #[test]
 fn new_list_replaces_the_cache() {
     let mut index = ObjectIndex::default();
-    hear(&mut index, ListWatchEvent::Applied(pod("a", 5)));
-    hear(&mut index, ListWatchEvent::ListStarted);
-    hear(&mut index, ListWatchEvent::Listed(pod("b", 6)));
+    apply_event(&mut index, ListWatchEvent::Applied(pod("a", 5)));
+    apply_event(&mut index, ListWatchEvent::ListStarted);
+    apply_event(&mut index, ListWatchEvent::Listed(pod("b", 6)));
     assert_eq!(names(&index), ["a", "b"]);
-    hear(&mut index, ListWatchEvent::ListDone);
+    apply_event(&mut index, ListWatchEvent::ListDone);
     assert_eq!(names(&index), ["b"]);
-    hear(&mut index, ListWatchEvent::Applied(pod("b", 4)));
+    apply_event(&mut index, ListWatchEvent::Applied(pod("b", 4)));
     assert_eq!(index.pods.children("s")[0].revision(), 6, "what is older is not believed");
 }

@@ -19,9 +19,9 @@ impl LiveFixture {
         let cluster = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
         let clock = crate::clock::Clock::system();
         let workloads = workloads::start(cluster.client(), clock);
-        let desk = Self { cluster, _workloads: workloads };
-        desk.until("/api/v1/namespaces/default/serviceaccounts/default", |_| true).await;
-        desk
+        let fixture = Self { cluster, _workloads: workloads };
+        fixture.until("/api/v1/namespaces/default/serviceaccounts/default", |_| true).await;
+        fixture
     }
 
     async fn send(&self, method: &str, path: &str, kind: &str, body: &Value) -> Result<Value, kube::Error> {
@@ -84,84 +84,86 @@ fn deployment(replicas: i32) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn deployment_rolls_out_on_a_cluster() {
-    let desk = LiveFixture::new().await;
-    desk.create(DEPLOYMENTS, deployment(3)).await;
-    desk.until(WEB, |web| web["status"]["unavailableReplicas"] == 3 && web["status"]["replicas"] == 3).await;
-    desk.start_pods().await;
-    desk.until(WEB, |web| web["status"]["availableReplicas"] == 3).await;
-    desk.patch(WEB, json!({"spec": {"template": {"metadata": {"labels": {"version": "2"}}}}})).await;
+    let fixture = LiveFixture::new().await;
+    fixture.create(DEPLOYMENTS, deployment(3)).await;
+    fixture
+        .until(WEB, |web| web["status"]["unavailableReplicas"] == 3 && web["status"]["replicas"] == 3)
+        .await;
+    fixture.start_pods().await;
+    fixture.until(WEB, |web| web["status"]["availableReplicas"] == 3).await;
+    fixture.patch(WEB, json!({"spec": {"template": {"metadata": {"labels": {"version": "2"}}}}})).await;
     let done = |web: &Value| {
         web["status"]["observedGeneration"] == 2
             && web["status"]["updatedReplicas"] == 3
             && web["status"]["availableReplicas"] == 3
             && web["status"]["replicas"] == 3
     };
-    while desk.get(WEB).await.is_none_or(|web| !done(&web)) {
-        desk.start_pods().await;
+    while fixture.get(WEB).await.is_none_or(|web| !done(&web)) {
+        fixture.start_pods().await;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let web =
-        desk.until(WEB, |web| web["status"]["conditions"][1]["reason"] == "NewReplicaSetAvailable").await;
+        fixture.until(WEB, |web| web["status"]["conditions"][1]["reason"] == "NewReplicaSetAvailable").await;
     assert_eq!(web["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "2");
     assert_eq!(web["metadata"]["generation"], 2, "the controller changes no spec of it");
     let events = "/api/v1/namespaces/default/events";
-    let told = |event: &Value| event["message"].as_str().is_some_and(|text| text.ends_with("from 0 to 3"));
-    desk.until(events, |events| events["items"].as_array().unwrap().iter().any(told)).await;
+    let created = |event: &Value| event["message"].as_str().is_some_and(|text| text.ends_with("from 0 to 3"));
+    fixture.until(events, |events| events["items"].as_array().unwrap().iter().any(created)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_of_many_pods_is_created_once() {
-    let desk = LiveFixture::new().await;
-    desk.create(DEPLOYMENTS, deployment(1000)).await;
-    desk.until(WEB, |web| web["status"]["replicas"] == 1000).await;
-    desk.patch(WEB, json!({"spec": {"replicas": 10}})).await;
-    desk.until(WEB, |web| web["status"]["replicas"] == 10).await;
-    let pods = desk.until(PODS, |pods| pods["items"].as_array().unwrap().len() == 10).await;
+    let fixture = LiveFixture::new().await;
+    fixture.create(DEPLOYMENTS, deployment(1000)).await;
+    fixture.until(WEB, |web| web["status"]["replicas"] == 1000).await;
+    fixture.patch(WEB, json!({"spec": {"replicas": 10}})).await;
+    fixture.until(WEB, |web| web["status"]["replicas"] == 10).await;
+    let pods = fixture.until(PODS, |pods| pods["items"].as_array().unwrap().len() == 10).await;
     assert_eq!(pods["items"].as_array().unwrap().len(), 10);
-    let events = desk.get("/api/v1/namespaces/default/events").await.unwrap();
-    let told = events["items"].as_array().unwrap().len();
-    assert!(told <= 25, "{told} events");
+    let events = fixture.get("/api/v1/namespaces/default/events").await.unwrap();
+    let count = events["items"].as_array().unwrap().len();
+    assert!(count <= 25, "{count} events");
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_deadline_is_checked_without_events() {
-    let desk = LiveFixture::new().await;
+    let fixture = LiveFixture::new().await;
     let mut web = deployment(1);
     web["spec"]["progressDeadlineSeconds"] = json!(60);
-    desk.create(DEPLOYMENTS, web).await;
-    desk.until(WEB, |web| web["status"]["conditions"][1]["reason"] == "ProgressDeadlineExceeded").await;
+    fixture.create(DEPLOYMENTS, web).await;
+    fixture.until(WEB, |web| web["status"]["conditions"][1]["reason"] == "ProgressDeadlineExceeded").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn stateful_set_and_job_run_on_a_cluster() {
-    let desk = LiveFixture::new().await;
+    let fixture = LiveFixture::new().await;
     let mut set = deployment(3);
     set["kind"] = json!("StatefulSet");
-    desk.create("/apis/apps/v1/namespaces/default/statefulsets", set).await;
+    fixture.create("/apis/apps/v1/namespaces/default/statefulsets", set).await;
     let spec = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "job:1"}]});
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"},
         "spec": {"completions": 2, "template": {"spec": spec}}});
-    desk.create("/apis/batch/v1/namespaces/default/jobs", job).await;
+    fixture.create("/apis/batch/v1/namespaces/default/jobs", job).await;
     let set = "/apis/apps/v1/namespaces/default/statefulsets/web";
     for ready in 1..=3 {
-        desk.until(set, |set| set["status"]["replicas"] == ready).await;
-        desk.start_pods().await;
-        desk.until(set, |set| set["status"]["readyReplicas"] == ready).await;
+        fixture.until(set, |set| set["status"]["replicas"] == ready).await;
+        fixture.start_pods().await;
+        fixture.until(set, |set| set["status"]["readyReplicas"] == ready).await;
     }
     for done in 1..=2 {
         let of_job = format!("{PODS}?labelSelector=job-name=once&fieldSelector=status.phase=Running");
-        desk.start_pods().await;
-        let pods = desk.until(&of_job, |pods| pods["items"].as_array().unwrap().len() == 1).await;
+        fixture.start_pods().await;
+        let pods = fixture.until(&of_job, |pods| pods["items"].as_array().unwrap().len() == 1).await;
         let name = pods["items"][0]["metadata"]["name"].as_str().unwrap();
-        desk.patch(&format!("{PODS}/{name}/status"), json!({"status": {"phase": "Succeeded"}})).await;
+        fixture.patch(&format!("{PODS}/{name}/status"), json!({"status": {"phase": "Succeeded"}})).await;
         let job = "/apis/batch/v1/namespaces/default/jobs/once";
-        desk.until(job, |job| job["status"]["succeeded"] == done && job["status"]["active"] != 0).await;
-        desk.until(PODS, |pods| pods["items"].as_array().unwrap().len() == 3 + 2).await;
+        fixture.until(job, |job| job["status"]["succeeded"] == done && job["status"]["active"] != 0).await;
+        fixture.until(PODS, |pods| pods["items"].as_array().unwrap().len() == 3 + 2).await;
     }
     let complete = |job: &Value| job["status"]["conditions"][1]["type"] == "Complete";
-    let job = desk.until("/apis/batch/v1/namespaces/default/jobs/once", complete).await;
+    let job = fixture.until("/apis/batch/v1/namespaces/default/jobs/once", complete).await;
     let revision = &job["metadata"]["resourceVersion"];
     tokio::time::sleep(Duration::from_mins(10)).await;
-    let later = desk.get("/apis/batch/v1/namespaces/default/jobs/once").await.unwrap();
+    let later = fixture.get("/apis/batch/v1/namespaces/default/jobs/once").await.unwrap();
     assert_eq!(&later["metadata"]["resourceVersion"], revision, "nothing is written when nothing happens");
 }

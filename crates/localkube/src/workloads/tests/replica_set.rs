@@ -13,16 +13,16 @@ fn set(replicas: i32) -> Value {
     json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas, "selector": selector, "template": template}})
 }
 
-fn status(world: &FakeCluster, key: &ObjectRef) -> Value {
-    world.get(key)["status"].clone()
+fn status(cluster: &FakeCluster, key: &ObjectRef) -> Value {
+    cluster.get(key)["status"].clone()
 }
 
 #[test]
 fn replica_set_keeps_the_desired_number_of_pods() {
-    let mut world = FakeCluster::new();
-    let key = world.add(WorkloadKind::ReplicaSet, set(3));
-    world.settle();
-    let pods = world.all(WorkloadKind::Pod);
+    let mut cluster = FakeCluster::new();
+    let key = cluster.add(WorkloadKind::ReplicaSet, set(3));
+    cluster.settle();
+    let pods = cluster.all(WorkloadKind::Pod);
     assert_eq!(pods.len(), 3);
     let pod = &pods[0].1;
     assert_eq!(pod["metadata"]["generateName"], "web-");
@@ -32,44 +32,44 @@ fn replica_set_keeps_the_desired_number_of_pods() {
     assert_eq!(pod["metadata"]["ownerReferences"], json!([owner]));
     let expected =
         json!({"observedGeneration": 1, "replicas": 3, "fullyLabeledReplicas": 3, "terminatingReplicas": 0});
-    assert_eq!(status(&world, &key), expected);
-    assert_eq!(world.told[0], format!("SuccessfulCreate: Created pod: {}", pods[0].0.name));
+    assert_eq!(status(&cluster, &key), expected);
+    assert_eq!(cluster.events[0], format!("SuccessfulCreate: Created pod: {}", pods[0].0.name));
 
-    world.start_pods(2);
-    world.edit(&pods[1].0, &json!({"metadata": {"labels": {"tier": null}}}));
-    world.edit(&key, &json!({"spec": {"minReadySeconds": 5}}));
-    world.settle();
+    cluster.start_pods(2);
+    cluster.edit(&pods[1].0, &json!({"metadata": {"labels": {"tier": null}}}));
+    cluster.edit(&key, &json!({"spec": {"minReadySeconds": 5}}));
+    cluster.settle();
     let expected = json!({"observedGeneration": 2, "replicas": 3, "fullyLabeledReplicas": 2, "readyReplicas": 2,
         "terminatingReplicas": 0});
-    assert_eq!(status(&world, &key), expected);
-    world.wait(5);
-    world.settle();
-    assert_eq!(status(&world, &key)["availableReplicas"], 2);
+    assert_eq!(status(&cluster, &key), expected);
+    cluster.wait(5);
+    cluster.settle();
+    assert_eq!(status(&cluster, &key)["availableReplicas"], 2);
 
-    world.edit(&key, &json!({"spec": {"replicas": 2}}));
-    world.settle();
-    assert!(!world.has(&pods[2].0), "the one that is not ready goes");
-    world.set_phase(&pods[0].0, "Failed", false);
-    world.settle();
-    assert_eq!(world.all(WorkloadKind::Pod).len(), 3, "one that failed is replaced, and stays");
-    world.edit(&pods[1].0, &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
-    world.settle();
-    assert_eq!(world.all(WorkloadKind::Pod).len(), 4, "one that is stopping is replaced at once");
-    assert_eq!(status(&world, &key)["terminatingReplicas"], 1);
-    world.edit(&key, &json!({"spec": {"replicas": 0}}));
-    world.settle();
+    cluster.edit(&key, &json!({"spec": {"replicas": 2}}));
+    cluster.settle();
+    assert!(!cluster.has(&pods[2].0), "the one that is not ready goes");
+    cluster.set_phase(&pods[0].0, "Failed", false);
+    cluster.settle();
+    assert_eq!(cluster.all(WorkloadKind::Pod).len(), 3, "one that failed is replaced, and stays");
+    cluster.edit(&pods[1].0, &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    cluster.settle();
+    assert_eq!(cluster.all(WorkloadKind::Pod).len(), 4, "one that is stopping is replaced at once");
+    assert_eq!(status(&cluster, &key)["terminatingReplicas"], 1);
+    cluster.edit(&key, &json!({"spec": {"replicas": 0}}));
+    cluster.settle();
     let expected = json!({"observedGeneration": 4, "replicas": 0, "terminatingReplicas": 1});
-    assert_eq!(status(&world, &key), expected);
+    assert_eq!(status(&cluster, &key), expected);
 }
 
 #[test]
 fn deleted_replica_set_creates_no_pods() {
-    let mut world = FakeCluster::new();
+    let mut cluster = FakeCluster::new();
     let mut going = set(3);
     going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    world.add(WorkloadKind::ReplicaSet, going);
-    world.settle();
-    assert_eq!(world.all(WorkloadKind::Pod), []);
+    cluster.add(WorkloadKind::ReplicaSet, going);
+    cluster.settle();
+    assert_eq!(cluster.all(WorkloadKind::Pod), []);
 }
 
 #[test]

@@ -22,31 +22,31 @@ fn template(version: i32) -> Value {
 }
 
 /// Names and versions of the pods.
-fn pods(world: &FakeCluster) -> Vec<(String, i64)> {
+fn pods(cluster: &FakeCluster) -> Vec<(String, i64)> {
     let version = |pod: &Value| pod["spec"]["containers"][0]["image"].as_i64().unwrap();
-    world.all(WorkloadKind::Pod).into_iter().map(|(key, pod)| (key.name, version(&pod))).collect()
+    cluster.all(WorkloadKind::Pod).into_iter().map(|(key, pod)| (key.name, version(&pod))).collect()
 }
 
 fn is(pods: &[(String, i64)], expected: &[(&str, i64)]) -> bool {
     pods.iter().map(|(name, version)| (name.as_str(), *version)).eq(expected.iter().copied())
 }
 
-fn set_image(world: &mut FakeCluster, key: &ObjectRef, version: i32) {
-    world.edit(key, &json!({"spec": {"template": template(version)}}));
+fn set_image(cluster: &mut FakeCluster, key: &ObjectRef, version: i32) {
+    cluster.edit(key, &json!({"spec": {"template": template(version)}}));
 }
 
 #[test]
 fn pods_are_created_and_deleted_in_order() {
-    let mut world = FakeCluster::new();
-    let key = world.add(WorkloadKind::StatefulSet, set(3, json!({})));
+    let mut cluster = FakeCluster::new();
+    let key = cluster.add(WorkloadKind::StatefulSet, set(3, json!({})));
     for expected in 1..=3 {
-        world.settle();
-        assert_eq!(world.all(WorkloadKind::Pod).len(), expected, "each waits for the one before");
-        world.start_pods(1);
+        cluster.settle();
+        assert_eq!(cluster.all(WorkloadKind::Pod).len(), expected, "each waits for the one before");
+        cluster.start_pods(1);
     }
-    world.settle();
-    let (_, pod) = world.all(WorkloadKind::Pod).remove(1);
-    let revision = world.get(&key)["status"]["updateRevision"].clone();
+    cluster.settle();
+    let (_, pod) = cluster.all(WorkloadKind::Pod).remove(1);
+    let revision = cluster.get(&key)["status"]["updateRevision"].clone();
     assert_eq!(
         pod["metadata"]["labels"],
         json!({"app": "st", "controller-revision-hash": revision, "statefulset.kubernetes.io/pod-name": "st-1",
@@ -54,97 +54,97 @@ fn pods_are_created_and_deleted_in_order() {
     );
     assert_eq!((&pod["spec"]["hostname"], &pod["spec"]["subdomain"]), (&json!("st-1"), &json!("svc")));
     assert_eq!(
-        world.get(&key)["status"],
+        cluster.get(&key)["status"],
         json!({"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "availableReplicas": 3,
             "currentReplicas": 3, "updatedReplicas": 3, "currentRevision": revision, "updateRevision": revision,
             "collisionCount": 0})
     );
-    assert_eq!(world.told[0], "SuccessfulCreate: Create Pod st-0 in StatefulSet st successful");
+    assert_eq!(cluster.events[0], "SuccessfulCreate: Create Pod st-0 in StatefulSet st successful");
 
-    world.told.clear();
-    world.edit(&key, &json!({"spec": {"replicas": 1}}));
-    world.settle();
+    cluster.events.clear();
+    cluster.edit(&key, &json!({"spec": {"replicas": 1}}));
+    cluster.settle();
     let deleted = |name| format!("SuccessfulDelete: Delete Pod {name} in StatefulSet st successful");
-    assert_eq!(world.told, [deleted("st-2"), deleted("st-1")]);
+    assert_eq!(cluster.events, [deleted("st-2"), deleted("st-1")]);
     let first = key_of(WorkloadKind::Pod, "st-0");
-    world.set_phase(&first, "Failed", false);
-    world.settle();
-    assert_eq!(world.get(&first)["status"]["phase"], "Pending", "what ended is made anew");
+    cluster.set_phase(&first, "Failed", false);
+    cluster.settle();
+    assert_eq!(cluster.get(&first)["status"]["phase"], "Pending", "what ended is made anew");
 }
 
 #[test]
 fn parallel_policy_creates_and_deletes_all_at_once() {
-    let mut world = FakeCluster::new();
+    let mut cluster = FakeCluster::new();
     let claims = json!([{"metadata": {"name": "data"}}]);
     let more =
         json!({"podManagementPolicy": "Parallel", "ordinals": {"start": 5}, "volumeClaimTemplates": claims});
-    let key = world.add(WorkloadKind::StatefulSet, set(3, more));
-    assert!(world.pass(&key));
-    assert!(is(&pods(&world), &[("st-5", 1), ("st-6", 1), ("st-7", 1)]), "{:?}", pods(&world));
+    let key = cluster.add(WorkloadKind::StatefulSet, set(3, more));
+    assert!(cluster.pass(&key));
+    assert!(is(&pods(&cluster), &[("st-5", 1), ("st-6", 1), ("st-7", 1)]), "{:?}", pods(&cluster));
     let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data-st-5"}},
         {"name": "tmp", "emptyDir": {}}]);
-    assert_eq!(world.all(WorkloadKind::Pod)[0].1["spec"]["volumes"], volumes);
-    world.edit(&key, &json!({"spec": {"replicas": 1}}));
-    assert!(world.pass(&key));
-    assert!(is(&pods(&world), &[("st-5", 1)]));
+    assert_eq!(cluster.all(WorkloadKind::Pod)[0].1["spec"]["volumes"], volumes);
+    cluster.edit(&key, &json!({"spec": {"replicas": 1}}));
+    assert!(cluster.pass(&key));
+    assert!(is(&pods(&cluster), &[("st-5", 1)]));
 }
 
 #[test]
 fn updates_go_from_the_last_pod_to_the_first() {
-    let mut world = FakeCluster::new();
-    let key = world.add(WorkloadKind::StatefulSet, set(3, json!({})));
-    world.run();
-    let before = world.get(&key)["status"]["currentRevision"].clone();
-    set_image(&mut world, &key, 2);
-    world.settle();
-    assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]), "the next waits");
-    let status = world.get(&key)["status"].clone();
+    let mut cluster = FakeCluster::new();
+    let key = cluster.add(WorkloadKind::StatefulSet, set(3, json!({})));
+    cluster.run();
+    let before = cluster.get(&key)["status"]["currentRevision"].clone();
+    set_image(&mut cluster, &key, 2);
+    cluster.settle();
+    assert!(is(&pods(&cluster), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]), "the next waits");
+    let status = cluster.get(&key)["status"].clone();
     assert_eq!((&status["currentReplicas"], &status["updatedReplicas"]), (&json!(2), &json!(1)));
     assert_eq!(status["currentRevision"], before);
     let first = key_of(WorkloadKind::Pod, "st-0");
-    world.remove(&first);
-    world.settle();
+    cluster.remove(&first);
+    cluster.settle();
     assert!(
-        is(&pods(&world), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]),
+        is(&pods(&cluster), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]),
         "made anew as it was: {:?}",
-        pods(&world)
+        pods(&cluster)
     );
-    world.run();
-    assert!(is(&pods(&world), &[("st-0", 2), ("st-1", 2), ("st-2", 2)]));
-    let status = &world.get(&key)["status"];
+    cluster.run();
+    assert!(is(&pods(&cluster), &[("st-0", 2), ("st-1", 2), ("st-2", 2)]));
+    let status = &cluster.get(&key)["status"];
     assert_eq!(status["currentRevision"], status["updateRevision"]);
     assert_ne!(status["currentRevision"], before);
 }
 
 #[test]
 fn partition_excludes_pods_from_updates() {
-    let mut world = FakeCluster::new();
+    let mut cluster = FakeCluster::new();
     let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
-    let key = world.add(WorkloadKind::StatefulSet, set(3, json!({"updateStrategy": strategy})));
-    world.run();
-    set_image(&mut world, &key, 2);
-    world.run();
-    assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]));
+    let key = cluster.add(WorkloadKind::StatefulSet, set(3, json!({"updateStrategy": strategy})));
+    cluster.run();
+    set_image(&mut cluster, &key, 2);
+    cluster.run();
+    assert!(is(&pods(&cluster), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]));
     let pod = key_of(WorkloadKind::Pod, "st-1");
-    world.remove(&pod);
-    world.run();
-    assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]), "{:?}", pods(&world));
-    world.edit(&key, &json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}));
-    world.run();
-    assert!(is(&pods(&world), &[("st-0", 2), ("st-1", 2), ("st-2", 2)]));
+    cluster.remove(&pod);
+    cluster.run();
+    assert!(is(&pods(&cluster), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]), "{:?}", pods(&cluster));
+    cluster.edit(&key, &json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}));
+    cluster.run();
+    assert!(is(&pods(&cluster), &[("st-0", 2), ("st-1", 2), ("st-2", 2)]));
 }
 
 #[test]
 fn on_delete_strategy_updates_deleted_pods() {
-    let mut world = FakeCluster::new();
-    let key = world.add(WorkloadKind::StatefulSet, set(2, json!({"updateStrategy": {"type": "OnDelete"}})));
-    world.run();
-    set_image(&mut world, &key, 2);
-    world.run();
-    assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1)]));
+    let mut cluster = FakeCluster::new();
+    let key = cluster.add(WorkloadKind::StatefulSet, set(2, json!({"updateStrategy": {"type": "OnDelete"}})));
+    cluster.run();
+    set_image(&mut cluster, &key, 2);
+    cluster.run();
+    assert!(is(&pods(&cluster), &[("st-0", 1), ("st-1", 1)]));
     let pod = key_of(WorkloadKind::Pod, "st-0");
-    world.remove(&pod);
-    world.run();
-    assert!(is(&pods(&world), &[("st-0", 2), ("st-1", 1)]));
-    assert_eq!(world.get(&key)["status"]["updatedReplicas"], 1);
+    cluster.remove(&pod);
+    cluster.run();
+    assert!(is(&pods(&cluster), &[("st-0", 2), ("st-1", 1)]));
+    assert_eq!(cluster.get(&key)["status"]["updatedReplicas"], 1);
 }
