@@ -87,7 +87,6 @@ pub struct Column {
 #[derive(Debug)]
 struct DefinedVersion {
     name: String,
-    storage: bool,
     openapi: Value,
     schema: Arc<Schema>,
     node: SchemaNode,
@@ -151,11 +150,6 @@ impl Definition {
     /// The served versions, the preferred one first.
     pub fn served_versions(&self) -> Vec<String> {
         self.versions.iter().map(|version| version.name.clone()).collect()
-    }
-
-    /// The storage version, if it is served.
-    pub fn storage_version(&self) -> Option<&str> {
-        self.versions.iter().find(|version| version.storage).map(|version| version.name.as_str())
     }
 
     /// The deprecation warning of a version.
@@ -222,7 +216,6 @@ impl DefinedVersion {
         });
         Self {
             name: text(version, "name"),
-            storage: version.get("storage") == Some(&Value::Bool(true)),
             schema: Schema::of_custom(&openapi),
             node: SchemaNode::read(&openapi),
             openapi,
@@ -231,13 +224,6 @@ impl DefinedVersion {
             columns: list(version, "additionalPrinterColumns").iter().map(column).collect(),
             warning,
         }
-    }
-}
-
-/// An object in another version; without a conversion of its own only the version itself changes.
-pub fn convert(object: &mut Value, api_version: &str) {
-    if let Some(version) = object.get_mut("apiVersion") {
-        *version = Value::from(api_version);
     }
 }
 

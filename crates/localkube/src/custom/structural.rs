@@ -149,10 +149,10 @@ fn check_type(schema: &Value, path: &str, cursor: SchemaPosition, out: &mut Vec<
         }
         ("object", SchemaPosition::Root) | ("", _) => {}
         (other, SchemaPosition::Root) => {
-            out.push(FieldError::invalid(field, other, "must be object at the root"))
+            out.push(FieldError::invalid(field, other, "must be object at the root"));
         }
         (other, _) if !SCHEMA_TYPES.contains(&other) => {
-            out.push(FieldError::not_supported(field, other, SCHEMA_TYPES))
+            out.push(FieldError::not_supported(field, other, SCHEMA_TYPES));
         }
         _ => {}
     }

@@ -131,7 +131,7 @@ impl SharedState {
             ListWatchEvent::Listed(pod) | ListWatchEvent::Applied(pod) => state.pod_seen(pod, now),
             ListWatchEvent::ListDone => state.listed(now),
             ListWatchEvent::Deleted(pod) => {
-                state.pod_gone(pod.metadata.uid.as_deref().unwrap_or_default(), now)
+                state.pod_gone(pod.metadata.uid.as_deref().unwrap_or_default(), now);
             }
         }
     }
@@ -143,7 +143,7 @@ impl SharedState {
             ListWatchEvent::ListStarted | ListWatchEvent::ListDone => {}
             ListWatchEvent::Listed(node) | ListWatchEvent::Applied(node) => state.node_seen(node),
             ListWatchEvent::Deleted(node) => {
-                state.node_gone(node.metadata.name.as_deref().unwrap_or_default())
+                state.node_gone(node.metadata.name.as_deref().unwrap_or_default());
             }
         }
     }

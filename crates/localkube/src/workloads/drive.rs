@@ -85,22 +85,14 @@ pub(crate) fn plan(
                 set,
             };
             let sets: Vec<_> = sets.into_iter().map(child).collect();
-            let plan = if claims.is_empty() {
-                deployment::plan(deployment, &sets, now)
-            } else {
-                ReconcilePlan::of(claims)
-            };
+            let plan = ReconcilePlan::claim_or(claims, || deployment::plan(deployment, &sets, now));
             Some((EventSubject::of(deployment), plan))
         }
         WorkloadKind::ReplicaSet => {
             let set = index.replica_sets.get(namespace, name)?;
             let pods = index.pods.children(set.uid());
             let claims = claims(set, &set.spec.selector, &pods, &index.pods.orphans(namespace));
-            let plan = if claims.is_empty() {
-                replica_set::plan(set, &pods, failure, now)
-            } else {
-                ReconcilePlan::of(claims)
-            };
+            let plan = ReconcilePlan::claim_or(claims, || replica_set::plan(set, &pods, failure, now));
             Some((EventSubject::of(set), plan))
         }
         WorkloadKind::StatefulSet => {
@@ -110,18 +102,14 @@ pub(crate) fn plan(
             orphans.retain(|pod| stateful_set::number(set, pod).is_some());
             let claims = claims(set, &set.spec.selector, &pods, &orphans);
             let before = index.template_before(set);
-            let plan = if claims.is_empty() {
-                stateful_set::plan(set, &pods, before, now)
-            } else {
-                ReconcilePlan::of(claims)
-            };
+            let plan = ReconcilePlan::claim_or(claims, || stateful_set::plan(set, &pods, before, now));
             Some((EventSubject::of(set), plan))
         }
         WorkloadKind::Job => {
             let job = index.jobs.get(namespace, name)?;
             let pods = index.pods.children(job.uid());
             let claims = claims(job, &job.spec.selector, &pods, &index.pods.orphans(namespace));
-            let plan = if claims.is_empty() { job::plan(job, &pods, now) } else { ReconcilePlan::of(claims) };
+            let plan = ReconcilePlan::claim_or(claims, || job::plan(job, &pods, now));
             Some((EventSubject::of(job), plan))
         }
         WorkloadKind::Pod => None,

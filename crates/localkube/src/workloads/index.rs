@@ -35,7 +35,7 @@ pub(crate) struct KindIndex<T> {
     listed: Option<BTreeSet<NamespacedName>>,
     is_complete: bool,
     /// The newest revision that the watch reported.
-    apply_update: u64,
+    latest_revision: u64,
 }
 
 /// Namespace and name.
@@ -77,7 +77,7 @@ impl<T> Default for KindIndex<T> {
             children: HashMap::new(),
             listed: None,
             is_complete: false,
-            apply_update: 0,
+            latest_revision: 0,
         }
     }
 }
@@ -87,13 +87,11 @@ impl<S: WorkloadSpec, T> KindIndex<WorkloadObject<S, T>> {
         self.objects.get(&(namespace.to_owned(), name.to_owned()))
     }
 
-    /// The objects in a namespace.
-    pub(crate) fn inside(&self, namespace: &str) -> impl Iterator<Item = &Arc<WorkloadObject<S, T>>> {
-        let first = (namespace.to_owned(), String::new());
-        self.objects
-            .range(first.clone()..)
-            .take_while(move |(name, _)| name.0 == first.0)
-            .map(|(_, object)| object)
+    /// The objects in a namespace whose spec matches.
+    fn selecting(&self, namespace: &str, fits: impl Fn(&S) -> bool) -> Vec<ObjectRef> {
+        let objects = self.objects.range((namespace.to_owned(), String::new())..);
+        let inside = objects.take_while(|(name, _)| name.0 == namespace);
+        inside.filter(|(_, object)| fits(&object.spec)).map(|(_, object)| object.key()).collect()
     }
 
     /// The objects that an owner controls, by name.
@@ -136,7 +134,7 @@ impl<S: WorkloadSpec, T> KindIndex<WorkloadObject<S, T>> {
             }
             ListWatchEvent::Applied(object) => self.apply_update(object),
             ListWatchEvent::Deleted(object) => {
-                self.apply_update = self.apply_update.max(object.revision());
+                self.latest_revision = self.latest_revision.max(object.revision());
                 let name = name_of(&object);
                 let is_it = self.objects.get(&name).is_some_and(|known| known.uid() == object.uid());
                 if is_it { self.remove(&name).into_iter().collect() } else { Vec::new() }
@@ -147,11 +145,11 @@ impl<S: WorkloadSpec, T> KindIndex<WorkloadObject<S, T>> {
     /// Applies the answer to a write, so that the next plan knows it before the watch reports it.
     pub(crate) fn apply_write(&mut self, object: WorkloadObject<S, T>) -> Vec<Arc<WorkloadObject<S, T>>> {
         // The watch reported this revision already, and possibly a later deletion.
-        if object.revision() <= self.apply_update { Vec::new() } else { self.put(object) }
+        if object.revision() <= self.latest_revision { Vec::new() } else { self.put(object) }
     }
 
     fn apply_update(&mut self, object: WorkloadObject<S, T>) -> Vec<Arc<WorkloadObject<S, T>>> {
-        self.apply_update = self.apply_update.max(object.revision());
+        self.latest_revision = self.latest_revision.max(object.revision());
         self.put(object)
     }
 
@@ -190,7 +188,7 @@ impl<S: WorkloadSpec, T> KindIndex<WorkloadObject<S, T>> {
 
 impl<S: WorkloadSpec + Clone, T: Clone> KindIndex<WorkloadObject<S, T>> {
     /// Applies a deletion. The object stays, as being deleted, until the watch reports that it is gone.
-    fn learn_deletion(&mut self, key: &ObjectRef, uid: &str) -> Vec<Arc<WorkloadObject<S, T>>> {
+    fn apply_deletion(&mut self, key: &ObjectRef, uid: &str) -> Vec<Arc<WorkloadObject<S, T>>> {
         let name = (key.namespace.clone(), key.name.clone());
         let Some(known) = self.objects.get_mut(&name).filter(|known| known.uid() == uid) else {
             return Vec::new();
@@ -224,8 +222,8 @@ impl ObjectIndex {
     }
 
     /// Applies a watch event; returns the objects to reconcile.
-    pub(crate) fn apply(&mut self, news: WatchedEvent) -> BTreeSet<ObjectRef> {
-        match news {
+    pub(crate) fn apply(&mut self, event: WatchedEvent) -> BTreeSet<ObjectRef> {
+        match event {
             WatchedEvent::Pod(event) => {
                 let touched = self.pods.apply(event);
                 self.wake_for_pods(&touched)
@@ -234,17 +232,15 @@ impl ObjectIndex {
                 let touched = self.replica_sets.apply(event);
                 self.wake_for_sets(&touched)
             }
-            WatchedEvent::Deployment(event) => {
-                self.deployments.apply(event).iter().map(|object| object.key()).collect()
-            }
+            WatchedEvent::Deployment(event) => keys(&self.deployments.apply(event)),
             WatchedEvent::StatefulSet(event) => {
                 let touched = self.stateful_sets.apply(event);
                 for set in &touched {
                     self.remember_template(set);
                 }
-                touched.iter().map(|set| set.key()).collect()
+                keys(&touched)
             }
-            WatchedEvent::Job(event) => self.jobs.apply(event).iter().map(|object| object.key()).collect(),
+            WatchedEvent::Job(event) => keys(&self.jobs.apply(event)),
         }
     }
 
@@ -259,20 +255,16 @@ impl ObjectIndex {
                 let touched = self.replica_sets.apply_write(set);
                 self.wake_for_sets(&touched)
             }
-            WriteResult::Deployment(object) => {
-                self.deployments.apply_write(object).iter().map(|o| o.key()).collect()
-            }
-            WriteResult::StatefulSet(object) => {
-                self.stateful_sets.apply_write(object).iter().map(|o| o.key()).collect()
-            }
-            WriteResult::Job(object) => self.jobs.apply_write(object).iter().map(|o| o.key()).collect(),
+            WriteResult::Deployment(object) => keys(&self.deployments.apply_write(object)),
+            WriteResult::StatefulSet(object) => keys(&self.stateful_sets.apply_write(object)),
+            WriteResult::Job(object) => keys(&self.jobs.apply_write(object)),
             WriteResult::Deleted(key, uid) => match key.kind {
                 WorkloadKind::Pod => {
-                    let touched = self.pods.learn_deletion(&key, &uid);
+                    let touched = self.pods.apply_deletion(&key, &uid);
                     self.wake_for_pods(&touched)
                 }
                 WorkloadKind::ReplicaSet => {
-                    let touched = self.replica_sets.learn_deletion(&key, &uid);
+                    let touched = self.replica_sets.apply_deletion(&key, &uid);
                     self.wake_for_sets(&touched)
                 }
                 _ => BTreeSet::new(),
@@ -310,15 +302,9 @@ impl ObjectIndex {
             }
             if pod.controller().is_none() {
                 let fits = |selector: &LabelSelector| may_match(selector, &pod.metadata);
-                let (sets, stateful) = (&self.replica_sets, &self.stateful_sets);
-                woken
-                    .extend(sets.inside(pod.namespace()).filter(|o| fits(&o.spec.selector)).map(|o| o.key()));
-                woken.extend(
-                    stateful.inside(pod.namespace()).filter(|o| fits(&o.spec.selector)).map(|o| o.key()),
-                );
-                woken.extend(
-                    self.jobs.inside(pod.namespace()).filter(|o| fits(&o.spec.selector)).map(|o| o.key()),
-                );
+                woken.extend(self.replica_sets.selecting(pod.namespace(), |spec| fits(&spec.selector)));
+                woken.extend(self.stateful_sets.selecting(pod.namespace(), |spec| fits(&spec.selector)));
+                woken.extend(self.jobs.selecting(pod.namespace(), |spec| fits(&spec.selector)));
             }
             woken.extend(owner);
         }
@@ -332,8 +318,7 @@ impl ObjectIndex {
             woken.extend(owner_key(set));
             if set.controller().is_none() {
                 let fits = |selector: &LabelSelector| may_match(selector, &set.metadata);
-                let deployments = self.deployments.inside(set.namespace());
-                woken.extend(deployments.filter(|o| fits(&o.spec.selector)).map(|o| o.key()));
+                woken.extend(self.deployments.selecting(set.namespace(), |spec| fits(&spec.selector)));
             }
         }
         woken
@@ -344,6 +329,10 @@ impl ObjectIndex {
 fn may_match(selector: &LabelSelector, metadata: &ObjectMeta) -> bool {
     let label = |name: &String| metadata.labels.as_ref().and_then(|labels| labels.get(name));
     selector.match_labels.iter().all(|(name, value)| label(name) == Some(value))
+}
+
+fn keys<S: WorkloadSpec, T>(objects: &[Arc<WorkloadObject<S, T>>]) -> BTreeSet<ObjectRef> {
+    objects.iter().map(|object| object.key()).collect()
 }
 
 fn owner_key<S, T>(object: &Arc<WorkloadObject<S, T>>) -> Option<ObjectRef> {

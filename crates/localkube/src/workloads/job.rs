@@ -77,7 +77,7 @@ fn after_the_end(job: &Job, finished: Timestamp, now: Timestamp) -> ReconcilePla
     let mut plan = ReconcilePlan::default();
     if let Some(keep) = job.spec.ttl_seconds_after_finished.filter(|_| !job.is_deleting()) {
         match left(finished, keep, now) {
-            Some(wait) => plan.look_again(Some(wait)),
+            Some(wait) => plan.requeue_after(Some(wait)),
             None => plan.writes.push(ObjectWrite::delete(job)),
         }
     }
@@ -223,7 +223,7 @@ impl<'a> JobView<'a> {
         }
         let started = *status.start_time.get_or_insert(conditions::whole_seconds(self.now));
         if let Some(deadline) = self.job.spec.active_deadline_seconds {
-            plan.look_again(left(started, deadline, self.now));
+            plan.requeue_after(left(started, deadline, self.now));
         }
         let active = status.active;
         let wanted = self.wanted();
@@ -233,7 +233,7 @@ impl<'a> JobView<'a> {
             plan.writes = order.into_iter().take(surplus).map(|pod| delete(pod)).collect();
         } else if active < wanted {
             match self.backoff() {
-                Some(wait) => plan.look_again(Some(wait)),
+                Some(wait) => plan.requeue_after(Some(wait)),
                 None => plan.writes = self.create(wanted - active),
             }
         }

@@ -64,12 +64,13 @@ pub(crate) struct EventSubject {
 }
 
 impl ReconcilePlan {
-    pub(crate) fn of(writes: Vec<ObjectWrite>) -> Self {
-        Self { writes, ..Self::default() }
+    /// Only the claims, if there are some; otherwise the plan.
+    pub(crate) fn claim_or(claims: Vec<ObjectWrite>, plan: impl FnOnce() -> Self) -> Self {
+        if claims.is_empty() { plan() } else { Self { writes: claims, ..Self::default() } }
     }
 
     /// Reconciles again after `wait`, or earlier if that is planned already.
-    pub(crate) fn look_again(&mut self, wait: Option<Duration>) {
+    pub(crate) fn requeue_after(&mut self, wait: Option<Duration>) {
         self.again = [self.again, wait].into_iter().flatten().min();
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn plan(
     }
     let failure = failure.map(|message| (plan.writes.first(), message));
     plan.status = difference(&set.status, &status(set, pods, failure, now));
-    plan.look_again(next_available(&active, set.spec.min_ready_seconds, now));
+    plan.requeue_after(next_available(&active, set.spec.min_ready_seconds, now));
     plan
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn plan(
         plan.writes = view.writes(before);
     }
     let not_yet = pods.iter().filter_map(|pod| pod.until_available(set.spec.min_ready_seconds, now));
-    plan.look_again(not_yet.filter(|wait| !wait.is_zero()).min());
+    plan.requeue_after(not_yet.filter(|wait| !wait.is_zero()).min());
     plan.status = difference(&set.status, &view.status());
     plan
 }

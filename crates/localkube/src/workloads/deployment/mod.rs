@@ -67,7 +67,7 @@ pub(crate) fn plan(deployment: &Deployment, sets: &[ChildReplicaSet], now: Times
     let creates =
         plan.writes.iter().any(|write| matches!(write.change, super::plan::WriteOperation::Create(_)));
     let status = rollout.status(creates, now);
-    plan.look_again(rollout.deadline(&status, now));
+    plan.requeue_after(rollout.deadline(&status, now));
     plan.status = difference(&deployment.status, &status);
     if let Some(revision) = rollout.own_revision() {
         // Written with the status, where it does not change the generation.
