@@ -67,8 +67,7 @@ pub(crate) fn port(number: i64) -> Result<u16, Failure> {
 /// A liveness check of the loop and a readiness check of its watches. Replicas that are not the leader are ready too.
 pub(crate) fn checks(
     turns: impl Fn(Duration) -> bool + Send + Sync + 'static,
-    synced: impl Fn() -> bool + Send + Sync + 'static,
-    unseen: &'static str,
+    watches: impl Fn() -> Result<(), String> + Send + Sync + 'static,
 ) -> HealthChecks {
     let mut checks = HealthChecks::new();
     checks.add_live(
@@ -77,7 +76,7 @@ pub(crate) fn checks(
             if turns(MAX_LOOP_SILENCE) { Ok(()) } else { Err("the loop is stuck".into()) }
         },
     );
-    checks.add_ready("watches", move || if synced() { Ok(()) } else { Err(unseen.into()) });
+    checks.add_ready("watches", watches);
     checks
 }
 

@@ -37,6 +37,12 @@ impl AutoscalerKey {
     }
 }
 
+impl runtime::work_queue::SpreadKey for AutoscalerKey {
+    fn group(&self) -> &str {
+        &self.namespace
+    }
+}
+
 impl AutoscalerKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Hpa, Self::Autoscaler, Self::ScaledObject];

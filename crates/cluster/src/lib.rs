@@ -13,7 +13,6 @@
 //! events     what is told about an object
 //! ```
 
-pub mod clock;
 pub mod connect;
 pub mod discovery;
 pub mod events;
@@ -26,5 +25,5 @@ pub mod request;
 pub mod scale;
 pub mod watch;
 
-pub use clock::Clock;
 pub use key::{AutoscalerKey, AutoscalerKind};
+pub use runtime::clock::{self, Clock};

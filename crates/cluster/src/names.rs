@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kube::Client;
+use runtime::SingleFlight;
 use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::discovery::Resource;
-use crate::request::{ApiError, Expected, Request, SingleFlight, decode, exchange_as, path, with_query};
+use crate::request::{ApiError, Expected, Request, decode, exchange_as, path, with_query};
 use crate::watch::METADATA_LIST;
 
 /// How long one list may take.
@@ -76,7 +77,7 @@ impl NameLister {
         let inner = Arc::clone(&self.0);
         let asked = which.clone();
         let ask = || async move { inner.ask(asked).await }.boxed();
-        self.0.flights.join(&which, Duration::MAX, ask).await.0
+        self.0.flights.run_within(&which, Duration::MAX, ask).await.0
     }
 }
 

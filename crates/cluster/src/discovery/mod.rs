@@ -17,7 +17,9 @@ use futures::FutureExt as _;
 use kube::Client;
 use tokio::time::Instant;
 
-use crate::request::{ApiError, SingleFlight};
+use runtime::SingleFlight;
+
+use crate::request::ApiError;
 pub(crate) use catalog::Catalog;
 
 /// A copy older than this is not used (docs/spec/hpa.md 2.4).
@@ -169,7 +171,7 @@ impl Discovery {
         let known = old.as_ref().map(|(_, catalog)| Arc::clone(catalog));
         let inner = Arc::clone(&self.0);
         let fetch = || async move { inner.fetch(known).await }.boxed();
-        let (fetched, _) = self.0.flights.join(&(), Duration::MAX, fetch).await;
+        let (fetched, _) = self.0.flights.run_within(&(), Duration::MAX, fetch).await;
         match (fetched, old) {
             (Ok(catalog), _) => Ok((Instant::now(), catalog)),
             (Err(_), Some(old)) => Ok(old),

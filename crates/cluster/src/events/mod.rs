@@ -21,7 +21,7 @@ use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::clock::Clock;
+use crate::Clock;
 
 /// How many events may wait: a restart has something to tell of every object. Fewer in tests, which fill it.
 const QUEUE: usize = if cfg!(test) { 1000 } else { 10_000 };

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use http::Method;
 use kube::Client;
+use runtime::leader::{LeadershipTerm, LeadershipView};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::elector::{ElectionAction, ElectionEvent, Elector, LeaseRequestFailure, StepTime};
-use super::leadership::{LeadershipView, Term};
 use super::random;
 use super::record::Lease;
 use super::settings::LeaseSettings;
-use crate::clock::Clock;
+use crate::Clock;
 use crate::request::{ApiError, Request, send};
 
 /// Stands for election until `stop` is told, then gives the lease back.
@@ -54,7 +54,7 @@ pub(super) async fn run(
 
 /// Tells how the election stands, and logs what changed.
 fn publish(view: &watch::Sender<LeadershipView>, elector: &Elector, settings: &LeaseSettings) {
-    let term = elector.leading().zip(elector.leads_until()).map(|(renewal, until)| Term {
+    let term = elector.leading().zip(elector.leads_until()).map(|(renewal, until)| LeadershipTerm {
         until,
         wall: renewal.wall.saturating_add(settings.trust()).unwrap_or(renewal.wall),
     });

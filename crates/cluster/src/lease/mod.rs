@@ -10,7 +10,6 @@
 
 mod drive;
 mod elector;
-mod leadership;
 pub(crate) mod random;
 mod record;
 mod settings;
@@ -21,10 +20,11 @@ use kube::Client;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::clock::Clock;
+pub use runtime::leader::Leadership;
+use runtime::leader::LeadershipView;
+
+use crate::Clock;
 pub use elector::{ElectionAction, ElectionEvent, Elector, LeaseRequestFailure, Renewal, StepTime};
-pub use leadership::Leadership;
-use leadership::LeadershipView;
 pub use record::Lease;
 pub use settings::{InvalidLeaseSettings, LeaseSettings};
 

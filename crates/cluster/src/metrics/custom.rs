@@ -9,10 +9,11 @@ use engine::MetricSamples;
 use engine::spec::{Metric, MetricSource};
 use futures::FutureExt as _;
 use kube::Client;
+use runtime::SingleFlight;
 
 use super::{DEADLINE, Meter, MetricScope, TOGETHER, uri, wire};
 use crate::discovery::Discovery;
-use crate::request::{ApiError, Request, SingleFlight, decode, exchange};
+use crate::request::{ApiError, Request, decode, exchange};
 
 const GROUP: &str = "custom.metrics.k8s.io";
 
@@ -67,8 +68,8 @@ impl Values {
             }
             .boxed()
         };
-        let (answer, asked) = self.flights.join(&key, TOGETHER, ask).await;
-        self.meter.note(asked, &answer);
+        let (answer, role) = self.flights.run_within(&key, TOGETHER, ask).await;
+        self.meter.note(role, &answer);
         answer.map_err(|e| e.message)
     }
 

@@ -7,9 +7,10 @@ use engine::MetricSamples;
 use engine::spec::{Metric, MetricId};
 use futures::FutureExt as _;
 use kube::Client;
+use runtime::SingleFlight;
 
 use super::{DEADLINE, Meter, MetricScope, TOGETHER, uri, wire};
-use crate::request::{ApiError, Request, SingleFlight, decode, exchange};
+use crate::request::{ApiError, Request, decode, exchange};
 
 type Answered = Result<Arc<ExternalMetricValueList>, ApiError>;
 
@@ -47,8 +48,8 @@ impl Series {
             }
             .boxed()
         };
-        let (answer, asked) = self.flights.join(&key, TOGETHER, ask).await;
-        self.meter.note(asked, &answer);
+        let (answer, role) = self.flights.run_within(&key, TOGETHER, ask).await;
+        self.meter.note(role, &answer);
         external_totals(answer.as_ref().map(Arc::as_ref).map_err(|error| error.message.as_str()))
     }
 }

@@ -26,6 +26,7 @@ use api::metrics::{PodMetricsList, Query};
 use engine::MetricSamples;
 use engine::spec::{Metric, MetricSource};
 use kube::Client;
+use runtime::single_flight::FlightRole;
 
 use crate::discovery::Discovery;
 use crate::request::{path, with_query};
@@ -141,10 +142,10 @@ impl MetricsClient {
 }
 
 impl Meter {
-    fn note<T, E>(&self, asked: bool, result: &Result<T, E>) {
-        let count = if asked { &self.sent } else { &self.saved };
+    fn note<T, E>(&self, role: FlightRole, result: &Result<T, E>) {
+        let count = if role == FlightRole::Started { &self.sent } else { &self.saved };
         count.fetch_add(1, Ordering::Relaxed);
-        if asked && result.is_err() {
+        if role == FlightRole::Started && result.is_err() {
             self.failed.fetch_add(1, Ordering::Relaxed);
         }
     }

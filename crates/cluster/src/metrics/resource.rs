@@ -11,12 +11,14 @@ use engine::spec::Metric;
 use engine::{MetricSamples, Pod};
 use futures::FutureExt as _;
 use kube::Client;
+use runtime::SingleFlight;
+use runtime::single_flight::FlightRole;
 use tokio::time::Instant;
 
 use super::usage::Usage;
 use super::{DEADLINE, LocalPodMetrics, Meter, MetricScope, uri, wire};
 use crate::discovery::Discovery;
-use crate::request::{ApiError, Request, SingleFlight, decode, exchange};
+use crate::request::{ApiError, Request, decode, exchange};
 
 const GROUP: &str = "metrics.k8s.io";
 
@@ -99,7 +101,7 @@ impl Lists {
             self.memory().unlabelled = Some(Instant::now());
         }
         let listed = self.source.list(asker.namespace, asker.selector, metric).await;
-        self.meter.note(true, &listed);
+        self.meter.note(FlightRole::Started, &listed);
         let usage = listed.map_err(failure)?;
         laid(asker.pods, (!usage.is_empty()).then(|| usage.all(resource, container)))
     }
@@ -110,15 +112,15 @@ impl Lists {
         if let Some((came, usage)) = self.memory().lists.get(namespace)
             && came.elapsed() < self.freshness
         {
-            self.meter.note::<(), ()>(false, &Ok(()));
+            self.meter.note::<(), ()>(FlightRole::Joined, &Ok(()));
             return Ok(Arc::clone(usage));
         }
         let key: Arc<str> = namespace.into();
         let (source, metric) = (Arc::clone(&self.source), metric.clone());
         let place = Arc::clone(&key);
         let ask = || async move { source.list(&place, "", &metric).await }.boxed();
-        let (listed, asked) = self.flights.join(&key, Duration::MAX, ask).await;
-        self.meter.note(asked, &listed);
+        let (listed, role) = self.flights.run_within(&key, Duration::MAX, ask).await;
+        self.meter.note(role, &listed);
         if let Ok(usage) = &listed {
             let mut memory = self.memory();
             if memory.lists.get(&key).is_some_and(|(_, known)| Arc::ptr_eq(known, usage)) {
@@ -133,7 +135,7 @@ impl Lists {
 
     fn stored(&self, store: &dyn LocalPodMetrics, namespace: &str) -> Arc<Usage> {
         let list = store.pods(namespace);
-        self.meter.note::<(), ()>(false, &Ok(()));
+        self.meter.note::<(), ()>(FlightRole::Joined, &Ok(()));
         let mut memory = self.memory();
         if let Some((known, usage)) = memory.stored.get(namespace)
             && Weak::ptr_eq(known, &Arc::downgrade(&list))

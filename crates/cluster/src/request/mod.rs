@@ -6,7 +6,6 @@
 mod decode;
 mod refusal;
 mod shape;
-mod single_flight;
 #[cfg(test)]
 pub(crate) mod tests;
 mod transport;
@@ -24,7 +23,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 pub use decode::{Expected, decode};
 pub(crate) use shape::{Kind, Shape};
-pub(crate) use single_flight::SingleFlight;
 pub use uri::{path, with_query};
 
 /// No answer that we ask for is larger: 100,000 pods with their metrics are half of it.

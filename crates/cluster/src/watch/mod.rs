@@ -9,7 +9,6 @@
 //! event    what a line says
 //! object   an object's name and version, and its slim view
 //! json     a place in a JSON text
-//! health   how a watch fares
 //! views    the views of autoscalers and pods
 //! measured what a metrics server keeps of nodes and pods
 //! ```
@@ -18,7 +17,6 @@ mod ask;
 mod backoff;
 mod event;
 mod failure;
-mod health;
 mod json;
 mod lines;
 mod list;
@@ -35,8 +33,8 @@ use futures::{Stream, stream};
 use kube::Client;
 use serde::de::DeserializeOwned;
 
-pub use health::{WatchCondition, WatchHealth};
 pub use measured::{MeasuredNode, MeasuredPod};
+pub use runtime::{WatchCondition, WatchEvent, WatchHealth};
 pub use source::WatchSource;
 pub(crate) use source::{METADATA, METADATA_LIST};
 
@@ -51,40 +49,21 @@ pub fn slim<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     object::view(text, &object::ObjectHead::of(text), &mut Vec::new())
 }
 
-/// What a watch tells, in order.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WatchEvent<T> {
-    /// A list begins; what is not in it is gone once [`WatchEvent::Listed`] comes. A list that is cut off begins again.
-    Listing,
-    /// The list is complete.
-    Listed,
-    /// An object of a list, or one that was created or changed.
-    Applied(T),
-    /// An object is gone.
-    Deleted {
-        /// Namespace.
-        namespace: String,
-        /// Name.
-        name: String,
-    },
-    /// An object cannot be read; it is as if it were not there, and the watch goes on.
-    Unreadable {
-        /// Namespace, if that much could be read.
-        namespace: String,
-        /// Name, if that much could be read.
-        name: String,
-        /// Why.
-        error: String,
-    },
+/// Lists and watches `source` for ever. The stream neither ends nor fails; failures are logged and reported to `health`.
+pub fn list_and_watch<T: View>(
+    client: Client,
+    source: WatchSource,
+    health: WatchHealth,
+) -> impl Stream<Item = WatchEvent<T>> + Send + use<T> {
+    let watcher = state::Watcher::new(client, source, health);
+    stream::unfold(watcher, |mut watcher| async move { Some((watcher.next().await, watcher)) })
 }
 
-/// Watches `source` for ever. The stream never ends and never fails; trouble is told to [`WatchHealth`] and logged.
+/// As [`list_and_watch`], with a health of its own.
 pub fn watch<T: View>(
     client: Client,
     source: WatchSource,
-) -> (WatchHealth, impl Stream<Item = WatchEvent<T>> + Send) {
+) -> (WatchHealth, impl Stream<Item = WatchEvent<T>> + Send + use<T>) {
     let health = WatchHealth::default();
-    let watcher = state::Watcher::new(client, source, health.clone());
-    let stream = stream::unfold(watcher, |mut watcher| async move { Some((watcher.next().await, watcher)) });
-    (health, stream)
+    (health.clone(), list_and_watch(client, source, health))
 }

@@ -63,6 +63,11 @@ impl WatchSource {
         self
     }
 
+    /// The plural name of the resource: `pods`.
+    pub fn resource(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
     /// Whether an object is known in this version.
     pub(super) fn knows(&self, namespace: &str, name: &str, version: &str) -> bool {
         self.known.as_ref().is_some_and(|known| known(namespace, name, version))

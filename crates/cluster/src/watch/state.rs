@@ -191,7 +191,7 @@ impl<T: View> Watcher<T> {
                 Some(read.unwrap_or_else(|why| self.unreadable(&head, why)))
             }
             Ok(ListPiece::End) => {
-                self.health.note(|health| {
+                self.health.update(|health| {
                     health.synced = true;
                     health.lists += 1;
                 });
@@ -296,7 +296,7 @@ impl<T: View> Watcher<T> {
         }
         let silent = watching.heard.elapsed() >= WATCH_SILENCE;
         if silent {
-            self.health.note(|health| health.disconnected_since = Some(watching.heard));
+            self.health.update(|health| health.disconnected_since = Some(watching.heard));
         }
         self.after(failure, NextRequest::Watch)
     }
@@ -328,7 +328,7 @@ impl<T: View> Watcher<T> {
         } else {
             tracing::debug!(path, error, "watch still interrupted");
         }
-        self.health.note(|health| {
+        self.health.update(|health| {
             health.restarts += 1;
             health.absent = failure.code == 404;
             health.disconnected_since.get_or_insert(now);
@@ -344,7 +344,7 @@ impl<T: View> Watcher<T> {
         if before.restarts > 0 {
             tracing::info!(path = self.source.path, "watch resumed");
         }
-        self.health.note(|health| {
+        self.health.update(|health| {
             health.disconnected_since = None;
             health.absent = false;
         });
@@ -357,7 +357,7 @@ impl<T: View> Watcher<T> {
 
     fn note_unreadable(&self, namespace: &str, name: &str, error: &str) {
         tracing::warn!(path = self.source.path, namespace, name, error, "object cannot be read");
-        self.health.note(|health| health.unreadable += 1);
+        self.health.update(|health| health.unreadable += 1);
     }
 }
 

@@ -14,6 +14,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use runtime::WatchSet;
 
 /// The content type of [`super::HpaControllerHandle::exposition`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -43,6 +44,9 @@ pub(crate) struct HpaMetrics {
     requests: Family<Told, Counter>,
     in_flight: Gauge,
     in_flight_limit: Gauge,
+    watch_current: Family<WatchedResource, Gauge>,
+    watch_restarts: Family<WatchedResource, Counter>,
+    reconcile_panics: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -86,6 +90,11 @@ struct Told {
     result: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchedResource {
+    resource: String,
+}
+
 /// 0.001 × 2^k for k = 0..14, as Kubernetes has them.
 fn buckets() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 2.0, 15))
@@ -115,6 +124,9 @@ impl Default for HpaMetrics {
             requests: Family::default(),
             in_flight: Gauge::default(),
             in_flight_limit: Gauge::default(),
+            watch_current: Family::default(),
+            watch_restarts: Family::default(),
+            reconcile_panics: Counter::default(),
         };
         metrics.register();
         metrics
@@ -196,6 +208,21 @@ impl HpaMetrics {
             "Requests that may be in flight: as many as the API server bears",
             self.in_flight_limit.clone(),
         );
+        ours.register(
+            "watch_current",
+            "1 if the store of a watched resource is current, 0 after its watch task died and until it is listed again",
+            self.watch_current.clone(),
+        );
+        ours.register(
+            "watch_restarts",
+            "Restarts of watch tasks that ended or panicked",
+            self.watch_restarts.clone(),
+        );
+        ours.register(
+            "reconcile_panics",
+            "Reconciles that panicked; each is retried with backoff",
+            self.reconcile_panics.clone(),
+        );
     }
 
     /// All of it as text.
@@ -257,6 +284,16 @@ impl HpaMetrics {
 
     pub(crate) fn pods(&self, pods: usize) {
         self.pods.set(pods as i64);
+    }
+
+    /// Takes over the condition of watches and the number of reconciles that panicked.
+    pub(crate) fn take_over_watches(&self, watches: &WatchSet, panics: u64) {
+        for (resource, (is_current, restarts)) in watches.by_resource() {
+            let labels = WatchedResource { resource };
+            self.watch_current.get_or_create(&labels).set(i64::from(is_current));
+            self.watch_restarts.get_or_create(&labels).inner().store(restarts, Relaxed);
+        }
+        self.reconcile_panics.inner().store(panics, Relaxed);
     }
 
     /// Takes over what others count.

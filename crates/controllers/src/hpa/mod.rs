@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! run        the loop: changes come in, passes go out when they are due        needs a client
-//! queue      when each autoscaler is due                                       pure
 //! store      what was watched: autoscalers, pods, targets                      pure
 //! pass       one pass, step by step                                            needs a client
 //!   observe    scale, pods, samples                                            needs a client
@@ -29,8 +28,8 @@ pub mod settings;
 pub mod shadow;
 mod store;
 mod watches;
-pub mod work_queue;
 
 pub use records::Records;
 pub use run::{HpaController, HpaControllerHandle, HpaControllerParts};
+pub use runtime::work_queue::GROUP_SHARE_OF_PERIOD;
 pub use settings::HpaSettings;

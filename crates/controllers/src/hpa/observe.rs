@@ -82,10 +82,11 @@ impl Observer {
     /// The scale as it was last watched, if that watch is alive and has seen our own last write.
     fn watched(&self, entry: &AutoscalerEntry, version: Option<u64>) -> Option<Scale> {
         let kind = target_kind(&entry.object)?;
-        let alive = |health: &WatchHealth| health.synced() && health.disconnected_since().is_none();
-        if !self.targets.lock().unwrap_or_else(PoisonError::into_inner).get(&kind).is_some_and(alive) {
+        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !targets.get(&kind).is_some_and(WatchHealth::is_connected) {
             return None;
         }
+        drop(targets);
         let meta = entry.object.metadata();
         let cached = self.store().scale(kind, &meta.namespace, &entry.object.target().name)?;
         match version {

@@ -1,7 +1,6 @@
 //! The loop: changes come in, passes go out when they are due.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -15,9 +14,10 @@ use cluster::lease::Leadership;
 use cluster::scale::ScaleClient;
 use cluster::{AutoscalerKey, Clock};
 use engine::Event;
-use futures::future::BoxFuture;
-use futures::stream::{FuturesUnordered, StreamExt};
 use kube::Client;
+use runtime::leader::{TermEnd, stopped};
+use runtime::reconcile_loop::PanicCounter;
+use runtime::{FaultInjector, Liveness, ReconcileResult, Reconciles, WatchSet, WorkQueue};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -31,13 +31,12 @@ use super::report::StatusWriter;
 use super::settings::HpaSettings;
 use super::shadow::Shadow;
 use super::store::{AutoscalerChange, AutoscalerStore};
-use super::watches::Watches;
-use super::work_queue::WorkQueue;
+use super::watches::HpaReflectors;
 
 /// How often the clock is looked at, and targets that nobody watched yet.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// How long passes may take to end when the controller stops.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long reconciles may take to end when the controller stops.
+const STOP_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// What a controller is made of.
 pub struct HpaControllerParts {
@@ -63,10 +62,10 @@ pub struct HpaControllerParts {
 pub struct HpaController {
     reconciler: Arc<Reconciler>,
     signals: mpsc::UnboundedReceiver<AutoscalerChange>,
-    watches: Watches,
+    reflectors: HpaReflectors,
     steady: Arc<SteadyClock>,
     changed: watch::Receiver<u64>,
-    pulse: Arc<Liveness>,
+    health: SharedHealth,
 }
 
 /// Sees and steers a running controller. Cheap to clone.
@@ -74,17 +73,17 @@ pub struct HpaController {
 pub struct HpaControllerHandle {
     reconciler: Arc<Reconciler>,
     changed: Arc<watch::Sender<u64>>,
-    pulse: Arc<Liveness>,
+    health: SharedHealth,
 }
 
-/// Signs of life.
-#[derive(Default)]
-struct Liveness {
-    /// Seconds since the start at which the loop last turned.
-    turned: AtomicU64,
-    synced: AtomicBool,
-    began: OnceLock<Instant>,
-    limiter: OnceLock<ConcurrencyLimiter>,
+/// What a running controller shares with its handle.
+#[derive(Clone, Default)]
+struct SharedHealth {
+    liveness: Liveness,
+    watches: WatchSet,
+    panics: PanicCounter,
+    faults: FaultInjector,
+    limiter: Arc<OnceLock<ConcurrencyLimiter>>,
 }
 
 impl HpaController {
@@ -96,7 +95,9 @@ impl HpaController {
         let settings = Arc::new(parts.settings);
         let (tell, signals) = mpsc::unbounded_channel();
         let scales = ScaleClient::new(parts.client.clone(), parts.discovery);
-        let watches = Watches::new(parts.client.clone(), store.clone(), settings.clone(), tell);
+        let faults = FaultInjector::default();
+        let reflectors =
+            HpaReflectors::new(parts.client.clone(), store.clone(), settings.clone(), tell, faults.clone());
         let reconciler = Arc::new(Reconciler {
             observer: Observer {
                 store,
@@ -117,34 +118,34 @@ impl HpaController {
             metrics: Arc::new(HpaMetrics::default()),
         });
         let (changed, seen) = watch::channel(0);
-        let pulse = Arc::new(Liveness::default());
+        let health = SharedHealth { watches: reflectors.watches(), faults, ..SharedHealth::default() };
         let handle = HpaControllerHandle {
             reconciler: reconciler.clone(),
             changed: Arc::new(changed),
-            pulse: pulse.clone(),
+            health: health.clone(),
         };
-        (Self { reconciler, signals, watches, steady, changed: seen, pulse }, handle)
+        (Self { reconciler, signals, reflectors, steady, changed: seen, health }, handle)
     }
 
     /// Runs until `stop` is told; passes that have begun may end.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        self.pulse.began.get_or_init(Instant::now);
+        self.health.liveness.start();
         tokio::select! {
-            () = self.watches.start() => {}
-            () = told(&mut stop) => return,
+            () = self.reflectors.start() => {}
+            () = stopped(&mut stop) => return,
         }
-        self.pulse.synced.store(true, Ordering::Relaxed);
+        self.health.liveness.mark_synced();
         let leadership = self.reconciler.leadership.clone();
         loop {
             self.reconciler.metrics.leads(false);
             tokio::select! {
                 () = leadership.acquired() => {}
-                () = told(&mut stop) => return,
+                () = stopped(&mut stop) => return,
                 () = self.idle() => {}
             }
             tracing::info!("leading");
             self.reconciler.metrics.leads(true);
-            if self.lead(&mut stop).await {
+            if self.lead(&mut stop).await == TermEnd::Stopped {
                 return;
             }
             tracing::warn!("no longer leading; another instance may take over");
@@ -166,8 +167,8 @@ impl HpaController {
         }
     }
 
-    /// Lets every autoscaler have its passes. True if it was told to stop, false if somebody else leads now.
-    async fn lead(&mut self, stop: &mut watch::Receiver<bool>) -> bool {
+    /// Reconciles every autoscaler when it is due, until the term ends.
+    async fn lead(&mut self, stop: &mut watch::Receiver<bool>) -> TermEnd {
         let reconciler = self.reconciler.clone();
         // What was remembered in an earlier term may be out of date: what objects say counts.
         reconciler.states().clear();
@@ -177,7 +178,7 @@ impl HpaController {
         let mut queue = WorkQueue::new(now);
         let settings = reconciler.settings();
         for entry in reconciler.observer.store().entries() {
-            queue.spread(&entry.key, now, entry.period(&settings));
+            queue.add_spread(&entry.key, now, entry.period(&settings));
         }
         let unreadable: Vec<(AutoscalerKey, String)> = reconciler
             .observer
@@ -188,34 +189,31 @@ impl HpaController {
         for (key, error) in unreadable {
             self.complain(&key, error);
         }
-        let mut running: FuturesUnordered<BoxFuture<'static, (AutoscalerKey, ReconcileOutcome)>> =
-            FuturesUnordered::new();
+        let mut running: Reconciles<AutoscalerKey, ReconcileOutcome> =
+            Reconciles::new(self.health.panics.clone());
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
         loop {
             let now = Instant::now();
             let limit = reconciler.settings().concurrency.max(1);
             while running.len() < limit
-                && let Some((key, late)) = queue.take(now)
+                && let Some((key, late)) = queue.pop_due(now)
             {
-                let reconciler = reconciler.clone();
-                running.push(Box::pin(async move {
-                    let passed = reconciler.reconcile(&key, late).await;
-                    (key, passed)
-                }));
+                let (reconciler, faults, of) = (reconciler.clone(), self.health.faults.clone(), key.clone());
+                running.start(key, async move {
+                    faults.check_reconcile(&of);
+                    reconciler.reconcile(&of, late).await
+                });
             }
-            reconciler.metrics.late.set(queue.late(now) as i64);
-            let next = queue.next().filter(|_| running.len() < limit);
+            reconciler.metrics.late.set(queue.overdue(now) as i64);
+            let next = queue.next_due().filter(|_| running.len() < limit);
             tokio::select! {
-                () = told(stop) => {
-                    let _ = tokio::time::timeout(LAST_WORDS, async { while running.next().await.is_some() {} }).await;
-                    return true;
+                () = stopped(stop) => {
+                    running.drain(STOP_GRACE_PERIOD).await;
+                    return TermEnd::Stopped;
                 }
-                () = reconciler.leadership.lost() => return false,
+                () = reconciler.leadership.lost() => return TermEnd::LeadershipLost,
                 Some(signal) = self.signals.recv() => self.signal(&mut queue, signal),
-                Some((key, passed)) = running.next() => match passed {
-                    ReconcileOutcome::Reconciled | ReconcileOutcome::LeadershipLost => queue.done(&key, Instant::now()),
-                    ReconcileOutcome::Deleted => queue.remove(&key),
-                },
+                Some((key, result)) = running.next() => self.finish(&mut queue, &key, result),
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
                 Ok(()) = self.changed.changed() => self.resettle(&mut queue),
                 _ = heartbeat.tick() => self.turn(),
@@ -223,7 +221,30 @@ impl HpaController {
         }
     }
 
-    fn signal(&self, queue: &mut WorkQueue, signal: AutoscalerChange) {
+    /// Schedules the next reconcile of an autoscaler after one has ended.
+    fn finish(
+        &self,
+        queue: &mut WorkQueue<AutoscalerKey>,
+        key: &AutoscalerKey,
+        result: ReconcileResult<ReconcileOutcome>,
+    ) {
+        let now = Instant::now();
+        match result {
+            ReconcileResult::Finished(ReconcileOutcome::Reconciled | ReconcileOutcome::LeadershipLost) => {
+                queue.finish(key, now);
+            }
+            ReconcileResult::Finished(ReconcileOutcome::Deleted) => queue.remove(key),
+            ReconcileResult::Panicked { message, retry_after } => {
+                tracing::error!(autoscaler = %key, error = message, retry_after = ?retry_after, "a reconcile panicked");
+                let text =
+                    format!("reconcile panicked and is retried in {} s: {message}", retry_after.as_secs());
+                self.reconciler.recorder.record(&reference(key), &Event::warning("ReconcilePanicked", text));
+                queue.finish_with_delay(key, now, retry_after);
+            }
+        }
+    }
+
+    fn signal(&self, queue: &mut WorkQueue<AutoscalerKey>, signal: AutoscalerChange) {
         let now = Instant::now();
         let settings = self.reconciler.settings();
         let period = |key: &AutoscalerKey| {
@@ -232,12 +253,12 @@ impl HpaController {
         match signal {
             AutoscalerChange::New(key) => {
                 if let Some(period) = period(&key) {
-                    queue.add(&key, now, period);
+                    queue.add_after_period(&key, now, period);
                 }
             }
             AutoscalerChange::Changed(key) => {
                 if let Some(period) = period(&key) {
-                    queue.hurry(&key, now, period);
+                    queue.enqueue(&key, now, period);
                 }
             }
             AutoscalerChange::Unreadable(key, error) => self.complain(&key, error),
@@ -248,23 +269,15 @@ impl HpaController {
     fn complain(&self, key: &AutoscalerKey, error: String) {
         tracing::warn!(autoscaler = %key, error, "an autoscaler cannot be read and is left alone");
         self.reconciler.metrics.unreadable();
-        let about = ObjectReference {
-            api_version: key.kind.api_version(),
-            kind: key.kind.name(),
-            namespace: key.namespace.to_string(),
-            name: key.name.to_string(),
-            uid: String::new(),
-            resource_version: String::new(),
-        };
-        self.reconciler.recorder.record(&about, &Event::warning("InvalidObject", error));
+        self.reconciler.recorder.record(&reference(key), &Event::warning("InvalidObject", error));
     }
 
     /// New settings are in force.
-    fn resettle(&self, queue: &mut WorkQueue) {
+    fn resettle(&self, queue: &mut WorkQueue<AutoscalerKey>) {
         let settings = self.reconciler.settings();
         let now = Instant::now();
         for entry in self.reconciler.observer.store().entries() {
-            queue.hurry(&entry.key, now, entry.period(&settings));
+            queue.enqueue(&entry.key, now, entry.period(&settings));
         }
     }
 
@@ -280,16 +293,22 @@ impl HpaController {
             self.reconciler.metrics.pods(store.pods.len());
             store.target_kinds()
         };
-        let healths = self.watches.targets(&wanted);
+        let healths = self.reflectors.targets(&wanted);
         *self.reconciler.observer.targets.lock().unwrap_or_else(PoisonError::into_inner) = healths;
-        let since = self.pulse.began.get().map_or(0, |began| began.elapsed().as_secs());
-        self.pulse.turned.store(since, Ordering::Relaxed);
+        self.health.liveness.mark_turn();
     }
 }
 
-/// Waits until somebody says stop, or nobody is left to say it.
-async fn told(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
+/// The reference to an autoscaler of which only the key is known.
+fn reference(key: &AutoscalerKey) -> ObjectReference {
+    ObjectReference {
+        api_version: key.kind.api_version(),
+        kind: key.kind.name(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        uid: String::new(),
+        resource_version: String::new(),
+    }
 }
 
 impl HpaControllerHandle {
@@ -306,15 +325,16 @@ impl HpaControllerHandle {
     /// Figures for Prometheus, as text.
     pub fn exposition(&self) -> String {
         let reconciler = &self.reconciler;
-        let limiter = self.pulse.limiter.get().map(ConcurrencyLimiter::snapshot);
+        let limiter = self.health.limiter.get().map(ConcurrencyLimiter::snapshot);
         let (bytes, events) = (reconciler.records.approximate_bytes(), reconciler.recorder.counts());
+        reconciler.metrics.take_over_watches(&self.health.watches, self.health.panics.get());
         reconciler.metrics.take_over(bytes, reconciler.observer.metrics.traffic(), events, limiter.as_ref());
         reconciler.metrics.text()
     }
 
     /// Lets the figures tell how many requests the API server bears.
     pub fn measure(&self, limiter: &ConcurrencyLimiter) {
-        self.pulse.limiter.get_or_init(|| limiter.clone());
+        self.health.limiter.get_or_init(|| limiter.clone());
     }
 
     /// Puts new settings into force. Namespaces stay as they were at the start.
@@ -326,15 +346,23 @@ impl HpaControllerHandle {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Whether everything that is watched was seen at least once.
+    /// Whether everything that is watched was listed once.
     pub fn synced(&self) -> bool {
-        self.pulse.synced.load(Ordering::Relaxed)
+        self.health.liveness.synced()
     }
 
-    /// Whether the loop still turns: not if it has been silent for this long.
+    /// Whether the stores of all watches are current; else which are not, and why.
+    pub fn watches_current(&self) -> Result<(), String> {
+        self.health.watches.check()
+    }
+
+    /// Whether the loop has turned within `limit`.
     pub fn turns(&self, limit: Duration) -> bool {
-        let Some(began) = self.pulse.began.get().filter(|_| self.synced()) else { return true };
-        let silent = began.elapsed().as_secs().saturating_sub(self.pulse.turned.load(Ordering::Relaxed));
-        silent <= limit.as_secs()
+        self.health.liveness.is_alive(limit)
+    }
+
+    /// Faults that tests inject.
+    pub fn faults(&self) -> FaultInjector {
+        self.health.faults.clone()
     }
 }

@@ -8,6 +8,7 @@ use api::reports::{MAX_LISTED_NAMES, ProblemSeverity, ReportedProblem, ResourceR
 use api::selector::Selector;
 use jiff::Timestamp;
 use kube::Client;
+use runtime::Reflectors;
 use sources::inventory::{Inventory, Node};
 use sources::kubelet::report::{FailureGroup, ScrapeReport};
 use sources::kubelet::scraper::{self, Scraper};
@@ -16,8 +17,8 @@ use sources::store::{self, KubeletProvider, MissingPods, MissingReason, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::MetricsWriter;
 use super::check::HealthCheck;
-use super::exported_metrics::MetricsWriter;
 use super::watches::ClusterInventory;
 
 /// How kubelets are asked.
@@ -56,6 +57,7 @@ pub struct Kubelets {
     nodes: Selector,
     sharding: Option<Sharding>,
     census: ClusterInventory,
+    _reflectors: Arc<Reflectors>,
 }
 
 impl Kubelets {
@@ -77,9 +79,10 @@ impl Kubelets {
         let report = scraper.report();
         let wanted = nodes.clone();
         let filter = move |node: &Node| node.labels.are_selected(&wanted);
+        let mut reflectors = Reflectors::reporting_to(census.watches());
         let sharding = sharding.map(|NodeSharding { namespace, service, settings }| {
             let sharding = Sharding::new(settings, inventory.clone(), store.clone());
-            super::replicas::follow(client, &namespace, &service, &sharding, tasks);
+            super::replicas::follow(client, &namespace, &service, &sharding, &mut reflectors, tasks);
             sharding
         });
         let scraper = match &sharding {
@@ -97,6 +100,7 @@ impl Kubelets {
             nodes,
             sharding,
             census: census.clone(),
+            _reflectors: Arc::new(reflectors),
         })
     }
 

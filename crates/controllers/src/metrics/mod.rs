@@ -9,12 +9,10 @@
 //! local     resource metrics for the controller in the same process   pure
 //! replicas  who divides the nodes with us                     needs a client
 //! check     what must hold for the server to be well           pure
-//! figures   what Prometheus sees                               pure
 //! ```
 
 pub mod check;
 mod described;
-pub mod exported_metrics;
 pub mod kubelets;
 mod local;
 mod replicas;
@@ -23,9 +21,9 @@ mod server;
 mod watches;
 
 pub use check::{CheckScope, HealthCheck};
-pub use exported_metrics::MetricsWriter;
 pub use kubelets::Kubelets;
 pub use local::LocalResourceMetrics;
 pub use rules::Rules;
+pub use runtime::exported_metrics::{self, MetricsWriter};
 pub use server::{Providers, Sources};
 pub use watches::ClusterInventory;

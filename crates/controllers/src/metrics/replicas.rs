@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use cluster::watch::{self, View, WatchEvent, WatchSource};
-use futures::StreamExt as _;
 use kube::Client;
+use runtime::Reflectors;
 use serde::Deserialize;
 use sources::sharding::{Replica, Sharding};
 use tokio::task::JoinSet;
@@ -15,22 +15,23 @@ pub(super) fn follow(
     namespace: &str,
     service: &str,
     sharding: &Sharding,
+    reflectors: &mut Reflectors,
     tasks: &mut JoinSet<()>,
 ) {
     let mut source =
         WatchSource::new(format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"));
     source.parameters.push(("labelSelector", format!("kubernetes.io/service-name={service}")));
-    let (_, changes) = watch::watch::<Slice>(client.clone(), source);
-    let (told, asking) = (sharding.clone(), sharding.clone());
-    tasks.spawn(async move {
-        let mut known = Known::default();
-        let mut changes = std::pin::pin!(changes);
-        while let Some(change) = changes.next().await {
-            if let Some(replicas) = known.take(change) {
-                told.set(replicas);
+    let (client, updated, asking) = (client.clone(), sharding.clone(), sharding.clone());
+    let mut known = Known::default();
+    reflectors.spawn(
+        source.resource().to_owned(),
+        move |health| watch::list_and_watch::<Slice>(client.clone(), source.clone(), health),
+        move |event| {
+            if let Some(replicas) = known.take(event) {
+                updated.set(replicas);
             }
-        }
-    });
+        },
+    );
     tasks.spawn(async move { asking.run().await });
 }
 

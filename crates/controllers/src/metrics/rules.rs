@@ -16,8 +16,8 @@ use sources::prometheus::reload::{FileChange, ReloadOutcome, WatchedConfigFile};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use super::MetricsWriter;
 use super::described::Described;
-use super::exported_metrics::MetricsWriter;
 use super::watches::ClusterInventory;
 
 /// How often it is looked whether the file has changed.

@@ -8,11 +8,11 @@ use api::reports::{
     ReportedProblem, ServerIdentity as Identity, ServerReport,
 };
 use jiff::{SignedDuration, Timestamp};
+use runtime::exported_metrics::{self, MetricsWriter};
 use sources::federation::{Router, UpstreamCondition, UpstreamReport};
 use sources::sharding::Sharding;
 
 use super::check::HealthCheck;
-use super::exported_metrics::{self, MetricsWriter};
 use super::kubelets::Kubelets;
 use super::rules::Rules;
 use super::watches::ClusterInventory;
@@ -60,6 +60,9 @@ impl Sources {
         if self.kubelets.is_some() {
             // metrics-server has it, and it always passes there.
             checks.push(HealthCheck::all("metadata-informer-sync", || Ok(())));
+        } else if let Some(census) = &self.census {
+            let watches = census.watches().clone();
+            checks.push(HealthCheck::ready("watches", move || watches.check()));
         }
         checks
     }
@@ -123,6 +126,9 @@ impl Sources {
             for replica in sharding.report() {
                 figures.value(&[("replica", &replica.id)], replica.nodes);
             }
+        }
+        if let Some(census) = &self.census {
+            census.watches().export(figures);
         }
         exported_metrics::process(figures);
     }

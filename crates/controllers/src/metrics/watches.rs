@@ -6,13 +6,9 @@ use std::sync::Arc;
 
 use api::reports::ReportedProblem;
 use cluster::watch::{self, MeasuredNode, MeasuredPod, View, WatchEvent, WatchHealth, WatchSource};
-use futures::StreamExt as _;
 use kube::Client;
+use runtime::{Reflectors, WatchSet};
 use sources::inventory::{Inventory, Node, Pod};
-use tokio::task::JoinSet;
-
-/// How many changes are taken in before others have a turn.
-const BREATH: usize = 256;
 
 /// Which nodes and running pods there are, as far as is known. Cheap to clone; the watches end with the last clone.
 #[derive(Clone, Debug)]
@@ -23,28 +19,25 @@ pub struct ClusterInventory {
     pub nodes: WatchHealth,
     /// How the watch of running pods fares.
     pub pods: WatchHealth,
-    #[allow(dead_code, reason = "held for their end")]
-    tasks: Arc<JoinSet<()>>,
+    watches: WatchSet,
+    #[allow(dead_code, reason = "the reflectors end when this is dropped")]
+    reflectors: Arc<Reflectors>,
 }
 
 impl ClusterInventory {
     /// Starts to watch.
     pub fn start(client: &Client) -> Self {
         let inventory = Inventory::new();
-        let mut tasks = JoinSet::new();
-        let nodes = spawn::<MeasuredNode>(
-            &mut tasks,
-            client,
-            WatchSource::nodes(),
-            InventoryFeed::new(inventory.clone()),
-        );
-        let pods = spawn::<MeasuredPod>(
-            &mut tasks,
-            client,
-            WatchSource::running_pods(),
-            InventoryFeed::new(inventory.clone()),
-        );
-        Self { inventory, nodes, pods, tasks: Arc::new(tasks) }
+        let mut reflectors = Reflectors::default();
+        let mut spawn = SpawnReflector { reflectors: &mut reflectors, client, inventory: &inventory };
+        let nodes = spawn.run::<MeasuredNode>(WatchSource::nodes());
+        let pods = spawn.run::<MeasuredPod>(WatchSource::running_pods());
+        Self { inventory, nodes, pods, watches: reflectors.watches(), reflectors: Arc::new(reflectors) }
+    }
+
+    /// The health of the watches.
+    pub(super) fn watches(&self) -> &WatchSet {
+        &self.watches
     }
 
     /// Whether nodes and pods were listed once, or why not.
@@ -55,7 +48,7 @@ impl ClusterInventory {
                 return Err(format!("{what} were not listed yet{why}"));
             }
         }
-        Ok(())
+        self.watches.check()
     }
 
     /// What is wrong with the watches.
@@ -77,25 +70,22 @@ impl ClusterInventory {
     }
 }
 
-fn spawn<T: InventoryObject>(
-    tasks: &mut JoinSet<()>,
-    client: &Client,
-    source: WatchSource,
-    mut intake: InventoryFeed,
-) -> WatchHealth {
-    let (health, changes) = watch::watch::<T>(client.clone(), source);
-    tasks.spawn(async move {
-        let mut changes = std::pin::pin!(changes);
-        let mut taken = 0_usize;
-        while let Some(change) = changes.next().await {
-            intake.take(change);
-            taken = taken.wrapping_add(1);
-            if taken.is_multiple_of(BREATH) {
-                tokio::task::yield_now().await;
-            }
-        }
-    });
-    health
+/// Starts reflectors into an inventory.
+struct SpawnReflector<'a> {
+    reflectors: &'a mut Reflectors,
+    client: &'a Client,
+    inventory: &'a Inventory,
+}
+
+impl SpawnReflector<'_> {
+    fn run<T: InventoryObject>(&mut self, source: WatchSource) -> WatchHealth {
+        let (client, mut feed) = (self.client.clone(), InventoryFeed::new(self.inventory.clone()));
+        self.reflectors.spawn(
+            source.resource().to_owned(),
+            move |health| watch::list_and_watch::<T>(client.clone(), source.clone(), health),
+            move |event| feed.take(event),
+        )
+    }
 }
 
 /// What is kept of a kind of object, and where.

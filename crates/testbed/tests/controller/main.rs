@@ -12,6 +12,7 @@
 //! | `modes` | shadow, dry run, off; by flag and on one object |
 //! | `bad_objects` | objects that make no sense |
 //! | `autoscalers` | our own kind |
+//! | `supervision` | watch tasks that panic or end, reconciles that panic |
 //!
 //! `PLIMSOLL_SOAK=1` (`make soak`) makes the long versions of them.
 
@@ -35,3 +36,4 @@ mod metric_types;
 mod metrics_faults;
 mod modes;
 mod restart;
+mod supervision;

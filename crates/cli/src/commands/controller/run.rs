@@ -8,8 +8,9 @@ use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
 use cluster::lease::{Election, Leadership, LeaseSettings};
 use cluster::metrics::MetricsClient;
-use controllers::hpa::work_queue::TOGETHER;
-use controllers::hpa::{HpaController, HpaControllerHandle, HpaControllerParts, Records};
+use controllers::hpa::{
+    GROUP_SHARE_OF_PERIOD, HpaController, HpaControllerHandle, HpaControllerParts, Records,
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -85,7 +86,8 @@ pub(crate) async fn start(
     let settings = options.settings()?;
     let client = connection.client.clone();
     let discovery = Discovery::new(client.clone());
-    let samples = MetricsClient::new(client.clone(), discovery.clone(), settings.period / TOGETHER);
+    let samples =
+        MetricsClient::new(client.clone(), discovery.clone(), settings.period / GROUP_SHARE_OF_PERIOD);
     let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
     let (election, leadership) = stand(connection, options, &clock)?;
     let (controller, handle) = HpaController::new(HpaControllerParts {

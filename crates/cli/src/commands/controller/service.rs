@@ -76,5 +76,11 @@ pub(super) async fn start(
 fn checks(handle: &HpaControllerHandle) -> HealthChecks {
     let (turning, synced) = (handle.clone(), handle.clone());
     let turns = move |silence| turning.turns(silence);
-    serving::checks(turns, move || synced.synced(), "autoscalers and pods are not listed yet")
+    serving::checks(turns, move || {
+        if synced.synced() {
+            synced.watches_current()
+        } else {
+            Err("autoscalers and pods are not listed yet".into())
+        }
+    })
 }

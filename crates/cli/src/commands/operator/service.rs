@@ -143,5 +143,11 @@ fn page(
 fn checks(handle: &OperatorHandle) -> HealthChecks {
     let (turning, synced) = (handle.clone(), handle.clone());
     let turns = move |silence| turning.is_alive(silence);
-    serving::checks(turns, move || synced.synced(), "ScaledObjects and their targets are not listed yet")
+    serving::checks(turns, move || {
+        if synced.synced() {
+            Ok(())
+        } else {
+            Err("ScaledObjects and their targets are not listed yet".into())
+        }
+    })
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{about, warning};
-use crate::clock::Clock;
+use crate::Clock;
 use crate::events::{EventCounts, EventRecorder, QUEUE};
 
 /// What happens to a request.

@@ -7,7 +7,7 @@ use localkube::{Cluster, Options};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::clock::Clock;
+use crate::Clock;
 use crate::lease::{Election, Leadership, LeaseSettings};
 
 fn clock() -> Clock {

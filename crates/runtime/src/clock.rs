@@ -1,4 +1,4 @@
-//! What time it is. The binary owns the system's clock; tests hand in their own.
+//! The wall clock and the steady clock. This module alone reads the clock of the machine; tests inject their own.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Tells the time of the world, which may jump. Durations are measured with tokio's clock, which does not.
+/// The wall clock, which may jump. Durations are measured with tokio's clock, which does not.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
-    /// A clock that asks `now`.
+    /// A clock that calls `now`.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
@@ -21,7 +21,7 @@ impl Clock {
         Self::new(Timestamp::now)
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         (self.0)()
     }
@@ -33,21 +33,21 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// A clock that does not jump: the time of the world when it was last set, plus what has passed since.
+/// A clock that does not jump: the wall clock when it was last set, plus the time that has passed since.
 #[derive(Debug)]
 pub struct SteadyClock {
-    world: Clock,
+    wall: Clock,
     set: Mutex<(Timestamp, Instant)>,
 }
 
-/// What a clock may be off before that counts as a jump.
-const JUMP: SignedDuration = SignedDuration::from_secs(1);
+/// A difference that is larger counts as a jump of the wall clock.
+const MIN_JUMP: SignedDuration = SignedDuration::from_secs(1);
 
 impl SteadyClock {
-    /// Set by `world`.
-    pub fn new(world: Clock) -> Self {
-        let set = Mutex::new((world.now(), Instant::now()));
-        Self { world, set }
+    /// A clock that is set by `wall`.
+    pub fn new(wall: Clock) -> Self {
+        let set = Mutex::new((wall.now(), Instant::now()));
+        Self { wall, set }
     }
 
     /// The time.
@@ -57,12 +57,12 @@ impl SteadyClock {
         at.checked_add(passed).unwrap_or(Timestamp::MAX)
     }
 
-    /// Sets it by the clock of the world again; by how much that has jumped, if it has.
+    /// Sets the clock by the wall clock again; returns by how much the wall clock has jumped, if it has.
     pub fn resync(&self) -> Option<SignedDuration> {
-        let (ours, theirs) = (self.now(), self.world.now());
+        let (ours, theirs) = (self.now(), self.wall.now());
         *self.set.lock().unwrap_or_else(PoisonError::into_inner) = (theirs, Instant::now());
         let step = theirs.duration_since(ours);
-        (step.abs() > JUMP).then_some(step)
+        (step.abs() > MIN_JUMP).then_some(step)
     }
 }
 
@@ -74,20 +74,20 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_steady_clock_goes_on_and_tells_by_how_much_the_world_has_jumped() {
-        let world = Arc::new(Mutex::new(Timestamp::UNIX_EPOCH));
-        let told = world.clone();
-        let steady = SteadyClock::new(Clock::new(move || *told.lock().unwrap()));
+    async fn steady_clock_goes_on_and_reports_jumps_of_the_wall_clock() {
+        let wall = Arc::new(Mutex::new(Timestamp::UNIX_EPOCH));
+        let read = wall.clone();
+        let steady = SteadyClock::new(Clock::new(move || *read.lock().unwrap()));
         let seconds = |seconds| Timestamp::from_second(seconds).unwrap();
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(steady.now(), seconds(10));
-        *world.lock().unwrap() = seconds(10);
+        *wall.lock().unwrap() = seconds(10);
         assert_eq!(steady.resync(), None);
-        *world.lock().unwrap() = seconds(3600);
+        *wall.lock().unwrap() = seconds(3600);
         assert_eq!(steady.now(), seconds(10), "it does not jump by itself");
         assert_eq!(steady.resync(), Some(SignedDuration::from_secs(3590)));
         assert_eq!(steady.now(), seconds(3600));
-        *world.lock().unwrap() = seconds(0);
+        *wall.lock().unwrap() = seconds(0);
         assert_eq!(steady.resync(), Some(SignedDuration::from_secs(-3600)));
     }
 }

@@ -1,4 +1,4 @@
-//! Whether we lead.
+//! Whether this process holds the lease, checked before every write; and when a loop is to stop.
 
 use std::sync::Arc;
 
@@ -24,30 +24,36 @@ enum ElectionMode {
     Elected { view: watch::Receiver<LeadershipView>, clock: Clock },
 }
 
-/// What the election tells.
+/// The state of an election, as the election publishes it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LeadershipView {
-    pub(super) term: Option<Term>,
-    pub(super) holder: Option<Arc<str>>,
-    pub(super) transitions: Option<u32>,
-    /// Set once we are about to give the lease back: no answer on its way may make us lead again.
-    pub(super) stopping: bool,
+pub struct LeadershipView {
+    /// The term, while this process leads.
+    pub term: Option<LeadershipTerm>,
+    /// The holder of the lease, as last read.
+    pub holder: Option<Arc<str>>,
+    /// How often the lease has changed hands, as last read.
+    pub transitions: Option<u32>,
+    /// Whether the lease is about to be released: no response under way may make this process lead again.
+    pub stopping: bool,
 }
 
-/// Until when we may act, by both clocks.
+/// The end of the term, by both clocks: no write is started after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Term {
-    pub(super) until: Instant,
-    pub(super) wall: Timestamp,
+pub struct LeadershipTerm {
+    /// By the monotonic clock.
+    pub until: Instant,
+    /// By the wall clock.
+    pub wall: Timestamp,
 }
 
 impl Leadership {
-    /// Nobody else is there: we always lead.
+    /// No election: this process always leads.
     pub fn without_election() -> Self {
         Self(ElectionMode::Alone)
     }
 
-    pub(super) fn elected(view: watch::Receiver<LeadershipView>, clock: Clock) -> Self {
+    /// The leadership that an election publishes.
+    pub fn elected(view: watch::Receiver<LeadershipView>, clock: Clock) -> Self {
         Self(ElectionMode::Elected { view, clock })
     }
 
@@ -101,4 +107,18 @@ impl Leadership {
         let ElectionMode::Elected { view, .. } = &self.0 else { return None };
         view.borrow().transitions
     }
+}
+
+/// Why a loop stopped leading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TermEnd {
+    /// The process is to stop.
+    Stopped,
+    /// The lease was lost; another process may lead.
+    LeadershipLost,
+}
+
+/// Waits until `stop` becomes true, or its sender is dropped.
+pub async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 /// The content type of [`MetricsWriter`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A page of figures, written one family after the other.
+/// Writes metrics, one family after the other.
 #[derive(Debug, Default)]
 pub struct MetricsWriter {
     text: String,
@@ -16,20 +16,20 @@ pub struct MetricsWriter {
 pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl MetricsWriter {
-    /// Begins a family; what follows belongs to it.
+    /// Begins a family; the values that follow belong to it.
     pub fn family(&mut self, kind: &str, name: &'static str, help: &str) -> &mut Self {
         self.name = name;
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
         self
     }
 
-    /// A value.
+    /// Writes one value of the family.
     pub fn value(&mut self, labels: Labels<'_>, value: impl Display) -> &mut Self {
         self.line("", labels, None, &value);
         self
     }
 
-    /// A histogram: how many were at most so large, ascending, of which the last is infinite; and their sum.
+    /// Writes a histogram: upper bounds, ascending and ending with infinity, with cumulative counts; and the sum.
     pub fn histogram(
         &mut self,
         labels: Labels<'_>,
@@ -47,13 +47,13 @@ impl MetricsWriter {
         self
     }
 
-    /// Families that somebody else has written.
+    /// Appends families that were written elsewhere.
     pub fn written(&mut self, text: &str) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
-    /// The page.
+    /// The text.
     pub fn finish(self) -> String {
         self.text
     }
@@ -82,15 +82,15 @@ impl MetricsWriter {
     }
 }
 
-/// What the operating system knows about this process, as every exporter tells it.
-pub fn process(figures: &mut MetricsWriter) {
+/// Writes the metrics about this process that every Prometheus client library exports.
+pub fn process(writer: &mut MetricsWriter) {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let (status, stat) = (read("status"), read("stat"));
     let resident = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
     if let Some(kilobytes) = resident {
-        figures
+        writer
             .family("gauge", "process_resident_memory_bytes", "Resident memory size in bytes.")
             .value(&[], kilobytes * 1024);
     }
@@ -104,7 +104,7 @@ pub fn process(figures: &mut MetricsWriter) {
             reason = "hundredths of seconds of any life of a process are exact"
         )]
         let seconds = (user + system) as f64 / 100.0;
-        figures
+        writer
             .family(
                 "counter",
                 "process_cpu_seconds_total",
@@ -119,25 +119,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_is_that_of_prometheus() {
-        let mut figures = MetricsWriter::default();
-        figures.family("gauge", "a", "What a is.").value(&[], 1).value(&[("x", "q\"\\\n"), ("y", "")], 0.5);
-        figures.family("histogram", "h", "Times.").histogram(
+    fn text_is_in_the_prometheus_format() {
+        let mut writer = MetricsWriter::default();
+        writer.family("gauge", "a", "What a is.").value(&[], 1).value(&[("x", "q\"\\\n"), ("y", "")], 0.5);
+        writer.family("histogram", "h", "Times.").histogram(
             &[("n", "m")],
             [(0.5, 1), (f64::INFINITY, 3)],
             2.25,
         );
         assert_eq!(
-            figures.finish(),
+            writer.finish(),
             "# HELP a What a is.\n# TYPE a gauge\na 1\na{x=\"q\\\"\\\\\\n\",y=\"\"} 0.5\n# HELP h Times.\n# TYPE h histogram\n\
              h_bucket{n=\"m\",le=\"0.5\"} 1\nh_bucket{n=\"m\",le=\"+Inf\"} 3\nh_sum{n=\"m\"} 2.25\nh_count{n=\"m\"} 3\n"
         );
     }
 
     #[test]
-    fn a_process_has_a_size() {
-        let mut figures = MetricsWriter::default();
-        process(&mut figures);
-        assert!(figures.finish().contains("process_resident_memory_bytes "));
+    fn process_metrics_include_resident_memory() {
+        let mut writer = MetricsWriter::default();
+        process(&mut writer);
+        assert!(writer.finish().contains("process_resident_memory_bytes "));
     }
 }
