@@ -28,7 +28,8 @@ pub(crate) struct SingleMetricScaler<S> {
 }
 
 impl<S: ValueSource + 'static> SingleMetricScaler<S> {
-    /// Builds the scaler.
+    /// Builds the scaler, with the result type of [`crate::table::BuildScaler`], so that constructors can return it.
+    #[allow(clippy::unnecessary_wraps)]
     pub(crate) fn build(
         spec: MetricSpec,
         activation: f64,

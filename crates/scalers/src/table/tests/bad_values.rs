@@ -166,7 +166,7 @@ fn invalid_values_are_refused_by_name() {
                 match build(&given, &backends()) {
                     Ok(_) => told.push(format!("{value:?} was taken")),
                     Err(error) if parameter.removed.is_some() => {
-                        assert!(error.message.contains("info"), "{error}")
+                        assert!(error.message.contains("info"), "{error}");
                     }
                     Err(error) if !names(&error, &given.type_, parameter) => {
                         told.push(format!("{value:?}: {error}"));
