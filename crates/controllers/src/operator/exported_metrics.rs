@@ -185,8 +185,8 @@ fn requests(
                 page.value(&labels, count);
             }
             if trigger.type_ == "prometheus" {
-                let ignored = trigger.metadata.get("ignoreNullValues").map_or("true", String::as_str);
-                empty.push((id, trigger.name.clone(), metric, ignored.to_owned(), lacking));
+                let ignored = scaler_entry.ignores_null_values().to_string();
+                empty.push((id, trigger.name.clone(), metric, ignored, lacking));
             }
         }
     }

@@ -39,6 +39,8 @@ pub(crate) struct CachedScaler {
     trigger: Trigger,
     /// The trigger's own `timeout`.
     timeout: Option<Duration>,
+    /// The parsed `ignoreNullValues`, for exported metrics.
+    ignores_null_values: bool,
     push: Option<PushChannel>,
     /// Held while the scaler is built, so that it is built once.
     building: tokio::sync::Mutex<()>,
@@ -85,11 +87,19 @@ impl CachedScaler {
             Ok(milliseconds) => Some(Duration::from_millis(milliseconds)),
             Err(_) => parse_go_duration(text).and_then(|said| Duration::try_from(said).ok()),
         });
+        // The spellings that Go parses as true; the default is true.
+        let is_true = |text: &String| matches!(text.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True");
+        let ignores_null_values = trigger.metadata.get("ignoreNullValues").is_none_or(is_true);
         let Trigger { type_, name, use_cached_metrics, authentication_ref, metric_type, .. } =
             trigger.clone();
         let metadata = StringMap::new();
         let trigger = Trigger { type_, name, metadata, use_cached_metrics, authentication_ref, metric_type };
-        Self { index, trigger, timeout, push, building, state }
+        Self { index, trigger, timeout, ignores_null_values, push, building, state }
+    }
+
+    /// Whether empty responses count as zero.
+    pub(crate) fn ignores_null_values(&self) -> bool {
+        self.ignores_null_values
     }
 
     pub(crate) fn index(&self) -> usize {

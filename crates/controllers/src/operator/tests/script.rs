@@ -33,7 +33,7 @@ pub(super) enum Says {
 #[derive(Debug, Default)]
 struct Source {
     says: Option<Says>,
-    /// SampleQuery often it was asked for a value, and how often it was built.
+    /// Number of queries, and of builds.
     asked: u64,
     built: u64,
 }

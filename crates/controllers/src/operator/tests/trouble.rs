@@ -222,7 +222,7 @@ async fn to_be_strict_one_broken_trigger_is_the_end_of_all() {
     bench.stop().await;
 }
 
-/// SampleQuery often the event of a source that fails at every poll, for a minute, is written; and how often it was told by then.
+/// How often the event of a source that fails in every poll of a minute is written, and its count by then.
 async fn written_in_a_minute(compat: Compat) -> (usize, u64) {
     let bench = Bench::with(OperatorSettings { compat, ..OperatorSettings::default() }).await;
     bench.deployment("worker", 4).await;

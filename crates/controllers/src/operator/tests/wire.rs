@@ -23,7 +23,7 @@ struct Refusal {
     /// A part of their path.
     part: String,
     code: u16,
-    /// SampleQuery many more.
+    /// How many more are refused.
     times: u32,
 }
 
@@ -71,7 +71,7 @@ impl Wire {
         self.held.send_modify(Vec::clear);
     }
 
-    /// SampleQuery many requests of a method to paths with this part were made, refused ones too.
+    /// Number of requests of a method to paths with this part, including refused ones.
     pub(super) fn count(&self, method: &Method, part: &str) -> usize {
         let seen = self.seen.lock().unwrap();
         seen.iter().filter(|(own, path)| own == method && path.contains(part)).count()

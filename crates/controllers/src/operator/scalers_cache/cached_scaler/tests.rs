@@ -24,3 +24,14 @@ fn timeout_of_a_trigger_extends_the_deadline_up_to_a_bound() {
         assert_eq!(slot.query_deadline(deadline), Duration::from_secs(expected), "{said}");
     }
 }
+
+#[test]
+fn ignore_null_values_is_exported_as_it_is_parsed() {
+    for (written, expected) in [(None, true), (Some("T"), true), (Some("1"), true), (Some("false"), false)] {
+        let mut trigger = Trigger::default();
+        if let Some(written) = written {
+            trigger.metadata.insert("ignoreNullValues".to_owned(), written.to_owned());
+        }
+        assert_eq!(CachedScaler::new(0, &trigger, None).ignores_null_values(), expected, "{written:?}");
+    }
+}
