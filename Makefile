@@ -1,41 +1,41 @@
-# Everything a newcomer needs: `make up` to see it scale something, `make test` to see that it holds.
+# Everything a newcomer needs: `make up` runs Plimsoll on an embedded cluster, `make test` runs all checks.
 SHELL := /bin/bash
 CARGO ?= cargo
-PLIMSOLL := target/release/plimsoll
 PREFIX ?= $(HOME)/.local
 
 .DEFAULT_GOAL := help
-.PHONY: help up install build test lint unit clusters conformance format programs deny clean
+.PHONY: help up install test lint unit clusters conformance format fmt programs deny clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-up: build ## Run a cluster on the desk and watch it scale php-apache (ARGS: see plimsoll up --help).
+# Every target builds with the features of the whole workspace and in the dev profile: with `--package`, cargo selects fewer
+# features and compiles tokio and everything above it a second time.
+WORKSPACE := --workspace --locked --quiet
+PLIMSOLL := target/debug/plimsoll
+XTASK := target/debug/xtask
+
+up: ## Run an embedded cluster and watch it scale php-apache (ARGS: see plimsoll up --help).
+	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 8 min on two cores)"
+	@$(CARGO) build $(WORKSPACE) --bin plimsoll
 	@$(PLIMSOLL) up $(ARGS)
 
-install: build ## Install plimsoll, also as kubectl plimsoll, into PREFIX/bin (~/.local/bin).
+install: ## Build an optimized plimsoll and install it, also as kubectl plimsoll, into PREFIX/bin (~/.local/bin).
+	@[ -x target/release/plimsoll ] || echo "building plimsoll (first time: about 10 min on two cores)"
+	@$(CARGO) build --release --quiet --locked --package plimsoll
 	@install -d $(PREFIX)/bin
-	@install -m 755 $(PLIMSOLL) $(PREFIX)/bin/plimsoll
+	@install -m 755 target/release/plimsoll $(PREFIX)/bin/plimsoll
 	@ln -sf plimsoll $(PREFIX)/bin/kubectl-plimsoll
 	@echo "installed $(PREFIX)/bin/plimsoll and $(PREFIX)/bin/kubectl-plimsoll"
 
-build:
-	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 10 min on two cores)"
-	@$(CARGO) build --release --quiet --locked --package plimsoll
+# Lists the checks that could not run, so that an incomplete run does not end with "everything passed".
+SKIPPED := .plimsoll/skipped
 
-# What could not be run, if anything; a run that left something out is not called complete.
-LEFT_OUT := .plimsoll/left-out
-
-test: lint unit conformance fuzz-short clusters ## All checks: lints, tests, recorded answers, a little fuzzing, both clusters.
-	@if [ -s $(LEFT_OUT) ]; then echo; cat $(LEFT_OUT); else echo; echo "everything passed"; fi
-
-# All that is tested is built with the features of the whole workspace, those of tests among them: a package alone has fewer,
-# and cargo would build tokio and everything above it once more.
-WHOLE := --workspace --locked --quiet
-XTASK := target/debug/xtask
+test: lint unit conformance fuzz-short clusters ## All checks: lints, tests, recorded answers, short fuzzing, both clusters.
+	@if [ -s $(SKIPPED) ]; then echo; cat $(SKIPPED); else echo; echo "everything passed"; fi
 
 programs:
-	@$(CARGO) build $(WHOLE) --bin xtask --bin plimsoll --test servers
+	@$(CARGO) build $(WORKSPACE) --bin xtask --bin plimsoll --test servers
 
 # `cargo fmt` does not see the modules that the macro `scaler_folders!` declares.
 SCALER_FOLDERS := $(wildcard crates/scalers/src/*/mod.rs)
@@ -44,42 +44,42 @@ format:
 	$(CARGO) fmt --all --check
 	rustfmt --edition 2024 --check $(SCALER_FOLDERS)
 
-fmt: ## Formats all code.
+fmt: ## Format all code.
 	$(CARGO) fmt --all
 	rustfmt --edition 2024 $(SCALER_FOLDERS)
 
-lint: format programs ## Format, lints, the arrows of the architecture, files made from code.
+lint: format programs ## Format, lints, dependencies between crates and modules, generated files, references of the docs.
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	$(XTASK) arrows
 	$(XTASK) generate --check
 
-# Tests with a program of their own: those of the testbed need clusters. All of these wait now and then, so two run at a time;
-# some wait most of the time, for scrapes and polls: they are first, and many of their tests run at once.
-TESTS := $(basename $(wildcard crates/*/tests/*.rs)) $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs))
-ALONE := $(notdir $(filter-out crates/testbed/%,$(TESTS)))
-WAITING := metrics operator controller scalers
-OTHERS := $(filter-out $(WAITING),$(notdir $(filter crates/testbed/%,$(TESTS))))
+# Test programs. Those of the testbed need clusters and spend much of their time waiting, so two programs run at a time; the
+# ones that wait the most (for scrapes and polls) start first and run eight of their tests at once.
+TEST_PROGRAMS := $(basename $(wildcard crates/*/tests/*.rs)) $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs))
+STANDALONE_TESTS := $(notdir $(filter-out crates/testbed/%,$(TEST_PROGRAMS)))
+WAITING_TESTS := metrics operator controller scalers
+CLUSTER_TESTS := $(WAITING_TESTS) $(filter-out $(WAITING_TESTS),$(notdir $(filter crates/testbed/%,$(TEST_PROGRAMS))))
 
 unit: ## Unit, property and integration tests; every example.
-	$(CARGO) test $(WHOLE) --lib --bins --examples $(addprefix --test ,$(ALONE))
-	$(CARGO) test $(WHOLE) --doc
+	$(CARGO) test $(WORKSPACE) --lib --bins --examples $(addprefix --test ,$(STANDALONE_TESTS))
+	$(CARGO) test $(WORKSPACE) --doc
 
-ON_CLUSTERS := $(addprefix on-clusters-,$(WAITING) $(OTHERS))
+ON_CLUSTERS := $(addprefix on-clusters-,$(CLUSTER_TESTS))
 .PHONY: $(ON_CLUSTERS)
-$(addprefix on-clusters-,$(WAITING)): AT_ONCE := -- --test-threads=8
+$(addprefix on-clusters-,$(WAITING_TESTS)): TEST_ARGS := -- --test-threads=8
 $(ON_CLUSTERS): on-clusters-%:
-	@$(CARGO) test $(WHOLE) --test $* $(AT_ONCE)
+	@$(CARGO) test $(WORKSPACE) --test $* $(TEST_ARGS)
 
-clusters: programs ## What runs on localkube and on a real Kubernetes (which it builds the first time, in about ten minutes; needs Go).
-	@mkdir -p .plimsoll; rm -f $(LEFT_OUT)
+clusters: programs ## Tests on localkube and on a real Kubernetes (which it builds the first time, in about ten minutes; needs Go).
+	@mkdir -p .plimsoll; rm -f $(SKIPPED)
 	@$(XTASK) real build >/dev/null; status=$$?; \
 	case $$status in \
-	0) $(CARGO) test $(WHOLE) --no-run $(addprefix --test ,$(WAITING) $(OTHERS)) && \
+	0) $(CARGO) test $(WORKSPACE) --no-run $(addprefix --test ,$(CLUSTER_TESTS)) && \
 	   $(MAKE) --no-print-directory --jobs=2 --output-sync=target $(ON_CLUSTERS) && \
 	   $(XTASK) differential --steps 60 ;; \
-	3) { echo "NOT COMPLETE: the tests on a real Kubernetes were left out; localkube was only held against recorded answers."; \
-	     echo "  remedy: see the error above (most often: install Go), then run make test again"; } >$(LEFT_OUT); \
-	   $(CARGO) test $(WHOLE) --test api --test servers ;; \
+	3) { echo "NOT COMPLETE: the tests on a real Kubernetes were skipped; localkube was only compared with recorded answers."; \
+	     echo "  remedy: see the error above (most often: install Go), then run make test again"; } >$(SKIPPED); \
+	   $(CARGO) test $(WORKSPACE) --test api --test servers ;; \
 	*) exit $$status ;; \
 	esac
 

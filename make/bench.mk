@@ -1,7 +1,7 @@
-# Measurements against their limits. They need a machine of their own to mean anything, so no test depends on them.
+# Benchmarks against their limits. They need an idle machine to mean anything, so no test depends on them.
 .PHONY: bench bench-controller bench-metrics bench-operator valgrind
 
-bench: valgrind ## Time and instructions against their limits (installs valgrind if it is missing).
+bench: valgrind ## Time and instruction counts against their limits (installs valgrind if it is missing).
 	@status=0; \
 	$(CARGO) bench --locked --quiet --package engine --bench step || status=1; \
 	$(CARGO) bench --locked --quiet --package sim --bench month || status=1; \
@@ -10,20 +10,21 @@ bench: valgrind ## Time and instructions against their limits (installs valgrind
 	$(CARGO) bench --locked --quiet --package sources --bench kubelet || status=1; \
 	exit $$status
 
-# What to compare: `beside` Kubernetes' own controller, `alone`, or both.
+# Parts: `beside` Kubernetes' own controller, `alone`, or both.
 BENCH_CONTROLLER ?= beside alone
 
-bench-controller: build ## The controller beside Kubernetes' own, and alone with 10,000 HPAs (15 min; builds a Kubernetes the first time, needs Go).
+bench-controller: ## The controller beside Kubernetes' own, and alone with 10,000 HPAs (15 min; builds a Kubernetes the first time, needs Go).
+	@$(CARGO) build --release --quiet --locked --package plimsoll --features jemalloc
 	@$(CARGO) bench --locked --quiet --package testbed --bench controller -- $(BENCH_CONTROLLER)
 
-# What to compare: `resource` beside metrics-server, `alone`, `custom` beside prometheus-adapter, or all.
+# Parts: `resource` beside metrics-server, `alone`, `custom` beside prometheus-adapter, or all.
 BENCH_METRICS ?= resource alone custom
 
 bench-metrics: dist ## The metrics server beside metrics-server and prometheus-adapter, and alone with 5,000 nodes (15 min; builds all of them the first time, needs Go).
 	@PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) \
 		$(CARGO) bench --locked --quiet --package testbed --bench metrics -- $(BENCH_METRICS)
 
-# What to compare: `beside` KEDA, `alone`, `same` queries, a `restart` of Prometheus, `wake`, `push`, or all.
+# Parts: `beside` KEDA, `alone`, `same` queries, a `restart` of Prometheus, `wake`, `push`, or all.
 BENCH_OPERATOR ?= beside alone same restart wake push
 
 bench-operator: dist ## The operator beside KEDA, and alone with 10,000 ScaledObjects (45 min; builds all of them the first time, needs Go).

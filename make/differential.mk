@@ -1,4 +1,4 @@
-# What we replace and ours, live on one real API server, step by step.
+# The original controllers and ours, live on one real API server, compared step by step.
 .PHONY: differential differential-hpa differential-keda
 
 differential: differential-hpa differential-keda ## Compare with Kubernetes' own HPA controller in 500 steps and with KEDA in 200, about 12 minutes.
@@ -7,7 +7,7 @@ differential-hpa: programs ## Compare with Kubernetes' own HPA controller alone 
 	@$(XTASK) real build >/dev/null
 	@$(XTASK) differential hpa $(ARGS)
 
-differential-keda: programs ## Compare with KEDA alone, and take turns with it; builds KEDA the first time, about 9 minutes.
+differential-keda: programs ## Compare with KEDA alone, and hand over to and from it; builds KEDA the first time, about 9 minutes.
 	@$(XTASK) real build --peers >/dev/null
-	@$(CARGO) test $(WHOLE) --test operator -- --ignored
+	@$(CARGO) test $(WORKSPACE) --test operator -- --ignored
 	@$(XTASK) differential keda $(ARGS)

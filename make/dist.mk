@@ -1,35 +1,35 @@
-# The binary that images carry and benches measure. It is laid out by what was learned from a run: what is done all day lies
-# together, and what hardly ever happens is out of its way.
-.PHONY: dist learn
+# The binary that images carry and that benches measure: profile-guided optimization (PGO), link-time optimization, jemalloc,
+# and no embedded cluster.
+.PHONY: dist pgo-profile
 
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 DIST = target/$(HOST)/dist/plimsoll
-# What was learned. It holds for functions that have not changed since; others are built as without it.
-LEARNED := make/plimsoll.profdata.gz
-# Its name tells cargo when something else was learned; written anew, it would have everything built again.
-UNPACKED = target/learned-$(shell cksum <$(LEARNED) | cut --delimiter=' ' --fields=1).profdata
+DIST_BUILD = $(CARGO) build --locked --quiet --profile dist --target $(HOST) --package plimsoll \
+	--no-default-features --features jemalloc
+# The profile applies to functions that have not changed since it was recorded; rustc builds the others without it.
+PGO_PROFILE := make/plimsoll.profdata.gz
+# The checksum in the name makes cargo rebuild exactly when the profile changes.
+PGO_UNPACKED = target/pgo-$(shell cksum <$(PGO_PROFILE) | cut --delimiter=' ' --fields=1).profdata
 
-$(UNPACKED):
-	@mkdir -p $(@D) && gzip --decompress --stdout $(LEARNED) >$@.part && mv $@.part $@
+$(PGO_UNPACKED):
+	@mkdir -p $(@D) && gzip --decompress --stdout $(PGO_PROFILE) >$@.part && mv $@.part $@
 
-dist: $(UNPACKED) ## Build the binary that images carry (15 min on two cores).
-	@RUSTFLAGS="-Cprofile-use=$(CURDIR)/$(UNPACKED)" \
-		$(CARGO) build --locked --quiet --profile dist --target $(HOST) --package plimsoll
+dist: $(PGO_UNPACKED) ## Build the binary that images carry (15 min on two cores).
+	@RUSTFLAGS="-Cprofile-use=$(CURDIR)/$(PGO_UNPACKED)" $(DIST_BUILD)
 
-LEARNING := $(CURDIR)/target/learning
+PGO_DIR := $(CURDIR)/target/pgo
 LLVM = $(shell rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
 PROFDATA = $(firstword $(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata /usr/lib/llvm-$(LLVM)/bin/llvm-profdata))
 
-learn: ## Learn anew what `make dist` goes by, after a change of the compiler or of much of the operator (30 min).
+pgo-profile: ## Record the profile of `make dist` again, after a new compiler or many changes of the operator (30 min).
 	@[ -n "$(PROFDATA)" ] || { \
 		echo "error: llvm-profdata of LLVM $(LLVM) is missing"; \
-		echo "  remedy: rustup component add llvm-tools, or install the package llvm-$(LLVM), then run make learn again"; \
+		echo "  remedy: rustup component add llvm-tools, or install the package llvm-$(LLVM), then run make pgo-profile again"; \
 		exit 1; \
 	}
-	@rm -rf $(LEARNING)/notes
-	@RUSTFLAGS="-Cprofile-generate=$(LEARNING)/notes" \
-		$(CARGO) build --locked --quiet --profile dist --target $(HOST) --target-dir $(LEARNING) --package plimsoll
-	@PLIMSOLL_PROGRAM=$(LEARNING)/$(HOST)/dist/plimsoll \
-		$(CARGO) bench --locked --quiet --package testbed --bench operator -- learn
-	@$(PROFDATA) merge --sparse --output=$(LEARNING)/learned $(LEARNING)/notes/*.profraw
-	@gzip --best --no-name --stdout $(LEARNING)/learned >$(LEARNED)
+	@rm -rf $(PGO_DIR)/raw
+	@RUSTFLAGS="-Cprofile-generate=$(PGO_DIR)/raw" $(DIST_BUILD) --target-dir $(PGO_DIR)
+	@PLIMSOLL_PROGRAM=$(PGO_DIR)/$(HOST)/dist/plimsoll \
+		$(CARGO) bench --locked --quiet --package testbed --bench operator -- pgo-workload
+	@$(PROFDATA) merge --sparse --output=$(PGO_DIR)/merged $(PGO_DIR)/raw/*.profraw
+	@gzip --best --no-name --stdout $(PGO_DIR)/merged >$(PGO_PROFILE)

@@ -4,4 +4,4 @@
 soak: programs ## Faults again and again, the leader killed 50 times, on both clusters (10 min; builds a Kubernetes the first time, needs Go).
 	$(XTASK) real build >/dev/null
 	PLIMSOLL_SOAK=1 PLIMSOLL_BIN=$(CURDIR)/target/debug/plimsoll \
-		$(CARGO) test $(WHOLE) --test controller -- --nocapture
+		$(CARGO) test $(WORKSPACE) --test controller -- --nocapture
