@@ -76,7 +76,7 @@ pub(crate) fn checks(
             if turns(MAX_LOOP_SILENCE) { Ok(()) } else { Err("the loop is stuck".into()) }
         },
     );
-    checks.add_ready("watches", watches);
+    checks.add_ready("watches", move || watches().map_err(Into::into));
     checks
 }
 
