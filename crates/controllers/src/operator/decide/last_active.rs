@@ -34,7 +34,11 @@ pub(crate) fn latest(
     now: Timestamp,
 ) -> Arc<ScaledObject> {
     let written = object.status.last_active_time;
-    let latest = match (since_creation(remembered, object), written) {
+    let created = object.metadata.creation_timestamp;
+    // After the clock was set back, the creation may be in the future and says nothing about the remembered time.
+    let is_comparable = created.is_none_or(|created| created <= now);
+    let remembered = if is_comparable { since_creation(remembered, object) } else { remembered };
+    let latest = match (remembered, written) {
         (Some(remembered), written) => Some(
             written.filter(|written| *written <= now).map_or(remembered, |written| written.max(remembered)),
         ),
@@ -163,6 +167,8 @@ mod tests {
     #[test]
     fn written_time_in_the_future_does_not_count() {
         assert_eq!(last_active(Some(at(40)), &object(ConditionStatus::True, 3600), 50), Some(at(40)));
+        // The clock was set back to before the creation.
+        assert_eq!(last_active(Some(at(-60)), &object(ConditionStatus::True, 0), -50), Some(at(-60)));
     }
 
     #[test]

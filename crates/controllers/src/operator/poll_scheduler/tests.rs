@@ -165,18 +165,18 @@ async fn slow_objects_free_their_place_and_are_bounded() {
     }
     assert_eq!(taken(&mut scheduler, start).len(), 4, "no more than that run at once");
     assert_eq!(scheduler.next_due_at(), Some(start + SLOW_THRESHOLD), "then a place may be free");
-    scheduler.add(&id("fast"), start);
+    scheduler.add(&id("quick"), start);
     let later = start + SLOW_THRESHOLD;
     let mut second = taken(&mut scheduler, later);
     second.sort();
     assert_eq!(second, ["h4", "h5", "h6", "h7"], "those that hang count no more");
-    assert_eq!(taken(&mut scheduler, later + SLOW_THRESHOLD), ["fast"]);
+    assert_eq!(taken(&mut scheduler, later + SLOW_THRESHOLD), ["quick"]);
     let end = start + secs(10);
     for name in &names {
         scheduler.finish(&id(name), end);
         scheduler.wake_by(&id(name), end);
     }
-    scheduler.finish(&id("fast"), end);
+    scheduler.finish(&id("quick"), end);
     scheduler.add(&id("new"), end);
     let third = taken(&mut scheduler, end);
     assert_eq!(third.len(), 3, "two that were slow, and the one that was not");

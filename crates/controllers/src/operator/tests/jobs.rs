@@ -219,7 +219,8 @@ async fn a_failing_trigger_is_named_in_the_condition() {
     bench.script.say("orders", Says::Fails("connection refused"));
     scaled_job(&bench).await;
     bench.until("it says so", async || state(&bench, "Ready").await.1 == "TriggerError").await;
-    let message = "ScalersCache defined in ScaledJob are not working correctly: trigger 0 (scripted): connection refused";
+    let message =
+        "Triggers defined in ScaledJob are not working correctly: trigger 0 (scripted): connection refused";
     assert_eq!(state(&bench, "Ready").await.2, message);
     bench.stop().await;
 }
