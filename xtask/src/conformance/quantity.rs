@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt::Display;
 
 use anyhow::{Context as _, bail};
-use quantity::{Format, ParseError, Quantity};
+use quantity::{Format, Quantity};
 use serde_json::Value;
 
 use crate::conformance::Difference;
