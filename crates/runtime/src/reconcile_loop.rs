@@ -111,12 +111,10 @@ mod tests {
 
     use super::*;
 
-    fn reconcile(key: &'static str) -> impl Future<Output = &'static str> + Send {
-        async move {
-            sleep(Duration::from_secs(1)).await;
-            assert_ne!(key, "broken", "cannot be reconciled");
-            key
-        }
+    async fn reconcile(key: &'static str) -> &'static str {
+        sleep(Duration::from_secs(1)).await;
+        assert_ne!(key, "broken", "cannot be reconciled");
+        key
     }
 
     #[tokio::test(start_paused = true)]

@@ -64,7 +64,7 @@ impl TlsSettings {
             .with_safe_default_protocol_versions()
             .map_err(|error| ScalerError::caused_by(format!("TLS cannot be used: {error}"), error))?
             .dangerous()
-            .with_custom_certificate_verifier(self.verifier(provider)?);
+            .with_custom_certificate_verifier(self.verifier(&provider)?);
         let mut config = match (self.certificate.is_empty(), self.key.reveal().is_empty()) {
             (true, true) => builder.with_no_client_auth(),
             (false, false) => {
@@ -83,10 +83,10 @@ impl TlsSettings {
     /// The verifier of the server certificate.
     pub(crate) fn verifier(
         &self,
-        provider: Arc<CryptoProvider>,
+        provider: &Arc<CryptoProvider>,
     ) -> Result<Arc<dyn ServerCertVerifier>, ScalerError> {
         if self.belief == CertificateCheck::Anything {
-            return Ok(Arc::new(CertVerifier::new(&provider, AcceptAnyCertificate)));
+            return Ok(Arc::new(CertVerifier::new(provider, AcceptAnyCertificate)));
         }
         let mut store = RootCertStore::clone(&SYSTEM);
         if !self.authorities.trim().is_empty() {
@@ -98,15 +98,13 @@ impl TlsSettings {
         if store.is_empty() {
             bail!("no CA certificate is known: give one, or install those of the system");
         }
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider))
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
             .build()
             .map_err(|error| {
                 ScalerError::caused_by(format!("the CA certificate cannot be used: {error}"), error)
             })?;
         match self.belief {
-            CertificateCheck::Authority => {
-                Ok(Arc::new(CertVerifier::new(&provider, AcceptAnyName(verifier))))
-            }
+            CertificateCheck::Authority => Ok(Arc::new(CertVerifier::new(provider, AcceptAnyName(verifier)))),
             _ => Ok(verifier),
         }
     }

@@ -46,14 +46,18 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if checks(Check::Docs) {
         let mut problems = spec::dangling_references(&files);
         problems.extend(links::dangling_links(&files));
-        problems.iter().for_each(|problem| eprintln!("error: {problem}"));
+        for problem in &problems {
+            eprintln!("error: {problem}");
+        }
         println!("{} dangling references in comments and documentation", problems.len());
         failed |= !problems.is_empty();
     }
     if checks(Check::Sizes) {
         let problems = long_files(&files);
         let level = if args.deny_long_files { "error" } else { "warning" };
-        problems.iter().for_each(|problem| eprintln!("{level}: {problem}"));
+        for problem in &problems {
+            eprintln!("{level}: {problem}");
+        }
         println!("{} files with more than {MAX_FILE_LINES} lines", problems.len());
         failed |= args.deny_long_files && !problems.is_empty();
     }

@@ -49,7 +49,7 @@ impl HpaEnv {
             HpaAction::ApiRequest(_) => {}
             HpaAction::Usage { pod, usage: None } => script.remove_pod(namespace, pod),
             HpaAction::Usage { pod, usage: Some(usage) } => {
-                script.set_pod(namespace, pod, sample(usage, now)?)
+                script.set_pod(namespace, pod, sample(usage, now)?);
             }
             HpaAction::OfPod { pod, metric, value: None } => {
                 script.remove_custom(&DescribedObject::pod(namespace, pod), metric);

@@ -24,20 +24,20 @@ pub(super) fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
             let source = format!("{CRATE}/proto/{protocol}");
             let text =
                 std::fs::read(root.join(&source)).with_context(|| format!("failed to read {source}"))?;
-            let digest: String =
-                Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            let digest = Sha256::digest(text);
+            let digest = u64::from_be_bytes(*digest.first_chunk().context("a digest has 32 bytes")?);
             let header = format!(
-                "// Made by `cargo generate-protobuf` from {source} (SHA-256 {digest}); do not edit.\n"
+                "// Made by `cargo generate-protobuf` from {source} (SHA-256 {digest:016x}); do not edit.\n"
             );
             let path = format!("{CRATE}/src/generated/{name}");
-            let content = generate(root, &path, name, header)?;
+            let content = generate(root, &path, name, &header)?;
             Ok((path, content))
         })
         .collect()
 }
 
 #[cfg(feature = "protobuf")]
-fn generate(root: &Path, _: &str, name: &str, header: String) -> anyhow::Result<String> {
+fn generate(root: &Path, _: &str, name: &str, header: &str) -> anyhow::Result<String> {
     // The generator writes into a folder only.
     let folder = root.join("target/protobuf");
     std::fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
@@ -52,14 +52,14 @@ fn generate(root: &Path, _: &str, name: &str, header: String) -> anyhow::Result<
         .context("failed to generate code from the protocols")?;
     let code =
         std::fs::read_to_string(folder.join(name)).with_context(|| format!("failed to generate {name}"))?;
-    Ok(header + &code)
+    Ok(header.to_owned() + &code)
 }
 
 #[cfg(not(feature = "protobuf"))]
-fn generate(root: &Path, path: &str, _: &str, header: String) -> anyhow::Result<String> {
+fn generate(root: &Path, path: &str, _: &str, header: &str) -> anyhow::Result<String> {
     let found = std::fs::read_to_string(root.join(path)).with_context(|| format!("failed to read {path}"))?;
     anyhow::ensure!(
-        found.starts_with(&header),
+        found.starts_with(header),
         "{path} was generated from another version of its protocol\n  remedy: cargo generate-protobuf, then commit it"
     );
     Ok(found)

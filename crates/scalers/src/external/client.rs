@@ -270,7 +270,7 @@ impl Destination {
             tls.config(&[])?;
             config = config.identity(Identity::from_pem(&tls.certificate, tls.key.reveal()));
         }
-        let verifier = tls.verifier(Arc::new(aws_lc_rs::default_provider()))?;
+        let verifier = tls.verifier(&Arc::new(aws_lc_rs::default_provider()))?;
         endpoint.tls_config_with_verifier(config, verifier).map_err(transport_failure)
     }
 }

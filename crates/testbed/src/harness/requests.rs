@@ -19,6 +19,9 @@ pub const WAIT_TIMEOUT: Duration = Duration::from_mins(3);
 const WAIT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Sends a request; JSON `null` is no body. A patch with a field manager is an apply, another one a merge.
+///
+/// # Panics
+/// If there is no response.
 pub async fn respond(client: &Client, method: Method, path: &str, body: Option<&Value>) -> Response<Value> {
     let content = match method {
         Method::PATCH if path.contains("fieldManager=") => "application/apply-patch+yaml",
@@ -44,6 +47,9 @@ pub async fn send(client: &Client, method: Method, path: &str, body: Option<&Val
 }
 
 /// [`send`], for a request that must succeed.
+///
+/// # Panics
+/// If the response is not a success.
 pub async fn write(client: &Client, method: Method, path: &str, body: &Value) -> Value {
     let (code, answer) = send(client, method.clone(), path, Some(body)).await;
     assert!((200..300).contains(&code), "{method} {path}: {code} {answer}");
@@ -51,6 +57,9 @@ pub async fn write(client: &Client, method: Method, path: &str, body: &Value) ->
 }
 
 /// Waits until `look` succeeds; the message of a failure has what it saw last.
+///
+/// # Panics
+/// After [`WAIT_TIMEOUT`].
 pub async fn until<T, E: Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {

@@ -107,20 +107,6 @@ fn not_a_file(path: &Path) -> String {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_that_is_nothing_says_what_it_could_have_been() {
-        let say = |path: &str| not_a_file(Path::new(path)).split_once('\n').map(|(_, hint)| hint.to_owned());
-        assert_eq!(say("php-apache").unwrap(), "  an autoscaler on a cluster is written hpa/php-apache");
-        assert_eq!(say("hap/web").unwrap(), "  did you mean hpa/web, on a cluster?");
-        assert_eq!(say("web.yaml"), None);
-        assert_eq!(say("some/dir/x"), None);
-    }
-}
-
 /// Explains autoscalers on a cluster.
 async fn on_cluster(args: &Args, names: &[AutoscalerName]) -> Outcome {
     let now = Timestamp::now();
@@ -151,5 +137,19 @@ async fn on_cluster(args: &Args, names: &[AutoscalerName]) -> Outcome {
                 live::print(args, &explained)
             }
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_nothing_says_what_it_could_have_been() {
+        let say = |path: &str| not_a_file(Path::new(path)).split_once('\n').map(|(_, hint)| hint.to_owned());
+        assert_eq!(say("php-apache").unwrap(), "  an autoscaler on a cluster is written hpa/php-apache");
+        assert_eq!(say("hap/web").unwrap(), "  did you mean hpa/web, on a cluster?");
+        assert_eq!(say("web.yaml"), None);
+        assert_eq!(say("some/dir/x"), None);
     }
 }

@@ -181,7 +181,7 @@ fn hpa_with_another_name_is_replaced_and_a_right_one_is_left() {
     let writes =
         |found: Option<&HorizontalPodAutoscaler>| hpa::writes(&object, found, &wanted, Compat::Better);
     let create = Effect::CreateHpa(Box::new(wanted.clone()));
-    assert_eq!(writes(None), [create.clone()]);
+    assert_eq!(writes(None), std::slice::from_ref(&create));
     assert_eq!(writes(Some(&named("old"))), [Effect::DeleteHpa("old".into()), create]);
     assert_eq!(writes(Some(&wanted)), []);
     let mut edited = wanted.clone();

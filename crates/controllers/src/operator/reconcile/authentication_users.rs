@@ -182,9 +182,10 @@ async fn update_finalizer(
                 Err(error) if !error.is_not_found() => return Err(error),
                 _ => {}
             }
-            let reason = match is_cluster {
-                true => "ClusterTriggerAuthenticationDeleted",
-                false => "TriggerAuthenticationDeleted",
+            let reason = if is_cluster {
+                "ClusterTriggerAuthenticationDeleted"
+            } else {
+                "TriggerAuthenticationDeleted"
             };
             let event = Event::normal(reason, format!("{kind} was deleted"));
             context.events.record_reconcile(subject, metadata, &event);
@@ -202,10 +203,7 @@ async fn update_finalizer(
     let patch = json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": finalizers}});
     let written = context.client.merge::<TriggerAuthentication>(path(name), "", &patch).await?;
     context.store().wrote_authentication(name, written);
-    let reason = match is_cluster {
-        true => "ClusterTriggerAuthenticationAdded",
-        false => "TriggerAuthenticationAdded",
-    };
+    let reason = if is_cluster { "ClusterTriggerAuthenticationAdded" } else { "TriggerAuthenticationAdded" };
     let event = Event::normal(reason, format!("New {kind} configured"));
     context.events.record_reconcile(subject, metadata, &event);
     Ok(())
