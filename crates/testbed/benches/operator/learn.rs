@@ -1,4 +1,4 @@
-//! A little of everything that the operator does all day, for a binary that notes what it does: `make learn`.
+//! A little of everything that the operator does all day, for a binary that notes what it does: `make pgo-profile`.
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@
 //! wake        1,250 ScaledObjects at zero whose source becomes active at the same moment
 //! push        time from the push of an external scaler to the write of the scale
 //! restart     Prometheus is killed and started again under load
-//! learn       a little of everything, only if it is named: the profile for `make learn`
+//! learn       a little of everything, only if it is named: the profile for `make pgo-profile`
 //! workloads   the deployments and ScaledObjects
 //! env         localkube in another process
 //! subject     the operator as a process
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         // Only if it is named.
-        Some("learn") => shared::run(&[], &[("learn", &|| runtime.block_on(learn::run()))]),
+        Some("pgo-workload") => shared::run(&[], &[("pgo-workload", &|| runtime.block_on(learn::run()))]),
         _ => shared::run(
             &arguments,
             &[
