@@ -16,7 +16,7 @@ PLIMSOLL := target/debug/plimsoll
 XTASK := target/debug/xtask
 
 up: ## Run an embedded cluster and watch it scale php-apache (ARGS: see plimsoll up --help).
-	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 8 min on two cores)"
+	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 10 min on two cores)"
 	@$(CARGO) build $(WORKSPACE) --bin plimsoll
 	@$(PLIMSOLL) up $(ARGS)
 
@@ -48,7 +48,7 @@ fmt: ## Format all code.
 	$(CARGO) fmt --all
 	rustfmt --edition 2024 $(SCALER_FOLDERS)
 
-lint: format programs ## Format, lints, dependencies between crates and modules, generated files, references of the docs.
+lint: format programs ## Format, lints, dependencies between crates, generated files.
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	$(XTASK) arrows
 	$(XTASK) generate --check
