@@ -32,7 +32,7 @@
 //!     Parameters::read(&trigger).unwrap_err().to_string(),
 //!     "error parsing shop metadata: missing required parameter \"address,host\" in [triggerMetadata authParams]"
 //! );
-//! # Ok::<(), scalers::Error>(())
+//! # Ok::<(), scalers::ScalerError>(())
 //! ```
 
 mod declare;
