@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::autoscaling::print;
 use api::decisions::DecisionRecord;
+use controllers::hpa::Records;
 use engine::explain::{self, clock};
 use engine::{ActivationVerdict, ScaleOutcome, Status};
 use jiff::Timestamp;
@@ -18,52 +19,69 @@ use crate::failure::{Failure, Outcome as Ended};
 use crate::scenario::as_hpa;
 
 /// How often new decisions are read.
-const LOOK: Duration = Duration::from_millis(250);
+const READ_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Prints decisions as they are made.
 pub(super) async fn watch(stage: &Stage, args: &Args) -> Ended {
     if args.quiet {
         std::future::pending::<()>().await;
     }
-    let (records, of_events) = (stage.process.handle.records(), stage.operator.handle.records());
     let mut shown: HashMap<(String, String), Timestamp> = HashMap::new();
-    let mut moods: HashMap<(String, String), Option<Mood>> = HashMap::new();
+    let mut phases: HashMap<(String, String), Option<ActivationPhase>> = HashMap::new();
     say(&format!(
         "{:<8}  {:<22}  {:<9}  {:<20}  {:<10}  {}",
         "TIME", "AUTOSCALER", "REPLICAS", "METRICS", "LOAD", "WHY"
     ))?;
     loop {
-        let mut new: Vec<DecisionRecord> = records.latest(None);
-        new.extend(of_events.latest(None));
+        let mut new = Vec::new();
+        for records in [stage.process.handle.records(), stage.operator.handle.records()] {
+            new.extend(records.latest(None).into_iter().flat_map(|latest| {
+                let shown = shown.get(&key(&latest)).copied();
+                if args.verbose { vec![latest] } else { since(&records, &latest, shown) }
+            }));
+        }
         new.sort_by_key(|record| record.last);
         for record in new {
             let at = if args.verbose { record.last } else { record.first };
-            let key = (record.metadata.namespace.clone(), record.metadata.name.clone());
-            if shown.insert(key.clone(), at) == Some(at) {
+            if shown.insert(key(&record), at) == Some(at) {
                 continue;
             }
-            let mood = Mood::of(&record);
-            let is_news =
-                moods.insert(key, mood) != Some(mood) || record.decision.current() != record.decision.desired;
-            if mood.is_some() && !is_news && !args.verbose {
+            let phase = ActivationPhase::of(&record);
+            let changed = phases.insert(key(&record), phase) != Some(phase)
+                || record.decision.current() != record.decision.desired;
+            if phase.is_some() && !changed && !args.verbose {
                 continue;
             }
             say(&line(stage, &record))?;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(READ_INTERVAL).await;
     }
+}
+
+fn key(record: &DecisionRecord) -> (String, String) {
+    (record.metadata.namespace.clone(), record.metadata.name.clone())
+}
+
+/// The records of one autoscaler that began after the one that was shown: several decisions can be made between two reads.
+fn since(records: &Records, latest: &DecisionRecord, shown: Option<Timestamp>) -> Vec<DecisionRecord> {
+    if shown == Some(latest.first) {
+        return Vec::new();
+    }
+    let mut all = records.of(&latest.metadata.namespace, &latest.metadata.name);
+    all.retain(|record| shown.is_none_or(|shown| record.first > shown));
+    all
 }
 
 /// The state of a target that is scaled by events: a poll that changes neither this nor the count is not printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mood {
+enum ActivationPhase {
     Rest,
     Work,
     Cooldown,
     Held,
 }
 
-impl Mood {
+impl ActivationPhase {
     fn of(record: &DecisionRecord) -> Option<Self> {
         let decision = &record.decision;
         if matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
