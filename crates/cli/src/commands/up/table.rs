@@ -62,14 +62,15 @@ fn key(record: &DecisionRecord) -> (String, String) {
     (record.metadata.namespace.clone(), record.metadata.name.clone())
 }
 
-/// The records of one autoscaler that began after the one that was shown: several decisions can be made between two reads.
+/// The records of one autoscaler that follow the one that was shown: several decisions can be made between two reads. They
+/// are found by position, because the clock of the machine can be set back.
 fn since(records: &Records, latest: &DecisionRecord, shown: Option<Timestamp>) -> Vec<DecisionRecord> {
     if shown == Some(latest.first) {
         return Vec::new();
     }
     let mut all = records.of(&latest.metadata.namespace, &latest.metadata.name);
-    all.retain(|record| shown.is_none_or(|shown| record.first > shown));
-    all
+    let next = all.iter().rposition(|record| Some(record.first) == shown).map_or(0, |position| position + 1);
+    all.split_off(next)
 }
 
 /// The state of a target that is scaled by events: a poll that changes neither this nor the count is not printed.
