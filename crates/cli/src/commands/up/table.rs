@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use api::autoscaling::print;
 use api::decisions::DecisionRecord;
-use controllers::hpa::Records;
 use engine::explain::{self, clock};
 use engine::{ActivationVerdict, ScaleOutcome, Status};
 use jiff::Timestamp;
@@ -37,7 +36,11 @@ pub(super) async fn watch(stage: &Stage, args: &Args) -> Ended {
         for records in [stage.process.handle.records(), stage.operator.handle.records()] {
             new.extend(records.latest(None).into_iter().flat_map(|latest| {
                 let shown = shown.get(&key(&latest)).copied();
-                if args.verbose { vec![latest] } else { since(&records, &latest, shown) }
+                if args.verbose {
+                    return vec![latest];
+                }
+                // Several decisions can be made between two reads.
+                records.after(&latest.metadata.namespace, &latest.metadata.name, shown)
             }));
         }
         new.sort_by_key(|record| record.last);
@@ -60,17 +63,6 @@ pub(super) async fn watch(stage: &Stage, args: &Args) -> Ended {
 
 fn key(record: &DecisionRecord) -> (String, String) {
     (record.metadata.namespace.clone(), record.metadata.name.clone())
-}
-
-/// The records of one autoscaler that follow the one that was shown: several decisions can be made between two reads. They
-/// are found by position, because the clock of the machine can be set back.
-fn since(records: &Records, latest: &DecisionRecord, shown: Option<Timestamp>) -> Vec<DecisionRecord> {
-    if shown == Some(latest.first) {
-        return Vec::new();
-    }
-    let mut all = records.of(&latest.metadata.namespace, &latest.metadata.name);
-    let next = all.iter().rposition(|record| Some(record.first) == shown).map_or(0, |position| position + 1);
-    all.split_off(next)
 }
 
 /// The state of a target that is scaled by events: a poll that changes neither this nor the count is not printed.

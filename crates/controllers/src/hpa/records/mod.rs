@@ -19,7 +19,7 @@ use api::decisions::{DecisionMode, DecisionRecord};
 use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::{Decision, Spec, TriggerPoll};
 use futures::Stream;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 pub use follow::TooSlow;
 pub use log::DecisionLog;
@@ -139,6 +139,18 @@ impl Records {
             (kept.older.clone(), kept.newest.clone())
         };
         older.read().into_iter().chain([newest.record(&key)]).collect()
+    }
+
+    /// The runs of one autoscaler after the one that began at `first`, oldest first; all if it is not kept. They are found by
+    /// position, because the clock of the machine can be set back.
+    pub fn after(&self, namespace: &str, name: &str, first: Option<Timestamp>) -> Vec<DecisionRecord> {
+        let newest = |key| self.lock().kept.get(&key).map(|kept| kept.newest.first);
+        if first.is_some() && key_of(namespace, name).and_then(newest) == first {
+            return Vec::new();
+        }
+        let mut runs = self.of(namespace, name);
+        let position = runs.iter().rposition(|run| Some(run.first) == first);
+        runs.split_off(position.map_or(0, |position| position + 1))
     }
 
     /// The decisions that follow, each as its run stands then. Ends when the autoscaler is forgotten, or after

@@ -138,6 +138,24 @@ fn decisions_that_are_alike_are_one_run() {
 }
 
 #[test]
+fn runs_after_a_shown_one_are_complete_when_the_clock_is_set_back() {
+    let spec = Arc::new(mk_spec("web"));
+    let records = Records::new(20);
+    for (second, milli) in [(60, 250), (75, 400), (15, 250), (30, 400)] {
+        add(&records, &spec, &once(second, &spec, Some(milli)));
+    }
+    let after = |first: Option<i64>| -> Vec<Timestamp> {
+        records.after("shop", "hpa.web", first.map(at)).iter().map(|run| run.first).collect()
+    };
+    assert_eq!(after(None), [at(60), at(75), at(15), at(30)]);
+    assert_eq!(after(Some(60)), [at(75), at(15), at(30)]);
+    assert_eq!(after(Some(75)), [at(15), at(30)]);
+    assert_eq!(after(Some(30)), []);
+    assert_eq!(after(Some(0)), [at(60), at(75), at(15), at(30)], "a run that is not kept");
+    assert!(records.after("shop", "hpa.other", None).is_empty());
+}
+
+#[test]
 fn what_makes_a_run_end() {
     let spec = Arc::new(mk_spec("web"));
     let same = once(0, &spec, Some(250));
