@@ -1,4 +1,4 @@
-//! Durations in the short form kubectl shows ages in.
+//! Ages in the short form of kubectl.
 
 use jiff::Timestamp;
 
@@ -7,7 +7,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// How long ago something happened, e.g. `2d23h`; `<unknown>` when it is not known to have happened.
+/// The age of `time`, e.g. `2d23h`; `<unknown>` if it is absent.
 pub fn since(time: Option<Timestamp>, now: Timestamp) -> String {
     match time {
         None => "<unknown>".to_owned(),
@@ -17,7 +17,7 @@ pub fn since(time: Option<Timestamp>, now: Timestamp) -> String {
 
 /// A duration with the one or two units that matter, as kubectl writes it.
 fn human(nanoseconds: i128) -> String {
-    // Both divisions cut towards zero.
+    // Both divisions round towards zero.
     let seconds = i64::try_from(nanoseconds / 1_000_000_000).unwrap_or(i64::MAX);
     let two = |large: i64, large_unit: char, small: i64, small_unit: char| {
         if small == 0 {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units() {
+    fn ages_have_the_units_of_kubectl() {
         let cases = [
             (-2, "<invalid>"),
             (-1, "0s"),

@@ -1,16 +1,16 @@
-//! `decisions.plimsoll.dev/v1alpha1`: decisions and differences as the controller serves them. The operator, another
-//! process, serves its own in the same form as `operator.plimsoll.dev/v1alpha1`.
+//! `decisions.plimsoll.dev/v1alpha1`: decisions and shadow-mode differences of the controller. The operator, another
+//! process, serves its decisions in the same form as `operator.plimsoll.dev/v1alpha1`.
 //!
 //! ```text
 //! /apis/decisions.plimsoll.dev/v1alpha1/decisions                               the latest of every autoscaler
 //! /apis/decisions.plimsoll.dev/v1alpha1/namespaces/{ns}/decisions               … of a namespace
-//! /apis/decisions.plimsoll.dev/v1alpha1/namespaces/{ns}/decisions/{kind}.{name} all that are kept of one, oldest first
-//!                                                            ?watch=true        … and those that follow, a line each
-//! /apis/decisions.plimsoll.dev/v1alpha1/differences                             what shadow mode found
+//! /apis/decisions.plimsoll.dev/v1alpha1/namespaces/{ns}/decisions/{kind}.{name} all recorded decisions of one, oldest first
+//!                                                            ?watch=true        … and later ones, one line each
+//! /apis/decisions.plimsoll.dev/v1alpha1/differences                             differences that shadow mode found
 //! /apis/decisions.plimsoll.dev/v1alpha1/namespaces/{ns}/differences             … in a namespace
 //! ```
 
-use engine::explain::{Explanation, explain, explain_round, sentence_of};
+use engine::explain::{Explanation, explain, explain_trigger_poll, sentence_with_triggers};
 use engine::{Decision, Spec, TriggerPoll};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -22,9 +22,9 @@ pub const VERSION: &str = "v1alpha1";
 /// Group and version.
 pub const API_VERSION: &str = "decisions.plimsoll.dev/v1alpha1";
 
-/// The group of what the operator has decided.
+/// The group of the operator's decisions.
 pub const OPERATOR_GROUP: &str = "operator.plimsoll.dev";
-/// That group and its version.
+/// Group and version of the operator's decisions.
 pub const OPERATOR_API_VERSION: &str = "operator.plimsoll.dev/v1alpha1";
 
 /// Names a record: `hpa.web` in a namespace.
@@ -37,7 +37,7 @@ pub struct DecisionMeta {
     pub namespace: String,
 }
 
-/// A decision that was made once or, with nothing changing, several times in a row.
+/// A decision, possibly repeated several times without change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionRecord {
@@ -45,58 +45,58 @@ pub struct DecisionRecord {
     pub api_version: String,
     /// `Decision`.
     pub kind: String,
-    /// Whose decision.
+    /// Name of the record.
     pub metadata: DecisionMeta,
-    /// What the controller does with decisions on this object.
+    /// Mode of the controller for this object.
     pub mode: DecisionMode,
-    /// When it was first made.
+    /// Time of the first decision.
     pub first: Timestamp,
-    /// When it was last made.
+    /// Time of the last decision.
     pub last: Timestamp,
-    /// How many times in a row.
+    /// Number of consecutive equal decisions.
     pub times: u64,
     /// Time between two decisions.
     pub period: SignedDuration,
-    /// What was asked for.
+    /// Spec of the autoscaler.
     pub spec: Spec,
-    /// The decision as it was last made.
+    /// The last decision.
     pub decision: Decision,
-    /// What triggers said before it, where the target is scaled by events.
+    /// Result of polling the triggers, for ScaledObjects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<TriggerPoll>,
 }
 
 impl DecisionRecord {
-    /// Why the count is what it is, in one line.
+    /// Explains the decision in one line.
     pub fn sentence(&self) -> String {
-        sentence_of(&self.spec, &self.decision, self.round.as_ref())
+        sentence_with_triggers(&self.spec, &self.decision, self.round.as_ref())
     }
 
-    /// The decision in words. `kind` is how users name the object (`hpa`).
+    /// Explains the decision. `kind` is the short kind of the object (`hpa`).
     pub fn explain(&self, kind: &str) -> Explanation {
         match &self.round {
-            Some(round) => explain_round(kind, &self.spec, &self.decision, round, self.period),
+            Some(round) => explain_trigger_poll(kind, &self.spec, &self.decision, round, self.period),
             None => explain(kind, &self.spec, &self.decision, self.period),
         }
     }
 }
 
-/// What the controller does with decisions.
+/// Mode of the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecisionMode {
-    /// Acts on them.
+    /// Carries out decisions.
     #[default]
     Active,
-    /// Compares them with those of the controller that acts.
+    /// Compares decisions with those of the active controller.
     Shadow,
-    /// Only records them.
+    /// Only records decisions.
     DryRun,
-    /// Makes none.
+    /// Makes no decisions.
     Off,
 }
 
-/// Where shadow mode and the controller that acts did not agree.
+/// A difference between shadow mode and the active controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DifferenceRecord {
@@ -104,25 +104,25 @@ pub struct DifferenceRecord {
     pub api_version: String,
     /// `Difference`.
     pub kind: String,
-    /// Whose.
+    /// Name of the record.
     pub metadata: DecisionMeta,
-    /// Since when.
+    /// Start.
     pub since: Timestamp,
-    /// When it was last seen.
+    /// Time of the last comparison that found it.
     pub last: Timestamp,
     /// Whether it is over.
     pub over: bool,
-    /// What differs: `desiredReplicas`, `AbleToScale`, `ScalingActive`, `ScalingLimited`.
+    /// Field that differs: `desiredReplicas`, `AbleToScale`, `ScalingActive`, `ScalingLimited`.
     pub field: String,
-    /// What the controller that acts says.
+    /// Value of the active controller.
     pub theirs: String,
-    /// What we would say.
+    /// Value of shadow mode.
     pub ours: String,
-    /// Why, in one sentence.
+    /// Reason in one sentence.
     pub why: String,
 }
 
-/// What shadow mode has looked at and found.
+/// Result of shadow mode.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DifferenceList {
@@ -130,13 +130,13 @@ pub struct DifferenceList {
     pub api_version: String,
     /// `DifferenceList`.
     pub kind: String,
-    /// Autoscalers looked at in shadow mode.
+    /// Number of autoscalers in shadow mode.
     pub autoscalers: u64,
-    /// Decisions compared.
+    /// Number of compared decisions.
     pub compared: u64,
-    /// Since when.
+    /// Start of the comparison.
     pub since: Option<Timestamp>,
-    /// What differs or differed, newest first.
+    /// Current and past differences, newest first.
     pub items: Vec<DifferenceRecord>,
 }
 

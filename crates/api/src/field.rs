@@ -1,15 +1,15 @@
-//! Faults of single fields, worded and ordered as the API server reports them.
+//! Errors of single fields, with the texts of the API server.
 
 use std::fmt;
 
 use crate::gotext;
 
-/// One fault of one field.
+/// One error of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// Dotted path with list indices, e.g. `spec.metrics[0].resource.name`.
     pub field: String,
-    /// What kind of fault it is.
+    /// Kind of the error.
     pub kind: FieldErrorKind,
     /// The offending value as the API server prints it; empty where the kind shows none.
     pub value: String,
@@ -17,7 +17,7 @@ pub struct FieldError {
     pub detail: String,
 }
 
-/// The kinds of fault that occur here.
+/// Kinds of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FieldErrorKind {
     /// A value is missing.
@@ -36,7 +36,7 @@ pub enum FieldErrorKind {
     TooMany,
     /// A value occurs twice.
     Duplicate,
-    /// A value names something that is not there.
+    /// A value names an object that does not exist.
     NotFound,
 }
 
@@ -108,7 +108,7 @@ impl FieldError {
         Self::new(FieldErrorKind::Duplicate, field, value.shown(), "")
     }
 
-    /// A value that names something that is not there.
+    /// A value that names an object that does not exist.
     pub fn not_found(field: impl fmt::Display, value: impl FieldErrorValue) -> Self {
         Self::new(FieldErrorKind::NotFound, field, value.shown(), "")
     }
@@ -138,7 +138,7 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// A value as it is printed inside a fault: numbers bare, plain strings quoted, the rest as JSON.
+/// A value as it is printed in an error: plain numbers, quoted strings, other values as JSON.
 pub trait FieldErrorValue {
     /// The printed form.
     fn shown(self) -> String;
@@ -177,19 +177,19 @@ impl<T: serde::Serialize + ?Sized> FieldErrorValue for AsJson<'_, T> {
     }
 }
 
-/// An empty list prints as `null`, since Go's JSON does so for a list never filled.
+/// An empty list is printed as `null`, as Go does for a nil slice.
 impl FieldErrorValue for &[String] {
     fn shown(self) -> String {
         if self.is_empty() { "null".to_owned() } else { gotext::json(self).unwrap_or_default() }
     }
 }
 
-/// The text of the API error for an object with faults, e.g. `Kind.group "name" is invalid: …`.
+/// The text of the API error for an invalid object, e.g. `Kind.group "name" is invalid: …`.
 pub fn invalid_object(kind: &str, group: &str, name: &str, faults: &[FieldError]) -> String {
     format!("{kind}.{group} {} is invalid: {}", gotext::quote(name), aggregate(faults))
 }
 
-/// Several errors in one line: a single one bare, more in brackets, repeated texts once.
+/// Several errors in one line: one as it is, more in brackets, equal texts once.
 pub fn aggregate<E: fmt::Display>(errors: &[E]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for error in errors {

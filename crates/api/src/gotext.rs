@@ -1,4 +1,4 @@
-//! Text exactly as Go's standard library writes it: quoted strings and JSON.
+//! Quoted strings and JSON exactly as Go's standard library writes them.
 
 use std::fmt::{self, Write as _};
 
@@ -34,7 +34,7 @@ fn push_escape(out: &mut String, code: u32) {
     };
 }
 
-/// Whether Go takes a character for printable.
+/// Whether a character is printable in Go.
 pub(crate) fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();

@@ -1,4 +1,4 @@
-//! Instants on the wire: RFC 3339 in whole seconds, UTC, `null` for none.
+//! Times in JSON: RFC 3339 in whole seconds, UTC; `null` if absent.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use jiff::tz::Offset;
 use serde::de::{Deserializer, Visitor};
 use serde::ser::Serializer;
 
-/// The name under which instants announce themselves to a deserializer.
+/// Name of the newtype by which a deserializer recognizes times.
 pub(crate) const NAME: &str = "Time";
 
-/// Why a text is not an instant, worded as Go's time package does.
+/// Why a text is not a time, with the texts of Go's time package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
     /// The text does not follow the layout.
@@ -27,15 +27,15 @@ pub enum TimeError {
         /// The element of the layout that was expected.
         element: &'static str,
     },
-    /// A number is too large for its place.
+    /// A number is out of range.
     #[error("parsing time {}: {part} out of range", quoted(.text))]
     Range {
         /// The whole text.
         text: String,
-        /// The place.
+        /// Name of the part.
         part: &'static str,
     },
-    /// Something follows the instant.
+    /// Text follows the time.
     #[error("parsing time {}: extra text: {}", quoted(.text), quoted(.extra))]
     Extra {
         /// The whole text.
@@ -59,7 +59,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The instant as the API writes it, e.g. `2026-01-01T00:00:30Z`. Every answer has one: it is written without a formatter.
+/// The time as the API writes it, e.g. `2026-01-01T00:00:30Z`. Every response contains times, so this function avoids a formatter.
 pub fn format(time: Timestamp) -> String {
     let civil = Offset::UTC.to_datetime(time);
     let mut out = String::with_capacity("2026-01-01T00:00:30Z".len());
@@ -82,18 +82,18 @@ pub fn format(time: Timestamp) -> String {
     out
 }
 
-/// Reads an instant as the API does; Go's zero time (the year 1) is no instant.
+/// Parses a time as the API does. Go's zero time (year 1) is an absent time.
 pub fn parse(text: &str) -> Result<Option<Timestamp>, TimeError> {
-    let time = Reader { text, rest: text }.instant()?;
+    let time = TimeParser { text, rest: text }.instant()?;
     Ok((time != crate::time::GO_ZERO).then_some(time))
 }
 
-struct Reader<'a> {
+struct TimeParser<'a> {
     text: &'a str,
     rest: &'a str,
 }
 
-impl Reader<'_> {
+impl TimeParser<'_> {
     fn instant(mut self) -> Result<Timestamp, TimeError> {
         let year = self.number("2006", 4)?;
         self.literal("-")?;
@@ -187,7 +187,7 @@ impl Reader<'_> {
     }
 }
 
-/// Writes an instant, or `null`; for fields with `#[serde(with = "crate::instant")]`.
+/// Serializes a time or `null`; for fields with `#[serde(with = "crate::instant")]`.
 // Serde hands a reference.
 #[allow(clippy::ref_option)]
 pub(crate) fn serialize<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -197,7 +197,7 @@ pub(crate) fn serialize<S: Serializer>(time: &Option<Timestamp>, serializer: S) 
     }
 }
 
-/// Reads an instant or `null`.
+/// Deserializes a time or `null`.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     deserializer.deserialize_newtype_struct(NAME, TimeVisitor)
 }
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_instant_is_written_as_a_formatter_would() {
+    fn every_time_is_written_as_by_a_formatter() {
         let seconds = (-377_000_000_000_i64..253_400_000_000).step_by(97_654_321);
         for second in seconds {
             let time = Timestamp::from_second(second).unwrap();

@@ -1,5 +1,7 @@
 //! Wire types, defaults, validation and conversion of every API Plimsoll speaks.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may read the clock of the machine"))]
+
 pub mod age;
 pub mod autoscaling;
 pub mod convert;

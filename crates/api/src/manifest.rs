@@ -1,4 +1,4 @@
-//! Autoscalers as users write them in files: read strictly, with every complaint at its line and column.
+//! Reads autoscaler manifests strictly. Every problem has its line and column.
 
 use serde::de::DeserializeOwned;
 
@@ -7,16 +7,16 @@ use crate::field::FieldError;
 use crate::plimsoll::{self, Autoscaler, proposal};
 use crate::yaml::{Diagnostic, Document, Node, nearest};
 
-/// What a document turned out to be.
+/// The content of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Manifest {
     /// A HorizontalPodAutoscaler, in the version it was written in, as it was written.
     Hpa(Box<Versioned>),
-    /// An Autoscaler of our own, as it was written.
+    /// An Autoscaler, as it was written.
     Autoscaler(Box<Autoscaler>),
-    /// An autoscaler in the shape once proposed as `autoscaling/v2alpha1`, as it was written.
+    /// An autoscaler in the form once proposed as `autoscaling/v2alpha1`, as it was written.
     Proposal(Box<proposal::HorizontalPodAutoscaler>),
-    /// Something that is not ours to read.
+    /// Another kind.
     Other {
         /// Group and version.
         api_version: String,
@@ -26,7 +26,7 @@ pub enum Manifest {
 }
 
 impl Manifest {
-    /// Reads a document. Unknown fields, wrong types and kinds of ours in versions that do not exist are problems.
+    /// Reads a document. Unknown fields, wrong types and unknown versions of known kinds are problems.
     pub fn read(document: &Document) -> Result<Self, Vec<Diagnostic>> {
         let api_version = text_of(document, "apiVersion")?;
         let kind = text_of(document, "kind")?;
@@ -63,7 +63,7 @@ fn decode_hpa(document: &Document, version: Version) -> Result<Versioned, Vec<Di
     })
 }
 
-/// The object as the API server would store it, or what it would complain about.
+/// The object as the API server would store it, or its validation errors.
 pub fn admit_hpa(
     document: &Document,
     mut hpa: Versioned,
@@ -84,7 +84,7 @@ pub fn admit_hpa(
     }
 }
 
-/// An Autoscaler as it would be stored, or what would be complained about.
+/// An Autoscaler as it would be stored, or its validation errors.
 pub fn admit_autoscaler(
     document: &Document,
     mut autoscaler: Autoscaler,
@@ -101,7 +101,7 @@ pub fn admit_autoscaler(
     }
 }
 
-/// A proposed autoscaler as the Autoscaler it converts to.
+/// The Autoscaler to which a proposed autoscaler converts.
 pub fn admit_proposal(
     document: &Document,
     proposed: proposal::HorizontalPodAutoscaler,
@@ -111,7 +111,7 @@ pub fn admit_proposal(
     admit_autoscaler(document, proposed.into_autoscaler().map_err(placed)?)
 }
 
-/// A complaint of the API at the place it is about.
+/// A validation error at the position of its field.
 pub fn placed(document: &Document, fault: &FieldError) -> Diagnostic {
     document.problem(&fault.field, fault.message()).in_path(&fault.field)
 }

@@ -1,7 +1,7 @@
-//! A map of a few texts, in order: labels, annotations, parameters.
+//! A sorted map for few entries: labels, annotations, parameters.
 //!
-//! Most have one to four entries, and there are several in each object that is kept; a `BTreeMap` has room for eleven as
-//! soon as there is one.
+//! Most of these maps have one to four entries, and each stored object has several. A `BTreeMap` allocates room for eleven
+//! entries at once, so a sorted vector saves memory.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -10,20 +10,20 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// A map of a few entries.
+/// A sorted map for few entries.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Map<V>(Vec<(String, V)>);
 
-/// Labels and annotations, for instance.
+/// Labels or annotations.
 pub type StringMap = Map<String>;
 
 impl<V> Map<V> {
-    /// Empty.
+    /// An empty map.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// In order, and without room for more. Of several values of a key the last one counts.
+    /// Sorts the entries and drops spare capacity. Of several values of a key the last one counts.
     fn of(mut entries: Vec<(String, V)>) -> Self {
         if !entries.is_sorted_by(|(one, _), (next, _)| one < next) {
             entries.reverse();
@@ -44,18 +44,18 @@ impl<V> Map<V> {
         self.0.get(place).map(|(_, value)| value)
     }
 
-    /// The value of a key, to be changed.
+    /// The mutable value of a key.
     pub fn get_mut<K: Borrow<str> + ?Sized>(&mut self, key: &K) -> Option<&mut V> {
         let place = self.find(key.borrow()).ok()?;
         self.0.get_mut(place).map(|(_, value)| value)
     }
 
-    /// Whether there is such a key.
+    /// Whether the key exists.
     pub fn contains_key<K: Borrow<str> + ?Sized>(&self, key: &K) -> bool {
         self.find(key.borrow()).is_ok()
     }
 
-    /// Sets a value; what it was before, if it was.
+    /// Sets a value and returns the previous one.
     pub fn insert(&mut self, key: String, value: V) -> Option<V> {
         match self.find(&key) {
             Ok(place) => self.0.get_mut(place).map(|(_, own)| std::mem::replace(own, value)),
@@ -67,28 +67,28 @@ impl<V> Map<V> {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn remove<K: Borrow<str> + ?Sized>(&mut self, key: &K) -> Option<V> {
         let place = self.find(key.borrow()).ok()?;
         Some(self.0.remove(place).1)
     }
 
-    /// Keeps those that are wanted.
-    pub fn retain(&mut self, mut is_wanted: impl FnMut(&String, &mut V) -> bool) {
-        self.0.retain_mut(|(key, value)| is_wanted(key, value));
+    /// Removes all entries for which the function returns false.
+    pub fn retain(&mut self, mut keep: impl FnMut(&String, &mut V) -> bool) {
+        self.0.retain_mut(|(key, value)| keep(key, value));
     }
 
-    /// Takes everything out.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -108,13 +108,13 @@ impl<V> Map<V> {
         self.0.iter().map(|(_, value)| value)
     }
 
-    /// All values, to be changed.
+    /// All mutable values.
     pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut V> {
         self.0.iter_mut().map(|(_, value)| value)
     }
 }
 
-/// All entries.
+/// Iterator over all entries.
 pub type Iter<'a, V> =
     std::iter::Map<std::slice::Iter<'a, (String, V)>, fn(&'a (String, V)) -> (&'a String, &'a V)>;
 
@@ -133,7 +133,7 @@ impl<V: fmt::Debug> fmt::Debug for Map<V> {
 impl<V> std::ops::Index<&str> for Map<V> {
     type Output = V;
 
-    /// Panics if there is no such key, as every map does.
+    /// Panics if the key does not exist, as standard maps do.
     #[expect(clippy::expect_used)]
     fn index(&self, key: &str) -> &V {
         self.get(key).expect("there is such a key")
@@ -187,13 +187,13 @@ impl<V: Serialize> Serialize for Map<V> {
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Map<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Entries(PhantomData))
+        deserializer.deserialize_map(MapVisitor(PhantomData))
     }
 }
 
-struct Entries<V>(PhantomData<V>);
+struct MapVisitor<V>(PhantomData<V>);
 
-impl<'de, V: Deserialize<'de>> Visitor<'de> for Entries<V> {
+impl<'de, V: Deserialize<'de>> Visitor<'de> for MapVisitor<V> {
     type Value = Map<V>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -220,9 +220,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever is done to it, it is what a `BTreeMap` would be.
+        /// The map behaves like a `BTreeMap`.
         #[test]
-        fn it_is_a_map(steps in prop::collection::vec((0..3, "[a-e]", 0..9), 0..40)) {
+        fn map_behaves_like_a_btree_map(steps in prop::collection::vec((0..3, "[a-e]", 0..9), 0..40)) {
             let (mut map, mut model) = (Map::new(), BTreeMap::new());
             for (what, key, value) in steps {
                 if what == 0 {
@@ -244,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn of_several_values_of_a_key_the_last_counts() {
+    fn the_last_value_of_a_key_counts() {
         let map: Map<i32> = serde_json::from_str(r#"{"b":1,"a":2,"b":3}"#).unwrap();
         assert!(map.iter().eq([(&"a".to_owned(), &2), (&"b".to_owned(), &3)]));
         assert_eq!(format!("{map:?}"), r#"{"a": 2, "b": 3}"#);
     }
 
     #[test]
-    fn there_is_no_room_for_more() {
+    fn a_map_has_no_spare_capacity() {
         let map: StringMap = [("a".to_owned(), String::new()), ("b".to_owned(), String::new())].into();
         assert_eq!((map.0.len(), map.0.capacity()), (2, 2));
     }

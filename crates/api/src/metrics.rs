@@ -1,11 +1,11 @@
-//! The three metrics APIs as a client sees them: what is asked, what is answered, and the engine's view of it.
+//! Client side of the three metrics APIs: queries, responses, and their conversion to engine types.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::observe::NamedSample;
 use engine::spec::{Metric, MetricSource};
-use engine::{MetricSamples, PodSamples, Sample};
+use engine::{MetricSamples, PodSamples, RecordedError, Sample};
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,7 @@ pub struct Query {
     pub parameters: Vec<(&'static str, String)>,
 }
 
-/// Which versions of the metrics APIs are asked.
+/// Versions of the metrics APIs that are queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions<'a> {
     /// Of `metrics.k8s.io`.
@@ -129,7 +129,7 @@ impl Default for Versions<'_> {
 }
 
 impl Query {
-    /// The query of `metric` for pods selected by `selector`; none if the metric cannot be asked for.
+    /// The query of `metric` for pods selected by `selector`; absent if the metric cannot be queried.
     /// `object_resource` is the plural resource (with group, if any) of an object metric's kind.
     pub fn of(namespace: &str, selector: &str, metric: &Metric, object_resource: &str) -> Option<Self> {
         Self::in_versions(Versions::default(), namespace, selector, metric, object_resource)
@@ -148,7 +148,7 @@ impl Query {
             let given = parameters.into_iter().filter(|(_, value)| !value.is_empty());
             Self { path, parameters: given.map(|(name, value)| (name, value.to_owned())).collect() }
         };
-        if !metric.can_be_asked() {
+        if !metric.is_queryable() {
             return None;
         }
         Some(match &metric.source {
@@ -161,7 +161,7 @@ impl Query {
                 vec![("labelSelector", selector), ("metricLabelSelector", id.selector.as_deref().ok()?)],
             ),
             MetricSource::Object { kind, name, metric: id, .. } => {
-                // Only the kind as it is registered is special; `namespace` is asked for like any other.
+                // Only the exact kind `Namespace` is special; `namespace` is queried like any other kind.
                 let path = if object_resource == "namespaces" && kind == "Namespace" {
                     format!("{custom}/metrics/{}", id.name)
                 } else {
@@ -181,12 +181,12 @@ impl Query {
     }
 }
 
-/// Usage of `resource` by pod (or by `container` in each), or Kubernetes' text why there is none.
+/// Usage of `resource` by pod (or by `container` in each), or the error text of Kubernetes.
 pub fn resource_samples(
     answer: Result<&PodMetricsList, &str>,
     resource: &str,
     container: Option<&str>,
-) -> Result<Vec<NamedSample>, String> {
+) -> Result<Vec<NamedSample>, RecordedError> {
     let list = answer.map_err(|e| format!("unable to fetch metrics from resource metrics API: {e}"))?;
     if list.items.is_empty() {
         return Err("no metrics returned from resource metrics API".into());
@@ -198,8 +198,8 @@ pub fn resource_samples(
         .collect())
 }
 
-/// A custom metric by pod, or Kubernetes' text why there is none.
-pub fn pods_samples(answer: Result<&MetricValueList, &str>) -> Result<Vec<NamedSample>, String> {
+/// A custom metric by pod, or the error text of Kubernetes.
+pub fn pods_samples(answer: Result<&MetricValueList, &str>) -> Result<Vec<NamedSample>, RecordedError> {
     let list = answer.map_err(custom_failure)?;
     if list.items.is_empty() {
         return Err("no metrics returned from custom metrics API".into());
@@ -207,38 +207,43 @@ pub fn pods_samples(answer: Result<&MetricValueList, &str>) -> Result<Vec<NamedS
     let sample = |value: &MetricValue| Sample {
         at: value.timestamp.unwrap_or(GO_ZERO),
         window: SignedDuration::from_secs(value.window_seconds.unwrap_or(60)),
-        milli: value.value.milli_value(),
+        milli: (&value.value).into(),
     };
     Ok(list.items.iter().map(|item| (name_of(&item.described_object.name), sample(item))).collect())
 }
 
-/// The one value of an object, or Kubernetes' text why there is none.
-pub fn object_total(answer: Result<&MetricValueList, &str>) -> Result<MetricSamples, String> {
+/// The one value of an object, or the error text of Kubernetes.
+pub fn object_total(answer: Result<&MetricValueList, &str>) -> Result<MetricSamples, RecordedError> {
     match answer.map_err(custom_failure)?.items.as_slice() {
-        [only] => Ok(MetricSamples::Totals(vec![only.value.milli_value()])),
-        other => Err(custom_failure(&format!(
-            "the custom metrics API server returned {} results when we asked for exactly one",
-            other.len()
-        ))),
+        [only] => Ok(MetricSamples::Totals(vec![(&only.value).into()])),
+        other => {
+            let count = other.len();
+            let text = format!(
+                "the custom metrics API server returned {count} results when we asked for exactly one"
+            );
+            Err(custom_failure(&text).into())
+        }
     }
 }
 
-/// The values of an external metric's series, or Kubernetes' text why there is none.
-pub fn external_totals(answer: Result<&ExternalMetricValueList, &str>) -> Result<MetricSamples, String> {
+/// The values of an external metric's series, or the error text of Kubernetes.
+pub fn external_totals(
+    answer: Result<&ExternalMetricValueList, &str>,
+) -> Result<MetricSamples, RecordedError> {
     let list = answer.map_err(|e| format!("unable to fetch metrics from external metrics API: {e}"))?;
     if list.items.is_empty() {
         return Err("no metrics returned from external metrics API".into());
     }
-    Ok(MetricSamples::Totals(list.items.iter().map(|item| item.value.milli_value()).collect()))
+    Ok(MetricSamples::Totals(list.items.iter().map(|item| (&item.value).into()).collect()))
 }
 
-/// Samples laid beside the pods of an observation.
-pub fn beside(pods: &[engine::Pod], samples: Vec<NamedSample>) -> MetricSamples {
+/// Joins samples with the pods of an observation.
+pub fn join_samples(pods: &[engine::Pod], samples: Vec<NamedSample>) -> MetricSamples {
     MetricSamples::PerPod(PodSamples::join(pods, samples))
 }
 
 impl PodMetrics {
-    /// One pod's sample; none if a container lacks the resource (docs/spec/hpa.md 5.1).
+    /// The sample of a pod; absent if a container lacks the resource (docs/spec/hpa.md 5.1).
     fn sample(&self, resource: &str, container: Option<&str>) -> Option<Sample> {
         let usage = |c: &ContainerMetrics| c.usage.get(resource).map(Quantity::milli_value);
         let milli = match container {
@@ -249,7 +254,7 @@ impl PodMetrics {
         Some(Sample {
             at: self.timestamp.unwrap_or(GO_ZERO),
             window: parse_go_duration(&self.window).unwrap_or(SignedDuration::ZERO),
-            milli,
+            milli: milli.into(),
         })
     }
 }

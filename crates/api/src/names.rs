@@ -1,4 +1,4 @@
-//! The rules Kubernetes has for names, labels and path segments, with its messages.
+//! Kubernetes' rules for names, labels and path segments, with their messages.
 
 const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
      alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
@@ -16,7 +16,7 @@ const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case 
      start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// What is wrong with a label key (also called a qualified name), one message per fault.
+/// Errors of a label key (also called a qualified name), one message each.
 pub fn label_key_faults(key: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let name = match key.split_once('/') {
@@ -52,7 +52,7 @@ pub fn label_key_faults(key: &str) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a label value, one message per fault.
+/// Errors of a label value, one message each.
 pub fn label_value_faults(value: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if value.len() > 63 {
@@ -64,7 +64,7 @@ pub fn label_value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a name that must be a DNS subdomain.
+/// Errors of a name that must be a DNS subdomain.
 pub fn subdomain_faults(name: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if name.len() > 253 {
@@ -76,7 +76,7 @@ pub fn subdomain_faults(name: &str) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a name that must be a DNS label.
+/// Errors of a name that must be a DNS label.
 pub fn dns_label_faults(name: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if name.len() > 63 {
@@ -92,7 +92,7 @@ pub fn dns_label_faults(name: &str) -> Vec<String> {
     faults
 }
 
-/// What makes a name unfit to be one segment of a URL path; `.` and `..` end the check.
+/// Errors of a name that must be one segment of a URL path. `.` and `..` end the check.
 pub fn path_segment_faults(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];

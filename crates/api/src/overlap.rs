@@ -11,20 +11,20 @@ pub struct SelectorRegistry {
 }
 
 impl SelectorRegistry {
-    /// Makes an autoscaler known. Until its selector is, it selects nothing.
+    /// Adds an autoscaler. It selects nothing until its selector is set.
     pub fn register(&mut self, namespace: &str, name: &str) {
         let names = self.namespaces.entry(namespace.to_owned()).or_default();
         names.entry(name.to_owned()).or_insert_with(Selector::nothing);
     }
 
-    /// Notes the selector of an autoscaler that is known.
+    /// Sets the selector of a registered autoscaler.
     pub fn select(&mut self, namespace: &str, name: &str, selector: Selector) {
         if let Some(known) = self.namespaces.get_mut(namespace).and_then(|names| names.get_mut(name)) {
             *known = selector;
         }
     }
 
-    /// Forgets an autoscaler.
+    /// Removes an autoscaler.
     pub fn remove(&mut self, namespace: &str, name: &str) {
         if let Some(names) = self.namespaces.get_mut(namespace) {
             names.remove(name);

@@ -1,4 +1,4 @@
-//! Pods as the API serves them, only what a decision looks at, and the engine's view of them.
+//! The fields of pods that decisions use, and their conversion to engine types.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct PodMeta {
     pub deletion_timestamp: Option<Timestamp>,
 }
 
-/// What the pod runs.
+/// Spec of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
@@ -58,7 +58,7 @@ pub struct PodSpec {
     /// Requests and limits of the pod as a whole.
     #[serde(deserialize_with = "nullable")]
     pub resources: ResourceRequirements,
-    /// What the runtime adds.
+    /// Overhead of the runtime class.
     #[serde(deserialize_with = "nullable")]
     pub overhead: BTreeMap<String, Quantity>,
 }
@@ -81,22 +81,22 @@ pub struct Container {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceRequirements {
-    /// What is set aside.
+    /// Requests.
     #[serde(deserialize_with = "nullable")]
     pub requests: BTreeMap<String, Quantity>,
-    /// What is allowed.
+    /// Limits.
     #[serde(deserialize_with = "nullable")]
     pub limits: BTreeMap<String, Quantity>,
 }
 
-/// Where the pod is in its life.
+/// Status of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, …
     #[serde(deserialize_with = "nullable")]
     pub phase: String,
-    /// When the kubelet took it on.
+    /// `startTime`: when the kubelet accepted it.
     pub start_time: Option<Timestamp>,
     /// Conditions.
     #[serde(deserialize_with = "nullable")]
@@ -107,7 +107,7 @@ pub struct PodStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodCondition {
-    /// What it is about.
+    /// Condition type.
     #[serde(rename = "type", deserialize_with = "nullable")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
@@ -118,7 +118,7 @@ pub struct PodCondition {
 }
 
 impl Pod {
-    /// The engine's view. `shape` is that of [`PodSpec::shape`], shared by siblings.
+    /// Converts to the engine's type. `shape` is the result of [`PodSpec::shape`], shared by pods of one template.
     pub fn view(&self, shape: Arc<PodTemplate>) -> engine::Pod {
         let ready = self.status.conditions.iter().find(|c| c.kind == "Ready").map(|c| ReadyCondition {
             status: match c.status.as_str() {
@@ -145,7 +145,7 @@ impl Pod {
 }
 
 impl PodSpec {
-    /// What pods of this spec have in common.
+    /// The template of pods with this spec.
     pub fn shape(&self) -> PodTemplate {
         PodTemplate {
             containers: self.containers.iter().map(Container::view).collect(),

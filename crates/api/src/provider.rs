@@ -1,7 +1,7 @@
-//! Who answers the metrics APIs: what is asked of providers, and what they say.
+//! Providers of the metrics APIs: their queries and responses.
 //!
-//! The server of the APIs (`serve`) knows nothing of where numbers come from, and those who have numbers (`sources`) know
-//! nothing of HTTP. This is what they agree upon.
+//! The server of the APIs (`serve`) does not know the source of values, and the sources (`sources`) do not know HTTP. These
+//! traits connect them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,74 +12,74 @@ use quantity::Quantity;
 
 use crate::selector::{FieldSelector, LabelSelector, Selector};
 
-/// An answer that may take a while.
+/// Future of a response.
 pub type ProviderFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, MetricsError>> + Send + 'a>>;
 
-/// Some objects, made when they are wanted: several can make different ones at the same time.
+/// A function that creates a part of a list. Several threads can create different parts at the same time.
 pub type ObjectChunk<T> = Box<dyn FnOnce() -> Vec<T> + Send>;
 
-/// Objects, some at a time.
+/// A list in parts.
 pub type ObjectChunks<T> = Box<dyn Iterator<Item = ObjectChunk<T>> + Send>;
 
-/// Objects that are all there, as one part.
+/// A complete list as one part.
 pub fn single_chunk<T: Send + 'static>(all: Vec<T>) -> ObjectChunks<T> {
     let part: ObjectChunk<T> = Box::new(move || all);
     Box::new(std::iter::once(part))
 }
 
-/// How exactly the servers that are replaced are imitated.
+/// How exactly the replaced servers are imitated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compat {
-    /// Better where they are poor; every difference is listed in `docs/compatibility.md`.
+    /// With improvements; every difference is listed in `docs/compatibility.md`.
     #[default]
     Better,
-    /// As they are (`--compat=strict`).
+    /// Exactly (`--compat=strict`).
     Strict,
 }
 
 impl Compat {
-    /// Whether they are imitated in their faults too.
+    /// Whether their defects are imitated too.
     pub fn is_strict(self) -> bool {
         self == Self::Strict
     }
 }
 
-/// Why there is no answer.
+/// Why a query failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetricsError {
-    /// 404 without details: there is no such metric, in these words.
+    /// 404 without details: the metric does not exist.
     #[error("{0}")]
     NoMetric(String),
-    /// 400: the question makes no sense.
+    /// 400: the query is invalid.
     #[error("{0}")]
     BadRequest(String),
     /// 500 `Internal error occurred: …`.
     #[error("{0}")]
     Internal(String),
-    /// 500 in these words alone, without a reason.
+    /// 500 with this message only, without a reason.
     #[error("{0}")]
     Plain(String),
-    /// 503: whoever would know does not answer.
+    /// 503: the backend does not respond.
     #[error("{0}")]
     Unavailable(String),
-    /// Any other status, as somebody else answered it.
+    /// Any other status, as returned by another server.
     #[error("{message}")]
     Status {
         /// HTTP code.
         code: u16,
-        /// One word for programs; may be empty.
+        /// Reason in CamelCase; may be empty.
         reason: String,
-        /// A sentence for people.
+        /// Message for people.
         message: String,
     },
-    /// The same with its `details`, which may say when to ask again (`retryAfterSeconds`).
+    /// Any other status with `details`, which can contain `retryAfterSeconds`.
     #[error("{message}")]
     Detailed {
         /// HTTP code.
         code: u16,
-        /// One word for programs; may be empty.
+        /// Reason in CamelCase; may be empty.
         reason: String,
-        /// A sentence for people.
+        /// Message for people.
         message: String,
         /// `details` of the `Status` object.
         details: Box<serde_json::Value>,
@@ -87,18 +87,18 @@ pub enum MetricsError {
 }
 
 impl MetricsError {
-    /// Nobody knows this metric for this resource (`resource.group`).
+    /// The metric does not exist for this resource (`resource.group`).
     pub fn no_metric(metric: &str, resource: &str) -> Self {
         Self::NoMetric(format!("the server could not find the metric {metric} for {resource}"))
     }
 
-    /// Nobody knows this metric for this object.
+    /// The metric does not exist for this object.
     pub fn no_value(metric: &str, resource: &str, name: &str) -> Self {
         Self::NoMetric(format!("the server could not find the metric {metric} for {resource} {name}"))
     }
 }
 
-/// Labels of an object, ascending by key and shared by all objects that have the same.
+/// Labels of an object in ascending order of keys. Equal labels share their texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Labels(Box<[(Arc<str>, Arc<str>)]>);
 
@@ -114,7 +114,7 @@ impl Labels {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// Whether there are none.
+    /// Whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -135,77 +135,77 @@ impl<K: Into<Arc<str>>, V: Into<Arc<str>>> FromIterator<(K, V)> for Labels {
     }
 }
 
-/// What is used, by resource name in ascending order: `cpu`, `memory`.
+/// Usage by resource name in ascending order: `cpu`, `memory`.
 pub type ResourceUsage = Vec<(Arc<str>, Quantity)>;
 
-/// What a node uses.
+/// Usage of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeUsage {
     /// Name.
     pub name: Arc<str>,
-    /// Labels as they are now.
+    /// Current labels.
     pub labels: Arc<Labels>,
     /// End of the measurement.
     pub timestamp: Option<Timestamp>,
     /// Length of the measurement in nanoseconds.
     pub window: i64,
-    /// What it uses.
+    /// Usage.
     pub usage: ResourceUsage,
 }
 
-/// What a pod uses.
+/// Usage of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodUsage {
     /// Namespace.
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
-    /// Labels as they are now.
+    /// Current labels.
     pub labels: Arc<Labels>,
     /// End of the measurement: the earliest of its containers.
     pub timestamp: Option<Timestamp>,
     /// Length of the measurement in nanoseconds.
     pub window: i64,
-    /// What its containers use.
+    /// Usage of its containers.
     pub containers: Vec<ContainerUsage>,
 }
 
-/// What a container uses.
+/// Usage of a container.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainerUsage {
     /// Name.
     pub name: Arc<str>,
-    /// What it uses.
+    /// Usage.
     pub usage: ResourceUsage,
 }
 
-/// What is known about one object.
+/// Result of a lookup of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup<T> {
-    /// What it uses.
+    /// Usage.
     Found(T),
-    /// The object is known, what it uses is not.
+    /// The object exists, but has no samples.
     NoSamples,
-    /// There is no such object.
+    /// The object does not exist.
     NotFound,
 }
 
-/// Which objects are listed.
+/// Filter of a list.
 #[derive(Clone, Debug)]
 pub struct ListFilter {
     /// Only this namespace.
     pub namespace: Option<String>,
     /// Only objects with such labels.
     pub labels: Selector,
-    /// Only objects with such a `metadata.name` and `metadata.namespace`; other fields were refused before.
+    /// Only objects with such a `metadata.name` and `metadata.namespace`; other fields were rejected before.
     pub fields: FieldSelector,
 }
 
-/// Who answers `metrics.k8s.io`.
+/// Provider of `metrics.k8s.io`.
 pub trait ResourceMetricsProvider: Send + Sync {
     /// Pods in ascending order of namespace and name.
     fn pods<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>>;
-    /// The same pods, some at a time: whoever can find them while they are sent need not keep them all.
+    /// The same pods in parts. A provider that creates parts while they are sent does not hold all pods in memory.
     fn pods_in_parts<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, ObjectChunks<PodUsage>> {
         Box::pin(async move {
             let all = single_chunk(self.pods(which).await?);
@@ -220,22 +220,22 @@ pub trait ResourceMetricsProvider: Send + Sync {
     fn node<'a>(&'a self, name: &'a str) -> ProviderFuture<'a, Lookup<NodeUsage>>;
 }
 
-/// What is asked of `custom.metrics.k8s.io`.
+/// A query of `custom.metrics.k8s.io`.
 #[derive(Clone, Debug)]
 pub struct CustomMetricQuery {
     /// `resource.group` as the client wrote it: singular or plural, with or without group.
     pub resource: String,
     /// Namespace; none for a metric of an object without one.
     pub namespace: Option<String>,
-    /// Of which objects. A metric of a namespace itself is a question for one object of the resource `namespaces`.
+    /// The objects. A metric of a namespace itself is a query for one object of the resource `namespaces`.
     pub objects: ObjectSelection,
     /// Name of the metric.
     pub metric: String,
-    /// Which series count.
+    /// Selector of series.
     pub series: Selector,
 }
 
-/// Of which objects a metric is asked.
+/// The objects of a query.
 #[derive(Clone, Debug)]
 pub enum ObjectSelection {
     /// One, by name.
@@ -260,47 +260,47 @@ pub struct ObjectReference {
 /// Value of a custom metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CustomMetricSample {
-    /// Whose.
+    /// The object.
     pub object: ObjectReference,
     /// Name of the metric.
     pub metric: String,
-    /// Which series were asked for, if that was said.
+    /// Selector of series of the query, if it had one.
     pub series: Option<LabelSelector>,
-    /// When it was measured.
+    /// Time of the sample.
     pub timestamp: Option<Timestamp>,
-    /// Over how many seconds, if that is known.
+    /// Window in seconds, if it is known.
     pub window: Option<i64>,
     /// The value.
     pub value: Quantity,
 }
 
-/// A custom metric that can be asked for.
+/// A custom metric that can be queried.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CustomMetric {
     /// `resource.group`.
     pub resource: String,
-    /// Whether it is asked for in a namespace.
+    /// Whether its resource is namespaced.
     pub namespaced: bool,
     /// Name of the metric.
     pub metric: String,
 }
 
-/// Who answers `custom.metrics.k8s.io`.
+/// Provider of `custom.metrics.k8s.io`.
 pub trait CustomMetricsProvider: Send + Sync {
-    /// Values: exactly one for a question about one object.
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>>;
+    /// Values; exactly one for a query of one object.
+    fn values<'a>(&'a self, query: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>>;
     /// All metrics that are known, in the order of discovery.
     fn known(&self) -> Arc<Vec<CustomMetric>>;
 }
 
-/// What is asked of `external.metrics.k8s.io`.
+/// A query of `external.metrics.k8s.io`.
 #[derive(Clone, Debug)]
 pub struct ExternalMetricQuery {
     /// Namespace.
     pub namespace: String,
     /// Name of the metric.
     pub metric: String,
-    /// Which series count.
+    /// Selector of series.
     pub series: Selector,
 }
 
@@ -309,23 +309,20 @@ pub struct ExternalMetricQuery {
 pub struct ExternalMetricSample {
     /// Name of the metric.
     pub metric: String,
-    /// Labels of the series; none: not said at all (`null`).
+    /// Labels of the series; absent means `null`.
     pub labels: Option<Vec<(String, String)>>,
-    /// When it was measured.
+    /// Time of the sample.
     pub timestamp: Option<Timestamp>,
-    /// Over how many seconds, if that is known.
+    /// Window in seconds, if it is known.
     pub window: Option<i64>,
     /// The value.
     pub value: Quantity,
 }
 
-/// Who answers `external.metrics.k8s.io`.
+/// Provider of `external.metrics.k8s.io`.
 pub trait ExternalMetricsProvider: Send + Sync {
     /// Values, one per series.
-    fn values<'a>(
-        &'a self,
-        question: &'a ExternalMetricQuery,
-    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>>;
+    fn values<'a>(&'a self, query: &'a ExternalMetricQuery) -> ProviderFuture<'a, Vec<ExternalMetricSample>>;
     /// All metrics that are known, in the order of discovery.
     fn known(&self) -> Arc<Vec<String>>;
 }

@@ -1,11 +1,11 @@
-//! `metrics.plimsoll.dev/v1alpha1`: how the metrics server fares, for `plimsoll metrics doctor`.
+//! `metrics.plimsoll.dev/v1alpha1`: health reports of the metrics server, for `plimsoll metrics doctor`.
 //!
 //! ```text
 //! /apis/metrics.plimsoll.dev/v1alpha1/reports            one item
 //! /apis/metrics.plimsoll.dev/v1alpha1/reports/current    the report of the replica that answers
 //! ```
 //!
-//! What is wrong is grouped by cause, and every cause has a remedy.
+//! Problems are grouped by cause, and every cause has a remedy.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -22,10 +22,10 @@ pub const KIND: &str = "Report";
 pub const RESOURCE: &str = "reports";
 /// Name of the only object.
 pub const CURRENT: &str = "current";
-/// No more names are listed of those who share a cause; the count is always whole.
+/// Maximum number of listed names per cause; the count is always complete.
 pub const MAX_LISTED_NAMES: usize = 20;
 
-/// How the metrics server fares.
+/// Report of the metrics server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerReport {
@@ -35,27 +35,27 @@ pub struct ServerReport {
     pub kind: String,
     /// Its name, which is [`CURRENT`].
     pub metadata: ReportMeta,
-    /// Who reports.
+    /// The reporting server.
     pub server: ServerIdentity,
-    /// `metrics.k8s.io`; none if we do not serve it.
+    /// `metrics.k8s.io`; absent if it is not served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceReport>,
-    /// `custom.metrics.k8s.io`; none if we do not serve it.
+    /// `custom.metrics.k8s.io`; absent if it is not served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom: Option<MetricsReport>,
-    /// `external.metrics.k8s.io`; none if we do not serve it.
+    /// `external.metrics.k8s.io`; absent if it is not served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<MetricsReport>,
-    /// Prometheus servers that are asked.
+    /// Prometheus servers that are queried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prometheus: Vec<BackendReport>,
-    /// Other metrics API servers that are asked.
+    /// Other metrics API servers that are queried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<BackendReport>,
-    /// Those who divide the nodes with us.
+    /// Replicas that share the nodes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<ReplicaReport>,
-    /// What else is wrong: a configuration that could not be read again, a watch that is interrupted.
+    /// Other problems: a configuration that could not be reloaded, an interrupted watch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ReportedProblem>,
 }
@@ -68,7 +68,7 @@ pub struct ReportMeta {
     pub name: String,
 }
 
-/// Who reports.
+/// The reporting server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerIdentity {
@@ -76,7 +76,7 @@ pub struct ServerIdentity {
     pub instance: String,
     /// Version of the program.
     pub version: String,
-    /// Since when it runs.
+    /// Start time.
     pub started: Option<Timestamp>,
     /// When the report was made.
     pub time: Option<Timestamp>,
@@ -84,21 +84,21 @@ pub struct ServerIdentity {
     pub compat: String,
 }
 
-/// How resource metrics fare.
+/// Health of resource metrics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceReport {
-    /// Where they come from: `kubelets` or `prometheus`.
+    /// Source: `kubelets` or `prometheus`.
     pub source: String,
     /// Nodes that should have metrics.
     pub nodes: u64,
-    /// Those whose metrics are no older than two periods.
+    /// Nodes whose metrics are not older than two scrape periods.
     pub fresh_nodes: u64,
     /// Running pods.
     pub pods: u64,
-    /// Those that have metrics.
+    /// Pods with metrics.
     pub served_pods: u64,
-    /// What is wrong with nodes, by cause.
+    /// Problems of nodes, by cause.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_problems: Vec<ReportedProblem>,
     /// Why running pods have no metrics, by cause.
@@ -106,90 +106,90 @@ pub struct ResourceReport {
     pub pod_problems: Vec<ReportedProblem>,
 }
 
-/// How custom or external metrics fare.
+/// Health of custom or external metrics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MetricsReport {
-    /// How many metrics are known.
+    /// Number of metrics.
     pub metrics: u64,
-    /// How many rules there are.
+    /// Number of rules.
     pub rules: u64,
-    /// Rules that find nothing or fail, by cause; names are places in the file: `rules[3]`.
+    /// Rules that fail or find no series, by cause. Names are positions in the file: `rules[3]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rule_problems: Vec<ReportedProblem>,
 }
 
-/// Something that is wrong, and with whom.
+/// A problem and the objects that have it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReportedProblem {
-    /// How bad it is.
+    /// Severity.
     pub grade: ProblemSeverity,
-    /// One word for programs: `CertificateName`.
+    /// Reason in CamelCase: `CertificateName`.
     pub reason: String,
-    /// What is wrong, in a sentence.
+    /// Cause in one sentence.
     pub cause: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: String,
-    /// With how many.
+    /// Number of affected objects.
     pub count: u64,
-    /// With whom: at most [`MAX_LISTED_NAMES`].
+    /// Names of affected objects, at most [`MAX_LISTED_NAMES`].
     pub names: Vec<String>,
-    /// Since when, if that is known.
+    /// Start, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// How often in a row, the most among them.
+    /// Maximum number of consecutive failures of one object.
     #[serde(skip_serializing_if = "is_zero")]
     pub times: u64,
-    /// When it was last well, the longest ago among them; none if never.
+    /// Earliest time of a last success; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_good: Option<Timestamp>,
 }
 
-/// How bad something is.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemSeverity {
-    /// Somebody's autoscaler suffers from it.
+    /// It affects autoscalers.
     #[default]
     Error,
-    /// It may be meant so.
+    /// It can be intended.
     Warning,
 }
 
-/// Somebody we ask.
+/// A queried backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackendReport {
-    /// What it is called, if it has a name.
+    /// Name, if it has one.
     pub name: String,
-    /// Where it is, without credentials.
+    /// Address without credentials.
     pub address: String,
-    /// Whether its last answer was good.
+    /// Whether the last query succeeded.
     pub healthy: bool,
-    /// What went wrong last; empty if nothing did.
+    /// Last error; empty if there was none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
-    /// What to do about it.
+    /// Remedy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub remedy: String,
-    /// When it last answered well.
+    /// Time of the last success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_good: Option<Timestamp>,
-    /// How many metrics it has, if that is known.
+    /// Number of metrics, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<u64>,
 }
 
-/// Somebody who divides the nodes with us.
+/// Another replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaReport {
     /// Its name or address.
     pub name: String,
-    /// Whether it is heard from.
+    /// Whether it is alive.
     pub alive: bool,
-    /// How many nodes it scrapes.
+    /// Number of nodes that it scrapes.
     pub nodes: u64,
 }
 
@@ -211,7 +211,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl ServerReport {
-    /// Whether something is wrong, and how bad the worst of it is.
+    /// The highest severity of all problems; absent if there are none.
     pub fn grade(&self) -> Option<ProblemSeverity> {
         let resource =
             self.resource.iter().flat_map(|found| found.node_problems.iter().chain(&found.pod_problems));
@@ -225,7 +225,7 @@ impl ServerReport {
 }
 
 impl ReportedProblem {
-    /// Of these names, of which only the first are kept.
+    /// Sets names and count. Only the first names are kept.
     pub fn with(mut self, names: impl IntoIterator<Item = String>) -> Self {
         let mut names: Vec<String> = names.into_iter().collect();
         self.count = u64::try_from(names.len()).unwrap_or(u64::MAX);
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_counts() {
+    fn grade_is_the_highest_severity() {
         let mut report = ServerReport::default();
         assert_eq!(report.grade(), None);
         report.replicas.push(ReplicaReport::default());
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_few_but_counted() {
+    fn names_are_truncated_but_counted() {
         let problem = ReportedProblem::default().with((0..30).map(|n| format!("node-{n:02}")));
         assert_eq!(
             (problem.count, problem.names.len(), problem.names[0].as_str()),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_server_does_not_say_is_nothing() {
+    fn missing_and_unknown_fields_are_accepted() {
         let report: ServerReport =
             serde_json::from_str(r#"{"kind":"Report","resource":{"nodes":3},"new":1}"#).unwrap();
         assert_eq!(report.resource.unwrap().nodes, 3);

@@ -19,7 +19,7 @@ impl Table {
 }
 
 impl fmt::Display for Table {
-    /// Nothing at all when there are no rows.
+    /// Writes nothing if there are no rows.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.rows.is_empty() {
             return Ok(());
@@ -47,13 +47,13 @@ fn one_line(cell: &str) -> String {
     }
 }
 
-/// Terminal control characters in a form that does nothing.
+/// Replaces terminal control characters.
 pub(crate) fn visible(text: &str) -> String {
     text.replace('\u{1b}', "^[").replace('\r', "\\r")
 }
 
 /// Pads cells so that columns line up. A cell ends with a tab; a column is a run of consecutive lines that all have a
-/// cell there, so a line without it starts the column anew. What follows the last tab of a line belongs to no column.
+/// cell there, so a line without that cell starts a new column. Text after the last tab of a line belongs to no column.
 pub fn align(text: &str, min_width: usize, padding: usize) -> String {
     let lines: Vec<Vec<&str>> =
         text.split(['\n', '\u{c}']).map(|line| line.split(['\t', '\u{b}']).collect()).collect();
@@ -100,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn short_headings_have_a_least_width() {
+    fn short_headings_have_a_minimum_width() {
         let table = Table { columns: vec!["a".into(), "b".into()], rows: vec![vec!["x".into(), "y".into()]] };
         assert_eq!(table.to_string(), "A     B\nx     y\n");
     }
 
     #[test]
-    fn a_line_without_the_column_starts_it_anew() {
+    fn a_line_without_the_column_starts_a_new_one() {
         let text = "a\tb\nlonger\tc\nno tab\nx\ty\tz\nxx\ty\n\tend\n";
         assert_eq!(align(text, 0, 2), "a       b\nlonger  c\nno tab\nx   y  z\nxx  y\n    end\n");
     }

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Go's zero time, which an absent time counts as.
+/// Go's zero time, which stands for an absent time.
 pub const GO_ZERO: Timestamp = Timestamp::constant(-62_135_596_800, 0);
 
 /// Parses a Go duration (`15.084s`, `1m0s`, `-1.5h`; `0`).

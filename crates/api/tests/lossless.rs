@@ -1,4 +1,4 @@
-//! Objects of KEDA, as recordings have them, are read and written back without a loss.
+//! Recorded KEDA objects are decoded and encoded without loss.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -10,13 +10,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Without what Go leaves out or writes as it likes: nulls, empty texts, lists and objects, and `false`.
+/// Removes values that Go omits or writes inconsistently: nulls, empty texts, lists and objects, and `false`.
 fn lean(value: &Value) -> Option<Value> {
     match value {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.is_empty() => None,
         Value::Array(items) if items.is_empty() => None,
-        // The place of an item counts.
+        // The index of an item matters.
         Value::Array(items) => Some(items.iter().map(|item| lean(item).unwrap_or_default()).collect()),
         Value::Object(fields) => {
             let fields: serde_json::Map<String, Value> =
@@ -32,7 +32,7 @@ fn passes<T: DeserializeOwned + Serialize>(id: &str, object: &Value) {
     assert_eq!(lean(&json!(read)), lean(object), "{id}");
 }
 
-/// Counts what was found by kind.
+/// Counts objects by kind.
 fn pass(id: &str, kind: &str, object: &Value, counts: &mut BTreeMap<String, usize>) {
     match kind {
         "ScaledObject" => passes::<ScaledObject>(id, object),
@@ -46,7 +46,7 @@ fn pass(id: &str, kind: &str, object: &Value, counts: &mut BTreeMap<String, usiz
 }
 
 #[test]
-fn every_recorded_object_comes_back_as_it_was() {
+fn every_recorded_object_round_trips() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/keda");
     let mut counts = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -82,7 +82,7 @@ fn every_recorded_object_comes_back_as_it_was() {
 }
 
 #[test]
-fn what_is_null_or_missing_is_the_empty_value() {
+fn null_and_missing_fields_have_default_values() {
     let object: ScaledObject = serde_json::from_value(json!({
         "metadata": {"name": "so", "labels": null, "creationTimestamp": null},
         "spec": {"scaleTargetRef": null, "triggers": null, "minReplicaCount": null,
@@ -104,7 +104,7 @@ fn what_is_null_or_missing_is_the_empty_value() {
 }
 
 #[test]
-fn secrets_do_not_show() {
+fn secrets_are_not_printed() {
     let vault = json!({"spec": {"hashiCorpVault": {"address": "a", "credential": {"token": "s3cret"}}}});
     let read: TriggerAuthentication = serde_json::from_value(vault).unwrap();
     assert!(!format!("{read:?}").contains("s3cret"));

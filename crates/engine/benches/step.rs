@@ -1,7 +1,8 @@
-//! What a step costs: wall time, and instructions as callgrind counts them.
+//! Cost of a step: wall time, and instructions as counted by callgrind.
 //!
 //! The instructions are those of [`measured`] alone, see [`table::count_under_valgrind`].
 
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::print_stdout, clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod table;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
 use engine::spec::{
-    Aggregator, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, Spec, TargetRef, UtilizationBase,
+    FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, Spec, TargetRef, UtilizationBase,
 };
 use engine::{
     ControllerConfig, Decision, MetricSamples, Observation, Pod, PodPhase, PodSamples, PodSelection,
@@ -23,16 +24,16 @@ use quantity::Quantity;
 
 use table::Table;
 
-/// What is stepped over.
+/// The benchmarked targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     /// cpu at its target, all pods of one template.
     Ready,
-    /// cpu at its target, every pod with a template of its own.
+    /// cpu at its target, every pod with its own template.
     OwnTemplates,
     /// cpu, memory and two custom metrics.
     FourMetrics,
-    /// A third of the pods starting or without a sample, cpu above target: the second look.
+    /// A third of the pods starting or without a sample, cpu above target: the second calculation.
     Untidy,
 }
 
@@ -43,10 +44,10 @@ const LOADS: [(Load, &str); 4] = [
     (Load::Untidy, "untidy"),
 ];
 
-/// Limits. Time is what the project promises; instructions are what two runs can be compared by.
+/// Limits. The project promises times; instructions make runs comparable.
 const STEP_OF_1000: f64 = 60e-6;
 const INSTRUCTIONS_OF_1000: f64 = 100_000.0;
-/// How much the dearest pod may cost more than the cheapest when their number grows a thousandfold.
+/// Maximum ratio between the highest and the lowest cost per pod over a thousandfold number of pods.
 const FLAT: f64 = 1.10;
 
 fn main() -> ExitCode {
@@ -97,7 +98,7 @@ fn instructions(table: &mut Table) {
     if let [_, _, thousand, _] = counts[..] {
         table.row("instructions, 1,000 ready pods", thousand, INSTRUCTIONS_OF_1000, table::count);
     }
-    // What one more pod costs between two sizes: the fixed cost of a step drops out.
+    // The cost per additional pod between two sizes, without the fixed cost of a step.
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for (sizes, counts) in SIZES.windows(2).zip(counts.windows(2)) {
         let (&[fewer, more], &[less, greater]) = (sizes, counts) else { continue };
@@ -116,13 +117,13 @@ fn instructions(table: &mut Table) {
     }
 }
 
-/// The one function whose instructions are counted.
+/// The only function whose instructions are counted.
 #[inline(never)]
 fn measured(state: &mut State, now: Timestamp, seen: &Observation) -> Decision {
     black_box(state.step(black_box(now), black_box(seen)))
 }
 
-/// Steps counted at once; what varies between them (a window's slot here or there) is averaged.
+/// Number of steps that are counted together, to average small variations.
 const COUNTED: u32 = 20;
 
 fn count_here(load: Load, pods: u32) {
@@ -139,7 +140,7 @@ fn count(load: &str, pods: u32) -> Result<f64, String> {
     Ok(total / f64::from(COUNTED))
 }
 
-/// A target that has been at rest for so long that every window is full.
+/// An unchanged target whose windows are full.
 fn warmed_up(load: Load, pods: u32) -> (State, Observation, Timestamp) {
     let mut now = start();
     let mut seen = observation(load, pods);
@@ -167,7 +168,11 @@ fn observation(load: Load, pods: u32) -> Observation {
     let answer = || {
         let unsampled = |i: u32| load == Load::Untidy && i % 6 == 3;
         let sample = |i| {
-            (!unsampled(i)).then_some(Sample { at: start(), window: SignedDuration::from_secs(30), milli })
+            (!unsampled(i)).then_some(Sample {
+                at: start(),
+                window: SignedDuration::from_secs(30),
+                milli: milli.into(),
+            })
         };
         Ok(MetricSamples::PerPod(PodSamples { by_pod: (0..pods).map(sample).collect(), stray: Vec::new() }))
     };
@@ -177,7 +182,11 @@ fn observation(load: Load, pods: u32) -> Observation {
         samples: metrics.iter().map(|_| answer()).collect(),
         spec: Arc::new(spec(metrics)),
         status: Status::default(),
-        scale: Ok(Scale { spec_replicas: count, status_replicas: count, selector: "app=web".into() }),
+        scale: Ok(Scale {
+            spec_replicas: count.into(),
+            status_replicas: count.into(),
+            selector: "app=web".into(),
+        }),
         selection: PodSelection::Ours,
         pods: (0..pods).map(sibling).collect(),
     }
@@ -197,7 +206,7 @@ fn metrics(load: Load) -> Vec<Metric> {
     if load != Load::FourMetrics {
         return vec![cpu];
     }
-    let average = MetricTarget::AverageValue(500);
+    let average = MetricTarget::AverageValue(500.into());
     vec![
         cpu,
         metric(resource("memory"), average),
@@ -211,11 +220,10 @@ fn spec(metrics: Vec<Metric>) -> Spec {
         namespace: "shop".into(),
         name: "web".into(),
         target: TargetRef { kind: "Deployment".into(), name: "web".into() },
-        min: 1,
-        max: 100_000,
+        min: 1.into(),
+        max: 100_000.into(),
         metrics,
-        behavior: None,
-        aggregator: Aggregator::Max,
+        ..Spec::default()
     }
 }
 

@@ -1,21 +1,22 @@
-//! Step 5: the scale write as a small machine. Whoever holds a client carries out each [`ScaleWriteAction`] and tells how it went.
+//! Step 5: the scale write as a state machine. The caller, which holds a client, carries out each
+//! [`ScaleWriteAction`] and reports its result.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-/// How often a conflicting write is tried (docs/spec/hpa.md 3.7).
-const ATTEMPTS: u32 = 5;
+/// Attempts of a write that conflicts (docs/spec/hpa.md 3.7).
+const MAX_WRITE_ATTEMPTS: u32 = 5;
 
-/// What to do next.
+/// What the caller does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScaleWriteAction {
-    /// Put the count on the scale object that is held.
+    /// Write the replica count with the scale object at hand.
     Put,
-    /// Read the scale again; if that works it replaces the one held.
+    /// Read the scale again; a successful read replaces the object at hand.
     Refetch,
-    /// Wait so long (and up to a tenth more), then [`ScaleWrite::waited`].
+    /// Wait this long plus up to 10 % jitter, then call [`ScaleWrite::waited`].
     Wait(SignedDuration),
-    /// It is over.
+    /// The write has ended.
     Done(Result<(), ScaleWriteError>),
 }
 
@@ -23,9 +24,9 @@ pub enum ScaleWriteAction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleWriteError {
-    /// Text of the client.
+    /// Error text of the client.
     pub text: String,
-    /// Whether somebody else wrote in between (409 `Conflict`).
+    /// Whether another client wrote in between (409 `Conflict`).
     pub conflict: bool,
 }
 
@@ -37,28 +38,28 @@ pub struct ScaleWrite {
 }
 
 impl ScaleWrite {
-    /// The first move.
+    /// Starts a write: the first action.
     pub fn start() -> (Self, ScaleWriteAction) {
         (Self::default(), ScaleWriteAction::Put)
     }
 
-    /// After [`ScaleWriteAction::Put`].
+    /// Reports the result of [`ScaleWriteAction::Put`].
     pub fn put(&mut self, result: Result<(), ScaleWriteError>) -> ScaleWriteAction {
         self.attempts += 1;
         match result {
             Ok(()) => ScaleWriteAction::Done(Ok(())),
             Err(error) => {
                 self.last = Some(error);
-                // Whatever the failure, Kubernetes reads once more (T43).
+                // Kubernetes reads the scale once more after any failure (T43).
                 ScaleWriteAction::Refetch
             }
         }
     }
 
-    /// After [`ScaleWriteAction::Refetch`], whether it worked or not: a failed read is only logged.
+    /// Reports that [`ScaleWriteAction::Refetch`] was done. A failed read is only logged.
     pub fn refetched(&mut self) -> ScaleWriteAction {
         match self.last.take() {
-            Some(error) if error.conflict && self.attempts < ATTEMPTS => {
+            Some(error) if error.conflict && self.attempts < MAX_WRITE_ATTEMPTS => {
                 ScaleWriteAction::Wait(SignedDuration::from_millis(10))
             }
             Some(error) => ScaleWriteAction::Done(Err(error)),
@@ -66,7 +67,7 @@ impl ScaleWrite {
         }
     }
 
-    /// After [`ScaleWriteAction::Wait`].
+    /// Reports that [`ScaleWriteAction::Wait`] is over.
     pub fn waited(&mut self) -> ScaleWriteAction {
         ScaleWriteAction::Put
     }

@@ -1,19 +1,19 @@
-//! Settings of the controller, with the defaults of kube-controller-manager.
+//! Settings of the HPA controller, with the defaults of kube-controller-manager.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-/// What applies to every autoscaler that does not say otherwise (docs/spec/hpa.md 2.1).
+/// Settings for every autoscaler that does not override them (docs/spec/hpa.md 2.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ControllerConfig {
-    /// How long a higher recommendation holds back a scale-down.
+    /// Default scale-down stabilization window.
     pub downscale_stabilization: SignedDuration,
-    /// How far a ratio may be from 1 before it counts, both directions.
+    /// How far a ratio may differ from 1, in both directions, without causing a change.
     pub tolerance: f64,
-    /// How long after its start a pod's cpu sample is looked at with suspicion.
+    /// Time after a pod's start in which its cpu samples count only if the pod is ready.
     pub cpu_initialization_period: SignedDuration,
-    /// How long after its start a pod may be unready without ever having been ready.
+    /// Time after a pod's start in which a change to unready counts as initial unreadiness.
     pub initial_readiness_delay: SignedDuration,
     /// Kubernetes feature gates that change decisions.
     pub gates: Gates,
@@ -23,11 +23,11 @@ pub struct ControllerConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Gates {
-    /// `HPAScaleToZero`: a target that we scaled to zero is watched further.
+    /// `HPAScaleToZero`: a target that this controller scaled to zero stays active.
     pub scale_to_zero: bool,
     /// `HPAConfigurableTolerance`: tolerances in `behavior` are honoured.
     pub configurable_tolerance: bool,
-    /// `PodLevelResources`: requests of the pod as a whole count.
+    /// `PodLevelResources`: pod-level requests and limits count.
     pub pod_level_resources: bool,
 }
 

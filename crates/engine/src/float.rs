@@ -1,12 +1,12 @@
-//! Ratios in records: JSON has no infinity, and a record must come back as it was.
+//! Serialization of ratios: JSON has no infinity, so non-finite numbers are written as strings.
 
 use serde::{Deserialize, Deserializer, Serializer};
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum NumberOrText {
     Number(f64),
-    Word(String),
+    Text(String),
 }
 
 // Serde hands a reference.
@@ -16,8 +16,8 @@ pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    match Written::deserialize(deserializer)? {
-        Written::Number(number) => Ok(number),
-        Written::Word(word) => word.parse().map_err(serde::de::Error::custom),
+    match NumberOrText::deserialize(deserializer)? {
+        NumberOrText::Number(number) => Ok(number),
+        NumberOrText::Text(text) => text.parse().map_err(serde::de::Error::custom),
     }
 }

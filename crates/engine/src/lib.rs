@@ -1,45 +1,51 @@
-//! The pure core of Plimsoll: what was observed goes in, a [`Decision`] comes out.
+//! The pure core of Plimsoll: an [`Observation`] goes in, a [`Decision`] comes out.
 //!
 //! ```text
-//! Observation ─► Evaluation ─► Recommendation ─► Normalized ─► effect ─► report
-//! observe        evaluate      recommend         normalize     act       report
+//! Observation ─► Evaluation ─► Recommendation ─► Normalized ─► scale write ─► status
+//! observe        evaluate      recommend         normalize     act           report
 //! ```
 //!
-//! Nothing here knows a clock, a network or a Kubernetes client: time is an argument, the scale write is a value that
-//! somebody else carries out ([`act`]), and everything that must be remembered between steps is in [`State`], which can
-//! be saved and loaded. The live controller and the simulator call the same [`State::step`].
+//! Nothing here uses a clock, a network or a Kubernetes client: time is an argument, the scale write is a value that
+//! the caller carries out ([`act`]), and everything that is kept between steps is in [`State`], which can be saved and
+//! loaded. The live controller and the simulator call the same [`State::step`].
 
 pub mod act;
 pub mod activation;
+mod activation_step;
 pub mod config;
+mod course;
 pub mod decision;
+mod error;
 pub mod evaluate;
 pub mod explain;
 mod float;
-pub mod memory;
 pub mod normalize;
 pub mod observe;
 pub mod pod;
 pub mod recommend;
 pub mod report;
-pub mod round;
 pub mod settle;
+pub mod snapshot;
 pub mod spec;
 pub mod state;
 pub mod step;
+pub mod trigger_poll;
+mod units;
 
 pub use activation::{Activation, ActivationVerdict};
 pub use config::{ControllerConfig, Gates};
 pub use decision::{Course, Decision, ScaleOutcome};
-pub use memory::StateSnapshot;
+pub use error::RecordedError;
 pub use observe::{MetricSamples, Observation, PodSamples, PodSelection, Sample, Scale, ScaleReadError};
 pub use pod::{Pod, PodPhase, PodTemplate};
 pub use report::{Condition, Event, Status};
-pub use round::TriggerPoll;
 pub use settle::ScaleWriteResult;
+pub use snapshot::StateSnapshot;
 pub use spec::Spec;
 pub use state::State;
 pub use step::DecisionDetail;
+pub use trigger_poll::TriggerPoll;
+pub use units::{MilliValue, Replicas};
 
-/// Text that is usually one of ours (static) and sometimes a user's.
+/// Text that is usually static and sometimes made at run time.
 pub type CowStr = std::borrow::Cow<'static, str>;

@@ -1,4 +1,4 @@
-//! Step 1: what was seen. Whoever builds an [`Observation`] needs a client; the engine does not.
+//! Step 1: the observation. Building an [`Observation`] needs a client; the engine itself does not.
 
 use std::sync::Arc;
 
@@ -6,42 +6,43 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::config::ControllerConfig;
-use crate::decision::Course;
+use crate::error::RecordedError;
 use crate::pod::Pod;
 use crate::report::Status;
 use crate::spec::{Metric, MetricSource, MetricTarget, Spec};
+use crate::units::{MilliValue, Replicas};
 
-/// All that one step looks at. Recorded and replayed, it gives the same decision.
+/// All input of one step. Replaying a recorded observation gives the same decision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Observation {
     /// Settings of the controller.
     pub config: Arc<ControllerConfig>,
-    /// What the user asked for.
+    /// The autoscaler's spec.
     pub spec: Arc<Spec>,
     /// The status stored on the object before this step.
     pub status: Status,
     /// The target's scale.
     pub scale: Result<Scale, ScaleReadError>,
-    /// Which pods belong to the target.
+    /// Whether the selector identifies the target's pods.
     pub selection: PodSelection,
-    /// The pods selected, in the order of the cache.
+    /// The selected pods, in the order of the store.
     #[serde(default)]
     pub pods: Vec<Pod>,
-    /// One answer per metric of the spec; empty when none was needed ([`Observation::needs_metrics`]).
+    /// Samples or the error for each metric of the spec; empty if none was needed ([`Observation::needs_metrics`]).
     #[serde(default)]
-    pub samples: Vec<Result<MetricSamples, String>>,
+    pub samples: Vec<Result<MetricSamples, RecordedError>>,
 }
 
 /// The target's scale subresource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scale {
-    /// Replicas asked for: the `current` of every formula.
-    pub spec_replicas: i32,
-    /// Replicas that exist.
-    pub status_replicas: i32,
-    /// Label selector as text.
+    /// `spec.replicas`: the current count of all calculations.
+    pub spec_replicas: Replicas,
+    /// `status.replicas`: replicas that exist.
+    pub status_replicas: Replicas,
+    /// Label selector in its text form.
     pub selector: String,
 }
 
@@ -53,47 +54,48 @@ pub enum ScaleReadError {
     InvalidApiVersion(String),
     /// No resource has this kind.
     UnknownKind(String),
-    /// The API server did not hand it out.
+    /// The API server returned an error.
     Query(String),
 }
 
-/// Whether the target's pods could be told from others.
+/// Whether the target's selector identifies its pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PodSelection {
-    /// Yes, or nobody needed to know.
+    /// The selector is valid and no other autoscaler selects these pods, or the check was not needed.
     #[default]
     Ours,
-    /// The selector cannot be parsed, and why.
+    /// The selector cannot be parsed, with the error text.
     Invalid(String),
-    /// Several autoscalers select the same pods: their keys.
+    /// Several autoscalers select the same pods; holds their keys.
     Shared(Vec<String>),
 }
 
-/// What a metrics source answered.
+/// The samples of one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum MetricSamples {
-    /// A number per pod.
+    /// One sample per pod.
     PerPod(PodSamples),
-    /// Numbers that belong to no pod, in thousandths: one for an object, one per series from outside.
-    Totals(Vec<i64>),
-    /// The metric cannot be asked for: its selector or target is broken.
-    NotAsked,
+    /// Values without a pod: one for an Object metric, one per series for an External metric.
+    Totals(Vec<MilliValue>),
+    /// The metric was not queried because its selector or target is invalid.
+    #[serde(rename = "notAsked")]
+    NotQueried,
 }
 
-/// Samples laid beside the pods of the observation.
+/// Samples joined with the pods of the observation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSamples {
     /// The sample of each pod, in the order of [`Observation::pods`].
     pub by_pod: Vec<Option<Sample>>,
-    /// Samples of pods that are not there (any more); Kubernetes counts them in places (T13).
+    /// Samples of pods that do not exist (any more). Kubernetes includes them in some counts (T13).
     #[serde(default)]
     pub stray: Vec<Sample>,
 }
 
-/// One number of one pod.
+/// One sample of one pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
@@ -101,23 +103,16 @@ pub struct Sample {
     pub at: Timestamp,
     /// Length of the measurement.
     pub window: SignedDuration,
-    /// The number in thousandths.
-    pub milli: i64,
+    /// The value.
+    pub milli: MilliValue,
 }
 
-/// Order of a name-keyed sample list: the last one of a name counts.
+/// A sample and the name of its pod. In a list, the last sample of a name counts.
 pub type NamedSample = (Arc<str>, Sample);
 
-impl Observation {
-    /// Whether a step with this spec, stored status and scale will look at metrics. Ask before fetching any.
-    pub fn needs_metrics(config: &ControllerConfig, spec: &Spec, status: &Status, scale: &Scale) -> bool {
-        matches!(Course::choose(config, spec, status, scale), Course::Metrics) && !scale.selector.is_empty()
-    }
-}
-
 impl Metric {
-    /// Whether this metric can be asked for at all: its selector and target are in order.
-    pub fn can_be_asked(&self) -> bool {
+    /// Whether this metric can be queried: its selector and target are valid.
+    pub fn is_queryable(&self) -> bool {
         match &self.source {
             MetricSource::Resource { .. } | MetricSource::ContainerResource { .. } => {
                 self.goal != MetricTarget::Missing
@@ -132,7 +127,7 @@ impl Metric {
 }
 
 impl PodSamples {
-    /// Lays samples keyed by pod name beside `pods`.
+    /// Joins samples by pod name with `pods`.
     pub fn join(pods: &[Pod], samples: Vec<NamedSample>) -> Self {
         let mut by_name: std::collections::BTreeMap<Arc<str>, Sample> = samples.into_iter().collect();
         let by_pod = pods.iter().map(|pod| by_name.remove(&pod.name)).collect();

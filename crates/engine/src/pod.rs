@@ -1,4 +1,4 @@
-//! Pods as a decision sees them, and what they request (docs/spec/hpa.md 5.6).
+//! The part of a pod that decisions use, and its resource requests (docs/spec/hpa.md 5.6).
 
 use std::sync::Arc;
 
@@ -7,23 +7,24 @@ use quantity::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::spec::UtilizationBase;
+use crate::units::MilliValue;
 
-/// A pod: what changes in its life, and the shape it shares with its siblings.
+/// A pod: its own state, and the template that it shares with the other pods of the target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pod {
     /// Name, unique in its namespace.
     pub name: Arc<str>,
-    /// Where it is in its life.
+    /// Phase.
     pub phase: PodPhase,
     /// Whether it is being deleted.
     #[serde(default)]
     pub deleting: bool,
-    /// When the kubelet took it on.
+    /// `status.startTime`.
     pub started: Option<Timestamp>,
     /// Its `Ready` condition.
     pub ready: Option<ReadyCondition>,
-    /// Containers and what they request; siblings share one.
+    /// Containers and their requests; shared by all pods of one template.
     pub shape: Arc<PodTemplate>,
 }
 
@@ -34,9 +35,9 @@ pub enum PodPhase {
     Pending,
     /// Containers run.
     Running,
-    /// Ended badly.
+    /// All containers ended, at least one with an error.
     Failed,
-    /// Ended well, not reported, or unknown: none of them makes a difference here.
+    /// Succeeded, unknown or not reported. These phases are treated alike.
     Other,
 }
 
@@ -44,34 +45,34 @@ pub enum PodPhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadyCondition {
-    /// What the kubelet says.
+    /// Status of the condition.
     pub status: ConditionStatus,
-    /// Since when.
+    /// `lastTransitionTime`.
     pub since: Timestamp,
 }
 
 /// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConditionStatus {
-    /// Yes.
+    /// `True`.
     True,
-    /// No.
+    /// `False`.
     False,
-    /// The kubelet has not said.
+    /// `Unknown`.
     Unknown,
 }
 
-/// What pods of one template have in common.
+/// What all pods of one template have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodTemplate {
     /// Regular containers.
     pub containers: Vec<Container>,
-    /// Init containers; those that restart run beside the regular ones (sidecars).
+    /// Init containers; those that restart run in parallel with the regular ones (sidecars).
     pub init_containers: Vec<Container>,
-    /// Requests and limits of the pod as a whole.
+    /// Pod-level requests and limits.
     pub pod: Resources,
-    /// What the runtime adds.
+    /// Overhead of the runtime class.
     pub overhead: ResourceList,
 }
 
@@ -97,29 +98,29 @@ pub struct Resources {
     pub limits: ResourceList,
 }
 
-/// A few amounts by resource name.
+/// Quantities by resource name.
 pub type ResourceList = Vec<(String, Quantity)>;
 
-/// Why a pod's request is not known.
+/// Why a pod has no usable request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MissingRequest<'a> {
     /// A container has no request.
     Container(&'a str),
-    /// The named container is not in the pod.
+    /// The pod has no container with this name.
     Absent,
     /// Neither the pod nor its containers request it.
     Pod,
 }
 
 impl PodTemplate {
-    /// What a pod of this shape requests of `resource` (or `container` in it), in thousandths.
+    /// Request of a pod (or of one `container`) for `resource`.
     pub fn request(
         &self,
         resource: &str,
         container: Option<&str>,
         of: UtilizationBase,
         pod_level: bool,
-    ) -> Result<i64, MissingRequest<'_>> {
+    ) -> Result<MilliValue, MissingRequest<'_>> {
         if let Some(name) = container {
             let found = self.running_containers().find(|c| c.name == name).ok_or(MissingRequest::Absent)?;
             return found.amount(resource, of).ok_or(MissingRequest::Container(&found.name));
@@ -127,10 +128,11 @@ impl PodTemplate {
         if pod_level && self.pod.of(of).iter().any(|(name, _)| is_pod_level_resource(name)) {
             return self.pod_level_request(resource, of).ok_or(MissingRequest::Pod);
         }
-        self.running_containers().try_fold(0_i64, |sum, c| {
+        let total = self.running_containers().try_fold(0_i64, |sum, c| {
             let amount = c.amount(resource, of).ok_or(MissingRequest::Container(&c.name))?;
-            Ok(sum.saturating_add(amount))
-        })
+            Ok(sum.saturating_add(amount.get()))
+        });
+        total.map(MilliValue::new)
     }
 
     /// Regular containers, then sidecars.
@@ -138,8 +140,8 @@ impl PodTemplate {
         self.containers.iter().chain(self.init_containers.iter().filter(|c| c.restarts))
     }
 
-    /// The pod's own figure where it has one, else the containers' aggregate; overhead on top.
-    fn pod_level_request(&self, resource: &str, of: UtilizationBase) -> Option<i64> {
+    /// The pod-level value if set, else the aggregate of its containers; plus overhead.
+    fn pod_level_request(&self, resource: &str, of: UtilizationBase) -> Option<MilliValue> {
         let own = lookup(self.pod.of(of), resource).filter(|_| is_pod_level_resource(resource));
         let base = own.cloned().or_else(|| self.aggregate(resource, of));
         let total = match (base, lookup(&self.overhead, resource)) {
@@ -149,10 +151,10 @@ impl PodTemplate {
             }
             (base, overhead) => base.or_else(|| overhead.cloned())?,
         };
-        Some(total.milli_value())
+        Some(MilliValue::from(&total))
     }
 
-    /// Sum over what runs together, or the neediest init phase if that is more.
+    /// The larger of: sum over the containers that run together, highest need of an init phase.
     fn aggregate(&self, resource: &str, of: UtilizationBase) -> Option<Quantity> {
         let plus = |sum: Option<Quantity>, more: Option<&Quantity>| match (sum, more) {
             (Some(mut sum), Some(more)) => {
@@ -163,7 +165,7 @@ impl PodTemplate {
         };
         let mut running = self.containers.iter().fold(None, |sum, c| plus(sum, c.quantity(resource, of)));
         let mut sidecars: Option<Quantity> = None;
-        let mut neediest: Option<Quantity> = None;
+        let mut highest_init: Option<Quantity> = None;
         for init in &self.init_containers {
             let own = init.quantity(resource, of);
             let during = if init.restarts {
@@ -173,9 +175,9 @@ impl PodTemplate {
             } else {
                 plus(own.cloned(), sidecars.as_ref())
             };
-            neediest = neediest.max(during);
+            highest_init = highest_init.max(during);
         }
-        running.max(neediest)
+        running.max(highest_init)
     }
 }
 
@@ -184,8 +186,8 @@ impl Container {
         lookup(self.resources.of(of), resource)
     }
 
-    fn amount(&self, resource: &str, of: UtilizationBase) -> Option<i64> {
-        self.quantity(resource, of).map(Quantity::milli_value)
+    fn amount(&self, resource: &str, of: UtilizationBase) -> Option<MilliValue> {
+        self.quantity(resource, of).map(MilliValue::from)
     }
 }
 

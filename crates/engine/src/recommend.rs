@@ -1,4 +1,4 @@
-//! Step 3: the proposals of all metrics become one number, or none (docs/spec/hpa.md 3.6).
+//! Step 3: one recommendation from the proposals of all metrics, or none (docs/spec/hpa.md 3.6).
 
 use std::collections::BTreeMap;
 
@@ -6,55 +6,55 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::{Evaluation, MetricFailure};
-use crate::explain::short_name;
 use crate::spec::{Aggregator, FailurePolicy, Metric};
 use crate::state::TimestampedReplicas;
+use crate::units::Replicas;
 
-/// One number from all metrics.
+/// The recommendation of all metrics together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recommendation {
-    /// How many replicas.
-    pub replicas: i32,
-    /// Which metric (by its place in the spec) it came from; absent for an average of several.
+    /// Recommended replicas.
+    pub replicas: Replicas,
+    /// Index in the spec of the metric that it came from; absent for an average of several.
     pub winner: Option<usize>,
-    /// How messages name where it came from.
+    /// Name of that metric in messages.
     pub metric: String,
-    /// What stood in for metrics that could not be read, by their place in the spec.
+    /// Proposals that replaced those of failed metrics, by index in the spec.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub substitutes: Vec<Substitute>,
 }
 
-/// A number that stood in for a metric that could not be read.
+/// A proposal that replaced the one of a failed metric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Substitute {
-    /// Place of the metric in the spec.
+    /// Index of the metric in the spec.
     pub metric: usize,
-    /// What stood in; absent if the metric was left out.
-    pub replicas: Option<i32>,
-    /// By which policy.
+    /// The replacing proposal; absent if the metric was ignored.
+    pub replicas: Option<Replicas>,
+    /// The failure policy that applied.
     pub policy: FailurePolicy,
 }
 
-/// What came of combining.
+/// Result of [`combine`].
 pub(crate) struct Combined {
-    /// The recommendation, or the failure to show as the reason why there is none.
+    /// The recommendation, or the failure to report as the reason why there is none.
     pub(crate) result: Result<Recommendation, Option<Box<MetricFailure>>>,
-    /// Summary of failures, also when the others were enough.
+    /// Summary of all failures, also if the other metrics were enough to decide.
     pub(crate) error: Option<String>,
 }
 
-/// Combines the evaluations of `metrics`. `memory` holds the last good proposal of those that want it.
+/// Combines the evaluations of `metrics`. `last_good` holds the last good proposal of metrics with `LastGood`.
 pub(crate) fn combine(
     now: Timestamp,
-    current: i32,
+    current: Replicas,
     aggregator: Aggregator,
     metrics: &[Metric],
     evaluations: &[Evaluation],
-    memory: &mut BTreeMap<String, TimestampedReplicas>,
+    last_good: &mut BTreeMap<String, TimestampedReplicas>,
 ) -> Combined {
-    let mut proposals: Vec<(usize, i32)> = Vec::with_capacity(evaluations.len());
+    let mut proposals: Vec<(usize, Replicas)> = Vec::with_capacity(evaluations.len());
     let mut substitutes = Vec::new();
     let mut failures: Vec<&Box<MetricFailure>> = Vec::new();
     let mut blocking = 0_usize;
@@ -64,7 +64,7 @@ pub(crate) fn combine(
             Ok(proposal) => {
                 proposals.push((index, proposal.replicas));
                 if matches!(metric.on_failure, FailurePolicy::LastGood(_)) {
-                    memory.insert(
+                    last_good.insert(
                         identity(metrics, metric, evaluation, index),
                         TimestampedReplicas { value: proposal.replicas, at: now },
                     );
@@ -72,12 +72,12 @@ pub(crate) fn combine(
             }
             Err(failure) => {
                 failures.push(failure);
-                let last = || memory.get(&identity(metrics, metric, evaluation, index)).copied();
-                match stand_in(now, metric.on_failure, last) {
-                    StandIn::Blocks => blocking += 1,
-                    StandIn::LeftOut => substitutes.push((index, None)),
-                    StandIn::Number(n) => substitutes.push((index, Some(n))),
-                    StandIn::Holds => holding = holding.or(Some(failure)),
+                let last = || last_good.get(&identity(metrics, metric, evaluation, index)).copied();
+                match substitute(now, metric.on_failure, last) {
+                    FailureEffect::BlockScaleDown => blocking += 1,
+                    FailureEffect::Ignore => substitutes.push((index, None)),
+                    FailureEffect::Propose(n) => substitutes.push((index, Some(n))),
+                    FailureEffect::Hold => holding = holding.or(Some(failure)),
                 }
             }
         }
@@ -113,44 +113,45 @@ pub(crate) fn combine(
     Combined { result: Ok(Recommendation { replicas, winner, metric, substitutes }), error }
 }
 
-/// What a metric is remembered by: edits of the spec may move it to another place. Of several that are the same, each
-/// has its number.
+/// The key of a metric's last good proposal. It does not depend on the index, since edits of the spec may move a metric;
+/// equal metrics are numbered.
 fn identity(metrics: &[Metric], metric: &Metric, evaluation: &Evaluation, index: usize) -> String {
     let same = metrics.iter().take(index).filter(|earlier| earlier.source == metric.source).count();
-    format!("{}/{}/{same}", short_name(metric), evaluation.name)
+    format!("{}/{}/{same}", metric.source.short_name(), evaluation.name)
 }
 
-enum StandIn {
-    Blocks,
-    LeftOut,
-    Number(i32),
-    Holds,
+/// What a failed metric contributes to the recommendation.
+enum FailureEffect {
+    BlockScaleDown,
+    Ignore,
+    Propose(Replicas),
+    Hold,
 }
 
-fn stand_in(
+fn substitute(
     now: Timestamp,
     policy: FailurePolicy,
     last: impl Fn() -> Option<TimestampedReplicas>,
-) -> StandIn {
+) -> FailureEffect {
     match policy {
-        FailurePolicy::Kubernetes => StandIn::Blocks,
-        FailurePolicy::Hold => StandIn::Holds,
-        FailurePolicy::Ignore => StandIn::LeftOut,
-        FailurePolicy::Static(replicas) => StandIn::Number(replicas),
+        FailurePolicy::Kubernetes => FailureEffect::BlockScaleDown,
+        FailurePolicy::Hold => FailureEffect::Hold,
+        FailurePolicy::Ignore => FailureEffect::Ignore,
+        FailurePolicy::Static(replicas) => FailureEffect::Propose(replicas),
         FailurePolicy::LastGood(keep) => match last() {
-            Some(last) if now.duration_since(last.at) <= keep => StandIn::Number(last.value),
-            _ => StandIn::Blocks,
+            Some(last) if now.duration_since(last.at) <= keep => FailureEffect::Propose(last.value),
+            _ => FailureEffect::BlockScaleDown,
         },
     }
 }
 
-/// The number and, unless it is a mean, the place of the metric it came from.
-fn aggregate(aggregator: Aggregator, proposals: &[(usize, i32)]) -> Option<(i32, Option<usize>)> {
+/// The recommendation and, unless it is an average, the index of the metric that it came from.
+fn aggregate(aggregator: Aggregator, proposals: &[(usize, Replicas)]) -> Option<(Replicas, Option<usize>)> {
     match aggregator {
         Aggregator::Max => {
-            let mut best: Option<(usize, i32)> = None;
+            let mut best: Option<(usize, Replicas)> = None;
             for &(index, n) in proposals {
-                // Zero counts as "nothing yet", so of several zeros the last is named (T42).
+                // Kubernetes treats zero as "no proposal yet", so the last of several zeros wins (T42).
                 if best.is_none_or(|(_, most)| most == 0 || n > most) {
                     best = Some((index, n));
                 }
@@ -160,10 +161,10 @@ fn aggregate(aggregator: Aggregator, proposals: &[(usize, i32)]) -> Option<(i32,
         Aggregator::Min => proposals.iter().min_by_key(|(_, n)| *n).map(|&(index, n)| (n, Some(index))),
         Aggregator::Average => {
             let count = i64::try_from(proposals.len()).ok().filter(|n| *n > 0)?;
-            let sum: i64 = proposals.iter().map(|(_, n)| i64::from(*n)).sum();
+            let sum: i64 = proposals.iter().map(|(_, n)| i64::from(n.get())).sum();
             let mean = sum.div_euclid(count) + i64::from(sum.rem_euclid(count) > 0);
             let only = proposals.first().filter(|_| count == 1).map(|(index, _)| *index);
-            Some((mean as i32, only))
+            Some((Replicas::new(mean as i32), only))
         }
     }
 }

@@ -1,44 +1,45 @@
-//! Step 6: status, conditions and events, in the words of Kubernetes (docs/spec/hpa.md 3.9, 3.10).
+//! Step 6: status, conditions and events with the texts of Kubernetes (docs/spec/hpa.md 3.9, 3.10).
 
 use jiff::Timestamp;
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::CowStr;
+use crate::units::Replicas;
 
 /// Condition types.
 pub mod condition {
     /// Whether the target's scale can be read and written.
     pub const ABLE_TO_SCALE: &str = "AbleToScale";
-    /// Whether metrics could be turned into a count.
+    /// Whether a replica count could be computed from metrics.
     pub const SCALING_ACTIVE: &str = "ScalingActive";
-    /// Whether a limit held the count.
+    /// Whether a limit changed the replica count.
     pub const SCALING_LIMITED: &str = "ScalingLimited";
-    /// Whether it was us who scaled the target to zero.
+    /// Whether this controller scaled the target to zero.
     pub const SCALED_TO_ZERO: &str = "ScaledToZero";
 }
 
-/// What is stored on the object.
+/// The status that is stored on the object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// Replicas before this step's change.
-    pub current_replicas: i32,
-    /// Replicas after it.
-    pub desired_replicas: i32,
-    /// When we last changed the count.
+    pub current_replicas: Replicas,
+    /// Replicas after this step's change.
+    pub desired_replicas: Replicas,
+    /// Time of the last scale write.
     pub last_scale_time: Option<Timestamp>,
-    /// One slot per metric of the spec, empty where it could not be read; absent when none was looked at.
+    /// One entry per metric of the spec, `None` where the metric failed; absent if metrics were not evaluated.
     pub metrics: Option<Vec<Option<CurrentMetricValue>>>,
     /// Conditions in the order in which they first appeared.
     pub conditions: Vec<Condition>,
 }
 
-/// What a metric was found to be.
+/// The current value of a metric.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CurrentMetricValue {
-    /// The value itself.
+    /// Total value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Quantity>,
     /// Average over pods.
@@ -53,16 +54,16 @@ pub struct CurrentMetricValue {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// What it is about.
+    /// Condition type.
     #[serde(rename = "type")]
     pub kind: CowStr,
     /// `True`, `False` or `Unknown`.
     pub status: CowStr,
     /// When the status last changed.
     pub since: Option<Timestamp>,
-    /// One word.
+    /// Reason in CamelCase.
     pub reason: CowStr,
-    /// A sentence.
+    /// Message for people.
     pub message: CowStr,
 }
 
@@ -72,18 +73,18 @@ pub struct Condition {
 pub struct Event {
     /// Normal or warning.
     pub kind: EventKind,
-    /// One word.
+    /// Reason in CamelCase.
     pub reason: CowStr,
-    /// A sentence.
+    /// Message for people.
     pub message: String,
 }
 
 /// Event type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventKind {
-    /// As it should be.
+    /// `Normal`.
     Normal,
-    /// Somebody should look.
+    /// `Warning`.
     Warning,
 }
 
@@ -98,7 +99,7 @@ impl Status {
         self.condition(kind).is_some_and(|c| c.status == "True")
     }
 
-    /// Sets a condition in place; its time moves only when its status does (docs/spec/hpa.md 3.0).
+    /// Sets a condition in place. Its transition time changes only with its status (docs/spec/hpa.md 3.0).
     pub fn set(
         &mut self,
         now: Timestamp,
@@ -128,12 +129,12 @@ impl Status {
 }
 
 impl Event {
-    /// An event that somebody should look at.
+    /// An event of type `Warning`.
     pub fn warning(reason: impl Into<CowStr>, message: impl Into<String>) -> Self {
         Self { kind: EventKind::Warning, reason: reason.into(), message: message.into() }
     }
 
-    /// An event that is as it should be.
+    /// An event of type `Normal`.
     pub fn normal(reason: impl Into<CowStr>, message: impl Into<String>) -> Self {
         Self { kind: EventKind::Normal, reason: reason.into(), message: message.into() }
     }

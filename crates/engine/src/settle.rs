@@ -1,26 +1,28 @@
-//! The end of a step, once it is known how the writes went (docs/spec/hpa.md 3.7, 3.8).
+//! The end of a step, when the results of the scale and status writes are known (docs/spec/hpa.md 3.7, 3.8).
 
 use jiff::Timestamp;
 
 use crate::act::ScaleWriteError;
-use crate::decision::{Course, Decision, ErrorClass, ScaleOutcome, StepError, action, label};
+use crate::decision::{Course, Decision, ErrorClass, ScaleOutcome, StepError, action};
+use crate::error::{RecordedError, label};
 use crate::observe::Observation;
 use crate::report::{Event, Status, condition};
 use crate::state::State;
+use crate::units::Replicas;
 
-/// How the write of a decision went.
+/// Result of a decision's scale write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScaleWriteResult {
-    /// The scale has the new count.
+    /// The new replica count was written.
     Done,
-    /// It was not tried: this autoscaler only looks.
+    /// Nothing was written: dry-run mode.
     DryRun,
-    /// It failed for good.
+    /// The write failed after all retries.
     Failed(ScaleWriteError),
 }
 
 impl State {
-    /// Completes a decision whose write was asked for.
+    /// Completes a decision that asked for a scale write.
     pub fn settle(
         &mut self,
         now: Timestamp,
@@ -64,11 +66,11 @@ impl State {
                     "SucceededRescale",
                     format!("the HPA controller was able to update the target scale to {desired}"),
                 );
-                let is_rest = decision.course == Course::Activity && desired < current;
+                let deactivates = decision.course == Course::Activity && desired < current;
                 if decision.course != Course::Activity {
                     decision.events.push(Event::normal("SuccessfulRescale", size));
                 }
-                if is_rest {
+                if deactivates {
                     self.forget();
                 } else if let Some(behavior) = &seen.spec.behavior {
                     self.record(now, behavior, current, desired);
@@ -80,8 +82,8 @@ impl State {
     }
 }
 
-/// Notes whether it was us who scaled to zero (docs/spec/hpa.md 3.7).
-fn mark_zero(status: &mut Status, now: Timestamp, seen: &Observation, current: i32, desired: i32) {
+/// Sets the condition `ScaledToZero` (docs/spec/hpa.md 3.7).
+fn mark_zero(status: &mut Status, now: Timestamp, seen: &Observation, current: Replicas, desired: Replicas) {
     if !seen.config.gates.scale_to_zero {
         status.unset(condition::SCALED_TO_ZERO);
         return;
@@ -96,7 +98,7 @@ fn mark_zero(status: &mut Status, now: Timestamp, seen: &Observation, current: i
 }
 
 impl Decision {
-    /// The status at the end of a step that came to an end (docs/spec/hpa.md 3.8).
+    /// Fills the status at the end of a step (docs/spec/hpa.md 3.8).
     pub(crate) fn store(&mut self, now: Timestamp, rescaled: bool) {
         self.status.current_replicas = self.current();
         self.status.desired_replicas = self.desired;
@@ -108,10 +110,10 @@ impl Decision {
         }
     }
 
-    /// Tells how the status write went (`Ok` too when there was nothing to write). Call once, last.
-    pub fn status_written(&mut self, name: &str, result: Result<(), String>) {
+    /// Reports the result of the status write (`Ok` also if nothing had to be written). Called once, last.
+    pub fn status_written(&mut self, name: &str, result: Result<(), RecordedError>) {
         if let Err(error) = result {
-            self.events.push(Event::warning("FailedUpdateStatus", error.clone()));
+            self.events.push(Event::warning("FailedUpdateStatus", error.text()));
             let text = format!("failed to update status for {name}: {error}");
             if matches!(self.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
                 self.logged.push(text);
@@ -128,7 +130,7 @@ impl Decision {
         before: &'a Status,
     ) -> impl Iterator<Item = (&'a str, &'static str, &'static str)> {
         self.evaluations.iter().map(|e| match &e.result {
-            // Compared with the count of the previous pass, as in Kubernetes.
+            // The proposal is compared with the count of the previous reconcile, as in Kubernetes.
             Ok(p) => (e.kind.as_str(), action(p.replicas, before.current_replicas), label(None)),
             Err(f) => (e.kind.as_str(), "none", label(Some(f.class))),
         })

@@ -1,35 +1,37 @@
-//! What the user asked for, parsed once at the door: nothing here can be half set.
+//! The validated spec of one autoscaler. The API types are converted into it once, so no field can be half set.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ControllerConfig;
+use crate::error::RecordedError;
+use crate::units::{MilliValue, Replicas};
 
-/// One autoscaler, whichever API it came from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The spec of one autoscaler, independent of the API that it came from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
     /// Namespace of the autoscaler and of its target.
     pub namespace: String,
     /// Name of the autoscaler.
     pub name: String,
-    /// What is scaled.
+    /// The scale target.
     pub target: TargetRef,
     /// Lower bound of replicas.
-    pub min: i32,
+    pub min: Replicas,
     /// Upper bound of replicas.
-    pub max: i32,
+    pub max: Replicas,
     /// Metrics in the order of the object.
     pub metrics: Vec<Metric>,
-    /// Rates and windows; absent means the classic limits of docs/spec/hpa.md 6.2.
+    /// Scaling rules; absent means the default limits of docs/spec/hpa.md 6.2.
     pub behavior: Option<Behavior>,
-    /// How proposals of several metrics become one.
+    /// How proposals of several metrics are combined.
     #[serde(default)]
     pub aggregator: Aggregator,
 }
 
-/// The object whose scale is driven.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The object that is scaled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetRef {
     /// Kind, as the user wrote it.
@@ -38,20 +40,20 @@ pub struct TargetRef {
     pub name: String,
 }
 
-/// One metric and what it should be.
+/// One metric and its target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metric {
-    /// Where the number comes from.
+    /// Source of the samples.
     pub source: MetricSource,
-    /// What the number should be.
+    /// Target.
     pub goal: MetricTarget,
-    /// What to do while it cannot be read.
+    /// What to do while the metric cannot be read.
     #[serde(default)]
     pub on_failure: FailurePolicy,
 }
 
-/// Where a metric's number comes from.
+/// Source of a metric's samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum MetricSource {
@@ -59,7 +61,7 @@ pub enum MetricSource {
     Resource {
         /// `cpu`, `memory`, …
         name: String,
-        /// What a percentage is a percentage of.
+        /// Base of utilization percentages.
         #[serde(default)]
         of: UtilizationBase,
     },
@@ -69,7 +71,7 @@ pub enum MetricSource {
         name: String,
         /// Container.
         container: String,
-        /// What a percentage is a percentage of.
+        /// Base of utilization percentages.
         #[serde(default)]
         of: UtilizationBase,
     },
@@ -88,7 +90,7 @@ pub enum MetricSource {
     },
     /// A metric from outside the cluster.
     External(MetricId),
-    /// A type that nobody knows; only objects stored without validation have it.
+    /// An unknown type; only objects that were stored without validation have one.
     Unknown(String),
 }
 
@@ -96,41 +98,41 @@ pub enum MetricSource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricId {
-    /// Name as the user wrote it.
+    /// Metric name.
     pub name: String,
-    /// The selector as it appears in messages: `nil` or Go's rendering of the object.
+    /// The selector as messages show it: `nil` or Go's formatting of the object.
     pub shown_selector: String,
-    /// The selector as query text, or why it cannot be one.
-    pub selector: Result<String, String>,
+    /// The selector in query syntax, or its error.
+    pub selector: Result<String, RecordedError>,
 }
 
-/// What a metric should be, in thousandths where it is a value.
+/// Target of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum MetricTarget {
-    /// Average percentage of what the pods request.
+    /// Average utilization in percent.
     Utilization(i32),
     /// Average over pods.
-    AverageValue(i64),
-    /// The value itself.
-    Value(i64),
-    /// No usable target was set; only objects stored without validation have it, and Object metrics whose
-    /// type and field disagree.
+    AverageValue(MilliValue),
+    /// Total value.
+    Value(MilliValue),
+    /// No usable target is set. This occurs in objects that were stored without validation, and in Object metrics
+    /// whose target type and field differ.
     Missing,
 }
 
-/// What a percentage is a percentage of.
+/// Base of utilization percentages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UtilizationBase {
-    /// What containers request, as in Kubernetes.
+    /// Container requests, as in Kubernetes.
     #[default]
     Requests,
-    /// What containers are limited to.
+    /// Container limits.
     Limits,
 }
 
-/// How proposals of several metrics become one.
+/// How proposals of several metrics are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Aggregator {
@@ -143,73 +145,73 @@ pub enum Aggregator {
     Average,
 }
 
-/// What a metric that cannot be read stands for.
+/// What a metric proposes while it cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FailurePolicy {
-    /// The Kubernetes rule: others may raise the count, nobody may lower it.
+    /// The Kubernetes rule: other metrics may scale up, none may scale down.
     #[default]
     Kubernetes,
-    /// The count stays as it is, whatever other metrics propose.
+    /// The replica count is kept, whatever other metrics propose.
     Hold,
-    /// As if the metric were not listed.
+    /// The metric is ignored.
     Ignore,
-    /// Its last proposal stands for this long, then the Kubernetes rule applies.
+    /// The last proposal is used for this long, then the Kubernetes rule applies.
     LastGood(SignedDuration),
-    /// It proposes this many replicas.
-    Static(i32),
+    /// The metric proposes this many replicas.
+    Static(Replicas),
 }
 
-/// Rates and windows in each direction.
+/// Scaling rules of both directions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Behavior {
-    /// Growing.
+    /// Scale-up.
     pub up: ScalingRules,
-    /// Shrinking.
+    /// Scale-down.
     pub down: ScalingRules,
 }
 
-/// Rates and windows in one direction.
+/// Scaling rules of one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScalingRules {
-    /// How far back recommendations are looked at; absent: the controller's setting.
+    /// Stabilization window; absent: the controller's setting.
     pub window: Option<SignedDuration>,
-    /// How several policies combine.
+    /// How several policies are combined.
     pub select: SelectPolicy,
-    /// Rates.
+    /// Policies.
     pub policies: Vec<ScalingPolicy>,
-    /// How far a ratio may be from 1 in this direction; absent: the controller's setting.
+    /// Tolerance in this direction; absent: the controller's setting.
     pub tolerance: Option<f64>,
 }
 
-/// How several rate policies combine.
+/// How several policies are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SelectPolicy {
-    /// The one that allows the largest change.
+    /// The policy that allows the largest change.
     #[default]
     Max,
-    /// The one that allows the smallest change.
+    /// The policy that allows the smallest change.
     Min,
     /// No change in this direction.
     Disabled,
 }
 
-/// One rate: so much in such a period.
+/// One policy: the allowed change per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScalingPolicy {
     /// Pods or percent.
     pub kind: ScalingPolicyType,
-    /// How many.
+    /// Allowed change.
     pub value: i32,
-    /// In which time.
+    /// Length of the period.
     pub period: SignedDuration,
 }
 
-/// Unit of a rate policy.
+/// Unit of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ScalingPolicyType {
@@ -219,7 +221,7 @@ pub enum ScalingPolicyType {
     Percent,
 }
 
-/// How far a ratio may be from 1 before it counts (docs/spec/hpa.md 2.2).
+/// How far a ratio may differ from 1 without causing a change (docs/spec/hpa.md 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tolerances {
@@ -237,24 +239,24 @@ impl Tolerances {
         Self { down: pick(own.map(|b| &b.down)), up: pick(own.map(|b| &b.up)) }
     }
 
-    /// Whether `ratio` is too close to 1 to act on: inclusive on both sides (docs/spec/hpa.md 5.2, T1).
+    /// Whether `ratio` is within tolerance; both bounds are inclusive (docs/spec/hpa.md 5.2, T1).
     pub fn contain(&self, ratio: f64) -> bool {
         (1.0 - self.down) <= ratio && ratio <= (1.0 + self.up)
     }
 }
 
 impl Spec {
-    /// `{namespace}/{name}`, the key of all memory.
+    /// `{namespace}/{name}`, the key of the autoscaler.
     pub fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// How error texts name the target: `{kind}/{namespace}/{name}`.
+    /// The target in error texts: `{kind}/{namespace}/{name}`.
     pub fn reference(&self) -> String {
         format!("{}/{}/{}", self.target.kind, self.namespace, self.target.name)
     }
 
-    /// Whether some metric does not need running pods, so that zero can be left again.
+    /// Whether some metric exists without running pods, so that the target can be scaled up from zero.
     pub fn can_leave_zero(&self) -> bool {
         self.metrics
             .iter()
@@ -263,6 +265,16 @@ impl Spec {
 }
 
 impl MetricSource {
+    /// Short name for people: `cpu`, `cpu of app`, or the metric's own name.
+    pub fn short_name(&self) -> String {
+        match self {
+            Self::Resource { name, .. } => name.clone(),
+            Self::ContainerResource { name, container, .. } => format!("{name} of {container}"),
+            Self::Pods(id) | Self::External(id) | Self::Object { metric: id, .. } => id.name.clone(),
+            Self::Unknown(kind) => kind.clone(),
+        }
+    }
+
     /// The metric's `type` in the API.
     pub fn type_name(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! What must be remembered between steps.
+//! The state of one autoscaler between steps.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::spec::Behavior;
+use crate::units::Replicas;
 
-/// What one autoscaler must remember. A plain value: save it, load it, and nothing changes.
+/// State of one autoscaler: recent recommendations and scale events. It is a plain value that can be saved and loaded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct State {
@@ -18,14 +19,14 @@ pub struct State {
     pub(crate) last_good: BTreeMap<String, TimestampedReplicas>,
 }
 
-/// A count and when it was recommended.
+/// A replica count and its time (client-go: `timestampedRecommendation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TimestampedReplicas {
-    pub(crate) value: i32,
+    pub(crate) value: Replicas,
     pub(crate) at: Timestamp,
 }
 
-/// A change that was made, and when.
+/// A change of the replica count and its time (client-go: `timestampedScaleEvent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ScaleEvent {
     pub(crate) by: i32,
@@ -41,15 +42,26 @@ impl ScaleEvent {
 }
 
 impl State {
-    /// Moves all that is remembered by `by`: the clock was set, but nobody has waited.
+    /// Clears all recommendations and scale events. Those from before a scale to zero do not apply after it.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Shifts all times by `by`. Used when the clock was set, since no time has passed then.
     pub fn shift(&mut self, by: SignedDuration) {
         let stamps = self.recommendations.iter_mut().chain(self.last_good.values_mut()).map(|s| &mut s.at);
         let changes = self.ups.iter_mut().chain(&mut self.downs).map(|c| &mut c.at);
         stamps.chain(changes).for_each(|at| *at = after(*at, by));
     }
 
-    /// Remembers a change for rate policies (docs/spec/hpa.md 6.5).
-    pub(crate) fn record(&mut self, now: Timestamp, behavior: &Behavior, current: i32, desired: i32) {
+    /// Records a change for scaling policies (docs/spec/hpa.md 6.5).
+    pub(crate) fn record(
+        &mut self,
+        now: Timestamp,
+        behavior: &Behavior,
+        current: Replicas,
+        desired: Replicas,
+    ) {
         let (list, rules) =
             if desired > current { (&mut self.ups, &behavior.up) } else { (&mut self.downs, &behavior.down) };
         let longest = rules.policies.iter().map(|p| p.period).max().unwrap_or(SignedDuration::ZERO);
@@ -61,7 +73,7 @@ impl State {
                 free = Some(index);
             }
         }
-        let by = desired.wrapping_sub(current).wrapping_abs();
+        let by = desired.get().wrapping_sub(current.get()).wrapping_abs();
         let new = ScaleEvent::new(by, now);
         match free.and_then(|index| list.get_mut(index)) {
             Some(slot) => *slot = new,
@@ -70,12 +82,12 @@ impl State {
     }
 }
 
-/// `now - by`, as far back as time goes.
+/// `now - by`, clamped to the range of timestamps.
 pub(crate) fn before(now: Timestamp, by: SignedDuration) -> Timestamp {
     now.checked_sub(by).unwrap_or(if by.is_negative() { Timestamp::MAX } else { Timestamp::MIN })
 }
 
-/// `at + by`, as far as time goes.
+/// `at + by`, clamped to the range of timestamps.
 pub(crate) fn after(at: Timestamp, by: SignedDuration) -> Timestamp {
     at.checked_add(by).unwrap_or(if by.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
 }

@@ -6,39 +6,71 @@ use crate::decision::{Course, Decision, ErrorClass, ScaleOutcome, StepError};
 use crate::evaluate::{self, Context, MetricFailure};
 use crate::normalize;
 use crate::observe::{Observation, PodSelection, ScaleReadError};
-use crate::recommend::{self, Recommendation};
+use crate::recommend;
 use crate::report::{Condition, Event, condition};
 use crate::spec::Tolerances;
 use crate::state::{State, TimestampedReplicas};
+use crate::units::Replicas;
 
-/// How much a decision records.
+/// How much a decision records about pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecisionDetail {
-    /// Counts of pods.
+    /// Counts only.
     #[default]
     Counts,
-    /// Every pod by name.
+    /// Every pod with its group.
     Pods,
 }
 
+/// Whether the metrics of a step led to a decision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MetricsOutcome {
+    Decided,
+    Failed,
+}
+
+/// Why the target's pods cannot be identified (docs/spec/hpa.md 3.6 step 1). The texts are those of Kubernetes.
+#[derive(Debug, thiserror::Error)]
+enum SelectionError<'a> {
+    #[error("selector is required")]
+    Missing,
+    #[error("couldn't convert selector into a corresponding internal selector object: {0}")]
+    Invalid(&'a str),
+    #[error("pods by selector {selector} are controlled by multiple HPAs: [{}]", keys.join(" "))]
+    Shared { selector: &'a str, keys: &'a [String] },
+}
+
 impl State {
-    /// Decides. If [`Decision::write`] asks for a write, carry it out and tell [`State::settle`].
+    /// Decides. If [`Decision::write`] asks for a write, the caller carries it out and reports it to [`State::settle`].
     pub fn step(&mut self, now: Timestamp, seen: &Observation) -> Decision {
         self.step_with(now, seen, DecisionDetail::Counts)
     }
 
-    /// [`State::step`], recording as much as `detail` says.
+    /// [`State::step`] with this level of detail in the record.
     pub fn step_with(&mut self, now: Timestamp, seen: &Observation, detail: DecisionDetail) -> Decision {
-        self.step_on(now, seen, None, detail)
+        self.step_on(now, seen, None, detail, &mut |_| ())
     }
 
-    /// A step that takes the course given, or else its own.
+    /// [`State::step_with`] that calls `evaluated` with the index of each metric once it is evaluated, so that a caller with a
+    /// clock can measure each.
+    pub fn step_measured(
+        &mut self,
+        now: Timestamp,
+        seen: &Observation,
+        detail: DecisionDetail,
+        evaluated: &mut dyn FnMut(usize),
+    ) -> Decision {
+        self.step_on(now, seen, None, detail, evaluated)
+    }
+
+    /// A step that takes the given path, or the one that its observation leads to.
     pub(crate) fn step_on(
         &mut self,
         now: Timestamp,
         seen: &Observation,
         course: Option<Course>,
         detail: DecisionDetail,
+        evaluated: &mut dyn FnMut(usize),
     ) -> Decision {
         let mut decision = begin(now, seen);
         if let (Some(course), Ok(_)) = (course, &seen.scale) {
@@ -68,7 +100,8 @@ impl State {
                 decision.reason = BELOW_MIN.into();
             }
             Course::Metrics => {
-                if !self.by_metrics(now, seen, current, detail, &mut decision) {
+                let outcome = self.by_metrics(now, seen, current, detail, &mut decision, evaluated);
+                if outcome == MetricsOutcome::Failed {
                     return decision;
                 }
             }
@@ -83,19 +116,21 @@ impl State {
         decision
     }
 
-    /// Metrics decide (docs/spec/hpa.md 3.5). False if they could not.
+    /// Decides by metrics (docs/spec/hpa.md 3.5).
     fn by_metrics(
         &mut self,
         now: Timestamp,
         seen: &Observation,
-        current: i32,
+        current: Replicas,
         detail: DecisionDetail,
         decision: &mut Decision,
-    ) -> bool {
-        if let Err(text) = check_selection(decision, seen) {
+        evaluated: &mut dyn FnMut(usize),
+    ) -> MetricsOutcome {
+        if let Err(error) = check_selection(seen) {
+            error.report(decision);
             decision.status.metrics = None;
-            decision.give_up(seen, &text);
-            return false;
+            decision.give_up(seen, &error.to_string());
+            return MetricsOutcome::Failed;
         }
         let spec = &seen.spec;
         decision.selected = Some(seen.pods.len());
@@ -105,7 +140,7 @@ impl State {
             config: &seen.config,
             tolerances: decision.tolerances,
             current,
-            status_replicas: seen.scale.as_ref().map_or(0, |s| s.status_replicas),
+            status_replicas: seen.scale.as_ref().map_or(Replicas::ZERO, |s| s.status_replicas),
             detail: detail == DecisionDetail::Pods,
         };
         for (index, metric) in spec.metrics.iter().enumerate() {
@@ -114,6 +149,7 @@ impl State {
                 decision.events.push(Event::warning(failure.reason.clone(), failure.text.clone()));
             }
             decision.evaluations.push(evaluation);
+            evaluated(index);
         }
         decision.status.metrics = Some(
             decision.evaluations.iter().map(|e| e.result.as_ref().ok().map(|p| p.reading.clone())).collect(),
@@ -126,6 +162,7 @@ impl State {
             &decision.evaluations,
             &mut self.last_good,
         );
+        // Without metrics Kubernetes goes on with a recommendation of zero.
         let recommendation = match combined.result {
             Ok(recommendation) => {
                 decision.status.set(
@@ -138,35 +175,40 @@ impl State {
                         recommendation.metric
                     ),
                 );
-                recommendation
+                Some(recommendation)
             }
             Err(Some(failure)) => {
                 inactive(decision, &failure);
                 decision.give_up(seen, combined.error.as_deref().unwrap_or_default());
-                return false;
+                return MetricsOutcome::Failed;
             }
-            Err(None) => no_metrics(decision),
+            Err(None) => {
+                no_metrics(decision);
+                None
+            }
         };
         decision.error = combined.error.map(|text| StepError { text, class: ErrorClass::Internal });
-        let wanted = recommendation.replicas.max(0);
+        let wanted = recommendation.as_ref().map_or(Replicas::ZERO, |r| r.replicas.max(Replicas::ZERO));
         decision.reason = match wanted.cmp(&current) {
-            std::cmp::Ordering::Greater => format!("{} above target", recommendation.metric),
+            std::cmp::Ordering::Greater => {
+                format!("{} above target", recommendation.as_ref().map_or("", |r| &r.metric))
+            }
             std::cmp::Ordering::Less => "All metrics below target".into(),
             std::cmp::Ordering::Equal => String::new(),
         };
-        decision.recommendation = Some(recommendation);
+        decision.recommendation = recommendation;
         let normalized =
             normalize::normalize(self, now, &seen.config, spec, current, wanted, &mut decision.status);
         decision.desired = normalized.limited.replicas;
         decision.normalized = Some(normalized);
-        // Leaving zero with a lower bound above it: straight to the bound (docs/spec/hpa.md 3.5 step 6).
+        // A scale-up from zero goes at least to the lower bound (docs/spec/hpa.md 3.5 step 6).
         if current == 0 && spec.min != 0 && decision.desired < spec.min {
             decision.desired = spec.min;
             if decision.reason.is_empty() {
                 decision.reason = BELOW_MIN.into();
             }
         }
-        true
+        MetricsOutcome::Decided
     }
 }
 
@@ -187,7 +229,7 @@ pub(crate) fn begin(now: Timestamp, seen: &Observation) -> Decision {
         evaluations: Vec::new(),
         recommendation: None,
         normalized: None,
-        desired: 0,
+        desired: Replicas::ZERO,
         reason: String::new(),
         outcome: ScaleOutcome::Failed,
         status: seen.status.clone(),
@@ -198,7 +240,7 @@ pub(crate) fn begin(now: Timestamp, seen: &Observation) -> Decision {
     }
 }
 
-/// The scale was read.
+/// Sets the condition for a scale that was read.
 pub(crate) fn got_scale(decision: &mut Decision, now: Timestamp) {
     decision.status.set(
         now,
@@ -249,34 +291,31 @@ fn disabled(decision: &mut Decision, seen: &Observation) {
     }
 }
 
-/// Whether the target's pods can be told from others (docs/spec/hpa.md 3.6 step 1).
-fn check_selection(decision: &mut Decision, seen: &Observation) -> Result<(), String> {
+/// Whether the selector identifies the target's pods (docs/spec/hpa.md 3.6 step 1).
+fn check_selection(seen: &Observation) -> Result<(), SelectionError<'_>> {
     let selector = seen.scale.as_ref().map_or("", |s| s.selector.as_str());
-    let (event, reason, error, message) = match &seen.selection {
-        _ if selector.is_empty() => {
-            let error = "selector is required".to_owned();
-            (
-                "SelectorRequired",
-                "InvalidSelector",
-                error,
-                "the HPA target's scale is missing a selector".to_owned(),
-            )
-        }
-        PodSelection::Ours => return Ok(()),
-        PodSelection::Invalid(e) => {
-            let text =
-                format!("couldn't convert selector into a corresponding internal selector object: {e}");
-            ("InvalidSelector", "InvalidSelector", text.clone(), text)
-        }
-        PodSelection::Shared(keys) => {
-            let keys = keys.join(" ");
-            let text = format!("pods by selector {selector} are controlled by multiple HPAs: [{keys}]");
-            ("AmbiguousSelector", "AmbiguousSelector", text.clone(), text)
-        }
-    };
-    decision.events.push(Event::warning(event, error.clone()));
-    decision.status.set(decision.at, condition::SCALING_ACTIVE, false, reason, message);
-    Err(error)
+    match &seen.selection {
+        _ if selector.is_empty() => Err(SelectionError::Missing),
+        PodSelection::Ours => Ok(()),
+        PodSelection::Invalid(error) => Err(SelectionError::Invalid(error)),
+        PodSelection::Shared(keys) => Err(SelectionError::Shared { selector, keys }),
+    }
+}
+
+impl SelectionError<'_> {
+    fn report(&self, decision: &mut Decision) {
+        let text = self.to_string();
+        let (event, reason, message) = match self {
+            Self::Missing => {
+                let message = "the HPA target's scale is missing a selector".to_owned();
+                ("SelectorRequired", "InvalidSelector", message)
+            }
+            Self::Invalid(_) => ("InvalidSelector", "InvalidSelector", text.clone()),
+            Self::Shared { .. } => ("AmbiguousSelector", "AmbiguousSelector", text.clone()),
+        };
+        decision.events.push(Event::warning(event, text));
+        decision.status.set(decision.at, condition::SCALING_ACTIVE, false, reason, message);
+    }
 }
 
 fn inactive(decision: &mut Decision, failure: &MetricFailure) {
@@ -284,9 +323,9 @@ fn inactive(decision: &mut Decision, failure: &MetricFailure) {
     decision.status.set(decision.at, condition::SCALING_ACTIVE, false, failure.reason.clone(), message);
 }
 
-/// A spec without metrics. The API never stores one (its default is cpu at 80 %); given one all the same, Kubernetes
-/// leaves a nameless condition and proposes nothing.
-fn no_metrics(decision: &mut Decision) -> Recommendation {
+/// Handles a spec without metrics. The API server never stores one, since its default is cpu at 80 %. If it did,
+/// Kubernetes would add a condition without a type and go on without a proposal.
+fn no_metrics(decision: &mut Decision) {
     if decision.status.condition("").is_none() {
         decision.status.conditions.push(Condition {
             kind: "".into(),
@@ -296,11 +335,11 @@ fn no_metrics(decision: &mut Decision) -> Recommendation {
             message: "".into(),
         });
     }
-    Recommendation { replicas: -1, winner: None, metric: String::new(), substitutes: Vec::new() }
 }
 
 impl Decision {
-    /// Metrics could not decide (docs/spec/hpa.md 3.5 step 1): the count stays, and so does the desired count of the status.
+    /// Ends a step whose metrics failed (docs/spec/hpa.md 3.5 step 1): the replica count and the desired count of the
+    /// status are kept.
     fn give_up(&mut self, seen: &Observation, text: &str) {
         self.desired = self.current();
         self.status.current_replicas = self.current();

@@ -1,23 +1,23 @@
-//! Spec 5.9: what one metric proposes, row by row.
+//! The vectors of docs/spec/hpa.md 5.9: proposals of one metric.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod common;
 
 use common::{
-    World, cpu, external, mk_pod, mk_spec, never_ready, object, pending, pods_metric, proposal, readings,
+    Fixture, cpu, external, mk_pod, mk_spec, never_ready, object, pending, pods_metric, proposal, readings,
 };
 use engine::Pod;
 use engine::spec::{Metric, MetricTarget};
 
-/// A row: pods with their samples, and what must come of them.
+/// A vector: pods with their samples, and the expected proposal.
 struct Row {
     name: &'static str,
     metric: Metric,
     current: i32,
     pods: Vec<(Pod, Option<i64>)>,
     proposes: i32,
-    /// Percentage or average that the status shows; not every row of the table says.
+    /// Percentage or average that the status shows; absent in some rows of the spec.
     found: Option<i64>,
 }
 
@@ -67,7 +67,7 @@ fn rows() -> Vec<Row> {
 fn per_pod_metrics() {
     for Row { name, metric, current, pods, proposes, found } in rows() {
         let percent = matches!(metric.goal, MetricTarget::Utilization(_));
-        let decision = World::new(mk_spec([metric]), current).pods(pods).run();
+        let decision = Fixture::new(mk_spec([metric]), current).pods(pods).run();
         assert_eq!(proposal(&decision), Ok(proposes), "{name}");
         let reading = decision.status.metrics.unwrap()[0].clone().unwrap();
         let shown = if percent {
@@ -79,29 +79,30 @@ fn per_pod_metrics() {
     }
 }
 
-/// One number for the whole target.
-fn check(name: &str, world: World, proposes: i32, shown: Option<&str>) {
-    let decision = world.run();
+/// Checks a metric with one value for the whole target.
+fn check(name: &str, fixture: Fixture, proposes: i32, shown: Option<&str>) {
+    let decision = fixture.run();
     assert_eq!(proposal(&decision), Ok(proposes), "{name}");
     if let Some(shown) = shown {
         assert_eq!(readings(&decision), [Some(shown.to_owned())], "{name}");
     }
 }
 
-fn three(metric: Metric, series: &[i64]) -> World {
-    World::of_three([metric]).totals(series)
+fn three(metric: Metric, series: &[i64]) -> Fixture {
+    Fixture::of_three([metric]).totals(series)
 }
 
 /// Three replicas, of which one is ready.
-fn one_ready(metric: Metric, series: &[i64]) -> World {
-    let mut world = three(metric, series);
-    world.pods = vec![mk_pod("a"), never_ready("b"), never_ready("c")];
-    world
+fn one_ready(metric: Metric, series: &[i64]) -> Fixture {
+    let mut fixture = three(metric, series);
+    fixture.pods = vec![mk_pod("a"), never_ready("b"), never_ready("c")];
+    fixture
 }
 
 #[test]
 fn totals() {
-    let (value, average) = (MetricTarget::Value, MetricTarget::AverageValue);
+    let value = |milli: i64| MetricTarget::Value(milli.into());
+    let average = |milli: i64| MetricTarget::AverageValue(milli.into());
     check("V18", one_ready(object(value(10_000)), &[50_000]), 5, None);
     check("V19", three(object(average(5_000)), &[20_000]), 4, Some("6667m"));
     check("V20", three(object(average(5_000)), &[20_166]).existing(4), 4, Some("5042m"));
@@ -114,9 +115,10 @@ fn totals() {
 }
 
 #[test]
-fn v26_leaving_zero() {
-    let mut world = World::new(mk_spec([external(MetricTarget::Value(10_000))]), 0).totals(&[25_000]);
-    world.config.gates.scale_to_zero = true;
-    world.status.set(world.now, engine::report::condition::SCALED_TO_ZERO, true, "ScaledToZero", "");
-    check("V26", world, 3, None);
+fn v26_scale_up_from_zero() {
+    let mut fixture =
+        Fixture::new(mk_spec([external(MetricTarget::Value(10_000.into()))]), 0).totals(&[25_000]);
+    fixture.config.gates.scale_to_zero = true;
+    fixture.status.set(fixture.now, engine::report::condition::SCALED_TO_ZERO, true, "ScaledToZero", "");
+    check("V26", fixture, 3, None);
 }

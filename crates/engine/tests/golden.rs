@@ -1,4 +1,4 @@
-//! Appendix E of the spec: one pass over `ns/h`, from what is seen to status and events.
+//! The scenarios of docs/spec/hpa.md Appendix E: one step of `ns/h`, with status and events.
 //!
 //! Three ready pods that request 1 cpu each, one to ten replicas.
 
@@ -7,7 +7,7 @@
 mod common;
 
 use common::{
-    World, cpu, default_behavior, events, external, mk_state, object, readings, resource, secs, shown,
+    Fixture, cpu, default_behavior, events, external, mk_state, object, readings, resource, secs, shown,
 };
 use engine::act::ScaleWriteError;
 use engine::report::condition;
@@ -16,7 +16,7 @@ use engine::{Decision, PodSelection, ScaleOutcome, ScaleReadError, ScaleWriteRes
 
 const CPU_ABOVE: &str = "cpu resource utilization (percentage of request) above target";
 
-/// Final `AbleToScale / ScalingActive / ScalingLimited`; `-` where the condition is not there.
+/// Final `AbleToScale / ScalingActive / ScalingLimited`; `-` if a condition does not exist.
 fn conditions(decision: &Decision) -> String {
     let kinds = [condition::ABLE_TO_SCALE, condition::SCALING_ACTIVE, condition::SCALING_LIMITED];
     let reason =
@@ -26,39 +26,40 @@ fn conditions(decision: &Decision) -> String {
 
 /// Replicas before and after, as the status shows them.
 fn replicas(decision: &Decision) -> (i32, i32) {
-    (decision.status.current_replicas, decision.status.desired_replicas)
+    (decision.status.current_replicas.get(), decision.status.desired_replicas.get())
 }
 
 fn written(decision: &Decision) -> Option<i32> {
-    (decision.outcome == ScaleOutcome::Scaled).then_some(decision.desired)
+    (decision.outcome == ScaleOutcome::Scaled).then_some(decision.desired.get())
 }
 
-/// A world in which an earlier pass left `desired` on the status.
-fn after_earlier_pass(mut world: World, desired: i32) -> World {
-    world.status.current_replicas = 3;
-    world.status.desired_replicas = desired;
-    world
+/// A fixture with `desired` in the status of an earlier step.
+fn after_earlier_pass(mut fixture: Fixture, desired: i32) -> Fixture {
+    fixture.status.current_replicas = 3.into();
+    fixture.status.desired_replicas = desired.into();
+    fixture
 }
 
-/// Gate on, `replicas` of `min` to 10, driven by `qlen` at 10 per replica, of which there are so many.
-fn from_queue(min: i32, replicas: i32, length: i64) -> World {
-    let mut world = World::of_three([external(MetricTarget::AverageValue(10_000))]).totals(&[length]);
-    world.config.gates.scale_to_zero = true;
-    world.spec.min = min;
-    if let Ok(scale) = &mut world.scale {
-        (scale.spec_replicas, scale.status_replicas) = (replicas, replicas);
+/// Gate on, `replicas` of `min` to 10, scaled by `qlen` with a target of 10 per replica and this value.
+fn from_queue(min: i32, replicas: i32, length: i64) -> Fixture {
+    let mut fixture =
+        Fixture::of_three([external(MetricTarget::AverageValue(10_000.into()))]).totals(&[length]);
+    fixture.config.gates.scale_to_zero = true;
+    fixture.spec.min = min.into();
+    if let Ok(scale) = &mut fixture.scale {
+        (scale.spec_replicas, scale.status_replicas) = (replicas.into(), replicas.into());
     }
-    world
+    fixture
 }
 
-fn scaled_to_zero(mut world: World) -> World {
-    world.status.set(world.now - secs(60), condition::SCALED_TO_ZERO, true, "ScaledToZero", "");
-    world
+fn scaled_to_zero(mut fixture: Fixture) -> Fixture {
+    fixture.status.set(fixture.now - secs(60), condition::SCALED_TO_ZERO, true, "ScaledToZero", "");
+    fixture
 }
 
 #[test]
 fn e1_above_target() {
-    let decision = World::of_three([cpu(50)]).each(900).run();
+    let decision = Fixture::of_three([cpu(50)]).each(900).run();
     assert_eq!(written(&decision), Some(6));
     assert_eq!(conditions(&decision), "SucceededRescale / ValidMetricFound / DesiredWithinRange");
     assert_eq!(shown(&decision, "ScalingLimited"), "False DesiredWithinRange");
@@ -71,7 +72,7 @@ fn e1_above_target() {
 
 #[test]
 fn e2_on_target() {
-    let decision = World::of_three([cpu(50)]).each(500).run();
+    let decision = Fixture::of_three([cpu(50)]).each(500).run();
     assert_eq!(written(&decision), None);
     assert_eq!(conditions(&decision), "ReadyForNewScale / ValidMetricFound / DesiredWithinRange");
     assert_eq!(replicas(&decision), (3, 3));
@@ -81,8 +82,8 @@ fn e2_on_target() {
 
 #[test]
 fn e3_no_metrics() {
-    let world = World::of_three([cpu(50)]).outage("no metrics returned from resource metrics API");
-    let decision = after_earlier_pass(world, 7).run();
+    let fixture = Fixture::of_three([cpu(50)]).outage("no metrics returned from resource metrics API");
+    let decision = after_earlier_pass(fixture, 7).run();
     assert_eq!(written(&decision), None);
     assert_eq!(conditions(&decision), "SucceededGetScale / FailedGetResourceMetric / -");
     assert_eq!(shown(&decision, "ScalingActive"), "False FailedGetResourceMetric");
@@ -103,9 +104,9 @@ fn e3_no_metrics() {
 }
 
 #[test]
-fn e4_one_of_two_fails_and_the_other_grows() {
+fn e4_one_of_two_metrics_fails_and_the_other_scales_up() {
     let decision =
-        World::of_three([cpu(50), external(MetricTarget::Value(1))]).each(900).outage("boom").run();
+        Fixture::of_three([cpu(50), external(MetricTarget::Value(1.into()))]).each(900).outage("boom").run();
     assert_eq!(written(&decision), Some(6));
     assert_eq!(conditions(&decision), "SucceededRescale / ValidMetricFound / DesiredWithinRange");
     assert_eq!(readings(&decision), [Some("900m".to_owned()), None]);
@@ -118,9 +119,10 @@ fn e4_one_of_two_fails_and_the_other_grows() {
 }
 
 #[test]
-fn e5_one_of_two_fails_and_the_other_would_shrink() {
-    let world = World::of_three([external(MetricTarget::Value(1)), cpu(50)]).outage("boom").each(100);
-    let decision = after_earlier_pass(world, 5).run();
+fn e5_one_of_two_metrics_fails_and_blocks_scale_down() {
+    let fixture =
+        Fixture::of_three([external(MetricTarget::Value(1.into())), cpu(50)]).outage("boom").each(100);
+    let decision = after_earlier_pass(fixture, 5).run();
     assert_eq!(written(&decision), None);
     assert_eq!(conditions(&decision), "SucceededGetScale / FailedGetExternalMetric / -");
     assert_eq!(replicas(&decision), (3, 5));
@@ -131,9 +133,9 @@ fn e5_one_of_two_fails_and_the_other_would_shrink() {
 
 #[test]
 fn e6_zero_is_paused() {
-    let mut world = from_queue(1, 0, 25_000);
-    world.config.gates.scale_to_zero = false;
-    let decision = scaled_to_zero(world).run();
+    let mut fixture = from_queue(1, 0, 25_000);
+    fixture.config.gates.scale_to_zero = false;
+    let decision = scaled_to_zero(fixture).run();
     assert_eq!(written(&decision), None);
     assert_eq!(conditions(&decision), "SucceededGetScale / ScalingDisabled / -");
     assert_eq!(replicas(&decision), (0, 0));
@@ -144,9 +146,9 @@ fn e6_zero_is_paused() {
 
 #[test]
 fn e7_above_the_upper_bound() {
-    let mut world = World::of_three([cpu(50)]).each(900);
-    world.spec.max = 2;
-    let decision = world.run();
+    let mut fixture = Fixture::of_three([cpu(50)]).each(900);
+    fixture.spec.max = 2.into();
+    let decision = fixture.run();
     assert_eq!(written(&decision), Some(2));
     assert_eq!(conditions(&decision), "SucceededRescale / - / -");
     assert_eq!((replicas(&decision), &decision.status.metrics), ((3, 2), &None));
@@ -165,9 +167,9 @@ fn e8_e9_e10_no_scale() {
         let (ScaleReadError::InvalidApiVersion(text)
         | ScaleReadError::UnknownKind(text)
         | ScaleReadError::Query(text)) = failure.clone();
-        let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 7);
-        world.scale = Err(failure);
-        let decision = world.run();
+        let mut fixture = after_earlier_pass(Fixture::of_three([cpu(50)]).each(900), 7);
+        fixture.scale = Err(failure);
+        let decision = fixture.run();
         assert_eq!(written(&decision), None);
         assert_eq!(shown(&decision, "AbleToScale"), "False FailedGetScale");
         assert_eq!(replicas(&decision), (3, 7), "unchanged");
@@ -178,9 +180,9 @@ fn e8_e9_e10_no_scale() {
 
 #[test]
 fn e11_the_write_fails() {
-    let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 4);
+    let mut fixture = after_earlier_pass(Fixture::of_three([cpu(50)]).each(900), 4);
     let decision =
-        world.step(ScaleWriteResult::Failed(ScaleWriteError { text: "boom".into(), conflict: false }));
+        fixture.step(ScaleWriteResult::Failed(ScaleWriteError { text: "boom".into(), conflict: false }));
     assert_eq!(decision.outcome, ScaleOutcome::WriteFailed("boom".into()));
     assert_eq!(conditions(&decision), "FailedUpdateScale / ValidMetricFound / DesiredWithinRange");
     assert_eq!(shown(&decision, "AbleToScale"), "False FailedUpdateScale");
@@ -192,9 +194,9 @@ fn e11_the_write_fails() {
 
 #[test]
 fn e12_no_selector() {
-    let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 4);
-    world.scale.as_mut().unwrap().selector.clear();
-    let decision = world.run();
+    let mut fixture = after_earlier_pass(Fixture::of_three([cpu(50)]).each(900), 4);
+    fixture.scale.as_mut().unwrap().selector.clear();
+    let decision = fixture.run();
     assert_eq!(written(&decision), None);
     assert_eq!(conditions(&decision), "SucceededGetScale / InvalidSelector / -");
     assert_eq!((replicas(&decision), &decision.status.metrics), ((3, 4), &None));
@@ -205,9 +207,9 @@ fn e12_no_selector() {
 
 #[test]
 fn e13_two_autoscalers_select_the_same_pods() {
-    let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 4);
-    world.selection = PodSelection::Shared(vec!["ns/h".into(), "ns/other".into()]);
-    let decision = world.run();
+    let mut fixture = after_earlier_pass(Fixture::of_three([cpu(50)]).each(900), 4);
+    fixture.selection = PodSelection::Shared(vec!["ns/h".into(), "ns/other".into()]);
+    let decision = fixture.run();
     assert_eq!(conditions(&decision), "SucceededGetScale / AmbiguousSelector / -");
     assert_eq!((replicas(&decision), &decision.status.metrics), ((3, 4), &None));
     let text = "pods by selector app=d are controlled by multiple HPAs: [ns/h ns/other]";
@@ -219,8 +221,9 @@ fn e13_two_autoscalers_select_the_same_pods() {
 
 #[test]
 fn e14_series_are_added() {
-    let decision =
-        World::of_three([external(MetricTarget::AverageValue(10_000))]).totals(&[20_000, 21_000]).run();
+    let decision = Fixture::of_three([external(MetricTarget::AverageValue(10_000.into()))])
+        .totals(&[20_000, 21_000])
+        .run();
     assert_eq!((written(&decision), replicas(&decision)), (Some(5), (3, 5)));
     assert_eq!(readings(&decision), [Some("13667m".to_owned())]);
     let active = decision.status.condition("ScalingActive").unwrap();
@@ -230,7 +233,7 @@ fn e14_series_are_added() {
 
 #[test]
 fn e15_object_value() {
-    let decision = World::of_three([object(MetricTarget::Value(10_000))]).totals(&[20_000]).run();
+    let decision = Fixture::of_three([object(MetricTarget::Value(10_000.into()))]).totals(&[20_000]).run();
     assert_eq!(written(&decision), Some(6));
     assert_eq!(readings(&decision), [Some("20".to_owned())]);
     assert_eq!(
@@ -241,8 +244,8 @@ fn e15_object_value() {
 
 #[test]
 fn e16_memory_is_shown_in_binary_units() {
-    let target = MetricTarget::AverageValue(100 * 1024 * 1024 * 1000);
-    let decision = World::of_three([resource("memory", target)]).each(200 * 1024 * 1024 * 1000).run();
+    let target = MetricTarget::AverageValue((100 * 1024 * 1024 * 1000).into());
+    let decision = Fixture::of_three([resource("memory", target)]).each(200 * 1024 * 1024 * 1000).run();
     assert_eq!(written(&decision), Some(6));
     assert_eq!(readings(&decision), [Some("200Mi".to_owned())]);
     assert_eq!(events(&decision), ["SuccessfulRescale: New size: 6; reason: memory resource above target"]);
@@ -272,16 +275,16 @@ fn e18_from_zero() {
 
 #[test]
 fn e19_from_zero_to_the_lower_bound() {
-    let mut world = scaled_to_zero(from_queue(2, 0, 0));
-    world.spec.behavior = Some(default_behavior());
-    let decision = world.run();
+    let mut fixture = scaled_to_zero(from_queue(2, 0, 0));
+    fixture.spec.behavior = Some(default_behavior());
+    let decision = fixture.run();
     assert_eq!((written(&decision), replicas(&decision)), (Some(2), (0, 2)));
     let reason = "Current number of replicas below Spec.MinReplicas";
     assert_eq!(events(&decision), [format!("SuccessfulRescale: New size: 2; reason: {reason}")]);
 }
 
 #[test]
-fn e20_zero_that_was_not_ours_stays() {
+fn e20_zero_set_by_another_client_stays() {
     let decision = from_queue(0, 0, 25_000).run();
     assert_eq!((written(&decision), replicas(&decision)), (None, (0, 0)));
     assert_eq!(conditions(&decision), "SucceededGetScale / ScalingDisabled / -");

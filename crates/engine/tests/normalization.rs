@@ -1,10 +1,10 @@
-//! Spec 6.6: what windows, rates and bounds make of a count.
+//! The vectors of docs/spec/hpa.md 6.6: stabilization windows, rates and bounds.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod common;
 
-use common::{World, default_behavior, external, mk_rules, mk_spec, mk_state, secs, shown};
+use common::{Fixture, default_behavior, external, mk_rules, mk_spec, mk_state, secs, shown};
 use engine::spec::{
     Behavior, MetricTarget,
     ScalingPolicyType::{Percent, Pods},
@@ -12,13 +12,13 @@ use engine::spec::{
 };
 use engine::{Decision, State};
 
-/// One to a thousand replicas, with `current` of them, of which a metric wants `wanted`: exactly, whatever the
-/// distance.
-fn wanting(current: i32, wanted: i32, behavior: Option<Behavior>) -> World {
-    let spec = Spec { max: 1000, behavior, ..mk_spec([external(MetricTarget::AverageValue(1000))]) };
-    let mut world = World::new(spec, current).totals(&[i64::from(wanted) * 1000]);
-    world.config.tolerance = 0.0;
-    world
+/// A target with bounds 1 and 1000 and `current` replicas, for which a metric proposes exactly `wanted`.
+fn wanting(current: i32, wanted: i32, behavior: Option<Behavior>) -> Fixture {
+    let spec =
+        Spec { max: 1000.into(), behavior, ..mk_spec([external(MetricTarget::AverageValue(1000.into()))]) };
+    let mut fixture = Fixture::new(spec, current).totals(&[i64::from(wanted) * 1000]);
+    fixture.config.tolerance = 0.0;
+    fixture
 }
 
 fn up(policies: &[(engine::spec::ScalingPolicyType, i32, i64)]) -> Behavior {
@@ -29,13 +29,13 @@ fn down(policies: &[(engine::spec::ScalingPolicyType, i32, i64)]) -> Behavior {
     Behavior { down: mk_rules(policies), ..default_behavior() }
 }
 
-/// The count and why it is that.
+/// The count and its reason.
 fn limited(decision: &Decision) -> (i32, String) {
     let reason = decision.status.condition("ScalingLimited").unwrap().reason.clone().into_owned();
-    (decision.desired, reason)
+    (decision.desired.get(), reason)
 }
 
-/// A row: so many and wanted so many, under these rules, after these changes.
+/// A vector: current and proposed replicas, scaling rules, earlier changes and the expected result.
 struct Row {
     name: &'static str,
     counts: (i32, i32),
@@ -90,13 +90,13 @@ fn rates() {
 
 #[test]
 fn n8_the_bound_is_named_when_it_is_nearer_than_the_rate() {
-    let mut world =
+    let mut fixture =
         wanting(100, 500, Some(up(&[(Pods, 300, 60)]))).remembering(mk_state(&[], &[(15, 30)], &[]));
-    world.spec.max = 200;
-    assert_eq!(limited(&world.run()), (200, "TooManyReplicas".to_owned()));
+    fixture.spec.max = 200.into();
+    assert_eq!(limited(&fixture.run()), (200, "TooManyReplicas".to_owned()));
 }
 
-/// Windows alone: rates that allow everything.
+/// Windows only: the rates do not limit.
 fn windows(up: i64, down: i64) -> Behavior {
     let wide = |window| ScalingRules { window: Some(secs(window)), ..mk_rules(&[(Pods, 1000, 60)]) };
     Behavior { up: wide(up), down: wide(down) }
@@ -111,7 +111,7 @@ fn stabilized(
     let decision = wanting(current, wanted, behavior).remembering(mk_state(history, &[], &[])).run();
     let normalized = decision.normalized.clone().unwrap();
     let able = decision.status.condition("AbleToScale").unwrap().reason.clone().into_owned();
-    (normalized.stabilized.replicas, able)
+    (normalized.stabilized.replicas.get(), able)
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn window_without_behavior_may_raise_the_count() {
 
 /// Without `behavior` the edge of the window is inside, with `behavior` it is outside (docs/spec/hpa.md 6.2, 6.3).
 #[test]
-fn edges_of_windows() {
+fn window_edges_are_inclusive_or_exclusive_as_in_kubernetes() {
     assert_eq!(stabilized(&[(8, 300)], 5, 3, None).0, 8);
     assert_eq!(stabilized(&[(8, 301)], 5, 3, None).0, 3);
     assert_eq!(stabilized(&[(4, 300)], 5, 3, Some(windows(0, 300))).0, 3);
@@ -142,23 +142,23 @@ fn edges_of_windows() {
 
 /// A period begins after its edge: a change exactly one period old no longer counts (docs/spec/hpa.md 6.4).
 #[test]
-fn edges_of_periods() {
+fn period_edges_are_as_in_kubernetes() {
     let grown = |ago| {
-        let world =
+        let fixture =
             wanting(10, 100, Some(up(&[(Pods, 10, 60)]))).remembering(mk_state(&[], &[(4, ago)], &[]));
-        world.run().desired
+        fixture.run().desired.get()
     };
     assert_eq!((grown(60), grown(59)), (20, 16));
 }
 
-/// Without `behavior`: at most double, or four; and the lower bound (docs/spec/hpa.md 6.2).
+/// Limits without `behavior`: the double count or 4, and the lower bound (docs/spec/hpa.md 6.2).
 #[test]
 fn classic_limits() {
     let grow = |current, wanted| limited(&wanting(current, wanted, None).run());
     assert_eq!(grow(1, 100), (4, "ScaleUpLimit".to_owned()));
     assert_eq!(grow(3, 100), (6, "ScaleUpLimit".to_owned()));
     let mut bounded = wanting(3, 100, None);
-    bounded.spec.max = 5;
+    bounded.spec.max = 5.into();
     assert_eq!(limited(&bounded.run()), (5, "TooManyReplicas".to_owned()));
     let shrunk = wanting(3, 0, None).remembering(mk_state(&[(0, 10)], &[], &[])).run();
     assert_eq!(limited(&shrunk), (1, "TooFewReplicas".to_owned()));

@@ -1,4 +1,4 @@
-//! What holds for every autoscaler that the API would accept, whatever happens to its target.
+//! Properties of all autoscalers that the API would accept, with random changes of their targets.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -6,13 +6,13 @@ mod arbitrary;
 mod common;
 
 use arbitrary::{aggregator, behavior, failure_policy, kubernetes_spec, refused, spec, ticks};
-use common::{World, cpu, external, mk_spec, mk_state, pods_metric, secs};
+use common::{Fixture, cpu, external, mk_spec, mk_state, pods_metric, secs};
 use engine::evaluate::Arithmetic;
 use engine::spec::{Aggregator, FailurePolicy, Metric, MetricTarget, Spec};
 use engine::{Course, Decision, Observation, ScaleOutcome, ScaleWriteResult, State};
 use proptest::prelude::*;
 
-/// So many tries. A failing one is printed in full and belongs into a table test, not into a seed file.
+/// The number of cases. A failing case is printed in full and belongs into a table test, not into a seed file.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -27,9 +27,9 @@ fn missing(decision: &Decision, spec: &Spec, policy: impl Fn(FailurePolicy) -> b
     decision.evaluations.iter().zip(&spec.metrics).any(|(e, m)| e.result.is_err() && policy(m.on_failure))
 }
 
-/// A life: the decisions of all ticks.
-fn live(mut world: World, ticks: &[arbitrary::Tick]) -> Vec<Decision> {
-    ticks.iter().map(|tick| world.live(tick)).collect()
+/// The decisions of all ticks.
+fn live(mut fixture: Fixture, ticks: &[arbitrary::Tick]) -> Vec<Decision> {
+    ticks.iter().map(|tick| fixture.live(tick)).collect()
 }
 
 proptest! {
@@ -40,27 +40,27 @@ proptest! {
     #[test]
     fn writes_are_within_bounds(spec in spec(), start in 0..60_i32, gate: bool, ticks in ticks(1..12)) {
         let bounds = spec.min..=spec.max;
-        let mut world = World::living(spec, start, gate);
+        let mut fixture = Fixture::living(spec, start, gate);
         for tick in &ticks {
-            world.pass(tick);
-            let seen = world.observation();
-            let mut decision = world.state.step(world.now, &seen);
+            fixture.pass(tick);
+            let seen = fixture.observation();
+            let mut decision = fixture.state.step(fixture.now, &seen);
             if let Some(count) = decision.write() {
                 prop_assert!(bounds.contains(&count), "{count} is not in {bounds:?}");
                 prop_assert_ne!(count, decision.current());
             }
             let stays = decision.outcome == ScaleOutcome::Kept && decision.course != Course::Disabled;
             prop_assert!(!stays || bounds.contains(&decision.desired));
-            world.state.settle(world.now, &seen, &mut decision, tick.written.clone());
-            world.follow(&decision);
+            fixture.state.settle(fixture.now, &seen, &mut decision, tick.written.clone());
+            fixture.follow(&decision);
         }
     }
 
-    /// Nobody is removed while a metric is missing: partial failure blocks (docs/spec/hpa.md 3.6), and with `Hold` nobody is added
-    /// either. Only the bounds still move the count.
+    /// A missing metric blocks scale-down (docs/spec/hpa.md 3.6), and with `Hold` also scale-up. Only the bounds still change
+    /// the count.
     #[test]
     fn no_scale_down_while_a_metric_is_missing(spec in spec(), start in 1..60_i32, ticks in ticks(1..12)) {
-        for decision in live(World::living(spec.clone(), start, false), &ticks) {
+        for decision in live(Fixture::living(spec.clone(), start, false), &ticks) {
             if missing(&decision, &spec, |p| p == FailurePolicy::Kubernetes) {
                 prop_assert!(decision.desired >= decision.current());
             }
@@ -74,33 +74,33 @@ proptest! {
     /// When no metric can be read, nothing changes (Kubernetes policy only).
     #[test]
     fn an_outage_changes_nothing(spec in kubernetes_spec(), ticks in ticks(2..8)) {
-        let mut world = World::living(spec.clone(), spec.max, false);
-        world.live(&ticks[0]);
+        let mut fixture = Fixture::living(spec.clone(), spec.max.get(), false);
+        fixture.live(&ticks[0]);
         for mut tick in ticks {
             tick.down.fill(true);
             tick.manual = None;
-            let before = world.scale.clone().unwrap().spec_replicas;
-            let decision = world.live(&tick);
+            let before = fixture.scale.clone().unwrap().spec_replicas;
+            let decision = fixture.live(&tick);
             if decision.course == Course::Metrics {
                 prop_assert_eq!(&decision.outcome, &ScaleOutcome::Failed);
-                prop_assert_eq!(world.scale.clone().unwrap().spec_replicas, before);
+                prop_assert_eq!(fixture.scale.clone().unwrap().spec_replicas, before);
             }
         }
     }
 
-    /// The same life twice gives the same decisions, to the letter.
+    /// The same input gives the same decisions.
     #[test]
     fn same_input_same_output(spec in spec(), start in 0..60_i32, gate: bool, ticks in ticks(1..12)) {
-        let world = World::living(spec, start, gate);
-        let once: Vec<_> = live(world.clone(), &ticks).iter().map(json).collect();
-        let again: Vec<_> = live(world, &ticks).iter().map(json).collect();
+        let fixture = Fixture::living(spec, start, gate);
+        let once: Vec<_> = live(fixture.clone(), &ticks).iter().map(json).collect();
+        let again: Vec<_> = live(fixture, &ticks).iter().map(json).collect();
         prop_assert_eq!(once, again);
     }
 
-    /// Memory that is written down and read again between any two steps changes nothing.
+    /// Saving and loading the state between two steps changes nothing.
     #[test]
     fn state_survives_a_restart(spec in spec(), start in 0..60_i32, gate: bool, ticks in ticks(2..12)) {
-        let mut kept = World::living(spec, start, gate);
+        let mut kept = Fixture::living(spec, start, gate);
         let mut restarted = kept.clone();
         for tick in &ticks {
             let text = serde_json::to_string(&restarted.state).unwrap();
@@ -110,31 +110,31 @@ proptest! {
         }
     }
 
-    /// A recorded observation replayed gives the same decision, and a decision reads back as it was.
+    /// Replaying a recorded observation gives the same decision, and a decision survives serialization.
     #[test]
     fn records_replay(spec in spec(), start in 0..60_i32, gate: bool, ticks in ticks(1..8)) {
-        let mut world = World::living(spec, start, gate);
+        let mut fixture = Fixture::living(spec, start, gate);
         for tick in &ticks {
-            world.pass(tick);
-            let seen = world.observation();
+            fixture.pass(tick);
+            let seen = fixture.observation();
             let text = serde_json::to_string(&seen).unwrap();
             let read: Observation = serde_json::from_str(&text).unwrap();
-            let mut state = world.state.clone();
-            let decision = world.state.step(world.now, &seen);
-            let replayed = state.step(world.now, &read);
+            let mut state = fixture.state.clone();
+            let decision = fixture.state.step(fixture.now, &seen);
+            let replayed = state.step(fixture.now, &read);
             prop_assert_eq!(json(&replayed), json(&decision));
-            prop_assert_eq!(&state, &world.state);
+            prop_assert_eq!(&state, &fixture.state);
             let text = serde_json::to_string(&decision).unwrap();
             let read: Decision = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(serde_json::to_string(&read).unwrap(), text);
-            world.follow(&decision);
+            fixture.follow(&decision);
         }
     }
 
-    /// No decision holds a number that is none.
+    /// All ratios of a decision are finite numbers.
     #[test]
-    fn numbers_are_numbers(spec in spec(), start in 0..60_i32, gate: bool, ticks in ticks(1..12)) {
-        for decision in live(World::living(spec, start, gate), &ticks) {
+    fn ratios_are_finite(spec in spec(), start in 0..60_i32, gate: bool, ticks in ticks(1..12)) {
+        for decision in live(Fixture::living(spec, start, gate), &ticks) {
             for evaluation in &decision.evaluations {
                 let ratios = match evaluation.result.as_ref().map(|p| &p.sum) {
                     Ok(Arithmetic::PerPod(sum)) => vec![sum.ratio, sum.assumed.map_or(1.0, |a| a.ratio)],
@@ -147,33 +147,33 @@ proptest! {
         }
     }
 
-    /// A write that fails, and one that is not tried, leave no change behind for rate policies; the recommendation is
-    /// remembered all the same.
+    /// A write that fails, and one that is not tried, leave no change for rate policies; the recommendation is
+    /// recorded all the same.
     #[test]
-    fn only_what_was_written_counts_for_rates(spec in spec(), start in 1..60_i32, ticks in ticks(1..2), dry: bool) {
+    fn only_written_changes_count_for_rates(spec in spec(), start in 1..60_i32, ticks in ticks(1..2), dry: bool) {
         let written = if dry { ScaleWriteResult::DryRun } else { refused() };
-        let mut world = World::living(spec, start, false);
-        let state = |world: &World| serde_json::to_value(&world.state).unwrap();
-        world.pass(&ticks[0]);
-        let before = state(&world);
-        world.step(written);
-        prop_assert_eq!(&state(&world)["ups"], &before["ups"]);
-        prop_assert_eq!(&state(&world)["downs"], &before["downs"]);
+        let mut fixture = Fixture::living(spec, start, false);
+        let state = |fixture: &Fixture| serde_json::to_value(&fixture.state).unwrap();
+        fixture.pass(&ticks[0]);
+        let before = state(&fixture);
+        fixture.step(written);
+        prop_assert_eq!(&state(&fixture)["ups"], &before["ups"]);
+        prop_assert_eq!(&state(&fixture)["downs"], &before["downs"]);
     }
 }
 
 proptest! {
     #![proptest_config(cases(16))]
 
-    /// Over hundreds of steps memory holds what windows and periods need, no more: slots are reused (T39).
+    /// Over hundreds of steps the state keeps only entries of the windows and periods, since slots are reused (T39).
     #[test]
-    fn memory_stays_small(spec in spec(), start in 1..60_i32, ticks in ticks(200..300)) {
-        let mut world = World::living(spec, start, false);
+    fn state_stays_small(spec in spec(), start in 1..60_i32, ticks in ticks(200..300)) {
+        let mut fixture = Fixture::living(spec, start, false);
         for mut tick in ticks {
             tick.after = 15;
-            world.live(&tick);
+            fixture.live(&tick);
         }
-        let state = serde_json::to_value(&world.state).unwrap();
+        let state = serde_json::to_value(&fixture.state).unwrap();
         let length = |list: &str| state[list].as_array().unwrap().len();
         // The longest window here is ten minutes, the longest period half an hour.
         prop_assert!(length("recommendations") <= 600 / 15 + 2, "{}", length("recommendations"));
@@ -181,7 +181,7 @@ proptest! {
     }
 }
 
-/// A metric whose proposal grows with load, and a world in which every pod is ready and nothing is remembered.
+/// A metric whose proposal grows with load, and a fixture in which every pod is ready and the state is empty.
 #[derive(Clone, Copy, Debug)]
 enum Loaded {
     Utilization(i32),
@@ -203,19 +203,19 @@ fn under_load(kind: Loaded, behavior: Option<engine::spec::Behavior>, load: &[i6
     let metric = match kind {
         Loaded::Utilization(percent) => cpu(percent),
         Loaded::Average(target) => pods_metric(target),
-        Loaded::Value(target) => external(MetricTarget::Value(target)),
-        Loaded::PerReplica(target) => external(MetricTarget::AverageValue(target)),
+        Loaded::Value(target) => external(MetricTarget::Value(target.into())),
+        Loaded::PerReplica(target) => external(MetricTarget::AverageValue(target.into())),
     };
     let count = load.len() as i32;
-    let mut world = World::new(Spec { max: 100, behavior, ..mk_spec([metric]) }, count);
-    world.samples = match kind {
+    let mut fixture = Fixture::new(Spec { max: 100.into(), behavior, ..mk_spec([metric]) }, count);
+    fixture.samples = match kind {
         Loaded::Utilization(_) | Loaded::Average(_) => {
             vec![Ok(common::per_pod(load.iter().map(|l| Some(*l))))]
         }
-        _ => vec![Ok(engine::MetricSamples::Totals(load.to_vec()))],
+        _ => vec![Ok(engine::MetricSamples::Totals(load.iter().map(|l| (*l).into()).collect()))],
     };
-    // One recommendation so old that no window reaches it, lest the first step be held where it is.
-    world.remembering(mk_state(&[(count, 100_000)], &[], &[])).run()
+    // One recommendation that is older than all windows; an empty state would be seeded with the current count.
+    fixture.remembering(mk_state(&[(count, 100_000)], &[], &[])).run()
 }
 
 proptest! {
@@ -242,27 +242,27 @@ fn answers() -> impl Strategy<Value = Vec<(Option<i32>, FailurePolicy)>> {
 }
 
 /// A target of ten replicas whose metrics propose exactly these counts.
-fn proposing(answers: &[(Option<i32>, FailurePolicy)], aggregator: Aggregator) -> World {
+fn proposing(answers: &[(Option<i32>, FailurePolicy)], aggregator: Aggregator) -> Fixture {
     let metrics: Vec<_> = answers
         .iter()
         .map(|(_, on_failure)| Metric {
             on_failure: *on_failure,
-            ..external(MetricTarget::AverageValue(1000))
+            ..external(MetricTarget::AverageValue(1000.into()))
         })
         .collect();
-    let mut world = World::new(Spec { max: 1000, aggregator, ..mk_spec(metrics) }, 10);
-    world.config.tolerance = 0.0;
+    let mut fixture = Fixture::new(Spec { max: 1000.into(), aggregator, ..mk_spec(metrics) }, 10);
+    fixture.config.tolerance = 0.0;
     for (answer, _) in answers {
-        world = match answer {
-            Some(count) => world.totals(&[i64::from(*count) * 1000]),
-            None => world.outage("no answer"),
+        fixture = match answer {
+            Some(count) => fixture.totals(&[i64::from(*count) * 1000]),
+            None => fixture.outage("no answer"),
         };
     }
-    world
+    fixture
 }
 
-/// The rules of `FailurePolicy` and `Aggregator` as their documentation says them, for a metric that never had a good
-/// answer: `Err` when nothing can be said.
+/// The rules of `FailurePolicy` and `Aggregator` as documented, for a metric that never had a good
+/// sample; `Err` if there is no recommendation.
 fn expected(
     answers: &[(Option<i32>, FailurePolicy)],
     aggregator: Aggregator,
@@ -277,7 +277,7 @@ fn expected(
         return Err(());
     }
     let count = |(answer, policy): &(Option<i32>, FailurePolicy)| match policy {
-        FailurePolicy::Static(count) => answer.or(Some(*count)),
+        FailurePolicy::Static(count) => answer.or(Some(count.get())),
         _ => *answer,
     };
     let counts: Vec<i32> = answers.iter().filter_map(count).collect();
@@ -296,11 +296,11 @@ fn expected(
 proptest! {
     #![proptest_config(cases(2000))]
 
-    /// Failure policies and aggregators do what their documentation says.
+    /// Failure policies and aggregators work as documented.
     #[test]
     fn policies_and_aggregators(answers in answers(), aggregator in aggregator()) {
         let decision = proposing(&answers, aggregator).run();
-        let found = decision.recommendation.as_ref().map(|r| r.replicas).ok_or(());
+        let found = decision.recommendation.as_ref().map(|r| r.replicas.get()).ok_or(());
         prop_assert_eq!(found, expected(&answers, aggregator, 10));
         // Whatever stood in is on record.
         if let Some(recommendation) = &decision.recommendation {
@@ -316,7 +316,7 @@ proptest! {
 
     /// `Ignore` is as if the metric were not listed.
     #[test]
-    fn ignored_metrics_are_not_there(answers in answers(), aggregator in aggregator()) {
+    fn ignored_metrics_have_no_effect(answers in answers(), aggregator in aggregator()) {
         let ignored = |(answer, policy): &(Option<i32>, FailurePolicy)| answer.is_none() && *policy == FailurePolicy::Ignore;
         let rest: Vec<_> = answers.iter().copied().filter(|a| !ignored(a)).collect();
         prop_assume!(!rest.is_empty());
@@ -325,15 +325,15 @@ proptest! {
         prop_assert_eq!(with.outcome, without.outcome);
     }
 
-    /// `LastGood` stands for its time, then the Kubernetes rule applies: nothing can be said.
+    /// `LastGood` applies for its time. Then the Kubernetes rule applies, which gives no recommendation.
     #[test]
-    fn last_good_stands_for_its_time(count in 0..50_i32, keep in 0..600_i64, later in 1..1200_i64) {
+    fn last_good_applies_for_its_time(count in 0..50_i32, keep in 0..600_i64, later in 1..1200_i64) {
         let policy = FailurePolicy::LastGood(secs(keep));
-        let mut world = proposing(&[(Some(count), policy)], Aggregator::Max);
-        world.step(ScaleWriteResult::DryRun);
-        world.samples = vec![Err("no answer".into())];
-        world.now += secs(later);
-        let recommended = world.step(ScaleWriteResult::DryRun).recommendation.map(|r| r.replicas);
+        let mut fixture = proposing(&[(Some(count), policy)], Aggregator::Max);
+        fixture.step(ScaleWriteResult::DryRun);
+        fixture.samples = vec![Err("no answer".into())];
+        fixture.now += secs(later);
+        let recommended = fixture.step(ScaleWriteResult::DryRun).recommendation.map(|r| r.replicas.get());
         prop_assert_eq!(recommended, (later <= keep).then_some(count));
     }
 }
@@ -348,13 +348,13 @@ fn an_empty_document_is_a_fresh_state() {
 #[test]
 fn last_good_follows_its_metric() {
     let keep = FailurePolicy::LastGood(secs(600));
-    let mut world = proposing(&[(Some(12), keep), (Some(30), keep)], Aggregator::Max);
-    if let engine::spec::MetricSource::External(id) = &mut world.spec.metrics[1].source {
+    let mut fixture = proposing(&[(Some(12), keep), (Some(30), keep)], Aggregator::Max);
+    if let engine::spec::MetricSource::External(id) = &mut fixture.spec.metrics[1].source {
         id.name = "another".into();
     }
-    world.step(ScaleWriteResult::DryRun);
-    world.spec.metrics.reverse();
-    world.samples = vec![Err("no answer".into()), Err("no answer".into())];
-    let recommendation = world.step(ScaleWriteResult::DryRun).recommendation.unwrap();
-    assert_eq!((recommendation.replicas, recommendation.winner), (30, Some(0)));
+    fixture.step(ScaleWriteResult::DryRun);
+    fixture.spec.metrics.reverse();
+    fixture.samples = vec![Err("no answer".into()), Err("no answer".into())];
+    let recommendation = fixture.step(ScaleWriteResult::DryRun).recommendation.unwrap();
+    assert_eq!((recommendation.replicas.get(), recommendation.winner), (30, Some(0)));
 }

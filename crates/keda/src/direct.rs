@@ -20,12 +20,13 @@ use api::keda::ScaledObject;
 use api::provider::Compat;
 use engine::spec::MetricSource;
 use engine::{
-    Activation, ActivationVerdict, Decision, DecisionDetail, MetricSamples, Observation, ScaleWriteResult,
-    Spec, State,
+    Activation, ActivationVerdict, Decision, DecisionDetail, MetricSamples, MilliValue, Observation,
+    Replicas, ScaleWriteResult, Spec, State,
 };
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 
+use crate::OperationError;
 use crate::executor::{self, ScaleChange, ScaleReason, ScaleResult};
 use crate::hpa::{self, GeneratedHpa, HpaStatusFields};
 
@@ -73,13 +74,13 @@ pub fn plan(
 /// A metric without a value is an error, not zero.
 pub fn external_samples(
     spec: &Spec,
-    read: impl Fn(&str) -> Option<Result<Vec<Quantity>, String>>,
-) -> Vec<Option<Result<MetricSamples, String>>> {
+    read: impl Fn(&str) -> Option<Result<Vec<Quantity>, OperationError>>,
+) -> Vec<Option<Result<MetricSamples, OperationError>>> {
     let sample = |name: &str| match read(name) {
         Some(Ok(values)) if !values.is_empty() => {
-            Ok(MetricSamples::Totals(values.iter().map(Quantity::milli_value).collect()))
+            Ok(MetricSamples::Totals(values.iter().map(MilliValue::from).collect()))
         }
-        Some(Ok(_)) | None => Err(format!("no values of metric {name}")),
+        Some(Ok(_)) | None => Err(format!("no values of metric {name}").into()),
         Some(Err(error)) => Err(error),
     };
     spec.metrics
@@ -109,8 +110,8 @@ pub fn step(
 ) -> DirectStep {
     let now = input.now;
     let current = match &seen.scale {
-        Ok(scale) => Ok(scale.spec_replicas),
-        Err(failure) => Err(why_not(failure)),
+        Ok(scale) => Ok(scale.spec_replicas.get()),
+        Err(failure) => Err(why_not(failure).into()),
     };
     let input = input.clone().with(current.clone(), None);
     let mut activity = executor::decide(&input, compat);
@@ -120,19 +121,19 @@ pub fn step(
     let activation = activation(&input, &activity, current);
     let decision = match (&activation.verdict, activity.scale) {
         (ActivationVerdict::Wakes, Some(ScaleChange { to, .. })) => {
-            state.waking_step(now, seen, activation, to, detail)
+            state.waking_step(now, seen, activation, to.into(), detail)
         }
-        (_, Some(ScaleChange { to, .. })) => state.activity_step(now, seen, activation, to),
+        (_, Some(ScaleChange { to, .. })) => state.activity_step(now, seen, activation, to.into()),
         (ActivationVerdict::Metrics | ActivationVerdict::Cooling { .. }, None) => {
             let mut by_metrics = state.step_with(now, seen, detail);
             by_metrics.activation = Some(activation);
             by_metrics
         }
-        (_, None) => state.activity_step(now, seen, activation, current),
+        (_, None) => state.activity_step(now, seen, activation, current.into()),
     };
     // Events report the value that is written.
     if let Some(change) = &mut activity.scale {
-        change.to = decision.desired;
+        change.to = decision.desired.get();
     }
     DirectStep { decision, activity }
 }
@@ -184,7 +185,7 @@ pub fn activation(
             _ => ActivationVerdict::Metrics,
         },
     };
-    Activation { by, rest, verdict }
+    Activation { by, rest: rest.into(), verdict }
 }
 
 /// Whether something other than the cooldown prevents deactivation.
@@ -204,7 +205,7 @@ fn cooldown_end(object: &ScaledObject) -> Option<Timestamp> {
 impl DirectStep {
     /// The replicas to write to the target's scale, if any.
     pub fn write(&self) -> Option<i32> {
-        self.decision.write()
+        self.decision.write().map(Replicas::get)
     }
 
     /// Completes the step with the result of the write, if there was one.
@@ -216,7 +217,7 @@ impl DirectStep {
         written: Option<ScaleWriteResult>,
     ) -> SettledStep {
         let Self { mut decision, activity } = self;
-        let from = decision.current();
+        let from = decision.current().get();
         let scaled = match &written {
             Some(ScaleWriteResult::Done) => Some(ScaleResult::Written { from }),
             Some(ScaleWriteResult::Failed(error)) => {

@@ -15,6 +15,8 @@ use serde_json::Value;
 pub use expand::expand;
 use expand::expand_within;
 
+use crate::OperationError;
+
 /// Kind of a referenced object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
@@ -190,7 +192,7 @@ where
 }
 
 /// The keys of an object, or why it could not be read.
-pub type SourceData = Result<BTreeMap<String, String>, String>;
+pub type SourceData = Result<BTreeMap<String, String>, OperationError>;
 
 /// The objects read for a container, all in one namespace.
 #[derive(Clone, Default)]
@@ -353,7 +355,7 @@ fn take_one(
 
 fn reason(read: Option<&SourceData>) -> &str {
     match read {
-        Some(Err(reason)) => reason,
+        Some(Err(reason)) => reason.as_str(),
         _ => "it was not read",
     }
 }

@@ -13,6 +13,7 @@ use api::map::Map;
 use api::provider::Compat;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::OperationError;
 use crate::activity::ActivityState;
 use crate::event::Event;
 use crate::status::StatusChanges;
@@ -41,7 +42,7 @@ pub struct ExecutorInput<'a> {
     /// The metric of the push scaler that became active, if any.
     pub push_metric: Option<&'a str>,
     /// Desired replicas of the target, or why they are unknown.
-    pub current: Result<i32, String>,
+    pub current: Result<i32, OperationError>,
     /// Conditions of the HPA named in the status; `None` if it is unknown.
     pub hpa: Option<&'a [HorizontalPodAutoscalerCondition]>,
 }
@@ -121,7 +122,7 @@ impl<'a> ExecutorInput<'a> {
             active_triggers: &state.active_triggers,
             active_metrics: &state.active_metrics,
             push_metric: None,
-            current: Err(TARGET_NOT_RESOLVED.to_owned()),
+            current: Err(TARGET_NOT_RESOLVED.into()),
             hpa: None,
         }
     }
@@ -137,7 +138,7 @@ impl<'a> ExecutorInput<'a> {
             active_triggers: metric,
             active_metrics: metric,
             push_metric: Some(name),
-            current: Err(TARGET_NOT_RESOLVED.to_owned()),
+            current: Err(TARGET_NOT_RESOLVED.into()),
             hpa: None,
         }
     }
@@ -146,7 +147,7 @@ impl<'a> ExecutorInput<'a> {
     #[must_use]
     pub fn with(
         mut self,
-        current: Result<i32, String>,
+        current: Result<i32, OperationError>,
         hpa: Option<&'a [HorizontalPodAutoscalerCondition]>,
     ) -> Self {
         self.current = current;
@@ -178,7 +179,7 @@ pub fn decide(input: &ExecutorInput<'_>, compat: Compat) -> ScaleDecision {
         Ok(current) => *current,
         Err(error) => {
             decision.error = Some(format!("error getting current replicas count for ScaleTarget: {error}"));
-            decision.changes.conditions = vec![conditions::no_current(error)];
+            decision.changes.conditions = vec![conditions::no_current(error.as_str())];
             return decision;
         }
     };

@@ -11,7 +11,8 @@ use api::map::Map;
 use api::provider::Compat;
 use quantity::{Format, Quantity};
 
-use crate::activity::{MetricSample, MetricValue, TriggerResult};
+use crate::OperationError;
+use crate::reading::{MetricSample, MetricValue, TriggerResult};
 use crate::status::StatusChanges;
 
 /// What [`serve`] needs to know about the target.
@@ -27,15 +28,15 @@ pub struct FallbackNeeds {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetFacts {
     /// Desired replicas of the target.
-    pub current: Result<i32, String>,
+    pub current: Result<i32, OperationError>,
     /// Running and ready pods of the target ([`is_ready`]).
-    pub ready_pods: Result<u32, String>,
+    pub ready_pods: Result<u32, OperationError>,
 }
 
 impl Default for TargetFacts {
     /// Unknown.
     fn default() -> Self {
-        let unknown = || "nobody asked".to_owned();
+        let unknown = || "not read".into();
         Self { current: Err(unknown()), ready_pods: Err(unknown()) }
     }
 }
@@ -82,7 +83,7 @@ pub fn serve(
     sample: &MetricSample,
     facts: &TargetFacts,
     compat: Compat,
-) -> Result<ServedMetric, String> {
+) -> Result<ServedMetric, OperationError> {
     let fallback = configured(object, compat);
     let is_counted = fallback.is_some() && counts(sample, compat);
     let error = match &sample.reading {
@@ -158,18 +159,18 @@ fn counts(sample: &MetricSample, compat: Compat) -> bool {
 fn placeholder(
     object: &ScaledObject,
     sample: &MetricSample,
-    error: &str,
+    error: &OperationError,
     compat: Compat,
-) -> Result<ServedMetric, String> {
+) -> Result<ServedMetric, OperationError> {
     if !compat.is_strict() && object.modifiers().is_none() {
-        return Err(error.to_owned());
+        return Err(error.clone());
     }
     let value = Quantity::new(-1, Format::DecimalSi);
     Ok(ServedMetric { values: vec![MetricValue { name: sample.name.clone(), value }], replicas: None })
 }
 
 /// The fallback replicas. Only `static` does not need the current count.
-fn replicas(fallback: &Fallback, current: &Result<i32, String>) -> Option<i32> {
+fn replicas(fallback: &Fallback, current: &Result<i32, OperationError>) -> Option<i32> {
     let own = fallback.replicas;
     if fallback.behavior == "static" {
         return Some(own);
@@ -210,7 +211,7 @@ fn value(
 
 /// The target of a formula: a number above zero.
 fn target_of(text: &str) -> Option<f64> {
-    crate::modifiers::parse_float(text).ok().filter(|target| target.is_finite() && *target > 0.0)
+    crate::float::parse_float(text).ok().filter(|target| target.is_finite() && *target > 0.0)
 }
 
 /// `AverageValue` or `Value`: that of the formula if there is one, else that of the trigger.

@@ -14,7 +14,10 @@
 //! Formulas come from users and run on every poll, so everything is bounded: the length, the number and the
 //! depth of nodes, and the steps and memory of each run.
 
+mod budget;
+mod catalog;
 mod check;
+mod dates;
 mod error;
 mod evaluate;
 mod functions;
@@ -30,8 +33,8 @@ mod value;
 
 use std::sync::Arc;
 
+pub use budget::EvaluationContext;
 pub use error::FormulaError;
-pub use evaluate::EvaluationContext;
 pub use value::{Map, Value};
 
 /// A validated formula that can be run many times.

@@ -222,7 +222,7 @@ fn composite(modifiers: &ScalingModifiers, compat: Compat) -> Result<Option<Metr
     if modifiers.target.is_empty() {
         return Ok(None);
     }
-    let target = crate::modifiers::parse_float(&modifiers.target)
+    let target = crate::float::parse_float(&modifiers.target)
         .map_err(|_| HpaError::Target(modifiers.target.clone()))?;
     if target.is_nan() || target <= 0.0 {
         return Ok(None);

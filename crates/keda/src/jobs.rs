@@ -31,13 +31,15 @@ pub use report::{JobReport, report};
 pub use strategy::{JobDemand, JobLoad, demand};
 pub use view::{JobPodView, JobState, JobView};
 
+use crate::OperationError;
+
 /// The result of one trigger in a poll.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobTriggerResult {
     /// Its metrics, or why there are none.
-    pub specs: Result<Vec<MetricSpec>, String>,
+    pub specs: Result<Vec<MetricSpec>, OperationError>,
     /// The readings of its external metrics, in order, after one rebuild and retry of the scaler.
-    pub samples: Vec<(String, Result<JobReading, String>)>,
+    pub samples: Vec<(String, Result<JobReading, OperationError>)>,
 }
 
 /// The reading of one metric.
@@ -90,9 +92,9 @@ pub fn gather(object: &ScaledJob, answers: &[JobTriggerResult]) -> JobPoll {
     let (mut entries, mut errors, mut activity) = (Vec::new(), Vec::new(), BTreeMap::new());
     let mut cause = None;
     for (index, answer) in answers.iter().enumerate() {
-        let mut failed = |error: &String| {
-            cause.get_or_insert_with(|| describe_failure(object, index, error));
-            errors.push(error.clone());
+        let mut failed = |error: &OperationError| {
+            cause.get_or_insert_with(|| describe_failure(object, index, error.as_str()));
+            errors.push(error.to_string());
         };
         let specs = match &answer.specs {
             Ok(specs) => specs,

@@ -24,13 +24,18 @@ pub mod activity;
 pub mod admission;
 pub mod direct;
 pub mod environment;
+mod error;
 pub mod event;
 pub mod executor;
 pub mod fallback;
+mod float;
 pub mod formula;
 pub mod hpa;
 pub mod jobs;
 pub mod modifiers;
 #[cfg(test)]
 mod property_tests;
+mod reading;
 pub mod status;
+
+pub use error::OperationError;

@@ -1,6 +1,5 @@
 //! Scaling modifiers: a formula combines metrics (docs/spec/keda.md 4.5).
 
-mod float;
 #[cfg(test)]
 mod tests;
 
@@ -9,8 +8,7 @@ use api::provider::Compat;
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
 
-pub use float::parse_float;
-
+use crate::float::{ParseFloatError, parse_float};
 use crate::formula::{EvaluationContext, FormulaError, Program, Value};
 
 /// A value of a trigger.
@@ -45,12 +43,12 @@ pub enum ModifiersError {
     /// The formula cannot be compiled, or its trial run failed.
     #[error("error validating formula in ScalingModifiers\n{0}")]
     InvalidFormula(#[source] FormulaError),
-    /// The target is not a positive number; holds the reason.
+    /// The target is not a positive number.
     #[error(
         "error validating target in ScalingModifiers\nerror converting target for scalingModifiers (string->float) to \
          valid target: {0}"
     )]
-    InvalidTarget(String),
+    InvalidTarget(#[source] TargetError),
     /// The target type is invalid for external metrics.
     #[error(
         "error validating target in ScalingModifiers\nerror trigger type is Utilization, but it needs to be AverageValue \
@@ -77,6 +75,17 @@ pub enum ModifiersError {
     /// The formula is missing although the object has one.
     #[error("the formula is not known")]
     NotCompiled,
+}
+
+/// Why the target of a formula is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// It is no number.
+    #[error(transparent)]
+    Syntax(#[from] ParseFloatError),
+    /// It is not above zero, or infinite; holds the text.
+    #[error("{0}")]
+    OutOfRange(&'static str),
 }
 
 impl From<ModifiersError> for String {
@@ -224,11 +233,11 @@ fn coerced(formula: &str) -> String {
 }
 
 fn target(text: &str, compat: Compat) -> Result<f64, ModifiersError> {
-    let target = parse_float(text).map_err(ModifiersError::InvalidTarget)?;
+    let target = parse_float(text).map_err(|error| ModifiersError::InvalidTarget(error.into()))?;
     // KEDA formats a nil error here.
     let why = if compat.is_strict() { "%!w(<nil>)" } else { "it must be a number above 0" };
     if target <= 0.0 || (!compat.is_strict() && !target.is_finite()) {
-        return Err(ModifiersError::InvalidTarget(why.to_owned()));
+        return Err(ModifiersError::InvalidTarget(TargetError::OutOfRange(why)));
     }
     Ok(target)
 }

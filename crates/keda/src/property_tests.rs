@@ -23,30 +23,30 @@ struct Moment {
     /// How long after the last one.
     after: i64,
     /// What each source says: a value, that something is wrong, or not even which metrics it has.
-    said: [Said; 2],
+    readings: [ScriptedReading; 2],
     /// The pause that is set, if any.
     pause: Option<&'static str>,
     /// The count that somebody else writes before it.
     others: Option<i32>,
     /// Whether our own write fails.
     fails: bool,
-    /// Whether a source tells of activity by itself.
+    /// Whether a push source reports activity.
     pushes: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Said {
+enum ScriptedReading {
     Value(u8),
     Failure,
     Nothing,
 }
 
-fn any_said() -> impl Strategy<Value = Said> {
+fn any_reading() -> impl Strategy<Value = ScriptedReading> {
     prop_oneof![
-        3 => Just(Said::Value(0)),
-        2 => (1..30_u8).prop_map(Said::Value),
-        2 => Just(Said::Failure),
-        1 => Just(Said::Nothing),
+        3 => Just(ScriptedReading::Value(0)),
+        2 => (1..30_u8).prop_map(ScriptedReading::Value),
+        2 => Just(ScriptedReading::Failure),
+        1 => Just(ScriptedReading::Nothing),
     ]
 }
 
@@ -54,16 +54,18 @@ fn any_moment() -> impl Strategy<Value = Moment> {
     let pauses = vec![annotations::PAUSED, annotations::PAUSED_SCALE_IN, annotations::PAUSED_SCALE_OUT];
     let pause = prop::option::weighted(0.2, prop::sample::select(pauses));
     let others = prop::option::weighted(0.2, 0..12_i32);
-    let said = [any_said(), any_said()];
+    let readings = [any_reading(), any_reading()];
     let odd = (prop::bool::weighted(0.1), prop::bool::weighted(0.1));
-    (1..400_i64, said, pause, others, odd).prop_map(|(after, said, pause, others, (fails, pushes))| Moment {
-        after,
-        said,
-        pause,
-        others,
-        fails,
-        pushes,
-    })
+    (1..400_i64, readings, pause, others, odd).prop_map(
+        |(after, readings, pause, others, (fails, pushes))| Moment {
+            after,
+            readings,
+            pause,
+            others,
+            fails,
+            pushes,
+        },
+    )
 }
 
 fn any_object() -> impl Strategy<Value = ScaledObject> {
@@ -103,19 +105,19 @@ fn any_object() -> impl Strategy<Value = ScaledObject> {
     )
 }
 
-fn told(said: [Said; 2]) -> Vec<TriggerResult> {
-    let one = |(trigger, said): (usize, &Said)| {
+fn results(readings: [ScriptedReading; 2]) -> Vec<TriggerResult> {
+    let one = |(trigger, scripted): (usize, &ScriptedReading)| {
         let name = format!("s{trigger}-m");
-        let reading = match said {
-            Said::Value(value) => {
+        let reading = match scripted {
+            ScriptedReading::Value(value) => {
                 let value =
                     MetricValue { name: name.clone(), value: Quantity::parse(&value.to_string()).unwrap() };
                 let active = value.value.as_f64() > 0.0;
                 Ok(Reading { values: vec![value], active })
             }
-            Said::Failure => Err("down".to_owned()),
-            Said::Nothing => {
-                return TriggerResult { trigger, metrics: Err("got empty metric spec".to_owned()) };
+            ScriptedReading::Failure => Err("down".into()),
+            ScriptedReading::Nothing => {
+                return TriggerResult { trigger, metrics: Err("got empty metric spec".into()) };
             }
         };
         let average_value = Some(Quantity::parse("10").unwrap());
@@ -131,15 +133,15 @@ fn told(said: [Said; 2]) -> Vec<TriggerResult> {
             })]),
         }
     };
-    said.iter().enumerate().map(one).collect()
+    readings.iter().enumerate().map(one).collect()
 }
 
-fn state(object: &ScaledObject, now: Timestamp, told: &[TriggerResult], current: i32) -> ActivityState {
+fn state(object: &ScaledObject, now: Timestamp, results: &[TriggerResult], current: i32) -> ActivityState {
     let formula = object.modifiers().map(|_| CompiledFormula::new(object, Compat::Better).unwrap());
     let facts = TargetFacts { current: Ok(current), ready_pods: Ok(1) };
     activity::activity_state(
         &PollRound { now, object, formula: formula.as_ref().map(Ok) },
-        told,
+        results,
         &facts,
         Compat::Better,
     )
@@ -155,18 +157,18 @@ fn set_pause(object: &mut ScaledObject, pause: Option<&str>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Replicas are taken away only at rest: when all sources have said, now, that there is nothing to do (or their fallback to
-    /// none says so), nobody has forbidden it, and nothing was seen active for as long as the cooldown is. Who is at rest and
-    /// has work is woken at once.
+    /// Replicas decrease only by deactivation: all sources were read and are inactive (or a fallback to zero replicas is in
+    /// effect), no annotation forbids it, and nothing was active during the cooldown. An inactive object that becomes active is
+    /// activated at once.
     #[test]
-    fn nothing_but_rest_takes_replicas_away(mut object in any_object(), moments in prop::collection::vec(any_moment(), 1..40)) {
+    fn replicas_decrease_only_on_deactivation(mut object in any_object(), moments in prop::collection::vec(any_moment(), 1..40)) {
         let (mut now, mut current) = (Timestamp::UNIX_EPOCH, 0);
         let mut last_active: Option<Timestamp> = None;
         for moment in &moments {
             now = now.checked_add(SignedDuration::from_secs(moment.after)).unwrap();
             current = moment.others.unwrap_or(current);
             set_pause(&mut object, moment.pause);
-            let state = state(&object, now, &told(moment.said), current);
+            let state = state(&object, now, &results(moment.readings), current);
             let metric = ["s0-m".to_owned()];
             let input = if moment.pushes { ExecutorInput::of_push(now, &object, &metric) } else { ExecutorInput::of_round(now, &object, &state) };
             let (active, error) = (input.active, input.error.is_some());
@@ -181,8 +183,8 @@ proptest! {
                     prop_assert_eq!(why, ScaleReason::Deactivate);
                     prop_assert!(!active && !error && !in_paused, "{:?}", moment);
                     let falls_to_none = state.is_falling_back;
-                    let all_said = moment.said.iter().all(|said| matches!(said, Said::Value(_)));
-                    prop_assert!(all_said || falls_to_none, "{:?}", moment);
+                    let all_read = moment.readings.iter().all(|reading| matches!(reading, ScriptedReading::Value(_)));
+                    prop_assert!(all_read || falls_to_none, "{:?}", moment);
                     let (since, period) = match last_active {
                         Some(time) => (time, object.spec.cooldown_period.unwrap_or(300)),
                         None => (Timestamp::UNIX_EPOCH, object.spec.initial_cooldown_period.unwrap_or(0)),

@@ -1,4 +1,4 @@
-//! The number of a quantity, in the two forms whose limits are visible from outside.
+//! The number of a quantity, in the two forms of Kubernetes.
 //!
 //! Kubernetes computes with a 64-bit mantissa while it can and switches to arbitrary precision for good
 //! when it cannot. Which form a number is in decides the flags of `mul` and `round_up`, the last bit of
@@ -22,8 +22,8 @@ use Amount::{Narrow, Wide};
 
 /// Zeros are written out up to this many digits.
 ///
-/// The reference has no limit and computes for minutes on `1e1000000000` plus one. Here a sum keeps this
-/// many digits (or as many as its longer operand already has) and cuts off what lies below.
+/// Kubernetes has no limit and computes for minutes on `1e1000000000` plus one. Here a sum keeps this
+/// many digits (or as many as its longer operand has) and drops lower digits.
 pub(crate) const MAX_WRITTEN_DIGITS: i64 = 4096;
 
 /// The finest scale a text can have.
@@ -80,7 +80,7 @@ impl Amount {
         }
         let product = base * power(scale);
         if product.is_nan() {
-            // An endless mantissa times nothing; the reference leaves it at that.
+            // Infinity times zero. Kubernetes returns NaN; here the number is parsed from its digits.
             let (mantissa, scale) = self.parts();
             return format!("{mantissa}e{scale}").parse().unwrap_or(product);
         }
@@ -166,7 +166,7 @@ impl Amount {
         }
     }
 
-    /// What a result saturates at.
+    /// The value at which results saturate.
     fn extreme(&self) -> i64 {
         if self.signum() < 0 { i64::MIN } else { i64::MAX }
     }
@@ -254,7 +254,7 @@ fn checked_shift(n: i64, places: i64) -> Option<i64> {
     n.checked_mul(10_i64.checked_pow(u32::try_from(places).ok()?)?)
 }
 
-/// How the reference rounds a negative number of the wide form: one above the quotient, of the low 64 bits.
+/// Rounds a negative number of the wide form as Kubernetes does: one above the quotient, of the low 64 bits.
 ///
 /// Thus `-1.1n` has the value 1. The recorded behaviour is kept; nothing in autoscaling depends on it.
 fn negative_wide(mantissa: &Integer, places: i64) -> i64 {

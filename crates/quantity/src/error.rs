@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Why a text is not a quantity; displays the sentence the Kubernetes API server answers with.
+/// Why a text is not a quantity; its text is that of the Kubernetes API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError(Reason);
 

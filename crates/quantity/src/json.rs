@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for QuantityVisitor {
         deserializer.deserialize_any(self)
     }
 
-    // The reference parses the raw text of other JSON values as a quantity; the error is the same.
+    // Kubernetes parses the raw text of other JSON values as a quantity; the error is the same.
 
     fn visit_bool<E: de::Error>(self, _: bool) -> Result<Quantity, E> {
         Err(E::custom(ParseError::FORM))

@@ -16,10 +16,10 @@
 //!
 //! Deliberate differences, all outside what a cluster contains:
 //!
-//! - [`Quantity::value`] and its siblings saturate where the reference wraps around or returns zero.
-//! - An exponent must fit 32 bits; the reference keeps its low 32 bits.
+//! - [`Quantity::value`] and its siblings saturate where Kubernetes wraps around or returns zero.
+//! - An exponent must fit 32 bits; Kubernetes keeps its low 32 bits.
 //! - Zeros are written out up to 4096 digits: a sum of `1e1000000` and `1` is cut off below that many
-//!   digits, and a binary quantity beyond them is written with an exponent. The reference does not return.
+//!   digits, and a binary quantity beyond them is written with an exponent. Kubernetes does not return.
 //! - Negating the most negative 64-bit number is exact, and no float is ever NaN.
 
 mod amount;
@@ -74,7 +74,7 @@ impl Quantity {
 
     /// Reads a quantity from the raw text of a JSON value: a string (trimmed), a number, or null for zero.
     ///
-    /// As in the reference the string is not unescaped, so `"\u0031"` is an error.
+    /// As in Kubernetes the string is not unescaped, so `"\u0031"` is an error.
     pub fn from_json_text(json: &str) -> Result<Self, ParseError> {
         let json = json.trim();
         if json == "null" {
@@ -112,7 +112,7 @@ impl Quantity {
 
     /// The integer next to the number, away from zero; saturates.
     ///
-    /// Negative numbers outside the 64-bit fast form round as the reference does, which is not always
+    /// Negative numbers outside the 64-bit fast form round as Kubernetes does, which is not always
     /// away from zero.
     pub fn value(&self) -> i64 {
         self.scaled_value(0)

@@ -5,7 +5,7 @@ use crate::error::ParseError;
 use crate::integer::Integer;
 use crate::{Format, text};
 
-/// A text cut into its parts, not yet understood.
+/// The parts of a text.
 struct Parts<'a> {
     negative: bool,
     /// Digits before the point, without leading zeros.
@@ -17,7 +17,7 @@ struct Parts<'a> {
     has_digits: bool,
 }
 
-/// What a suffix multiplies with.
+/// The factor of a suffix.
 enum Unit {
     PowerOfTwo(u32),
     PowerOfTen(i64),
@@ -64,7 +64,7 @@ fn split(text: &str) -> Result<Parts<'_>, ParseError> {
         return Err(ParseError::FORM);
     }
     let whole = digits.trim_start_matches('0');
-    // A text of nothing but a sign is zero, as in the reference; `Ki` is zero too, but `Ei` is an error.
+    // A text that is only a sign is zero, as in Kubernetes; `Ki` is zero too, but `Ei` is an error.
     Ok(Parts { negative, whole, fraction, suffix, has_digits: !digits.is_empty() || !fraction.is_empty() })
 }
 
@@ -94,14 +94,14 @@ fn interpret(suffix: &str) -> Option<(Unit, Format)> {
         "Pi" => binary(50),
         "Ei" => binary(60),
         _ => {
-            // The reference keeps the low 32 bits of a longer exponent; that is an error here.
+            // Kubernetes keeps the low 32 bits of a longer exponent; here it is an error.
             let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
             Some((Unit::PowerOfTen(i64::from(exponent)), Format::DecimalExponent))
         }
     }
 }
 
-/// The fast form, if the number has few enough digits, and whether the reference keeps its text.
+/// The fast form, if the number has few enough digits, and whether Kubernetes keeps its text.
 fn narrow(parts: &Parts<'_>, unit: &Unit) -> Option<(Amount, bool)> {
     // A missing number counts as one digit.
     let digits = parts.whole.len().max(1) + parts.fraction.len();

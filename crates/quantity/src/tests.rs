@@ -74,7 +74,7 @@ fn exponents_are_multiples_of_three() {
 }
 
 #[test]
-fn the_text_is_kept_where_the_reference_takes_it_for_canonical() {
+fn text_is_kept_where_kubernetes_treats_it_as_canonical() {
     shows(&[
         ("+1", "+1"),
         ("007", "007"),
@@ -117,7 +117,7 @@ fn strange_texts_are_zero() {
 }
 
 #[test]
-fn errors_are_those_of_the_reference() {
+fn errors_are_those_of_kubernetes() {
     let form = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     let suffix = "unable to parse quantity's suffix";
     let number = "unable to parse numeric part of quantity";
@@ -242,7 +242,7 @@ fn arithmetic_is_exact_beyond_64_bits() {
 }
 
 #[test]
-fn mul_tells_whether_the_mantissa_fits() {
+fn mul_returns_whether_the_mantissa_fits() {
     for (text, by, fits, product) in [
         ("12012030004T", 63_293, true, "760277415043172T"),
         ("-1560Pi", 14_932_733, false, "-23295063480Pi"),
@@ -257,7 +257,7 @@ fn mul_tells_whether_the_mantissa_fits() {
 }
 
 #[test]
-fn round_up_tells_whether_it_was_exact() {
+fn round_up_returns_whether_it_was_exact() {
     for (text, scale, exact, rounded) in [
         ("902541300k", -7, true, "902541300k"),
         ("11563Ki", 2, false, "11840600"),
@@ -304,7 +304,7 @@ fn equality_order_and_hash_are_numeric() {
 }
 
 #[test]
-fn endless_numbers_return_at_once() {
+fn very_long_numbers_are_handled_quickly() {
     let endless = q("1e2000000000");
     assert_eq!(endless.to_string(), "100e1999999998");
     assert_eq!(q("1e-2000000000"), q("1n"));

@@ -20,7 +20,7 @@ pub(crate) fn write(amount: &Amount, format: Format, out: &mut impl Write) -> fm
     if format == Format::BinarySi && !is_small(amount) {
         let (mantissa, scale) = amount.parts();
         if mantissa.len() + scale > MAX_WRITTEN_DIGITS {
-            // The reference writes all digits.
+            // Kubernetes writes all digits.
             return write_decimal(&mantissa, scale, Format::DecimalExponent, out);
         }
         if let Some(integer) = integer(&mantissa, scale) {
@@ -76,7 +76,7 @@ impl Write for Expected<'_> {
     }
 }
 
-/// Whether binary units would only confuse.
+/// Whether binary units are not used.
 fn is_small(amount: &Amount) -> bool {
     let bound = |mantissa| Amount::Narrow { mantissa, scale: 0 };
     *amount > bound(-1024) && *amount < bound(1024)
@@ -91,7 +91,7 @@ fn integer(mantissa: &Integer, scale: i64) -> Option<Integer> {
 }
 
 fn write_binary(amount: &Amount, integer: &Integer, out: &mut impl Write) -> fmt::Result {
-    // The most negative mantissa has no positive twin, and the reference finds no factors in it.
+    // The smallest mantissa has no positive counterpart, and Kubernetes finds no factors in it.
     if matches!(amount, Amount::Narrow { mantissa: i64::MIN, scale: 0 }) {
         return write!(out, "{integer}");
     }

@@ -1,4 +1,4 @@
-//! What the API server fills in when it reads an autoscaler (docs/spec/hpa.md 1.3, 1.6).
+//! Defaults that the API server sets when it reads an autoscaler (docs/spec/hpa.md 1.3, 1.6).
 
 use super::v2::{
     self, HPAScalingPolicy, HPAScalingRules, HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec,
@@ -6,12 +6,12 @@ use super::v2::{
 };
 use super::{v1, v2beta1, v2beta2};
 
-/// The CPU utilization aimed for when no metric is given.
+/// Target CPU utilization if no metric is given.
 pub const CPU_UTILIZATION: i32 = 80;
 
-/// An object whose unset fields can be filled in. Doing it twice changes nothing.
+/// An object with defaults. Setting them twice changes nothing.
 pub trait Defaults {
-    /// Fills in what is unset.
+    /// Sets the defaults of unset fields.
     fn set_defaults(&mut self);
 }
 
@@ -38,7 +38,7 @@ impl Defaults for HorizontalPodAutoscalerBehavior {
         let up = self.scale_up.get_or_insert_default();
         up.stabilization_window_seconds.get_or_insert(0);
         set_rule_defaults(up, || vec![policy("Pods", 4), policy("Percent", 100)]);
-        // Growing looks back not at all, shrinking as far as the controller's flag says; so that stays unset.
+        // Scale-up has no window by default. The scale-down window stays unset, since its default is a controller flag.
         let down = self.scale_down.get_or_insert_default();
         set_rule_defaults(down, || vec![policy("Percent", 100)]);
     }
@@ -83,7 +83,7 @@ impl Defaults for v2beta2::HorizontalPodAutoscaler {
     }
 }
 
-/// The metric of a bare CPU percentage.
+/// The metric for a plain CPU percentage.
 pub(crate) fn cpu_utilization(percent: i32) -> MetricSpec {
     MetricSpec {
         type_: v2::RESOURCE.to_owned(),

@@ -1,4 +1,4 @@
-//! Feature gates that change what the API accepts (docs/spec/hpa.md 1.5).
+//! Feature gates that change validation (docs/spec/hpa.md 1.5).
 
 /// The gates as set on the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

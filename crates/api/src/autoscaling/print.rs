@@ -11,10 +11,10 @@ use crate::table::Table;
 /// The columns of the table.
 pub const COLUMNS: [&str; 7] = ["Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"];
 
-/// How many metrics are shown before the rest is only counted.
+/// Number of metrics that are shown; the others are counted.
 const SHOWN: usize = 2;
 
-/// One object's row; the two numbers are numbers on the wire, too.
+/// The row of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The object's name.
@@ -27,14 +27,14 @@ pub struct Row {
     pub min_pods: String,
     /// Upper bound.
     pub max_pods: i32,
-    /// Replicas last seen.
+    /// Current replicas.
     pub replicas: i32,
     /// Time since creation.
     pub age: String,
 }
 
 impl Row {
-    /// The row of an object at an instant.
+    /// The row of an object at a time.
     pub fn new(object: &HorizontalPodAutoscaler, now: Timestamp) -> Self {
         let target = &object.spec.scale_target_ref;
         Self {
@@ -156,12 +156,12 @@ fn resource(name: &str, target: Option<&MetricTarget>, current: Option<&MetricVa
 
 pub(super) const UNKNOWN: &str = "<unknown>";
 
-/// A quantity; one that is not there prints as Go prints a null.
+/// A quantity. An absent one is printed as Go prints a null pointer.
 pub(super) fn quantity(value: Option<&Quantity>) -> String {
     value.map_or_else(|| "<nil>".to_owned(), ToString::to_string)
 }
 
-/// A value of a status that may be missing altogether.
+/// A value of a status that may be absent.
 pub(super) fn known<'a>(
     current: Option<&'a MetricValueStatus>,
     value: impl Fn(&'a MetricValueStatus) -> Option<&'a Quantity>,

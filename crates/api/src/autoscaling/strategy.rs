@@ -1,4 +1,4 @@
-//! What the API server does to an autoscaler between reading and validating it (docs/spec/hpa.md 1.1, 1.5).
+//! Changes that the API server makes to an autoscaler between reading and validating it (docs/spec/hpa.md 1.1, 1.5).
 
 use super::gates::FeatureGates;
 use super::v2::{HPAScalingRules, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec};
@@ -13,11 +13,6 @@ pub fn prepare_create(new: &mut HorizontalPodAutoscaler, gates: FeatureGates) {
 pub fn prepare_update(new: &mut HorizontalPodAutoscaler, old: &HorizontalPodAutoscaler, gates: FeatureGates) {
     new.status = old.status.clone();
     drop_disabled(&mut new.spec, Some(&old.spec), gates);
-}
-
-/// Prepares a change of the status of `old`: its spec is kept.
-pub fn prepare_status_update(new: &mut HorizontalPodAutoscaler, old: &HorizontalPodAutoscaler) {
-    new.spec = old.spec.clone();
 }
 
 fn drop_disabled(

@@ -1,4 +1,4 @@
-//! `autoscaling/v1`: CPU only; everything else travels in annotations (docs/spec/hpa.md 1.6).
+//! `autoscaling/v1`: CPU only; everything else is stored in annotations (docs/spec/hpa.md 1.6).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,10 +23,10 @@ pub struct HorizontalPodAutoscaler {
     /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "nullable")]
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// Desired state.
     #[serde(deserialize_with = "nullable")]
     pub spec: HorizontalPodAutoscalerSpec,
-    /// What was last seen and decided.
+    /// Current status.
     #[serde(deserialize_with = "nullable")]
     pub status: HorizontalPodAutoscalerStatus,
 }
@@ -35,7 +35,7 @@ pub struct HorizontalPodAutoscaler {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerSpec {
-    /// The object whose scale is driven.
+    /// Scale target.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: CrossVersionObjectReference,
     /// Lower bound; absent means 1.
@@ -44,28 +44,28 @@ pub struct HorizontalPodAutoscalerSpec {
     /// Upper bound.
     #[serde(deserialize_with = "nullable")]
     pub max_replicas: i32,
-    /// Mean CPU use of the pods in percent of what they request.
+    /// Average CPU usage of the pods in percent of their requests.
     #[serde(rename = "targetCPUUtilizationPercentage", skip_serializing_if = "Option::is_none")]
     pub target_cpu_utilization_percentage: Option<i32>,
 }
 
-/// What was last seen and decided.
+/// Current status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerStatus {
     /// Exists in the schema; the controller never sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// When the number of replicas was last changed.
+    /// Time of the last scale.
     #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
     pub last_scale_time: Option<Timestamp>,
-    /// The replicas last seen.
+    /// Current replicas.
     #[serde(deserialize_with = "nullable")]
     pub current_replicas: i32,
-    /// The replicas last decided on.
+    /// Desired replicas.
     #[serde(deserialize_with = "nullable")]
     pub desired_replicas: i32,
-    /// Mean CPU use in percent of the requests.
+    /// Average CPU usage in percent of the requests.
     #[serde(rename = "currentCPUUtilizationPercentage", skip_serializing_if = "Option::is_none")]
     pub current_cpu_utilization_percentage: Option<i32>,
 }

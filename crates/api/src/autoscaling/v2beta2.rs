@@ -25,10 +25,10 @@ pub struct HorizontalPodAutoscaler {
     /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "nullable")]
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// Desired state.
     #[serde(deserialize_with = "nullable")]
     pub spec: HorizontalPodAutoscalerSpec,
-    /// What was last seen and decided.
+    /// Current status.
     #[serde(deserialize_with = "nullable")]
     pub status: HorizontalPodAutoscalerStatus,
 }
@@ -37,7 +37,7 @@ pub struct HorizontalPodAutoscaler {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerSpec {
-    /// The object whose scale is driven.
+    /// Scale target.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: CrossVersionObjectReference,
     /// Lower bound; absent means 1.
@@ -49,31 +49,31 @@ pub struct HorizontalPodAutoscalerSpec {
     /// The metrics; the highest proposal wins.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricSpec>,
-    /// Rates and stabilization in both directions.
+    /// Scaling rules of both directions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behavior: Option<HorizontalPodAutoscalerBehavior>,
 }
 
-/// Rates and stabilization in both directions.
+/// Scaling rules of both directions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerBehavior {
-    /// Rules for growing.
+    /// Scale-up rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_up: Option<HPAScalingRules>,
-    /// Rules for shrinking.
+    /// Scale-down rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_down: Option<HPAScalingRules>,
 }
 
-/// Rules for one direction.
+/// Scaling rules of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HPAScalingRules {
-    /// How long past recommendations still count.
+    /// Stabilization window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stabilization_window_seconds: Option<i32>,
-    /// Which policy counts: `Max`, `Min` or `Disabled`.
+    /// How policies are combined: `Max`, `Min` or `Disabled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub select_policy: Option<String>,
     /// Limits on the change per period; an empty list is not defaulted.
@@ -81,24 +81,24 @@ pub struct HPAScalingRules {
     pub policies: Option<Vec<HPAScalingPolicy>>,
 }
 
-/// What was last seen and decided.
+/// Current status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerStatus {
     /// Exists in the schema; the controller never sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// When the number of replicas was last changed.
+    /// Time of the last scale.
     #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
     pub last_scale_time: Option<Timestamp>,
-    /// The replicas last seen.
+    /// Current replicas.
     #[serde(deserialize_with = "nullable")]
     pub current_replicas: i32,
-    /// The replicas last decided on.
+    /// Desired replicas.
     #[serde(deserialize_with = "nullable")]
     pub desired_replicas: i32,
-    /// The metrics last seen; always written, `null` when there are none.
+    /// Current metrics; always written, `null` when there are none.
     pub current_metrics: Option<Vec<MetricStatus>>,
-    /// What the autoscaler can and cannot do; always written, `null` when there are none.
+    /// Conditions; always written, `null` when there are none.
     pub conditions: Option<Vec<HorizontalPodAutoscalerCondition>>,
 }

@@ -1,4 +1,4 @@
-//! An autoscaler in whichever version it was written.
+//! An autoscaler in any of its versions.
 
 use serde_json::Value;
 

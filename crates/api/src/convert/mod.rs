@@ -1,4 +1,4 @@
-//! Where wire objects become the engine's types, and its status becomes wire again. After this nothing can be missing.
+//! Converts API objects to engine types and the engine's status back.
 
 mod spec;
 mod status;

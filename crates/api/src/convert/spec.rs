@@ -1,4 +1,4 @@
-//! Autoscalers of every API become one [`Spec`].
+//! Converts autoscalers of every API to a [`Spec`].
 
 use engine::spec::{
     Aggregator, Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy,
@@ -10,7 +10,7 @@ use crate::autoscaling::v2;
 use crate::plimsoll::{self, Autoscaler};
 use crate::selector::LabelSelector;
 
-/// The engine's view of an HPA with defaults applied.
+/// Converts an HPA with defaults.
 pub fn spec_of_hpa(hpa: &v2::HorizontalPodAutoscaler) -> Spec {
     let spec = &hpa.spec;
     Spec {
@@ -20,15 +20,15 @@ pub fn spec_of_hpa(hpa: &v2::HorizontalPodAutoscaler) -> Spec {
             kind: spec.scale_target_ref.kind.clone(),
             name: spec.scale_target_ref.name.clone(),
         },
-        min: spec.min_replicas.unwrap_or(1),
-        max: spec.max_replicas,
+        min: spec.min_replicas.unwrap_or(1).into(),
+        max: spec.max_replicas.into(),
         metrics: spec.metrics.iter().map(metric).collect(),
         behavior: spec.behavior.as_ref().map(behavior),
         aggregator: Aggregator::Max,
     }
 }
 
-/// The engine's view of an Autoscaler with defaults applied: that of the HPA it resembles, plus what v2 has no field for.
+/// Converts an Autoscaler with defaults: first its v2 part, then the fields that v2 does not have.
 pub fn spec_of_autoscaler(autoscaler: &Autoscaler) -> Spec {
     let mut spec = spec_of_hpa(&plimsoll::v2_view(autoscaler.clone()));
     spec.aggregator = match autoscaler.spec.replicas_aggregator.as_deref() {
@@ -61,7 +61,7 @@ fn failure_policy(policy: &plimsoll::FailurePolicy) -> FailurePolicy {
         "lastGood" => FailurePolicy::LastGood(SignedDuration::from_secs(i64::from(
             policy.for_seconds.unwrap_or_default(),
         ))),
-        "static" => FailurePolicy::Static(policy.replicas.unwrap_or_default()),
+        "static" => FailurePolicy::Static(policy.replicas.unwrap_or_default().into()),
         _ => FailurePolicy::Kubernetes,
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
                 .target
                 .average_value
                 .as_ref()
-                .map_or(MetricTarget::Missing, |v| MetricTarget::AverageValue(v.milli_value()));
+                .map_or(MetricTarget::Missing, |v| MetricTarget::AverageValue(v.into()));
             (MetricSource::Pods(metric_id(&pods.metric)), goal)
         }
         v2::OBJECT => {
@@ -113,45 +113,45 @@ pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
     Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
 }
 
-/// A named metric with its selector, ready to be asked for.
+/// A metric name with its selector.
 pub(super) fn metric_id(id: &v2::MetricIdentifier) -> MetricId {
     MetricId {
         name: id.name.clone(),
         shown_selector: id.selector.as_ref().map_or_else(|| "nil".to_owned(), LabelSelector::go_string),
         selector: LabelSelector::to_selector_or_nothing(id.selector.as_ref())
             .map(|selector| selector.to_string())
-            .map_err(|error| error.to_string()),
+            .map_err(|error| error.to_string().into()),
     }
 }
 
-/// Resource metrics do not look at the target's type, only at which field is there.
+/// The target of a Resource metric. Its type is ignored; the field that is set counts.
 fn per_pod_goal(target: &v2::MetricTarget) -> MetricTarget {
     match (&target.average_value, target.average_utilization) {
-        (Some(value), _) => MetricTarget::AverageValue(value.milli_value()),
+        (Some(value), _) => MetricTarget::AverageValue(value.into()),
         (None, Some(percent)) => MetricTarget::Utilization(percent),
         (None, None) => MetricTarget::Missing,
     }
 }
 
-/// Object metrics want type and field to agree (T24).
+/// The target of an Object metric. Type and field must agree (T24).
 fn object_goal(target: &v2::MetricTarget) -> MetricTarget {
     match (target.type_.as_str(), &target.value, &target.average_value) {
-        (v2::VALUE, Some(value), _) => MetricTarget::Value(value.milli_value()),
-        (v2::AVERAGE_VALUE, _, Some(value)) => MetricTarget::AverageValue(value.milli_value()),
+        (v2::VALUE, Some(value), _) => MetricTarget::Value(value.into()),
+        (v2::AVERAGE_VALUE, _, Some(value)) => MetricTarget::AverageValue(value.into()),
         _ => MetricTarget::Missing,
     }
 }
 
-/// External metrics prefer the average.
+/// The target of an External metric. The average takes precedence.
 fn external_goal(target: &v2::MetricTarget) -> MetricTarget {
     match (&target.average_value, &target.value) {
-        (Some(value), _) => MetricTarget::AverageValue(value.milli_value()),
-        (None, Some(value)) => MetricTarget::Value(value.milli_value()),
+        (Some(value), _) => MetricTarget::AverageValue(value.into()),
+        (None, Some(value)) => MetricTarget::Value(value.into()),
         (None, None) => MetricTarget::Missing,
     }
 }
 
-/// Rates and windows. A direction that is absent only occurs in objects stored without defaults: it limits nothing.
+/// Scaling rules. A direction is absent only in objects that were stored without defaults; it has no limits.
 pub(super) fn behavior(behavior: &v2::HorizontalPodAutoscalerBehavior) -> Behavior {
     let direction = |rules: Option<&v2::HPAScalingRules>| rules.map_or_else(no_rules, self::rules);
     Behavior { up: direction(behavior.scale_up.as_ref()), down: direction(behavior.scale_down.as_ref()) }

@@ -1,15 +1,15 @@
-//! The stored status, in and out.
+//! Converts the stored status to the engine's and back.
 
 use engine::report::{Condition, CurrentMetricValue};
 use engine::{Course, Decision, Status};
 
 use crate::autoscaling::v2;
 
-/// The engine's view of a stored status. Metric slots are not carried over: no decision reads them.
+/// Converts a stored status. Current metrics are left out, since no decision reads them.
 pub fn engine_status(status: &v2::HorizontalPodAutoscalerStatus) -> Status {
     Status {
-        current_replicas: status.current_replicas,
-        desired_replicas: status.desired_replicas,
+        current_replicas: status.current_replicas.into(),
+        desired_replicas: status.desired_replicas.into(),
         last_scale_time: status.last_scale_time,
         metrics: None,
         conditions: status.conditions.iter().map(condition_in).collect(),
@@ -31,7 +31,7 @@ pub fn stored_status(
     new
 }
 
-/// A status as the API shows it for an HPA with this spec.
+/// The status in the form of the API for an HPA with this spec.
 pub fn hpa_status(
     spec: &v2::HorizontalPodAutoscalerSpec,
     status: &Status,
@@ -39,15 +39,15 @@ pub fn hpa_status(
     v2::HorizontalPodAutoscalerStatus {
         observed_generation: None,
         last_scale_time: status.last_scale_time,
-        current_replicas: status.current_replicas,
-        desired_replicas: status.desired_replicas,
+        current_replicas: status.current_replicas.get(),
+        desired_replicas: status.desired_replicas.get(),
         current_metrics: status.metrics.as_ref().map(|slots| metrics_out(spec, slots)),
         conditions: status.conditions.iter().map(condition_out).collect(),
     }
 }
 
-/// Whether two statuses say the same, so that a write can be saved (docs/spec/hpa.md 3.0): numbers by value, times by the second
-/// that is stored, null and empty alike.
+/// Whether two statuses are equal, so that no write is needed (docs/spec/hpa.md 3.0). Quantities are compared by value,
+/// times by whole seconds; null equals empty.
 pub fn same_status<'a>(
     old: &'a v2::HorizontalPodAutoscalerStatus,
     new: &'a v2::HorizontalPodAutoscalerStatus,

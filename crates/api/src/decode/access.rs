@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 use super::{DecodeError, Keys, Session, types};
 use crate::instant;
 
-/// Where reading stands: a field of a structure, inside others.
-pub(super) struct Place<'p> {
-    parent: Option<&'p Place<'p>>,
+/// Path of the current field.
+pub(super) struct FieldPath<'p> {
+    parent: Option<&'p FieldPath<'p>>,
     structure: &'p str,
     field: &'p str,
 }
 
-impl Place<'_> {
-    pub(super) const ROOT: Place<'static> = Place { parent: None, structure: "", field: "" };
+impl FieldPath<'_> {
+    pub(super) const ROOT: FieldPath<'static> = FieldPath { parent: None, structure: "", field: "" };
 
     fn path(&self) -> String {
         match self.parent {
@@ -33,22 +33,22 @@ impl Place<'_> {
         }
     }
 
-    /// Inside these, values are kept as they are.
+    /// Whether values of this field are kept unchanged.
     fn is_opaque(&self) -> bool {
         self.structure == "ManagedFieldsEntry" && self.field == "fieldsV1"
     }
 }
 
-/// Reads one value.
+/// Decodes one value.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'v, 's, 'p> {
+pub(super) struct ValueDeserializer<'v, 's, 'p> {
     pub(super) value: &'v Value,
-    pub(super) place: &'p Place<'p>,
+    pub(super) place: &'p FieldPath<'p>,
     pub(super) session: &'s Session<'s>,
 }
 
-impl Reader<'_, '_, '_> {
-    /// Remembers that the value has the wrong type.
+impl ValueDeserializer<'_, '_, '_> {
+    /// The error of a value with the wrong type.
     fn mistake(&self, found: &str, expected: &str) -> DecodeError {
         DecodeError::new(format!(
             "json: cannot unmarshal {found} into Go {} of type {expected}",
@@ -88,10 +88,10 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-impl<'de> Deserializer<'de> for Reader<'_, '_, '_> {
+impl<'de> Deserializer<'de> for ValueDeserializer<'_, '_, '_> {
     type Error = DecodeError;
 
-    /// For values that read themselves, such as quantities: they see the raw text of a string.
+    /// For values with their own decoder, such as quantities. They get the raw text of a string.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         if let Value::String(text) = self.value
             && !self.place.is_opaque()
@@ -111,7 +111,7 @@ impl<'de> Deserializer<'de> for Reader<'_, '_, '_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        // A time reads itself, so a mistake in it ends reading.
+        // A time has its own decoder, so an error in it stops decoding.
         if name == instant::NAME && !self.value.is_string() && !self.value.is_null() {
             return Err(self.mistake(types::kind_word(self.value), "string"));
         }
@@ -154,7 +154,7 @@ impl<'de> Deserializer<'de> for Reader<'_, '_, '_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.value {
-            Value::Array(items) => visitor.visit_seq(Items { items: items.iter(), reader: self }),
+            Value::Array(items) => visitor.visit_seq(ArrayAccess { items: items.iter(), reader: self }),
             Value::Null => visitor.visit_seq(no_items()),
             _ => {
                 self.remember(&self.expected_type("[]interface {}"));
@@ -166,7 +166,7 @@ impl<'de> Deserializer<'de> for Reader<'_, '_, '_> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.value {
             Value::Object(entries) => {
-                visitor.visit_map(Entries { left: entries.iter(), value: None, reader: self })
+                visitor.visit_map(ObjectAccess { left: entries.iter(), value: None, reader: self })
             }
             Value::Null => visitor.visit_map(no_entries()),
             _ => {
@@ -185,7 +185,7 @@ impl<'de> Deserializer<'de> for Reader<'_, '_, '_> {
         match self.value {
             Value::Object(entries) => {
                 let fields = present_fields(entries, fields, self.session.keys);
-                visitor.visit_map(Fields {
+                visitor.visit_map(StructAccess {
                     left: fields.into_iter(),
                     value: None,
                     structure: name,
@@ -232,7 +232,7 @@ fn present_fields<'v>(
     present
 }
 
-/// Whether two keys are the same to Go apart from case; two letters beyond ASCII fold to `s` and `k`.
+/// Whether two keys are equal in Go's case folding, in which two non-ASCII letters fold to `s` and `k`.
 pub(super) fn same_folded(key: &str, field: &str) -> bool {
     let fold = |c: char| match c {
         'ſ' => 's',
@@ -242,30 +242,33 @@ pub(super) fn same_folded(key: &str, field: &str) -> bool {
     key.chars().map(fold).eq(field.chars().map(fold))
 }
 
-struct Items<'v, 's, 'p> {
+struct ArrayAccess<'v, 's, 'p> {
     items: std::slice::Iter<'v, Value>,
-    reader: Reader<'v, 's, 'p>,
+    reader: ValueDeserializer<'v, 's, 'p>,
 }
 
-impl<'de> SeqAccess<'de> for Items<'_, '_, '_> {
+impl<'de> SeqAccess<'de> for ArrayAccess<'_, '_, '_> {
     type Error = DecodeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, DecodeError> {
-        self.items.next().map(|value| seed.deserialize(Reader { value, ..self.reader })).transpose()
+        self.items
+            .next()
+            .map(|value| seed.deserialize(ValueDeserializer { value, ..self.reader }))
+            .transpose()
     }
 }
 
-/// The entries of a map; Go does not count them as places.
-struct Entries<'v, 's, 'p> {
+/// The entries of a map. They are not part of the path, as in Go.
+struct ObjectAccess<'v, 's, 'p> {
     left: serde_json::map::Iter<'v>,
     value: Option<&'v Value>,
-    reader: Reader<'v, 's, 'p>,
+    reader: ValueDeserializer<'v, 's, 'p>,
 }
 
-impl<'de> MapAccess<'de> for Entries<'_, '_, '_> {
+impl<'de> MapAccess<'de> for ObjectAccess<'_, '_, '_> {
     type Error = DecodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
@@ -275,18 +278,21 @@ impl<'de> MapAccess<'de> for Entries<'_, '_, '_> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, DecodeError> {
-        seed.deserialize(Reader { value: self.value.take().unwrap_or(&Value::Null), ..self.reader })
+        seed.deserialize(ValueDeserializer {
+            value: self.value.take().unwrap_or(&Value::Null),
+            ..self.reader
+        })
     }
 }
 
-struct Fields<'v, 's, 'p> {
+struct StructAccess<'v, 's, 'p> {
     left: std::vec::IntoIter<(&'static str, &'v Value)>,
     value: Option<(&'static str, &'v Value)>,
     structure: &'static str,
-    reader: Reader<'v, 's, 'p>,
+    reader: ValueDeserializer<'v, 's, 'p>,
 }
 
-impl<'de> MapAccess<'de> for Fields<'_, '_, '_> {
+impl<'de> MapAccess<'de> for StructAccess<'_, '_, '_> {
     type Error = DecodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
@@ -296,7 +302,7 @@ impl<'de> MapAccess<'de> for Fields<'_, '_, '_> {
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, DecodeError> {
         let (field, value) = self.value.take().unwrap_or(("", &Value::Null));
-        let place = Place { parent: Some(self.reader.place), structure: self.structure, field };
-        seed.deserialize(Reader { value, place: &place, session: self.reader.session })
+        let place = FieldPath { parent: Some(self.reader.place), structure: self.structure, field };
+        seed.deserialize(ValueDeserializer { value, place: &place, session: self.reader.session })
     }
 }

@@ -1,7 +1,7 @@
 //! Reading JSON values as Go's decoder does: lenient about unknown fields and `null`, with Go's error texts.
 //!
-//! Mistakes of type are collected while reading goes on and the first is reported; a value that reads itself, such as
-//! a quantity or a time, ends reading at once and so takes precedence.
+//! Wrong types do not stop decoding; the first one is reported at the end. Errors of values with their own decoder, such as
+//! quantities and times, stop decoding and so take precedence.
 
 mod access;
 mod types;
@@ -14,9 +14,9 @@ use std::fmt;
 use serde::de::{self, DeserializeOwned};
 use serde_json::Value;
 
-use access::{Place, Reader};
+use access::{FieldPath, ValueDeserializer};
 
-/// Why a value cannot be read, worded as Go does.
+/// Why a value cannot be decoded, with the text of Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeError(String);
@@ -33,7 +33,7 @@ impl de::Error for DecodeError {
     }
 }
 
-/// How keys find their fields.
+/// How keys are matched with fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// Exactly, as the API server reads objects.
@@ -42,7 +42,7 @@ pub enum Keys {
     AnyCase,
 }
 
-/// What readers share.
+/// State of one decoding.
 struct Session<'a> {
     /// The Go package of the types read, for texts.
     package: &'a str,
@@ -53,7 +53,7 @@ struct Session<'a> {
 /// Reads a value; `package` is the Go package its types are named by in errors, e.g. `v2`.
 pub fn from_value<T: DeserializeOwned>(value: &Value, package: &str, keys: Keys) -> Result<T, DecodeError> {
     let session = Session { package, keys, first_mistake: RefCell::new(None) };
-    let read = T::deserialize(Reader { value, place: &Place::ROOT, session: &session })?;
+    let read = T::deserialize(ValueDeserializer { value, place: &FieldPath::ROOT, session: &session })?;
     match session.first_mistake.into_inner() {
         Some(mistake) => Err(mistake),
         None => Ok(read),
@@ -66,7 +66,7 @@ pub fn from_json<T: DeserializeOwned>(text: &str, package: &str, keys: Keys) -> 
     from_value(&value, package, keys)
 }
 
-/// The kind and version an object says it has; both are found whatever the case of their keys.
+/// The kind and version of an object. The case of their keys does not matter.
 pub fn kind_of(value: &Value) -> Result<(String, String), DecodeError> {
     let failed = |found: &str, what: &str| {
         let text = format!(

@@ -8,7 +8,7 @@ fn v2_error(object: &Value) -> String {
 }
 
 #[test]
-fn mistakes_name_the_innermost_structure_and_the_whole_path() {
+fn type_errors_name_the_innermost_struct_and_the_whole_path() {
     let cases = [
         (
             json!({"spec": {"maxReplicas": 3.5}}),
@@ -70,7 +70,7 @@ fn mistakes_name_the_innermost_structure_and_the_whole_path() {
 }
 
 #[test]
-fn the_first_mistake_counts_but_a_broken_quantity_counts_more() {
+fn the_first_type_error_is_reported_unless_a_quantity_is_invalid() {
     let object = json!({"spec": {"maxReplicas": "x", "minReplicas": "y"}});
     assert!(v2_error(&object).contains("maxReplicas"));
     let object = json!({"spec": {"maxReplicas": "x", "behavior": {"scaleUp": {"tolerance": "1ki"}}}});
@@ -80,7 +80,7 @@ fn the_first_mistake_counts_but_a_broken_quantity_counts_more() {
 }
 
 #[test]
-fn unknown_fields_and_nulls_are_passed_over() {
+fn unknown_fields_and_nulls_are_ignored() {
     let object = json!({
         "kind": null, "unknown": 1, "metadata": null, "spec": {"Maxreplicas": 9, "metrics": null, "minReplicas": null},
         "status": {"currentMetrics": [null], "conditions": [{"lastTransitionTime": null}]},

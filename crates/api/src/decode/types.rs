@@ -14,7 +14,7 @@ pub fn kind_word(value: &Value) -> &'static str {
     }
 }
 
-/// A number as it stands in errors about integers.
+/// A number as errors about integers show it.
 pub(super) fn number_text(number: &Number) -> String {
     match number.as_f64() {
         // An integer too large for 64 bits was kept as a float; Go shows its digits.

@@ -1,4 +1,4 @@
-//! TriggerAuthentication and ClusterTriggerAuthentication: where credentials are.
+//! TriggerAuthentication and ClusterTriggerAuthentication: sources of credentials.
 
 use std::collections::BTreeMap;
 
@@ -21,19 +21,19 @@ pub struct TriggerAuthentication {
     /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "nullable")]
     pub metadata: ObjectMeta,
-    /// Where credentials are.
+    /// Source of credentials.
     #[serde(deserialize_with = "nullable")]
     pub spec: TriggerAuthenticationSpec,
-    /// Who uses it.
+    /// Objects that use it.
     #[serde(deserialize_with = "nullable")]
     pub status: TriggerAuthenticationStatus,
 }
 
-/// Where credentials are. Later fields overwrite the parameters of earlier ones.
+/// Sources of credentials. Later fields overwrite the parameters of earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct TriggerAuthenticationSpec {
-    /// The identity of a cloud.
+    /// Pod identity of a cloud provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_identity: Option<PodIdentity>,
     /// Environment variables of the target.
@@ -68,7 +68,7 @@ pub struct TriggerAuthenticationSpec {
     pub oauth2: Option<OAuth2>,
 }
 
-/// The identity of a cloud.
+/// Pod identity of a cloud provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodIdentity {
@@ -129,7 +129,7 @@ pub struct KeyTarget {
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HashiCorpVault {
-    /// Where Vault is.
+    /// Address of Vault.
     #[serde(deserialize_with = "nullable")]
     pub address: String,
     /// `token` or `kubernetes`.
@@ -144,7 +144,7 @@ pub struct HashiCorpVault {
     /// Role of the login.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub role: String,
-    /// What to log in with.
+    /// Credential of the login.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credential: Option<VaultCredential>,
     /// The secrets.
@@ -158,7 +158,7 @@ impl std::fmt::Debug for HashiCorpVault {
     }
 }
 
-/// What to log in to Vault with.
+/// Credential of the login to Vault.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct VaultCredential {
@@ -168,7 +168,7 @@ pub struct VaultCredential {
     /// Path of a file with a service account's token.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub service_account: String,
-    /// A service account for which a token is asked.
+    /// A service account for which a token is requested.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub service_account_name: String,
 }
@@ -189,12 +189,12 @@ pub struct VaultSecret {
     /// Empty, `secretV2`, `secret` or `pki`.
     #[serde(rename = "type", deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub type_: String,
-    /// What a certificate is asked for with.
+    /// Parameters of a certificate request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pki_data: Option<VaultPki>,
 }
 
-/// What a certificate is asked for with.
+/// Parameters of a certificate request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct VaultPki {
@@ -210,7 +210,7 @@ pub struct VaultPki {
     /// URIs.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub uri_sans: String,
-    /// Others.
+    /// Other subject alternative names.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub other_sans: String,
     /// Life time.
@@ -243,10 +243,10 @@ pub struct OAuth2 {
     /// Client.
     #[serde(deserialize_with = "nullable")]
     pub client_id: String,
-    /// Where the client's secret is.
+    /// The client secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<ValueFromSecret>,
-    /// Where tokens are.
+    /// Token URL.
     #[serde(deserialize_with = "nullable")]
     pub token_url: String,
     /// Scopes.
@@ -257,16 +257,16 @@ pub struct OAuth2 {
     pub token_url_params: BTreeMap<String, String>,
 }
 
-/// A value that stands in a secret.
+/// A value from a Secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ValueFromSecret {
-    /// Where it stands.
+    /// Its source.
     #[serde(deserialize_with = "nullable")]
     pub value_from: SecretKeySource,
 }
 
-/// Where a value stands.
+/// The source of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SecretKeySource {
@@ -287,14 +287,14 @@ pub struct SecretKeyRef {
     pub key: String,
 }
 
-/// Who uses it.
+/// Objects that use an authentication.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TriggerAuthenticationStatus {
-    /// Names of ScaledObjects, with commas.
+    /// Names of ScaledObjects, separated by commas.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub scaledobjects: String,
-    /// Names of ScaledJobs, with commas.
+    /// Names of ScaledJobs, separated by commas.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub scaledjobs: String,
 }

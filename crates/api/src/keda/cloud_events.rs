@@ -1,4 +1,4 @@
-//! CloudEventSource and ClusterCloudEventSource: where events are told to.
+//! CloudEventSource and ClusterCloudEventSource: destinations of cloud events.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::{AuthenticationRef, Conditions};
 use crate::meta::ObjectMeta;
 use crate::wire::nullable;
 
-/// Every type of event that is told (docs/spec/keda.md 9.4).
+/// All types of events (docs/spec/keda.md 9.4).
 pub const EVENT_TYPES: [&str; 19] = [
     "keda.scaledobject.ready.v1",
     "keda.scaledobject.failed.v1",
@@ -43,37 +43,37 @@ pub struct CloudEventSource {
     /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "nullable")]
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// Desired state.
     #[serde(deserialize_with = "nullable")]
     pub spec: CloudEventSourceSpec,
-    /// How it fares.
+    /// Current status.
     #[serde(deserialize_with = "nullable")]
     pub status: CloudEventSourceStatus,
 }
 
-/// What is told, and to whom.
+/// Events and their destination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CloudEventSourceSpec {
-    /// The cluster's name; empty means as the operator was told.
+    /// The cluster's name; empty means the operator's setting.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub cluster_name: String,
-    /// To whom.
+    /// Destination.
     #[serde(deserialize_with = "nullable")]
     pub destination: Destination,
-    /// Where credentials are.
+    /// Source of credentials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authentication_ref: Option<AuthenticationRef>,
-    /// What is told.
+    /// Filter of event types.
     #[serde(deserialize_with = "nullable")]
     pub event_subscription: EventSubscription,
 }
 
-/// To whom.
+/// Destination of events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Destination {
-    /// A server that takes events.
+    /// An HTTP endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpDestination>,
     /// A topic of Azure; passed through.
@@ -81,16 +81,16 @@ pub struct Destination {
     pub azure_event_grid_topic: Option<Value>,
 }
 
-/// A server that takes events.
+/// An HTTP endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HttpDestination {
-    /// Where it is.
+    /// URI.
     #[serde(deserialize_with = "nullable")]
     pub uri: String,
 }
 
-/// What is told.
+/// Filter of event types.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct EventSubscription {
@@ -102,7 +102,7 @@ pub struct EventSubscription {
     pub excluded_event_types: Vec<String>,
 }
 
-/// How it fares.
+/// Current status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CloudEventSourceStatus {

@@ -1,4 +1,4 @@
-//! Conditions: a list in which each type stands once.
+//! Conditions: a list with one entry per type.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ pub mod types {
     pub const READY: &str = "Ready";
     /// Triggers are active.
     pub const ACTIVE: &str = "Active";
-    /// A trigger is replaced by a fixed number.
+    /// The fallback of a trigger is in use.
     pub const FALLBACK: &str = "Fallback";
-    /// Nothing is done.
+    /// The object is paused.
     pub const PAUSED: &str = "Paused";
-    /// What the HPA says of itself.
+    /// The conditions of the HPA.
     pub const HPA_ACTIVE: &str = "HPAActive";
 }
 
-/// Whether something holds. What is none of the three words is not known: it must not make an object unreadable.
+/// Status of a condition. Any other text is read as `Unknown`, so that it does not make an object unreadable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum ConditionStatus {
-    /// It does.
+    /// `True`.
     True,
-    /// It does not.
+    /// `False`.
     False,
-    /// Nobody knows.
+    /// `Unknown`.
     #[default]
     Unknown,
 }
@@ -43,19 +43,19 @@ impl<'de> Deserialize<'de> for ConditionStatus {
     }
 }
 
-/// One condition; there is no time in it.
+/// One condition. KEDA's conditions have no time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Condition {
-    /// What it is about.
+    /// Type.
     #[serde(rename = "type", deserialize_with = "nullable")]
     pub type_: String,
-    /// Whether it holds.
+    /// Status.
     pub status: ConditionStatus,
-    /// One word for programs.
+    /// Reason in CamelCase.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// A sentence for people.
+    /// Message for people.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -67,7 +67,7 @@ impl Condition {
     }
 }
 
-/// Conditions in the order in which they first appeared. Cheap to clone; most objects say the same.
+/// Conditions in the order in which they first appeared. The list is shared, since most objects have equal conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Conditions(Arc<[Condition]>);
 
@@ -93,41 +93,41 @@ impl<'de> Deserialize<'de> for Conditions {
 }
 
 impl Conditions {
-    /// All of them.
+    /// All conditions.
     pub fn iter(&self) -> std::slice::Iter<'_, Condition> {
         self.0.iter()
     }
 
-    /// How many there are.
+    /// Number of conditions.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no conditions.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether somebody else holds the very same list.
+    /// Whether both share one allocation.
     pub fn are_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// Takes out the condition of a type.
+    /// Removes the condition of a type.
     pub fn remove(&mut self, type_: &str) {
         if self.get(type_).is_some() {
             self.0 = self.iter().filter(|own| own.type_ != type_).cloned().collect();
         }
     }
 
-    /// What is told before anything is known.
+    /// The initial conditions.
     pub fn initial() -> Self {
         let unknown = |type_: &str| Condition::new(type_, ConditionStatus::Unknown, "", "");
         let paused = Condition::new(types::PAUSED, ConditionStatus::False, "", "");
         Self([unknown(types::READY), unknown(types::ACTIVE), unknown(types::FALLBACK), paused].into())
     }
 
-    /// Whether the four that are always there are there.
+    /// Whether the four mandatory conditions exist.
     pub fn are_complete(&self) -> bool {
         [types::READY, types::ACTIVE, types::FALLBACK, types::PAUSED]
             .iter()
@@ -139,7 +139,7 @@ impl Conditions {
         self.0.iter().find(|condition| condition.type_ == type_)
     }
 
-    /// Whether a condition holds; `Unknown` if it is not there.
+    /// Status of a condition; `Unknown` if it does not exist.
     pub fn state(&self, type_: &str) -> ConditionStatus {
         self.get(type_).map_or(ConditionStatus::Unknown, |condition| condition.status)
     }

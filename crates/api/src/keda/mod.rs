@@ -21,11 +21,9 @@ pub const GROUP: &str = "keda.sh";
 pub const EVENTING_GROUP: &str = "eventing.keda.sh";
 /// Group and version of all but cloud event sources.
 pub const API_VERSION: &str = "keda.sh/v1alpha1";
-/// Group and version of cloud event sources.
-pub const EVENTING_API_VERSION: &str = "eventing.keda.sh/v1alpha1";
-/// Who holds an object until we have cleaned up behind it.
+/// The finalizer, which keeps an object until it has been cleaned up.
 pub const FINALIZER: &str = "finalizer.keda.sh";
-/// The release whose behaviour this is; it stands in labels.
+/// The KEDA release with this behaviour; used in labels.
 pub const VERSION: &str = "2.20.2";
-/// The name of the metric that a formula makes of the others.
+/// Name of the metric that a formula computes.
 pub const COMPOSITE_METRIC: &str = "composite-metric";

@@ -22,29 +22,29 @@ pub struct ScaledJob {
     /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "nullable")]
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// Desired state.
     #[serde(deserialize_with = "nullable")]
     pub spec: ScaledJobSpec,
-    /// What was last seen and done.
+    /// Current status.
     #[serde(deserialize_with = "nullable")]
     pub status: ScaledJobStatus,
 }
 
 impl ScaledJob {
-    /// Whether annotations say that nothing shall be done.
+    /// Whether annotations pause the object.
     pub fn is_paused(&self) -> bool {
         annotations::is_set(&self.metadata.annotations, annotations::PAUSED)
     }
 }
 
-/// What is wanted.
+/// Desired state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScaledJobSpec {
     /// The spec of a `batch/v1` Job, passed through as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_target_ref: Option<Value>,
-    /// Seconds from the start of a round to the start of the next; absent means 30.
+    /// Polling interval in seconds; absent means 30.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub polling_interval: Option<i32>,
     /// Complete jobs that are kept; absent means 100.
@@ -53,30 +53,30 @@ pub struct ScaledJobSpec {
     /// Failed jobs that are kept; absent means 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_jobs_history_limit: Option<i32>,
-    /// The older place of `rollout.strategy`; wins.
+    /// Deprecated form of `rollout.strategy`; takes precedence.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub rollout_strategy: String,
-    /// What becomes of jobs of an older generation.
+    /// What happens to jobs of an older generation.
     #[serde(deserialize_with = "nullable")]
     pub rollout: Rollout,
     /// The container whose environment `…FromEnv` parameters name; empty means the first.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub env_source_container_name: String,
-    /// Jobs that run at least; absent means 0.
+    /// Minimum number of running jobs; absent means 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_replica_count: Option<i32>,
-    /// Jobs that run at most; absent means 100.
+    /// Maximum number of running jobs; absent means 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_replica_count: Option<i32>,
-    /// How many jobs are created.
+    /// Scaling strategy.
     #[serde(deserialize_with = "nullable")]
     pub scaling_strategy: ScalingStrategy,
-    /// The event sources.
+    /// Triggers.
     #[serde(deserialize_with = "nullable")]
     pub triggers: Vec<Trigger>,
 }
 
-/// What becomes of jobs of an older generation.
+/// What happens to jobs of an older generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Rollout {
@@ -88,17 +88,17 @@ pub struct Rollout {
     pub propagation_policy: String,
 }
 
-/// How many jobs are created.
+/// Scaling strategy: how many jobs are created.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScalingStrategy {
     /// `default`, `custom`, `accurate` or `eager`.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub strategy: String,
-    /// For `custom`: so many fewer.
+    /// For `custom`: number of jobs to deduct.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_scaling_queue_length_deduction: Option<i32>,
-    /// For `custom`: this share of the running ones counts.
+    /// For `custom`: share of the running jobs that counts.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub custom_scaling_running_job_percentage: String,
     /// Conditions that a pod must have for its job to have started.
@@ -109,11 +109,11 @@ pub struct ScalingStrategy {
     pub multiple_scalers_calculation: String,
 }
 
-/// What was last seen and done.
+/// Current status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScaledJobStatus {
-    /// When something was last active.
+    /// Time of the last activity.
     #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
     pub last_active_time: Option<Timestamp>,
     /// Conditions.
@@ -122,10 +122,10 @@ pub struct ScaledJobStatus {
     /// Never written.
     #[serde(rename = "Paused", deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub paused: String,
-    /// Types of triggers, with commas.
+    /// Types of triggers, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggers_types: Option<String>,
-    /// Names of authentications, with commas.
+    /// Names of authentications, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authentications_types: Option<String>,
     /// Declared, but never written.

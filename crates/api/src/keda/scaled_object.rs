@@ -1,4 +1,4 @@
-//! ScaledObject: a workload that is scaled by events, from zero.
+//! ScaledObject: a workload that is scaled by triggers, also to and from zero.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::map::Map;
 use crate::meta::ObjectMeta;
 use crate::wire::nullable;
 
-/// A workload that is scaled by events.
+/// A workload that is scaled by triggers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScaledObject {
@@ -23,31 +23,31 @@ pub struct ScaledObject {
     /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "nullable")]
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// Desired state.
     #[serde(deserialize_with = "nullable")]
     pub spec: ScaledObjectSpec,
-    /// What was last seen and done.
+    /// Current status.
     #[serde(deserialize_with = "nullable")]
     pub status: ScaledObjectStatus,
 }
 
-/// What is wanted.
+/// Desired state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScaledObjectSpec {
-    /// What is scaled.
+    /// Scale target.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: ScaleTarget,
-    /// Seconds from the start of a round to the start of the next; absent means 30.
+    /// Polling interval in seconds; absent means 30.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub polling_interval: Option<i32>,
-    /// Seconds after creation in which nothing that was never active is scaled to zero; absent means 0.
+    /// Seconds after creation before an object that was never active is scaled to zero; absent means 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_cooldown_period: Option<i32>,
-    /// Seconds after the last activity in which nothing is scaled to zero; absent means 300.
+    /// Seconds after the last activity before the object is scaled to zero; absent means 300.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooldown_period: Option<i32>,
-    /// Replicas while nothing is active, below the minimum.
+    /// Replicas while no trigger is active; below the minimum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_replica_count: Option<i32>,
     /// Lower bound; absent means 0.
@@ -56,18 +56,18 @@ pub struct ScaledObjectSpec {
     /// Upper bound; absent means 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_replica_count: Option<i32>,
-    /// Restoring, the HPA's name and behavior, formulas.
+    /// Advanced settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advanced: Option<Box<AdvancedConfig>>,
-    /// The event sources.
+    /// Triggers.
     #[serde(deserialize_with = "nullable")]
     pub triggers: Vec<Trigger>,
-    /// What to do when a source fails.
+    /// Fallback for failing triggers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
 }
 
-/// What is scaled.
+/// Scale target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScaleTarget {
@@ -85,14 +85,14 @@ pub struct ScaleTarget {
     pub env_source_container_name: String,
 }
 
-/// Restoring, the HPA's name and behavior, formulas.
+/// Advanced settings: restoring of the replica count, name and behavior of the HPA, formula.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AdvancedConfig {
-    /// The HPA that is made.
+    /// The generated HPA.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub horizontal_pod_autoscaler_config: Option<HorizontalPodAutoscalerConfig>,
-    /// Whether the first count is restored when the ScaledObject is deleted.
+    /// Whether the original replica count is restored when the ScaledObject is deleted.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "std::ops::Not::not")]
     pub restore_to_original_replica_count: bool,
     /// A formula over the triggers.
@@ -100,11 +100,11 @@ pub struct AdvancedConfig {
     pub scaling_modifiers: ScalingModifiers,
 }
 
-/// The HPA that is made.
+/// Settings of the generated HPA.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerConfig {
-    /// Rates and stabilization.
+    /// Scaling rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behavior: Option<HorizontalPodAutoscalerBehavior>,
     /// Its name; empty means `keda-hpa-` and the name of the ScaledObject.
@@ -119,10 +119,10 @@ pub struct ScalingModifiers {
     /// The formula.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub formula: String,
-    /// What its result is held against.
+    /// Target of its result.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub target: String,
-    /// Above this it is active; empty means 0.
+    /// Activation threshold; empty means 0.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub activation_target: String,
     /// `AverageValue` (the default) or `Value`.
@@ -131,20 +131,20 @@ pub struct ScalingModifiers {
 }
 
 impl ScalingModifiers {
-    /// Whether nothing is said.
+    /// Whether no field is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What to do when a source fails.
+/// Fallback for failing triggers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Fallback {
-    /// So many failures are borne.
+    /// Number of consecutive failures after which the fallback applies.
     #[serde(deserialize_with = "nullable")]
     pub failure_threshold: i32,
-    /// Then there are so many replicas.
+    /// Replicas of the fallback.
     #[serde(deserialize_with = "nullable")]
     pub replicas: i32,
     /// `static` (also if empty), `currentReplicas`, `currentReplicasIfHigher`, `currentReplicasIfLower` or
@@ -153,20 +153,20 @@ pub struct Fallback {
     pub behavior: String,
 }
 
-/// What was last seen and done.
+/// Current status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScaledObjectStatus {
     /// `apps/v1.Deployment`.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub scale_target_kind: String,
-    /// What the target was found to be.
+    /// Group, version, kind and resource of the target.
     #[serde(rename = "scaleTargetGVKR", skip_serializing_if = "Option::is_none")]
     pub scale_target_gvkr: Option<GroupVersionKindResource>,
-    /// Replicas when we first saw the target.
+    /// Replicas before the ScaledObject was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_replica_count: Option<i32>,
-    /// When something was last active.
+    /// Time of the last activity.
     #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
     pub last_active_time: Option<Timestamp>,
     /// Names of all external metrics, in the order of the triggers.
@@ -175,33 +175,33 @@ pub struct ScaledObjectStatus {
     /// Names of all resource metrics.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub resource_metric_names: Vec<String>,
-    /// `composite-metric` once there was a formula.
+    /// `composite-metric` if the object has or had a formula.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub composite_scaler_name: String,
     /// Conditions.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// Failures per metric, kept for fallback.
+    /// Failures per metric, for the fallback.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Map::is_empty")]
     pub health: Map<TriggerHealth>,
     /// Activity per metric.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Map::is_empty")]
     pub triggers_activity: Map<TriggerActivity>,
-    /// The count at which it is paused.
+    /// Replicas at which it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_replica_count: Option<i32>,
-    /// The HPA that was made.
+    /// Name of the HPA.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub hpa_name: String,
-    /// Types of triggers, with commas.
+    /// Types of triggers, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggers_types: Option<String>,
-    /// Names of authentications, with commas.
+    /// Names of authentications, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authentications_types: Option<String>,
 }
 
-/// What a target was found to be.
+/// Group, version, kind and resource of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupVersionKindResource {
@@ -229,11 +229,11 @@ impl GroupVersionKindResource {
     }
 }
 
-/// How a metric fares.
+/// Health of a metric.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct TriggerHealth {
-    /// Failures in a row.
+    /// Consecutive failures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_of_failures: Option<i32>,
     /// `Happy` or `Failing`.
@@ -245,7 +245,7 @@ pub struct TriggerHealth {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct TriggerActivity {
-    /// Whether it is.
+    /// Whether it is active.
     #[serde(deserialize_with = "nullable")]
     pub is_active: bool,
 }
@@ -273,7 +273,7 @@ impl ScaledObject {
         (!modifiers.is_empty()).then_some(modifiers)
     }
 
-    /// The name that its HPA has, or shall have.
+    /// Name of its HPA.
     pub fn hpa_name(&self) -> String {
         let config = self
             .spec
@@ -296,22 +296,22 @@ impl ScaledObject {
         self.spec.max_replica_count.unwrap_or(100)
     }
 
-    /// Whether annotations say that nothing shall be done.
+    /// Whether annotations pause the object.
     pub fn is_paused(&self) -> bool {
         is_paused(&self.metadata.annotations)
     }
 
-    /// Whether annotations say that nothing shall be scaled in.
+    /// Whether annotations pause scaling in.
     pub fn is_scale_in_paused(&self) -> bool {
         is_set(&self.metadata.annotations, annotations::PAUSED_SCALE_IN)
     }
 
-    /// Whether annotations say that nothing shall be scaled out.
+    /// Whether annotations pause scaling out.
     pub fn is_scale_out_paused(&self) -> bool {
         is_set(&self.metadata.annotations, annotations::PAUSED_SCALE_OUT)
     }
 
-    /// Whether annotations say that it is active.
+    /// Whether annotations force activation.
     pub fn is_forced(&self) -> bool {
         is_set(&self.metadata.annotations, annotations::FORCE_ACTIVATION)
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::map::StringMap;
 use crate::wire::{is_zero, nullable};
 
-/// What identifies and describes an object.
+/// Identity and description of an object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ObjectMeta {
@@ -18,10 +18,10 @@ pub struct ObjectMeta {
     /// Prefix from which the server makes a name.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub generate_name: String,
-    /// The namespace; empty for objects outside of any.
+    /// The namespace; empty for cluster-scoped objects.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// No longer filled by the server, but kept.
+    /// Deprecated; the server no longer sets it.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub self_link: String,
     /// Unique over time and space.
@@ -39,7 +39,7 @@ pub struct ObjectMeta {
     /// When the object will be deleted.
     #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<Timestamp>,
-    /// Time allowed for a graceful end.
+    /// Grace period of the deletion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_grace_period_seconds: Option<i64>,
     /// Labels, for selecting.
@@ -51,10 +51,10 @@ pub struct ObjectMeta {
     /// The objects this one depends on.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
-    /// Who must agree before the object goes away.
+    /// Finalizers.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
-    /// Who owns which fields.
+    /// Owners of the fields (server-side apply).
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub managed_fields: Vec<ManagedFieldsEntry>,
 }

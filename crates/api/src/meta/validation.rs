@@ -11,7 +11,7 @@ use crate::{gotext, instant, names};
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// The faults of a new object's metadata; `name_faults` knows the rule for names of its kind.
+/// Validates the metadata of a new object. `name_faults` checks names of its kind.
 pub fn validate_create(meta: &ObjectMeta, name_faults: impl Fn(&str) -> Vec<String>) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if !meta.generate_name.is_empty() {
@@ -46,7 +46,7 @@ pub fn validate_create(meta: &ObjectMeta, name_faults: impl Fn(&str) -> Vec<Stri
     faults
 }
 
-/// The faults of an existing object's new metadata.
+/// Validates the new metadata of an existing object.
 pub fn validate_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if old.deletion_timestamp.is_some() {
@@ -88,7 +88,7 @@ pub fn validate_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<FieldError> {
 const NEGATIVE: &str = "must be greater than or equal to 0";
 const IMMUTABLE: &str = "field is immutable";
 
-/// A prefix may end in a dash, since something follows; the character before the dash is not looked at either.
+/// A prefix may end in a dash, since something follows; the character before the dash is not checked either.
 fn without_trailing_dash(prefix: &str) -> String {
     let mut shorter = prefix.to_owned();
     if prefix.len() > 1 && shorter.pop() == Some('-') {
@@ -241,7 +241,7 @@ fn managed_fields_faults(entries: &[ManagedFieldsEntry]) -> Vec<FieldError> {
 
 const NO_PREFIX: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
-/// Whether a fault is one of built-in kinds only: finalizers of custom resources need no prefix.
+/// Whether an error applies to built-in kinds only. Finalizers of custom resources need no prefix.
 pub fn is_of_built_in_kinds(fault: &FieldError) -> bool {
     fault.field.starts_with("metadata.finalizers[") && fault.detail == NO_PREFIX
 }

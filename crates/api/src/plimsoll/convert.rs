@@ -7,7 +7,7 @@ use super::{
 use crate::autoscaling;
 use crate::autoscaling::v2::{self, CrossVersionObjectReference, HorizontalPodAutoscaler};
 
-/// What an Autoscaler says that v2 has no field for.
+/// The fields of an Autoscaler that v2 does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("autoscaling/v2 has no place for {}", .fields.join(", "))]
 pub struct NotExpressible {
@@ -15,7 +15,7 @@ pub struct NotExpressible {
     pub fields: Vec<String>,
 }
 
-/// The same autoscaler as an Autoscaler; nothing is lost and nothing changes its meaning.
+/// Converts a v2 object without loss.
 pub fn from_v2(object: HorizontalPodAutoscaler) -> Autoscaler {
     let HorizontalPodAutoscaler { metadata, spec, status, .. } = object;
     Autoscaler {
@@ -34,7 +34,7 @@ pub fn from_v2(object: HorizontalPodAutoscaler) -> Autoscaler {
     }
 }
 
-/// The same autoscaler in v2, if v2 can say it.
+/// Converts to v2, if v2 has all fields that are set.
 ///
 /// A metric of type `Metric` becomes one of type `Pods` or `Object`: measured on each pod, on the namespace, on the
 /// scale target or on the object named.
@@ -43,7 +43,7 @@ pub fn to_v2(object: Autoscaler) -> Result<HorizontalPodAutoscaler, NotExpressib
     if fields.is_empty() { Ok(v2_view(object)) } else { Err(NotExpressible { fields }) }
 }
 
-/// As much of an Autoscaler as v2 can say, for tables and statuses that have v2's form. Metrics keep their places.
+/// The v2 part of an Autoscaler, for tables and statuses in the form of v2. Metrics keep their index.
 pub fn v2_view(object: Autoscaler) -> HorizontalPodAutoscaler {
     let Autoscaler { metadata, spec, status, .. } = object;
     let places = Places { namespace: &metadata.namespace, target: spec.scale_target_ref.clone() };
@@ -90,7 +90,7 @@ fn foreign_fields(spec: &AutoscalerSpec) -> Vec<String> {
     fields
 }
 
-/// What relative origins stand for.
+/// The objects that relative origins refer to.
 struct Places<'a> {
     namespace: &'a str,
     target: CrossVersionObjectReference,
@@ -132,7 +132,7 @@ impl Places<'_> {
         }
     }
 
-    /// The one object a metric describes; none when it describes each pod.
+    /// The object that a metric describes; absent if it describes each pod.
     fn described(&self, source: &MetricSource) -> Option<CrossVersionObjectReference> {
         match source.origin() {
             Some("namespace") => Some(CrossVersionObjectReference {
@@ -148,7 +148,7 @@ impl Places<'_> {
 }
 
 impl MetricSource {
-    /// The role of the object the metric describes; none when `from` names an object.
+    /// The role of the object that the metric describes; absent if `from` names an object.
     pub fn origin(&self) -> Option<&str> {
         match &self.from {
             None => Some("pod"),

@@ -1,4 +1,4 @@
-//! What is filled in when an Autoscaler is read.
+//! Defaults of an Autoscaler.
 
 use super::{Autoscaler, AutoscalerSpec, MetricOrigin, MetricSource, MetricSpec, ResourceTarget};
 use crate::autoscaling::Defaults;
@@ -53,7 +53,7 @@ impl Defaults for MetricSource {
     fn set_defaults(&mut self) {
         let pod = || MetricOrigin { current: Some("pod".to_owned()), object: None };
         self.from.get_or_insert_with(pod);
-        // Only where one value alone is set is the type clear.
+        // The type follows from the value only if exactly one value is set.
         if self.target.type_.is_empty() {
             match (&self.target.value, &self.target.average_value) {
                 (Some(_), None) => v2::VALUE.clone_into(&mut self.target.type_),

@@ -1,7 +1,7 @@
-//! Our own API: `plimsoll.dev/v1alpha1 Autoscaler`.
+//! Plimsoll's own API: `plimsoll.dev/v1alpha1 Autoscaler`.
 //!
-//! An `autoscaling/v2` manifest becomes an Autoscaler by changing `apiVersion` and `kind`; what v2 has no field for is
-//! added beside it:
+//! An `autoscaling/v2` manifest becomes an Autoscaler by changing `apiVersion` and `kind`; further fields
+//! are added:
 //!
 //! ```yaml
 //! apiVersion: plimsoll.dev/v1alpha1
@@ -55,7 +55,7 @@ pub const API_VERSION: &str = "plimsoll.dev/v1alpha1";
 /// The kind.
 pub const KIND: &str = "Autoscaler";
 
-/// Metric source type of its own: a metric by name, measured wherever `from` says.
+/// Metric source type that v2 does not have: a metric by name, of the object that `from` names.
 pub const METRIC: &str = "Metric";
 
 /// Scales a workload between two bounds so that its metrics meet their targets.
@@ -71,10 +71,10 @@ pub struct Autoscaler {
     /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "nullable")]
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// Desired state.
     #[serde(deserialize_with = "nullable")]
     pub spec: AutoscalerSpec,
-    /// What was last seen and decided, as in `autoscaling/v2`.
+    /// Current status, as in `autoscaling/v2`.
     #[serde(deserialize_with = "nullable")]
     pub status: HorizontalPodAutoscalerStatus,
 }

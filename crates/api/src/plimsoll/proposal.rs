@@ -1,4 +1,4 @@
-//! The shape once proposed as `autoscaling/v2alpha1`, from which an [`Autoscaler`] can be made.
+//! The form once proposed as `autoscaling/v2alpha1`, which can be converted to an [`Autoscaler`].
 //!
 //! | In the proposal | In an Autoscaler |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `from.object` | `Metric` from that object, total value |
 //!
 //! Resources are measured on pods only, so a resource name with another `from` is an ordinary metric. A capital `K`
-//! behind a target value is read as the thousands the proposal's own example means.
+//! behind a target value means thousands, as in the example of the proposal.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ pub struct HorizontalPodAutoscaler {
     /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "nullable")]
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// Desired state.
     #[serde(deserialize_with = "nullable")]
     pub spec: HorizontalPodAutoscalerSpec,
 }
@@ -53,7 +53,7 @@ pub struct HorizontalPodAutoscaler {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerSpec {
-    /// The object whose scale is driven.
+    /// Scale target.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: CrossVersionObjectReference,
     /// Lower bound; absent means 1.
@@ -77,10 +77,10 @@ pub struct ProposedMetric {
     /// The metric's name, with the prefix of its origin.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// The value to aim for.
+    /// Target value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_value: Option<TargetValue>,
-    /// The percentage of the requests to aim for; resources only.
+    /// Target percentage of the requests; resources only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_request_percentage: Option<i32>,
     /// The object the metric describes; absent means each pod.
@@ -125,7 +125,7 @@ impl<'de> Deserialize<'de> for TargetValue {
 }
 
 impl HorizontalPodAutoscaler {
-    /// The Autoscaler that means the same; the faults of metrics that mean nothing.
+    /// Converts to an Autoscaler. Metrics without an equivalent are errors.
     pub fn into_autoscaler(self) -> Result<Autoscaler, Vec<FieldError>> {
         let mut metrics = Vec::with_capacity(self.spec.metrics.len());
         let mut faults = Vec::new();
@@ -227,7 +227,7 @@ impl ProposedMetric {
         matches!(prefix, "cpu" | "memory").then_some(prefix)
     }
 
-    /// Where the metric is measured, in today's words.
+    /// The origin of the metric in the form of an Autoscaler.
     fn origin(&self, path: &str) -> Result<MetricOrigin, FieldError> {
         let from = self.from.clone().unwrap_or_default();
         let current = match (from.current.as_deref(), &from.object) {

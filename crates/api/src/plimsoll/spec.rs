@@ -1,4 +1,4 @@
-//! What is wanted: the v2 spec and more.
+//! The spec: that of v2 and further fields.
 
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::wire::nullable;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AutoscalerSpec {
-    /// The object whose scale is driven.
+    /// Scale target.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: CrossVersionObjectReference,
     /// Lower bound; absent means 1.
@@ -25,10 +25,10 @@ pub struct AutoscalerSpec {
     /// The metrics.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricSpec>,
-    /// Rates and stabilization in both directions.
+    /// Scaling rules of both directions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behavior: Option<HorizontalPodAutoscalerBehavior>,
-    /// How the proposals of several metrics become one: `max` (the default), `min` or `average`.
+    /// How the proposals of several metrics are combined: `max` (the default), `min` or `average`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas_aggregator: Option<String>,
     /// Time between two decisions; absent means the controller's own period.
@@ -39,7 +39,7 @@ pub struct AutoscalerSpec {
     pub dry_run: bool,
 }
 
-/// One metric and its target; `type` says which of the sources is filled.
+/// One metric and its target; `type` selects the source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MetricSpec {
@@ -61,11 +61,11 @@ pub struct MetricSpec {
     /// A metric not tied to any object of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<ExternalMetricSource>,
-    /// A metric by name, measured wherever its `from` says.
+    /// A metric by name, of the object that its `from` names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<MetricSource>,
-    /// What to do when the metric cannot be read; absent means what Kubernetes does: growing goes on without it,
-    /// shrinking waits for it.
+    /// What to do when the metric cannot be read; absent means the Kubernetes rule: other metrics may
+    /// scale up, and nothing scales down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<FailurePolicy>,
 }
@@ -77,7 +77,7 @@ pub struct ResourceMetricSource {
     /// The resource, e.g. `cpu`.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// What to aim for.
+    /// Target.
     #[serde(deserialize_with = "nullable")]
     pub target: ResourceTarget,
 }
@@ -89,7 +89,7 @@ pub struct ContainerResourceMetricSource {
     /// The resource, e.g. `cpu`.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// What to aim for.
+    /// Target.
     #[serde(deserialize_with = "nullable")]
     pub target: ResourceTarget,
     /// The container's name.
@@ -97,20 +97,20 @@ pub struct ContainerResourceMetricSource {
     pub container: String,
 }
 
-/// What the use of a resource should be.
+/// Target of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ResourceTarget {
     /// `Utilization`, `Value` or `AverageValue`.
     #[serde(rename = "type", deserialize_with = "nullable")]
     pub type_: String,
-    /// The total; v2 accepts it and makes no use of it.
+    /// The total; v2 accepts but ignores it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Quantity>,
-    /// The mean over the pods.
+    /// The average over the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_value: Option<Quantity>,
-    /// The mean over the pods in percent.
+    /// The average over the pods in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_utilization: Option<i32>,
     /// What `averageUtilization` is a percentage of: the pods' `requests` (the default) or their `limits`.
@@ -128,7 +128,7 @@ pub struct MetricSource {
     /// Where it is measured; absent means each pod of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<MetricOrigin>,
-    /// What to aim for; its type follows from the value that is set.
+    /// Target; its type follows from the value that is set.
     #[serde(deserialize_with = "nullable")]
     pub target: MetricTarget,
 }
@@ -149,14 +149,14 @@ pub struct MetricOrigin {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct FailurePolicy {
-    /// `hold`: do not scale at all; `ignore`: go on as if the metric were not listed; `lastGood`: use its last
-    /// proposal for some time; `static`: propose a fixed number of replicas.
+    /// `hold`: do not scale at all; `ignore`: ignore the metric; `lastGood`: use its last proposal for
+    /// some time; `static`: propose a fixed number of replicas.
     #[serde(deserialize_with = "nullable")]
     pub policy: String,
-    /// How long the last good proposal counts; only with `lastGood`. Afterwards the metric fails as usual.
+    /// How long the last good proposal is used; only with `lastGood`. After that the Kubernetes rule applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_seconds: Option<i32>,
-    /// The number proposed; only with `static`.
+    /// The proposed replicas; only with `static`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
 }

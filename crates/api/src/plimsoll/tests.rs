@@ -172,7 +172,7 @@ fn failure_policies() {
 }
 
 #[test]
-fn zero_needs_a_metric_that_outlives_the_pods() {
+fn zero_replicas_need_a_metric_that_exists_without_pods() {
     let zero = |metric: Value| faults(&json!({"minReplicas": 0, "metrics": [metric]})).len();
     assert_eq!(zero(by_name(&json!({"current": "namespace"}), &json!({"value": "1"}))), 0);
     assert_eq!(zero(by_name(&json!({"current": "pod"}), &json!({"averageValue": "1"}))), 1);
@@ -180,7 +180,7 @@ fn zero_needs_a_metric_that_outlives_the_pods() {
 }
 
 #[test]
-fn an_hpa_becomes_an_autoscaler_by_its_name_alone() {
+fn an_hpa_becomes_an_autoscaler_by_changing_api_version_and_kind() {
     let spec = json!({"scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}, "minReplicas": 2,
         "maxReplicas": 10, "behavior": {"scaleUp": {"tolerance": "0.1"}}, "metrics": [
         {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}},
@@ -204,7 +204,7 @@ fn an_hpa_becomes_an_autoscaler_by_its_name_alone() {
 }
 
 #[test]
-fn metrics_by_name_become_pods_and_object() {
+fn metrics_of_type_metric_convert_to_pods_and_object() {
     let object = autoscaler(&json!({"metrics": [
         by_name(&json!({"current": "pod"}), &json!({"averageValue": "1"})),
         by_name(&json!({"current": "namespace"}), &json!({"value": "2"})),
@@ -229,7 +229,7 @@ fn metrics_by_name_become_pods_and_object() {
 }
 
 #[test]
-fn what_v2_cannot_say_is_named() {
+fn fields_without_v2_equivalent_are_named() {
     let object = autoscaler(
         &json!({"replicasAggregator": "average", "syncPeriodSeconds": 5, "dryRun": true, "metrics": [
         {"type": "Resource", "onFailure": {"policy": "hold"},
@@ -243,7 +243,7 @@ fn what_v2_cannot_say_is_named() {
 }
 
 #[test]
-fn the_proposal_of_old() {
+fn the_v2alpha1_proposal_is_converted() {
     let object = json!({
         "apiVersion": "autoscaling/v2alpha1", "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "web", "namespace": "shop"},
@@ -284,7 +284,7 @@ fn the_proposal_of_old() {
 }
 
 #[test]
-fn nonsense_in_the_proposal() {
+fn invalid_proposals_are_errors() {
     let fault = |metric: Value| {
         let object = json!({"spec": {"metrics": [metric]}});
         let object: proposal::HorizontalPodAutoscaler =
@@ -315,7 +315,7 @@ fn nonsense_in_the_proposal() {
 
 proptest! {
     #[test]
-    fn defaults_twice_are_defaults_once(
+    fn setting_defaults_twice_changes_nothing(
         aggregator in prop::option::of("max|min|average"),
         percent in prop::option::of(1..200),
         from in prop::option::of("pod|namespace|target"),

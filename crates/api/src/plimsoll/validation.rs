@@ -1,4 +1,4 @@
-//! What an Autoscaler may say: the rules of v2 for what v2 has, stricter ones for what is new.
+//! Validation of an Autoscaler: the rules of v2 for its fields, stricter ones for further fields.
 
 use super::{Autoscaler, AutoscalerSpec, FailurePolicy, METRIC, MetricSource, MetricSpec, ResourceTarget};
 use crate::autoscaling::v2;
@@ -12,14 +12,14 @@ use crate::names;
 
 const TYPES: [&str; 6] = [v2::CONTAINER_RESOURCE, v2::EXTERNAL, METRIC, v2::OBJECT, v2::PODS, v2::RESOURCE];
 
-/// The faults of a new Autoscaler.
+/// Validates a new Autoscaler.
 pub fn validate_create(new: &Autoscaler) -> Vec<FieldError> {
     let mut faults = meta::validate_create(&new.metadata, names::subdomain_faults);
     faults.extend(spec_faults(&new.spec));
     faults
 }
 
-/// The faults of an Autoscaler that replaces `old`.
+/// Validates an Autoscaler that replaces `old`.
 pub fn validate_update(new: &Autoscaler, old: &Autoscaler) -> Vec<FieldError> {
     let mut faults = meta::validate_update(&new.metadata, &old.metadata);
     faults.extend(spec_faults(&new.spec));
@@ -67,7 +67,7 @@ fn spec_faults(spec: &AutoscalerSpec) -> Vec<FieldError> {
     faults
 }
 
-/// Without pods there is nothing to measure on them, so nothing would ever grow again.
+/// Requires a metric that exists without pods if `minReplicas` is 0. Otherwise the target could never be scaled up again.
 fn works_without_pods(metric: &MetricSpec) -> bool {
     let on_pods = |source: &MetricSource| source.origin() == Some("pod");
     match metric.type_.as_str() {

@@ -43,7 +43,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
             return tokens;
         }
         rest = rest.get(token.text.len()..).unwrap_or_default();
-        // The reference reads a NUL as the end of a token, and as the end of everything where a token starts.
+        // Kubernetes reads a NUL as the end of a token, and as the end of everything where a token starts.
         rest = rest.strip_prefix('\0').unwrap_or(rest);
     }
 }

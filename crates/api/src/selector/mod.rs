@@ -17,7 +17,7 @@ pub use parse::SelectorParseError;
 use crate::field::{self, FieldError};
 use crate::names;
 
-/// Which labelled objects are meant: all of a list of requirements, or nothing at all.
+/// A label selector: a list of requirements that must all hold, or one that selects nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selector {
     /// Sorted by key.
@@ -30,7 +30,7 @@ pub struct Selector {
 pub struct Requirement {
     key: String,
     operator: Operator,
-    /// Sorted; a value given twice is kept twice, since the reference prints it so.
+    /// Sorted; a value given twice is kept twice, since Kubernetes prints it so.
     values: Vec<String>,
 }
 

@@ -59,7 +59,7 @@ pub enum NotALabelSelector {
 }
 
 impl LabelSelector {
-    /// The selector meant. A selector that is absent selects nothing, an empty one everything.
+    /// Converts to a [`Selector`]. An absent selector selects nothing, an empty one everything.
     pub fn to_selector(&self) -> Result<Selector, InvalidLabelSelector> {
         let mut requirements = Vec::with_capacity(self.match_labels.len() + self.match_expressions.len());
         for (key, value) in &self.match_labels {
@@ -117,7 +117,7 @@ impl fmt::Display for LabelSelector {
 
 impl Selector {
     /// The same selector as an object, if it has that form. Of several equalities on one key the last wins,
-    /// as in the reference.
+    /// as in Kubernetes.
     pub fn to_label_selector(&self) -> Result<LabelSelector, NotALabelSelector> {
         let mut object = LabelSelector::default();
         for requirement in &self.requirements {

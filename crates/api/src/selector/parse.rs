@@ -1,4 +1,4 @@
-//! The grammar of label selector texts, with the reference's error texts.
+//! The grammar of label selector texts, with the Kubernetes error texts.
 
 use super::lexer::{Token, TokenKind, tokens};
 use super::{InvalidRequirement, Operator, Requirement, key_fault};
@@ -31,7 +31,7 @@ pub enum RequirementError {
         /// What could stand there.
         expected: &'static str,
     },
-    /// `in` or `notin` is not followed by a list. (The reference writes no comma here.)
+    /// `in` or `notin` is not followed by a list. (Kubernetes writes no comma here.)
     #[error("found '{found}' expected: '('")]
     NoList {
         /// The token met.
@@ -99,7 +99,7 @@ impl<'a> Parser<'a> {
         if !key.is_word() {
             return Err(unexpected(key, "identifier"));
         }
-        // The key is checked before the operator is looked at; its fault carries no path in the reference.
+        // The key is validated before the operator is parsed. Its error has no path, as in Kubernetes.
         if let Some(fault) = key_fault("<nil>", key.text) {
             return Err(RequirementError::Key(fault));
         }
@@ -155,7 +155,7 @@ impl<'a> Parser<'a> {
             _ => return Err(unexpected(first, "',', ')' or identifier")),
         };
         self.take();
-        // The reference keeps a set here, so faults below name the place in sorted order.
+        // Kubernetes keeps a set here, so faults below name the place in sorted order.
         values.sort_unstable();
         values.dedup();
         Ok(values)

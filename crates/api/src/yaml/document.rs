@@ -7,9 +7,9 @@ use super::{Diagnostic, Node, NodeValue, SourceFile, Span};
 /// One document and the source it came from.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// Where it came from.
+    /// The source.
     pub source: SourceFile,
-    /// What it says.
+    /// The content.
     pub root: Node,
 }
 
@@ -24,7 +24,7 @@ impl Document {
         self.root.decode_lenient(&self.source)
     }
 
-    /// Where to point for a path such as `spec.metrics[0]`, or for its nearest parent that exists.
+    /// The position of a path such as `spec.metrics[0]`, or for its nearest parent that exists.
     pub fn locate(&self, path: &str) -> Span {
         self.root.locate(path)
     }
@@ -34,7 +34,7 @@ impl Document {
         Diagnostic::at(&self.source, self.locate(path), message)
     }
 
-    /// The items of a `kind: List` as documents of their own; any other document as it is.
+    /// The items of a `kind: List` as separate documents; any other document unchanged.
     pub fn into_items(mut self) -> Vec<Self> {
         let list = self.root.get("kind").and_then(Node::as_str) == Some("List");
         if list && let NodeValue::Map(entries) = &mut self.root.value {

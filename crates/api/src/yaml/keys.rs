@@ -1,4 +1,4 @@
-//! What holds of the keys of maps.
+//! Checks of map keys, and merge keys.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use super::scalar::resolve;
 use super::syntax::{SPACES, TAB};
 use super::{Diagnostic, Node, NodeKey, NodeValue, SourceFile, Span};
 
-/// Refuses a bare word that is not text, unless writing it as text changes nothing.
+/// Rejects an unquoted key that is not a string, unless it has the same text as a string.
 pub(super) fn is_text(source: &SourceFile, word: &str, span: Span) -> Result<(), Diagnostic> {
     let (same, meaning) = match resolve(word) {
         NodeValue::Null => (false, "null"),
@@ -26,7 +26,7 @@ pub(super) fn is_text(source: &SourceFile, word: &str, span: Span) -> Result<(),
     Err(Diagnostic::at(source, span, message).with_hint(format!("quote it: \"{word}\"")))
 }
 
-/// Refuses a tab in the indentation, which the parser lets pass at the start of a document.
+/// Rejects a tab in the indentation, which the parser accepts at the start of a document.
 pub(super) fn indented_by_spaces(source: &SourceFile, span: Span) -> Result<(), Diagnostic> {
     let before = source.text.get(..span.start).unwrap_or_default();
     let rest = before.trim_end_matches([' ', '\t']);
@@ -38,7 +38,7 @@ pub(super) fn indented_by_spaces(source: &SourceFile, span: Span) -> Result<(), 
     Err(Diagnostic::at(source, place, TAB).with_hint(SPACES))
 }
 
-/// Refuses a key that is given twice.
+/// Rejects duplicate keys.
 pub(super) fn unique(source: &SourceFile, entries: &[(NodeKey, Node)]) -> Result<(), Diagnostic> {
     let mut seen: HashMap<&str, &NodeKey> = HashMap::with_capacity(entries.len());
     for (key, _) in entries {
@@ -51,7 +51,7 @@ pub(super) fn unique(source: &SourceFile, entries: &[(NodeKey, Node)]) -> Result
     Ok(())
 }
 
-/// Adds what stands under `<<` and is not there yet; of several maps the first wins.
+/// Adds the entries of merge keys (`<<`) that do not exist yet. Of several maps the first wins.
 pub(super) fn merge(
     source: &SourceFile,
     entries: &mut Vec<(NodeKey, Node)>,

@@ -1,5 +1,15 @@
-//! The door through which every file a user hands us enters: strict YAML (and JSON, which is YAML)
-//! into a tree that remembers where each value was written, and from there into types.
+//! Strict reader for the YAML (and JSON) files of users: text to a tree with source positions, and from there to types.
+//! [`parse`] is the entry point.
+//!
+//! Reasons for an own reader on top of `granit-parser`, a YAML event parser:
+//!
+//! - Every problem of a file is reported, with line, column, field path, excerpt and hint. Serde stops at the first error.
+//! - Plain scalars follow YAML 1.1 as `sigs.k8s.io/yaml` does, so that a file means the same to `kubectl`.
+//! - Aliases, depth and size are bounded.
+//!
+//! `serde-saphyr` 2.0, a serde deserializer on the same parser, was tried instead. Of a file with an invalid number and a
+//! misspelt field it reports only the number. It resolves plain scalars by the target type, so it accepts the label
+//! `version: 1.10`, which `kubectl` reads as a number and the API server rejects.
 
 mod decode;
 mod document;

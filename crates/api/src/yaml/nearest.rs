@@ -1,21 +1,21 @@
-//! "Did you mean …?"
+//! Finds the most similar name, for "did you mean …?" hints.
 
-/// Words longer than this are not typing errors of anything we know.
-const LONGEST: usize = 64;
+/// Maximum number of characters of a compared word; longer words are not misspelt names.
+const MAX_WORD_CHARS: usize = 64;
 
-/// The candidate that `word` was most likely meant to be, if any is close enough.
+/// The candidate that is most similar to `word`, if any is close enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word: Vec<char> = word.chars().take(LONGEST + 1).flat_map(char::to_lowercase).collect();
-    if word.is_empty() || word.len() > LONGEST {
+    let word: Vec<char> = word.chars().take(MAX_WORD_CHARS + 1).flat_map(char::to_lowercase).collect();
+    if word.is_empty() || word.len() > MAX_WORD_CHARS {
         return None;
     }
     let mut best: Option<(usize, &'a str)> = None;
     for candidate in candidates {
         let other: Vec<char> = candidate.chars().flat_map(char::to_lowercase).collect();
-        if other.len() > LONGEST {
+        if other.len() > MAX_WORD_CHARS {
             continue;
         }
-        // One slip in three letters, or a word that is merely cut short.
+        // One error per three letters, or a prefix of the candidate.
         let limit = word.len().max(other.len()).div_ceil(3).min(4);
         let distance = distance(&word, &other);
         let close = distance <= limit && distance < word.len().min(other.len()).max(1);
@@ -28,7 +28,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+/// Edit distance with insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();

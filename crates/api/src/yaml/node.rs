@@ -1,22 +1,22 @@
-//! The tree a text is read into.
+//! The tree of a document.
 
 use serde::de::DeserializeOwned;
 use serde_json::Number;
 
-use super::decode::{self, Unknown};
+use super::decode::{self, UnknownFields};
 use super::path::{self, Step};
 use super::{Diagnostic, SourceFile, Span};
 
-/// A value and where it is written.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it is written; behind an alias, where the anchor is.
+    /// Its position; for an alias, that of the anchor.
     pub span: Span,
     /// The value.
     pub value: NodeValue,
 }
 
-/// What a node holds.
+/// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeValue {
     /// `null`, `~`, or nothing at all.
@@ -35,10 +35,10 @@ pub enum NodeValue {
     Map(Vec<(NodeKey, Node)>),
 }
 
-/// The name of an entry of a map and where it is written.
+/// The key of a map entry and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeKey {
-    /// Where it is written.
+    /// Its position.
     pub span: Span,
     /// The name.
     pub name: String,
@@ -47,14 +47,14 @@ pub struct NodeKey {
 impl Node {
     /// Reads the node as a `T`; fields that `T` does not have are problems, and all of them are reported.
     ///
-    /// Types with `#[serde(flatten)]` do not tell which fields they have and cannot be checked so.
+    /// Unknown fields of types with `#[serde(flatten)]` are not found, since serde does not report their fields.
     pub fn decode<T: DeserializeOwned>(&self, source: &SourceFile) -> Result<T, Vec<Diagnostic>> {
-        decode::decode(self, source, Unknown::Refused)
+        decode::decode(self, source, UnknownFields::Rejected)
     }
 
     /// Reads the node as a `T`, ignoring the fields that `T` does not have.
     pub fn decode_lenient<T: DeserializeOwned>(&self, source: &SourceFile) -> Result<T, Vec<Diagnostic>> {
-        decode::decode(self, source, Unknown::Ignored)
+        decode::decode(self, source, UnknownFields::Ignored)
     }
 
     /// The same tree without positions.
@@ -78,7 +78,7 @@ impl Node {
         path::steps(path).try_fold(self, |node, step| node.step(&step).map(|(_, child)| child))
     }
 
-    /// Where to point for a path, or for its nearest parent that exists.
+    /// The position of a path, or of its nearest parent that exists.
     pub fn locate(&self, path: &str) -> Span {
         let (mut key, mut node) = (None, self);
         for step in path::steps(path) {
@@ -96,7 +96,7 @@ impl Node {
         }
     }
 
-    /// What a complaint about this node points at: a scalar itself, otherwise the key it stands under.
+    /// The position for problems of this node: the scalar itself, otherwise its key.
     pub(super) fn place(&self, key: Option<&NodeKey>) -> Span {
         let first = match &self.value {
             NodeValue::Map(entries) => entries.first().map(|(first, _)| first.span),

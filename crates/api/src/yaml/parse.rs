@@ -1,4 +1,4 @@
-//! Text into trees.
+//! Converts text to trees.
 
 use std::collections::HashMap;
 
@@ -7,25 +7,23 @@ use granit_parser::{Event, Parser, ScalarStyle, StructureStyle, Tag};
 use super::scalar::{resolve, tagged};
 use super::{Diagnostic, Document, Node, NodeKey, NodeValue, SourceFile, Span, keys, syntax};
 
-/// Bytes of text that are read.
-const MAX_TEXT: usize = 32 << 20;
-/// Values of one file, those repeated by aliases included.
+/// Maximum size of a file.
+const MAX_TEXT_BYTES: usize = 32 << 20;
+/// Maximum number of values of one file, including those repeated by aliases.
 const MAX_NODES: usize = 2_000_000;
-/// Values and further 64 bytes of text that anchors and aliases may copy.
+/// Maximum number of values, and of further 64-byte units of text, that anchors and aliases may copy.
 const MAX_COPIED: usize = 1_000_000;
-/// Levels of lists and maps; serde_json has the same limit.
+/// Maximum nesting of lists and maps; serde_json has the same limit.
 const MAX_DEPTH: usize = 128;
 
-/// The namespace of `!!`.
-const CORE: &str = "tag:yaml.org,2002:";
-
-pub(super) const TOO_DEEP: &str = "nested too deeply: expected at most 128 levels";
+/// The namespace of `!!` tags.
+const CORE_TAGS: &str = "tag:yaml.org,2002:";
 
 /// Reads every document of a YAML or JSON text, skipping empty ones.
 ///
 /// Aliases and merge keys are expanded within limits; an entry of a map wins over one merged into it.
 pub fn parse(source: &SourceFile) -> Result<Vec<Document>, Diagnostic> {
-    if source.text.len() > MAX_TEXT {
+    if source.text.len() > MAX_TEXT_BYTES {
         return Err(Diagnostic::at(
             source,
             source.span(0, 0),
@@ -68,18 +66,18 @@ struct Builder<'a> {
     copied: usize,
 }
 
-/// A list or map whose end has not been met.
+/// A list or map whose end has not been read.
 struct Frame {
     tree: Tree,
     anchor: usize,
     block: bool,
     key: Option<NodeKey>,
     merged: Vec<(Span, Node)>,
-    /// The key being read is a plain `<<`.
+    /// Position of a merge key (`<<`) whose value is being read.
     merge: Option<Span>,
 }
 
-/// A node with what limits need to know of it.
+/// A node with its size, for the limits.
 #[derive(Clone)]
 struct Tree {
     node: Node,
@@ -155,7 +153,7 @@ impl Builder<'_> {
         let value = match tag {
             None if style == ScalarStyle::Plain => resolve(text),
             None => NodeValue::String(text.to_owned()),
-            Some(tag) => match tag.suffix_in_namespace(CORE) {
+            Some(tag) => match tag.suffix_in_namespace(CORE_TAGS) {
                 Some(core) => tagged(&core, text).ok_or_else(|| {
                     self.problem(span, format!("the tag `{}` does not fit this value", tag.original()))
                 })?,
@@ -188,13 +186,13 @@ impl Builder<'_> {
         if self.expects_key() {
             return Err(self.problem(span, "expected a text as key, found a list or map"));
         }
-        if let Some((tag, span)) =
-            tag.filter(|(tag, _)| !matches!(tag.suffix_in_namespace(CORE).as_deref(), Some("map" | "seq")))
+        if let Some((tag, span)) = tag
+            .filter(|(tag, _)| !matches!(tag.suffix_in_namespace(CORE_TAGS).as_deref(), Some("map" | "seq")))
         {
             return Err(self.unknown_tag(tag, span));
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err(self.problem(span, TOO_DEEP));
+            return Err(self.problem(span, syntax::TOO_DEEP));
         }
         let tree = Tree { node: Node { span, value }, nodes: 1, bytes: 0, depth: 0 };
         let block = style == StructureStyle::Block;
@@ -213,7 +211,7 @@ impl Builder<'_> {
             NodeValue::Seq(items) => items.last().map(|node| node.span.end),
             _ => None,
         };
-        // A block ends where the next begins, which is not where its text ends.
+        // The parser ends a block where the next one begins, so the end of its last value is used.
         let end = if frame.block { last.unwrap_or(span.start) } else { span.end };
         frame.tree.node.span.end = end.max(frame.tree.node.span.start);
         self.attach(frame.tree, frame.anchor)
@@ -252,11 +250,11 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a complete value to its parent.
     fn attach(&mut self, tree: Tree, anchor: usize) -> Result<(), Diagnostic> {
         let span = tree.node.span;
         if self.open.len() + tree.depth > MAX_DEPTH {
-            return Err(self.problem(span, TOO_DEEP));
+            return Err(self.problem(span, syntax::TOO_DEEP));
         }
         self.nodes += 1;
         if self.nodes + self.copied > MAX_NODES {

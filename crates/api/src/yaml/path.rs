@@ -12,14 +12,14 @@ pub(super) enum Step<'a> {
     Bracket(&'a str),
 }
 
-/// The way from the root to a node; each link lives in the stack frame of its parent.
+/// The path from the root to a node. Each link is in the stack frame of its parent.
 pub(super) enum Trail<'a> {
     Root,
     Key(&'a Trail<'a>, &'a str),
     Index(&'a Trail<'a>, usize),
 }
 
-/// Takes a path apart; anything may stand in brackets except a bracket that closes them.
+/// Splits a path. Brackets can contain any text except a closing bracket.
 pub(super) fn steps(path: &str) -> impl Iterator<Item = Step<'_>> {
     let mut rest = path;
     std::iter::from_fn(move || {

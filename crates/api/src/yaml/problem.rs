@@ -1,36 +1,36 @@
-//! What was wrong with a text, where, and what to do about it.
+//! Problems of a text, with position and hint.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use super::{SourceFile, Span};
 
-/// Columns of the source line that are shown at most.
-const WIDTH: usize = 120;
-/// Columns kept before the place when a line does not fit.
-const LEAD: usize = 40;
-/// Characters of a text of the user that a message repeats.
-const QUOTED: usize = 64;
-/// Columns a tab is shown in.
-const TAB: usize = 4;
+/// Maximum number of shown columns of the source line.
+const MAX_EXCERPT_COLUMNS: usize = 120;
+/// Number of columns before the position if the line is cropped.
+const LEADING_COLUMNS: usize = 40;
+/// Maximum number of characters of a user's text that a message quotes.
+const MAX_QUOTED_CHARS: usize = 64;
+/// Columns of a tab.
+const TAB_COLUMNS: usize = 4;
 
-/// One thing wrong with a source, complete with the line to show for it.
+/// One problem of a source, with the line to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The name of the source.
     pub file: Arc<str>,
-    /// Where it is.
+    /// Position.
     pub span: Span,
     /// The field it concerns, such as `spec.metrics[0].resource`; empty for the whole document.
     pub path: String,
-    /// What is wrong.
+    /// Message.
     pub message: String,
-    /// What to do about it.
+    /// Hint how to fix it.
     pub hint: Option<String>,
     excerpt: Box<Excerpt>,
 }
 
-/// The line of a problem, fit to be printed.
+/// The printable line of a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Excerpt {
     line: String,
@@ -39,7 +39,7 @@ struct Excerpt {
 }
 
 impl Diagnostic {
-    /// A problem at a place, with nothing known about the field.
+    /// A problem at a position, without a field.
     pub fn at(source: &SourceFile, span: Span, message: impl AsRef<str>) -> Self {
         Self {
             file: Arc::clone(&source.name),
@@ -51,24 +51,24 @@ impl Diagnostic {
         }
     }
 
-    /// Names the field concerned.
+    /// Sets the path of the field.
     pub fn in_path(mut self, path: impl AsRef<str>) -> Self {
         self.path = printable(path.as_ref());
         self
     }
 
-    /// Says what to do about it.
+    /// Sets the hint.
     pub fn with_hint(self, hint: impl AsRef<str>) -> Self {
         self.maybe_hint(Some(hint))
     }
 
-    /// Says what to do about it, if anything is known.
+    /// Sets the hint, if there is one.
     pub(super) fn maybe_hint(mut self, hint: Option<impl AsRef<str>>) -> Self {
         self.hint = hint.map(|hint| printable(hint.as_ref()));
         self
     }
 
-    /// The message with the line it is about and a caret under the place, without a final newline.
+    /// The message with its line and carets under the position, without a final newline.
     pub fn render(&self, colour: bool) -> String {
         let (red, blue, bold, plain) =
             if colour { ("\x1b[1;31m", "\x1b[1;34m", "\x1b[1m", "\x1b[0m") } else { ("", "", "", "") };
@@ -93,14 +93,14 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// Cuts the line out of the source, never looking at more of it than can be shown.
+/// The line of the problem. Reads no more of the source than is shown.
 fn excerpt(source: &SourceFile, span: Span) -> Excerpt {
     let (before, after) = source.text.split_at_checked(span.start).unwrap_or((&source.text, ""));
-    let mut lead: Vec<char> = line(before.chars().rev()).take(WIDTH + 1).collect();
-    let mut tail: Vec<char> = line(after.chars()).take(WIDTH + 1).collect();
-    if columns(&lead) + columns(&tail) > WIDTH {
-        lead = crop(&lead, LEAD);
-        tail = crop(&tail, WIDTH.saturating_sub(columns(&lead)));
+    let mut lead: Vec<char> = line(before.chars().rev()).take(MAX_EXCERPT_COLUMNS + 1).collect();
+    let mut tail: Vec<char> = line(after.chars()).take(MAX_EXCERPT_COLUMNS + 1).collect();
+    if columns(&lead) + columns(&tail) > MAX_EXCERPT_COLUMNS {
+        lead = crop(&lead, LEADING_COLUMNS);
+        tail = crop(&tail, MAX_EXCERPT_COLUMNS.saturating_sub(columns(&lead)));
     }
     lead.reverse();
     let marked = line(source.slice(span).chars()).take(tail.len()).count();
@@ -112,7 +112,7 @@ fn excerpt(source: &SourceFile, span: Span) -> Excerpt {
 /// The characters up to the next line break, as they are shown.
 fn line(characters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     characters.take_while(|c| !matches!(c, '\n' | '\r')).flat_map(|c| match c {
-        '\t' => std::iter::repeat_n(' ', TAB),
+        '\t' => std::iter::repeat_n(' ', TAB_COLUMNS),
         c if disturbs(c) => std::iter::repeat_n(char::REPLACEMENT_CHARACTER, 1),
         c => std::iter::repeat_n(c, 1),
     })
@@ -136,7 +136,7 @@ fn columns(characters: &[char]) -> usize {
     characters.iter().map(|c| width(*c)).sum()
 }
 
-/// The columns a terminal gives to a character: the blocks of wide and of combining ones.
+/// The columns of a character in a terminal: two for wide ones, none for combining ones.
 fn width(character: char) -> usize {
     match u32::from(character) {
         0x0300..=0x036F | 0x200B..=0x200D | 0x20D0..=0x20FF | 0xFE00..=0xFE0F => 0,
@@ -156,7 +156,7 @@ fn width(character: char) -> usize {
     }
 }
 
-/// Replaces what could disturb a terminal by its escape.
+/// Escapes characters that could disturb a terminal.
 pub(super) fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         if c != '\n' && disturbs(c) {
@@ -168,16 +168,16 @@ pub(super) fn printable(text: &str) -> String {
     })
 }
 
-/// The beginning of a text of the user, enough to recognize it.
+/// The first characters of a user's text.
 pub(super) fn shortened(text: &str) -> String {
-    let mut shown: String = text.chars().take(QUOTED).collect();
+    let mut shown: String = text.chars().take(MAX_QUOTED_CHARS).collect();
     if shown.len() < text.len() {
         shown.push('…');
     }
     shown
 }
 
-/// Control characters and changes of direction.
+/// Whether it is a control character or changes the text direction.
 fn disturbs(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,4 +1,4 @@
-//! What an unquoted word means: the YAML 1.1 rules as sigs.k8s.io/yaml, and so kubectl, applies them.
+//! Values of unquoted scalars: the YAML 1.1 rules as sigs.k8s.io/yaml, and so kubectl, applies them.
 
 use super::NodeValue;
 
@@ -55,7 +55,7 @@ fn integer(plain: &str) -> Option<i128> {
     let (radix, digits) = match unsigned.as_bytes() {
         [b'0', b'x' | b'X', ..] => (16, unsigned.get(2..)?),
         [b'0', b'o' | b'O', ..] => (8, unsigned.get(2..)?),
-        // Go's reader takes a sign after `0b` too.
+        // Go's reader also accepts a sign after `0b`.
         [b'0', b'b', b'+' | b'-', ..] if sign == 1 => {
             return i64::from_str_radix(unsigned.get(2..)?, 2).ok().map(i128::from);
         }
@@ -68,13 +68,13 @@ fn integer(plain: &str) -> Option<i128> {
     Some(sign * value as i128)
 }
 
-/// Decimal floats; what overflows is text.
+/// Decimal floats. A number that overflows is text.
 fn float(plain: &str) -> Option<f64> {
     let decimal = plain.bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
     plain.parse().ok().filter(|value: &f64| decimal && value.is_finite())
 }
 
-/// After a leading dot, underscores may stand only between digits.
+/// After a leading dot, underscores are allowed only between digits.
 fn between_digits(text: &str) -> Option<String> {
     let digit =
         |index: Option<usize>| index.and_then(|i| text.as_bytes().get(i)).is_some_and(u8::is_ascii_digit);

@@ -1,11 +1,11 @@
-//! A text with a name, and places in it.
+//! A named text and positions in it.
 
 use std::sync::Arc;
 
 use super::Diagnostic;
 use super::problem::printable;
 
-/// A text handed in by the user and the name to show for it; cheap to clone.
+/// A text of the user and its name; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     /// The file name as the user gave it, or `<stdin>`.
@@ -14,7 +14,7 @@ pub struct SourceFile {
     pub text: Arc<str>,
 }
 
-/// A stretch of a source.
+/// A range of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The first byte.
@@ -28,12 +28,12 @@ pub struct Span {
 }
 
 impl SourceFile {
-    /// Names a text.
+    /// A text with its name.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         Self { name: printable(&name.into()).into(), text: text.into() }
     }
 
-    /// Decodes the bytes of a file: UTF-8, or UTF-16 with its mark, which Windows tools write.
+    /// Decodes the bytes of a file: UTF-8, or UTF-16 with a byte order mark, which Windows tools write.
     pub fn from_bytes(name: impl Into<Arc<str>>, bytes: &[u8]) -> Result<Self, Diagnostic> {
         let (unit, rest): (fn([u8; 2]) -> u16, _) = match bytes {
             [0xFF, 0xFE, rest @ ..] => (u16::from_le_bytes, rest),
@@ -76,7 +76,7 @@ impl SourceFile {
         Span { start, end, line, column }
     }
 
-    /// What is written at a span.
+    /// The text of a span.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start..span.end).unwrap_or_default()
     }

@@ -1,10 +1,10 @@
-//! What the parser found wrong, in words for people.
+//! Texts of syntax errors.
 
 use granit_parser::{ErrorKind, ScanError};
 
 use super::{Diagnostic, SourceFile, Span};
 
-/// Turns an error of the parser into a problem at its place.
+/// Converts an error of the parser to a problem with its position.
 pub(super) fn problem(source: &SourceFile, error: &ScanError) -> Diagnostic {
     let start = error.marker().byte_offset().unwrap_or(source.text.len()).min(source.text.len());
     let next = source.text.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
@@ -18,6 +18,7 @@ pub(super) fn problem(source: &SourceFile, error: &ScanError) -> Diagnostic {
     Diagnostic::at(source, span, message).maybe_hint((!hint.is_empty()).then_some(hint))
 }
 
+pub(super) const TOO_DEEP: &str = "nested too deeply: expected at most 128 levels";
 pub(super) const TAB: &str = "expected spaces, found a tab";
 pub(super) const SPACES: &str = "YAML is indented with spaces only";
 const QUOTE: &str = "put the whole text in quotes if this character belongs to it";
@@ -71,7 +72,7 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
             ("no anchor of this name is defined above", "an unquoted text cannot begin with `*`")
         }
         E::ExpectedDocumentStart => ("expected the end of the document or `---`", ""),
-        E::RecursionLimitExceeded => (super::parse::TOO_DEEP, ""),
+        E::RecursionLimitExceeded => (TOO_DEEP, ""),
         E::ExpectedNodeContent => ("expected a value", ""),
         other => return (other.to_string(), ""),
     };

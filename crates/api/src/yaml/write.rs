@@ -1,4 +1,4 @@
-//! Trees into YAML as kubectl lays it out.
+//! Writes YAML in the layout of kubectl.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::scalar::resolve;
 
-/// Bytes of a key above which a YAML reader wants it marked.
-const LONG_KEY: usize = 1000;
+/// Longer keys, in bytes, need a `?` mark.
+const MAX_PLAIN_KEY_BYTES: usize = 1000;
 
-/// Writes a value as block-style YAML that any reader, YAML 1.1 ones included, reads as the same value.
+/// Writes a value as block-style YAML that every YAML 1.1 or 1.2 reader reads as the same value.
 pub fn to_yaml(value: &Value) -> String {
     let mut out = String::new();
     match value {
@@ -23,14 +23,14 @@ pub fn to_yaml(value: &Value) -> String {
     out
 }
 
-/// Writes entries at `indent`; the cursor already stands there.
+/// Writes entries at `indent`; the first line is already indented.
 fn map(out: &mut String, entries: &serde_json::Map<String, Value>, indent: usize) {
     for (index, (key, value)) in entries.iter().enumerate() {
         if index > 0 {
             pad(out, indent);
         }
         let key = quoted(key);
-        if key.len() > LONG_KEY {
+        if key.len() > MAX_PLAIN_KEY_BYTES {
             let _ = writeln!(out, "? {key}");
             pad(out, indent);
         } else {
@@ -57,7 +57,7 @@ fn map(out: &mut String, entries: &serde_json::Map<String, Value>, indent: usize
     }
 }
 
-/// Writes items at `indent`; the cursor already stands there.
+/// Writes items at `indent`; the first line is already indented.
 fn list(out: &mut String, items: &[Value], indent: usize) {
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
@@ -79,14 +79,14 @@ fn pad(out: &mut String, indent: usize) {
     out.extend(std::iter::repeat_n(' ', indent));
 }
 
-/// Writes what fits behind a key, or a block of lines at `indent`.
+/// Writes a scalar after its key, or as a block of lines at `indent`.
 fn scalar(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
         Value::Number(number) => {
             let text = number.to_string();
-            // Some readers of YAML 1.1 want the sign of an exponent.
+            // Some YAML 1.1 readers require the sign of an exponent.
             match text.split_once('e') {
                 Some((digits, exponent)) if !exponent.starts_with(['-', '+']) => {
                     let _ = write!(out, "{digits}e+{exponent}");
@@ -101,7 +101,7 @@ fn scalar(out: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// Whether a text can stand as a block of lines and nothing of it be lost.
+/// Whether a text can be written as a literal block without loss.
 fn literal(text: &str) -> bool {
     let plain = |line: &str| !line.starts_with('\t') && line.chars().all(|c| c == '\t' || printable(c));
     let blank = |line: &str| !line.is_empty() && line.trim_matches([' ', '\t']).is_empty();
@@ -126,7 +126,7 @@ fn lines(out: &mut String, text: &str, indent: usize) {
     }
 }
 
-/// A text in the lightest form that is read back as the same text.
+/// A text with as few quotes as possible.
 fn quoted(text: &str) -> String {
     if ambiguous(text) || !text.chars().all(printable) {
         return escaped(text);
@@ -134,14 +134,14 @@ fn quoted(text: &str) -> String {
     if plain(text) { text.to_owned() } else { format!("'{}'", text.replace('\'', "''")) }
 }
 
-/// Whether some reader would take the bare word for something other than text.
+/// Whether some reader would not read the unquoted word as text.
 fn ambiguous(text: &str) -> bool {
     let number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
     let value = matches!(resolve(text), super::NodeValue::String(_));
     !value || matches!(text, "=" | "<<") || (number && (text.parse::<f64>().is_ok() || time(text)))
 }
 
-/// Dates, and numbers to the base of sixty.
+/// Whether a text looks like a date or a sexagesimal number.
 fn time(text: &str) -> bool {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'_');
     let mut date = text.split('-');
@@ -152,7 +152,7 @@ fn time(text: &str) -> bool {
     (year && month && date.next().is_some()) || (text.contains(':') && sixty)
 }
 
-/// Whether a text has no character that means something to YAML at its place.
+/// Whether a text needs no quotes in YAML.
 fn plain(text: &str) -> bool {
     let mut characters = text.chars();
     let first = match characters.next() {
@@ -190,7 +190,7 @@ fn escaped(text: &str) -> String {
     out + "\""
 }
 
-/// Characters that YAML lets stand as they are, line breaks of YAML 1.1 and the mark of order excepted.
+/// Characters that need no escape: YAML's printable ones without the line breaks of YAML 1.1 and the byte order mark.
 fn printable(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{A0}'..='\u{2027}' | '\u{202A}'..='\u{D7FF}' | '\u{E000}'..='\u{FEFE}'
         | '\u{FF00}'..='\u{FFFD}' | '\u{10000}'..='\u{10FFFF}')

@@ -1,9 +1,9 @@
-//! One table of measurements: what, how much, how much it may be, and whether it is.
+//! A table of measurements: name, value, limit and verdict.
 
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// Rows, printed as they come.
+/// A table whose rows are printed at once.
 #[derive(Default)]
 pub(crate) struct Table {
     missed: usize,
@@ -24,7 +24,7 @@ impl Table {
         println!("{what:<58} {:>14} {:>14}   {verdict}", show(measured), show(limit));
     }
 
-    /// Something that could not be measured: as bad as a limit missed.
+    /// A failed measurement, which counts as a missed limit.
     pub(crate) fn trouble(&mut self, what: &str, why: &str) {
         self.missed += 1;
         println!("{what:<58} not measured: {why}");

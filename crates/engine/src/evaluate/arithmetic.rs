@@ -1,64 +1,66 @@
-//! The arithmetic behind a proposal, kept so that a person can redo it.
+//! The arithmetic behind a proposal: every intermediate result, so that a person can redo the calculation.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The arithmetic behind a proposal, so that a person can redo it.
+use crate::units::{MilliValue, Replicas};
+
+/// The arithmetic behind a proposal, by type of target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Arithmetic {
-    /// A number per pod, averaged or as a percentage.
+    /// One sample per pod, compared as average or utilization.
     PerPod(PerPodArithmetic),
-    /// One number against a target for the whole.
+    /// One value, compared with a target for the whole workload (`Value`).
     Total(TotalArithmetic),
-    /// One number against a target per replica.
+    /// One value, compared with a target per replica (`AverageValue`).
     PerReplica(PerReplicaArithmetic),
 }
 
-/// Pods averaged (docs/spec/hpa.md 5.4, 5.5). Values in thousandths.
+/// Average or utilization over pods (docs/spec/hpa.md 5.4, 5.5).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PerPodArithmetic {
-    /// How the pods were sorted.
+    /// Number of pods in each group.
     pub pods: PodCounts,
-    /// Sum over the pods that count.
-    pub usage: i64,
-    /// Sum of what they request; absent for plain averages.
-    pub requests: Option<i64>,
-    /// Average or percentage, cut to a whole number.
+    /// Sum of the samples of ready pods.
+    pub usage: MilliValue,
+    /// Sum of the requests of these pods; absent for averages.
+    pub requests: Option<MilliValue>,
+    /// Current average in thousandths, or utilization in whole percent, rounded down.
     pub found: i64,
-    /// What it should be.
+    /// Target in the unit of `found`.
     pub target: i64,
-    /// Found by target.
+    /// `found` divided by `target`.
     #[serde(with = "crate::float")]
     pub ratio: f64,
-    /// The second look, when pods without a sample or not ready were given assumed values.
+    /// The second calculation, made if pods without a sample or unready pods got assumed values.
     pub assumed: Option<AssumedUsage>,
-    /// Pods the ratio was multiplied by.
+    /// Number of pods by which the ratio was multiplied.
     pub count: i64,
-    /// Why the current count was kept, if it was.
+    /// Why the current count is proposed, if it is.
     pub kept: Option<NoChangeReason>,
-    /// Each pod, only when asked for.
+    /// Every pod, if [`crate::DecisionDetail::Pods`] was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Vec<ClassifiedPod>>,
 }
 
-/// The second look of docs/spec/hpa.md 5.4: what was assumed, and what came of it.
+/// The second calculation of docs/spec/hpa.md 5.4, with assumed values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AssumedUsage {
-    /// Pods without a sample that were filled in.
+    /// Number of pods without a sample that got an assumed value.
     pub missing: i64,
-    /// What they were filled in with, together.
-    pub missing_usage: i64,
-    /// Pods not ready that were taken as idle.
+    /// Sum of the assumed values of these pods.
+    pub missing_usage: MilliValue,
+    /// Number of unready pods, which count with a usage of zero.
     pub unready: i64,
-    /// Sum with the assumed values.
-    pub usage: i64,
-    /// Requests of all of them.
-    pub requests: Option<i64>,
-    /// Average or percentage with the assumed values.
+    /// Sum of samples and assumed values.
+    pub usage: MilliValue,
+    /// Sum of the requests of all these pods; absent for averages.
+    pub requests: Option<MilliValue>,
+    /// Average in thousandths, or utilization in percent, with the assumed values.
     pub found: i64,
     /// The ratio with the assumed values.
     #[serde(with = "crate::float")]
@@ -69,87 +71,87 @@ pub struct AssumedUsage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NoChangeReason {
-    /// The ratio is too close to 1.
+    /// The ratio is within tolerance.
     WithinTolerance,
-    /// With assumed values the ratio is on the other side of 1.
+    /// With assumed values the ratio is on the other side of 1, so the direction is uncertain.
     DirectionFlips,
-    /// The count would move against the ratio.
+    /// The new count would change in the direction opposite to the ratio.
     CountFlips,
 }
 
-/// How pods were sorted (docs/spec/hpa.md 5.3).
+/// Number of pods in each group (docs/spec/hpa.md 5.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodCounts {
-    /// They count.
+    /// Pods whose samples count.
     pub ready: i64,
-    /// Not ready yet.
+    /// Pods that are not ready yet.
     pub unready: i64,
-    /// Without a sample.
+    /// Pods without a sample.
     pub missing: i64,
-    /// Ended, or being deleted.
+    /// Pods that failed or are being deleted.
     pub ignored: i64,
-    /// Samples without a pod.
+    /// Samples of pods that do not exist.
     pub stray: i64,
 }
 
-/// How one pod was sorted.
+/// One pod and its group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClassifiedPod {
-    /// Pod.
+    /// Pod name.
     pub name: Arc<str>,
     /// Group.
     pub group: PodGroup,
-    /// Its sample in thousandths.
-    pub usage: Option<i64>,
-    /// Its request in thousandths.
-    pub request: Option<i64>,
+    /// Its sample.
+    pub usage: Option<MilliValue>,
+    /// Its request.
+    pub request: Option<MilliValue>,
 }
 
 /// Groups of pods (docs/spec/hpa.md 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PodGroup {
-    /// Counts.
+    /// The sample counts.
     Ready,
     /// Not ready yet.
     Unready,
     /// Without a sample.
     Missing,
-    /// Ended, or being deleted.
+    /// Failed, or being deleted.
     Ignored,
 }
 
-/// One number against a target for the whole (docs/spec/hpa.md 5.7).
+/// One value and a target for the whole workload (docs/spec/hpa.md 5.7).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TotalArithmetic {
-    /// The number in thousandths.
-    pub usage: i64,
-    /// What it should be.
-    pub target: i64,
-    /// Usage by target.
+    /// Current value.
+    pub usage: MilliValue,
+    /// Target value.
+    pub target: MilliValue,
+    /// `usage` divided by `target`.
     #[serde(with = "crate::float")]
     pub ratio: f64,
-    /// Pods that run and are ready; not counted within tolerance or at zero.
+    /// Number of running and ready pods; absent if it was not needed (within tolerance, or scaled to zero).
     pub ready: Option<i64>,
-    /// Why the current count was kept, if it was.
+    /// Why the current count is proposed, if it is.
     pub kept: Option<NoChangeReason>,
 }
 
-/// One number against a target per replica (docs/spec/hpa.md 5.8).
+/// One value and a target per replica (docs/spec/hpa.md 5.8).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PerReplicaArithmetic {
-    /// The number in thousandths.
-    pub usage: i64,
-    /// What each replica should have of it.
-    pub target: i64,
-    /// Replicas that exist.
-    pub replicas: i32,
-    /// Usage by target and replicas; absent where there are none.
+    /// Current value.
+    pub usage: MilliValue,
+    /// Target value per replica.
+    pub target: MilliValue,
+    /// Replicas that exist (`status.replicas` of the scale).
+    pub replicas: Replicas,
+    /// `usage` divided by `target × replicas`; absent without replicas.
     pub ratio: Option<f64>,
-    /// Why the current count was kept, if it was.
+    /// Why the current count is proposed, if it is.
     pub kept: Option<NoChangeReason>,
 }

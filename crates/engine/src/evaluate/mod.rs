@@ -1,4 +1,4 @@
-//! Step 2: each metric by itself becomes a proposal, or a failure that says why (docs/spec/hpa.md 4).
+//! Step 2: evaluates each metric by itself. The result is a proposal or a failure (docs/spec/hpa.md 4).
 
 mod arithmetic;
 mod pods;
@@ -15,33 +15,34 @@ pub use arithmetic::{
 
 use crate::CowStr;
 use crate::config::ControllerConfig;
-use crate::decision::ErrorClass;
-use crate::observe::{MetricSamples, Observation};
+use crate::error::{ErrorClass, RecordedError};
+use crate::observe::{MetricSamples, Observation, PodSamples};
 use crate::report::CurrentMetricValue;
-use crate::spec::{Metric, MetricId, MetricSource, MetricTarget, Tolerances};
+use crate::spec::{Metric, MetricId, MetricSource, MetricTarget, Tolerances, UtilizationBase};
+use crate::units::{MilliValue, Replicas};
 
-/// What one metric said.
+/// The result of evaluating one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Evaluation {
     /// The metric's `type` in the API.
     #[serde(rename = "type")]
     pub kind: String,
-    /// How messages name it.
+    /// Name of the metric in messages.
     pub name: String,
-    /// The proposal, or why there is none.
+    /// The proposal, or the reason why there is none.
     pub result: Result<Proposal, Box<MetricFailure>>,
 }
 
-/// What one metric proposes.
+/// The proposal of one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
-    /// How many replicas.
-    pub replicas: i32,
-    /// What the metric was found to be.
+    /// Proposed replicas.
+    pub replicas: Replicas,
+    /// Current value of the metric, for the status.
     pub reading: CurrentMetricValue,
-    /// How the count came about.
+    /// The calculation that led to the count.
     pub sum: Arithmetic,
 }
 
@@ -55,38 +56,53 @@ pub struct MetricFailure {
     pub text: String,
     /// Text in the summary of all failures.
     pub summary: String,
-    /// Whose fault it is.
+    /// Class of the error.
     pub class: ErrorClass,
-    /// How pods were sorted, where it got that far.
+    /// Number of pods in each group, if pods were classified before the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<PodCounts>,
 }
 
-/// What evaluating needs beside the metric.
+/// Input of an evaluation other than the metric itself.
 pub(crate) struct Context<'a> {
     pub(crate) now: Timestamp,
     pub(crate) seen: &'a Observation,
     pub(crate) config: &'a ControllerConfig,
     pub(crate) tolerances: Tolerances,
-    pub(crate) current: i32,
-    pub(crate) status_replicas: i32,
-    /// Whether each pod is to be recorded.
+    pub(crate) current: Replicas,
+    pub(crate) status_replicas: Replicas,
+    /// Whether every pod is recorded with its group.
     pub(crate) detail: bool,
 }
 
-/// A failure before it is dressed up for its metric type.
-struct Trouble {
+/// An error text without the prefixes that depend on the type of the metric. The texts are those of Kubernetes.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+struct EvaluationError {
     text: String,
     pods: Option<PodCounts>,
 }
 
-impl From<String> for Trouble {
+impl From<String> for EvaluationError {
     fn from(text: String) -> Self {
         Self { text, pods: None }
     }
 }
 
-const NO_SAMPLES: &str = "the metrics source gave an answer of another shape than the metric needs";
+impl From<&RecordedError> for EvaluationError {
+    fn from(error: &RecordedError) -> Self {
+        error.text().into()
+    }
+}
+
+impl From<&str> for EvaluationError {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+/// Error text for samples whose shape does not fit the metric; only a defect of the caller leads to it.
+const WRONG_SAMPLES: &str = "the metrics source gave an answer of another shape than the metric needs";
 
 /// Evaluates metric number `index` of the spec.
 pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> Evaluation {
@@ -95,14 +111,14 @@ pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> 
     let name = display_name(metric);
     let result = match &metric.source {
         MetricSource::Resource { name, of } => {
-            let per_pod = pods::Request { resource: Some(name), container: None, of: *of };
-            resource(context, samples, per_pod, metric.goal, "FailedGetResourceMetric", |res| {
+            let query = pods::PodQuery { resource: Some(name), container: None, of: *of };
+            resource(context, samples, query, metric.goal, "FailedGetResourceMetric", |res| {
                 format!("failed to get {res} resource metric value: ")
             })
         }
         MetricSource::ContainerResource { name, container, of } => {
-            let per_pod = pods::Request { resource: Some(name), container: Some(container), of: *of };
-            resource(context, samples, per_pod, metric.goal, "FailedGetContainerResourceMetric", |_| {
+            let query = pods::PodQuery { resource: Some(name), container: Some(container), of: *of };
+            resource(context, samples, query, metric.goal, "FailedGetContainerResourceMetric", |_| {
                 format!("failed to get {container} container metric value: ")
             })
         }
@@ -121,19 +137,19 @@ pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> 
     Evaluation { kind, name, result }
 }
 
-/// How conditions and events name a metric (docs/spec/hpa.md 4.1 – 4.5).
+/// The name of a metric in conditions and events (docs/spec/hpa.md 4.1 – 4.5).
 fn display_name(metric: &Metric) -> String {
     let utilization = matches!(metric.goal, MetricTarget::Utilization(_));
-    let share = |of: &crate::spec::UtilizationBase| match of {
-        crate::spec::UtilizationBase::Requests => "request",
-        crate::spec::UtilizationBase::Limits => "limit",
+    let base = |of: &UtilizationBase| match of {
+        UtilizationBase::Requests => "request",
+        UtilizationBase::Limits => "limit",
     };
     match &metric.source {
         MetricSource::Resource { name, of } if utilization => {
-            format!("{name} resource utilization (percentage of {})", share(of))
+            format!("{name} resource utilization (percentage of {})", base(of))
         }
         MetricSource::ContainerResource { name, of, .. } if utilization => {
-            format!("{name} container resource utilization (percentage of {})", share(of))
+            format!("{name} container resource utilization (percentage of {})", base(of))
         }
         MetricSource::Resource { name, .. } | MetricSource::ContainerResource { name, .. } => {
             format!("{name} resource")
@@ -156,17 +172,17 @@ fn external_name(id: &MetricId) -> String {
 /// Resource and ContainerResource (docs/spec/hpa.md 4.1, 4.2).
 fn resource(
     context: &Context<'_>,
-    samples: Option<&Result<MetricSamples, String>>,
-    request: pods::Request<'_>,
+    samples: Option<&Result<MetricSamples, RecordedError>>,
+    request: pods::PodQuery<'_>,
     goal: MetricTarget,
     reason: &'static str,
     prefix: impl Fn(&str) -> String,
 ) -> Result<Proposal, Box<MetricFailure>> {
     let res = request.resource.unwrap_or_default();
-    let fail = |trouble: Trouble, what: Option<&str>| {
+    let fail = |error: EvaluationError, what: Option<&str>| {
         let text =
-            what.map_or(trouble.text.clone(), |what| format!("failed to get {res} {what}: {}", trouble.text));
-        failure(reason, format!("{}{text}", prefix(res)), text, trouble.pods)
+            what.map_or(error.text.clone(), |what| format!("failed to get {res} {what}: {}", error.text));
+        failure(reason, format!("{}{text}", prefix(res)), text, error.pods)
     };
     let what = match goal {
         MetricTarget::AverageValue(_) => "usage",
@@ -174,42 +190,37 @@ fn resource(
         MetricTarget::Value(_) | MetricTarget::Missing => {
             let text = "invalid resource metric source: neither an average utilization target nor an average value \
                         (usage) target was set";
-            return Err(fail(text.to_owned().into(), None));
+            return Err(fail(text.into(), None));
         }
     };
-    let found = per_pod_samples(samples, || format!("unable to get metrics for resource {res}"))
+    let proposal = per_pod_samples(samples, || format!("unable to get metrics for resource {res}"))
         .and_then(|samples| pods::evaluate(context, samples, request, goal));
-    found.map_err(|trouble| fail(trouble, Some(what)))
+    proposal.map_err(|error| fail(error, Some(what)))
 }
 
 /// Pods metrics (docs/spec/hpa.md 4.3).
 fn pods_metric(
     context: &Context<'_>,
-    samples: Option<&Result<MetricSamples, String>>,
+    samples: Option<&Result<MetricSamples, RecordedError>>,
     id: &MetricId,
     goal: MetricTarget,
 ) -> Result<Proposal, Box<MetricFailure>> {
-    let request =
-        pods::Request { resource: None, container: None, of: crate::spec::UtilizationBase::Requests };
+    let request = pods::PodQuery { resource: None, container: None, of: UtilizationBase::Requests };
     id.selector
         .as_ref()
-        .map_err(|e| Trouble::from(e.clone()))
+        .map_err(EvaluationError::from)
         .and_then(|_| per_pod_samples(samples, || format!("unable to get metric {}", id.name)))
         .and_then(|samples| pods::evaluate(context, samples, request, goal))
-        .map_err(|t| {
-            failure(
-                "FailedGetPodsMetric",
-                format!("failed to get pods metric value: {}", t.text),
-                t.text,
-                t.pods,
-            )
+        .map_err(|error| {
+            let summary = format!("failed to get pods metric value: {}", error.text);
+            failure("FailedGetPodsMetric", summary, error.text, error.pods)
         })
 }
 
 /// Object metrics (docs/spec/hpa.md 4.4).
 fn object(
     context: &Context<'_>,
-    samples: Option<&Result<MetricSamples, String>>,
+    samples: Option<&Result<MetricSamples, RecordedError>>,
     id: &MetricId,
     (kind, name): (&str, &str),
     goal: MetricTarget,
@@ -219,7 +230,7 @@ fn object(
         || totals_of(samples, |e| format!("unable to get metric {}: {kind} on {ns} {name}/{e}", id.name));
     let mut prefix = "failed to get object metric value: ".to_owned();
     let result = match (&id.selector, goal) {
-        (Err(e), _) => Err(e.clone()),
+        (Err(e), _) => Err(e.into()),
         (Ok(_), MetricTarget::Value(target)) => {
             fetched().and_then(|t| totals::against_total(context, totals::single(t), target))
         }
@@ -232,19 +243,20 @@ fn object(
                 .into())
         }
     };
-    result.map_err(|text| failure("FailedGetObjectMetric", format!("{prefix}{text}"), text, None))
+    result
+        .map_err(|e: EvaluationError| failure("FailedGetObjectMetric", format!("{prefix}{e}"), e.text, None))
 }
 
 /// External metrics (docs/spec/hpa.md 4.5).
 fn external(
     context: &Context<'_>,
-    samples: Option<&Result<MetricSamples, String>>,
+    samples: Option<&Result<MetricSamples, RecordedError>>,
     id: &MetricId,
     goal: MetricTarget,
 ) -> Result<Proposal, Box<MetricFailure>> {
     let (ns, name) = (&context.seen.spec.namespace, &id.name);
     let fetched = || {
-        id.selector.as_ref().map_err(Clone::clone)?;
+        id.selector.as_ref()?;
         totals_of(samples, |e| {
             format!("unable to get external metric {ns}/{name}/{}: {e}", id.shown_selector)
         })
@@ -264,7 +276,9 @@ fn external(
                 .into())
         }
     };
-    result.map_err(|text| failure("FailedGetExternalMetric", format!("{prefix}{text}"), text, None))
+    result.map_err(|e: EvaluationError| {
+        failure("FailedGetExternalMetric", format!("{prefix}{e}"), e.text, None)
+    })
 }
 
 fn failure(
@@ -277,28 +291,28 @@ fn failure(
 }
 
 fn per_pod_samples(
-    samples: Option<&Result<MetricSamples, String>>,
+    samples: Option<&Result<MetricSamples, RecordedError>>,
     what: impl Fn() -> String,
-) -> Result<&crate::observe::PodSamples, Trouble> {
+) -> Result<&PodSamples, EvaluationError> {
     match samples {
         Some(Ok(MetricSamples::PerPod(samples))) => Ok(samples),
         Some(Err(error)) => Err(format!("{}: {error}", what()).into()),
-        Some(Ok(_)) | None => Err(format!("{}: {NO_SAMPLES}", what()).into()),
+        Some(Ok(_)) | None => Err(format!("{}: {WRONG_SAMPLES}", what()).into()),
     }
 }
 
 fn totals_of(
-    samples: Option<&Result<MetricSamples, String>>,
-    dress: impl Fn(&str) -> String,
-) -> Result<&[i64], String> {
+    samples: Option<&Result<MetricSamples, RecordedError>>,
+    describe: impl Fn(&str) -> String,
+) -> Result<&[MilliValue], EvaluationError> {
     match samples {
         Some(Ok(MetricSamples::Totals(totals))) => Ok(totals),
-        Some(Err(error)) => Err(dress(error)),
-        Some(Ok(_)) | None => Err(dress(NO_SAMPLES)),
+        Some(Err(error)) => Err(describe(error.text()).into()),
+        Some(Ok(_)) | None => Err(describe(WRONG_SAMPLES).into()),
     }
 }
 
-/// `milli` as the API shows it.
-fn shown(milli: i64) -> Quantity {
-    Quantity::from_milli(milli, Format::DecimalSi)
+/// The quantity that the status shows for `value`.
+fn shown(value: MilliValue) -> Quantity {
+    Quantity::from_milli(value.get(), Format::DecimalSi)
 }

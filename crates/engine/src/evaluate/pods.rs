@@ -1,34 +1,34 @@
-//! A number per pod: Resource, ContainerResource and Pods metrics (docs/spec/hpa.md 5.3 – 5.6).
+//! Metrics with one sample per pod: Resource, ContainerResource and Pods (docs/spec/hpa.md 5.3 – 5.6).
 //!
-//! One pass over the pods, no allocation: everything the second look needs is summed in the first.
+//! One loop over the pods computes all sums, also those of the second calculation, without allocating.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
 
-use super::totals::ceil;
 use super::{
-    Arithmetic, AssumedUsage, ClassifiedPod, Context, NoChangeReason, PerPodArithmetic, PodCounts, PodGroup,
-    Proposal, Trouble,
+    Arithmetic, AssumedUsage, ClassifiedPod, Context, EvaluationError, NoChangeReason, PerPodArithmetic,
+    PodCounts, PodGroup, Proposal,
 };
 use crate::observe::{PodSamples, Sample};
 use crate::pod::{ConditionStatus, MissingRequest, Pod, PodPhase, PodTemplate};
 use crate::report::CurrentMetricValue;
 use crate::spec::{MetricTarget, UtilizationBase};
+use crate::units::{MilliValue, Replicas};
 
-/// What is asked of each pod.
+/// Which value of each pod is evaluated.
 #[derive(Clone, Copy)]
-pub(super) struct Request<'a> {
-    /// Resource; absent for custom metrics, where readiness is irrelevant.
+pub(super) struct PodQuery<'a> {
+    /// Resource; absent for custom metrics, for which readiness does not matter.
     pub(super) resource: Option<&'a str>,
     /// Container; absent for the whole pod.
     pub(super) container: Option<&'a str>,
-    /// What a percentage is a percentage of.
+    /// Base of utilization percentages.
     pub(super) of: UtilizationBase,
 }
 
-/// Sums over one pass. Wide enough never to overflow, where Kubernetes would wrap.
+/// Sums over all pods. They are wide enough never to overflow, where Kubernetes would wrap.
 #[derive(Default)]
 struct Sums {
     tally: PodCounts,
@@ -40,50 +40,50 @@ struct Sums {
     stray_usage: i128,
 }
 
-/// Moments that decide about readiness, computed once.
-struct Cutoffs {
+/// Time limits for the readiness of pods, computed once per metric.
+struct ReadinessLimits {
     is_cpu: bool,
     initializing_since: Timestamp,
     readiness_delay: jiff::SignedDuration,
 }
 
-/// Average or percentage over pods, and the count it asks for (docs/spec/hpa.md 5.4, 5.5).
+/// Computes average or utilization over pods and the proposed count (docs/spec/hpa.md 5.4, 5.5).
 pub(super) fn evaluate(
     context: &Context<'_>,
     samples: &PodSamples,
-    request: Request<'_>,
+    request: PodQuery<'_>,
     goal: MetricTarget,
-) -> Result<Proposal, Trouble> {
+) -> Result<Proposal, EvaluationError> {
     let pods = &context.seen.pods;
     if pods.is_empty() {
-        return Err("no pods returned by selector while calculating replica count".to_owned().into());
+        return Err("no pods returned by selector while calculating replica count".into());
     }
     let percent = if let MetricTarget::Utilization(percent) = goal { Some(percent) } else { None };
-    let (sums, first_unrequested, detail) = sort(context, samples, request, percent);
-    let trouble = |text: String| Trouble { text, pods: Some(sums.tally) };
+    let (sums, missing_request, detail) = classify(context, samples, request, percent);
+    let error = |text: String| EvaluationError { text, pods: Some(sums.tally) };
     if sums.tally.ready + sums.tally.stray == 0 {
-        return Err(trouble("did not receive metrics for targeted pods (pods might be unready)".into()));
+        return Err(error("did not receive metrics for targeted pods (pods might be unready)".into()));
     }
-    if let Some(text) = first_unrequested {
-        return Err(trouble(text));
+    if let Some(missing) = missing_request {
+        return Err(error(missing.text));
     }
-    let look = |with: With| match goal {
+    let calculate = |with: IncludedPods| match goal {
         MetricTarget::Utilization(target) => sums.utilization(target, with),
         MetricTarget::AverageValue(target) | MetricTarget::Value(target) => Some(sums.average(target, with)),
         MetricTarget::Missing => None,
     };
-    let nobody = || trouble("no metrics returned matched known pods".into());
-    let first = look(With::default()).ok_or_else(nobody)?;
+    let no_pods = || error("no metrics returned matched known pods".into());
+    let first = calculate(IncludedPods::default()).ok_or_else(no_pods)?;
 
     let target = match goal {
         MetricTarget::Utilization(t) => i64::from(t),
-        MetricTarget::AverageValue(t) | MetricTarget::Value(t) => t,
+        MetricTarget::AverageValue(t) | MetricTarget::Value(t) => t.get(),
         MetricTarget::Missing => 0,
     };
     let mut sum = PerPodArithmetic {
         pods: sums.tally,
-        usage: clamp(first.usage),
-        requests: first.requests.map(clamp),
+        usage: MilliValue::clamp(first.usage),
+        requests: first.requests.map(MilliValue::clamp),
         found: first.found,
         target,
         ratio: first.ratio,
@@ -92,18 +92,18 @@ pub(super) fn evaluate(
         kept: None,
         detail,
     };
-    let replicas = decide(context, &sums, &look, &first, &mut sum).ok_or_else(nobody)?;
+    let replicas = decide(context, &sums, &calculate, &first, &mut sum).ok_or_else(no_pods)?;
     Ok(Proposal { replicas, reading: reading(request, percent, &first), sum: Arithmetic::PerPod(sum) })
 }
 
-/// The count, with a second look when pods are missing or not ready.
+/// Computes the count, with a second calculation if some pods have no sample or are not ready.
 fn decide(
     context: &Context<'_>,
     sums: &Sums,
-    look: &impl Fn(With) -> Option<Look>,
-    first: &Look,
+    calculate: &impl Fn(IncludedPods) -> Option<Calculation>,
+    first: &Calculation,
     sum: &mut PerPodArithmetic,
-) -> Option<i32> {
+) -> Option<Replicas> {
     let current = context.current;
     let keep = |sum: &mut PerPodArithmetic, why| {
         sum.kept = Some(why);
@@ -115,18 +115,18 @@ fn decide(
         if context.tolerances.contain(ratio) {
             return keep(sum, NoChangeReason::WithinTolerance);
         }
-        return Some(ceil(ratio * sums.tally.ready as f64));
+        return Some(Replicas::ceil(ratio * sums.tally.ready as f64));
     }
-    // Neither at exactly 1 nor when there is no ratio at all.
+    // False at a ratio of exactly 1, and for a ratio that is not a number.
     let off_target = ratio.partial_cmp(&1.0).is_some_and(std::cmp::Ordering::is_ne);
-    let with = With { missing: off_target, full: ratio < 1.0, unready: growing_with_unready };
-    let second = look(with)?;
+    let with = IncludedPods { missing: off_target, full: ratio < 1.0, unready: growing_with_unready };
+    let second = calculate(with)?;
     sum.assumed = Some(AssumedUsage {
         missing: if with.missing { sums.tally.missing } else { 0 },
-        missing_usage: if with.full { clamp(second.filled) } else { 0 },
+        missing_usage: if with.full { MilliValue::clamp(second.filled) } else { MilliValue::default() },
         unready: if with.unready { sums.tally.unready } else { 0 },
-        usage: clamp(second.usage),
-        requests: second.requests.map(clamp),
+        usage: MilliValue::clamp(second.usage),
+        requests: second.requests.map(MilliValue::clamp),
         found: second.found,
         ratio: second.ratio,
     });
@@ -137,39 +137,39 @@ fn decide(
     if (ratio < 1.0 && second.ratio > 1.0) || (ratio > 1.0 && second.ratio < 1.0) {
         return keep(sum, NoChangeReason::DirectionFlips);
     }
-    let count = ceil(second.ratio * second.count as f64);
+    let count = Replicas::ceil(second.ratio * second.count as f64);
     if (second.ratio < 1.0 && count > current) || (second.ratio > 1.0 && count < current) {
         return keep(sum, NoChangeReason::CountFlips);
     }
     Some(count)
 }
 
-/// Which pods outside the ready ones take part in a look.
+/// Which pods a calculation includes in addition to the ready ones.
 #[derive(Clone, Copy, Default)]
-struct With {
-    /// Pods without a sample,
+struct IncludedPods {
+    /// Pods without a sample.
     missing: bool,
-    /// … as if fully used (else idle).
+    /// Whether pods without a sample count as fully used; otherwise they count as idle.
     full: bool,
-    /// Pods not ready, as if idle.
+    /// Unready pods, which count as idle.
     unready: bool,
 }
 
-/// One computation of the ratio.
-struct Look {
+/// One calculation of the ratio.
+struct Calculation {
     usage: i128,
     requests: Option<i128>,
     filled: i128,
     found: i64,
-    /// Average over the pods that count, for the status.
+    /// Average over the ready pods, for the status.
     average: i64,
     ratio: f64,
-    /// Samples that took part, strays included (T13).
+    /// Number of samples in the calculation, including those of pods that do not exist (T13).
     count: i64,
 }
 
 impl Sums {
-    fn participants(&self, with: With) -> i64 {
+    fn participants(&self, with: IncludedPods) -> i64 {
         let t = &self.tally;
         t.ready
             + t.stray
@@ -177,15 +177,15 @@ impl Sums {
             + if with.unready { t.unready } else { 0 }
     }
 
-    /// Percentage of requests, cut to a whole number before the ratio is taken (T2).
-    fn utilization(&self, target: i32, with: With) -> Option<Look> {
+    /// Utilization in percent of the requests, rounded down before the ratio is computed (T2).
+    fn utilization(&self, target: i32, with: IncludedPods) -> Option<Calculation> {
         let filled = if with.full { self.missing_fill } else { 0 };
         let usage = self.usage + filled;
         let requests = self.ready_requests
             + if with.missing { self.missing_requests } else { 0 }
             + if with.unready { self.unready_requests } else { 0 };
         let percent = clamp32((usage * 100).checked_div(requests)?);
-        Some(Look {
+        Some(Calculation {
             usage,
             requests: Some(requests),
             filled,
@@ -196,48 +196,48 @@ impl Sums {
         })
     }
 
-    /// Plain average; strays are part of it.
-    fn average(&self, target: i64, with: With) -> Look {
-        let filled = if with.full { i128::from(target) * i128::from(self.tally.missing) } else { 0 };
+    /// Plain average. It includes samples of pods that do not exist.
+    fn average(&self, target: MilliValue, with: IncludedPods) -> Calculation {
+        let filled = if with.full { i128::from(target.get()) * i128::from(self.tally.missing) } else { 0 };
         let usage = self.usage + self.stray_usage + filled;
         let count = self.participants(with);
         let average = clamp(usage.checked_div(i128::from(count)).unwrap_or_default());
-        let ratio = average as f64 / target as f64;
-        Look { usage, requests: None, filled, found: average, average, ratio, count }
+        let ratio = average as f64 / target.as_f64();
+        Calculation { usage, requests: None, filled, found: average, average, ratio, count }
     }
 }
 
-/// Sorts every pod into its group and sums as it goes. Also the first pod whose request is not known.
-fn sort(
+/// Puts every pod into its group and computes the sums. Also returns the error of the first pod without a request.
+fn classify(
     context: &Context<'_>,
     samples: &PodSamples,
-    request: Request<'_>,
+    request: PodQuery<'_>,
     percent: Option<i32>,
-) -> (Sums, Option<String>, Option<Vec<ClassifiedPod>>) {
-    let cutoffs = Cutoffs::of(context, request.resource);
+) -> (Sums, Option<EvaluationError>, Option<Vec<ClassifiedPod>>) {
+    let limits = ReadinessLimits::of(context, request.resource);
     let mut sums = Sums::default();
-    let mut unrequested = None;
+    let mut missing_request = None;
     let mut detail = context.detail.then(Vec::new);
-    let mut last_shape: Option<(&Arc<PodTemplate>, i64)> = None;
+    let mut last_shape: Option<(&Arc<PodTemplate>, MilliValue)> = None;
     let fill_percent = i128::from(percent.unwrap_or_default().max(100));
     for (index, pod) in context.seen.pods.iter().enumerate() {
         let sample = samples.by_pod.get(index).copied().flatten();
         let amount = match (percent, last_shape) {
-            (None, _) => 0,
+            (None, _) => MilliValue::default(),
             (Some(_), Some((shape, amount))) if Arc::ptr_eq(shape, &pod.shape) => amount,
             (Some(_), _) => match requested(context, pod, request) {
                 Ok(amount) => {
                     last_shape = Some((&pod.shape, amount));
                     amount
                 }
-                Err(text) => {
-                    unrequested.get_or_insert(text);
-                    0
+                Err(missing) => {
+                    missing_request.get_or_insert(missing);
+                    MilliValue::default()
                 }
             },
         };
-        let group = cutoffs.group(pod, sample.as_ref());
-        sums.add(group, sample.map_or(0, |s| s.milli), amount, fill_percent);
+        let group = limits.group(pod, sample.as_ref());
+        sums.add(group, sample.map_or(MilliValue::default(), |s| s.milli), amount, fill_percent);
         if let Some(detail) = &mut detail {
             let request = percent.map(|_| amount);
             detail.push(ClassifiedPod {
@@ -249,17 +249,17 @@ fn sort(
         }
     }
     sums.tally.stray = samples.stray.len() as i64;
-    sums.stray_usage = samples.stray.iter().map(|s| i128::from(s.milli)).sum();
-    (sums, unrequested, detail)
+    sums.stray_usage = samples.stray.iter().map(|s| i128::from(s.milli.get())).sum();
+    (sums, missing_request, detail)
 }
 
 impl Sums {
-    fn add(&mut self, group: PodGroup, usage: i64, request: i64, fill_percent: i128) {
-        let request = i128::from(request);
+    fn add(&mut self, group: PodGroup, usage: MilliValue, request: MilliValue, fill_percent: i128) {
+        let request = i128::from(request.get());
         match group {
             PodGroup::Ready => {
                 self.tally.ready += 1;
-                self.usage += i128::from(usage);
+                self.usage += i128::from(usage.get());
                 self.ready_requests += request;
             }
             PodGroup::Missing => {
@@ -276,25 +276,28 @@ impl Sums {
     }
 }
 
-fn requested(context: &Context<'_>, pod: &Pod, request: Request<'_>) -> Result<i64, String> {
+/// The request of a pod.
+fn requested(context: &Context<'_>, pod: &Pod, request: PodQuery<'_>) -> Result<MilliValue, EvaluationError> {
     let resource = request.resource.unwrap_or_default();
     let pod_level = context.config.gates.pod_level_resources;
     let noun = match request.of {
         UtilizationBase::Requests => "request",
         UtilizationBase::Limits => "limit",
     };
-    pod.shape.request(resource, request.container, request.of, pod_level).map_err(|why| match why {
+    let found = pod.shape.request(resource, request.container, request.of, pod_level);
+    found.map_err(|missing| match missing {
         MissingRequest::Container(container) => {
-            format!("missing {noun} for {resource} in container {container} of Pod {}", pod.name)
+            format!("missing {noun} for {resource} in container {container} of Pod {}", pod.name).into()
         }
         MissingRequest::Absent => {
             format!("container {} not found in Pod {}", request.container.unwrap_or_default(), pod.name)
+                .into()
         }
-        MissingRequest::Pod => format!("missing pod-level {noun} for {resource} in Pod {}", pod.name),
+        MissingRequest::Pod => format!("missing pod-level {noun} for {resource} in Pod {}", pod.name).into(),
     })
 }
 
-impl Cutoffs {
+impl ReadinessLimits {
     fn of(context: &Context<'_>, resource: Option<&str>) -> Self {
         Self {
             is_cpu: resource == Some("cpu"),
@@ -318,7 +321,7 @@ impl Cutoffs {
         }
     }
 
-    /// Whether a cpu sample says more about starting up than about load (T18).
+    /// Whether a cpu sample may show the start of the pod instead of its load (T18).
     fn cpu_unready(&self, pod: &Pod, sample: &Sample) -> bool {
         let (Some(ready), Some(started)) = (pod.ready, pod.started) else { return true };
         let unready = ready.status == ConditionStatus::False;
@@ -330,8 +333,8 @@ impl Cutoffs {
     }
 }
 
-/// The status slot: always from the first look.
-fn reading(request: Request<'_>, percent: Option<i32>, first: &Look) -> CurrentMetricValue {
+/// The current value for the status, which is always that of the first calculation.
+fn reading(request: PodQuery<'_>, percent: Option<i32>, first: &Calculation) -> CurrentMetricValue {
     let format = if request.resource == Some("memory") { Format::BinarySi } else { Format::DecimalSi };
     CurrentMetricValue {
         value: None,
@@ -341,7 +344,7 @@ fn reading(request: Request<'_>, percent: Option<i32>, first: &Look) -> CurrentM
 }
 
 fn clamp(value: i128) -> i64 {
-    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
+    MilliValue::clamp(value).get()
 }
 
 fn clamp32(value: i128) -> i32 {

@@ -1,4 +1,4 @@
-//! What activity had to say: zero, or at least the lower bound.
+//! Explains the activation phase: scaling between the idle count and the lower bound.
 
 use super::words::clock;
 use super::{Decider, Rows, decider};
@@ -25,7 +25,7 @@ fn text(activation: &Activation, decision: &Decision) -> String {
             format!("{active}, and nothing was since {}: {current} goes to {rest}", clock(*since))
         }
         ActivationVerdict::Rests { since: None } => {
-            format!("{active}, and nothing ever was: {current} goes to {rest}")
+            format!("{active}, and nothing was before: {current} goes to {rest}")
         }
         ActivationVerdict::Resting => format!("{active}: {current} stays"),
         ActivationVerdict::Cooling { until } => {
@@ -36,7 +36,7 @@ fn text(activation: &Activation, decision: &Decision) -> String {
     }
 }
 
-/// One line; `by_course` is what the rest of the decision says.
+/// The decision in one line. `by_course` is the line without the activation phase.
 pub(super) fn sentence(activation: &Activation, decision: &Decision, by_course: &str) -> String {
     if matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
         return by_course.to_owned();
@@ -60,12 +60,12 @@ pub(super) fn sentence(activation: &Activation, decision: &Decision, by_course: 
     }
 }
 
-/// What would change the outcome where activity decided.
+/// What would change the outcome, for a decision of the activation phase.
 pub(super) fn next(decision: &Decision, soon: &str) -> String {
-    debug_assert_eq!(decision.course, Course::Activity, "metrics have words of their own");
+    debug_assert_eq!(decision.course, Course::Activity, "`next::text` explains decisions by metrics");
     match decision.activation.as_ref().map(|activation| &activation.verdict) {
         Some(ActivationVerdict::Wakes | ActivationVerdict::Lifts) => format!("{soon}, metrics decide"),
-        Some(ActivationVerdict::Held(_)) => "stays until what holds it is gone".to_owned(),
+        Some(ActivationVerdict::Held(_)) => "stays until the reason for holding it is gone".to_owned(),
         _ => "stays until something is active".to_owned(),
     }
 }

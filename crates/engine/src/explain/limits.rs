@@ -1,4 +1,4 @@
-//! Windows, rates and bounds, in the order in which they apply.
+//! Explains stabilization windows, rate limits and bounds, in the order in which they apply.
 
 use super::words::{clock, seconds};
 use super::{Decider, Rows, decider};

@@ -1,4 +1,4 @@
-//! One metric after the other: what it was, the ratio, the count.
+//! Explains each metric: its value, the ratio and the proposed count.
 
 use super::words::{amount, metric_remedy, plural, ratio, short_name, trimmed};
 use super::{Decider, Rows, decider};
@@ -8,12 +8,13 @@ use crate::evaluate::{
     TotalArithmetic,
 };
 use crate::spec::{Metric, MetricSource, Spec, UtilizationBase};
+use crate::units::{MilliValue, Replicas};
 
 pub(super) fn rows(rows: &mut Rows, spec: &Spec, decision: &Decision) {
     let winner = decision.recommendation.as_ref().and_then(|r| r.winner);
     let deciding = decider(decision) == Decider::Metric;
     if decision.evaluations.is_empty() {
-        // The selector stopped it before any metric was asked.
+        // The selector was invalid, so no metric was evaluated.
         let why = decision.error.as_ref().map(|e| e.text.clone()).unwrap_or_default();
         rows.push("selector", why, true);
         return;
@@ -24,21 +25,21 @@ pub(super) fn rows(rows: &mut Rows, spec: &Spec, decision: &Decision) {
         match &evaluation.result {
             Ok(proposal) => {
                 let decided = deciding && winner == Some(index);
-                Sum { rows, name: &name, metric, decision, decided }.say(proposal);
+                MetricRows { rows, name: &name, metric, decision, decided }.explain(proposal);
             }
             Err(failure) => {
                 let decided = deciding && winner.is_none() && first_failure == Some(index);
                 rows.push(&name, failure.text.clone(), decided);
                 if let Some(remedy) = metric_remedy(metric, failure) {
-                    rows.say(&name, format!("remedy: {remedy}"));
+                    rows.add(&name, format!("remedy: {remedy}"));
                 }
             }
         }
     }
 }
 
-/// What writing one metric's arithmetic needs.
-struct Sum<'a> {
+/// Writes the rows of one metric.
+struct MetricRows<'a> {
     rows: &'a mut Rows,
     name: &'a str,
     metric: &'a Metric,
@@ -46,8 +47,8 @@ struct Sum<'a> {
     decided: bool,
 }
 
-impl Sum<'_> {
-    fn say(&mut self, proposal: &Proposal) {
+impl MetricRows<'_> {
+    fn explain(&mut self, proposal: &Proposal) {
         match &proposal.sum {
             Arithmetic::PerPod(sum) => self.per_pod(sum, proposal.replicas),
             Arithmetic::Total(sum) => self.total(sum, proposal.replicas),
@@ -59,11 +60,16 @@ impl Sum<'_> {
         self.rows.push(self.name, text, decided && self.decided);
     }
 
-    fn amount(&self, milli: i64) -> String {
-        amount(self.metric, milli)
+    fn amount(&self, value: MilliValue) -> String {
+        amount(self.metric, value)
     }
 
-    fn per_pod(&mut self, sum: &PerPodArithmetic, replicas: i32) {
+    /// Formats an average or its target, which [`PerPodArithmetic`] holds as plain numbers.
+    fn milli(&self, thousandths: i64) -> String {
+        self.amount(MilliValue::new(thousandths))
+    }
+
+    fn per_pod(&mut self, sum: &PerPodArithmetic, replicas: Replicas) {
         match sum.requests {
             Some(requests) => {
                 let text = self.utilization(sum.usage, requests, sum.found);
@@ -79,7 +85,7 @@ impl Sum<'_> {
             None => {
                 let over = sum.pods.ready + sum.pods.stray;
                 let (usage, found, target) =
-                    (self.amount(sum.usage), self.amount(sum.found), self.amount(sum.target));
+                    (self.amount(sum.usage), self.milli(sum.found), self.milli(sum.target));
                 self.row(
                     format!("{usage} over {} = {found} each, target {target}", plural(over, "pod")),
                     false,
@@ -97,9 +103,9 @@ impl Sum<'_> {
         }
     }
 
-    /// `610m used of 200m requested = 305 %`, with the cut shown where it matters.
-    fn utilization(&self, usage: i64, requests: i64, percent: i64) -> String {
-        let exact = usage as f64 * 100.0 / requests as f64;
+    /// `610m used of 200m requested = 305 %`, with the rounding where it matters.
+    fn utilization(&self, usage: MilliValue, requests: MilliValue, percent: i64) -> String {
+        let exact = usage.as_f64() * 100.0 / requests.as_f64();
         let noun = match &self.metric.source {
             MetricSource::Resource { of: UtilizationBase::Limits, .. }
             | MetricSource::ContainerResource { of: UtilizationBase::Limits, .. } => "allowed",
@@ -113,22 +119,22 @@ impl Sum<'_> {
         }
     }
 
-    /// The second look: what pods without a sample or not ready are taken for.
+    /// The second calculation, with assumed values for pods without a sample and unready pods.
     fn assumed(&mut self, sum: &PerPodArithmetic, assumed: &AssumedUsage) {
         if assumed.missing > 0 {
             let value = self.amount(assumed.missing_usage);
             let pods = plural(assumed.missing, "pod");
             let text = if sum.ratio < 1.0 {
                 format!(
-                    "{pods} without metrics: taken as busy ({value} together), so that nothing shrinks by mistake"
+                    "{pods} without metrics: counted as fully used ({value} together), to avoid a wrong scale-down"
                 )
             } else {
-                format!("{pods} without metrics: taken as idle, so that nothing grows by mistake")
+                format!("{pods} without metrics: counted as idle, to avoid a wrong scale-up")
             };
             self.row(text, false);
         }
         if assumed.unready > 0 {
-            self.row(format!("{} not yet ready: taken as idle", plural(assumed.unready, "pod")), false);
+            self.row(format!("{} not yet ready: counted as idle", plural(assumed.unready, "pod")), false);
         }
         match assumed.requests {
             Some(requests) => {
@@ -143,14 +149,14 @@ impl Sum<'_> {
                 );
             }
             None => {
-                let (found, target) = (self.amount(assumed.found), self.amount(sum.target));
+                let (found, target) = (self.milli(assumed.found), self.milli(sum.target));
                 self.row(format!("with these {found} each"), false);
                 self.compare(&found, &target, assumed.ratio, sum.kept, true);
             }
         }
     }
 
-    fn total(&mut self, sum: &TotalArithmetic, replicas: i32) {
+    fn total(&mut self, sum: &TotalArithmetic, replicas: Replicas) {
         let (usage, target) = (self.amount(sum.usage), self.amount(sum.target));
         self.row(format!("{usage}, target {target}"), false);
         if self.decision.current() == 0 {
@@ -166,25 +172,25 @@ impl Sum<'_> {
         }
     }
 
-    fn per_replica(&mut self, sum: &PerReplicaArithmetic, replicas: i32) {
+    fn per_replica(&mut self, sum: &PerReplicaArithmetic, replicas: Replicas) {
         let (usage, target) = (self.amount(sum.usage), self.amount(sum.target));
         match sum.ratio {
-            None => self.row(format!("{usage}, target {target} per replica, none there"), false),
+            None => self.row(format!("{usage}, target {target} per replica, no replicas exist"), false),
             Some(found) => {
-                let there = plural(i64::from(sum.replicas), "replica");
-                let each = trimmed(sum.usage as f64 / 1000.0 / f64::from(sum.replicas), 3, 0);
+                let there = plural(i64::from(sum.replicas.get()), "replica");
+                let each = trimmed(sum.usage.as_f64() / 1000.0 / f64::from(sum.replicas.get()), 3, 0);
                 let each = each.trim_end_matches('.');
                 self.row(format!("{usage} over {there} = {each} each, target {target}"), false);
                 self.compare(each, &target, found, sum.kept, true);
             }
         }
         if sum.kept.is_none() {
-            let exact = sum.usage as f64 / sum.target as f64;
+            let exact = sum.usage.as_f64() / sum.target.as_f64();
             self.row(format!("{usage} ÷ {target} = {}, rounded up: {replicas}", ratio(exact)), true);
         }
     }
 
-    /// The ratio and whether it counts.
+    /// The ratio and whether it is within tolerance.
     fn compare(&mut self, found: &str, target: &str, value: f64, kept: Option<NoChangeReason>, last: bool) {
         let tolerances = self.decision.tolerances;
         let band =
@@ -207,7 +213,7 @@ impl Sum<'_> {
         self.row(text, kept.is_some() && last);
     }
 
-    fn rounded(&mut self, value: f64, count: i64, noun: &str, replicas: i32) {
+    fn rounded(&mut self, value: f64, count: i64, noun: &str, replicas: Replicas) {
         let product = value * count as f64;
         let text = format!(
             "{} × {} = {}, rounded up: {replicas}",

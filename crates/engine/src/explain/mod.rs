@@ -1,15 +1,15 @@
-//! Why a decision came out as it did, as arithmetic a person can redo with a pocket calculator.
+//! Explains a decision: every calculation as text, so that a person can redo it.
 //!
-//! Nothing is computed here that the decision does not hold: this only puts it into words.
+//! Nothing is decided here. All numbers come from the [`Decision`].
 
 mod activity;
 mod limits;
 mod metric;
 mod next;
-mod round;
 mod sentence;
 #[cfg(test)]
 mod tests;
+mod trigger_poll;
 mod words;
 
 use std::fmt;
@@ -17,38 +17,39 @@ use std::fmt;
 use jiff::SignedDuration;
 use serde::Serialize;
 
-pub use round::{explain_round, sentence_of, targets};
 pub use sentence::sentence;
+pub use trigger_poll::{explain_trigger_poll, sentence_with_triggers, targets};
 pub use words::{clock, short_name};
 
 use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::evaluate::Arithmetic;
+use crate::normalize::ScalingLimit;
 use crate::observe::ScaleReadError;
 use crate::report::condition;
 use crate::spec::{Aggregator, FailurePolicy, Spec};
 use words::plural;
 
-/// A decision in words: a headline, then rows of label and text.
+/// The explanation of a decision: a headline, then rows of label and text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// Which object, when, what happened.
+    /// Object, time and outcome.
     pub headline: String,
     /// Details in the order of the pipeline.
     pub rows: Vec<Row>,
 }
 
-/// One line of an explanation.
+/// One row of an explanation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// What the line is about; empty if it goes on about the same.
+    /// Topic of the row; empty if it is that of the row before.
     pub label: String,
-    /// The line.
+    /// Text of the row.
     pub text: String,
-    /// Whether this is what decided.
+    /// Whether this row decided the count.
     pub decided: bool,
 }
 
-/// Puts `decision` into words. `kind` is how users name the object (`hpa`), `period` how often it is looked at.
+/// Explains `decision`. `kind` is the short kind of the object (`hpa`), `period` the time between two decisions.
 pub fn explain(kind: &str, spec: &Spec, decision: &Decision, period: SignedDuration) -> Explanation {
     let mut rows = Rows::default();
     target(&mut rows, spec, decision);
@@ -60,23 +61,23 @@ pub fn explain(kind: &str, spec: &Spec, decision: &Decision, period: SignedDurat
     }
     limits::rows(&mut rows, spec, decision);
     outcome(&mut rows, decision);
-    rows.say("next", next::text(spec, decision, period));
+    rows.add("next", next::text(spec, decision, period));
     Explanation { headline: headline(kind, spec, decision), rows: rows.0 }
 }
 
-/// Rows as they are written.
+/// Rows in the making.
 #[derive(Default)]
 struct Rows(Vec<Row>);
 
 impl Rows {
-    fn say(&mut self, label: &str, text: impl Into<String>) {
+    fn add(&mut self, label: &str, text: impl Into<String>) {
         self.push(label, text, false);
     }
 
     fn push(&mut self, label: &str, text: impl Into<String>, decided: bool) {
-        let goes_on =
+        let same_topic =
             self.0.iter().rev().find(|row| !row.label.is_empty()).is_some_and(|row| row.label == label);
-        let label = if goes_on { String::new() } else { label.to_owned() };
+        let label = if same_topic { String::new() } else { label.to_owned() };
         self.0.push(Row { label, text: text.into(), decided });
     }
 }
@@ -101,9 +102,7 @@ fn decider(decision: &Decision) -> Decider {
         (Course::Metrics, None) => Decider::Metric,
         (Course::Metrics, Some(n)) if decision.desired != n.limited.replicas => Decider::Bounds,
         (Course::Metrics, Some(n)) if n.limited.replicas != n.stabilized.replicas => match n.limited.limit {
-            crate::normalize::ScalingLimit::TooFew | crate::normalize::ScalingLimit::TooMany => {
-                Decider::Bounds
-            }
+            ScalingLimit::TooFew | ScalingLimit::TooMany => Decider::Bounds,
             _ => Decider::Limit,
         },
         (Course::Metrics, Some(n)) if n.stabilized.replicas != n.stabilized.recommended => Decider::Window,
@@ -134,7 +133,9 @@ fn headline(kind: &str, spec: &Spec, decision: &Decision) -> String {
         }
         ScaleOutcome::Kept => {
             match (&decision.course, wanted.filter(|w| *w != from), &decision.recommendation) {
-                (Course::Disabled, ..) => "paused: the target was scaled to zero by somebody else".to_owned(),
+                (Course::Disabled, ..) => {
+                    "paused: the target was scaled to zero by another client".to_owned()
+                }
                 (_, Some(wanted), Some(r)) => {
                     let name = r
                         .winner
@@ -157,24 +158,24 @@ fn target(rows: &mut Rows, spec: &Spec, decision: &Decision) {
         | ScaleReadError::UnknownKind(why)
         | ScaleReadError::Query(why)) = failure;
         rows.push("target", format!("{name}: {why}"), decided);
-        rows.say("target", format!("remedy: {}", words::scale_remedy(failure)));
+        rows.add("target", format!("remedy: {}", words::scale_remedy(failure)));
         return;
     }
     let Some(scale) = &decision.scale else { return };
-    let mut text = format!("{name}, {}", plural(i64::from(scale.spec_replicas), "replica"));
+    let mut text = format!("{name}, {}", plural(i64::from(scale.spec_replicas.get()), "replica"));
     if scale.status_replicas != scale.spec_replicas {
-        text += &format!(" asked for, {} there", scale.status_replicas);
+        text += &format!(" desired, {} exist", scale.status_replicas);
     }
     if let Some(selected) = decision.selected {
         text += &format!("; selector {} matches {}", scale.selector, plural(selected as i64, "pod"));
     }
     if decision.course == Course::Disabled {
-        text += "; somebody else scaled it to zero, which pauses this autoscaler until somebody scales it up";
+        text += "; another client scaled it to zero, which pauses this autoscaler until it is scaled up";
     }
     rows.push("target", text, decided);
 }
 
-/// Pods counted and set aside, from the first metric that looked at them.
+/// Number of pods in each group, from the first metric that classified them.
 fn pods(rows: &mut Rows, decision: &Decision) {
     let tally = decision.evaluations.iter().find_map(|e| match &e.result {
         Ok(p) => match &p.sum {
@@ -191,16 +192,16 @@ fn pods(rows: &mut Rows, decision: &Decision) {
     if t.stray > 0 {
         text += &format!(" · {} of pods that are gone", plural(t.stray, "sample"));
     }
-    rows.say("pods", text);
+    rows.add("pods", text);
 }
 
 fn proposal(rows: &mut Rows, spec: &Spec, decision: &Decision) {
     let decided = decider(decision) == Decider::Proposal;
     let Some(recommendation) = &decision.recommendation else {
         if !decision.evaluations.is_empty() {
-            rows.say(
+            rows.add(
                 "proposal",
-                "none: a metric that cannot be read may hide load, so nothing goes down without it",
+                "none: a metric that cannot be read may hide load, so the target is not scaled down",
             );
         }
         return;
@@ -209,7 +210,7 @@ fn proposal(rows: &mut Rows, spec: &Spec, decision: &Decision) {
         let name = spec.metrics.get(substitute.metric).map(short_name).unwrap_or_default();
         let text = match (substitute.policy, substitute.replicas) {
             (_, None) | (FailurePolicy::Ignore, _) => {
-                format!("{name} cannot be read and is left out (onFailure: ignore)")
+                format!("{name} cannot be read and is ignored (onFailure: ignore)")
             }
             (FailurePolicy::LastGood(keep), Some(n)) => {
                 format!(
@@ -222,7 +223,7 @@ fn proposal(rows: &mut Rows, spec: &Spec, decision: &Decision) {
             }
             (_, Some(n)) => format!("{name} cannot be read: {n} stands in"),
         };
-        rows.say("proposal", text);
+        rows.add("proposal", text);
     }
     let rule = match spec.aggregator {
         Aggregator::Max => "the highest wins",
@@ -256,7 +257,9 @@ fn outcome(rows: &mut Rows, decision: &Decision) {
         ScaleOutcome::Scaled => format!("replicas {from} → {to}{limited}"),
         ScaleOutcome::Pending => format!("replicas {from} → {to}, about to be written{limited}"),
         ScaleOutcome::DryRun => {
-            format!("replicas would go {from} → {to}, but this autoscaler only looks (dryRun){limited}")
+            format!(
+                "replicas would go {from} → {to}, but this autoscaler is in dry-run mode (dryRun){limited}"
+            )
         }
         ScaleOutcome::Kept => format!("replicas stay at {from}{limited}"),
         ScaleOutcome::WriteFailed(error) => format!("replicas stay at {from}: writing {to} failed: {error}"),
@@ -265,7 +268,7 @@ fn outcome(rows: &mut Rows, decision: &Decision) {
             None => "nothing is changed".to_owned(),
         },
     };
-    rows.say("outcome", text);
+    rows.add("outcome", text);
 }
 
 impl fmt::Display for Explanation {

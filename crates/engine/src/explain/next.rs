@@ -1,4 +1,4 @@
-//! What would change the outcome, and when.
+//! Explains what would change the outcome, and when.
 
 use jiff::SignedDuration;
 
@@ -7,6 +7,7 @@ use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::evaluate::{Arithmetic, NoChangeReason};
 use crate::normalize::{ScalingLimit, StabilizationHold};
 use crate::spec::Spec;
+use crate::units::MilliValue;
 
 pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> String {
     let soon = format!("in {}", seconds(period));
@@ -16,7 +17,7 @@ pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> 
         }
         (Course::Activity, _) => return super::activity::next(decision, &soon),
         (Course::Disabled, _) => {
-            return "nothing until somebody scales the target to at least 1".to_owned();
+            return "no change until the target is scaled to at least 1".to_owned();
         }
         (_, ScaleOutcome::Failed) => {
             return format!(
@@ -64,7 +65,7 @@ pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> 
     tolerance_band(spec, decision).map_or_else(|| soon.clone(), |band| format!("{soon}; {band}"))
 }
 
-/// Where a metric that is close enough stops being so.
+/// The values at which a metric within tolerance leads to a change.
 fn tolerance_band(spec: &Spec, decision: &Decision) -> Option<String> {
     let winner = decision.recommendation.as_ref()?.winner?;
     let (evaluation, metric) = (decision.evaluations.get(winner)?, spec.metrics.get(winner)?);
@@ -81,7 +82,7 @@ fn tolerance_band(spec: &Spec, decision: &Decision) -> Option<String> {
         if sum.requests.is_some() {
             format!("{} %", super::words::trimmed(at, 1, 0).trim_end_matches('.'))
         } else {
-            amount(metric, at as i64)
+            amount(metric, MilliValue::new(at as i64))
         }
     };
     let (low, high) = (edge(1.0 - decision.tolerances.down), edge(1.0 + decision.tolerances.up));

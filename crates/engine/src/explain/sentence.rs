@@ -1,12 +1,13 @@
-//! A decision in one line, for tables, logs and the hover of a chart.
+//! A decision in one line, for tables, logs and the tooltips of charts.
 
 use super::words::{amount, clock, short_name};
 use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::evaluate::{Arithmetic, NoChangeReason, PerPodArithmetic};
 use crate::normalize::{ScalingLimit, StabilizationHold};
 use crate::spec::{Metric, Spec};
+use crate::units::MilliValue;
 
-/// Why the count is what it is, in one line.
+/// Explains a decision in one line.
 pub fn sentence(spec: &Spec, decision: &Decision) -> String {
     let by_course = by_course(spec, decision);
     match &decision.activation {
@@ -39,7 +40,7 @@ fn failed(spec: &Spec, decision: &Decision) -> String {
         .map(|(_, m)| short_name(m))
         .collect();
     if missing.is_empty() {
-        "held: the target's pods cannot be told from others".to_owned()
+        "held: the selector does not identify the target's pods".to_owned()
     } else {
         format!("held: {} cannot be read", missing.join(", "))
     }
@@ -71,16 +72,15 @@ fn by_metrics(spec: &Spec, decision: &Decision) -> String {
         .unwrap_or_else(|| parts.concat())
 }
 
-/// `cpu 76 % of 50 %`, and why that moves nothing where it does not.
+/// `cpu 76 % of 50 %`, and the reason if it causes no change.
 fn reading(metric: &Metric, sum: &Arithmetic) -> String {
     let name = short_name(metric);
+    let milli = |thousandths| amount(metric, MilliValue::new(thousandths));
     let (text, kept) = match sum {
         Arithmetic::PerPod(s) if s.requests.is_some() => {
             (format!("{name} {} % of {} %", s.found, s.target), s.kept)
         }
-        Arithmetic::PerPod(s) => {
-            (format!("{name} {} of {} each", amount(metric, s.found), amount(metric, s.target)), s.kept)
-        }
+        Arithmetic::PerPod(s) => (format!("{name} {} of {} each", milli(s.found), milli(s.target)), s.kept),
         Arithmetic::Total(s) => {
             (format!("{name} {} of {}", amount(metric, s.usage), amount(metric, s.target)), s.kept)
         }

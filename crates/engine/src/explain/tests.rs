@@ -1,4 +1,4 @@
-//! What `why` says, word for word.
+//! The exact texts of `plimsoll why`.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::{explain, sentence};
 use crate::evaluate::PodGroup;
 use crate::pod::{ConditionStatus, Container, Pod, PodPhase, PodTemplate, ReadyCondition, Resources};
 use crate::spec::{
-    Aggregator, Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy,
-    ScalingPolicyType, ScalingRules, SelectPolicy, Spec, TargetRef, UtilizationBase,
+    Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy, ScalingPolicyType,
+    ScalingRules, SelectPolicy, Spec, TargetRef, UtilizationBase,
 };
 use crate::{
-    ControllerConfig, Decision, DecisionDetail, MetricSamples, Observation, PodSamples, PodSelection, Sample,
-    Scale, ScaleWriteResult, State, Status,
+    ControllerConfig, Decision, DecisionDetail, MetricSamples, Observation, PodSamples, PodSelection,
+    RecordedError, Sample, Scale, ScaleWriteResult, State, Status,
 };
 
 const PERIOD: SignedDuration = SignedDuration::from_secs(15);
@@ -31,7 +31,7 @@ fn cpu(percent: i32) -> Metric {
 fn queue(each: i64) -> Metric {
     let id =
         MetricId { name: "queue_length".into(), shown_selector: "nil".into(), selector: Ok(String::new()) };
-    let goal = MetricTarget::AverageValue(each);
+    let goal = MetricTarget::AverageValue(each.into());
     Metric { source: MetricSource::External(id), goal, on_failure: FailurePolicy::Kubernetes }
 }
 
@@ -40,11 +40,10 @@ fn spec(metrics: Vec<Metric>) -> Spec {
         namespace: "default".into(),
         name: "php-apache".into(),
         target: TargetRef { kind: "Deployment".into(), name: "php-apache".into() },
-        min: 1,
-        max: 10,
+        min: 1.into(),
+        max: 10.into(),
         metrics,
-        behavior: None,
-        aggregator: Aggregator::Max,
+        ..Spec::default()
     }
 }
 
@@ -68,7 +67,7 @@ fn pods(count: usize, now: Timestamp) -> Vec<Pod> {
 
 /// A cpu answer with one usage per pod; `None` is a pod without a sample.
 fn usages(now: Timestamp, usages: &[Option<i64>]) -> MetricSamples {
-    let sample = |milli| Sample { at: now, window: PERIOD, milli };
+    let sample = |milli: i64| Sample { at: now, window: PERIOD, milli: milli.into() };
     let by_pod = usages.iter().map(|u| u.map(sample)).collect();
     MetricSamples::PerPod(PodSamples { by_pod, stray: Vec::new() })
 }
@@ -77,14 +76,14 @@ fn seen(
     spec: Spec,
     now: Timestamp,
     replicas: i32,
-    samples: Vec<Result<MetricSamples, String>>,
+    samples: Vec<Result<MetricSamples, RecordedError>>,
 ) -> Observation {
     let selector = "run=php-apache".to_owned();
     Observation {
         config: Arc::new(ControllerConfig::default()),
         spec: Arc::new(spec),
         status: Status::default(),
-        scale: Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector }),
+        scale: Ok(Scale { spec_replicas: replicas.into(), status_replicas: replicas.into(), selector }),
         selection: PodSelection::Ours,
         pods: pods(replicas as usize, now),
         samples,
@@ -103,7 +102,7 @@ fn why(seen: &Observation, decision: &Decision) -> String {
 }
 
 #[test]
-fn growing_as_fast_as_the_classic_limit_allows() {
+fn scale_up_is_limited_without_behavior() {
     let now = at("09:14:45");
     let seen = seen(spec(vec![cpu(50)]), now, 1, vec![Ok(usages(now, &[Some(610)]))]);
     let decision = decide(&mut State::default(), now, &seen);
@@ -128,7 +127,7 @@ next       in 15 s; the limit is counted anew, and if the proposal stays 7, 4 mo
 }
 
 #[test]
-fn staying_put_because_of_the_window() {
+fn scale_down_waits_for_the_stabilization_window() {
     let mut state = State::default();
     let earlier = at("09:16:30");
     let busy = seen(spec(vec![cpu(50)]), earlier, 6, vec![Ok(usages(earlier, &[Some(100); 6]))]);
@@ -156,7 +155,7 @@ fn staying_put_because_of_the_window() {
 }
 
 #[test]
-fn close_enough_names_the_band_in_which_nothing_happens() {
+fn a_ratio_within_tolerance_names_the_tolerance_band() {
     let now = at("10:00:00");
     let seen = seen(spec(vec![cpu(50)]), now, 2, vec![Ok(usages(now, &[Some(105), Some(105)]))]);
     let text = why(&seen, &decide(&mut State::default(), now, &seen));
@@ -168,13 +167,13 @@ fn close_enough_names_the_band_in_which_nothing_happens() {
 }
 
 #[test]
-fn pods_without_metrics_are_taken_as_busy_before_shrinking() {
+fn pods_without_metrics_count_as_fully_used_before_a_scale_down() {
     let now = at("10:00:00");
     let samples = usages(now, &[Some(20), Some(20), None, None]);
     let seen = seen(spec(vec![cpu(50)]), now, 4, vec![Ok(samples)]);
     let text = why(&seen, &decide(&mut State::default(), now, &seen));
     assert!(text.contains("2 counted · 0 not yet ready · 2 without metrics"), "{text}");
-    assert!(text.contains("2 pods without metrics: taken as busy (400m together)"), "{text}");
+    assert!(text.contains("2 pods without metrics: counted as fully used (400m together)"), "{text}");
     assert!(
         text.contains("55 ÷ 50 = 1.10, inside 0.90 … 1.10: close enough, 4 stays  ← this decided"),
         "{text}"
@@ -182,7 +181,7 @@ fn pods_without_metrics_are_taken_as_busy_before_shrinking() {
 }
 
 #[test]
-fn a_metric_that_fails_says_cause_and_remedy() {
+fn a_failed_metric_names_cause_and_remedy() {
     let now = at("10:00:00");
     let samples = vec![
         Err("no metrics returned from external metrics API".into()),
@@ -197,14 +196,15 @@ fn a_metric_that_fails_says_cause_and_remedy() {
         "{text}"
     );
     assert!(text.contains("remedy: check that external.metrics.k8s.io serves this metric"), "{text}");
-    assert!(text.contains("nothing goes down without it"), "{text}");
+    assert!(text.contains("so the target is not scaled down"), "{text}");
     assert_eq!(sentence(&seen.spec, &decision), "held: queue_length cannot be read");
 }
 
 #[test]
 fn several_metrics_name_the_winner_and_the_rule() {
     let now = at("10:00:00");
-    let samples = vec![Ok(MetricSamples::Totals(vec![20_000])), Ok(usages(now, &[Some(200), Some(200)]))];
+    let samples =
+        vec![Ok(MetricSamples::Totals(vec![20_000.into()])), Ok(usages(now, &[Some(200), Some(200)]))];
     let mut spec = spec(vec![queue(5000), cpu(50)]);
     spec.behavior = Some(Behavior {
         up: rules(&[(ScalingPolicyType::Pods, 4, 15), (ScalingPolicyType::Percent, 100, 15)]),
@@ -240,7 +240,7 @@ fn rules(policies: &[(ScalingPolicyType, i32, i64)]) -> ScalingRules {
 }
 
 #[test]
-fn pods_are_listed_by_name_only_when_asked_for() {
+fn pods_are_recorded_only_with_detail() {
     let now = at("10:00:00");
     let seen = seen(spec(vec![cpu(50)]), now, 2, vec![Ok(usages(now, &[Some(105), None]))]);
     let sum = |detail| match State::default()
@@ -257,5 +257,8 @@ fn pods_are_listed_by_name_only_when_asked_for() {
     assert!(sum(DecisionDetail::Counts).detail.is_none());
     let detail = sum(DecisionDetail::Pods).detail.unwrap();
     assert_eq!(detail[0].group, PodGroup::Ready);
-    assert_eq!((detail[1].group, detail[1].usage, detail[1].request), (PodGroup::Missing, None, Some(200)));
+    assert_eq!(
+        (detail[1].group, detail[1].usage, detail[1].request),
+        (PodGroup::Missing, None, Some(200.into()))
+    );
 }

@@ -1,4 +1,4 @@
-//! Numbers, times and names as people write them.
+//! Formatting of numbers, times and names for people.
 
 use jiff::{SignedDuration, Timestamp};
 use quantity::{Format, Quantity};
@@ -6,22 +6,16 @@ use quantity::{Format, Quantity};
 use crate::evaluate::MetricFailure;
 use crate::observe::ScaleReadError;
 use crate::spec::{Metric, MetricSource};
+use crate::units::MilliValue;
 
 /// Time of day in UTC.
 pub fn clock(at: Timestamp) -> String {
     at.strftime("%H:%M:%S").to_string()
 }
 
-/// What people call a metric: `cpu`, `cpu of app`, or the metric's own name.
+/// Short name of a metric: `cpu`, `cpu of app`, or the metric's own name.
 pub fn short_name(metric: &Metric) -> String {
-    match &metric.source {
-        MetricSource::Resource { name, .. } => name.clone(),
-        MetricSource::ContainerResource { name, container, .. } => format!("{name} of {container}"),
-        MetricSource::Pods(id) | MetricSource::External(id) | MetricSource::Object { metric: id, .. } => {
-            id.name.clone()
-        }
-        MetricSource::Unknown(kind) => kind.clone(),
-    }
+    metric.source.short_name()
 }
 
 /// `1 pod`, `2 pods`.
@@ -35,8 +29,8 @@ pub(super) fn seconds(duration: SignedDuration) -> String {
     if milli == 0 { format!("{whole} s") } else { format!("{}.{:03} s", whole, milli.abs()) }
 }
 
-/// A value in thousandths as people write it: `610m` of cpu, `200Mi` of memory, `11.5` of anything else.
-pub(super) fn amount(metric: &Metric, milli: i64) -> String {
+/// Formats a value: `610m` of cpu, `200Mi` of memory, `11.5` of anything else.
+pub(super) fn amount(metric: &Metric, value: MilliValue) -> String {
     let resource = match &metric.source {
         MetricSource::Resource { name, .. } | MetricSource::ContainerResource { name, .. } => {
             Some(name.as_str())
@@ -44,18 +38,23 @@ pub(super) fn amount(metric: &Metric, milli: i64) -> String {
         _ => None,
     };
     match resource {
-        Some("memory") => Quantity::from_milli(milli, Format::BinarySi).to_string(),
-        Some(_) => Quantity::from_milli(milli, Format::DecimalSi).to_string(),
-        None => trimmed(milli as f64 / 1000.0, 3, 0).trim_end_matches('.').to_owned(),
+        Some("memory") => Quantity::from_milli(value.get(), Format::BinarySi).to_string(),
+        Some(_) => Quantity::from_milli(value.get(), Format::DecimalSi).to_string(),
+        None => plain_amount(value),
     }
 }
 
-/// A ratio, with as many digits as it needs to be told from the bound it is compared with.
-pub(super) fn ratio(ratio: f64) -> String {
-    if ratio.is_finite() { trimmed(ratio, 4, 2) } else { "beyond any number".to_owned() }
+/// Formats a value without a unit: `11.5`.
+pub(super) fn plain_amount(value: MilliValue) -> String {
+    trimmed(value.as_f64() / 1000.0, 3, 0).trim_end_matches('.').to_owned()
 }
 
-/// At most `most` decimals, at least `least`.
+/// Formats a ratio with enough digits to compare it with its bounds.
+pub(super) fn ratio(ratio: f64) -> String {
+    if ratio.is_finite() { trimmed(ratio, 4, 2) } else { "not a finite number".to_owned() }
+}
+
+/// Formats with at most `most` and at least `least` decimals.
 pub(super) fn trimmed(value: f64, most: usize, least: usize) -> String {
     let mut text = format!("{value:.most$}");
     let floor = text.len().saturating_sub(most - least);
@@ -65,7 +64,7 @@ pub(super) fn trimmed(value: f64, most: usize, least: usize) -> String {
     text
 }
 
-/// What to do about a scale that cannot be read.
+/// Remedy for a scale that cannot be read.
 pub(super) fn scale_remedy(failure: &ScaleReadError) -> &'static str {
     match failure {
         ScaleReadError::InvalidApiVersion(_) => {
@@ -80,7 +79,7 @@ pub(super) fn scale_remedy(failure: &ScaleReadError) -> &'static str {
     }
 }
 
-/// What to do about a metric that cannot be read.
+/// Remedy for a metric that cannot be read.
 pub(super) fn metric_remedy(metric: &Metric, failure: &MetricFailure) -> Option<String> {
     let text = &failure.text;
     let has = |part: &str| text.contains(part);

@@ -1,14 +1,15 @@
-//! Rates and bounds: how far one step may go (docs/spec/hpa.md 6.2, 6.3, 6.4).
+//! Rate limits and bounds: how far one step may change the count (docs/spec/hpa.md 6.2, 6.3, 6.4).
 
 use jiff::Timestamp;
 
 use super::{Limited, RateLimit, ScalingLimit};
 use crate::spec::{Behavior, ScalingPolicyType, ScalingRules, SelectPolicy, Spec};
 use crate::state::{ScaleEvent, State, before};
+use crate::units::Replicas;
 
-/// Without `behavior`: at most double, or four.
-pub(super) fn classic(spec: &Spec, current: i32, wanted: i32) -> Limited {
-    let most = (2.0 * f64::from(current)).max(4.0) as i32;
+/// Limits a step of an object without `behavior`: at most the double count, or 4.
+pub(super) fn classic(spec: &Spec, current: Replicas, wanted: Replicas) -> Limited {
+    let most = Replicas::new((2.0 * f64::from(current.get())).max(4.0) as i32);
     let rate = Some(RateLimit { replicas: most, policy: None, period_start: current });
     let (high, why) =
         if spec.max > most { (most, ScalingLimit::Up) } else { (spec.max, ScalingLimit::TooMany) };
@@ -22,14 +23,14 @@ pub(super) fn classic(spec: &Spec, current: i32, wanted: i32) -> Limited {
     Limited { replicas, limit, rate }
 }
 
-/// With `behavior`: only the bound in the direction of travel is looked at.
+/// Limits a step of an object with `behavior`. Only the bound in the direction of the change applies.
 pub(super) fn with_behavior(
     state: &State,
     now: Timestamp,
     behavior: &Behavior,
     spec: &Spec,
-    current: i32,
-    wanted: i32,
+    current: Replicas,
+    wanted: Replicas,
 ) -> Limited {
     let within = |rate| Limited { replicas: wanted, limit: ScalingLimit::Within, rate };
     if wanted > current {
@@ -67,12 +68,12 @@ enum Direction {
     Down,
 }
 
-/// What the policies allow together.
+/// The count that all policies of a direction allow together.
 fn allowed(
     state: &State,
     now: Timestamp,
     rules: &ScalingRules,
-    current: i32,
+    current: Replicas,
     direction: Direction,
 ) -> RateLimit {
     let stay = RateLimit { replicas: current, policy: None, period_start: current };
@@ -82,11 +83,12 @@ fn allowed(
     let highest = (direction == Direction::Up) == (rules.select == SelectPolicy::Max);
     let each = rules.policies.iter().enumerate().map(|(index, policy)| {
         let since = before(now, policy.period);
-        // Both lists count in both directions (T40).
-        let start = current.wrapping_sub(recent(&state.ups, since)).wrapping_add(recent(&state.downs, since));
+        // Scale-ups and scale-downs of the period count in both directions (T40).
+        let start =
+            current.get().wrapping_sub(recent(&state.ups, since)).wrapping_add(recent(&state.downs, since));
         let percent = f64::from(policy.value) / 100.0;
         let replicas = match (direction, policy.kind) {
-            // Wraps as in Kubernetes: a huge value blocks instead of allowing (T32).
+            // The sum wraps as in Kubernetes, so that a huge value blocks the change (T32).
             (Direction::Up, ScalingPolicyType::Pods) => start.wrapping_add(policy.value),
             (Direction::Down, ScalingPolicyType::Pods) => start.wrapping_sub(policy.value),
             (Direction::Up, ScalingPolicyType::Percent) => {
@@ -94,7 +96,7 @@ fn allowed(
             }
             (Direction::Down, ScalingPolicyType::Percent) => as_i32(f64::from(start) * (1.0 - percent)),
         };
-        RateLimit { replicas, policy: Some(index), period_start: start }
+        RateLimit { replicas: replicas.into(), policy: Some(index), period_start: start.into() }
     });
     let chosen = if highest {
         each.reduce(|best, next| if next.replicas > best.replicas { next } else { best })
@@ -104,12 +106,12 @@ fn allowed(
     chosen.unwrap_or(stay)
 }
 
-/// Sum of changes later than `since`.
+/// Sum of the changes after `since`.
 fn recent(changes: &[ScaleEvent], since: Timestamp) -> i32 {
     changes.iter().filter(|c| c.at > since).fold(0_i32, |sum, c| sum.wrapping_add(c.by))
 }
 
-/// A count too large to be one collapses to the smallest, as it does in Kubernetes (T32): the limit then blocks.
+/// Converts a count. One that does not fit becomes the smallest count, as in Kubernetes, so that the limit blocks (T32).
 fn as_i32(value: f64) -> i32 {
     if value > f64::from(i32::MIN) - 1.0 && value < f64::from(i32::MAX) + 1.0 {
         value as i32

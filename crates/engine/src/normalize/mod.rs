@@ -1,4 +1,4 @@
-//! Step 4: windows, rates and bounds turn a recommendation into a count (docs/spec/hpa.md 6).
+//! Step 4: applies stabilization windows, rate limits and bounds to a recommendation (docs/spec/hpa.md 6).
 
 mod limit;
 mod stabilize;
@@ -10,34 +10,35 @@ use crate::config::ControllerConfig;
 use crate::report::{Status, condition};
 use crate::spec::Spec;
 use crate::state::State;
+use crate::units::Replicas;
 
-/// How windows and limits changed a recommendation.
+/// A recommendation after stabilization and limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Normalized {
-    /// What windows made of the recommendation.
+    /// The recommendation after the stabilization windows.
     pub stabilized: Stabilized,
-    /// What rates and bounds made of that.
+    /// The stabilized count after rate limits and bounds.
     pub limited: Limited,
 }
 
-/// What windows made of a recommendation.
+/// A recommendation after the stabilization windows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stabilized {
     /// The recommendation.
-    pub recommended: i32,
-    /// The count after windows.
-    pub replicas: i32,
-    /// Which window held it.
+    pub recommended: Replicas,
+    /// The count after the windows.
+    pub replicas: Replicas,
+    /// The window that changed the recommendation.
     pub hold: StabilizationHold,
-    /// Window for shrinking.
+    /// Scale-down window.
     pub down_window: SignedDuration,
-    /// Window for growing; none without `behavior`.
+    /// Scale-up window; absent without `behavior`.
     pub up_window: Option<SignedDuration>,
-    /// The earlier recommendation that decided, if one did.
+    /// The earlier recommendation that replaced the current one, if one did.
     pub by: Option<EarlierRecommendation>,
-    /// When the recommendation would pass, if it stays the same.
+    /// When the window stops holding the recommendation, if it stays the same.
     pub until: Option<Timestamp>,
 }
 
@@ -45,66 +46,67 @@ pub struct Stabilized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EarlierRecommendation {
-    /// How many replicas.
-    pub replicas: i32,
-    /// When.
+    /// Recommended replicas.
+    pub replicas: Replicas,
+    /// Time of the recommendation.
     pub at: Timestamp,
 }
 
-/// Which window held a recommendation.
+/// The window that changed a recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StabilizationHold {
-    /// None.
+    /// No window.
     None,
-    /// Earlier ones were higher.
+    /// The scale-down window: an earlier recommendation was higher.
     Down,
-    /// Earlier ones were lower.
+    /// The scale-up window: an earlier recommendation was lower.
     Up,
 }
 
-/// What rates and bounds made of a count.
+/// A count after rate limits and bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limited {
     /// The count.
-    pub replicas: i32,
-    /// Which limit is the reason.
+    pub replicas: Replicas,
+    /// The limit that applied.
     pub limit: ScalingLimit,
-    /// The most that rates allow in this step, where they were looked at.
+    /// The rate limit of this step; absent if none was computed.
     pub rate: Option<RateLimit>,
 }
 
-/// What rates allow in this step.
+/// The rate limit of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RateLimit {
-    /// The count they allow.
-    pub replicas: i32,
-    /// The policy (by its place) that allows it; absent for the classic limit and when growing or shrinking is disabled.
+    /// The highest (scale-up) or lowest (scale-down) allowed count.
+    pub replicas: Replicas,
+    /// Index of the policy that sets the limit; absent without `behavior` and if the direction is disabled.
     pub policy: Option<usize>,
     /// The count at the start of that policy's period.
-    pub period_start: i32,
+    pub period_start: Replicas,
 }
 
-/// Which limit is the reason for a count.
+/// The limit that applied to a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ScalingLimit {
-    /// None.
+    /// No limit.
     Within,
     /// The lower bound.
     TooFew,
     /// The upper bound.
     TooMany,
-    /// The rate of growing.
+    /// The scale-up rate.
     Up,
-    /// The rate of shrinking.
+    /// The scale-down rate.
     Down,
 }
 
 impl ScalingLimit {
-    fn words(self) -> (&'static str, &'static str) {
+    /// Reason and message of the condition, as Kubernetes writes them.
+    fn condition(self) -> (&'static str, &'static str) {
         match self {
             Self::Within => ("DesiredWithinRange", "the desired count is within the acceptable range"),
             Self::TooFew => {
@@ -125,7 +127,8 @@ impl ScalingLimit {
 }
 
 impl StabilizationHold {
-    fn words(self) -> (&'static str, &'static str) {
+    /// Reason and message of the condition, as Kubernetes writes them.
+    fn condition(self) -> (&'static str, &'static str) {
         match self {
             Self::None => ("ReadyForNewScale", "recommended size matches current size"),
             Self::Down => (
@@ -140,14 +143,14 @@ impl StabilizationHold {
     }
 }
 
-/// Normalizes `desired`, remembers it, and says in `status` what held it.
+/// Normalizes `desired`, records it in `state`, and sets the conditions `AbleToScale` and `ScalingLimited`.
 pub(crate) fn normalize(
     state: &mut State,
     now: Timestamp,
     config: &ControllerConfig,
     spec: &Spec,
-    current: i32,
-    desired: i32,
+    current: Replicas,
+    desired: Replicas,
     status: &mut Status,
 ) -> Normalized {
     let window = config.downscale_stabilization;
@@ -165,10 +168,10 @@ pub(crate) fn normalize(
             (stabilized, limited)
         }
     };
-    let (reason, message) = stabilized.hold.words();
+    let (reason, message) = stabilized.hold.condition();
     status.set(now, condition::ABLE_TO_SCALE, true, reason, message);
-    let (reason, message) = limited.limit.words();
-    let held = limited.replicas != stabilized.replicas;
-    status.set(now, condition::SCALING_LIMITED, held, reason, message);
+    let (reason, message) = limited.limit.condition();
+    let is_limited = limited.replicas != stabilized.replicas;
+    status.set(now, condition::SCALING_LIMITED, is_limited, reason, message);
     Normalized { stabilized, limited }
 }

@@ -1,17 +1,18 @@
-//! Windows: earlier recommendations hold back a change (docs/spec/hpa.md 6.2, 6.3).
+//! Stabilization windows: earlier recommendations delay a change (docs/spec/hpa.md 6.2, 6.3).
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{EarlierRecommendation, StabilizationHold, Stabilized};
 use crate::spec::Behavior;
 use crate::state::{TimestampedReplicas, after, before};
+use crate::units::Replicas;
 
-/// Without `behavior`: the highest of the window, even if that is above the current count (T8).
+/// Stabilizes without `behavior`: the highest recommendation of the window applies, even above the current count (T8).
 pub(super) fn classic(
     history: &mut Vec<TimestampedReplicas>,
     now: Timestamp,
     window: SignedDuration,
-    desired: i32,
+    desired: Replicas,
 ) -> Stabilized {
     let cutoff = before(now, window);
     let mut best = desired;
@@ -26,28 +27,29 @@ pub(super) fn classic(
         if rec.value > desired {
             until = until.max(Some(after(rec.at, window)));
         }
-        // Of equals the latest is named: it is the one that holds longest.
+        // Of equal recommendations the latest is recorded, because it holds longest.
         if rec.value > best || (by.is_some_and(|b| b.at < rec.at) && rec.value == best) {
             best = rec.value;
             by = Some(EarlierRecommendation { replicas: rec.value, at: rec.at });
         }
     }
-    remember(history, free, TimestampedReplicas { value: desired, at: now });
+    record(history, free, TimestampedReplicas { value: desired, at: now });
     let hold = if best == desired { StabilizationHold::None } else { StabilizationHold::Down };
     Stabilized { recommended: desired, replicas: best, hold, down_window: window, up_window: None, by, until }
 }
 
-/// With `behavior`: a window in each direction, and never past the current count because of history alone.
+/// Stabilizes with `behavior`: each direction has a window, and earlier recommendations alone never move the count past
+/// the current one.
 pub(super) fn with_behavior(
     history: &mut Vec<TimestampedReplicas>,
     now: Timestamp,
     default_down: SignedDuration,
     behavior: &Behavior,
-    current: i32,
-    desired: i32,
+    current: Replicas,
+    desired: Replicas,
 ) -> Stabilized {
     let up = behavior.up.window.unwrap_or(SignedDuration::ZERO);
-    // Kubernetes cuts its setting to whole seconds here.
+    // Kubernetes rounds its setting down to whole seconds here.
     let down = behavior.down.window.unwrap_or(SignedDuration::from_secs(default_down.as_secs()));
     let (up_cutoff, down_cutoff) = (before(now, up), before(now, down));
     let (mut low, mut high) = (desired, desired);
@@ -81,7 +83,7 @@ pub(super) fn with_behavior(
         }
     }
     let replicas = current.max(low).min(high);
-    remember(history, free, TimestampedReplicas { value: desired, at: now });
+    record(history, free, TimestampedReplicas { value: desired, at: now });
     let (hold, by, until) = if replicas == desired {
         (StabilizationHold::None, None, None)
     } else if desired >= current {
@@ -92,8 +94,8 @@ pub(super) fn with_behavior(
     Stabilized { recommended: desired, replicas, hold, down_window: down, up_window: Some(up), by, until }
 }
 
-/// Old slots are reused one at a time, never removed (T39).
-fn remember(history: &mut Vec<TimestampedReplicas>, free: Option<usize>, new: TimestampedReplicas) {
+/// Appends a recommendation or puts it into an outdated slot. Slots are never removed (T39).
+fn record(history: &mut Vec<TimestampedReplicas>, free: Option<usize>, new: TimestampedReplicas) {
     match free.and_then(|index| history.get_mut(index)) {
         Some(slot) => *slot = new,
         None => history.push(new),

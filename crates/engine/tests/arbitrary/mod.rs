@@ -1,4 +1,4 @@
-//! Random autoscalers that the API would accept, and random lives of their targets.
+//! Random autoscalers that the API would accept, and random changes of their targets.
 
 use std::sync::Arc;
 
@@ -9,34 +9,34 @@ use engine::spec::{
     Aggregator, Behavior, FailurePolicy, Metric, MetricSource, MetricTarget, ScalingPolicy,
     ScalingPolicyType, ScalingRules, SelectPolicy, Spec, UtilizationBase,
 };
-use engine::{MetricSamples, Pod, PodPhase, PodSamples, Sample, ScaleOutcome, ScaleWriteResult};
+use engine::{MetricSamples, Pod, PodPhase, PodSamples, Replicas, Sample, ScaleOutcome, ScaleWriteResult};
 use jiff::SignedDuration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::common::{World, metric_id, mk_shape, mk_spec, noon, secs};
+use crate::common::{Fixture, metric_id, mk_shape, mk_spec, noon, secs};
 
-/// What happens before one step.
+/// Changes before one step.
 #[derive(Clone, Debug)]
 pub(crate) struct Tick {
     /// Time since the step before.
     pub(crate) after: i64,
-    /// The pods, and what each metric would find in each.
+    /// The pods with the sample of each metric.
     pub(crate) pods: Vec<(Pod, Vec<Option<Sample>>)>,
-    /// Series for metrics that belong to no pod; the sum of none is zero.
+    /// Series of metrics without pods; the sum of no series is zero.
     pub(crate) series: Vec<Vec<i64>>,
     /// Metrics that cannot be read.
     pub(crate) down: Vec<bool>,
-    /// Somebody else sets the count.
+    /// Replicas that another client sets.
     pub(crate) manual: Option<i32>,
-    /// How a write would end.
+    /// Result of a write.
     pub(crate) written: ScaleWriteResult,
 }
 
 /// At most this many metrics.
 const METRICS: usize = 4;
 
-/// A scale write that the API server refuses.
+/// A scale write that the API server rejects.
 pub(crate) fn refused() -> ScaleWriteResult {
     ScaleWriteResult::Failed(ScaleWriteError { text: "boom".into(), conflict: false })
 }
@@ -51,14 +51,14 @@ pub(crate) fn spec() -> impl Strategy<Value = Spec> {
                 .map(|((source, goal), on_failure)| Metric { source, goal, on_failure })
                 .collect();
             let spec = mk_spec(metrics);
-            // The API lets only those start from zero that can leave it.
+            // The API accepts zero only with a metric that exists without pods.
             let min = if spec.can_leave_zero() { min } else { min.max(1) };
-            Spec { min, max: (min + more).max(1), behavior, aggregator, ..spec }
+            Spec { min: min.into(), max: (min + more).max(1).into(), behavior, aggregator, ..spec }
         },
     )
 }
 
-/// Only what Kubernetes has: no aggregator and no failure policy of ours.
+/// Only fields of Kubernetes: no aggregator and no failure policy.
 pub(crate) fn kubernetes_spec() -> impl Strategy<Value = Spec> {
     spec().prop_map(|mut spec| {
         spec.aggregator = Aggregator::Max;
@@ -79,7 +79,7 @@ pub(crate) fn failure_policy() -> impl Strategy<Value = FailurePolicy> {
         1 => Just(FailurePolicy::Hold),
         1 => Just(FailurePolicy::Ignore),
         1 => (0..600_i64).prop_map(|s| FailurePolicy::LastGood(secs(s))),
-        1 => (0..50_i32).prop_map(FailurePolicy::Static),
+        1 => (0..50_i32).prop_map(|count| FailurePolicy::Static(count.into())),
     ]
 }
 
@@ -88,11 +88,11 @@ fn source_and_goal() -> impl Strategy<Value = (MetricSource, MetricTarget)> {
     let share = prop_oneof![3 => Just(UtilizationBase::Requests), 1 => Just(UtilizationBase::Limits)];
     let per_pod = prop_oneof![
         (1..300_i32).prop_map(MetricTarget::Utilization),
-        (1..5000_i64).prop_map(MetricTarget::AverageValue)
+        (1..5000_i64).prop_map(|milli| MetricTarget::AverageValue(milli.into()))
     ];
     let total = prop_oneof![
-        (1..50_000_i64).prop_map(MetricTarget::Value),
-        (1..5000_i64).prop_map(MetricTarget::AverageValue)
+        (1..50_000_i64).prop_map(|milli| MetricTarget::Value(milli.into())),
+        (1..5000_i64).prop_map(|milli| MetricTarget::AverageValue(milli.into()))
     ];
     let object = || MetricSource::Object {
         kind: "Ingress".into(),
@@ -106,7 +106,8 @@ fn source_and_goal() -> impl Strategy<Value = (MetricSource, MetricTarget)> {
         (resource, share, per_pod).prop_map(|(name, of, goal)| {
             (MetricSource::ContainerResource { name: name.into(), container: "c".into(), of }, goal)
         }),
-        (1..5000_i64).prop_map(|t| (MetricSource::Pods(metric_id("rps")), MetricTarget::AverageValue(t))),
+        (1..5000_i64)
+            .prop_map(|t| (MetricSource::Pods(metric_id("rps")), MetricTarget::AverageValue(t.into()))),
         total.clone().prop_map(move |goal| (object(), goal)),
         total.prop_map(|goal| (MetricSource::External(metric_id("qlen")), goal)),
     ]
@@ -131,7 +132,7 @@ fn rules() -> impl Strategy<Value = ScalingRules> {
 
 fn policy() -> impl Strategy<Value = ScalingPolicy> {
     let kind = prop_oneof![Just(ScalingPolicyType::Pods), Just(ScalingPolicyType::Percent)];
-    // Mostly what people write, sometimes what wraps (T32).
+    // Mostly usual values, sometimes values that wrap (T32).
     let value = prop_oneof![9 => 1..200_i32, 1 => 1..=i32::MAX];
     (kind, value, 1..=1800_i64).prop_map(|(kind, value, period)| ScalingPolicy {
         kind,
@@ -160,8 +161,9 @@ fn tick() -> impl Strategy<Value = Tick> {
 }
 
 fn sample() -> impl Strategy<Value = Sample> {
-    (-600..=0_i64, 0..90_i64, prop_oneof![20 => 0..5000_i64, 1 => any::<i64>()])
-        .prop_map(|(at, window, milli)| Sample { at: noon() + secs(at), window: secs(window), milli })
+    (-600..=0_i64, 0..90_i64, prop_oneof![20 => 0..5000_i64, 1 => any::<i64>()]).prop_map(
+        |(at, window, milli)| Sample { at: noon() + secs(at), window: secs(window), milli: milli.into() },
+    )
 }
 
 fn pod() -> impl Strategy<Value = Pod> {
@@ -195,18 +197,18 @@ fn shape(milli: Option<i64>) -> engine::PodTemplate {
     shape
 }
 
-impl World {
-    /// A target with so many replicas under `spec`.
+impl Fixture {
+    /// A target with this many replicas under `spec`.
     pub(crate) fn living(spec: Spec, replicas: i32, scale_to_zero: bool) -> Self {
-        let mut world = Self::new(spec, replicas);
-        world.config.gates.scale_to_zero = scale_to_zero;
+        let mut fixture = Self::new(spec, replicas);
+        fixture.config.gates.scale_to_zero = scale_to_zero;
         if replicas == 0 {
-            world.status.set(noon(), condition::SCALED_TO_ZERO, true, "ScaledToZero", "");
+            fixture.status.set(noon(), condition::SCALED_TO_ZERO, true, "ScaledToZero", "");
         }
-        world
+        fixture
     }
 
-    /// Lets happen what happens before the next step.
+    /// Applies the changes before the next step.
     pub(crate) fn pass(&mut self, tick: &Tick) {
         let since = SignedDuration::from_secs(tick.after);
         self.now += since;
@@ -224,16 +226,16 @@ impl World {
             })
             .collect();
         if let Ok(scale) = &mut self.scale {
-            scale.spec_replicas = tick.manual.unwrap_or(scale.spec_replicas);
-            scale.status_replicas = self.pods.len() as i32;
+            scale.spec_replicas = tick.manual.map_or(scale.spec_replicas, Replicas::new);
+            scale.status_replicas = Replicas::new(self.pods.len() as i32);
         }
         let answer = |(index, metric): (usize, &Metric)| {
             if tick.down[index] {
-                return Err("no answer".to_owned());
+                return Err("no answer".into());
             }
             Ok(match metric.source {
                 MetricSource::Object { .. } | MetricSource::External(_) => {
-                    MetricSamples::Totals(tick.series[index].clone())
+                    MetricSamples::Totals(tick.series[index].iter().map(|value| (*value).into()).collect())
                 }
                 _ => {
                     let shift = |s: Sample| Sample { at: s.at + moved, ..s };
@@ -245,7 +247,7 @@ impl World {
         self.samples = self.spec.metrics.iter().enumerate().map(answer).collect();
     }
 
-    /// One step, and what comes of it.
+    /// One step, and its changes.
     pub(crate) fn live(&mut self, tick: &Tick) -> engine::Decision {
         self.pass(tick);
         let decision = self.step(tick.written.clone());
@@ -253,7 +255,7 @@ impl World {
         decision
     }
 
-    /// Stores what a decision says.
+    /// Stores status and replicas of a decision.
     pub(crate) fn follow(&mut self, decision: &engine::Decision) {
         self.status = decision.status.clone();
         if let (ScaleOutcome::Scaled, Ok(scale)) = (&decision.outcome, &mut self.scale) {

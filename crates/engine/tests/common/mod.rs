@@ -1,25 +1,25 @@
-//! Small builders: one healthy world, from which each test changes what it is about.
+//! Builders for tests: a healthy fixture that each test changes.
 
-// Every test binary uses its own part of this.
+// Every test binary uses a part of this module.
 #![allow(dead_code)]
 
 use std::sync::Arc;
 
 use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
 use engine::spec::{
-    Aggregator, Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy,
-    ScalingPolicyType, ScalingRules, SelectPolicy, TargetRef, UtilizationBase,
+    Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy, ScalingPolicyType,
+    ScalingRules, SelectPolicy, TargetRef, UtilizationBase,
 };
 use engine::{
     ControllerConfig, Decision, MetricSamples, Observation, Pod, PodPhase, PodSamples, PodSelection,
-    PodTemplate, Sample, Scale, ScaleReadError, ScaleWriteResult, Spec, State, Status,
+    PodTemplate, RecordedError, Sample, Scale, ScaleReadError, ScaleWriteResult, Spec, State, Status,
 };
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 
-/// All that a step sees, and what it remembers.
+/// Input and state of a step.
 #[derive(Clone)]
-pub(crate) struct World {
+pub(crate) struct Fixture {
     pub(crate) now: Timestamp,
     pub(crate) config: ControllerConfig,
     pub(crate) spec: Spec,
@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub(crate) scale: Result<Scale, ScaleReadError>,
     pub(crate) selection: PodSelection,
     pub(crate) pods: Vec<Pod>,
-    pub(crate) samples: Vec<Result<MetricSamples, String>>,
+    pub(crate) samples: Vec<Result<MetricSamples, RecordedError>>,
     pub(crate) state: State,
 }
 
@@ -50,11 +50,10 @@ pub(crate) fn mk_spec(metrics: impl Into<Vec<Metric>>) -> Spec {
         namespace: "ns".into(),
         name: "h".into(),
         target: TargetRef { kind: "Deployment".into(), name: "d".into() },
-        min: 1,
-        max: 10,
+        min: 1.into(),
+        max: 10.into(),
         metrics: metrics.into(),
-        behavior: None,
-        aggregator: Aggregator::Max,
+        ..Spec::default()
     }
 }
 
@@ -103,7 +102,7 @@ pub(crate) fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
     Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
 }
 
-/// cpu at so many percent of requests.
+/// A cpu metric with this target utilization.
 pub(crate) fn cpu(percent: i32) -> Metric {
     resource("cpu", MetricTarget::Utilization(percent))
 }
@@ -116,9 +115,9 @@ pub(crate) fn metric_id(name: &str) -> MetricId {
     MetricId { name: name.into(), shown_selector: "nil".into(), selector: Ok(String::new()) }
 }
 
-/// Pods metric `rps`, so many thousandths on average.
+/// Pods metric `rps` with this target average, in thousandths.
 pub(crate) fn pods_metric(target: i64) -> Metric {
-    metric(MetricSource::Pods(metric_id("rps")), MetricTarget::AverageValue(target))
+    metric(MetricSource::Pods(metric_id("rps")), MetricTarget::AverageValue(target.into()))
 }
 
 /// Object metric `rps` of Ingress `main`.
@@ -137,7 +136,7 @@ pub(crate) fn external(goal: MetricTarget) -> Metric {
     metric(MetricSource::External(metric_id("qlen")), goal)
 }
 
-/// One policy each way: no windows, the highest wins.
+/// Scaling rules without a window; the highest policy wins.
 pub(crate) fn mk_rules(policies: &[(ScalingPolicyType, i32, i64)]) -> ScalingRules {
     let policy = |&(kind, value, period): &(ScalingPolicyType, i32, i64)| ScalingPolicy {
         kind,
@@ -152,7 +151,7 @@ pub(crate) fn mk_rules(policies: &[(ScalingPolicyType, i32, i64)]) -> ScalingRul
     }
 }
 
-/// What the API makes of `behavior: {}`.
+/// The defaults of `behavior: {}`.
 pub(crate) fn default_behavior() -> Behavior {
     let up = mk_rules(&[(ScalingPolicyType::Pods, 4, 15), (ScalingPolicyType::Percent, 100, 15)]);
     let down = ScalingRules { window: None, ..mk_rules(&[(ScalingPolicyType::Percent, 100, 15)]) };
@@ -161,10 +160,10 @@ pub(crate) fn default_behavior() -> Behavior {
 
 /// A sample of half a minute that ended just now.
 pub(crate) fn sample(milli: i64) -> Sample {
-    Sample { at: noon(), window: secs(30), milli }
+    Sample { at: noon(), window: secs(30), milli: milli.into() }
 }
 
-/// Samples beside pods; `None` where a pod has none.
+/// Samples of pods; `None` for a pod without a sample.
 pub(crate) fn per_pod(values: impl IntoIterator<Item = Option<i64>>) -> MetricSamples {
     MetricSamples::PerPod(PodSamples {
         by_pod: values.into_iter().map(|v| v.map(sample)).collect(),
@@ -172,7 +171,7 @@ pub(crate) fn per_pod(values: impl IntoIterator<Item = Option<i64>>) -> MetricSa
     })
 }
 
-/// A state that remembers: `[count, seconds ago]` each.
+/// A state with these recommendations and changes, each as `[count, seconds ago]`.
 pub(crate) fn mk_state(recommended: &[(i32, i64)], ups: &[(i32, i64)], downs: &[(i32, i64)]) -> State {
     let at = |ago: i64| noon() - secs(ago);
     let stamped = |&(value, ago): &(i32, i64)| serde_json::json!({"value": value, "at": at(ago)});
@@ -185,15 +184,19 @@ pub(crate) fn mk_state(recommended: &[(i32, i64)], ups: &[(i32, i64)], downs: &[
     .unwrap()
 }
 
-impl World {
-    /// `replicas` healthy pods under `spec`, nobody has sampled them yet.
+impl Fixture {
+    /// `replicas` healthy pods under `spec`, without samples.
     pub(crate) fn new(spec: Spec, replicas: i32) -> Self {
         Self {
             now: noon(),
             config: ControllerConfig::default(),
             spec,
             status: Status::default(),
-            scale: Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector: "app=d".into() }),
+            scale: Ok(Scale {
+                spec_replicas: replicas.into(),
+                status_replicas: replicas.into(),
+                selector: "app=d".into(),
+            }),
             selection: PodSelection::Ours,
             pods: (0..replicas).map(|i| mk_pod(&format!("p{i}"))).collect(),
             samples: Vec::new(),
@@ -214,15 +217,15 @@ impl World {
         self
     }
 
-    /// The answer for the next metric: the same for every pod.
+    /// Adds the samples of the next metric: the same value for every pod.
     pub(crate) fn each(mut self, milli: i64) -> Self {
         self.samples.push(Ok(per_pod(self.pods.iter().map(|_| Some(milli)))));
         self
     }
 
-    /// The answer for the next metric: series that belong to no pod.
+    /// Adds the samples of the next metric: series without pods.
     pub(crate) fn totals(mut self, series: &[i64]) -> Self {
-        self.samples.push(Ok(MetricSamples::Totals(series.to_vec())));
+        self.samples.push(Ok(MetricSamples::Totals(series.iter().map(|value| (*value).into()).collect())));
         self
     }
 
@@ -232,10 +235,10 @@ impl World {
         self
     }
 
-    /// Replicas that exist, where they differ from those asked for.
+    /// Sets the existing replicas, if they differ from the desired ones.
     pub(crate) fn existing(mut self, replicas: i32) -> Self {
         if let Ok(scale) = &mut self.scale {
-            scale.status_replicas = replicas;
+            scale.status_replicas = replicas.into();
         }
         self
     }
@@ -257,7 +260,7 @@ impl World {
         }
     }
 
-    /// One step whose write, if any, ends like this.
+    /// One step with this result of its write, if any.
     pub(crate) fn step(&mut self, written: ScaleWriteResult) -> Decision {
         let seen = self.observation();
         let mut decision = self.state.step(self.now, &seen);
@@ -266,21 +269,21 @@ impl World {
         decision
     }
 
-    /// One step whose write, if any, works.
+    /// One step with a successful write, if any.
     pub(crate) fn run(mut self) -> Decision {
         self.step(ScaleWriteResult::Done)
     }
 }
 
-/// What the only metric proposes, or the text of its failure.
+/// The proposal of the only metric, or its error text.
 pub(crate) fn proposal(decision: &Decision) -> Result<i32, &str> {
     match &decision.evaluations[0].result {
-        Ok(proposal) => Ok(proposal.replicas),
+        Ok(proposal) => Ok(proposal.replicas.get()),
         Err(failure) => Err(&failure.text),
     }
 }
 
-/// Status and reason of a condition: `True ReadyForNewScale`; empty if it is not there.
+/// Status and reason of a condition: `True ReadyForNewScale`; empty if it does not exist.
 pub(crate) fn shown(decision: &Decision, kind: &str) -> String {
     decision.status.condition(kind).map(|c| format!("{} {}", c.status, c.reason)).unwrap_or_default()
 }
@@ -290,7 +293,7 @@ pub(crate) fn events(decision: &Decision) -> Vec<String> {
     decision.events.iter().map(|e| format!("{}: {}", e.reason, e.message)).collect()
 }
 
-/// What the status shows of each metric: `average_value`, else `value`.
+/// The current value of each metric in the status: `average_value`, else `value`.
 pub(crate) fn readings(decision: &Decision) -> Vec<Option<String>> {
     let slots = decision.status.metrics.clone().unwrap_or_default();
     let text = |r: engine::report::CurrentMetricValue| r.average_value.or(r.value).map(|q| q.to_string());

@@ -7,6 +7,7 @@ use api::provider::Compat;
 use jiff::Timestamp;
 
 use super::{Formula, MetricSample, MetricValue, TriggerResult};
+use crate::OperationError;
 use crate::event::Event;
 use crate::fallback::{self, ServedMetric, TargetFacts};
 use crate::modifiers::{FormulaInput, ModifiersError};
@@ -31,7 +32,7 @@ pub(super) struct CollectedMetric<'a> {
     /// The sample.
     pub(super) sample: &'a MetricSample,
     /// The served values.
-    pub(super) served: Result<ServedMetric, String>,
+    pub(super) served: Result<ServedMetric, OperationError>,
 }
 
 /// A trigger that failed.
@@ -39,7 +40,7 @@ pub(super) struct TriggerFailure {
     /// Its index.
     pub(super) trigger: usize,
     /// Why.
-    pub(super) error: String,
+    pub(super) error: OperationError,
     /// What failed.
     pub(super) of: FailureStage,
 }
@@ -95,8 +96,8 @@ impl<'a> CollectedMetrics<'a> {
         collected
     }
 
-    fn fail(&mut self, trigger: usize, error: &str, of: FailureStage) {
-        self.failures.push(TriggerFailure { trigger, error: error.to_owned(), of });
+    fn fail(&mut self, trigger: usize, error: &OperationError, of: FailureStage) {
+        self.failures.push(TriggerFailure { trigger, error: error.clone(), of });
     }
 
     /// Events of failures; those of single metrics with the given reason, if any.
@@ -104,7 +105,7 @@ impl<'a> CollectedMetrics<'a> {
         let event = |failure: &TriggerFailure| {
             let reason =
                 if failure.of == FailureStage::Metrics { Some("KEDAScalerFailed") } else { of_metrics };
-            reason.map(|reason| Event::warning(reason, failure.error.clone()))
+            reason.map(|reason| Event::warning(reason, failure.error.to_string()))
         };
         self.failures.iter().filter_map(event).collect()
     }

@@ -123,7 +123,7 @@ fn is_composite_active(
                     "scalingModifiers.ActivationTarget parsing error {text:?}: {why}"
                 ))
             };
-            let limit = crate::modifiers::parse_float(text).map_err(|error| wrong(&error))?;
+            let limit = crate::float::parse_float(text).map_err(|error| wrong(&error))?;
             if limit.is_nan() && !compat.is_strict() {
                 return Err(wrong(&"nothing is above that"));
             }
@@ -207,6 +207,6 @@ fn describe_failure(object: &ScaledObject, failure: &TriggerFailure) -> String {
     match object.spec.triggers.get(*trigger) {
         Some(own) if !own.name.is_empty() => format!("trigger {:?} ({}): {error}", own.name, own.type_),
         Some(own) => format!("trigger {trigger} ({}): {error}", own.type_),
-        None => error.clone(),
+        None => error.to_string(),
     }
 }

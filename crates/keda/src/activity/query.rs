@@ -6,11 +6,13 @@ use jiff::Timestamp;
 
 use super::collect::{CollectedMetrics, FailureStage};
 use super::{Formula, MetricValue, TriggerResult};
+use crate::OperationError;
 use crate::event::Event;
 use crate::fallback::TargetFacts;
+use crate::modifiers::ModifiersError;
 use crate::status::StatusChanges;
 
-/// What is asked.
+/// A query for one metric of a ScaledObject.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricQuery<'a> {
     /// The time.
@@ -27,7 +29,7 @@ pub struct MetricQuery<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricResponse {
     /// The values, or why there are none.
-    pub values: Result<Vec<MetricValue>, String>,
+    pub values: Result<Vec<MetricValue>, MetricQueryError>,
     /// Events to record.
     pub events: Vec<Event>,
     /// Triggers whose scalers must be rebuilt before the next read.
@@ -36,14 +38,41 @@ pub struct MetricResponse {
     pub changes: StatusChanges,
 }
 
+/// Why a query has no values. The texts are KEDA's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetricQueryError {
+    /// A trigger failed; KEDA does not say why.
+    #[error("metric:{0} encountered error")]
+    Failed(String),
+    /// A trigger failed.
+    #[error("metric:{metric} encountered error: {source}")]
+    Trigger {
+        /// The metric's name.
+        metric: String,
+        /// Why the trigger failed.
+        source: OperationError,
+    },
+    /// The formula has no value.
+    #[error("metric:{metric} encountered error: {source}")]
+    Formula {
+        /// The metric's name.
+        metric: String,
+        /// Why the formula has no value.
+        source: ModifiersError,
+    },
+    /// No trigger has this metric.
+    #[error("no matching metrics found for {0}")]
+    NoMatch(String),
+}
+
 /// Whether a metric is needed for a query: it is the requested one (ignoring case), or there is a formula, which
 /// needs all metrics.
-pub fn is_needed(object: &ScaledObject, asked: &str, name: &str) -> bool {
+pub fn is_needed(object: &ScaledObject, requested: &str, name: &str) -> bool {
     let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
     if object.modifiers().is_some_and(|modifiers| !modifiers.target.is_empty()) {
         return object.status.external_metric_names.iter().any(|own| same(own, name));
     }
-    same(asked, name)
+    same(requested, name)
 }
 
 /// Responds to a query. `results` has all triggers; metrics for which [`is_needed`] is false may be missing. A trigger with
@@ -69,7 +98,7 @@ fn values(
     question: &MetricQuery<'_>,
     collected: &CollectedMetrics<'_>,
     compat: Compat,
-) -> Result<Vec<MetricValue>, String> {
+) -> Result<Vec<MetricValue>, MetricQueryError> {
     let MetricQuery { now, object, metric, formula } = *question;
     let values = || collected.values().map(|(_, value)| value.clone()).collect::<Vec<_>>();
     let is_composite = object.modifiers().is_some();
@@ -78,14 +107,15 @@ fn values(
         compat.is_strict() || is_composite || failure.of != FailureStage::Metrics || values().is_empty()
     });
     if let (Some(failure), None) = (failure, collected.fallback()) {
+        let metric = metric.to_owned();
         return Err(match compat {
-            Compat::Strict => format!("metric:{metric} encountered error"),
-            Compat::Better => format!("metric:{metric} encountered error: {}", failure.error),
+            Compat::Strict => MetricQueryError::Failed(metric),
+            Compat::Better => MetricQueryError::Trigger { metric, source: failure.error.clone() },
         });
     }
     let values = values();
     if values.is_empty() {
-        return Err(format!("no matching metrics found for {metric}"));
+        return Err(MetricQueryError::NoMatch(metric.to_owned()));
     }
     if !is_composite {
         return Ok(values);
@@ -93,6 +123,6 @@ fn values(
     match collected.composite(formula, now) {
         Ok(value) => Ok(vec![value]),
         Err(_) if compat.is_strict() => Ok(Vec::new()),
-        Err(error) => Err(format!("metric:{metric} encountered error: {error}")),
+        Err(source) => Err(MetricQueryError::Formula { metric: metric.to_owned(), source }),
     }
 }

@@ -1,3 +1,4 @@
+use api::autoscaling::v2::MetricTarget;
 use api::keda::{ConditionStatus as Truth, ScaledObject, types};
 use api::provider::Compat;
 use jiff::Timestamp;
@@ -37,7 +38,7 @@ fn sample(name: &str, reading: Result<(&str, bool), &str>) -> MetricSample {
         },
         reading: reading
             .map(|(text, active)| Reading { values: vec![value(text)], active })
-            .map_err(str::to_owned),
+            .map_err(Into::into),
         is_remembered: false,
     }
 }
@@ -66,7 +67,7 @@ fn ask(
     compat: Compat,
 ) -> Result<Vec<String>, String> {
     let question = MetricQuery { now: now(), object, metric, formula: None };
-    let values = respond(&question, results, &facts(), compat).values?;
+    let values = respond(&question, results, &facts(), compat).values.map_err(|error| error.to_string())?;
     Ok(values.iter().map(|value| value.value.canonical()).collect())
 }
 
@@ -110,7 +111,7 @@ fn objects_with_only_resource_triggers_are_active() {
     object.spec.triggers[0].type_ = "cpu".to_owned();
     let results = [TriggerResult { trigger: 0, metrics: Ok(vec![TriggerMetric::Resource]) }];
     assert!(state_of(&object, &results, Compat::Better).active);
-    let failed = [TriggerResult { trigger: 0, metrics: Err("unknown metric type".to_owned()) }];
+    let failed = [TriggerResult { trigger: 0, metrics: Err("unknown metric type".into()) }];
     let state = state_of(&object, &failed, Compat::Better);
     assert!(!state.active && state.error.is_some());
 }
@@ -149,7 +150,7 @@ fn cached_readings_are_those_of_the_source() {
     object.spec.fallback =
         serde_json::from_value(json!({"failureThreshold": 0, "replicas": 5, "behavior": "static"})).unwrap();
     let state = state_of(&object, &results(&[Err("down"), Ok(("5", true))]), Compat::Better);
-    assert_eq!(state.records, [("s0-m".to_owned(), Err("down".to_owned()))].into());
+    assert_eq!(state.records, [("s0-m".to_owned(), Err("down".into()))].into());
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn metric_names_match_case_insensitively() {
 #[test]
 fn trigger_without_specs_does_not_hide_other_triggers() {
     let mut results = results(&[Ok(("7", true)), Ok(("9", true))]);
-    results[0].metrics = Err("got empty metric spec".to_owned());
+    results[0].metrics = Err("got empty metric spec".into());
     let strict = ask(&object(2), "s1-m", &results, Compat::Strict);
     assert_eq!(strict, Err("metric:s1-m encountered error".to_owned()));
     assert_eq!(ask(&object(2), "s1-m", &results, Compat::Better), Ok(vec!["9".to_owned()]));
@@ -238,7 +239,7 @@ proptest! {
     /// Round after round of failures and answers: replicas are taken away only if all sources say so, or are replaced by
     /// a fallback to none.
     #[test]
-    fn missing_data_takes_nothing_away(
+    fn failed_reads_do_not_scale_down(
         rounds in prop::collection::vec(prop::collection::vec(any_reading(), 2), 1..8),
         fallback in any_fallback(), current in 1..5,
     ) {
@@ -261,7 +262,7 @@ proptest! {
 
     /// Whether an object is active, by what, and what its metrics are, does not depend on the order of its triggers.
     #[test]
-    fn the_order_of_triggers_is_no_matter(
+    fn result_does_not_depend_on_trigger_order(
         readings in prop::collection::vec(any_reading(), 1..6), seed in any::<u64>(),
         formula in any::<bool>(), compat in any::<bool>(),
     ) {
@@ -302,7 +303,7 @@ proptest! {
         prop_assert_eq!(outcome(&object, &results), outcome(&shuffled, &moved));
     }
 
-    /// An answer is never a number that nobody said and no fallback stands for.
+    /// A failed source has no value without a fallback.
     #[test]
     fn failed_source_has_no_value_without_fallback(reading in any_reading(), compat in any::<bool>()) {
         let compat = if compat { Compat::Strict } else { Compat::Better };

@@ -110,11 +110,11 @@ fn first_violated_rule_decides() {
     let mut crowded = around();
     crowded.add(object("other", json!({}))).unwrap();
     crowded.add(object("earlier", json!({}))).unwrap();
-    // Everything is wrong here; the same is said each time, whatever the order of the neighbours.
+    // Everything is wrong here; the message does not depend on the order of the other objects.
     let spec = json!({"minReplicaCount": 3, "maxReplicaCount": 2, "triggers": []});
-    let said = denial(ask(&object("so", spec), &crowded)).message;
+    let denied = denial(ask(&object("so", spec), &crowded)).message;
     assert_eq!(
-        said,
+        denied,
         "the workload 'web' of type 'apps/v1.Deployment' is already managed by the ScaledObject 'earlier'"
     );
 }
@@ -124,9 +124,9 @@ fn missing_workload_is_not_found_except_in_dry_run() {
     let spec =
         json!({"scaleTargetRef": {"name": "gone"}, "triggers": [{"type": "cpu"}], "minReplicaCount": 1});
     let object = object("so", spec);
-    let said = denial(ask(&object, &around()));
-    assert_eq!((said.code, said.reason, said.label), (404, "NotFound", None));
-    assert_eq!(said.message, "deployments.apps \"gone\" not found");
+    let denied = denial(ask(&object, &around()));
+    assert_eq!((denied.code, denied.reason, denied.label), (404, "NotFound", None));
+    assert_eq!(denied.message, "deployments.apps \"gone\" not found");
     let dry = AdmissionInput { dry_run: true, ..create(AdmissionKind::ScaledObject, &object) };
     assert!(matches!(review(&dry, &around(), &AdmissionRules::of(Compat::Better)), Verdict::Allowed(_)));
 }
@@ -250,9 +250,9 @@ fn authentication_event_types_can_be_subscribed() {
 fn undecodable_objects_are_refused_with_the_field() {
     for kind in AdmissionKind::ALL {
         for odd in [json!({"metadata": 3}), json!([]), json!("text"), NONE] {
-            let said = denial(review(&create(kind, &odd), &around(), &AdmissionRules::of(Compat::Better)));
-            assert_eq!((said.code, said.reason), (400, "BadRequest"), "{kind:?} {odd}");
-            assert!(said.message.contains(kind.name()), "{}", said.message);
+            let denied = denial(review(&create(kind, &odd), &around(), &AdmissionRules::of(Compat::Better)));
+            assert_eq!((denied.code, denied.reason), (400, "BadRequest"), "{kind:?} {odd}");
+            assert!(denied.message.contains(kind.name()), "{}", denied.message);
         }
     }
 }

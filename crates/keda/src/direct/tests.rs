@@ -96,13 +96,13 @@ fn seen(object: &ScaledObject, replicas: i32, work: Result<i64, &str>) -> Observ
         spec: Arc::new(spec),
         status: Status::default(),
         scale: Ok(Scale {
-            spec_replicas: replicas,
-            status_replicas: replicas,
+            spec_replicas: replicas.into(),
+            status_replicas: replicas.into(),
             selector: "app=worker".into(),
         }),
         selection: PodSelection::Ours,
         pods: (0..replicas).map(pod).collect(),
-        samples: vec![work.map(|work| MetricSamples::Totals(vec![work * 1000])).map_err(str::to_owned)],
+        samples: vec![work.map(|work| MetricSamples::Totals(vec![(work * 1000).into()])).map_err(Into::into)],
     }
 }
 
@@ -115,7 +115,7 @@ fn input<'a>(object: &'a ScaledObject, by: &'a [String], error: Option<&'a str>)
         active_triggers: by,
         active_metrics: by,
         push_metric: None,
-        current: Err(String::new()),
+        current: Err("".into()),
         hpa: None,
     }
 }
@@ -245,7 +245,7 @@ fn metrics_decide_during_cooldown() {
     let down = step(&mut state, &seen, &input(&object, &[], None), Compat::Better, DecisionDetail::Counts);
     // The window of the behavior holds: seven was recommended just now.
     assert_eq!(down.write(), None);
-    assert_eq!(down.decision.recommendation.as_ref().map(|r| r.replicas), Some(0));
+    assert_eq!(down.decision.recommendation.as_ref().map(|r| r.replicas.get()), Some(0));
     let settled = down.settle(&mut state, NOW, &seen, None);
     let cooling = settled.outcome.changes.conditions.iter().any(|c| c.reason == "ScalerCooldown");
     assert!(cooling, "{:?}", settled.outcome.changes.conditions);
@@ -364,7 +364,7 @@ proptest::proptest! {
     /// Whatever else is known: as long as one metric cannot be read, and so triggers fail, nothing is scaled in, unless
     /// an upper bound says so.
     #[test]
-    fn what_cannot_be_read_takes_no_replicas_away(
+    fn failed_reads_do_not_scale_down(
         min in 0..4_i32, idle in proptest::option::of(0..3_i32), replicas in 0..20_i32, is_active: bool,
         work in proptest::option::of(0..400_i64), minutes in 0..100_i64, fallback in proptest::option::of(0..4_i32),
     ) {
@@ -377,7 +377,7 @@ proptest::proptest! {
         other.external.as_mut().unwrap().metric.name = "s1-other".into();
         let mut seen = seen(&object, replicas, Err(error));
         seen.spec = Arc::new(plan(&object, &[vec![redis()], vec![other]], Compat::Better).unwrap().spec);
-        seen.samples.push(work.map(|work| MetricSamples::Totals(vec![work * 1000])).ok_or_else(|| error.to_owned()));
+        seen.samples.push(work.map(|work| MetricSamples::Totals(vec![(work * 1000).into()])).ok_or_else(|| error.into()));
         let by = if is_active { active() } else { Vec::new() };
         let input = input(&object, &by, Some(error));
         let step = step(&mut State::default(), &seen, &input, Compat::Better, DecisionDetail::Counts);

@@ -16,7 +16,7 @@ fn fetched() -> FetchedSources {
         secrets: [("s".to_owned(), Ok(keys(&[("url", "http://u/vhost")])))].into(),
         config_maps: [
             ("c".to_owned(), Ok(keys(&[("url", "http://cm/vh")]))),
-            ("nope".to_owned(), Err("configmaps \"nope\" not found".to_owned())),
+            ("nope".to_owned(), Err("configmaps \"nope\" not found".into())),
         ]
         .into(),
     }

@@ -166,12 +166,12 @@ fn events_report_the_scale_result() {
         (outcome.events[0].note.clone(), outcome.changes.last_active_time.is_some())
     };
     let failed = ScaleResult::NotRead("no route".to_owned());
-    let said = "Scaled apps/v1.Deployment ns/web from 0 to 1, triggered by s0-a;s1-b";
-    assert_eq!(note(&ScaleResult::Written { from: 0 }, true), (said.to_owned(), true));
-    let said = "Failed to scale apps/v1.Deployment ns/web from -1 to 1: no route";
-    assert_eq!(note(&failed, true), (said.to_owned(), false));
-    let said = "Deactivated apps/v1.Deployment ns/web from 5 to 0";
-    assert_eq!(note(&ScaleResult::Written { from: 5 }, false), (said.to_owned(), false));
+    let message = "Scaled apps/v1.Deployment ns/web from 0 to 1, triggered by s0-a;s1-b";
+    assert_eq!(note(&ScaleResult::Written { from: 0 }, true), (message.to_owned(), true));
+    let message = "Failed to scale apps/v1.Deployment ns/web from -1 to 1: no route";
+    assert_eq!(note(&failed, true), (message.to_owned(), false));
+    let message = "Deactivated apps/v1.Deployment ns/web from 5 to 0";
+    assert_eq!(note(&ScaleResult::Written { from: 5 }, false), (message.to_owned(), false));
 }
 
 #[test]
@@ -241,9 +241,9 @@ proptest! {
         }
     }
 
-    /// Rest is where it is said to be, work is at the minimum or above, and neither is beyond a pause.
+    /// Deactivation ends at the idle or minimum count, activation at the minimum or above, and no change passes a pause.
     #[test]
-    fn every_change_ends_where_it_may(
+    fn scale_changes_end_at_configured_counts(
         object in any_object(), current in 0..9, active in any::<bool>(), error in any::<bool>(),
     ) {
         let input = ExecutorInput { error: error.then_some("down"), ..input(&object, current, active) };
@@ -257,20 +257,20 @@ proptest! {
         prop_assert_eq!(to, expected);
         prop_assert!(to >= idle.map_or(min, |idle| idle.min(min)), "{} is below rest", to);
         prop_assert!(!object.is_paused());
-        // Who is at rest already is told so again, as in the original (executor-02815).
-        let is_told_again = why == ScaleReason::Deactivate && idle == Some(current);
-        prop_assert!(to < current || is_told_again || !object.is_scale_out_paused());
+        // An object at its idle count is deactivated again, as in KEDA (executor-02815).
+        let is_repeated = why == ScaleReason::Deactivate && idle == Some(current);
+        prop_assert!(to < current || is_repeated || !object.is_scale_out_paused());
         prop_assert!(to > current || !object.is_scale_in_paused());
     }
 
     #[test]
     fn unknown_replica_count_changes_nothing(object in any_object(), active in any::<bool>()) {
-        let unseen = ExecutorInput { current: Err("gone".to_owned()), ..input(&object, 0, active) };
+        let unseen = ExecutorInput { current: Err("gone".into()), ..input(&object, 0, active) };
         prop_assert_eq!(decide(&unseen, Compat::Better).scale, None);
     }
 
     #[test]
-    fn a_second_merge_changes_nothing(
+    fn status_merge_is_idempotent(
         object in any_object(), current in 0..9, active in any::<bool>(), error in any::<bool>(), compat in compat(),
     ) {
         let input = ExecutorInput { error: error.then_some("down"), ..input(&object, current, active) };
@@ -285,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn the_patch_makes_of_the_old_status_the_new_one(
+    fn status_patch_turns_old_status_into_new(
         object in any_object(), current in 0..9, active in any::<bool>(),
     ) {
         let outcome = decide(&input(&object, current, active), Compat::Better).finish(None);

@@ -24,9 +24,7 @@ fn sample(type_: &str, target: &str, reading: Result<&str, &str>) -> MetricSampl
             average_value: quantity,
             ..MetricTarget::default()
         },
-        reading: reading
-            .map(|text| Reading { values: vec![value(text)], active: true })
-            .map_err(str::to_owned),
+        reading: reading.map(|text| Reading { values: vec![value(text)], active: true }).map_err(Into::into),
         is_remembered: false,
     }
 }
@@ -48,7 +46,7 @@ fn serve_once(
     merge(&mut object.status, &changes);
     match served {
         Ok(served) => served.values[0].value.canonical(),
-        Err(error) => error,
+        Err(error) => error.to_string(),
     }
 }
 
@@ -154,7 +152,7 @@ proptest! {
     /// What is served makes an HPA want as many replicas as are fallen back to, whatever the target: none fewer, for that
     /// would take replicas away.
     #[test]
-    fn the_value_stands_for_its_replicas(
+    fn fallback_value_yields_its_replicas(
         milli in 1..10_000_000_i64, own in 0..2000_i32, current in 0..2000_i32, ready in 1..50_u32,
         behavior in prop::sample::select(vec!["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"]),
         each in any::<bool>(),

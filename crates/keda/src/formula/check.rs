@@ -5,8 +5,8 @@ mod operations;
 
 use std::sync::Arc;
 
+use super::catalog::{self, Function};
 use super::error::FormulaError;
-use super::functions::{self, Function};
 use super::syntax::{Form, Id, Pointer, Tree, Unary};
 use super::types::Type;
 use super::value::Value;
@@ -160,7 +160,7 @@ impl Checker<'_> {
             self.found.push((id, Form::Variable(place)));
             return Ok(Type::Float);
         }
-        if functions::is_known(name) {
+        if catalog::is_known(name) {
             self.found.push((id, Form::Function));
             return Ok(Type::Function);
         }
@@ -172,7 +172,7 @@ impl Checker<'_> {
         if self.names.iter().any(|known| **known == **name) || &**name == "$env" {
             return refused(format!("cannot redeclare {name}"));
         }
-        if functions::is_known(name) {
+        if catalog::is_known(name) {
             return refused(format!("cannot redeclare builtin {name}"));
         }
         if self.locals.iter().any(|(known, ..)| known == name) {

@@ -1,6 +1,30 @@
 //! Errors of formulas with their position.
 
+use std::borrow::Cow;
 use std::fmt;
+
+/// Why an operator or a function failed: expr's message. The evaluator adds the position and makes a [`FormulaError`] of both.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct EvalError(Cow<'static, str>);
+
+impl From<&'static str> for EvalError {
+    fn from(message: &'static str) -> Self {
+        Self(message.into())
+    }
+}
+
+impl From<String> for EvalError {
+    fn from(message: String) -> Self {
+        Self(message.into())
+    }
+}
+
+impl From<EvalError> for String {
+    fn from(error: EvalError) -> Self {
+        error.0.into_owned()
+    }
+}
 
 /// A message and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,26 +5,13 @@ mod each;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::provider::Compat;
-use jiff::Timestamp;
-
-use super::error::FormulaError;
-use super::functions::{self, Function};
+use super::budget::{Budget, EvaluationContext};
+use super::catalog::Function;
+use super::error::{EvalError, FormulaError};
+use super::functions;
 use super::operators;
 use super::syntax::{Binary, Form, Id, Pointer, Tree};
-use super::value::{Key, MAX_VALUE_SIZE, Map, Value, too_large};
-
-/// Maximum number of steps per run.
-const MAX_STEPS: u64 = 2_000_000;
-
-/// Time and compatibility mode of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct EvaluationContext {
-    /// The value of `now()`.
-    pub now: Timestamp,
-    /// Whether integer overflow wraps around, as in expr, or is an error.
-    pub compat: Compat,
-}
+use super::value::{Key, Map, Value};
 
 /// Runs a formula.
 pub(super) fn run(
@@ -34,7 +21,7 @@ pub(super) fn run(
     moment: EvaluationContext,
 ) -> Result<Value, FormulaError> {
     let locals = vec![Value::Nil; tree.locals];
-    let mut run = Run { tree, names, values, moment, locals, scopes: Vec::new(), steps: 0, memory: 0 };
+    let mut run = Run { tree, names, values, budget: Budget::new(moment), locals, scopes: Vec::new() };
     match run.node(tree.root) {
         Ok(value) => Ok(value),
         Err(Stop::Absent) => Ok(Value::Nil),
@@ -47,11 +34,9 @@ pub(super) struct Run<'a> {
     tree: &'a Tree,
     names: &'a [String],
     values: &'a [Value],
-    moment: EvaluationContext,
+    budget: Budget,
     locals: Vec<Value>,
     scopes: Vec<Scope>,
-    steps: u64,
-    memory: u64,
 }
 
 /// The current item of a predicate.
@@ -71,57 +56,15 @@ enum Stop {
 
 type Answer = Result<Value, Stop>;
 
-fn failed(at: u32) -> impl Fn(String) -> Stop {
-    move |text| Stop::Failed(Box::new(FormulaError::new(at, text)))
+fn failed(at: u32) -> impl Fn(EvalError) -> Stop {
+    move |error| Stop::Failed(Box::new(FormulaError::new(at, error)))
 }
 
 impl Run<'_> {
-    /// The value of `now()`.
-    pub(super) fn now(&self) -> Timestamp {
-        self.moment.now
-    }
-
-    /// Spends steps.
-    pub(super) fn spend(&mut self, steps: u64) -> Result<(), String> {
-        self.steps = self.steps.saturating_add(steps);
-        if self.steps > MAX_STEPS {
-            Err(format!("formula takes more than {MAX_STEPS} steps"))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Spends memory.
-    pub(super) fn keep(&mut self, items: u64) -> Result<(), String> {
-        self.memory = self.memory.saturating_add(items);
-        if self.memory > MAX_VALUE_SIZE { Err(too_large()) } else { Ok(()) }
-    }
-
-    /// An array, charged to the budget.
-    pub(super) fn array(&mut self, items: Vec<Value>) -> Result<Value, String> {
-        self.keep(items.len() as u64)?;
-        Value::array(items)
-    }
-
-    /// A string, charged to the budget.
-    pub(super) fn text(&mut self, text: String) -> Result<Value, String> {
-        self.keep(text.len() as u64)?;
-        Ok(Value::Text(text.into()))
-    }
-
-    /// The result of integer arithmetic: on overflow an error, or the wrapped value in strict mode.
-    pub(super) fn integer(&self, checked: Option<i64>, wrapped: i64) -> Result<i64, String> {
-        match checked {
-            Some(number) => Ok(number),
-            None if self.moment.compat.is_strict() => Ok(wrapped),
-            None => Err("integer overflow".to_owned()),
-        }
-    }
-
     fn node(&mut self, id: Id) -> Answer {
         let node = self.tree.node(id);
         let at = node.at;
-        self.spend(1).map_err(failed(at))?;
+        self.budget.spend(1).map_err(failed(at))?;
         match &node.form {
             Form::Constant(value) => Ok(value.clone()),
             Form::Variable(place) => Ok(self.values.get(*place).cloned().unwrap_or_default()),
@@ -129,7 +72,7 @@ impl Run<'_> {
             Form::Pointer(pointer) => Ok(self.pointer(*pointer)),
             Form::Unary(operator, operand) => {
                 let operand = self.node(*operand)?;
-                operators::unary(*operator, &operand, self).map_err(failed(at))
+                operators::unary(*operator, &operand, &self.budget).map_err(failed(at))
             }
             Form::Binary(operator, left, right) => self.binary(*operator, *left, *right, at),
             Form::Apply { function, arguments } => self.apply(*function, arguments, at),
@@ -140,7 +83,7 @@ impl Run<'_> {
             Form::Each { each, array, predicate, extra } => self.each(*each, *array, *predicate, *extra, at),
             Form::Array(items) => {
                 let items = self.nodes(items)?;
-                self.array(items).map_err(failed(at))
+                self.budget.array(items).map_err(failed(at))
             }
             _ => self.other(id, at),
         }
@@ -163,7 +106,7 @@ impl Run<'_> {
             Form::Method { base, name, arguments, optional } => {
                 let base = self.base(*base, *optional)?;
                 let arguments = self.nodes(arguments)?;
-                self.spend(20).map_err(failed(at))?;
+                self.budget.spend(20).map_err(failed(at))?;
                 functions::method(&base, name, &arguments).map_err(failed(at))
             }
             Form::Let { value, body, slot, .. } => {
@@ -183,13 +126,15 @@ impl Run<'_> {
             Form::Map(pairs) => self.map(pairs, at),
             Form::Matches(text, pattern) => match self.node(*text)? {
                 Value::Text(text) => {
-                    self.spend(text.len() as u64).map_err(failed(at))?;
+                    self.budget.spend(text.len() as u64).map_err(failed(at))?;
                     Ok(Value::Bool(pattern.is_match(&text)))
                 }
-                other => Err(failed(at)(format!("invalid operation: {} matches string", other.type_name()))),
+                other => {
+                    Err(failed(at)(format!("invalid operation: {} matches string", other.type_name()).into()))
+                }
             },
             Form::All => self.all().map_err(failed(at)),
-            _ => Err(failed(at)("function is not called".to_owned())),
+            _ => Err(failed(at)("function is not called".into())),
         }
     }
 
@@ -217,7 +162,7 @@ impl Run<'_> {
             Value::Bool(flag) => Ok(flag),
             other => {
                 let text = format!("non-bool expression (type {}) used as condition", other.type_name());
-                Err(failed(self.tree.node(id).at)(text))
+                Err(failed(self.tree.node(id).at)(text.into()))
             }
         }
     }
@@ -233,7 +178,7 @@ impl Run<'_> {
             Binary::In => self.membership(left, right, at),
             _ => {
                 let (left, right) = (self.node(left)?, self.node(right)?);
-                operators::binary(operator, &left, &right, self).map_err(failed(at))
+                operators::binary(operator, &left, &right, &mut self.budget).map_err(failed(at))
             }
         }
     }
@@ -243,7 +188,7 @@ impl Run<'_> {
         let needle = self.node(left)?;
         let Form::Binary(Binary::Range, from, to) = self.tree.node(right).form else {
             let heap = self.node(right)?;
-            return operators::binary(Binary::In, &needle, &heap, self).map_err(failed(at));
+            return operators::binary(Binary::In, &needle, &heap, &mut self.budget).map_err(failed(at));
         };
         let (from, to) = (self.node(from)?, self.node(to)?);
         let found = match (&needle, &from, &to) {
@@ -252,7 +197,7 @@ impl Run<'_> {
                 number.fract() == 0.0 && *from as f64 <= *number && *number <= *to as f64
             }
             (_, Value::Int(_), Value::Int(_)) => false,
-            _ => return operators::binary(Binary::Range, &from, &to, self).map_err(failed(at)),
+            _ => return operators::binary(Binary::Range, &from, &to, &mut self.budget).map_err(failed(at)),
         };
         Ok(Value::Bool(found))
     }
@@ -262,15 +207,15 @@ impl Run<'_> {
         let called = match arguments {
             [only] => {
                 let only = self.node(*only)?;
-                function.call(std::slice::from_ref(&only), self)
+                functions::call(function, std::slice::from_ref(&only), &mut self.budget)
             }
             [first, second] => {
                 let both = [self.node(*first)?, self.node(*second)?];
-                function.call(&both, self)
+                functions::call(function, &both, &mut self.budget)
             }
             _ => {
                 let all = self.nodes(arguments)?;
-                function.call(&all, self)
+                functions::call(function, &all, &mut self.budget)
             }
         };
         called.map_err(failed(at))
@@ -286,7 +231,7 @@ impl Run<'_> {
     fn slice(&mut self, base: Id, from: Option<Id>, to: Option<Id>, at: u32) -> Answer {
         let base = self.node(base)?;
         let (from, to) = (self.bound(from)?, self.bound(to)?);
-        operators::slice(&base, from, to, self).map_err(failed(at))
+        operators::slice(&base, from, to, &mut self.budget).map_err(failed(at))
     }
 
     fn bound(&mut self, id: Option<Id>) -> Result<Option<i64>, Stop> {
@@ -297,7 +242,7 @@ impl Run<'_> {
             Value::Int(bound) => Ok(Some(bound)),
             other => {
                 let text = format!("non-integer slice index {}", other.type_name());
-                Err(failed(self.tree.node(id).at)(text))
+                Err(failed(self.tree.node(id).at)(text.into()))
             }
         }
     }
@@ -307,17 +252,19 @@ impl Run<'_> {
         for (key, value) in pairs {
             let key = match self.node(*key)? {
                 Value::Text(text) => Key::Text(text),
-                other => return Err(failed(at)(format!("cannot use {} as map key", other.type_name()))),
+                other => {
+                    return Err(failed(at)(format!("cannot use {} as map key", other.type_name()).into()));
+                }
             };
             entries.insert(key, self.node(*value)?);
         }
-        self.keep(entries.len() as u64).map_err(failed(at))?;
+        self.budget.keep(entries.len() as u64).map_err(failed(at))?;
         Map::new(entries).map(|map| Value::Map(Arc::new(map))).map_err(failed(at))
     }
 
     /// `$env`.
-    fn all(&mut self) -> Result<Value, String> {
-        self.keep(self.names.len() as u64)?;
+    fn all(&mut self) -> Result<Value, EvalError> {
+        self.budget.keep(self.names.len() as u64)?;
         let named = self.names.iter().zip(self.values);
         let entries = named.map(|(name, value)| (Key::Text(name.as_str().into()), value.clone())).collect();
         Map::new(entries).map(|map| Value::Map(Arc::new(map)))

@@ -1,11 +1,14 @@
 //! Operators on values.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
+use jiff::Zoned;
 use regex::{Regex, RegexBuilder};
 
-use super::evaluate::Run;
-use super::functions::{between, later};
+use super::budget::Budget;
+use super::dates::instant;
+use super::error::EvalError;
 use super::syntax::{Binary, Unary};
 use super::value::Value;
 
@@ -13,21 +16,21 @@ use super::value::Value;
 const MAX_PATTERN_BYTES: usize = 1 << 18;
 
 /// A pattern of `matches`.
-pub(super) fn pattern(text: &str) -> Result<Regex, String> {
+pub(super) fn pattern(text: &str) -> Result<Regex, EvalError> {
     RegexBuilder::new(text)
         .size_limit(MAX_PATTERN_BYTES)
         .dfa_size_limit(MAX_PATTERN_BYTES)
         .nest_limit(50)
         .build()
-        .map_err(|error| format!("error parsing regexp: {error}"))
+        .map_err(|error| format!("error parsing regexp: {error}").into())
 }
 
-fn refused(left: &Value, sign: &str, right: &Value) -> String {
-    format!("invalid operation: {} {sign} {}", left.type_name(), right.type_name())
+fn refused(left: &Value, sign: &str, right: &Value) -> EvalError {
+    format!("invalid operation: {} {sign} {}", left.type_name(), right.type_name()).into()
 }
 
 /// One operand.
-pub(super) fn unary(operator: Unary, value: &Value, run: &Run<'_>) -> Result<Value, String> {
+pub(super) fn unary(operator: Unary, value: &Value, run: &Budget) -> Result<Value, EvalError> {
     match (operator, value) {
         (Unary::Not, Value::Bool(flag)) => Ok(Value::Bool(!flag)),
         (Unary::Plus, Value::Int(_) | Value::Float(_)) => Ok(value.clone()),
@@ -36,7 +39,7 @@ pub(super) fn unary(operator: Unary, value: &Value, run: &Run<'_>) -> Result<Val
         }
         (Unary::Minus, Value::Float(number)) => Ok(Value::Float(-number)),
         (Unary::Minus, Value::Span(span)) => Ok(Value::Span(span.saturating_neg())),
-        _ => Err(format!("invalid operation: {} {}", operator.sign(), value.type_name())),
+        _ => Err(format!("invalid operation: {} {}", operator.sign(), value.type_name()).into()),
     }
 }
 
@@ -45,8 +48,8 @@ pub(super) fn binary(
     operator: Binary,
     left: &Value,
     right: &Value,
-    run: &mut Run<'_>,
-) -> Result<Value, String> {
+    run: &mut Budget,
+) -> Result<Value, EvalError> {
     match operator {
         Binary::Add => add(left, right, run),
         Binary::Subtract => subtract(left, right, run),
@@ -57,7 +60,7 @@ pub(super) fn binary(
             _ => Err(refused(left, "/", right)),
         },
         Binary::Modulo => match (left, right) {
-            (Value::Int(_), Value::Int(0)) => Err("runtime error: integer divide by zero".to_owned()),
+            (Value::Int(_), Value::Int(0)) => Err("runtime error: integer divide by zero".into()),
             (Value::Int(a), Value::Int(b)) => Ok(Value::Int(a.wrapping_rem(*b))),
             _ => Err(refused(left, "%", right)),
         },
@@ -87,7 +90,19 @@ pub(super) fn binary(
     }
 }
 
-fn add(left: &Value, right: &Value, run: &mut Run<'_>) -> Result<Value, String> {
+/// `time + span`.
+pub(super) fn later(at: &Zoned, nanoseconds: i128) -> Result<Value, EvalError> {
+    let moved = instant(at.timestamp().as_nanosecond() + nanoseconds)?;
+    Ok(Value::Time(Arc::new(moved.to_zoned(at.time_zone().clone()))))
+}
+
+/// `a - b`, as far as a span reaches.
+pub(super) fn between(a: &Zoned, b: &Zoned) -> Value {
+    let difference = a.timestamp().as_nanosecond() - b.timestamp().as_nanosecond();
+    Value::Span(difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+}
+
+fn add(left: &Value, right: &Value, run: &mut Budget) -> Result<Value, EvalError> {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) => Ok(Value::Int(run.integer(a.checked_add(*b), a.wrapping_add(*b))?)),
         (Value::Text(a), Value::Text(b)) => {
@@ -103,7 +118,7 @@ fn add(left: &Value, right: &Value, run: &mut Run<'_>) -> Result<Value, String> 
     }
 }
 
-fn subtract(left: &Value, right: &Value, run: &Run<'_>) -> Result<Value, String> {
+fn subtract(left: &Value, right: &Value, run: &Budget) -> Result<Value, EvalError> {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) => Ok(Value::Int(run.integer(a.checked_sub(*b), a.wrapping_sub(*b))?)),
         (Value::Span(a), Value::Span(b)) => Ok(Value::Span(a.saturating_sub(*b))),
@@ -116,7 +131,7 @@ fn subtract(left: &Value, right: &Value, run: &Run<'_>) -> Result<Value, String>
     }
 }
 
-fn multiply(left: &Value, right: &Value, run: &Run<'_>) -> Result<Value, String> {
+fn multiply(left: &Value, right: &Value, run: &Budget) -> Result<Value, EvalError> {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) => Ok(Value::Int(run.integer(a.checked_mul(*b), a.wrapping_mul(*b))?)),
         (Value::Span(span), Value::Int(by)) | (Value::Int(by), Value::Span(span)) => {
@@ -132,14 +147,14 @@ fn multiply(left: &Value, right: &Value, run: &Run<'_>) -> Result<Value, String>
     }
 }
 
-fn range(from: i64, to: i64, run: &mut Run<'_>) -> Result<Value, String> {
+fn range(from: i64, to: i64, run: &mut Budget) -> Result<Value, EvalError> {
     let count = i128::from(to) - i128::from(from) + 1;
     run.keep(u64::try_from(count.max(0)).unwrap_or(u64::MAX))?;
     Value::array((from..=to).map(Value::Int).collect())
 }
 
 /// Compares two values. NaN compares as equal here; [`at_most`] handles it.
-pub(super) fn compare(left: &Value, right: &Value, sign: &str) -> Result<Ordering, String> {
+pub(super) fn compare(left: &Value, right: &Value, sign: &str) -> Result<Ordering, EvalError> {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) | (Value::Span(a), Value::Span(b)) => Ok(a.cmp(b)),
         (Value::Text(a), Value::Text(b)) => Ok(a.cmp(b)),
@@ -151,7 +166,7 @@ pub(super) fn compare(left: &Value, right: &Value, sign: &str) -> Result<Orderin
     }
 }
 
-fn at_most(left: &Value, right: &Value, sign: &str) -> Result<bool, String> {
+fn at_most(left: &Value, right: &Value, sign: &str) -> Result<bool, EvalError> {
     if let (Some(a), Some(b)) = (left.number(), right.number())
         && (a.is_nan() || b.is_nan())
     {
@@ -161,7 +176,7 @@ fn at_most(left: &Value, right: &Value, sign: &str) -> Result<bool, String> {
     compare(left, right, sign).map(Ordering::is_le).map_err(|_| refused(shown_left, sign, shown_right))
 }
 
-fn is_in(needle: &Value, heap: &Value, run: &mut Run<'_>) -> Result<bool, String> {
+fn is_in(needle: &Value, heap: &Value, run: &mut Budget) -> Result<bool, EvalError> {
     match heap {
         Value::Array(list) => {
             run.spend((list.items().len() as u64).saturating_mul(needle.size()))?;
@@ -171,11 +186,11 @@ fn is_in(needle: &Value, heap: &Value, run: &mut Run<'_>) -> Result<bool, String
             Ok(super::value::Key::of(needle).is_some_and(|key| map.entries().contains_key(&key)))
         }
         Value::Nil => Ok(false),
-        _ => Err(format!("operator \"in\" not defined on {}", heap.type_name())),
+        _ => Err(format!("operator \"in\" not defined on {}", heap.type_name()).into()),
     }
 }
 
-fn texts(operator: Binary, left: &Value, right: &Value, run: &mut Run<'_>) -> Result<bool, String> {
+fn texts(operator: Binary, left: &Value, right: &Value, run: &mut Budget) -> Result<bool, EvalError> {
     let (Value::Text(text), Value::Text(part)) = (left, right) else {
         return Err(refused(left, operator.sign(), right));
     };
@@ -193,21 +208,21 @@ fn texts(operator: Binary, left: &Value, right: &Value, run: &mut Run<'_>) -> Re
 }
 
 /// `base[key]`: an item, a byte, an entry.
-pub(super) fn fetch(base: &Value, key: &Value) -> Result<Value, String> {
+pub(super) fn fetch(base: &Value, key: &Value) -> Result<Value, EvalError> {
     match (base, key) {
         (Value::Array(list), Value::Int(index)) => {
             let items = list.items();
             place(*index, items.len()).and_then(|place| items.get(place)).cloned().ok_or_else(|| {
                 let shown = if *index < 0 { index.saturating_add(items.len() as i64) } else { *index };
-                format!("index out of range: {shown} (array length is {})", items.len())
+                format!("index out of range: {shown} (array length is {})", items.len()).into()
             })
         }
         (Value::Text(text), Value::Int(index)) => place(*index, text.len())
             .and_then(|place| text.as_bytes().get(place))
             .map(|byte| Value::Int((*byte).into()))
-            .ok_or_else(|| format!("index out of range: {index} (string length is {})", text.len())),
+            .ok_or_else(|| format!("index out of range: {index} (string length is {})", text.len()).into()),
         (Value::Map(map), _) => map.fetch(key),
-        _ => Err(format!("cannot fetch {key} from {}", base.type_name())),
+        _ => Err(format!("cannot fetch {key} from {}", base.type_name()).into()),
     }
 }
 
@@ -222,12 +237,12 @@ pub(super) fn slice(
     base: &Value,
     from: Option<i64>,
     to: Option<i64>,
-    run: &mut Run<'_>,
-) -> Result<Value, String> {
+    run: &mut Budget,
+) -> Result<Value, EvalError> {
     let length = match base {
         Value::Array(list) => list.items().len(),
         Value::Text(text) => text.len(),
-        _ => return Err(format!("cannot slice {}", base.type_name())),
+        _ => return Err(format!("cannot slice {}", base.type_name()).into()),
     };
     let bound = |index: i64| {
         let index = if index < 0 { index.saturating_add(length as i64).max(0) } else { index };
@@ -241,6 +256,6 @@ pub(super) fn slice(
             let bytes = text.as_bytes().get(start..end).unwrap_or_default();
             run.text(String::from_utf8_lossy(bytes).into_owned())
         }
-        _ => Err(String::new()),
+        _ => Err("".into()),
     }
 }

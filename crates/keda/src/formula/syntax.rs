@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::functions::{Each, Function};
+use super::catalog::{Each, Function};
 use super::value::Value;
 
 /// Maximum number of nodes, the same as in expr.
@@ -127,60 +127,47 @@ pub(super) enum Binary {
     Coalesce,
 }
 
+/// Symbols and precedences of operators with two operands (docs/spec/keda.md 4.5). The first symbol of an operator is the one in
+/// error messages.
+const BINARY_OPERATORS: [(&str, Binary, u16); 24] = [
+    ("or", Binary::Or, 10),
+    ("||", Binary::Or, 10),
+    ("and", Binary::And, 15),
+    ("&&", Binary::And, 15),
+    ("==", Binary::Equal, 20),
+    ("!=", Binary::Unequal, 20),
+    ("<", Binary::Less, 20),
+    (">", Binary::Greater, 20),
+    ("<=", Binary::AtMost, 20),
+    (">=", Binary::AtLeast, 20),
+    ("in", Binary::In, 20),
+    ("matches", Binary::Matches, 20),
+    ("contains", Binary::Contains, 20),
+    ("startsWith", Binary::StartsWith, 20),
+    ("endsWith", Binary::EndsWith, 20),
+    ("..", Binary::Range, 25),
+    ("+", Binary::Add, 30),
+    ("-", Binary::Subtract, 30),
+    ("*", Binary::Multiply, 60),
+    ("/", Binary::Divide, 60),
+    ("%", Binary::Modulo, 60),
+    ("**", Binary::Power, 100),
+    ("^", Binary::Power, 100),
+    ("??", Binary::Coalesce, 500),
+];
+
 impl Binary {
-    /// The operator with this symbol, and its precedence (docs/spec/keda.md 4.5).
+    /// The operator with this symbol, and its precedence.
     pub(super) fn of(sign: &str) -> Option<(Self, u16)> {
-        Some(match sign {
-            "or" | "||" => (Self::Or, 10),
-            "and" | "&&" => (Self::And, 15),
-            "==" => (Self::Equal, 20),
-            "!=" => (Self::Unequal, 20),
-            "<" => (Self::Less, 20),
-            ">" => (Self::Greater, 20),
-            "<=" => (Self::AtMost, 20),
-            ">=" => (Self::AtLeast, 20),
-            "in" => (Self::In, 20),
-            "matches" => (Self::Matches, 20),
-            "contains" => (Self::Contains, 20),
-            "startsWith" => (Self::StartsWith, 20),
-            "endsWith" => (Self::EndsWith, 20),
-            ".." => (Self::Range, 25),
-            "+" => (Self::Add, 30),
-            "-" => (Self::Subtract, 30),
-            "*" => (Self::Multiply, 60),
-            "/" => (Self::Divide, 60),
-            "%" => (Self::Modulo, 60),
-            "**" | "^" => (Self::Power, 100),
-            "??" => (Self::Coalesce, 500),
-            _ => return None,
-        })
+        BINARY_OPERATORS
+            .iter()
+            .find(|(known, ..)| *known == sign)
+            .map(|(_, operator, power)| (*operator, *power))
     }
 
     /// The symbol in error messages.
     pub(super) fn sign(self) -> &'static str {
-        match self {
-            Self::Or => "or",
-            Self::And => "and",
-            Self::Equal => "==",
-            Self::Unequal => "!=",
-            Self::Less => "<",
-            Self::Greater => ">",
-            Self::AtMost => "<=",
-            Self::AtLeast => ">=",
-            Self::In => "in",
-            Self::Matches => "matches",
-            Self::Contains => "contains",
-            Self::StartsWith => "startsWith",
-            Self::EndsWith => "endsWith",
-            Self::Range => "..",
-            Self::Add => "+",
-            Self::Subtract => "-",
-            Self::Multiply => "*",
-            Self::Divide => "/",
-            Self::Modulo => "%",
-            Self::Power => "**",
-            Self::Coalesce => "??",
-        }
+        BINARY_OPERATORS.iter().find(|(_, operator, _)| *operator == self).map_or("", |(sign, ..)| *sign)
     }
 
     /// Whether it can be chained: `1 < a < 5`.

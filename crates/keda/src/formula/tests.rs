@@ -23,13 +23,13 @@ fn run(formula: &str, values: &[Value]) -> Result<Value, String> {
 }
 
 /// With a = 2, b = 3 and c = 5: the type and the value, as Go prints them.
-fn told(formula: &str) -> Result<String, String> {
+fn result(formula: &str) -> Result<String, String> {
     let value = run(formula, &[2.0, 3.0, 5.0].map(Value::Float))?;
     Ok(format!("{} {value}", value.type_name()))
 }
 
 /// With a = nil, b = nil and c = 5.
-fn told_with_nil(formula: &str) -> Result<String, String> {
+fn result_with_nil(formula: &str) -> Result<String, String> {
     let value = run(formula, &[Value::Nil, Value::Nil, Value::Float(5.0)])?;
     Ok(format!("{} {value}", value.type_name()))
 }
@@ -37,7 +37,7 @@ fn told_with_nil(formula: &str) -> Result<String, String> {
 #[track_caller]
 fn yields(cases: &[(&str, &str)]) {
     for (formula, expected) in cases {
-        assert_eq!(told(formula).as_deref(), Ok(*expected), "{formula}");
+        assert_eq!(result(formula).as_deref(), Ok(*expected), "{formula}");
     }
 }
 
@@ -45,7 +45,7 @@ fn yields(cases: &[(&str, &str)]) {
 #[track_caller]
 fn refused(cases: &[(&str, &str)]) {
     for (formula, expected) in cases {
-        let error = told(formula).expect_err(formula);
+        let error = result(formula).expect_err(formula);
         assert!(error.starts_with(expected), "{formula}: {error}");
     }
 }

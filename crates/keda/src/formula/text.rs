@@ -1,9 +1,11 @@
 //! Go's string and number formats.
 
+use super::error::EvalError;
+
 /// Resolves the escapes of a quoted text.
-pub(super) fn unescaped(raw: &str) -> Result<String, String> {
+pub(super) fn unescaped(raw: &str) -> Result<String, EvalError> {
     if raw.contains('\n') {
-        return Err("literal not terminated".to_owned());
+        return Err("literal not terminated".into());
     }
     if !raw.contains('\\') {
         return Ok(raw.to_owned());
@@ -45,11 +47,11 @@ pub(super) fn unescaped(raw: &str) -> Result<String, String> {
     Ok(out)
 }
 
-fn invalid() -> String {
-    "invalid char escape".to_owned()
+fn invalid() -> EvalError {
+    "invalid char escape".into()
 }
 
-fn code(rest: &mut std::str::Chars<'_>, digits: usize, base: u32) -> Result<char, String> {
+fn code(rest: &mut std::str::Chars<'_>, digits: usize, base: u32) -> Result<char, EvalError> {
     let mut number = 0u32;
     for _ in 0..digits {
         let digit = rest.next().and_then(|c| c.to_digit(base)).ok_or_else(invalid)?;
@@ -91,4 +93,9 @@ fn with_exponent(number: f64) -> String {
     };
     let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
     format!("{digits}e{sign}{exponent:0>2}")
+}
+
+/// `1m30s`, `1.5ms`, `0s`.
+pub(super) fn span_text(nanoseconds: i64) -> String {
+    api::time::go_duration(jiff::SignedDuration::from_nanos(nanoseconds))
 }

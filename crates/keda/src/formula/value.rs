@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 
+use super::error::EvalError;
 use super::text;
 
 /// Maximum size of a value, including nested values.
@@ -73,13 +74,13 @@ pub(super) enum Key {
 }
 
 /// The error of a value that is too large or too deep.
-pub(super) fn too_large() -> String {
-    "memory budget exceeded".to_owned()
+pub(super) fn too_large() -> EvalError {
+    "memory budget exceeded".into()
 }
 
 impl Value {
     /// An array, unless it is too large.
-    pub(super) fn array(items: Vec<Self>) -> Result<Self, String> {
+    pub(super) fn array(items: Vec<Self>) -> Result<Self, EvalError> {
         let size = items.iter().fold(1, |sum: u64, item| sum.saturating_add(item.size()));
         let depth = 1 + items.iter().map(Self::depth).max().unwrap_or(0);
         if size > MAX_VALUE_SIZE || depth > MAX_VALUE_DEPTH {
@@ -169,7 +170,7 @@ impl List {
 
 impl Map {
     /// A map, unless it is too large.
-    pub(super) fn new(entries: BTreeMap<Key, Value>) -> Result<Self, String> {
+    pub(super) fn new(entries: BTreeMap<Key, Value>) -> Result<Self, EvalError> {
         let sizes = entries.iter().map(|(key, value)| key.size() + value.size());
         let size = sizes.fold(1, u64::saturating_add);
         let depth = 1 + entries.values().map(Value::depth).max().unwrap_or(0);
@@ -181,7 +182,7 @@ impl Map {
     }
 
     /// A map with keys of any type, in which missing keys are empty arrays.
-    pub(super) fn groups(entries: BTreeMap<Key, Value>) -> Result<Self, String> {
+    pub(super) fn groups(entries: BTreeMap<Key, Value>) -> Result<Self, EvalError> {
         Ok(Self { by_text: false, of_arrays: true, ..Self::new(entries)? })
     }
 
@@ -191,11 +192,11 @@ impl Map {
     }
 
     /// The value of a key; nil (or an empty array) if it is missing.
-    pub(super) fn fetch(&self, key: &Value) -> Result<Value, String> {
+    pub(super) fn fetch(&self, key: &Value) -> Result<Value, EvalError> {
         let found = match Key::of(key) {
             Some(Key::Text(text)) => self.entries.get(&Key::Text(text)),
             Some(key) if !self.by_text || self.entries.is_empty() => self.entries.get(&key),
-            _ => return Err(format!("cannot use {} as type string in map index", key.type_name())),
+            _ => return Err(format!("cannot use {} as type string in map index", key.type_name()).into()),
         };
         match found {
             Some(value) => Ok(value.clone()),
@@ -266,7 +267,7 @@ impl fmt::Display for Value {
                 }
                 f.write_str("]")
             }
-            Self::Span(nanoseconds) => f.write_str(&super::functions::span_text(*nanoseconds)),
+            Self::Span(nanoseconds) => f.write_str(&text::span_text(*nanoseconds)),
             Self::Time(time) => write!(f, "{}", time.strftime("%Y-%m-%d %H:%M:%S %z %Z")),
             Self::Zone(zone) => f.write_str(zone.iana_name().unwrap_or("UTC")),
         }

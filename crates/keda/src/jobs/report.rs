@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{JobPoll, generate_name};
+use crate::OperationError;
 use crate::event::Event;
 use crate::executor::because;
 use crate::status::merge_patch;
@@ -25,7 +26,7 @@ pub struct JobReport {
 pub fn report(
     object: &ScaledJob,
     round: &JobPoll,
-    created: &[Result<(), String>],
+    created: &[Result<(), OperationError>],
     now: Timestamp,
     compat: Compat,
 ) -> JobReport {
@@ -53,7 +54,7 @@ pub fn report(
 }
 
 /// Events of job creations; KEDA's count includes failed ones.
-fn creation(object: &ScaledJob, created: &[Result<(), String>]) -> Vec<Event> {
+fn creation(object: &ScaledJob, created: &[Result<(), OperationError>]) -> Vec<Event> {
     let name = generate_name(object);
     let failed = created.iter().filter_map(|result| result.as_ref().err());
     let mut events: Vec<Event> = failed

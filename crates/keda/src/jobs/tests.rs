@@ -69,10 +69,10 @@ fn jobs_are_created_for_queue_length() {
 fn failing_source_does_not_reduce_others() {
     let object = object(&json!({}));
     let mut broken = answer("s1-e", "1", "0", false);
-    broken.samples[0].1 = Err("broken source".to_owned());
+    broken.samples[0].1 = Err("broken source".into());
     let round = gather(&object, &[answer("s0-q", "1", "2", true), broken]);
     assert_eq!(decide(&object, &round, &[], Compat::Better), 2);
-    let created = [Ok(()), Err("quota".to_owned())];
+    let created = [Ok(()), Err("quota".into())];
     let transition = |compat| report(&object, &round, &created, Timestamp::UNIX_EPOCH, compat);
     let report = transition(Compat::Strict);
     let reasons: Vec<_> = report.events.iter().map(|event| event.reason).collect();
@@ -81,7 +81,7 @@ fn failing_source_does_not_reduce_others() {
     let message = "Some triggers defined in ScaledJob are not working correctly";
     assert_eq!((&*ready.reason, &*ready.message), ("PartialTriggerError", message));
     let better = transition(Compat::Better).status.conditions.get("Ready").unwrap().message.clone();
-    assert_eq!(better, format!("{message}: broken source"), "whose triggers nobody knows");
+    assert_eq!(better, format!("{message}: broken source"), "the trigger is unknown");
 }
 
 #[test]

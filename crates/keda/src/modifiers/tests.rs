@@ -5,7 +5,8 @@ use api::provider::Compat;
 use jiff::Timestamp;
 use quantity::Quantity;
 
-use super::{CompiledFormula, FormulaInput, coerced, missing_name_warning, parse_float};
+use super::{CompiledFormula, FormulaInput, coerced, missing_name_warning};
+use crate::float::parse_float;
 
 fn object(formula: &str, target: &str, names: &[(&str, &str)]) -> ScaledObject {
     let mut object = ScaledObject::default();
@@ -138,14 +139,14 @@ fn failed_metric_is_nil_with_fallback_scaling_modifiers() {
     let failed = TriggerHealth { number_of_failures: Some(4), status: "Failing".into() };
     object.status.health.insert("s0-x".into(), failed);
     let values = [Some("-1"), Some("3")];
-    let mut told = |behavior: &str, failure_threshold: i32| {
+    let mut served = |behavior: &str, failure_threshold: i32| {
         let behavior = behavior.into();
         object.spec.fallback = Some(Fallback { failure_threshold, replicas: 7, behavior });
         value(&object, Compat::Better, &values).unwrap().to_string()
     };
-    assert_eq!(told("scalingModifiers", 3), "3");
-    assert_eq!(told("scalingModifiers", 4), "-1");
-    assert_eq!(told("static", 3), "-1");
+    assert_eq!(served("scalingModifiers", 3), "3");
+    assert_eq!(served("scalingModifiers", 4), "-1");
+    assert_eq!(served("static", 3), "-1");
 }
 
 #[test]
@@ -226,7 +227,7 @@ fn floats_are_parsed_as_in_go() {
         "1e1.5",
     ] {
         let expected = format!("strconv.ParseFloat: parsing {text:?}: invalid syntax");
-        assert_eq!(parse_float(text), Err(expected), "{text}");
+        assert_eq!(parse_float(text).map_err(|error| error.to_string()), Err(expected), "{text}");
     }
-    assert!(parse_float("1e400").unwrap_err().ends_with("value out of range"));
+    assert!(parse_float("1e400").unwrap_err().to_string().ends_with("value out of range"));
 }

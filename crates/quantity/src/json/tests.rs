@@ -28,7 +28,7 @@ fn strings_numbers_and_null_are_read() {
 }
 
 #[test]
-fn anything_else_is_an_error_of_the_reference() {
+fn other_json_types_are_errors_with_the_text_of_kubernetes() {
     for json in ["\"\"", "\"1 Ki\"", "true", "{}", "[]", "[1]"] {
         let error = from_str::<Quantity>(json).unwrap_err().to_string();
         assert!(error.starts_with("quantities must match the regular expression"), "{json}: {error}");

@@ -1,4 +1,4 @@
-//! Laws that hold for every quantity.
+//! Properties of all quantities.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

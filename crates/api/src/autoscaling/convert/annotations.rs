@@ -24,7 +24,7 @@ pub const SCALE_UP_TOLERANCE: &str = "autoscaling.alpha.kubernetes.io/scale-up-t
 pub const ALL: [&str; 6] =
     [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR, SCALE_DOWN_TOLERANCE, SCALE_UP_TOLERANCE];
 
-/// Removes every annotation that stands for a field.
+/// Removes every annotation that holds a field.
 pub(crate) fn strip(annotations: &mut StringMap) {
     annotations.retain(|key, _| !ALL.contains(&key.as_str()));
 }

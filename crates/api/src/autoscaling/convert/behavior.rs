@@ -1,4 +1,4 @@
-//! The behavior as it stands in annotations: Go's own field names, nothing left out.
+//! The behavior in annotations: with the field names of the Go types, and with empty fields.
 
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};

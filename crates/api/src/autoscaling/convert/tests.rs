@@ -116,7 +116,7 @@ fn v2beta1_keeps_the_container() {
 }
 
 #[test]
-fn carrying_annotations_are_never_seen_through_v2() {
+fn conversion_annotations_are_not_visible_in_v2() {
     let object = json!({"metadata": {"annotations": {METRICS: "[]", "note": "x"}}});
     let object = Versioned::decode_as(&object, Version::V2).unwrap().into_v2().unwrap();
     assert_eq!(object.metadata.annotations.keys().collect::<Vec<_>>(), ["note"]);
@@ -197,7 +197,7 @@ fn autoscalers() -> impl Strategy<Value = HorizontalPodAutoscaler> {
 
 proptest! {
     #[test]
-    fn through_every_version_and_back(object in autoscalers()) {
+    fn conversion_through_every_version_is_lossless(object in autoscalers()) {
         let mut object = object;
         object.set_defaults();
         for version in [Version::V1, Version::V2, Version::V2beta1, Version::V2beta2] {
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn defaults_twice_are_defaults_once(object in autoscalers()) {
+    fn setting_defaults_twice_changes_nothing(object in autoscalers()) {
         for version in [Version::V1, Version::V2, Version::V2beta1, Version::V2beta2] {
             let mut once = Versioned::from_v2(object.clone(), version);
             once.set_defaults();

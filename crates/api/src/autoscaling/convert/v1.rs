@@ -25,7 +25,7 @@ pub fn v1_to_v2(object: v1::HorizontalPodAutoscaler) -> v2::HorizontalPodAutosca
 
     let statuses = annotations::read::<Option<Vec<flat::MetricStatus>>>(carried, CURRENT_METRICS);
     let current_metrics = match statuses {
-        // What the annotation says replaces the field: it has the raw value as well.
+        // The annotation replaces the field, since it also has the raw value.
         Some(statuses) => Some(statuses.unwrap_or_default().into_iter().map(Into::into).collect()),
         None => status.current_cpu_utilization_percentage.map(|percent| vec![cpu_status(percent)]),
     };

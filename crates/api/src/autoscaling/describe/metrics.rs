@@ -1,4 +1,4 @@
-//! The block of metrics.
+//! The metrics block of `kubectl describe hpa`.
 
 use super::page::Page;
 use crate::autoscaling::print::{UNKNOWN, known, quantity};
@@ -20,7 +20,7 @@ fn line(metric: &MetricSpec, status: Option<&MetricStatus>) -> String {
             let name = source.map_or("", |source| &source.metric.name);
             let target = source.map_or(&absent, |source| &source.target);
             let current = status.and_then(|status| status.external.as_ref()).map(|status| &status.current);
-            // An average that is not known yet is no null here, unlike that of an object.
+            // Unlike for an Object metric, an unknown average is not printed as null here.
             let current =
                 current.filter(|current| target.average_value.is_none() || current.average_value.is_some());
             let name = gotext::quote(name);
@@ -87,6 +87,6 @@ fn resource(name: &str, target: &MetricTarget, current: Option<&MetricValueStatu
     );
     let target =
         target.average_utilization.map_or_else(|| "<auto>".to_owned(), |percent| format!("{percent}%"));
-    // The reference indents twice in one line, hence the two spaces.
+    // Kubernetes indents twice in one line, hence the two spaces.
     format!("{name}  (as a percentage of request):\t{current} / {target}")
 }

@@ -18,13 +18,13 @@ use page::Page;
 pub struct Event {
     /// `Normal` or `Warning`.
     pub type_: String,
-    /// One word saying what happened.
+    /// Reason.
     pub reason: String,
     /// How long ago, and how often, e.g. `5m (x3 over 20m)`.
     pub age: String,
-    /// Who reported it.
+    /// Source.
     pub from: String,
-    /// A sentence saying what happened.
+    /// Message.
     pub message: String,
 }
 

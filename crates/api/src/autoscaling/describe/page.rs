@@ -1,4 +1,4 @@
-//! A description under construction: indented lines whose cells are aligned in the end.
+//! Builder of a description: indented lines whose cells are aligned at the end.
 
 use crate::map::StringMap;
 use crate::table::{align, visible};

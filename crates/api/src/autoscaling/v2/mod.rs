@@ -53,10 +53,10 @@ pub struct HorizontalPodAutoscaler {
     /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "nullable")]
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// Desired state.
     #[serde(deserialize_with = "nullable")]
     pub spec: HorizontalPodAutoscalerSpec,
-    /// What was last seen and decided.
+    /// Current status.
     #[serde(deserialize_with = "nullable")]
     pub status: HorizontalPodAutoscalerStatus,
 }

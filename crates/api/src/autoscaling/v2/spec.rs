@@ -10,7 +10,7 @@ use crate::wire::{is_empty_list, nullable};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerSpec {
-    /// The object whose scale is driven.
+    /// Scale target.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: CrossVersionObjectReference,
     /// Lower bound; absent means 1.
@@ -22,7 +22,7 @@ pub struct HorizontalPodAutoscalerSpec {
     /// The metrics; the highest proposal wins.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricSpec>,
-    /// Rates and stabilization in both directions.
+    /// Scaling rules of both directions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behavior: Option<HorizontalPodAutoscalerBehavior>,
 }
@@ -42,7 +42,7 @@ pub struct CrossVersionObjectReference {
     pub api_version: String,
 }
 
-/// One metric and its target; `type` says which of the sources is filled.
+/// One metric and its target; `type` selects the source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MetricSpec {
@@ -73,7 +73,7 @@ pub struct ObjectMetricSource {
     /// The object.
     #[serde(deserialize_with = "nullable")]
     pub described_object: CrossVersionObjectReference,
-    /// What to aim for.
+    /// Target.
     #[serde(deserialize_with = "nullable")]
     pub target: MetricTarget,
     /// The metric's name and selector.
@@ -88,7 +88,7 @@ pub struct PodsMetricSource {
     /// The metric's name and selector.
     #[serde(deserialize_with = "nullable")]
     pub metric: MetricIdentifier,
-    /// What to aim for.
+    /// Target.
     #[serde(deserialize_with = "nullable")]
     pub target: MetricTarget,
 }
@@ -100,7 +100,7 @@ pub struct ResourceMetricSource {
     /// The resource, e.g. `cpu`.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// What to aim for.
+    /// Target.
     #[serde(deserialize_with = "nullable")]
     pub target: MetricTarget,
 }
@@ -112,7 +112,7 @@ pub struct ContainerResourceMetricSource {
     /// The resource, e.g. `cpu`.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// What to aim for.
+    /// Target.
     #[serde(deserialize_with = "nullable")]
     pub target: MetricTarget,
     /// The container's name.
@@ -127,12 +127,12 @@ pub struct ExternalMetricSource {
     /// The metric's name and selector.
     #[serde(deserialize_with = "nullable")]
     pub metric: MetricIdentifier,
-    /// What to aim for.
+    /// Target.
     #[serde(deserialize_with = "nullable")]
     pub target: MetricTarget,
 }
 
-/// A metric's name and which of its series are meant.
+/// A metric name and a selector of its series.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MetricIdentifier {
@@ -154,40 +154,40 @@ pub struct MetricTarget {
     /// The total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Quantity>,
-    /// The mean over the pods.
+    /// The average over the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_value: Option<Quantity>,
-    /// The mean over the pods in percent of what they request.
+    /// The average over the pods in percent of their requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_utilization: Option<i32>,
 }
 
-/// Rates and stabilization in both directions.
+/// Scaling rules of both directions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerBehavior {
-    /// Rules for growing.
+    /// Scale-up rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_up: Option<HPAScalingRules>,
-    /// Rules for shrinking.
+    /// Scale-down rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_down: Option<HPAScalingRules>,
 }
 
-/// Rules for one direction.
+/// Scaling rules of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HPAScalingRules {
-    /// How long past recommendations still count.
+    /// Stabilization window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stabilization_window_seconds: Option<i32>,
-    /// Which policy counts: `Max`, `Min` or `Disabled`.
+    /// How policies are combined: `Max`, `Min` or `Disabled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub select_policy: Option<String>,
     /// Limits on the change per period. An empty list differs from an absent one: it is not defaulted.
     #[serde(skip_serializing_if = "is_empty_list")]
     pub policies: Option<Vec<HPAScalingPolicy>>,
-    /// How far the metric may be off before anything happens.
+    /// Tolerance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Quantity>,
 }
@@ -199,7 +199,7 @@ pub struct HPAScalingPolicy {
     /// `Pods` or `Percent`.
     #[serde(rename = "type", deserialize_with = "nullable")]
     pub type_: String,
-    /// How many pods, or what percentage.
+    /// Number of pods, or percentage.
     #[serde(deserialize_with = "nullable")]
     pub value: i32,
     /// The period.

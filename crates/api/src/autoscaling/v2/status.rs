@@ -1,4 +1,4 @@
-//! What was last seen and decided.
+//! The status.
 
 use jiff::Timestamp;
 use quantity::Quantity;
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 use super::spec::{CrossVersionObjectReference, MetricIdentifier};
 use crate::wire::{is_zero, nullable};
 
-/// What was last seen and decided.
+/// Current status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerStatus {
     /// Exists in the schema; the controller never sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// When the number of replicas was last changed.
+    /// Time of the last scale.
     #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
     pub last_scale_time: Option<Timestamp>,
-    /// The replicas last seen.
+    /// Current replicas.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub current_replicas: i32,
-    /// The replicas last decided on.
+    /// Desired replicas.
     #[serde(deserialize_with = "nullable")]
     pub desired_replicas: i32,
-    /// The metrics last seen, by position in the spec; always written, `null` when there are none.
+    /// Current metrics, by position in the spec; always written, `null` when there are none.
     pub current_metrics: Option<Vec<MetricStatus>>,
-    /// What the autoscaler can and cannot do.
+    /// Conditions.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<HorizontalPodAutoscalerCondition>,
 }
 
-/// One aspect of what the autoscaler can do.
+/// One condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerCondition {
@@ -43,15 +43,15 @@ pub struct HorizontalPodAutoscalerCondition {
     /// When the status last changed; `null` when never.
     #[serde(with = "crate::instant")]
     pub last_transition_time: Option<Timestamp>,
-    /// One word saying why.
+    /// Reason in CamelCase.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// A sentence saying why.
+    /// Message for people.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// The last value of one metric; an empty `type` says that it could not be read.
+/// Current value of one metric; an empty `type` means that it could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MetricStatus {
@@ -75,7 +75,7 @@ pub struct MetricStatus {
     pub external: Option<ExternalMetricStatus>,
 }
 
-/// The last value of a metric of another object.
+/// Current value of a metric of another object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ObjectMetricStatus {
@@ -90,7 +90,7 @@ pub struct ObjectMetricStatus {
     pub described_object: CrossVersionObjectReference,
 }
 
-/// The last value of a metric of each pod.
+/// Current value of a metric of each pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodsMetricStatus {
@@ -102,26 +102,26 @@ pub struct PodsMetricStatus {
     pub current: MetricValueStatus,
 }
 
-/// The last use of a resource.
+/// Current usage of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceMetricStatus {
     /// The resource.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// Its use.
+    /// Current usage.
     #[serde(deserialize_with = "nullable")]
     pub current: MetricValueStatus,
 }
 
-/// The last use of a resource by one container.
+/// Current usage of a resource by one container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContainerResourceMetricStatus {
     /// The resource.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// Its use.
+    /// Current usage.
     #[serde(deserialize_with = "nullable")]
     pub current: MetricValueStatus,
     /// The container's name.
@@ -129,7 +129,7 @@ pub struct ContainerResourceMetricStatus {
     pub container: String,
 }
 
-/// The last value of a metric from outside the cluster.
+/// Current value of a metric from outside the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExternalMetricStatus {
@@ -148,10 +148,10 @@ pub struct MetricValueStatus {
     /// The total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Quantity>,
-    /// The mean over the pods.
+    /// The average over the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_value: Option<Quantity>,
-    /// The mean over the pods in percent of what they request.
+    /// The average over the pods in percent of their requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_utilization: Option<i32>,
 }

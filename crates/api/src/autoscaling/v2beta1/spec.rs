@@ -1,4 +1,4 @@
-//! What is wanted.
+//! The spec.
 
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::wire::nullable;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerSpec {
-    /// The object whose scale is driven.
+    /// Scale target.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: CrossVersionObjectReference,
     /// Lower bound; absent means 1.
@@ -25,7 +25,7 @@ pub struct HorizontalPodAutoscalerSpec {
     pub metrics: Vec<MetricSpec>,
 }
 
-/// One metric and its target; `type` says which of the sources is filled.
+/// One metric and its target; `type` selects the source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MetricSpec {
@@ -59,13 +59,13 @@ pub struct ObjectMetricSource {
     /// The metric's name.
     #[serde(deserialize_with = "nullable")]
     pub metric_name: String,
-    /// The total to aim for; zero when only an average is meant.
+    /// Target for the total; zero if only an average target is set.
     #[serde(deserialize_with = "nullable")]
     pub target_value: Quantity,
     /// Which series.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
-    /// The value per pod to aim for.
+    /// Target per pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_value: Option<Quantity>,
 }
@@ -77,7 +77,7 @@ pub struct PodsMetricSource {
     /// The metric's name.
     #[serde(deserialize_with = "nullable")]
     pub metric_name: String,
-    /// The mean over the pods to aim for.
+    /// Target for the average over the pods.
     #[serde(deserialize_with = "nullable")]
     pub target_average_value: Quantity,
     /// Which series.
@@ -92,10 +92,10 @@ pub struct ResourceMetricSource {
     /// The resource, e.g. `cpu`.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// The mean over the pods in percent of what they request.
+    /// The average over the pods in percent of their requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_average_utilization: Option<i32>,
-    /// The mean over the pods.
+    /// The average over the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_average_value: Option<Quantity>,
 }
@@ -107,10 +107,10 @@ pub struct ContainerResourceMetricSource {
     /// The resource, e.g. `cpu`.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// The mean over the pods in percent of what they request.
+    /// The average over the pods in percent of their requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_average_utilization: Option<i32>,
-    /// The mean over the pods.
+    /// The average over the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_average_value: Option<Quantity>,
     /// The container's name.
@@ -128,10 +128,10 @@ pub struct ExternalMetricSource {
     /// Which series.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric_selector: Option<LabelSelector>,
-    /// The total to aim for.
+    /// Target for the total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_value: Option<Quantity>,
-    /// The value per pod to aim for.
+    /// Target per pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_average_value: Option<Quantity>,
 }

@@ -1,4 +1,4 @@
-//! What was last seen and decided.
+//! The status.
 
 use jiff::Timestamp;
 use quantity::Quantity;
@@ -8,29 +8,29 @@ use super::{CrossVersionObjectReference, HorizontalPodAutoscalerCondition};
 use crate::selector::LabelSelector;
 use crate::wire::nullable;
 
-/// What was last seen and decided.
+/// Current status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerStatus {
     /// Exists in the schema; the controller never sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// When the number of replicas was last changed.
+    /// Time of the last scale.
     #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
     pub last_scale_time: Option<Timestamp>,
-    /// The replicas last seen.
+    /// Current replicas.
     #[serde(deserialize_with = "nullable")]
     pub current_replicas: i32,
-    /// The replicas last decided on.
+    /// Desired replicas.
     #[serde(deserialize_with = "nullable")]
     pub desired_replicas: i32,
-    /// The metrics last seen; always written, `null` when there are none.
+    /// Current metrics; always written, `null` when there are none.
     pub current_metrics: Option<Vec<MetricStatus>>,
-    /// What the autoscaler can and cannot do; always written, `null` when there are none.
+    /// Conditions; always written, `null` when there are none.
     pub conditions: Option<Vec<HorizontalPodAutoscalerCondition>>,
 }
 
-/// The last value of one metric.
+/// Current value of one metric.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MetricStatus {
@@ -54,7 +54,7 @@ pub struct MetricStatus {
     pub external: Option<ExternalMetricStatus>,
 }
 
-/// The last value of a metric of another object.
+/// Current value of a metric of another object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ObjectMetricStatus {
@@ -75,14 +75,14 @@ pub struct ObjectMetricStatus {
     pub average_value: Option<Quantity>,
 }
 
-/// The last value of a metric of each pod.
+/// Current value of a metric of each pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodsMetricStatus {
     /// The metric's name.
     #[serde(deserialize_with = "nullable")]
     pub metric_name: String,
-    /// The mean over the pods.
+    /// The average over the pods.
     #[serde(deserialize_with = "nullable")]
     pub current_average_value: Quantity,
     /// Which series.
@@ -90,32 +90,32 @@ pub struct PodsMetricStatus {
     pub selector: Option<LabelSelector>,
 }
 
-/// The last use of a resource.
+/// Current usage of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ResourceMetricStatus {
     /// The resource.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// The mean over the pods in percent of what they request.
+    /// The average over the pods in percent of their requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_average_utilization: Option<i32>,
-    /// The mean over the pods.
+    /// The average over the pods.
     #[serde(deserialize_with = "nullable")]
     pub current_average_value: Quantity,
 }
 
-/// The last use of a resource by one container.
+/// Current usage of a resource by one container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ContainerResourceMetricStatus {
     /// The resource.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
-    /// The mean over the pods in percent of what they request.
+    /// The average over the pods in percent of their requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_average_utilization: Option<i32>,
-    /// The mean over the pods.
+    /// The average over the pods.
     #[serde(deserialize_with = "nullable")]
     pub current_average_value: Quantity,
     /// The container's name.
@@ -123,7 +123,7 @@ pub struct ContainerResourceMetricStatus {
     pub container: String,
 }
 
-/// The last value of a metric from outside the cluster.
+/// Current value of a metric from outside the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ExternalMetricStatus {

@@ -1,4 +1,4 @@
-//! Rates and stabilization.
+//! Validation of scaling rules.
 
 use crate::autoscaling::v2::{HPAScalingPolicy, HPAScalingRules, HorizontalPodAutoscalerBehavior};
 use crate::field::{AsJson, FieldError};

@@ -1,4 +1,4 @@
-//! Metrics and their targets.
+//! Validation of metrics and their targets.
 
 use super::reference::{ReferenceRules, reference_faults};
 use crate::autoscaling::v2::{
@@ -10,7 +10,7 @@ use crate::names;
 
 const TYPES: [&str; 5] = [v2::CONTAINER_RESOURCE, v2::EXTERNAL, v2::OBJECT, v2::PODS, v2::RESOURCE];
 
-/// Resources that quotas and containers know without a prefix.
+/// Resource names without a prefix that quotas and containers accept.
 const STANDARD_RESOURCES: [&str; 20] = [
     "cpu",
     "memory",
@@ -62,7 +62,7 @@ fn metric_faults(path: &str, metric: &MetricSpec, described_object: ReferenceRul
     if !TYPES.contains(&type_) {
         faults.push(unknown());
     }
-    // Only the first source, in this order, is looked into.
+    // Only the first source in this order is validated.
     if let Some(source) = &metric.object {
         faults.extend(object_faults(&format!("{path}.object"), source, described_object));
     } else if let Some(source) = &metric.external {
@@ -75,7 +75,7 @@ fn metric_faults(path: &str, metric: &MetricSpec, described_object: ReferenceRul
         faults.extend(container_resource_faults(&format!("{path}.containerResource"), source));
     }
 
-    // By field name, which is the order chosen for what the reference leaves to chance.
+    // Sorted by field name. Kubernetes iterates over a map here, so its order is random.
     let sources = [
         (v2::CONTAINER_RESOURCE, "containerResource", metric.container_resource.is_some()),
         (v2::EXTERNAL, "external", metric.external.is_some()),
@@ -179,7 +179,7 @@ fn container_resource_name_faults(path: &str, name: &str) -> Vec<FieldError> {
         .map(|wrong| FieldError::invalid(path, name, wrong))
         .collect();
     if name.contains('/') {
-        // Names under kubernetes.io are native, all others must also do as quota names.
+        // Names under kubernetes.io are native; all others must also be valid quota names.
         let extended =
             !name.starts_with("requests.") && names::label_key_faults(&format!("requests.{name}")).is_empty();
         if !name.contains("kubernetes.io/") && !extended {
@@ -215,7 +215,7 @@ fn resource_target_faults(path: &str, target: &MetricTarget) -> Vec<FieldError> 
     faults
 }
 
-/// The faults of `{path}.target` that no source makes an exception for.
+/// The errors of `{path}.target` that apply to all sources.
 pub(crate) fn target_faults(path: &str, target: &MetricTarget) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if target.type_.is_empty() {
@@ -244,7 +244,7 @@ pub(crate) fn target_faults(path: &str, target: &MetricTarget) -> Vec<FieldError
     faults
 }
 
-/// The faults of `{path}.metric`.
+/// The errors of `{path}.metric`.
 pub(crate) fn identifier_faults(path: &str, metric: &MetricIdentifier) -> Vec<FieldError> {
     if metric.name.is_empty() {
         return vec![FieldError::required(format_args!("{path}.metric.name"), "must specify a metric name")];

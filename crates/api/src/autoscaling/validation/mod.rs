@@ -1,6 +1,6 @@
-//! What the API server accepts: paths, kinds, texts and order of faults as in Kubernetes 1.36 (docs/spec/hpa.md 1.4).
+//! Validation as by the API server: paths, kinds, texts and order of errors as in Kubernetes 1.36 (docs/spec/hpa.md 1.4).
 //!
-//! All versions are validated in the shape of v2.
+//! All versions are validated after conversion to v2.
 
 mod behavior;
 mod metrics;
@@ -21,7 +21,7 @@ use crate::field::FieldError;
 use crate::meta::validation as meta;
 use crate::names;
 
-/// What validation makes an exception for, on update mostly because the stored object already has it.
+/// Exceptions of validation. Most apply to updates of objects that already have the value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) min_replicas: i32,
@@ -29,14 +29,14 @@ pub(crate) struct Rules {
     pub(crate) described_object: ReferenceRules,
 }
 
-/// The faults of a new autoscaler.
+/// Validates a new autoscaler.
 pub fn validate_create(new: &HorizontalPodAutoscaler, gates: FeatureGates) -> Vec<FieldError> {
     let mut faults = meta::validate_create(&new.metadata, names::subdomain_faults);
     faults.extend(spec_faults(&new.spec, rules(&new.spec, None, gates)));
     faults
 }
 
-/// The faults of an autoscaler that replaces `old`.
+/// Validates an autoscaler that replaces `old`.
 pub fn validate_update(
     new: &HorizontalPodAutoscaler,
     old: &HorizontalPodAutoscaler,
@@ -47,7 +47,7 @@ pub fn validate_update(
     faults
 }
 
-/// The faults of a status that replaces that of `old`.
+/// Validates a status that replaces that of `old`.
 pub fn validate_status_update(
     new: &HorizontalPodAutoscaler,
     old: &HorizontalPodAutoscaler,
@@ -64,7 +64,7 @@ pub fn validate_status_update(
     faults
 }
 
-/// Ratcheting: what the stored object already has stays allowed.
+/// Ratcheting: values that the stored object already has stay allowed.
 pub(crate) fn rules(
     new: &HorizontalPodAutoscalerSpec,
     old: Option<&HorizontalPodAutoscalerSpec>,
@@ -103,7 +103,7 @@ fn spec_faults(spec: &HorizontalPodAutoscalerSpec, rules: Rules) -> Vec<FieldErr
     faults
 }
 
-/// The faults of `spec.minReplicas` and `spec.maxReplicas`.
+/// The errors of `spec.minReplicas` and `spec.maxReplicas`.
 pub(crate) fn bound_faults(min: Option<i32>, max: i32, lowest: i32) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if let Some(min) = min.filter(|min| *min < lowest) {

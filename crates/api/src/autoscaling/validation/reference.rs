@@ -1,4 +1,4 @@
-//! References to other objects.
+//! Validation of references to other objects.
 
 use crate::autoscaling::v2::CrossVersionObjectReference;
 use crate::field::FieldError;
@@ -7,9 +7,9 @@ use crate::names;
 /// Which `apiVersion`s a reference may have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReferenceRules {
-    /// It is not looked at.
+    /// Any; it is not validated.
     pub(crate) any_api_version: bool,
-    /// It may lack a group, as those of the core group do.
+    /// One with or without a group.
     pub(crate) empty_group: bool,
 }
 

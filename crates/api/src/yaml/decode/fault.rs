@@ -1,4 +1,4 @@
-//! What serde complains of, in words for people.
+//! Errors of serde with positions and plain texts.
 
 use std::fmt::{self, Display};
 
@@ -8,37 +8,37 @@ use super::words::{describe, did_you_mean, listed, meant, range, unexpected, wan
 use crate::yaml::problem::shortened;
 use crate::yaml::{Diagnostic, Node, NodeValue, Span};
 
-/// An error on its way up to the node that it is about.
+/// An error that is passed up to its node.
 #[derive(Debug)]
 pub(super) enum Fault {
-    Floating(Box<Kind>),
-    Placed(Box<Placed>),
+    Floating(Box<FaultKind>),
+    Placed(Box<PlacedFault>),
 }
 
-/// An error that has found its node.
+/// An error with the position of its node.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedFault {
     pub(super) problem: Diagnostic,
-    /// The address of the node to leave out to find further errors.
+    /// Address of the node that the next pass skips.
     pub(super) culprit: usize,
-    /// The field that is missing, if one is.
+    /// Name of the missing field, if one is missing.
     pub(super) missing: Option<&'static str>,
-    /// Whether it comes of another node having been left out.
+    /// Whether it follows from a skipped node.
     pub(super) consequence: bool,
 }
 
 /// The kinds of errors.
 #[derive(Debug)]
-pub(super) enum Kind {
-    /// What comes of an error that is known.
+pub(super) enum FaultKind {
+    /// Follows from a known error.
     Consequence,
     Custom(String),
-    /// What was found and what was wanted.
+    /// Wrong type.
     Type {
         found: String,
         expected: String,
     },
-    /// An integer beyond its type.
+    /// Integer out of range.
     Range {
         found: String,
         expected: &'static str,
@@ -55,33 +55,33 @@ pub(super) enum Kind {
 }
 
 impl Fault {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: FaultKind) -> Self {
         Self::Floating(Box::new(kind))
     }
 
     pub(super) fn expected(expected: &str, found: &NodeValue) -> Self {
-        Self::new(Kind::Type { found: describe(found), expected: expected.to_owned() })
+        Self::new(FaultKind::Type { found: describe(found), expected: expected.to_owned() })
     }
 
     pub(super) fn expected_one_of(known: &[&str], found: &NodeValue) -> Self {
-        Self::new(Kind::Type { found: describe(found), expected: listed(known) })
+        Self::new(FaultKind::Type { found: describe(found), expected: listed(known) })
     }
 
     pub(super) fn length(found: usize, expected: usize) -> Self {
         let found = format!("a list of {found}");
-        Self::new(Kind::Type { found, expected: format!("a list of {expected}") })
+        Self::new(FaultKind::Type { found, expected: format!("a list of {expected}") })
     }
 
-    /// Leaves an error without a place to the parent, as known.
+    /// Marks an error without a position as following from a known error.
     pub(super) fn consequence(self) -> Self {
         match self {
-            Self::Floating(_) => Self::new(Kind::Consequence),
+            Self::Floating(_) => Self::new(FaultKind::Consequence),
             placed @ Self::Placed(..) => placed,
         }
     }
 
-    /// Gives an error its place, unless it has one.
-    pub(super) fn placed(self, place: impl FnOnce(&Kind) -> Placed) -> Self {
+    /// Sets the position, unless it has one.
+    pub(super) fn placed(self, place: impl FnOnce(&FaultKind) -> PlacedFault) -> Self {
         match self {
             Self::Floating(kind) => Self::Placed(Box::new(place(&kind))),
             placed @ Self::Placed(..) => placed,
@@ -89,8 +89,8 @@ impl Fault {
     }
 }
 
-impl Placed {
-    /// Whether it follows from what is known: a misspelt field is also a missing one.
+impl PlacedFault {
+    /// Whether it follows from known problems: a misspelt field is also a missing one.
     pub(super) fn follows(&self, known: &[Diagnostic]) -> bool {
         let hint = self.missing.map(meant);
         let misspelt =
@@ -99,7 +99,7 @@ impl Placed {
     }
 }
 
-impl Kind {
+impl FaultKind {
     pub(super) fn missing(&self) -> Option<&'static str> {
         if let Self::Missing(name) = self { Some(name) } else { None }
     }
@@ -113,7 +113,7 @@ impl Kind {
         }
     }
 
-    /// What is wrong with a node, given how it is written.
+    /// The message for a node and its source text.
     pub(super) fn message(&self, node: &Node, raw: &str) -> String {
         match self {
             Self::Custom(message)
@@ -135,7 +135,7 @@ impl Kind {
         }
     }
 
-    /// What to do, given what was found and how it is written.
+    /// The hint for a value and its source text.
     pub(super) fn hint(&self, found: &NodeValue, raw: &str) -> Option<String> {
         match (self, found) {
             (Self::Field { name, known }, _) => did_you_mean(name, known),
@@ -177,35 +177,35 @@ impl Display for Fault {
 
 impl serde::de::Error for Fault {
     fn custom<T: Display>(message: T) -> Self {
-        Self::new(Kind::Custom(message.to_string()))
+        Self::new(FaultKind::Custom(message.to_string()))
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(Kind::Type { found: unexpected(found), expected: wanted(&expected.to_string()) })
+        Self::new(FaultKind::Type { found: unexpected(found), expected: wanted(&expected.to_string()) })
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let (found, expected) = (unexpected(found), expected.to_string());
         Self::new(match range(&expected) {
-            Some(expected) => Kind::Range { found, expected },
-            None => Kind::Type { found, expected: wanted(&expected) },
+            Some(expected) => FaultKind::Range { found, expected },
+            None => FaultKind::Type { found, expected: wanted(&expected) },
         })
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
         let found = format!("a list of {length}");
-        Self::new(Kind::Type { found, expected: wanted(&expected.to_string()) })
+        Self::new(FaultKind::Type { found, expected: wanted(&expected.to_string()) })
     }
 
     fn unknown_variant(name: &str, known: &'static [&'static str]) -> Self {
-        Self::new(Kind::Variant { name: name.to_owned(), known })
+        Self::new(FaultKind::Variant { name: name.to_owned(), known })
     }
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
-        Self::new(Kind::Field { name: name.to_owned(), known })
+        Self::new(FaultKind::Field { name: name.to_owned(), known })
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self::new(Kind::Missing(name))
+        Self::new(FaultKind::Missing(name))
     }
 }

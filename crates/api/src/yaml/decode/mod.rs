@@ -1,7 +1,6 @@
-//! Trees into types: a serde deserializer that knows where it is.
+//! Converts trees to types: a serde deserializer that reports positions.
 
-mod access;
-mod cursor;
+mod deserializer;
 mod fault;
 mod words;
 
@@ -9,44 +8,44 @@ use std::cell::RefCell;
 
 use serde::de::DeserializeOwned;
 
-use self::cursor::Cursor;
+use self::deserializer::NodeDeserializer;
 use self::fault::Fault;
 use super::path::Trail;
 use super::{Diagnostic, Node, NodeValue, SourceFile};
 
-/// Problems reported for one document.
-const MOST: usize = 1000;
-/// Times a document is read to find what else is wrong with it.
-const ROUNDS: usize = 20;
+/// Maximum number of reported problems per document.
+const MAX_REPORTED_PROBLEMS: usize = 1000;
+/// Maximum number of passes over a document to find further problems.
+const MAX_DECODE_PASSES: usize = 20;
 
-/// What happens to fields that a type does not have.
+/// Treatment of fields that a type does not have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unknown {
-    Refused,
+pub(super) enum UnknownFields {
+    Rejected,
     Ignored,
 }
 
-/// What one decoding shares among its cursors.
+/// State of one decoding.
 struct Context<'a> {
     source: &'a SourceFile,
-    unknown: Unknown,
+    unknown: UnknownFields,
     problems: RefCell<Vec<Diagnostic>>,
-    /// The addresses of nodes that are known to be wrong.
+    /// Addresses of nodes with a known problem.
     faulty: RefCell<Vec<usize>>,
 }
 
-/// Reads a node as a `T`, or says everything that is wrong with it.
+/// Decodes a node as a `T`, or reports all its problems.
 ///
-/// Serde stops at the first error, so the document is read again without the node that caused it.
+/// Serde stops at the first error, so the document is decoded again without the node that caused it.
 pub(super) fn decode<T: DeserializeOwned>(
     node: &Node,
     source: &SourceFile,
-    unknown: Unknown,
+    unknown: UnknownFields,
 ) -> Result<T, Vec<Diagnostic>> {
     let context = Context { source, unknown, problems: RefCell::default(), faulty: RefCell::default() };
     let mut found = Vec::new();
-    for _ in 0..ROUNDS {
-        let cursor = Cursor { context: &context, node, key: None, trail: &Trail::Root };
+    for _ in 0..MAX_DECODE_PASSES {
+        let cursor = NodeDeserializer { context: &context, node, key: None, trail: &Trail::Root };
         let result = T::deserialize(cursor).map_err(|fault| cursor.blame(fault));
         for problem in context.problems.take() {
             if !found.contains(&problem) {
@@ -80,7 +79,7 @@ impl Context<'_> {
         self.faulty.borrow().contains(&address(node))
     }
 
-    /// Whether something that was left out can be the cause of an error at this node.
+    /// Whether a skipped part of this node can be the cause of an error.
     fn lacks_part_of(&self, node: &Node) -> bool {
         let part = |child: &Node| self.is_faulty(child) || self.lacks_part_of(child);
         match &node.value {

@@ -1,12 +1,12 @@
-//! The words of errors.
+//! Texts of decoding errors.
 
 use serde::de::Unexpected;
 
 use crate::yaml::problem::shortened;
 use crate::yaml::{NodeValue, nearest};
 
-/// Alternatives that are listed.
-const LISTED: usize = 8;
+/// Maximum number of listed alternatives.
+const MAX_LISTED_NAMES: usize = 8;
 
 /// The hint for a misspelt name.
 pub(super) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
@@ -18,8 +18,8 @@ pub(super) fn meant(name: &str) -> String {
 }
 
 pub(super) fn listed(known: &[&str]) -> String {
-    let names: Vec<String> = known.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
-    let more = if known.len() > LISTED { ", …" } else { "" };
+    let names: Vec<String> = known.iter().take(MAX_LISTED_NAMES).map(|name| format!("`{name}`")).collect();
+    let more = if known.len() > MAX_LISTED_NAMES { ", …" } else { "" };
     format!("one of {}{more}", names.join(", "))
 }
 
@@ -35,7 +35,7 @@ pub(super) fn describe(value: &NodeValue) -> String {
     }
 }
 
-/// A word that is not text, as it is written.
+/// The source text of a scalar that is not a string.
 pub(super) fn written(value: &NodeValue, raw: &str) -> Option<String> {
     match value {
         NodeValue::Float(_) => Some(format!("the number {}", shortened(raw))),
@@ -65,7 +65,7 @@ pub(super) fn unexpected(found: Unexpected<'_>) -> String {
     }
 }
 
-/// The words of serde for what it wants, in those of a person who writes YAML.
+/// Serde's description of an expected value, in the terms of YAML.
 pub(super) fn wanted(expected: &str) -> String {
     let words = match expected {
         _ if range(expected).is_some() => "an integer",

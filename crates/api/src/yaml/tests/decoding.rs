@@ -169,7 +169,7 @@ spec:
 }
 
 #[test]
-fn reading_goes_on_after_an_error() {
+fn decoding_continues_after_an_error() {
     let text = "
 kind: [A]
 metadata:
@@ -245,7 +245,7 @@ fn missing_fields_point_at_the_map() {
 }
 
 #[test]
-fn wrong_types_say_what_was_expected() {
+fn wrong_types_name_the_expected_type() {
     let table = [
         ("minReplicas: ten", "4:16: expected an integer, found the string \"ten\" in spec.minReplicas", ""),
         (
@@ -312,7 +312,7 @@ fn wrong_types_say_what_was_expected() {
 }
 
 #[test]
-fn labels_that_are_not_text_must_be_quoted() {
+fn labels_that_are_not_strings_must_be_quoted() {
     let text = "kind: A\nmetadata:\n  labels:\n    app.kubernetes.io/version: 1.0\nspec: {maxReplicas: 1}\n";
     assert_shown(
         &shown::<Autoscaler>(text)[0],
@@ -333,7 +333,7 @@ fn labels_that_are_not_text_must_be_quoted() {
 }
 
 #[test]
-fn a_type_that_wants_a_map_gets_no_list() {
+fn a_struct_is_not_decoded_from_a_list() {
     for text in ["- A\n- {}\n", "5", "text"] {
         assert!(shown::<Autoscaler>(text)[0].contains("expected a map, found"), "{text}");
     }
@@ -375,7 +375,7 @@ fn paths_are_located_or_their_nearest_parent() {
 }
 
 #[test]
-fn lists_are_taken_apart() {
+fn lists_are_split_into_documents() {
     let items = document("kind: List\nitems:\n- kind: A\n- kind: B\n").into_items();
     let kinds: Vec<_> = items.iter().filter_map(|item| item.root.get("kind")?.as_str()).collect();
     assert_eq!(kinds, ["A", "B"]);

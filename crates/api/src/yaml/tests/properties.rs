@@ -112,7 +112,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read_back(value in value()) {
+    fn written_yaml_parses_to_the_same_value(value in value()) {
         let yaml = to_yaml(&value);
         let documents = parse(&SourceFile::new("x", yaml.as_str())).map_err(|problem| TestCaseError::fail(format!("{problem}\n{yaml}")))?;
         let read = documents.first().map_or(Json::Null, |document| document.root.to_json());
@@ -120,12 +120,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in prop_oneof![awkward(), any::<String>()]) {
+    fn any_text_parses_or_is_an_error(text in prop_oneof![awkward(), any::<String>()]) {
         enter(&text);
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_parse_or_are_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         match SourceFile::from_bytes("x", &bytes) {
             Ok(source) => enter(&source.text),
             Err(problem) => prop_assert!(problem.render(false).contains("error")),
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn any_path_has_a_place(path in text()) {
+    fn any_path_has_a_position(path in text()) {
         let document = document("a: [{b: 1}]");
         prop_assert!(document.locate(&path).line == 1);
     }

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn plain_words_mean_what_kubectl_takes_them_for() {
+fn plain_scalars_have_the_values_of_kubectl() {
     let table = [
         (json!(null), "~ null Null NULL"),
         (json!(true), "y Y yes Yes YES true True TRUE on On ON"),
@@ -29,7 +29,7 @@ fn plain_words_mean_what_kubectl_takes_them_for() {
 }
 
 #[test]
-fn quotes_and_tags_decide() {
+fn quotes_and_tags_override_the_type() {
     let text = "[\"1\", 'yes', !!str 1, ! 5, !!int \"5\", !!float 5, !!null '', !!bool \"on\", !!timestamp 2026-01-01]";
     assert_eq!(json(text), json!(["1", "yes", "1", "5", 5, 5.0, null, true, "2026-01-01"]));
 }
@@ -74,7 +74,7 @@ quoted: {'<<': 1}
 }
 
 #[test]
-fn keys_are_texts() {
+fn keys_must_be_strings() {
     assert_eq!(
         json("{1: a, true: b, 2.5: c, '010': d}"),
         json!({"1": "a", "true": "b", "2.5": "c", "010": "d"})
@@ -93,7 +93,7 @@ fn keys_are_texts() {
 }
 
 #[test]
-fn malformed_text_says_where_and_what_was_expected() {
+fn syntax_errors_have_position_and_expectation() {
     let table = [
         ("a:\n\tb: 1\n", "2:2: expected spaces, found a tab", "YAML is indented with spaces only"),
         ("\ta: 1\n", "1:1: expected spaces, found a tab", "YAML is indented with spaces only"),
@@ -128,7 +128,7 @@ fn malformed_text_says_where_and_what_was_expected() {
 }
 
 #[test]
-fn bytes_that_are_not_text_are_refused() {
+fn bytes_that_are_not_text_are_rejected() {
     let problem = SourceFile::from_bytes("shop.yaml", b"a: 1\nb: \xff\n").unwrap_err();
     assert_shown(
         &problem.render(false),
@@ -142,7 +142,7 @@ fn bytes_that_are_not_text_are_refused() {
 }
 
 #[test]
-fn the_line_is_shown_as_a_terminal_can_show_it() {
+fn excerpts_are_printable() {
     assert_shown(
         &refused("{\t漢字: é, x: \"\u{1b}[31m\"}"),
         "
@@ -173,7 +173,7 @@ fn colour_only_adds_escapes() {
 }
 
 #[test]
-fn nearest_finds_slips_and_nothing_else() {
+fn nearest_finds_only_misspelt_words() {
     let fields =
         ["averageUtilization", "averageValue", "type", "value", "minReplicas", "maxReplicas", "name"];
     let table = [

@@ -88,7 +88,7 @@ fn texts_are_quoted_only_when_needed() {
 }
 
 #[test]
-fn awkward_values_come_back() {
+fn unusual_values_round_trip() {
     let long = "k".repeat(2000);
     let values = [
         json!({long.as_str(): {long.as_str(): [long.as_str()]}}),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{Checker, Predicate};
+use crate::formula::catalog::Each;
 use crate::formula::error::FormulaError;
-use crate::formula::functions::{Each, method_type};
+use crate::formula::functions::method_type;
 use crate::formula::syntax::Id;
 use crate::formula::types::Type;
 

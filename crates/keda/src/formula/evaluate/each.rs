@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Answer, Run, Scope, Stop, failed};
-use crate::formula::functions::{Each, is_descending, sort_by_keys};
+use crate::formula::catalog::Each;
+use crate::formula::functions::{is_descending, sort_by_keys};
 use crate::formula::operators;
 use crate::formula::syntax::{Binary, Form, Id};
 use crate::formula::value::{Key, List, Map, Value};
@@ -32,7 +33,7 @@ impl Run<'_> {
             Value::Array(list) => list,
             other => {
                 let text = format!("builtin {} takes only array (got {})", each.name(), other.type_name());
-                return Err(failed(self.tree.node(array).at)(text));
+                return Err(failed(self.tree.node(array).at)(text.into()));
             }
         };
         let extra = match extra {
@@ -49,7 +50,7 @@ impl Run<'_> {
         let mut sum = self.node(first)?;
         for item in rest {
             let item = self.node(*item)?;
-            sum = operators::binary(Binary::Add, &sum, &item, self).map_err(failed(at))?;
+            sum = operators::binary(Binary::Add, &sum, &item, &mut self.budget).map_err(failed(at))?;
         }
         Ok(sum)
     }
@@ -71,29 +72,30 @@ impl Run<'_> {
             Each::Count => Ok(Value::Int(self.matching(items, predicate, at)?.len() as i64)),
             Each::Find | Each::FindIndex => {
                 let found = self.first(items, predicate, true, at)?;
-                Ok(found.map_or(Value::Nil, |index| told(each == Each::Find, items, index)))
+                Ok(found.map_or(Value::Nil, |index| item_or_index(each == Each::Find, items, index)))
             }
             Each::FindLast | Each::FindLastIndex => {
                 let found = self.last(items, predicate, at)?;
-                Ok(found.map_or(Value::Nil, |index| told(each == Each::FindLast, items, index)))
+                Ok(found.map_or(Value::Nil, |index| item_or_index(each == Each::FindLast, items, index)))
             }
             Each::Filter => {
                 let matching = self.matching(items, predicate, at)?;
                 let kept = matching.into_iter().filter_map(|index| items.get(index).cloned()).collect();
-                self.array(kept).map_err(failed(at))
+                self.budget.array(kept).map_err(failed(at))
             }
             Each::Map => {
                 let mut mapped = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
                     mapped.push(self.predicate(predicate, index, item)?);
                 }
-                self.array(mapped).map_err(failed(at))
+                self.budget.array(mapped).map_err(failed(at))
             }
             Each::Sum => {
                 let mut sum = Value::Int(0);
                 for (index, item) in items.iter().enumerate() {
                     let item = self.predicate(predicate, index, item)?;
-                    sum = operators::binary(Binary::Add, &item, &sum, self).map_err(failed(at))?;
+                    sum =
+                        operators::binary(Binary::Add, &item, &sum, &mut self.budget).map_err(failed(at))?;
                 }
                 Ok(sum)
             }
@@ -104,7 +106,7 @@ impl Run<'_> {
                 for (index, item) in items.iter().enumerate() {
                     keyed.push((self.predicate(predicate, index, item)?, item.clone()));
                 }
-                sort_by_keys(keyed, descending.unwrap_or(false), self).map_err(failed(at))
+                sort_by_keys(keyed, descending.unwrap_or(false), &mut self.budget).map_err(failed(at))
             }
             Each::Reduce => self.reduce(items, predicate, extra, at),
         }
@@ -122,13 +124,13 @@ impl Run<'_> {
         self.node(predicate)
     }
 
-    fn asked(&mut self, predicate: Option<Id>, index: usize, item: &Value, at: u32) -> Result<bool, Stop> {
-        self.spend(1).map_err(failed(at))?;
+    fn test(&mut self, predicate: Option<Id>, index: usize, item: &Value, at: u32) -> Result<bool, Stop> {
+        self.budget.spend(1).map_err(failed(at))?;
         match self.predicate(predicate, index, item)? {
             Value::Bool(flag) => Ok(flag),
             other => {
                 let text = format!("predicate should return boolean (got {})", other.type_name());
-                Err(failed(at)(text))
+                Err(failed(at)(text.into()))
             }
         }
     }
@@ -142,7 +144,7 @@ impl Run<'_> {
         at: u32,
     ) -> Result<Option<usize>, Stop> {
         for (index, item) in items.iter().enumerate() {
-            if self.asked(predicate, index, item, at)? == wanted {
+            if self.test(predicate, index, item, at)? == wanted {
                 return Ok(Some(index));
             }
         }
@@ -151,7 +153,7 @@ impl Run<'_> {
 
     fn last(&mut self, items: &[Value], predicate: Option<Id>, at: u32) -> Result<Option<usize>, Stop> {
         for (index, item) in items.iter().enumerate().rev() {
-            if self.asked(predicate, index, item, at)? {
+            if self.test(predicate, index, item, at)? {
                 return Ok(Some(index));
             }
         }
@@ -161,7 +163,7 @@ impl Run<'_> {
     fn matching(&mut self, items: &[Value], predicate: Option<Id>, at: u32) -> Result<Vec<usize>, Stop> {
         let mut found = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            if self.asked(predicate, index, item, at)? {
+            if self.test(predicate, index, item, at)? {
                 found.push(index);
             }
         }
@@ -172,13 +174,14 @@ impl Run<'_> {
         let mut groups: BTreeMap<Key, Vec<Value>> = BTreeMap::new();
         for (index, item) in items.iter().enumerate() {
             let key = self.predicate(predicate, index, item)?;
-            let key = Key::of(&key)
-                .ok_or_else(|| failed(at)(format!("cannot use {} as a key for groupBy", key.type_name())))?;
+            let key = Key::of(&key).ok_or_else(|| {
+                failed(at)(format!("cannot use {} as a key for groupBy", key.type_name()).into())
+            })?;
             groups.entry(key).or_default().push(item.clone());
         }
         let mut entries = BTreeMap::new();
         for (key, group) in groups {
-            entries.insert(key, self.array(group).map_err(failed(at))?);
+            entries.insert(key, self.budget.array(group).map_err(failed(at))?);
         }
         Map::groups(entries).map(|map| Value::Map(Arc::new(map))).map_err(failed(at))
     }
@@ -188,7 +191,7 @@ impl Run<'_> {
             (Some(start), _) => (start, 0),
             (None, Some(first)) => (first.clone(), 1),
             (None, None) => {
-                return Err(failed(at)("reduce of empty array with no initial value".to_owned()));
+                return Err(failed(at)("reduce of empty array with no initial value".into()));
             }
         };
         for (index, item) in items.iter().enumerate().skip(skipped) {
@@ -202,6 +205,6 @@ impl Run<'_> {
 }
 
 /// The item, or its index.
-fn told(item: bool, items: &[Value], index: usize) -> Value {
+fn item_or_index(item: bool, items: &[Value], index: usize) -> Value {
     if item { items.get(index).cloned().unwrap_or_default() } else { Value::Int(index as i64) }
 }

@@ -1,10 +1,11 @@
 //! max, min, mean and median of numbers and arrays of numbers.
 
-use super::Function;
-use crate::formula::evaluate::Run;
+use crate::formula::budget::Budget;
+use crate::formula::catalog::Function;
+use crate::formula::error::EvalError;
 use crate::formula::value::Value;
 
-pub(super) fn call(function: Function, arguments: &[Value], run: &mut Run<'_>) -> Result<Value, String> {
+pub(super) fn call(function: Function, arguments: &[Value], run: &mut Budget) -> Result<Value, EvalError> {
     match function {
         Function::Max | Function::Min => {
             let mut best: Option<Value> = None;
@@ -47,9 +48,9 @@ pub(super) fn call(function: Function, arguments: &[Value], run: &mut Run<'_>) -
 fn each(
     function: Function,
     values: &[Value],
-    run: &mut Run<'_>,
+    run: &mut Budget,
     take: &mut dyn FnMut(&Value, f64),
-) -> Result<(), String> {
+) -> Result<(), EvalError> {
     run.spend(values.len() as u64)?;
     for value in values {
         match value {
@@ -58,7 +59,7 @@ fn each(
             Value::Array(list) => each(function, list.items(), run, take)?,
             other => {
                 let (name, found) = (function.name(), other.type_name());
-                return Err(format!("invalid argument for {name} (type {found})"));
+                return Err(format!("invalid argument for {name} (type {found})").into());
             }
         }
     }

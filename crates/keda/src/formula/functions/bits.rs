@@ -1,18 +1,22 @@
 //! Bit functions.
 
-use super::{Function, Given};
+use super::Given;
+use crate::formula::catalog::Function;
+use crate::formula::error::EvalError;
 use crate::formula::value::Value;
 
-pub(super) fn call(function: Function, given: &Given<'_>) -> Result<Value, String> {
+pub(super) fn call(function: Function, given: &Given<'_>) -> Result<Value, EvalError> {
     let a = given.int(0)?;
     if function == Function::BitNot {
         return Ok(Value::Int(!a));
     }
     let b = given.int(1)?;
-    let shift = || match u32::try_from(b) {
-        Ok(by) => Ok(by),
-        Err(_) if b < 0 => Err("invalid operation: negative shift count".to_owned()),
-        Err(_) => Ok(u32::MAX),
+    let shift = || -> Result<u32, EvalError> {
+        match u32::try_from(b) {
+            Ok(by) => Ok(by),
+            Err(_) if b < 0 => Err("invalid operation: negative shift count".into()),
+            Err(_) => Ok(u32::MAX),
+        }
     };
     Ok(Value::Int(match function {
         Function::BitAnd => a & b,

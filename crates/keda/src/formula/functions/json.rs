@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Function, Given};
-use crate::formula::evaluate::Run;
+use super::Given;
+use crate::formula::budget::Budget;
+use crate::formula::catalog::Function;
+use crate::formula::error::EvalError;
 use crate::formula::text;
 use crate::formula::value::{Key, MAX_VALUE_SIZE, Map, Value, too_large};
 
-pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
+pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> Result<Value, EvalError> {
     if function == Function::FromJson {
         let text = given.text(0)?;
         run.spend(text.len() as u64)?;
@@ -25,7 +27,7 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> 
     run.text(out)
 }
 
-fn from(json: serde_json::Value) -> Result<Value, String> {
+fn from(json: serde_json::Value) -> Result<Value, EvalError> {
     Ok(match json {
         serde_json::Value::Null => Value::Nil,
         serde_json::Value::Bool(flag) => Value::Bool(flag),
@@ -46,7 +48,7 @@ fn from(json: serde_json::Value) -> Result<Value, String> {
 }
 
 /// Indented by two spaces per level, as in expr.
-fn write(value: &Value, level: usize, out: &mut String) -> Result<(), String> {
+fn write(value: &Value, level: usize, out: &mut String) -> Result<(), EvalError> {
     if out.len() as u64 > MAX_VALUE_SIZE {
         return Err(too_large());
     }
@@ -64,7 +66,9 @@ fn write(value: &Value, level: usize, out: &mut String) -> Result<(), String> {
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Value::Int(number) | Value::Span(number) => out.push_str(&number.to_string()),
         Value::Float(number) if number.is_finite() => out.push_str(&text::json_float(*number)),
-        Value::Float(number) => return Err(format!("json: unsupported value: {}", text::float(*number))),
+        Value::Float(number) => {
+            return Err(format!("json: unsupported value: {}", text::float(*number)).into());
+        }
         Value::Text(text) => quote(text, out),
         Value::Array(list) if list.items().is_empty() => out.push_str("[]"),
         Value::Array(list) => {
@@ -80,7 +84,7 @@ fn write(value: &Value, level: usize, out: &mut String) -> Result<(), String> {
             out.push('{');
             for (index, (key, value)) in map.entries().iter().enumerate() {
                 let Key::Text(key) = key else {
-                    return Err("json: unsupported type: map[interface {}]interface {}".to_owned());
+                    return Err("json: unsupported type: map[interface {}]interface {}".into());
                 };
                 inner(out, index);
                 quote(key, out);

@@ -2,12 +2,14 @@
 
 use std::cmp::Ordering;
 
-use super::{Function, Given};
-use crate::formula::evaluate::Run;
+use super::Given;
+use crate::formula::budget::Budget;
+use crate::formula::catalog::Function;
+use crate::formula::error::EvalError;
 use crate::formula::operators;
 use crate::formula::value::Value;
 
-pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
+pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> Result<Value, EvalError> {
     match function {
         Function::First => Ok(given.items(0)?.first().cloned().unwrap_or_default()),
         Function::Last => Ok(given.items(0)?.last().cloned().unwrap_or_default()),
@@ -66,11 +68,11 @@ fn flatten(items: &[Value], flat: &mut Vec<Value>) {
 }
 
 /// Whether the order that a formula names is descending.
-pub(in crate::formula) fn is_descending(value: &Value) -> Result<bool, String> {
+pub(in crate::formula) fn is_descending(value: &Value) -> Result<bool, EvalError> {
     match value {
         Value::Text(text) if &**text == "asc" => Ok(false),
         Value::Text(text) if &**text == "desc" => Ok(true),
-        other => Err(format!("invalid order \"{other}\", expected asc or desc")),
+        other => Err(format!("invalid order \"{other}\", expected asc or desc").into()),
     }
 }
 
@@ -78,8 +80,8 @@ pub(in crate::formula) fn is_descending(value: &Value) -> Result<bool, String> {
 pub(in crate::formula) fn sort_by_keys(
     mut keyed: Vec<(Value, Value)>,
     descending: bool,
-    run: &mut Run<'_>,
-) -> Result<Value, String> {
+    run: &mut Budget,
+) -> Result<Value, EvalError> {
     let count = keyed.len() as u64;
     run.spend(count.saturating_mul(u64::from(u64::BITS - count.leading_zeros())))?;
     // Incomparable keys are refused first, so that sorting has a total order.

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Function, Given};
-use crate::formula::evaluate::Run;
+use super::Given;
+use crate::formula::budget::Budget;
+use crate::formula::catalog::Function;
+use crate::formula::error::EvalError;
 use crate::formula::operators;
 use crate::formula::value::{Key, Map, Value};
 
-pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
+pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> Result<Value, EvalError> {
     match function {
         // Missing keys are nil, not errors.
         Function::Get => Ok(operators::fetch(given.value(0), given.value(1)).unwrap_or_default()),
@@ -31,10 +33,10 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> 
             let mut entries = BTreeMap::new();
             for pair in given.items(0)? {
                 let Value::Array(pair) = pair else {
-                    return Err(format!("invalid pair {pair}"));
+                    return Err(format!("invalid pair {pair}").into());
                 };
                 let [key, value] = pair.items() else {
-                    return Err(format!("invalid pair length {}", pair.items().len()));
+                    return Err(format!("invalid pair length {}", pair.items().len()).into());
                 };
                 let key = Key::of(key).ok_or_else(|| format!("cannot use {} as key", key.type_name()))?;
                 entries.insert(key, value.clone());

@@ -1,10 +1,12 @@
 //! Rounding, conversion, length.
 
-use super::{Function, Given};
-use crate::formula::evaluate::Run;
+use super::Given;
+use crate::formula::budget::Budget;
+use crate::formula::catalog::Function;
+use crate::formula::error::EvalError;
 use crate::formula::value::Value;
 
-pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
+pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> Result<Value, EvalError> {
     let value = given.value(0);
     let number = || value.number().ok_or_else(|| given.refused(value));
     Ok(match function {
@@ -32,8 +34,8 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> 
     })
 }
 
-fn int(value: &Value) -> Result<i64, String> {
-    let refused = || format!("invalid operation: int({value})");
+fn int(value: &Value) -> Result<i64, EvalError> {
+    let refused = || EvalError::from(format!("invalid operation: int({value})"));
     match value {
         Value::Int(number) | Value::Span(number) => Ok(*number),
         Value::Float(number) => {
@@ -42,18 +44,18 @@ fn int(value: &Value) -> Result<i64, String> {
             if fits { Ok(*number as i64) } else { Err(refused()) }
         }
         Value::Text(text) => text.parse().map_err(|_| refused()),
-        other => Err(format!("invalid operation: int({})", other.type_name())),
+        other => Err(format!("invalid operation: int({})", other.type_name()).into()),
     }
 }
 
-fn float(value: &Value) -> Result<f64, String> {
+fn float(value: &Value) -> Result<f64, EvalError> {
     match value {
         Value::Int(number) | Value::Span(number) => Ok(*number as f64),
         Value::Float(number) => Ok(*number),
         Value::Text(text) => {
-            crate::modifiers::parse_float(text).map_err(|_| format!("invalid operation: float({value})"))
+            crate::float::parse_float(text).map_err(|_| format!("invalid operation: float({value})").into())
         }
-        other => Err(format!("invalid operation: float({})", other.type_name())),
+        other => Err(format!("invalid operation: float({})", other.type_name()).into()),
     }
 }
 

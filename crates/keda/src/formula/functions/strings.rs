@@ -4,11 +4,13 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
-use super::{Function, Given};
-use crate::formula::evaluate::Run;
+use super::Given;
+use crate::formula::budget::Budget;
+use crate::formula::catalog::Function;
+use crate::formula::error::EvalError;
 use crate::formula::value::{Value, too_large};
 
-pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
+pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> Result<Value, EvalError> {
     if function == Function::Join {
         return join(given, run);
     }
@@ -45,7 +47,7 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> 
     }
 }
 
-fn join(given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
+fn join(given: &Given<'_>, run: &mut Budget) -> Result<Value, EvalError> {
     let separator = if given.is_given(1) { given.text(1)? } else { "" };
     let mut joined = String::new();
     for (index, item) in given.items(0)?.iter().enumerate() {
@@ -61,7 +63,7 @@ fn join(given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
     run.text(joined)
 }
 
-fn split(function: Function, given: &Given<'_>, run: &mut Run<'_>, text: &str) -> Result<Value, String> {
+fn split(function: Function, given: &Given<'_>, run: &mut Budget, text: &str) -> Result<Value, EvalError> {
     let separator = given.text(1)?;
     // As in Go: no limit if negative, no parts if zero.
     let limit = match given.is_given(2).then(|| given.int(2)).transpose()? {
@@ -96,7 +98,7 @@ fn split(function: Function, given: &Given<'_>, run: &mut Run<'_>, text: &str) -
     run.array(parts.into_iter().map(Value::text).collect())
 }
 
-fn replace(given: &Given<'_>, run: &mut Run<'_>, text: &str) -> Result<Value, String> {
+fn replace(given: &Given<'_>, run: &mut Budget, text: &str) -> Result<Value, EvalError> {
     let (old, new) = (given.text(1)?, given.text(2)?);
     let limit = match given.is_given(3).then(|| given.int(3)).transpose()? {
         Some(limit) if limit >= 0 => usize::try_from(limit).unwrap_or(usize::MAX),
@@ -109,7 +111,7 @@ fn replace(given: &Given<'_>, run: &mut Run<'_>, text: &str) -> Result<Value, St
     run.text(text.replacen(old, new, limit))
 }
 
-fn repeat(given: &Given<'_>, run: &mut Run<'_>, text: &str) -> Result<Value, String> {
+fn repeat(given: &Given<'_>, run: &mut Budget, text: &str) -> Result<Value, EvalError> {
     let times = given.int(1)?;
     let times = usize::try_from(times)
         .map_err(|_| format!("invalid argument for repeat (expected positive integer, got {times})"))?;

@@ -6,13 +6,17 @@ use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
 use jiff::{Span, Zoned};
 
-use super::dates::{format_date, instant, parse_date, parse_span, span_text, zone};
-use super::{Function, Given};
-use crate::formula::evaluate::Run;
+use super::Given;
+use crate::formula::budget::Budget;
+use crate::formula::catalog::Function;
+use crate::formula::dates::{format_date, parse_date, parse_span, zone};
+use crate::formula::error::EvalError;
+use crate::formula::operators::{between, later};
+use crate::formula::text::span_text;
 use crate::formula::types::Type;
 use crate::formula::value::Value;
 
-pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
+pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> Result<Value, EvalError> {
     run.spend(20)?;
     match function {
         Function::Now => Ok(time(run.now().to_zoned(TimeZone::UTC))),
@@ -29,18 +33,6 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> 
 
 fn time(zoned: Zoned) -> Value {
     Value::Time(Arc::new(zoned))
-}
-
-/// `time + span`.
-pub(in crate::formula) fn later(at: &Zoned, nanoseconds: i128) -> Result<Value, String> {
-    let moved = instant(at.timestamp().as_nanosecond() + nanoseconds)?;
-    Ok(time(moved.to_zoned(at.time_zone().clone())))
-}
-
-/// `a - b`, as far as a span reaches.
-pub(in crate::formula) fn between(a: &Zoned, b: &Zoned) -> Value {
-    let difference = a.timestamp().as_nanosecond() - b.timestamp().as_nanosecond();
-    Value::Span(difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
 /// The result type of a method, if it exists.
@@ -62,16 +54,17 @@ pub(in crate::formula) fn method_type(base: &Type, name: &str) -> Option<Type> {
 }
 
 /// Calls a method.
-pub(in crate::formula) fn method(base: &Value, name: &str, arguments: &[Value]) -> Result<Value, String> {
+pub(in crate::formula) fn method(base: &Value, name: &str, arguments: &[Value]) -> Result<Value, EvalError> {
     let found = match base {
         Value::Span(span) => span_method(*span, name, arguments),
         Value::Time(at) => time_method(at, name, arguments)?,
         Value::Zone(_) if name == "String" && arguments.is_empty() => Some(Value::text(&base.to_string())),
-        Value::Nil => return Err(format!("cannot fetch {name} from <nil>")),
+        Value::Nil => return Err(format!("cannot fetch {name} from <nil>").into()),
         _ => None,
     };
     found.ok_or_else(|| {
         format!("type {} has no method {name} with {} such arguments", base.type_name(), arguments.len())
+            .into()
     })
 }
 
@@ -97,7 +90,7 @@ fn span_method(span: i64, name: &str, arguments: &[Value]) -> Option<Value> {
     })
 }
 
-fn time_method(at: &Zoned, name: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
+fn time_method(at: &Zoned, name: &str, arguments: &[Value]) -> Result<Option<Value>, EvalError> {
     let int = |number: i64| Ok(Some(Value::Int(number)));
     let nanoseconds = at.timestamp().as_nanosecond();
     match (name, arguments) {
@@ -133,7 +126,7 @@ fn time_method(at: &Zoned, name: &str, arguments: &[Value]) -> Result<Option<Val
                 .and_then(|span| span.try_months(*months))
                 .and_then(|span| span.try_days(*days));
             let moved = span.and_then(|span| at.checked_add(span));
-            moved.map(|moved| Some(time(moved))).map_err(|_| "time is out of range".to_owned())
+            moved.map(|moved| Some(time(moved))).map_err(|_| "time is out of range".into())
         }
         ("Sub", [Value::Time(other)]) => Ok(Some(between(at, other))),
         ("Before", [Value::Time(other)]) => Ok(Some(Value::Bool(at.timestamp() < other.timestamp()))),

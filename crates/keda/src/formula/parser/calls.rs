@@ -1,8 +1,8 @@
 //! Parsing of calls, pipes and postfix operators: members, slices, methods.
 
 use super::Parser;
+use crate::formula::catalog::{Each, Function};
 use crate::formula::error::FormulaError;
-use crate::formula::functions::{Each, Function};
 use crate::formula::lexer::Word;
 use crate::formula::syntax::{Form, Id};
 use crate::formula::value::Value;

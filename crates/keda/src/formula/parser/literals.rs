@@ -3,14 +3,14 @@
 use std::num::IntErrorKind;
 
 use super::Parser;
-use crate::formula::error::FormulaError;
+use crate::float::parse_float;
+use crate::formula::error::{EvalError, FormulaError};
 use crate::formula::lexer::Word;
 use crate::formula::syntax::{Form, Id};
 use crate::formula::value::Value;
-use crate::modifiers::parse_float;
 
 /// A number as written: an int unless it has a point or an exponent.
-pub(super) fn number(digits: &str) -> Result<Value, String> {
+pub(super) fn number(digits: &str) -> Result<Value, EvalError> {
     let plain = digits.replace('_', "");
     let integer = |digits: &str, base| {
         i64::from_str_radix(digits, base).map(Value::Int).map_err(|error| {
@@ -18,16 +18,16 @@ pub(super) fn number(digits: &str) -> Result<Value, String> {
                 IntErrorKind::PosOverflow => "value out of range",
                 _ => "invalid syntax",
             };
-            format!("invalid integer literal: strconv.ParseInt: parsing {plain:?}: {why}")
+            format!("invalid integer literal: strconv.ParseInt: parsing {plain:?}: {why}").into()
         })
     };
     match plain.get(..2).map(str::to_ascii_lowercase).as_deref() {
         Some("0x") => integer(plain.get(2..).unwrap_or_default(), 16),
         Some("0b") => integer(plain.get(2..).unwrap_or_default(), 2),
         Some("0o") => integer(plain.get(2..).unwrap_or_default(), 8),
-        _ if plain.contains(['.', 'e', 'E']) => {
-            parse_float(&plain).map(Value::Float).map_err(|why| format!("invalid float literal: {why}"))
-        }
+        _ if plain.contains(['.', 'e', 'E']) => parse_float(&plain)
+            .map(Value::Float)
+            .map_err(|why| format!("invalid float literal: {why}").into()),
         _ => integer(&plain, 10),
     }
 }

@@ -1,6 +1,6 @@
 //! Limits on time, memory and stack.
 
-use super::{refused, told};
+use super::{refused, result};
 
 const DEEP: &str = "formula is nested too deeply";
 const LARGE: &str = "memory budget exceeded";
@@ -56,14 +56,14 @@ fn deep_formulas_are_refused() {
     ] {
         for depth in [10_000, 3_000, 400] {
             let formula = format!("{}1{}", opening.repeat(depth), closing.repeat(depth));
-            let error = told(&formula).expect_err(opening);
+            let error = result(&formula).expect_err(opening);
             let expected = error.starts_with(DEEP) || error.starts_with("formula is longer than");
             assert!(expected, "{opening} {depth}: {}", error.get(..80).unwrap_or(&error));
         }
     }
     for link in [" + 1", ".x", "[0]", " | max(1)", " ?? 1", " ? 1 : 1", " and true", " < 1"] {
         let formula = format!("a{}", link.repeat(5_000));
-        let error = told(&formula).expect_err(link);
+        let error = result(&formula).expect_err(link);
         let expected =
             ["formula is", "formula exceeds", "type float64", "Operator (", "non-bool", "invalid op"];
         assert!(
@@ -73,16 +73,16 @@ fn deep_formulas_are_refused() {
         );
     }
     let formula = "a;".repeat(20_000);
-    assert!(told(&formula).expect_err("many").starts_with("formula exceeds maximum allowed nodes"));
+    assert!(result(&formula).expect_err("many").starts_with("formula exceeds maximum allowed nodes"));
 }
 
 #[test]
 fn usual_formulas_are_allowed() {
     let nested = format!("{}a{}", "(".repeat(150), ")".repeat(150));
-    assert_eq!(told(&nested).as_deref(), Ok("float64 2"));
+    assert_eq!(result(&nested).as_deref(), Ok("float64 2"));
     let sum = format!("a{}", " + a".repeat(200));
-    assert_eq!(told(&sum).as_deref(), Ok("float64 402"));
-    assert_eq!(told("sum(1..100000)").as_deref(), Ok("int 5000050000"));
+    assert_eq!(result(&sum).as_deref(), Ok("float64 402"));
+    assert_eq!(result("sum(1..100000)").as_deref(), Ok("int 5000050000"));
 }
 
 /// A node with two parents is checked once, so that chains do not grow exponentially.
@@ -92,7 +92,7 @@ fn chains_of_comparisons_do_not_explode() {
     for _ in 0..40 {
         formula = format!("(1 < ({formula}) < 2 ? 1 : 2)");
     }
-    assert!(told(&formula).expect_err("chain").starts_with("formula takes more than"));
+    assert!(result(&formula).expect_err("chain").starts_with("formula takes more than"));
 }
 
 /// The stack size of server threads, in a build without optimization.
@@ -105,13 +105,13 @@ fn the_deepest_formulas_fit_a_small_stack() {
         {
             for depth in (10..200).rev() {
                 let formula = format!("{}1{}", opening.repeat(depth), closing.repeat(depth));
-                if told(&formula).is_ok() {
+                if result(&formula).is_ok() {
                     formulas.push(formula);
                     break;
                 }
             }
         }
-        formulas.iter().filter(|formula| told(formula).is_ok()).count()
+        formulas.iter().filter(|formula| result(formula).is_ok()).count()
     };
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap();
     assert_eq!(thread.join().unwrap(), 6);

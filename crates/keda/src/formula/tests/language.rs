@@ -1,6 +1,6 @@
 //! Literals, operators, precedence, declarations, members.
 
-use super::{told, told_with_nil, yields};
+use super::{result, result_with_nil, yields};
 
 #[test]
 fn literals() {
@@ -230,11 +230,11 @@ fn nil_is_only_handled_where_requested() {
         ("$env.a ?? 4", "int 4"),
     ];
     for (formula, expected) in cases {
-        assert_eq!(told_with_nil(formula).as_deref(), Ok(expected), "{formula}");
+        assert_eq!(result_with_nil(formula).as_deref(), Ok(expected), "{formula}");
     }
     for formula in ["a + 1", "-a", "a > 1", "max(a, c)", "sum([a, c])", "mean([a])", "a ? 1 : 2", "float(a)"]
     {
-        let error = told_with_nil(formula).unwrap_or_else(|error| error);
+        let error = result_with_nil(formula).unwrap_or_else(|error| error);
         assert!(error.contains("nil") || formula == "a ? 1 : 2", "{formula}: {error}");
     }
 }
@@ -244,7 +244,7 @@ fn unicode_names_are_allowed() {
     let program = super::Program::compile("ünï + _x * $y", &["ünï", "_x", "$y"].map(str::to_owned)).unwrap();
     let value = program.run(&[1.0, 2.0, 3.0].map(super::Value::Float), super::moment()).unwrap();
     assert_eq!(value.number(), Some(7.0));
-    assert!(told("ä").unwrap_err().starts_with("unknown name ä (1:1)"));
+    assert!(result("ä").unwrap_err().starts_with("unknown name ä (1:1)"));
 }
 
 #[test]

@@ -58,17 +58,17 @@ proptest! {
     }
 
     #[test]
-    fn no_words_panic(text in words()) {
+    fn arbitrary_tokens_do_not_panic(text in words()) {
         let _ = run(&text, &[Value::Float(-1.0), Value::Nil, Value::Float(f64::NAN)]);
     }
 
     #[test]
-    fn no_text_panics(text in "\\PC{0,200}") {
+    fn arbitrary_text_does_not_panic(text in "\\PC{0,200}") {
         let _ = run(&text, &[Value::Nil, Value::Nil, Value::Nil]);
     }
 
     #[test]
-    fn a_formula_gives_the_same_each_time((text, _) in arithmetic()) {
+    fn evaluation_is_deterministic((text, _) in arithmetic()) {
         let names = ["a", "b", "c"].map(str::to_owned);
         let program = Program::compile(&text, &names).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let values = [2.0, 3.0, 5.0].map(Value::Float);

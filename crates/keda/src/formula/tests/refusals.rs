@@ -1,6 +1,6 @@
 //! Formulas that are refused at compile time.
 
-use super::{refused, told};
+use super::{refused, result};
 
 #[test]
 fn syntax() {
@@ -69,7 +69,7 @@ fn names() {
 #[test]
 fn types_are_known_before_a_formula_runs() {
     // The operand after `a > 9` is not evaluated.
-    let hidden = |formula: &str| told(&format!("a > 9 ? ({formula}) : 1"));
+    let hidden = |formula: &str| result(&format!("a > 9 ? ({formula}) : 1"));
     let cases = [
         ("a % 3", "invalid operation: % (mismatched types float64 and int)"),
         ("a + 'x'", "invalid operation: + (mismatched types float64 and string)"),
@@ -116,7 +116,7 @@ fn types_are_known_before_a_formula_runs() {
 
 #[test]
 fn possible_types_are_checked_at_run_time() {
-    let hidden = |formula: &str| told(&format!("a > 9 ? ({formula}) : 1"));
+    let hidden = |formula: &str| result(&format!("a > 9 ? ({formula}) : 1"));
     for formula in [
         "{x: 1}.x + 'y'",
         "[1, 'x'][0] + 'y'",
@@ -179,8 +179,8 @@ fn arguments() {
 
 #[test]
 fn an_error_shows_its_line() {
-    let error = told("a +\n  d").unwrap_err();
+    let error = result("a +\n  d").unwrap_err();
     assert_eq!(error, "unknown name d (2:3)\n |   d\n | ..^");
-    let error = told("'ä' + ü").unwrap_err();
+    let error = result("'ä' + ü").unwrap_err();
     assert_eq!(error, "unknown name ü (1:7)\n | 'ä' + ü\n | ......^");
 }

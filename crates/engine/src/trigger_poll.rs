@@ -1,116 +1,119 @@
-//! What the triggers of an object that is scaled by events said, beside the decision that followed from it. It is kept
-//! for people: nothing is decided by it.
+//! The result of polling the triggers of a ScaledObject. It is recorded together with the decision to explain it;
+//! nothing is decided by it.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// One look at all triggers of an object.
+use crate::error::RecordedError;
+use crate::units::{MilliValue, Replicas};
+
+/// The result of polling all triggers of an object once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TriggerPoll {
-    /// What each trigger said, in the order of the object. After a push, only the one that told of it.
+    /// Result of each trigger, in the order of the object. After a push, only the trigger that pushed.
     pub triggers: Vec<PolledTrigger>,
-    /// The formula that makes one number of them.
+    /// Result of the `scalingModifiers` formula.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formula: Option<FormulaResult>,
-    /// How long after the last activity there is rest, where there is any.
+    /// The cooldown, for objects that scale to zero or to an idle count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooldown: Option<Cooldown>,
-    /// The HPA that decides between the bounds; without one the decision is about all of it.
+    /// Name of the HPA that decides between the bounds; absent if the operator decides itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hpa: Option<String>,
-    /// A source told of activity by itself, between two looks.
+    /// Whether an external-push scaler reported activity between two polls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pushed: bool,
 }
 
-/// What one trigger said.
+/// The result of polling one trigger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolledTrigger {
-    /// The name the user gave it; may be empty.
+    /// Name from the object; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Which scaler.
+    /// Scaler type.
     #[serde(rename = "type")]
     pub type_: String,
-    /// What its values count, as people say it: `messages`; may be empty.
+    /// Unit of the values, such as `messages`; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// Above what it is active, in thousandths, where it says so.
+    /// Activation threshold, if the trigger has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub activation: Option<i64>,
-    /// Its metrics; none for cpu and memory, which others measure.
+    pub activation: Option<MilliValue>,
+    /// Metrics of the trigger; empty for cpu and memory, which the HPA reads from the resource metrics API.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<TriggerMetric>,
-    /// Why its metrics are not known.
+    /// Error text if the trigger could not be polled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
-/// What was heard of one metric. Values are in thousandths.
+/// One metric of a trigger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TriggerMetric {
-    /// Its name, as the HPA knows it.
+    /// Metric name as in the HPA.
     pub metric: String,
-    /// Its value; absent if there is none.
+    /// Value; absent if it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<i64>,
-    /// What it should be.
+    pub value: Option<MilliValue>,
+    /// Target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<i64>,
-    /// Whether that is meant for each replica.
+    pub target: Option<MilliValue>,
+    /// Whether the target is per replica (`AverageValue`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub each: bool,
-    /// Whether there is something to do.
+    /// Whether the value is above the activation threshold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub active: bool,
-    /// Why it cannot be read.
+    /// Error text if the value could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// So many replicas stand in for it, since it fails too often.
+    /// Fallback replicas that are used because the metric failed too often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fallback: Option<i32>,
+    pub fallback: Option<Replicas>,
 }
 
-/// A formula and what came of it. Values are in thousandths.
+/// A formula and its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FormulaResult {
-    /// As the user wrote it; may be empty, where only targets are set.
+    /// Text of the formula; may be empty if only a target is set.
     pub text: String,
-    /// Its value, or why there is none.
-    pub value: Result<i64, String>,
-    /// What it should be, as the user wrote it.
+    /// Value, or the error.
+    pub value: Result<MilliValue, RecordedError>,
+    /// Target as written in the object.
     pub target: String,
-    /// Above what it is active, as the user wrote it; may be empty.
+    /// Activation threshold as written in the object; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub activation: String,
-    /// Whether there is something to do.
+    /// Whether the value is above the activation threshold.
     pub active: bool,
 }
 
-/// How long there is no rest.
+/// The cooldown of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cooldown {
-    /// So long after the last activity.
+    /// `cooldownPeriod`.
     pub period: SignedDuration,
-    /// When that was; before the first, when the object was made.
+    /// Time of the last activity; before the first activity, creation of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
 }
 
 impl Cooldown {
-    /// When it is over.
+    /// End of the cooldown.
     pub fn end(&self) -> Option<Timestamp> {
         Some(self.since?.checked_add(self.period).unwrap_or(Timestamp::MAX))
     }
 }
 
 impl TriggerPoll {
-    /// What people call a metric: the name of its trigger, or the type, where that is enough to tell it from others.
+    /// Label of a metric: name or type of its trigger, if that identifies it.
     pub fn label(&self, metric: &str) -> Option<String> {
         let owner = self.triggers.iter().find(|one| one.metrics.iter().any(|own| own.metric == metric))?;
         let label = owner.label();
@@ -121,7 +124,7 @@ impl TriggerPoll {
 }
 
 impl PolledTrigger {
-    /// Its name, or its type.
+    /// The trigger's name, or its type.
     pub fn label(&self) -> &str {
         if self.name.is_empty() { &self.type_ } else { &self.name }
     }

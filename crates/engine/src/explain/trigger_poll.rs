@@ -1,50 +1,51 @@
-//! What triggers said, and what follows from it.
+//! Explains decisions about ScaledObjects together with the result of polling their triggers.
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::words::{clock, seconds, trimmed};
+use super::words::{clock, plain_amount as amount, seconds};
 use super::{Explanation, Row, Rows, explain, sentence};
 use crate::activation::{Activation, ActivationVerdict};
 use crate::decision::{Course, Decision, ScaleOutcome};
-use crate::round::{FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
 use crate::spec::{MetricSource, Spec};
+use crate::trigger_poll::{FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
+use crate::units::MilliValue;
 
-/// Puts a decision about an object that is scaled by events into words: as [`explain`] does, with what its triggers said.
-pub fn explain_round(
+/// Explains a decision about a ScaledObject: as [`explain`] does, with rows for its triggers.
+pub fn explain_trigger_poll(
     kind: &str,
     spec: &Spec,
     decision: &Decision,
-    round: &TriggerPoll,
+    poll: &TriggerPoll,
     period: SignedDuration,
 ) -> Explanation {
-    let (spec, decision) = as_called(spec, decision, round);
+    let (spec, decision) = with_trigger_names(spec, decision, poll);
     let mut explanation = explain(kind, &spec, &decision, period);
-    let mut said = Rows::default();
-    triggers(&mut said, round);
-    if let Some(formula) = &round.formula {
-        said.say("formula", self::formula(formula));
+    let mut trigger_rows = Rows::default();
+    triggers(&mut trigger_rows, poll);
+    if let Some(formula) = &poll.formula {
+        trigger_rows.add("formula", self::formula(formula));
     }
-    if let Some(text) = cooldown(round, &decision) {
-        said.say("cooldown", text);
+    if let Some(text) = cooldown(poll, &decision) {
+        trigger_rows.add("cooldown", text);
     }
-    // They come before what follows from them.
+    // The triggers come before the activation phase, which depends on them.
     let rows = &mut explanation.rows;
-    let place = rows.iter().position(|row| row.label == "activity");
-    let place = place.or_else(|| rows.iter().position(|row| row.label == "outcome")).unwrap_or(rows.len());
-    rows.splice(place..place, said.0);
-    if let Some(name) = through(round, &decision)
+    let index = rows.iter().position(|row| row.label == "activity");
+    let index = index.or_else(|| rows.iter().position(|row| row.label == "outcome")).unwrap_or(rows.len());
+    rows.splice(index..index, trigger_rows.0);
+    if let Some(name) = deciding_hpa(poll, &decision)
         && let Some(row) = rows.iter_mut().find(|row| row.label == "activity")
     {
         row.text = row.text.replace("metrics decide", &format!("hpa/{name} decides"));
     }
-    next(rows, &spec, &decision, round, period);
+    next(rows, &spec, &decision, poll, period);
     explanation
 }
 
-/// Why the count is what it is, in one line, with what the triggers said.
-pub fn sentence_of(spec: &Spec, decision: &Decision, round: Option<&TriggerPoll>) -> String {
-    let Some(round) = round else { return sentence(spec, decision) };
-    let (spec, mut decision) = as_called(spec, decision, round);
+/// Explains a decision in one line, with the values of the triggers.
+pub fn sentence_with_triggers(spec: &Spec, decision: &Decision, poll: Option<&TriggerPoll>) -> String {
+    let Some(poll) = poll else { return sentence(spec, decision) };
+    let (spec, mut decision) = with_trigger_names(spec, decision, poll);
     let Some(activation) = decision.activation.take() else { return sentence(&spec, &decision) };
     let by_course = sentence(&spec, &decision);
     if matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
@@ -52,21 +53,21 @@ pub fn sentence_of(spec: &Spec, decision: &Decision, round: Option<&TriggerPoll>
     }
     let and = if by_course.is_empty() { String::new() } else { format!("; {by_course}") };
     match &activation.verdict {
-        ActivationVerdict::Wakes => format!("{}{and}", causes(&activation, round)),
+        ActivationVerdict::Wakes => format!("{}{and}", causes(&activation, poll)),
         ActivationVerdict::Lifts => "below the lower bound".to_owned(),
         ActivationVerdict::Rests { since: Some(since) } => format!("nothing active since {}", clock(*since)),
         ActivationVerdict::Rests { since: None } => "nothing active".to_owned(),
         ActivationVerdict::Resting => {
-            let said = readings(round, |_| true);
+            let said = readings(poll, |_| true);
             if said.is_empty() { "at rest".to_owned() } else { format!("at rest: {said}") }
         }
         ActivationVerdict::Cooling { until } if decision.current() == decision.desired => {
             format!("nothing active; cooldown until {}", clock(*until))
         }
         ActivationVerdict::Cooling { until } => format!("{by_course}; cooldown until {}", clock(*until)),
-        ActivationVerdict::Metrics => match through(round, &decision) {
+        ActivationVerdict::Metrics => match deciding_hpa(poll, &decision) {
             Some(name) if activation.by.is_empty() => format!("nothing active; hpa/{name} decides"),
-            Some(name) => format!("{}; hpa/{name} decides", causes(&activation, round)),
+            Some(name) => format!("{}; hpa/{name} decides", causes(&activation, poll)),
             None => by_course,
         },
         ActivationVerdict::Held(why) => format!("held: {why}"),
@@ -74,89 +75,89 @@ pub fn sentence_of(spec: &Spec, decision: &Decision, round: Option<&TriggerPoll>
 }
 
 /// `queue: 12/20 each`, nearly as `kubectl get hpa` shows targets.
-pub fn targets(round: &TriggerPoll) -> String {
-    let one = |(trigger, heard): (&PolledTrigger, &TriggerMetric)| {
-        let number = |value: Option<i64>| value.map_or_else(|| "<unknown>".to_owned(), amount);
-        let name = round.label(&heard.metric).unwrap_or_else(|| trigger.label().to_owned());
-        let each = if heard.each { " each" } else { "" };
-        format!("{name}: {}/{}{each}", number(heard.value), number(heard.target))
+pub fn targets(poll: &TriggerPoll) -> String {
+    let one = |(trigger, metric): (&PolledTrigger, &TriggerMetric)| {
+        let number = |value: Option<MilliValue>| value.map_or_else(|| "<unknown>".to_owned(), amount);
+        let name = poll.label(&metric.metric).unwrap_or_else(|| trigger.label().to_owned());
+        let each = if metric.each { " each" } else { "" };
+        format!("{name}: {}/{}{each}", number(metric.value), number(metric.target))
     };
-    if let Some(formula) = &round.formula {
+    if let Some(formula) = &poll.formula {
         let value = formula.value.as_ref().map_or_else(|_| "<unknown>".to_owned(), |value| amount(*value));
         return format!("formula: {value}/{}", formula.target);
     }
-    heard(round).map(one).collect::<Vec<_>>().join(", ")
+    metrics(poll).map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The HPA that decides, if it does and not we.
-fn through<'a>(round: &'a TriggerPoll, decision: &Decision) -> Option<&'a str> {
-    round.hpa.as_deref().filter(|_| decision.course == Course::Activity)
+/// The HPA that decides between the bounds; absent if the operator decides itself.
+fn deciding_hpa<'a>(poll: &'a TriggerPoll, decision: &Decision) -> Option<&'a str> {
+    poll.hpa.as_deref().filter(|_| decision.course == Course::Activity)
 }
 
-/// Users know their triggers by name; the HPA knows metrics.
-fn as_called(spec: &Spec, decision: &Decision, round: &TriggerPoll) -> (Spec, Decision) {
+/// Replaces metric names by the trigger names that users know.
+fn with_trigger_names(spec: &Spec, decision: &Decision, poll: &TriggerPoll) -> (Spec, Decision) {
     let (mut spec, mut decision) = (spec.clone(), decision.clone());
     for metric in &mut spec.metrics {
         if let MetricSource::External(id) = &mut metric.source
-            && let Some(label) = round.label(&id.name)
+            && let Some(label) = poll.label(&id.name)
         {
             id.name = label;
         }
     }
     for by in decision.activation.iter_mut().flat_map(|activation| &mut activation.by) {
-        if let Some(label) = round.label(by) {
+        if let Some(label) = poll.label(by) {
             *by = label;
         }
     }
     (spec, decision)
 }
 
-fn heard(round: &TriggerPoll) -> impl Iterator<Item = (&PolledTrigger, &TriggerMetric)> {
-    round.triggers.iter().flat_map(|trigger| trigger.metrics.iter().map(move |heard| (trigger, heard)))
+fn metrics(poll: &TriggerPoll) -> impl Iterator<Item = (&PolledTrigger, &TriggerMetric)> {
+    poll.triggers.iter().flat_map(|trigger| trigger.metrics.iter().map(move |metric| (trigger, metric)))
 }
 
-fn triggers(rows: &mut Rows, round: &TriggerPoll) {
-    for trigger in &round.triggers {
+fn triggers(rows: &mut Rows, poll: &TriggerPoll) {
+    for trigger in &poll.triggers {
         let who = match trigger.name.as_str() {
             "" => trigger.type_.clone(),
             name => format!("{name} ({})", trigger.type_),
         };
         if let Some(failure) = &trigger.failure {
-            rows.say("triggers", format!("{who} cannot be asked: {failure}"));
-        } else if round.pushed {
-            rows.say("triggers", format!("{who} told of work by itself"));
+            rows.add("triggers", format!("{who} cannot be polled: {failure}"));
+        } else if poll.pushed {
+            rows.add("triggers", format!("{who} reported activity (push)"));
         } else if trigger.metrics.is_empty() {
-            rows.say("triggers", format!("{who}: others measure it; it says nothing about zero"));
+            rows.add("triggers", format!("{who}: read by the HPA; not used for activation"));
         }
-        for heard in trigger.metrics.iter().filter(|_| !round.pushed) {
-            let name = if round.label(&heard.metric).is_some() { "" } else { &heard.metric };
+        for metric in trigger.metrics.iter().filter(|_| !poll.pushed) {
+            let name = if poll.label(&metric.metric).is_some() { "" } else { &metric.metric };
             let who = if name.is_empty() { who.clone() } else { format!("{who} {name}") };
-            rows.say("triggers", metric(&who, trigger, heard));
+            rows.add("triggers", describe_metric(&who, trigger, metric));
         }
     }
 }
 
 /// `queue (metrics-api) has 12 messages, target 20 each, activation 5: active`.
-fn metric(who: &str, trigger: &PolledTrigger, heard: &TriggerMetric) -> String {
-    let mut text = match (&heard.failure, heard.value) {
+fn describe_metric(who: &str, trigger: &PolledTrigger, metric: &TriggerMetric) -> String {
+    let mut text = match (&metric.failure, metric.value) {
         (Some(failure), _) => format!("{who} cannot be read: {failure}"),
         (None, Some(value)) => format!("{who} {}", counted(trigger, value)),
         (None, None) => format!("{who} has no value"),
     };
-    if let Some(replicas) = heard.fallback {
-        text += &format!("; it fails too often, so {replicas} replicas stand in (fallback)");
+    if let Some(replicas) = metric.fallback {
+        text += &format!("; it failed too often, so {replicas} replicas are used (fallback)");
         return text;
     }
-    if heard.failure.is_some() {
+    if metric.failure.is_some() {
         return text;
     }
-    if let Some(target) = heard.target {
-        text += &format!(", target {}{}", amount(target), if heard.each { " each" } else { "" });
+    if let Some(target) = metric.target {
+        text += &format!(", target {}{}", amount(target), if metric.each { " each" } else { "" });
     }
     if let Some(activation) = trigger.activation {
         text += &format!(", activation {}", amount(activation));
     }
-    text + if heard.active { ": active" } else { ": not active" }
+    text + if metric.active { ": active" } else { ": not active" }
 }
 
 fn formula(formula: &FormulaResult) -> String {
@@ -171,8 +172,8 @@ fn formula(formula: &FormulaResult) -> String {
     }
 }
 
-fn cooldown(round: &TriggerPoll, decision: &Decision) -> Option<String> {
-    let cooldown = round.cooldown?;
+fn cooldown(poll: &TriggerPoll, decision: &Decision) -> Option<String> {
+    let cooldown = poll.cooldown?;
     let period = seconds(cooldown.period);
     match &decision.activation.as_ref()?.verdict {
         ActivationVerdict::Cooling { until } => {
@@ -187,7 +188,7 @@ fn cooldown(round: &TriggerPoll, decision: &Decision) -> Option<String> {
         ActivationVerdict::Wakes | ActivationVerdict::Metrics
             if !decision.activation.as_ref()?.by.is_empty() =>
         {
-            Some(format!("{period}, counted from when nothing is active any more"))
+            Some(format!("{period}, counted from the last activity"))
         }
         _ => None,
     }
@@ -200,26 +201,26 @@ fn left(now: Timestamp, until: Timestamp) -> SignedDuration {
     SignedDuration::from_secs(left.as_secs().saturating_add(more))
 }
 
-/// What would change it, and when: the last rows, in words that know the triggers.
-fn next(rows: &mut Vec<Row>, spec: &Spec, decision: &Decision, round: &TriggerPoll, period: SignedDuration) {
+/// Replaces the last rows, which explain what would change the count and when, by ones that name the triggers.
+fn next(rows: &mut Vec<Row>, spec: &Spec, decision: &Decision, poll: &TriggerPoll, period: SignedDuration) {
     let Some(activation) = decision.activation.as_ref() else { return };
     if matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
         return;
     }
     let soon = format!("in {}", seconds(period));
     let rest = activation.rest;
-    let sleeps = round
+    let sleeps = poll
         .cooldown
         .filter(|_| rest < spec.min)
         .map(|cooldown| format!("{rest} once nothing has been active for {}", seconds(cooldown.period)));
     let (own, more) = match &activation.verdict {
-        ActivationVerdict::Resting => (Some(format!("{soon}, asked again; wakes {}", wakes(round))), None),
-        ActivationVerdict::Rests { .. } => (Some(format!("stays at {rest}; wakes {}", wakes(round))), None),
+        ActivationVerdict::Resting => (Some(format!("{soon}, polled again; wakes {}", wakes(poll))), None),
+        ActivationVerdict::Rests { .. } => (Some(format!("stays at {rest}; wakes {}", wakes(poll))), None),
         ActivationVerdict::Cooling { until } => {
             let end = format!("{rest} after {}, if nothing becomes active before", clock(*until));
             if decision.course == Course::Activity { (Some(end), None) } else { (None, Some(end)) }
         }
-        ActivationVerdict::Metrics | ActivationVerdict::Wakes => match through(round, decision) {
+        ActivationVerdict::Metrics | ActivationVerdict::Wakes => match deciding_hpa(poll, decision) {
             Some(name) => (Some(format!("hpa/{name} decides between {} and {}", spec.min, spec.max)), sleeps),
             None => (None, sleeps),
         },
@@ -234,21 +235,21 @@ fn next(rows: &mut Vec<Row>, spec: &Spec, decision: &Decision, round: &TriggerPo
     }
 }
 
-/// When rest is left.
-fn wakes(round: &TriggerPoll) -> String {
-    if let Some(formula) = &round.formula {
+/// The condition for scaling up from the idle count.
+fn wakes(poll: &TriggerPoll) -> String {
+    if let Some(formula) = &poll.formula {
         let limit = if formula.activation.is_empty() { "0" } else { &formula.activation };
         return format!("when the formula is above {limit}");
     }
-    let one = |(trigger, heard): (&PolledTrigger, &TriggerMetric)| {
-        let name = round.label(&heard.metric).unwrap_or_else(|| heard.metric.clone());
+    let one = |(trigger, metric): (&PolledTrigger, &TriggerMetric)| {
+        let name = poll.label(&metric.metric).unwrap_or_else(|| metric.metric.clone());
         match trigger.activation {
             Some(limit) if trigger.unit.is_empty() => format!("{name} is above {}", amount(limit)),
             Some(limit) => format!("{name} has more than {} {}", amount(limit), trigger.unit),
             None => format!("{name} is active"),
         }
     };
-    let each: Vec<String> = heard(round).map(one).collect();
+    let each: Vec<String> = metrics(poll).map(one).collect();
     if each.is_empty() {
         "when a trigger is active".to_owned()
     } else {
@@ -256,38 +257,38 @@ fn wakes(round: &TriggerPoll) -> String {
     }
 }
 
-/// What woke it.
-fn causes(activation: &Activation, round: &TriggerPoll) -> String {
-    let said = readings(round, |heard| heard.active);
-    match (round.pushed, &round.formula, said.as_str()) {
-        (true, ..) => format!("{} told of work by itself", activation.by.join(", ")),
+/// Why the target was activated.
+fn causes(activation: &Activation, poll: &TriggerPoll) -> String {
+    let said = readings(poll, |metric| metric.active);
+    match (poll.pushed, &poll.formula, said.as_str()) {
+        (true, ..) => format!("{} reported activity (push)", activation.by.join(", ")),
         (_, Some(formula), _) if formula.active => self::formula(formula),
         (.., "") => activation.reason(),
         (.., said) => said.to_owned(),
     }
 }
 
-/// `queue has 12 messages (activation 5)`, for each that is wanted.
-fn readings(round: &TriggerPoll, is_wanted: impl Fn(&TriggerMetric) -> bool) -> String {
-    let one = |(trigger, heard): (&PolledTrigger, &TriggerMetric)| {
-        let name = round.label(&heard.metric).unwrap_or_else(|| heard.metric.clone());
+/// `queue has 12 messages (activation 5)`, for each metric that passes the filter.
+fn readings(poll: &TriggerPoll, include: impl Fn(&TriggerMetric) -> bool) -> String {
+    let one = |(trigger, metric): (&PolledTrigger, &TriggerMetric)| {
+        let name = poll.label(&metric.metric).unwrap_or_else(|| metric.metric.clone());
         let limit = trigger.activation.map(|limit| format!(" (activation {})", amount(limit)));
-        match (heard.fallback, heard.value) {
-            (Some(replicas), _) => format!("{replicas} replicas stand in for {name}"),
+        match (metric.fallback, metric.value) {
+            (Some(replicas), _) => format!("{replicas} replicas replace {name} (fallback)"),
             (None, Some(value)) => format!("{name} {}{}", counted(trigger, value), limit.unwrap_or_default()),
             (None, None) => format!("{name} cannot be read"),
         }
     };
-    heard(round).filter(|(_, heard)| is_wanted(heard)).map(one).collect::<Vec<_>>().join(", ")
+    metrics(poll).filter(|(_, metric)| include(metric)).map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// `has 12 messages`, or `is 12`.
-fn counted(trigger: &PolledTrigger, milli: i64) -> String {
-    let value = amount(milli);
+fn counted(trigger: &PolledTrigger, value: MilliValue) -> String {
+    let shown = amount(value);
     match trigger.unit.as_str() {
-        "" => format!("is {value}"),
-        unit if milli == 1000 => format!("has 1 {}", singular(unit)),
-        unit => format!("has {value} {unit}"),
+        "" => format!("is {shown}"),
+        unit if value.get() == 1000 => format!("has 1 {}", singular(unit)),
+        unit => format!("has {shown} {unit}"),
     }
 }
 
@@ -297,11 +298,6 @@ fn singular(unit: &str) -> String {
         Some(stem) => format!("{stem}y"),
         None => unit.strip_suffix('s').unwrap_or(unit).to_owned(),
     }
-}
-
-/// A value in thousandths as people write it.
-fn amount(milli: i64) -> String {
-    trimmed(milli as f64 / 1000.0, 3, 0).trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

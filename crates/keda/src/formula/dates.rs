@@ -1,20 +1,17 @@
 //! Durations and dates in Go's formats.
 
-use api::time::{go_duration, parse_go_duration};
+use api::time::parse_go_duration;
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{Timestamp, Zoned};
+
+use super::error::EvalError;
 
 /// `1h30m`, `-1.5h`, `300ms`: nanoseconds.
-pub(super) fn parse_span(text: &str) -> Result<i64, String> {
+pub(super) fn parse_span(text: &str) -> Result<i64, EvalError> {
     parse_go_duration(text)
         .and_then(|span| i64::try_from(span.as_nanos()).ok())
-        .ok_or_else(|| format!("time: invalid duration {text:?}"))
-}
-
-/// `1m30s`, `1.5ms`, `0s`.
-pub(in crate::formula) fn span_text(nanoseconds: i64) -> String {
-    go_duration(SignedDuration::from_nanos(nanoseconds))
+        .ok_or_else(|| format!("time: invalid duration {text:?}").into())
 }
 
 /// The layouts that a date without one may have.
@@ -88,17 +85,17 @@ fn translated(layout: &str) -> String {
 }
 
 /// Reads a date.
-pub(super) fn parse_date(text: &str, layout: Option<&str>, zone: &TimeZone) -> Result<Zoned, String> {
+pub(super) fn parse_date(text: &str, layout: Option<&str>, zone: &TimeZone) -> Result<Zoned, EvalError> {
     if text.len() > 200 || layout.is_some_and(|layout| layout.len() > 200) {
-        return Err("invalid date: text is too long".to_owned());
+        return Err("invalid date: text is too long".into());
     }
     match layout {
         Some(layout) => parse_with(text, layout, zone)
-            .ok_or_else(|| format!("parsing time {text:?} as {layout:?}: cannot parse")),
+            .ok_or_else(|| format!("parsing time {text:?} as {layout:?}: cannot parse").into()),
         None => LAYOUTS
             .iter()
             .find_map(|layout| parse_with(text, layout, zone))
-            .ok_or_else(|| format!("invalid date {text}")),
+            .ok_or_else(|| format!("invalid date {text}").into()),
     }
 }
 
@@ -134,25 +131,25 @@ fn parse_with(text: &str, layout: &str, zone: &TimeZone) -> Option<Zoned> {
 }
 
 /// Writes a date.
-pub(super) fn format_date(time: &Zoned, layout: &str) -> Result<String, String> {
+pub(super) fn format_date(time: &Zoned, layout: &str) -> Result<String, EvalError> {
     if layout.len() > 200 {
-        return Err("layout is too long".to_owned());
+        return Err("layout is too long".into());
     }
     let format = translated(layout);
     let is_utc = layout.contains("Z07:00") && time.offset() == Offset::UTC;
     let format = if is_utc { format.replace("%:z", "Z") } else { format };
-    jiff::fmt::strtime::format(&format, time).map_err(|error| error.to_string())
+    jiff::fmt::strtime::format(&format, time).map_err(|error| error.to_string().into())
 }
 
 /// The time zone with this name; `UTC` and `Local` are UTC.
-pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
+pub(super) fn zone(name: &str) -> Result<TimeZone, EvalError> {
     match name {
         "" | "UTC" | "Local" => Ok(TimeZone::UTC),
-        _ => TimeZone::get(name).map_err(|_| format!("unknown time zone {name}")),
+        _ => TimeZone::get(name).map_err(|_| format!("unknown time zone {name}").into()),
     }
 }
 
 /// An instant so many nanoseconds after 1970.
-pub(super) fn instant(nanoseconds: i128) -> Result<Timestamp, String> {
-    Timestamp::from_nanosecond(nanoseconds).map_err(|_| "time is out of range".to_owned())
+pub(super) fn instant(nanoseconds: i128) -> Result<Timestamp, EvalError> {
+    Timestamp::from_nanosecond(nanoseconds).map_err(|_| "time is out of range".into())
 }

@@ -1,8 +1,16 @@
 //! Go's float syntax.
 
-/// Parses a float like Go's `strconv.ParseFloat`; the error is Go's message.
-pub fn parse_float(text: &str) -> Result<f64, String> {
-    let refused = |why: &str| format!("strconv.ParseFloat: parsing {}: {why}", api::gotext::quote(text));
+/// The error of [`parse_float`], with Go's message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("strconv.ParseFloat: parsing {}: {reason}", api::gotext::quote(text))]
+pub struct ParseFloatError {
+    text: String,
+    reason: &'static str,
+}
+
+/// Parses a float like Go's `strconv.ParseFloat`.
+pub(crate) fn parse_float(text: &str) -> Result<f64, ParseFloatError> {
+    let refused = |reason| ParseFloatError { text: text.to_owned(), reason };
     let syntax = || refused("invalid syntax");
     let (sign, body) = match text.as_bytes().first() {
         Some(b'-') => (-1.0, text.get(1..).unwrap_or_default()),

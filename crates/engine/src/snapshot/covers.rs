@@ -1,4 +1,4 @@
-//! Whether what was stored is still enough.
+//! Whether a stored snapshot still represents the state.
 
 use jiff::Timestamp;
 
@@ -6,20 +6,21 @@ use super::{StateSnapshot, Windows, longest_period, rounded};
 use crate::config::ControllerConfig;
 use crate::spec::Spec;
 use crate::state::{State, TimestampedReplicas, before};
+use crate::units::Replicas;
 
 impl StateSnapshot {
-    /// Whether whoever recalls this memory at `now` is held by windows and rates as `state` is: the same at `now`,
-    /// and later never less. It may be held longer, by at most one window. Last good proposals do not count: they
-    /// are new with every step, and without one a metric that cannot be read blocks scale-downs.
+    /// Whether a state restored from this snapshot at `now` is limited by windows and policies as `state` is: equally at
+    /// `now`, and later never less. It may be held longer, by at most one window. Last good proposals are not compared:
+    /// they change with every step, and without one a failed metric blocks scale-downs.
     pub fn covers(&self, state: &State, now: Timestamp, spec: &Spec, config: &ControllerConfig) -> bool {
         let windows = Windows::of(spec, config);
-        let ours = held(&self.recall(now), now);
+        let ours = held(&self.restore(now), now);
         let theirs = held(state, now);
         let down = |r: &&TimestampedReplicas| windows.hold_down(now, r.at);
         let up = |r: &&TimestampedReplicas| windows.hold_up(now, r.at);
         let highest = |list: &[TimestampedReplicas]| list.iter().filter(down).map(|r| r.value).max();
         let lowest = |list: &[TimestampedReplicas]| list.iter().filter(up).map(|r| r.value).min();
-        let outlived = |their: &TimestampedReplicas, reaches: fn(i32, i32) -> bool| {
+        let outlived = |their: &TimestampedReplicas, reaches: fn(Replicas, Replicas) -> bool| {
             ours.iter().any(|our| our.at >= their.at && reaches(our.value, their.value))
         };
         ours.is_empty() == theirs.is_empty()
@@ -30,10 +31,10 @@ impl StateSnapshot {
             && self.counts_as(state, now, spec, config)
     }
 
-    /// Whether rate policies count the same changes.
+    /// Whether scaling policies count the same changes.
     fn counts_as(&self, state: &State, now: Timestamp, spec: &Spec, config: &ControllerConfig) -> bool {
         let since = before(now, longest_period(spec));
-        let fresh = state.memory(now, spec, config);
+        let fresh = state.snapshot(now, spec, config);
         let same = |stored: &[TimestampedReplicas], fresh: &[TimestampedReplicas]| {
             stored.iter().filter(|c| c.at > since).copied().eq(fresh.iter().copied())
         };
@@ -41,7 +42,7 @@ impl StateSnapshot {
     }
 }
 
-/// The recommendations of `state`, the newest of which is made again at `now`.
+/// The recommendations of `state`, with the newest repeated at `now`.
 fn held(state: &State, now: Timestamp) -> Vec<TimestampedReplicas> {
     let mut list = rounded(&state.recommendations);
     for rec in &mut list {

@@ -1,33 +1,33 @@
-//! The parts of lists, maps and enums.
+//! Serde accessors of lists, maps and enums.
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::address;
-use super::cursor::Cursor;
-use super::fault::{Fault, Placed};
+use super::NodeDeserializer;
+use crate::yaml::decode::address;
+use crate::yaml::decode::fault::{Fault, PlacedFault};
 use crate::yaml::path::Trail;
 use crate::yaml::{Diagnostic, Node, NodeKey, NodeValue};
 
 /// The items of a list.
-pub(super) struct Items<'a> {
-    cursor: Cursor<'a>,
+pub(super) struct NodeSeqAccess<'a> {
+    cursor: NodeDeserializer<'a>,
     nodes: &'a [Node],
     next: usize,
 }
 
-impl<'a> Items<'a> {
-    pub(super) fn new(cursor: Cursor<'a>, nodes: &'a [Node]) -> Self {
+impl<'a> NodeSeqAccess<'a> {
+    pub(super) fn new(cursor: NodeDeserializer<'a>, nodes: &'a [Node]) -> Self {
         Self { cursor, nodes, next: 0 }
     }
 
-    /// Refuses items that the type did not ask for.
+    /// Rejects items that the type does not have.
     pub(super) fn finish(self) -> Result<(), Fault> {
         if self.next < self.nodes.len() { Err(Fault::length(self.nodes.len(), self.next)) } else { Ok(()) }
     }
 }
 
-impl<'de> SeqAccess<'de> for &mut Items<'_> {
+impl<'de> SeqAccess<'de> for &mut NodeSeqAccess<'_> {
     type Error = Fault;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
@@ -39,7 +39,7 @@ impl<'de> SeqAccess<'de> for &mut Items<'_> {
             }
         };
         let trail = Trail::Index(self.cursor.trail, index);
-        let cursor = Cursor { node, key: None, trail: &trail, ..self.cursor };
+        let cursor = NodeDeserializer { node, key: None, trail: &trail, ..self.cursor };
         seed.deserialize(cursor).map(Some).map_err(|fault| cursor.blame(fault))
     }
 
@@ -49,23 +49,24 @@ impl<'de> SeqAccess<'de> for &mut Items<'_> {
 }
 
 /// The entries of a map, or of a struct with the given fields.
-pub(super) struct Entries<'a> {
-    cursor: Cursor<'a>,
+pub(super) struct NodeMapAccess<'a> {
+    cursor: NodeDeserializer<'a>,
     rest: std::slice::Iter<'a, (NodeKey, Node)>,
     fields: Option<&'static [&'static str]>,
     value: Option<&'a (NodeKey, Node)>,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> NodeMapAccess<'a> {
     pub(super) fn new(
-        cursor: Cursor<'a>,
+        cursor: NodeDeserializer<'a>,
         entries: &'a [(NodeKey, Node)],
         fields: Option<&'static [&'static str]>,
     ) -> Self {
         Self { cursor, rest: entries.iter(), fields, value: None }
     }
 
-    /// Unknown fields have been dealt with; a field without a value is absent, as for Kubernetes.
+    /// Whether an entry is decoded. Unknown fields are reported elsewhere; a field without a value is absent, as in
+    /// Kubernetes.
     fn wanted(&self, (key, node): &(NodeKey, Node)) -> bool {
         let faulty = self.cursor.context.is_faulty(node);
         !faulty
@@ -75,14 +76,14 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl<'de> MapAccess<'de> for Entries<'_> {
+impl<'de> MapAccess<'de> for NodeMapAccess<'_> {
     type Error = Fault;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
         while let Some(entry) = self.rest.next() {
             if self.wanted(entry) {
                 self.value = Some(entry);
-                let name = Name { cursor: self.cursor, key: &entry.0, node: &entry.1 };
+                let name = KeyDeserializer { cursor: self.cursor, key: &entry.0, node: &entry.1 };
                 return seed.deserialize(name).map(Some).map_err(|fault| name.blame(fault));
             }
         }
@@ -91,31 +92,31 @@ impl<'de> MapAccess<'de> for Entries<'_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let Some((key, node)) = self.value.take() else {
-            return Err(serde::de::Error::custom("a value was asked for before its key"));
+            return Err(serde::de::Error::custom("a value was read before its key"));
         };
         let trail = Trail::Key(self.cursor.trail, &key.name);
-        let cursor = Cursor { node, key: Some(key), trail: &trail, ..self.cursor };
+        let cursor = NodeDeserializer { node, key: Some(key), trail: &trail, ..self.cursor };
         seed.deserialize(cursor).map_err(|fault| cursor.blame(fault))
     }
 }
 
-/// The key of an entry; numbers and truths are read from its text.
+/// Decodes a key; numbers and booleans are parsed from its text.
 #[derive(Clone, Copy)]
-struct Name<'a> {
-    cursor: Cursor<'a>,
+struct KeyDeserializer<'a> {
+    cursor: NodeDeserializer<'a>,
     key: &'a NodeKey,
-    /// What to leave out if the key is wrong.
+    /// The node to skip if the key is wrong.
     node: &'a Node,
 }
 
-impl Name<'_> {
+impl KeyDeserializer<'_> {
     fn blame(&self, fault: Fault) -> Fault {
         fault.placed(|kind| {
             let name = Node { span: self.key.span, value: NodeValue::String(self.key.name.clone()) };
             let problem = Diagnostic::at(self.cursor.context.source, name.span, kind.message(&name, ""));
             let problem =
                 problem.in_path(self.cursor.trail.to_string()).maybe_hint(kind.hint(&name.value, ""));
-            Placed { problem, culprit: address(self.node), missing: None, consequence: false }
+            PlacedFault { problem, culprit: address(self.node), missing: None, consequence: false }
         })
     }
 }
@@ -131,7 +132,7 @@ macro_rules! parsed {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Name<'_> {
+impl<'de> Deserializer<'de> for KeyDeserializer<'_> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -157,7 +158,7 @@ impl<'de> Deserializer<'de> for Name<'_> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let Self { cursor, key, .. } = self;
-        visitor.visit_enum(Variant { cursor, name: &key.name, key: Some(key), content: None })
+        visitor.visit_enum(NodeEnumAccess { cursor, name: &key.name, key: Some(key), content: None })
     }
 
     parsed! {
@@ -174,32 +175,32 @@ impl<'de> Deserializer<'de> for Name<'_> {
 }
 
 /// An enum: a name, or a map with the name as its only key.
-pub(super) struct Variant<'a> {
-    pub(super) cursor: Cursor<'a>,
+pub(super) struct NodeEnumAccess<'a> {
+    pub(super) cursor: NodeDeserializer<'a>,
     pub(super) name: &'a str,
     pub(super) key: Option<&'a NodeKey>,
     pub(super) content: Option<&'a Node>,
 }
 
-impl Variant<'_> {
-    fn content<T>(&self, read: impl FnOnce(Cursor<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
+impl NodeEnumAccess<'_> {
+    fn content<T>(&self, read: impl FnOnce(NodeDeserializer<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
         let Some(node) = self.content else {
             return Err(Fault::expected("a map", &self.cursor.node.value));
         };
         let trail = Trail::Key(self.cursor.trail, self.name);
-        let cursor = Cursor { node, key: self.key, trail: &trail, ..self.cursor };
+        let cursor = NodeDeserializer { node, key: self.key, trail: &trail, ..self.cursor };
         read(cursor).map_err(|fault| cursor.blame(fault))
     }
 }
 
-impl<'de> EnumAccess<'de> for Variant<'_> {
+impl<'de> EnumAccess<'de> for NodeEnumAccess<'_> {
     type Error = Fault;
     type Variant = Self;
 
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Fault> {
         let value = match self.key {
             Some(key) => {
-                let name = Name { cursor: self.cursor, key, node: self.cursor.node };
+                let name = KeyDeserializer { cursor: self.cursor, key, node: self.cursor.node };
                 seed.deserialize(name).map_err(|fault| name.blame(fault))
             }
             None => seed.deserialize(serde::de::value::StrDeserializer::new(self.name)),
@@ -208,7 +209,7 @@ impl<'de> EnumAccess<'de> for Variant<'_> {
     }
 }
 
-impl<'de> VariantAccess<'de> for Variant<'_> {
+impl<'de> VariantAccess<'de> for NodeEnumAccess<'_> {
     type Error = Fault;
 
     fn unit_variant(self) -> Result<(), Fault> {

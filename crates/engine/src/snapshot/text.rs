@@ -1,8 +1,8 @@
-//! The text of a memory: `1;r=8@1763200000,6@+45;u=2@1763200000`.
+//! The text form of a snapshot: `1;r=8@1763200000,6@+45;u=2@1763200000`.
 //!
-//! A version, then what is there of `r` (recommendations), `u` (replicas added), `d` (removed) and `g` (last good
-//! proposals by metric): counts and when, the first in seconds since 1970, the others in seconds since the one before.
-//! There is one text for one memory, and nothing else is read.
+//! It has a version, then `r` (recommendations), `u` (replicas added), `d` (removed) and `g` (last good proposals by
+//! metric) as far as they are not empty. Each entry is a count and a time: the first time in seconds since 1970, the
+//! others in seconds since the previous one. A snapshot has exactly one text, and the parser accepts no other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,54 +12,54 @@ use jiff::Timestamp;
 use super::StateSnapshot;
 use crate::state::TimestampedReplicas;
 
-/// The longest text that is read, in bytes. What is written is shorter.
-pub const MAX_TEXT: usize = 8 * 1024;
+/// The longest text in bytes that is parsed. Texts that are written are shorter.
+pub const MAX_TEXT_BYTES: usize = 8 * 1024;
 
-/// Why a text is not a memory.
+/// Why a text is not a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// It is too long to be one.
-    #[error("memory of {0} bytes is longer than {MAX_TEXT}")]
+    /// The text is too long.
+    #[error("state snapshot of {0} bytes is longer than {MAX_TEXT_BYTES}")]
     TooLong(usize),
-    /// Somebody else wrote it.
-    #[error("memory is of another version than 1")]
+    /// The version is unknown.
+    #[error("state snapshot has another version than 1")]
     Version,
-    /// It is damaged.
-    #[error("memory has no {expected} at byte {at}")]
+    /// The syntax is wrong.
+    #[error("state snapshot has no {expected} at byte {at}")]
     Syntax {
-        /// What should be there.
+        /// The expected element.
         expected: &'static str,
-        /// Where.
+        /// Byte offset.
         at: usize,
     },
 }
 
 impl StateSnapshot {
-    /// The text of it.
+    /// The text form.
     pub fn to_text(&self) -> String {
         self.to_string()
     }
 
-    /// Reads what [`StateSnapshot::to_text`] writes, and nothing else.
+    /// Parses a text that [`StateSnapshot::to_text`] wrote.
     pub fn parse(text: &str) -> Result<Self, SnapshotError> {
-        if text.len() > MAX_TEXT {
+        if text.len() > MAX_TEXT_BYTES {
             return Err(SnapshotError::TooLong(text.len()));
         }
         let mut cursor = Cursor { text, at: 0 };
         if !cursor.skip("1") || !(cursor.is_at_end() || cursor.rest().starts_with(';')) {
             return Err(SnapshotError::Version);
         }
-        let memory = Self {
+        let snapshot = Self {
             recommendations: cursor.list(";r=")?,
             ups: cursor.list(";u=")?,
             downs: cursor.list(";d=")?,
             last_good: cursor.names(";g=")?,
         };
-        let changes = || memory.ups.iter().chain(&memory.downs);
+        let changes = || snapshot.ups.iter().chain(&snapshot.downs);
         match changes().any(|c| c.value == 0) {
             _ if !cursor.is_at_end() => cursor.fail("end"),
             true => cursor.fail("change"),
-            false => Ok(memory),
+            false => Ok(snapshot),
         }
     }
 }
@@ -94,12 +94,12 @@ fn write_list(f: &mut fmt::Formatter<'_>, key: &str, list: &[TimestampedReplicas
     Ok(())
 }
 
-/// Bytes of names that stand for themselves; all others are written as in a URL.
+/// Bytes of names that are written as they are; all others are percent-encoded.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b" !#$&'()*-./:<>?[]^_{|}".contains(&byte)
 }
 
-/// The most bytes that a proposal of this name takes.
+/// Upper bound of the bytes that a proposal with this name needs.
 pub(super) fn size_of_name(name: &str) -> usize {
     let number_and_time = 25;
     name.bytes().map(|b| if is_plain(b) { 1 } else { 3 }).sum::<usize>() + number_and_time
@@ -164,7 +164,7 @@ impl<'a> Cursor<'a> {
         i32::try_from(number).or_else(|_| self.fail("count"))
     }
 
-    /// What a metric proposes can be less than nothing.
+    /// A proposal, which unlike other counts can be negative.
     fn proposal(&mut self) -> Result<i32, SnapshotError> {
         if !self.skip("-") {
             return self.count();
@@ -175,7 +175,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The time after a count: `@1763200000`, or `@+45` after another.
+    /// Parses the time after a count: `@1763200000`, or `@+45` relative to the previous one.
     fn stamp(
         &mut self,
         value: i32,
@@ -188,12 +188,12 @@ impl<'a> Cursor<'a> {
         let start = previous.map_or(0, Timestamp::as_second);
         let second = start.checked_add(self.number()?);
         match second.map(Timestamp::from_second) {
-            Some(Ok(at)) => Ok(TimestampedReplicas { value, at }),
+            Some(Ok(at)) => Ok(TimestampedReplicas { value: value.into(), at }),
             _ => self.fail("time"),
         }
     }
 
-    /// The entries after `key`; none if it is not there.
+    /// Parses the entries after `key`; empty if the key is absent.
     fn list(&mut self, key: &str) -> Result<Vec<TimestampedReplicas>, SnapshotError> {
         let mut list: Vec<TimestampedReplicas> = Vec::new();
         let mut more = self.skip(key);
@@ -205,7 +205,7 @@ impl<'a> Cursor<'a> {
         Ok(list)
     }
 
-    /// The entries by name after `key`, in order.
+    /// Parses the entries by name after `key`, which must be sorted.
     fn names(&mut self, key: &str) -> Result<BTreeMap<String, TimestampedReplicas>, SnapshotError> {
         let mut names: BTreeMap<String, TimestampedReplicas> = BTreeMap::new();
         let mut more = self.skip(key);
@@ -237,7 +237,7 @@ impl<'a> Cursor<'a> {
         String::from_utf8(name).or_else(|_| self.fail("name"))
     }
 
-    /// `%2C`: two upper-case digits, of a byte that needs it.
+    /// Parses `%2C`: two upper-case hex digits of a byte that needs an escape.
     fn escape(&mut self) -> Result<u8, SnapshotError> {
         let digits =
             self.rest().get(1..3).filter(|d| d.bytes().all(|b| matches!(b, b'0'..=b'9' | b'A'..=b'F')));

@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-use super::{MAX_TEXT, SnapshotError, StateSnapshot};
+use super::{MAX_TEXT_BYTES, SnapshotError, StateSnapshot};
 use crate::config::ControllerConfig;
 use crate::spec::{
-    Aggregator, Behavior, FailurePolicy, Metric, MetricSource, MetricTarget, ScalingPolicy,
-    ScalingPolicyType, ScalingRules, SelectPolicy, Spec, TargetRef, UtilizationBase,
+    Behavior, FailurePolicy, Metric, MetricSource, MetricTarget, ScalingPolicy, ScalingPolicyType,
+    ScalingRules, SelectPolicy, Spec, TargetRef, UtilizationBase,
 };
 use crate::state::{ScaleEvent, State, TimestampedReplicas};
 
@@ -38,11 +38,11 @@ fn mk_spec(windows: Option<(i64, i64)>, period: i64) -> Spec {
         namespace: "ns".into(),
         name: "h".into(),
         target: TargetRef { kind: "Deployment".into(), name: "d".into() },
-        min: 1,
-        max: 10,
+        min: 1.into(),
+        max: 10.into(),
         metrics: Vec::new(),
         behavior: windows.map(|(up, down)| Behavior { up: rules(up), down: rules(down) }),
-        aggregator: Aggregator::Max,
+        ..Spec::default()
     }
 }
 
@@ -55,13 +55,13 @@ fn last_good(keep: i64) -> Spec {
     }
 }
 
-/// Counts recommended, and when.
+/// A state with these recommendations and changes, each with its second after noon.
 fn mk_state(recommended: &[(i32, i64)], ups: &[(i32, i64)], downs: &[(i32, i64)]) -> State {
     let changes = |list: &[(i32, i64)]| list.iter().map(|&(by, s)| ScaleEvent::new(by, at(s))).collect();
     State {
         recommendations: recommended
             .iter()
-            .map(|&(value, s)| TimestampedReplicas { value, at: at(s) })
+            .map(|&(value, s)| TimestampedReplicas { value: value.into(), at: at(s) })
             .collect(),
         ups: changes(ups),
         downs: changes(downs),
@@ -69,30 +69,30 @@ fn mk_state(recommended: &[(i32, i64)], ups: &[(i32, i64)], downs: &[(i32, i64)]
     }
 }
 
-/// The text of what `state` remembers at second `now`, with times since noon.
-fn remembered(state: &State, now: i64, spec: &Spec) -> String {
-    state.memory(at(now), spec, &ControllerConfig::default()).to_text().replace(&NOON.to_string(), "noon")
+/// The text of the snapshot of `state` at second `now`, with `noon` in place of that time.
+fn snapshot_text(state: &State, now: i64, spec: &Spec) -> String {
+    state.snapshot(at(now), spec, &ControllerConfig::default()).to_text().replace(&NOON.to_string(), "noon")
 }
 
 #[test]
-fn only_what_no_later_one_outdoes_is_kept() {
+fn snapshot_drops_recommendations_that_a_later_one_exceeds() {
     let state = mk_state(&[(9, -400), (5, 0), (8, 15), (8, 30), (6, 45), (3, 60), (4, 75)], &[], &[]);
-    assert_eq!(remembered(&state, 75, &mk_spec(None, 60)), "1;r=8@1767268830,6@+15,4@+30");
+    assert_eq!(snapshot_text(&state, 75, &mk_spec(None, 60)), "1;r=8@1767268830,6@+15,4@+30");
     let both = mk_spec(Some((300, 300)), 60);
-    assert_eq!(remembered(&state, 75, &both), "1;r=8@1767268830,6@+15,3@+15,4@+15");
+    assert_eq!(snapshot_text(&state, 75, &both), "1;r=8@1767268830,6@+15,3@+15,4@+15");
     let up = mk_spec(Some((300, 0)), 60);
-    assert_eq!(remembered(&state, 75, &up), "1;r=3@1767268860,4@+15");
-    // A window of zero looks at nothing, but the newest is always known.
-    assert_eq!(remembered(&state, 75, &mk_spec(Some((0, 0)), 60)), "1;r=4@1767268875");
-    assert_eq!(remembered(&state, 9000, &both), "1;r=4@1767268875");
+    assert_eq!(snapshot_text(&state, 75, &up), "1;r=3@1767268860,4@+15");
+    // A window of zero holds nothing, but the newest recommendation is always kept.
+    assert_eq!(snapshot_text(&state, 75, &mk_spec(Some((0, 0)), 60)), "1;r=4@1767268875");
+    assert_eq!(snapshot_text(&state, 9000, &both), "1;r=4@1767268875");
 }
 
 /// The edge of a window belongs to it only without `behavior`.
 #[test]
-fn the_edge_of_a_window_is_as_the_engine_sees_it() {
+fn window_edges_match_the_engine() {
     let state = mk_state(&[(8, 0), (3, 300)], &[], &[]);
-    assert_eq!(remembered(&state, 300, &mk_spec(None, 60)), "1;r=8@noon,3@+300");
-    assert_eq!(remembered(&state, 300, &mk_spec(Some((0, 300)), 60)), "1;r=3@1767269100");
+    assert_eq!(snapshot_text(&state, 300, &mk_spec(None, 60)), "1;r=8@noon,3@+300");
+    assert_eq!(snapshot_text(&state, 300, &mk_spec(Some((0, 300)), 60)), "1;r=3@1767269100");
 }
 
 #[test]
@@ -100,8 +100,8 @@ fn changes_are_kept_for_the_longest_period_of_either_direction() {
     let mut spec = mk_spec(Some((0, 0)), 60);
     spec.behavior.as_mut().unwrap().down.policies[0].period = secs(600);
     let state = mk_state(&[(5, 0)], &[(1, -601), (2, -600), (3, -599), (4, 0)], &[(5, -599)]);
-    assert_eq!(remembered(&state, 0, &spec), "1;r=5@noon;u=3@1767268201,4@+599;d=5@1767268201");
-    assert_eq!(remembered(&state, 0, &mk_spec(None, 60)), "1;r=5@noon", "no policy, nothing to count");
+    assert_eq!(snapshot_text(&state, 0, &spec), "1;r=5@noon;u=3@1767268201,4@+599;d=5@1767268201");
+    assert_eq!(snapshot_text(&state, 0, &mk_spec(None, 60)), "1;r=5@noon", "no policy, nothing to count");
 }
 
 /// Half a second later is a second later: a window may become longer, never shorter.
@@ -110,57 +110,58 @@ fn times_are_rounded_up() {
     let mut state = mk_state(&[(8, 0)], &[(2, 0)], &[]);
     state.recommendations[0].at += SignedDuration::from_millis(1);
     state.ups[0].at += SignedDuration::from_millis(999);
-    let text = remembered(&state, 1, &mk_spec(Some((0, 300)), 60));
+    let text = snapshot_text(&state, 1, &mk_spec(Some((0, 300)), 60));
     assert_eq!(text, "1;r=8@1767268801;u=2@1767268801");
 }
 
 /// What was recommended within one second keeps its order: the newest is the newest.
 #[test]
-fn the_newest_of_a_second_stays_the_newest() {
+fn order_within_a_second_is_kept() {
     let mut state = mk_state(&[(8, 0), (3, 0)], &[], &[]);
-    assert_eq!(remembered(&state, 0, &mk_spec(None, 60)), "1;r=8@noon,3@+0");
+    assert_eq!(snapshot_text(&state, 0, &mk_spec(None, 60)), "1;r=8@noon,3@+0");
     state.recommendations[0].at += SignedDuration::from_millis(2);
     state.recommendations[1].at += SignedDuration::from_millis(1);
-    assert_eq!(remembered(&state, 1, &mk_spec(None, 60)), "1;r=8@1767268801");
+    assert_eq!(snapshot_text(&state, 1, &mk_spec(None, 60)), "1;r=8@1767268801");
 }
 
 #[test]
-fn the_newest_is_recalled_as_if_made_again() {
-    let memory = mk_state(&[(8, 0), (6, 45)], &[(2, 0)], &[(1, 50)]).memory(
+fn restore_repeats_the_newest_recommendation() {
+    let snapshot = mk_state(&[(8, 0), (6, 45)], &[(2, 0)], &[(1, 50)]).snapshot(
         at(50),
         &mk_spec(Some((0, 300)), 60),
         &ControllerConfig::default(),
     );
-    let state = memory.recall(at(100));
+    let state = snapshot.restore(at(100));
     assert_eq!(state, mk_state(&[(8, 0), (6, 45), (6, 100)], &[(2, 0)], &[(1, 50)]));
-    assert_eq!(StateSnapshot::default().recall(at(0)), State::default(), "nothing is recalled as nothing");
+    assert_eq!(StateSnapshot::default().restore(at(0)), State::default(), "nothing is restored as nothing");
 }
 
 #[test]
-fn what_is_of_the_future_is_recalled_as_of_now() {
-    let memory = StateSnapshot::parse("1;r=8@1767268800,6@+3600;u=2@1767272400;g=cpu=4@1767272400").unwrap();
-    let state = memory.recall(at(10));
-    let good = [("cpu".to_owned(), TimestampedReplicas { value: 4, at: at(10) })].into();
+fn restore_moves_future_times_to_now() {
+    let snapshot =
+        StateSnapshot::parse("1;r=8@1767268800,6@+3600;u=2@1767272400;g=cpu=4@1767272400").unwrap();
+    let state = snapshot.restore(at(10));
+    let good = [("cpu".to_owned(), TimestampedReplicas { value: 4.into(), at: at(10) })].into();
     assert_eq!(state, State { last_good: good, ..mk_state(&[(8, 0), (6, 10)], &[(2, 10)], &[]) });
 }
 
 #[test]
-fn last_good_proposals_are_kept_while_they_may_stand_in() {
+fn last_good_proposals_are_kept_while_they_are_valid() {
     let name = "cpu/cpu resource utilization (percentage of request)/0".to_owned();
     let mut state = mk_state(&[(4, 0)], &[], &[]);
-    state.last_good = [(name, TimestampedReplicas { value: 4, at: at(0) })].into();
-    let text = remembered(&state, 100, &last_good(100));
+    state.last_good = [(name, TimestampedReplicas { value: 4.into(), at: at(0) })].into();
+    let text = snapshot_text(&state, 100, &last_good(100));
     assert_eq!(text, "1;r=4@noon;g=cpu/cpu resource utilization (percentage of request)/0=4@noon");
     assert!(text.len() < 120, "{} bytes", text.len());
-    assert_eq!(remembered(&state, 101, &last_good(100)), "1;r=4@noon");
-    assert_eq!(remembered(&state, 0, &mk_spec(None, 60)), "1;r=4@noon", "nobody asks for it");
-    let back = state.memory(at(0), &last_good(100), &ControllerConfig::default()).recall(at(0));
+    assert_eq!(snapshot_text(&state, 101, &last_good(100)), "1;r=4@noon");
+    assert_eq!(snapshot_text(&state, 0, &mk_spec(None, 60)), "1;r=4@noon", "nobody asks for it");
+    let back = state.snapshot(at(0), &last_good(100), &ControllerConfig::default()).restore(at(0));
     assert_eq!(back, state);
 }
 
 /// A day of ups and downs, behavior with both windows: what is written stays short.
 #[test]
-fn typical_memories_are_short() {
+fn typical_snapshots_are_short() {
     let spec = mk_spec(Some((60, 300)), 60);
     let mut state = State::default();
     let mut longest = 0;
@@ -168,18 +169,19 @@ fn typical_memories_are_short() {
         let now = at(step * 15);
         let wanted = 10 + (8.0 * (step as f64 / 200.0).sin()) as i32 + i32::from(step % 7 == 0);
         state.recommendations.retain(|r| r.at >= now - secs(300));
-        state.recommendations.push(TimestampedReplicas { value: wanted, at: now });
+        state.recommendations.push(TimestampedReplicas { value: wanted.into(), at: now });
         if step % 3 == 0 {
-            state.observed_change(now, &spec, wanted, wanted + if step % 2 == 0 { 1 } else { -1 });
+            let changed = wanted + if step % 2 == 0 { 1 } else { -1 };
+            state.observed_change(now, &spec, wanted.into(), changed.into());
         }
-        longest = longest.max(state.memory(now, &spec, &ControllerConfig::default()).to_text().len());
+        longest = longest.max(state.snapshot(now, &spec, &ControllerConfig::default()).to_text().len());
     }
     assert!(longest < 120, "{longest} bytes");
 }
 
 /// However long windows and lists are, what is written can be read.
 #[test]
-fn long_lists_are_thinned_to_the_safe_side() {
+fn long_lists_are_merged_so_that_holds_never_become_shorter() {
     let mut spec = mk_spec(Some((86_400, 86_400)), 86_400);
     spec.metrics = last_good(1_000_000).metrics;
     let falling: Vec<_> = (0..3600).map(|s| (i32::MAX - s as i32 * 500_000, s)).collect();
@@ -188,16 +190,16 @@ fn long_lists_are_thinned_to_the_safe_side() {
     let mut state = mk_state(&[falling, rising].concat(), &changes, &changes);
     let name = |n: u32| format!("{n}{}", "😀=".repeat(40));
     state.last_good =
-        (0..99).map(|n| (name(n), TimestampedReplicas { value: i32::MAX, at: at(0) })).collect();
+        (0..99).map(|n| (name(n), TimestampedReplicas { value: i32::MAX.into(), at: at(0) })).collect();
     let config = ControllerConfig::default();
-    let memory = state.memory(at(7200), &spec, &config);
-    let text = memory.to_text();
-    assert!(text.len() <= MAX_TEXT, "{} bytes", text.len());
-    assert_eq!(StateSnapshot::parse(&text).unwrap(), memory);
-    assert!(!memory.last_good.is_empty());
+    let snapshot = state.snapshot(at(7200), &spec, &config);
+    let text = snapshot.to_text();
+    assert!(text.len() <= MAX_TEXT_BYTES, "{} bytes", text.len());
+    assert_eq!(StateSnapshot::parse(&text).unwrap(), snapshot);
+    assert!(!snapshot.last_good.is_empty());
     // Whatever the cutoff: nothing higher is forgotten that would hold a scale-down, nor lower that would hold a
     // scale-up, and no change is forgotten.
-    let recalled = memory.recall(at(7200));
+    let restored = snapshot.restore(at(7200));
     for cutoff in (0..7199).step_by(41) {
         let range = |state: &State| {
             let later = state.recommendations.iter().filter(|r| r.at > at(cutoff));
@@ -206,17 +208,17 @@ fn long_lists_are_thinned_to_the_safe_side() {
         let sum = |list: &[ScaleEvent]| {
             list.iter().filter(|c| c.at > at(cutoff)).map(|c| i64::from(c.by)).sum::<i64>()
         };
-        let ((high, low), (exact_high, exact_low)) = (range(&recalled), range(&state));
+        let ((high, low), (exact_high, exact_low)) = (range(&restored), range(&state));
         assert!(high >= exact_high && low <= exact_low, "after {cutoff}: {high:?} {low:?}");
-        assert!(sum(&recalled.ups) >= sum(&state.ups) && sum(&recalled.downs) >= sum(&state.downs));
+        assert!(sum(&restored.ups) >= sum(&state.ups) && sum(&restored.downs) >= sum(&state.downs));
     }
 }
 
 #[test]
-fn a_memory_covers_until_something_would_be_lost() {
+fn a_snapshot_covers_until_something_would_be_lost() {
     let config = ControllerConfig::default();
     let spec = mk_spec(Some((0, 300)), 60);
-    let stored = mk_state(&[(8, 0), (6, 15)], &[(2, 0)], &[]).memory(at(15), &spec, &config);
+    let stored = mk_state(&[(8, 0), (6, 15)], &[(2, 0)], &[]).snapshot(at(15), &spec, &config);
     let covers = |recommended: &[(i32, i64)], ups: &[(i32, i64)], now| {
         stored.covers(&mk_state(recommended, ups, &[]), at(now), &spec, &config)
     };
@@ -234,10 +236,10 @@ fn a_memory_covers_until_something_would_be_lost() {
 }
 
 #[test]
-fn an_up_window_is_covered_too() {
+fn covers_checks_the_scale_up_window() {
     let config = ControllerConfig::default();
     let spec = mk_spec(Some((120, 0)), 60);
-    let stored = mk_state(&[(3, 0), (6, 15)], &[], &[]).memory(at(15), &spec, &config);
+    let stored = mk_state(&[(3, 0), (6, 15)], &[], &[]).snapshot(at(15), &spec, &config);
     let covers = |recommended: &[(i32, i64)], now| {
         stored.covers(&mk_state(recommended, &[], &[]), at(now), &spec, &config)
     };
@@ -248,16 +250,16 @@ fn an_up_window_is_covered_too() {
 
 /// A clock that was set back does not make every step write.
 #[test]
-fn what_is_of_the_future_is_covered() {
+fn covers_accepts_future_times() {
     let (config, spec) = (ControllerConfig::default(), mk_spec(Some((0, 300)), 60));
     let state = mk_state(&[(8, 3600), (6, 3615)], &[(2, 3600)], &[]);
-    let stored = state.memory(at(10), &spec, &config);
+    let stored = state.snapshot(at(10), &spec, &config);
     assert!(stored.covers(&state, at(10), &spec, &config));
     assert!(stored.covers(&state, at(25), &spec, &config));
 }
 
 #[test]
-fn only_what_was_written_is_read() {
+fn parser_accepts_only_canonical_text() {
     let good = "1;r=8@1763200000,6@+45;u=2@1763200000;d=1@1763200045,3@+0;g=a%2Cb/0=4@1763200000";
     assert_eq!(StateSnapshot::parse(good).unwrap().to_text(), good);
     assert_eq!(StateSnapshot::parse("1").unwrap(), StateSnapshot::default());
@@ -297,12 +299,15 @@ fn only_what_was_written_is_read() {
     }
     let long = format!("1;r={}", "8@1763200000,".repeat(1000));
     assert_eq!(StateSnapshot::parse(&long), Err(SnapshotError::TooLong(13_004)));
-    assert_eq!(SnapshotError::Version.to_string(), "memory is of another version than 1");
+    assert_eq!(SnapshotError::Version.to_string(), "state snapshot has another version than 1");
 }
 
 fn stamped(least: i32) -> impl Strategy<Value = TimestampedReplicas> {
     (prop_oneof![9 => least.max(-100)..100_i32, 1 => least..=i32::MAX], 0..2_000_000_000_i64).prop_map(
-        |(value, second)| TimestampedReplicas { value, at: Timestamp::from_second(second).unwrap() },
+        |(value, second)| TimestampedReplicas {
+            value: value.into(),
+            at: Timestamp::from_second(second).unwrap(),
+        },
     )
 }
 
@@ -313,7 +318,7 @@ fn list(least: i32) -> impl Strategy<Value = Vec<TimestampedReplicas>> {
     })
 }
 
-fn memory() -> impl Strategy<Value = StateSnapshot> {
+fn snapshot() -> impl Strategy<Value = StateSnapshot> {
     let name = prop_oneof![3 => "[ -~]{0,20}", 1 => any::<String>()];
     (list(0), list(1), list(1), btree_map(name, stamped(i32::MIN), 0..4)).prop_map(
         |(recommendations, ups, downs, last_good)| StateSnapshot { recommendations, ups, downs, last_good },
@@ -324,14 +329,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read(memory in memory()) {
-        prop_assert_eq!(StateSnapshot::parse(&memory.to_text()), Ok(memory));
+    fn written_text_parses_to_the_same_snapshot(snapshot in snapshot()) {
+        prop_assert_eq!(StateSnapshot::parse(&snapshot.to_text()), Ok(snapshot));
     }
 
-    /// Of all texts, only that one is read as this memory.
+    /// No other text parses to the same snapshot.
     #[test]
-    fn there_is_one_text_for_a_memory(memory in memory(), place: prop::sample::Index, new in "[0-9@+,;=%rudg]{0,2}") {
-        let text = memory.to_text();
+    fn a_snapshot_has_exactly_one_text(snapshot in snapshot(), place: prop::sample::Index, new in "[0-9@+,;=%rudg]{0,2}") {
+        let text = snapshot.to_text();
         let place = place.index(text.len());
         let end = (place + 1).min(text.len());
         let mut damaged = text.clone().into_bytes();
@@ -344,11 +349,11 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text: String, tail in "[0-9@+,;=%rudgäA-F]{0,40}") {
+    fn any_text_parses_or_is_an_error(text: String, tail in "[0-9@+,;=%rudgäA-F]{0,40}") {
         drop(StateSnapshot::parse(&text));
         for start in ["1", "1;r=", "1;u=", "1;g="] {
-            if let Ok(memory) = StateSnapshot::parse(&format!("{start}{tail}")) {
-                drop(memory.recall(noon()));
+            if let Ok(snapshot) = StateSnapshot::parse(&format!("{start}{tail}")) {
+                drop(snapshot.restore(noon()));
             }
         }
     }

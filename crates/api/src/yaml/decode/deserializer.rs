@@ -1,29 +1,31 @@
 //! The deserializer at one node.
 
+mod access;
+
 use serde::de::{Deserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::access::{Entries, Items, Variant};
-use super::fault::{Fault, Kind, Placed};
+use super::fault::{Fault, FaultKind, PlacedFault};
 use super::words::did_you_mean;
-use super::{Context, MOST, Unknown, address};
+use super::{Context, MAX_REPORTED_PROBLEMS, UnknownFields, address};
 use crate::yaml::path::{Step, Trail};
 use crate::yaml::problem::shortened;
 use crate::yaml::{Diagnostic, Node, NodeKey, NodeValue};
+use access::{NodeEnumAccess, NodeMapAccess, NodeSeqAccess};
 
-/// A node being read, with the way to it.
+/// A node with its path.
 #[derive(Clone, Copy)]
-pub(super) struct Cursor<'a> {
+pub(super) struct NodeDeserializer<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) node: &'a Node,
     pub(super) key: Option<&'a NodeKey>,
     pub(super) trail: &'a Trail<'a>,
 }
 
-impl Cursor<'_> {
-    /// Gives a fault that has no place yet the place of this node.
+impl NodeDeserializer<'_> {
+    /// Sets the position of an error that has none.
     pub(super) fn blame(&self, fault: Fault) -> Fault {
-        // What could not be left out, as the content of a variant, is left out with its parent.
+        // The content of a variant cannot be skipped, so it is skipped with its parent.
         if self.context.is_faulty(self.node) {
             return fault.consequence();
         }
@@ -35,12 +37,12 @@ impl Cursor<'_> {
             let problem =
                 problem.in_path(self.trail.to_string()).maybe_hint(kind.hint(&self.node.value, raw));
             let missing = kind.missing();
-            let consequence = matches!(kind, Kind::Consequence)
+            let consequence = matches!(kind, FaultKind::Consequence)
                 || match missing.map(|name| self.node.step(&Step::Key(name))) {
                     None => self.context.lacks_part_of(self.node),
                     Some(entry) => entry.is_some_and(|(_, node)| self.context.is_faulty(node)),
                 };
-            Placed { problem, culprit: address(self.node), missing, consequence }
+            PlacedFault { problem, culprit: address(self.node), missing, consequence }
         })
     }
 
@@ -48,7 +50,7 @@ impl Cursor<'_> {
     fn refuse_unknown(&self, entries: &[(NodeKey, Node)], fields: &'static [&'static str]) {
         let unknown = entries.iter().filter(|(key, _)| !fields.contains(&key.name.as_str()));
         let mut problems = self.context.problems.borrow_mut();
-        let room = MOST.saturating_sub(problems.len());
+        let room = MAX_REPORTED_PROBLEMS.saturating_sub(problems.len());
         for (key, _) in unknown.take(room) {
             let problem = Diagnostic::at(
                 self.context.source,
@@ -60,7 +62,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Integers as JSON made by Kubernetes' YAML reader has them: `10.0` is 10.
+    /// Decodes integers as Kubernetes' YAML reader does: `10.0` is 10.
     fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.node.value {
             NodeValue::Float(float) if float.fract() == 0.0 && float.abs() < 9e18 => {
@@ -79,7 +81,7 @@ macro_rules! integers {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Cursor<'_> {
+impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -94,12 +96,12 @@ impl<'de> Deserializer<'de> for Cursor<'_> {
             NodeValue::Float(float) => visitor.visit_f64(*float),
             NodeValue::String(text) => visitor.visit_str(text),
             NodeValue::Seq(items) => {
-                let mut items = Items::new(self, items);
+                let mut items = NodeSeqAccess::new(self, items);
                 let value = visitor.visit_seq(&mut items)?;
                 items.finish()?;
                 Ok(value)
             }
-            NodeValue::Map(entries) => visitor.visit_map(Entries::new(self, entries, None)),
+            NodeValue::Map(entries) => visitor.visit_map(NodeMapAccess::new(self, entries, None)),
         }
     }
 
@@ -127,10 +129,10 @@ impl<'de> Deserializer<'de> for Cursor<'_> {
         let NodeValue::Map(entries) = &self.node.value else {
             return Err(Fault::expected("a map", &self.node.value));
         };
-        if self.context.unknown == Unknown::Refused {
+        if self.context.unknown == UnknownFields::Rejected {
             self.refuse_unknown(entries, fields);
         }
-        visitor.visit_map(Entries::new(self, entries, Some(fields)))
+        visitor.visit_map(NodeMapAccess::new(self, entries, Some(fields)))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -141,10 +143,16 @@ impl<'de> Deserializer<'de> for Cursor<'_> {
     ) -> Result<V::Value, Fault> {
         match &self.node.value {
             NodeValue::String(name) => {
-                visitor.visit_enum(Variant { cursor: self, name, key: None, content: None })
+                visitor.visit_enum(NodeEnumAccess { cursor: self, name, key: None, content: None })
             }
-            NodeValue::Map(entries) if let [(key, node)] = entries.as_slice() => visitor
-                .visit_enum(Variant { cursor: self, name: &key.name, key: Some(key), content: Some(node) }),
+            NodeValue::Map(entries) if let [(key, node)] = entries.as_slice() => {
+                visitor.visit_enum(NodeEnumAccess {
+                    cursor: self,
+                    name: &key.name,
+                    key: Some(key),
+                    content: Some(node),
+                })
+            }
             found => Err(Fault::expected_one_of(variants, found)),
         }
     }

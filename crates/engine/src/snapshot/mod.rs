@@ -1,14 +1,14 @@
-//! What outlives the process that remembered it: the part of [`State`] that can still matter, short enough to ride on
-//! the object as an annotation.
+//! Snapshots of [`State`] that survive a restart: the part of the state that can still affect decisions, short enough
+//! to be stored in an annotation of the object.
 //!
-//! Kubernetes forgets everything at a restart (docs/spec/hpa.md 7.5, T37). Here whoever takes over reads the [`StateSnapshot`] that was
-//! stored last, and goes on. It was stored when the status last changed, and nobody knows what was recommended since,
-//! so [`StateSnapshot::recall`] takes the newest recommendation to have held until now: a take-over may delay a change, but
-//! never hastens one.
+//! Kubernetes loses this state at a restart (docs/spec/hpa.md 7.5, T37). Here the next leader restores the
+//! [`StateSnapshot`] that was stored last. It was stored when the status last changed, and recommendations since then are
+//! unknown, so [`StateSnapshot::restore`] assumes that the newest recommendation was repeated until now: a change of
+//! leader may delay a scale-down or scale-up, but never hastens one.
 //!
-//! What is left out cannot matter while windows and policies stay as they are: recommendations that a later one
-//! outdoes, and whatever is older than the longest window or period. Should a window be enlarged afterwards, [`State`]
-//! may still find old slots (T39) that a memory has not.
+//! Left out is what cannot matter while windows and policies stay the same: recommendations that a later one exceeds, and
+//! entries older than the longest window or period. If a window is enlarged later, [`State`] may still have old slots
+//! (T39) that a snapshot has not.
 
 mod covers;
 #[cfg(test)]
@@ -19,33 +19,34 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use text::{MAX_TEXT, SnapshotError};
+pub use text::{MAX_TEXT_BYTES, SnapshotError};
 
 use crate::config::ControllerConfig;
 use crate::spec::{FailurePolicy, Spec};
 use crate::state::{ScaleEvent, State, TimestampedReplicas, before};
+use crate::units::Replicas;
 
-/// What of a [`State`] can still matter. Times are whole seconds, rounded up, so that windows never become shorter.
+/// The part of a [`State`] that can still affect decisions. Times are whole seconds, rounded up, so that stabilization
+/// windows never become shorter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StateSnapshot {
-    /// Oldest first; the last is the newest.
+    /// Recommendations, oldest first.
     recommendations: Vec<TimestampedReplicas>,
-    /// How many were added, oldest first.
+    /// Scale-ups (replicas added), oldest first.
     ups: Vec<TimestampedReplicas>,
-    /// How many were removed, oldest first.
+    /// Scale-downs (replicas removed), oldest first.
     downs: Vec<TimestampedReplicas>,
     last_good: BTreeMap<String, TimestampedReplicas>,
 }
 
-/// Longer lists are thinned, so that the text stays short whatever the windows and periods are.
-const MOST: usize = 48;
-/// Names of metrics are as long as users like; what is beyond this many bytes of text is forgotten, which only blocks
-/// scale-downs.
-const ROOM_FOR_NAMES: usize = 2048;
+/// Longer lists are shortened, so that the text stays short with any windows and periods.
+const MAX_ENTRIES_PER_LIST: usize = 48;
+/// Bound for all metric names together. Last good proposals beyond it are dropped, which only blocks scale-downs.
+const MAX_NAME_BYTES: usize = 2048;
 
 impl State {
-    /// What of this state can still matter at `now` and later.
-    pub fn memory(&self, now: Timestamp, spec: &Spec, config: &ControllerConfig) -> StateSnapshot {
+    /// The snapshot of this state at `now`.
+    pub fn snapshot(&self, now: Timestamp, spec: &Spec, config: &ControllerConfig) -> StateSnapshot {
         let windows = Windows::of(spec, config);
         let since = before(now, longest_period(spec));
         StateSnapshot {
@@ -56,14 +57,14 @@ impl State {
         }
     }
 
-    /// Somebody else changed the count: rate policies count it as if we had.
-    pub fn observed_change(&mut self, now: Timestamp, spec: &Spec, from: i32, to: i32) {
+    /// Records a change that another client made. Scaling policies count it like an own change.
+    pub fn observed_change(&mut self, now: Timestamp, spec: &Spec, from: Replicas, to: Replicas) {
         if let Some(behavior) = spec.behavior.as_ref().filter(|_| from != to) {
             self.record(now, behavior, from, to);
         }
     }
 
-    /// Last good proposals that may still stand in for a metric.
+    /// Last good proposals that may still replace a failed metric.
     fn good(&self, now: Timestamp, spec: &Spec) -> BTreeMap<String, TimestampedReplicas> {
         let keep = |policy| match policy {
             FailurePolicy::LastGood(keep) => Some(keep),
@@ -73,7 +74,7 @@ impl State {
             return BTreeMap::new();
         };
         let since = before(now, longest);
-        let mut room = ROOM_FOR_NAMES;
+        let mut room = MAX_NAME_BYTES;
         let young = self.last_good.iter().map(|(name, good)| (name, round(*good)));
         young
             .filter(|(name, good)| {
@@ -88,12 +89,12 @@ impl State {
 }
 
 impl StateSnapshot {
-    /// The state to go on with at `now`. The newest recommendation is taken to have held until now; what comes from
-    /// the future, because a clock was set back, is taken to be of now.
-    pub fn recall(&self, now: Timestamp) -> State {
+    /// Restores a state at `now`. The newest recommendation counts as repeated until now. Times in the future, which occur
+    /// if the clock was set back, are replaced by `now`.
+    pub fn restore(&self, now: Timestamp) -> State {
         let past = |s: &TimestampedReplicas| TimestampedReplicas { at: s.at.min(now), ..*s };
         let changes = |list: &[TimestampedReplicas]| {
-            list.iter().map(|s| ScaleEvent::new(s.value, s.at.min(now))).collect()
+            list.iter().map(|s| ScaleEvent::new(s.value.get(), s.at.min(now))).collect()
         };
         let mut recommendations: Vec<_> = self.recommendations.iter().map(past).collect();
         if let Some(newest) = recommendations.last().filter(|newest| newest.at < now).copied() {
@@ -107,16 +108,16 @@ impl StateSnapshot {
         }
     }
 
-    /// Whether there is nothing to remember.
+    /// Whether the snapshot is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// How far back recommendations are looked at (docs/spec/hpa.md 6.2, 6.3).
+/// Stabilization windows in force (docs/spec/hpa.md 6.2, 6.3).
 struct Windows {
     down: SignedDuration,
-    /// Without `behavior` growing has no window.
+    /// Absent without `behavior`, since scale-ups have no window then.
     up: Option<SignedDuration>,
 }
 
@@ -132,7 +133,8 @@ impl Windows {
         }
     }
 
-    /// Whether a recommendation of `at` can hold a scale-down at `now`. Only without `behavior` the very edge counts.
+    /// Whether a recommendation of `at` can hold a scale-down at `now`. The edge of the window belongs to it only without
+    /// `behavior`.
     fn hold_down(&self, now: Timestamp, at: Timestamp) -> bool {
         let cutoff = before(now, self.down);
         at > cutoff || (self.up.is_none() && at == cutoff)
@@ -144,18 +146,21 @@ impl Windows {
     }
 }
 
-/// Both directions count changes of both directions (T40).
+/// The longest period of all policies. Policies count changes of both directions (T40).
 fn longest_period(spec: &Spec) -> SignedDuration {
     let rules = spec.behavior.iter().flat_map(|b| [&b.up, &b.down]);
     rules.flat_map(|r| &r.policies).map(|p| p.period).max().unwrap_or(SignedDuration::ZERO)
 }
 
-/// In whole seconds, oldest first; of the same second, in the order in which they came.
+/// Rounds to whole seconds and sorts, oldest first; entries of the same second keep their order.
 fn rounded(list: &[TimestampedReplicas]) -> Vec<TimestampedReplicas> {
-    // By the exact time first: two steps within a second keep their order.
+    // Sorted by exact time before rounding, so that two steps within a second keep their order.
     let mut list = list.to_vec();
     list.sort_by_key(|s| s.at);
-    list.into_iter().map(round).map(|s| TimestampedReplicas { value: s.value.max(0), ..s }).collect()
+    list.into_iter()
+        .map(round)
+        .map(|s| TimestampedReplicas { value: s.value.max(Replicas::ZERO), ..s })
+        .collect()
 }
 
 fn round(exact: TimestampedReplicas) -> TimestampedReplicas {
@@ -165,8 +170,8 @@ fn round(exact: TimestampedReplicas) -> TimestampedReplicas {
     TimestampedReplicas { at, ..exact }
 }
 
-/// Of sorted recommendations those that can still decide: in the down window the ones that no later one reaches, in
-/// the up window the ones that no later one is as low as, and the newest.
+/// The recommendations that can still decide: in the scale-down window those higher than all later ones, in the
+/// scale-up window those lower than all later ones, and the newest.
 fn lasting(sorted: &[TimestampedReplicas], now: Timestamp, windows: &Windows) -> Vec<TimestampedReplicas> {
     let Some((newest, older)) = sorted.split_last() else { return Vec::new() };
     let (mut high, mut low) = (newest.value, newest.value);
@@ -181,7 +186,7 @@ fn lasting(sorted: &[TimestampedReplicas], now: Timestamp, windows: &Windows) ->
             minima.push((index, *rec));
         }
     }
-    // The outer one of each chunk, held until the end of the chunk: longer, never shorter.
+    // Each chunk is replaced by its extreme value at its newest time, so that a hold can become longer, never shorter.
     let outer = |chunk: &[(usize, TimestampedReplicas)]| {
         let (newest, oldest) = (chunk.first()?, chunk.last()?);
         Some((newest.0, TimestampedReplicas { value: oldest.1.value, at: newest.1.at }))
@@ -193,19 +198,19 @@ fn lasting(sorted: &[TimestampedReplicas], now: Timestamp, windows: &Windows) ->
 
 /// Changes later than `since`, oldest first.
 fn recent(changes: &[ScaleEvent], since: Timestamp) -> Vec<TimestampedReplicas> {
-    let list: Vec<_> = changes.iter().map(|c| TimestampedReplicas { value: c.by, at: c.at }).collect();
+    let list: Vec<_> = changes.iter().map(|c| TimestampedReplicas { value: c.by.into(), at: c.at }).collect();
     let mut list = rounded(&list);
     list.retain(|c| c.value > 0 && c.at > since);
     thin(&list, |chunk| {
-        let sum = chunk.iter().fold(0_i32, |sum, c| sum.saturating_add(c.value));
-        Some(TimestampedReplicas { value: sum, at: chunk.last()?.at })
+        let sum = chunk.iter().fold(0_i32, |sum, c| sum.saturating_add(c.value.get()));
+        Some(TimestampedReplicas { value: sum.into(), at: chunk.last()?.at })
     })
 }
 
-/// At most [`MOST`]: neighbours become one.
+/// Shortens a list to [`MAX_ENTRIES_PER_LIST`] by merging neighbours.
 fn thin<T: Clone>(list: &[T], one: impl Fn(&[T]) -> Option<T>) -> Vec<T> {
     match list.len() {
-        0..=MOST => list.to_vec(),
-        many => list.chunks(many.div_ceil(MOST)).filter_map(one).collect(),
+        0..=MAX_ENTRIES_PER_LIST => list.to_vec(),
+        many => list.chunks(many.div_ceil(MAX_ENTRIES_PER_LIST)).filter_map(one).collect(),
     }
 }
