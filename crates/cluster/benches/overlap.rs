@@ -1,5 +1,6 @@
 //! What it costs to know which pods an autoscaler selects and who else selects them: time and memory.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 #[path = "../../engine/benches/table/mod.rs"]

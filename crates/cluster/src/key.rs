@@ -1,9 +1,9 @@
-//! What an autoscaler is called.
+//! The key of an autoscaler.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Which API an autoscaler comes from.
+/// The API of an autoscaler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AutoscalerKind {
     /// `autoscaling` HorizontalPodAutoscaler.
@@ -14,10 +14,10 @@ pub enum AutoscalerKind {
     ScaledObject,
 }
 
-/// NameLister one autoscaler. Cheap to clone.
+/// The key of one autoscaler. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AutoscalerKey {
-    /// Which API.
+    /// The API.
     pub kind: AutoscalerKind,
     /// Namespace.
     pub namespace: Arc<str>,
@@ -47,7 +47,7 @@ impl AutoscalerKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Hpa, Self::Autoscaler, Self::ScaledObject];
 
-    /// How people write it before a name: `hpa/web`.
+    /// The short name that users write before the object's name: `hpa/web`.
     pub fn short(self) -> &'static str {
         match self {
             Self::Hpa => "hpa",
@@ -65,7 +65,7 @@ impl AutoscalerKind {
         }
     }
 
-    /// AutoscalerKind of its objects.
+    /// The `kind` of its objects.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hpa => api::autoscaling::KIND,
@@ -74,7 +74,7 @@ impl AutoscalerKind {
         }
     }
 
-    /// As it stands in paths.
+    /// The plural name in paths.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Hpa => "horizontalpodautoscalers",
@@ -83,7 +83,7 @@ impl AutoscalerKind {
         }
     }
 
-    /// Group and version under which decisions about it are served: by the process that makes them.
+    /// The group and version under which the process that reconciles it serves its decisions.
     pub fn decisions(self) -> &'static str {
         match self {
             Self::Hpa | Self::Autoscaler => api::decisions::API_VERSION,
@@ -92,7 +92,7 @@ impl AutoscalerKind {
     }
 }
 
-/// As messages name it: an HPA as Kubernetes does, `namespace/name`.
+/// The name in messages: `namespace/name` for an HPA, as in Kubernetes.
 impl fmt::Display for AutoscalerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.kind != AutoscalerKind::Hpa {

@@ -1,16 +1,16 @@
-//! All that talks to a kube-apiserver.
+//! Clients of a kube-apiserver.
 //!
 //! ```text
-//! connect    a kubeconfig becomes a client: HTTP/2, signs of life, as many requests at once as the server bears
-//! request    one request, and errors in the words of client-go
-//! watch      list, then watch, for ever, into slim views
-//! index      what was watched, in plain structs: pods and who selects them, targets
-//! discovery  the kinds and versions the server knows
-//! names      which objects of a kind there are
-//! scale      the scale of any object
-//! metrics    the three metrics APIs
-//! lease      who leads
-//! events     what is told about an object
+//! connect    builds a client from a kubeconfig: HTTP/2, keep-alive pings, adaptive limit of concurrent requests
+//! request    sends requests: the one retry policy, and errors in the words of client-go
+//! watch      list-and-watch into slim views
+//! index      indexes of watched pods, of the autoscalers that select them, and of targets
+//! discovery  the kinds and versions that the server serves
+//! names      the names of the objects of a kind
+//! scale      reads and writes the scale subresource
+//! metrics    client of the three metrics APIs
+//! lease      leader election
+//! events     records Kubernetes events
 //! ```
 
 pub mod connect;

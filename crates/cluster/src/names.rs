@@ -1,4 +1,4 @@
-//! Which objects of a kind there are: their names alone, remembered for a moment, asked for once by all who ask together.
+//! The names of the objects of a kind, cached for a short time. Concurrent callers share one list request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,95 +14,95 @@ use crate::discovery::Resource;
 use crate::request::{ApiError, Expected, Request, decode, exchange_as, path, with_query};
 use crate::watch::METADATA_LIST;
 
-/// How long one list may take.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// No more lists are remembered at a time.
-const MOST: usize = 4096;
+/// The deadline of one list request.
+const LIST_DEADLINE: Duration = Duration::from_secs(10);
+/// How many lists are cached at most.
+const MAX_CACHED_LISTS: usize = 4096;
 
-/// What is listed.
+/// The key of a list: the URI, and the resource as messages name it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Which {
+struct ListKey {
     uri: String,
     resource: String,
 }
 
-type Listed = Result<Arc<Vec<String>>, ApiError>;
+type NamesResult = Result<Arc<Vec<String>>, ApiError>;
 
-/// Lists, and when they came.
-type Memory = HashMap<Which, (Instant, Arc<Vec<String>>)>;
+/// Lists, and when each was received.
+type CachedLists = HashMap<ListKey, (Instant, Arc<Vec<String>>)>;
 
 /// Lists names of objects. Cheap to clone.
 #[derive(Clone)]
-pub struct NameLister(Arc<Inner>);
+pub struct NameLister(Arc<NameListerState>);
 
-struct Inner {
+struct NameListerState {
     client: Client,
-    /// How long a list may be used.
+    /// How long a cached list is used.
     age: Duration,
-    memory: Mutex<Memory>,
-    flights: SingleFlight<Which, Listed>,
+    cache: Mutex<CachedLists>,
+    flights: SingleFlight<ListKey, NamesResult>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct List {
-    items: Option<Vec<Item>>,
+struct NameList {
+    items: Option<Vec<NamedItem>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Item {
-    metadata: Metadata,
+struct NamedItem {
+    metadata: NameMetadata,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct NameMetadata {
     name: String,
 }
 
 impl NameLister {
-    /// Lists are used again for `age`.
+    /// Caches lists for `age`.
     pub fn new(client: Client, age: Duration) -> Self {
-        let (memory, flights) = (Mutex::default(), SingleFlight::default());
-        Self(Arc::new(Inner { client, age, memory, flights }))
+        let (cache, flights) = (Mutex::default(), SingleFlight::default());
+        Self(Arc::new(NameListerState { client, age, cache, flights }))
     }
 
-    /// The names of all objects with such labels (a selector as text), in the server's order, in a namespace or everywhere.
-    pub async fn list(&self, of: &Resource, namespace: Option<&str>, labels: &str) -> Listed {
-        let which = Which { uri: uri(of, namespace, labels), resource: of.group_resource() };
-        if let Some(known) = self.0.known(&which) {
+    /// The names of all objects that match the label selector `labels`, in the server's order, in a namespace or in all.
+    pub async fn list(&self, of: &Resource, namespace: Option<&str>, labels: &str) -> NamesResult {
+        let key = ListKey { uri: uri(of, namespace, labels), resource: of.group_resource() };
+        if let Some(known) = self.0.known(&key) {
             return Ok(known);
         }
         let inner = Arc::clone(&self.0);
-        let asked = which.clone();
+        let asked = key.clone();
         let ask = || async move { inner.ask(asked).await }.boxed();
-        self.0.flights.run_within(&which, Duration::MAX, ask).await.0
+        self.0.flights.run_within(&key, Duration::MAX, ask).await.0
     }
 }
 
-impl Inner {
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+impl NameListerState {
+    fn cache(&self) -> MutexGuard<'_, CachedLists> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self, which: &Which) -> Option<Arc<Vec<String>>> {
-        let memory = self.memory();
-        memory.get(which).filter(|(came, _)| came.elapsed() <= self.age).map(|(_, names)| Arc::clone(names))
+    fn known(&self, key: &ListKey) -> Option<Arc<Vec<String>>> {
+        let cache = self.cache();
+        cache.get(key).filter(|(came, _)| came.elapsed() <= self.age).map(|(_, names)| Arc::clone(names))
     }
 
-    async fn ask(&self, which: Which) -> Listed {
-        let request = Request::get(&which.uri, &which.resource, DEADLINE);
+    async fn ask(&self, key: ListKey) -> NamesResult {
+        let request = Request::get(&key.uri, &key.resource, LIST_DEADLINE);
         let answer = exchange_as(&self.client, &request, METADATA_LIST).await?;
-        let list: List = decode(&answer, &Expected::anything())?;
+        let list: NameList = decode(&answer, &Expected::anything())?;
         let items = list.items.unwrap_or_default();
         let names = Arc::new(items.into_iter().map(|item| item.metadata.name).collect::<Vec<_>>());
-        let mut memory = self.memory();
-        if memory.len() >= MOST {
-            memory.retain(|_, (came, _)| came.elapsed() <= self.age);
+        let mut cache = self.cache();
+        if cache.len() >= MAX_CACHED_LISTS {
+            cache.retain(|_, (came, _)| came.elapsed() <= self.age);
         }
-        if memory.len() < MOST {
-            memory.insert(which, (Instant::now(), Arc::clone(&names)));
+        if cache.len() < MAX_CACHED_LISTS {
+            cache.insert(key, (Instant::now(), Arc::clone(&names)));
         }
         Ok(names)
     }
@@ -123,7 +123,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::request::tests::fake::{Asked, Fake, JSON, Reply};
+    use crate::request::tests::fake::{Fake, JSON, ReceivedRequest, Reply};
 
     fn pods() -> Resource {
         Resource {
@@ -158,10 +158,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_who_ask_together_ask_once_and_a_list_is_used_again_for_a_while() {
+    async fn concurrent_callers_share_one_list_which_is_cached_for_its_age() {
         let asked = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&asked);
-        let client = Fake::new(move |asked: &Asked| {
+        let client = Fake::new(move |asked: &ReceivedRequest| {
             count.fetch_add(1, Ordering::Relaxed);
             assert!(asked.headers["accept"].to_str().unwrap().contains("as=PartialObjectMetadataList"));
             Reply::new(
@@ -185,13 +185,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_told_and_not_remembered() {
-        let client = Fake::new(|_: &Asked| {
+    async fn an_error_is_returned_and_not_cached() {
+        let client = Fake::new(|_: &ReceivedRequest| {
             Reply::new(403, JSON, r#"{"kind":"Status","status":"Failure","message":"no","code":403}"#)
         });
         let names = NameLister::new(client.client(), Duration::from_secs(5));
         let error = names.list(&pods(), None, "").await.unwrap_err();
-        assert_eq!((error.code, error.message.as_str()), (403, "no"));
-        assert!(names.0.memory().is_empty());
+        assert_eq!((error.code, error.message.as_str()), (Some(403), "no"));
+        assert!(names.0.cache().is_empty());
     }
 }

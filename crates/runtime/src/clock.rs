@@ -17,6 +17,7 @@ impl Clock {
     }
 
     /// The clock of this machine.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of the machine that others are given")]
     pub fn system() -> Self {
         Self::new(Timestamp::now)
     }

@@ -1,25 +1,54 @@
-//! MetricsWriter for Prometheus, as text.
+//! Exported metrics: families that are updated as things happen, and the writer of the text that Prometheus scrapes.
+
+mod family;
 
 use std::fmt::{Display, Write as _};
 
-/// The content type of [`MetricsWriter`].
+pub use family::{Counter, Family, Gauge, Histogram, LabelValues, Series};
+
+/// The content type of a [`MetricsWriter`] made by `default`.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// The content type of a [`MetricsWriter`] made by [`MetricsWriter::open_metrics`].
+pub const OPEN_METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Writes metrics, one family after the other.
 #[derive(Debug, Default)]
 pub struct MetricsWriter {
     text: String,
     name: &'static str,
+    format: TextFormat,
+}
+
+/// A text format that Prometheus reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TextFormat {
+    #[default]
+    Prometheus,
+    /// Counters are announced without `_total`, times with a unit, and the text ends with `# EOF`.
+    OpenMetrics,
 }
 
 /// Labels of a series.
 pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl MetricsWriter {
+    /// A writer of OpenMetrics.
+    pub fn open_metrics() -> Self {
+        Self { format: TextFormat::OpenMetrics, ..Self::default() }
+    }
+
     /// Begins a family; the values that follow belong to it.
     pub fn family(&mut self, kind: &str, name: &'static str, help: &str) -> &mut Self {
         self.name = name;
-        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        let is_open_metrics = self.format == TextFormat::OpenMetrics;
+        let announced = match name.strip_suffix("_total") {
+            Some(stem) if is_open_metrics && kind == "counter" => stem,
+            _ => name,
+        };
+        let _ = writeln!(self.text, "# HELP {announced} {help}\n# TYPE {announced} {kind}");
+        if is_open_metrics && announced.ends_with("_seconds") {
+            let _ = writeln!(self.text, "# UNIT {announced} seconds");
+        }
         self
     }
 
@@ -54,7 +83,10 @@ impl MetricsWriter {
     }
 
     /// The text.
-    pub fn finish(self) -> String {
+    pub fn finish(mut self) -> String {
+        if self.format == TextFormat::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
         self.text
     }
 

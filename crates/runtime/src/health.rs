@@ -7,6 +7,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+/// Why a health check fails, in the words of `/readyz?verbose`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CheckFailure(pub String);
+
 /// The health of one watch. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug)]
 pub struct WatchHealth(Arc<watch::Sender<WatchCondition>>);

@@ -29,7 +29,7 @@ use std::any::Any;
 
 pub use clock::{Clock, SteadyClock};
 pub use fault::{FaultInjector, WatchFault};
-pub use health::{Liveness, WatchCondition, WatchHealth};
+pub use health::{CheckFailure, Liveness, WatchCondition, WatchHealth};
 pub use leader::Leadership;
 pub use reconcile_loop::{ReconcileResult, Reconciles};
 pub use reflector::{Reflectors, WatchSet};

@@ -17,7 +17,7 @@ use crate::exported_metrics::MetricsWriter;
 
 /// Reconciles under way, by key.
 pub struct Reconciles<K, O> {
-    running: FuturesUnordered<BoxFuture<'static, (K, Result<O, String>)>>,
+    running: FuturesUnordered<BoxFuture<'static, (K, std::thread::Result<O>)>>,
     /// How many reconciles of a key panicked in a row.
     failures: HashMap<K, u32>,
     panics: PanicCounter,
@@ -74,7 +74,7 @@ impl<K: Clone + Eq + Hash + Send + 'static, O: Send + 'static> Reconciles<K, O> 
     pub fn start(&mut self, key: K, reconcile: impl Future<Output = O> + Send + 'static) {
         self.running.push(Box::pin(async move {
             let result = AssertUnwindSafe(reconcile).catch_unwind().await;
-            (key, result.map_err(|payload| crate::panic_text(&*payload)))
+            (key, result)
         }));
     }
 
@@ -86,7 +86,8 @@ impl<K: Clone + Eq + Hash + Send + 'static, O: Send + 'static> Reconciles<K, O> 
                 self.failures.remove(&key);
                 ReconcileResult::Finished(outcome)
             }
-            Err(message) => {
+            Err(payload) => {
+                let message = crate::panic_text(&*payload);
                 self.panics.0.fetch_add(1, Ordering::Relaxed);
                 let failures = self.failures.entry(key.clone()).or_default();
                 *failures = failures.saturating_add(1);

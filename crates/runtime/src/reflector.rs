@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::backoff::delay_after;
 use crate::exported_metrics::MetricsWriter;
 use crate::fault::FaultInjector;
-use crate::health::WatchHealth;
+use crate::health::{CheckFailure, WatchHealth};
 use crate::store::WatchEvent;
 
 /// A task yields after so many events, so that one long list does not hold up everything else.
@@ -145,14 +145,14 @@ impl WatchSet {
     }
 
     /// Whether every watch is current, as far as it was synced once; else which watches are not, and why.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), CheckFailure> {
         let stale = |(resource, health): (String, WatchHealth)| {
             let condition = health.condition();
             let error = condition.last_error.unwrap_or_default();
             condition.is_stale.then(|| format!("watch of {resource} is not current: {error}"))
         };
         let stale: Vec<String> = self.all().into_iter().filter_map(stale).collect();
-        if stale.is_empty() { Ok(()) } else { Err(stale.join("; ")) }
+        if stale.is_empty() { Ok(()) } else { Err(CheckFailure(stale.join("; "))) }
     }
 
     /// Whether the store of each resource is current, and how many restarts its watch tasks had. Watches of one resource in
@@ -171,7 +171,8 @@ impl WatchSet {
     /// Exports `plimsoll_watch_current` and `plimsoll_watch_restarts_total`.
     pub fn export(&self, writer: &mut MetricsWriter) {
         let by_resource = self.by_resource();
-        writer.family("gauge", WATCH_CURRENT, "1 if the store of a watched resource is current.");
+        let help = "1 if the store of a watched resource is current, 0 after its watch task died and until it is listed again.";
+        writer.family("gauge", WATCH_CURRENT, help);
         for (resource, (is_current, _)) in &by_resource {
             writer.value(&[("resource", resource)], u8::from(*is_current));
         }

@@ -1,4 +1,6 @@
 //! How long lists of all pods take over TLS, and how much memory: `lists [PODS] [TIMES]`.
+
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 use std::sync::Arc;

@@ -22,6 +22,7 @@ impl Clock {
 }
 
 impl Default for Clock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of the machine that others are given")]
     fn default() -> Self {
         Self::new(Timestamp::now)
     }

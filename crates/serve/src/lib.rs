@@ -17,6 +17,8 @@
 //! | JSON, YAML, protobuf, gzip | `encode` |
 //! | Service, APIService and webhook objects | `registration`, `admission::webhooks` |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may read the clock of the machine"))]
+
 mod access;
 pub mod admission;
 mod api_group;

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -13,6 +13,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use serde_json::json;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 use tower::ServiceExt as _;
 
 use crate::access::{Authorizer, RequestAttributes};

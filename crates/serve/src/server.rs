@@ -12,6 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::access::{Access, Authorizer};
 use crate::app::App;
 use crate::bind::{StartError, bind};
+use crate::clock::Clock;
 use crate::identity::{self, Authenticator, ClientTrust};
 use crate::registration::ServiceRef;
 use crate::review::ReviewTtls;
@@ -90,7 +91,8 @@ impl Server {
             }
             Access::Delegated => {
                 let source = identity::TrustSource::new(provider, trusted);
-                let authenticator = authenticator(&client, source, reviews, &mut keeping).await;
+                let authenticator =
+                    authenticator(&client, source, reviews, app.clock.clone(), &mut keeping).await;
                 Some((authenticator, Authorizer::new(client, open_paths, reviews)))
             }
         };
@@ -141,10 +143,11 @@ async fn authenticator(
     client: &Client,
     mut source: identity::TrustSource,
     reviews: ReviewTtls,
+    clock: Clock,
     keeping: &mut JoinSet<()>,
 ) -> Authenticator {
     let keeper = identity::ClientTrustReader::new();
     keeper.read(client, &mut source).await;
     keeping.spawn(keeper.clone().run(client.clone(), source));
-    Authenticator::new(client.clone(), keeper, reviews.tokens)
+    Authenticator::new(client.clone(), keeper, reviews.tokens, clock)
 }

@@ -1,5 +1,6 @@
 //! Benchmark of resource metrics: time and memory of parsing kubelet responses, storing samples and listing usage.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 #[path = "../../engine/benches/table/mod.rs"]
@@ -22,6 +23,7 @@ use sources::store::{KubeletProvider, Store, StoreSettings};
 use table::Table;
 
 /// The allocator of the measured binary.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

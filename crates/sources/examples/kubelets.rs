@@ -7,6 +7,8 @@
 //!
 //! Every node has its own loopback address and certificate, so that each has its own connection, as in a cluster.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
+
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -28,6 +30,7 @@ use sources::kubelet::{address, client, scraper, trust};
 use sources::store::{self, Store};
 use tokio::net::TcpListener;
 
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -166,7 +169,7 @@ async fn scrape(folder: &Path, nodes: usize, pods: usize) -> Anything<()> {
             token: None,
             compat,
         },
-        clock: sources::Clock::new(jiff::Timestamp::now),
+        clock: sources::Clock::system(),
     };
     let scraper = scraper::Scraper::new(settings, inventory, Arc::new(store.clone()))?;
     let report = scraper.report();

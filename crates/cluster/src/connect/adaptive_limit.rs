@@ -1,21 +1,21 @@
-//! How many requests at once the server bears.
+//! The adaptive limit of concurrent requests, as a state machine without IO.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Fewer requests than this are never allowed.
-const LEAST: f64 = 2.0;
-/// More requests than this are never allowed.
-const MOST: f64 = 256.0;
-/// What is allowed at first.
-const START: f64 = 32.0;
-/// What remains of the limit when the server has too much to do.
-const EASE: f64 = 0.5;
-/// Nobody may make us wait longer than this.
-const LONGEST_HOLD: Duration = Duration::from_mins(1);
-/// Who gives up on a request later than this found the server slow.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The lower bound of the limit, in requests.
+const MIN_LIMIT: f64 = 2.0;
+/// The upper bound of the limit, in requests.
+const MAX_LIMIT: f64 = 256.0;
+/// The limit at the start, in requests.
+const INITIAL_LIMIT: f64 = 32.0;
+/// The limit is multiplied by this when the server is overloaded.
+const OVERLOAD_FACTOR: f64 = 0.5;
+/// A longer `Retry-After` is cut to this.
+const MAX_HOLD: Duration = Duration::from_mins(1);
+/// A request that its caller abandons after this counts as timed out.
+const SLOW_REQUEST: Duration = Duration::from_secs(1);
 
 /// The limit of requests in flight: it grows a little with each answer and is halved when the server is overloaded.
 #[derive(Clone, Debug)]
@@ -27,61 +27,67 @@ pub struct AdaptiveLimit {
     counts: LimiterSnapshot,
 }
 
-/// Whether a request may pass.
+/// Whether a request is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is in flight from this moment on.
+    /// Admitted; it counts as in flight.
     Now,
-    /// Not before this moment: the server asked for a pause.
+    /// Not before this time: the server sent `Retry-After`.
     At(Instant),
-    /// Not before another request has come back.
+    /// Not before another request has ended.
     Full,
 }
 
-/// How a request came back.
+/// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestOutcome {
-    /// Answered, be it with a refusal.
+    /// The server answered, possibly with an error of the client.
     Answered,
-    /// 429 or 503, and how long the server asks to be left alone.
+    /// 429 or 503, and its `Retry-After`.
     Overloaded(Option<Duration>),
     /// 504.
     TimedOut,
-    /// Nobody waits for the answer any more.
+    /// The caller no longer waits for the response.
     Abandoned,
-    /// It never reached the server, or the server failed; that says nothing about its load.
+    /// It did not reach the server, or the server failed. Neither says anything about load.
     Failed,
 }
 
-/// What can be seen of the pressure from outside.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The state of a limiter and its counts, for exported metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimiterSnapshot {
-    /// How many requests may be in flight.
+    /// The limit of requests in flight.
     pub limit: usize,
-    /// How many are.
+    /// Requests in flight.
     pub in_flight: usize,
-    /// How many wait.
+    /// Requests that wait for admission.
     pub waiting: usize,
-    /// Until when all wait, because the server asked for it.
+    /// No request is admitted before this time, because the server sent `Retry-After`.
     pub held_until: Option<Instant>,
-    /// Requests let pass so far.
+    /// Requests admitted so far.
     pub admitted: u64,
-    /// Answers that said the server has too much to do.
+    /// Responses 429 and 503.
     pub overloaded: u64,
-    /// Requests that took too long.
+    /// Requests that timed out.
     pub timed_out: u64,
-    /// Requests sent again.
+    /// Requests that were sent again.
     pub retried: u64,
 }
 
 impl Default for AdaptiveLimit {
     fn default() -> Self {
-        Self { limit: START, in_flight: 0, hold: None, eased: None, counts: LimiterSnapshot::default() }
+        Self {
+            limit: INITIAL_LIMIT,
+            in_flight: 0,
+            hold: None,
+            eased: None,
+            counts: LimiterSnapshot::default(),
+        }
     }
 }
 
 impl AdaptiveLimit {
-    /// Asks for a request to pass.
+    /// Admits a request, or says when to try again.
     pub fn admit(&mut self, now: Instant) -> Admission {
         match self.hold {
             Some(until) if until > now => return Admission::At(until),
@@ -95,21 +101,21 @@ impl AdaptiveLimit {
         Admission::Now
     }
 
-    /// A request that passed at `admitted` has come back.
+    /// Ends a request that was admitted at `admitted`.
     pub fn finish(&mut self, now: Instant, admitted: Instant, outcome: RequestOutcome) {
-        // A limit that is not used says nothing about what the server bears.
+        // A limit that is not used up says nothing about the capacity of the server.
         let used = self.in_flight as f64 * 2.0 >= self.limit;
         self.in_flight = self.in_flight.saturating_sub(1);
         match outcome {
-            RequestOutcome::Answered if used => self.limit = (self.limit + 1.0 / self.limit).min(MOST),
+            RequestOutcome::Answered if used => self.limit = (self.limit + 1.0 / self.limit).min(MAX_LIMIT),
             RequestOutcome::Answered | RequestOutcome::Failed => {}
             RequestOutcome::Overloaded(pause) => {
                 self.counts.overloaded += 1;
                 self.ease(now, admitted);
-                let until = pause.map(|pause| now + pause.min(LONGEST_HOLD));
+                let until = pause.map(|pause| now + pause.min(MAX_HOLD));
                 self.hold = self.hold.max(until);
             }
-            RequestOutcome::Abandoned if now.saturating_duration_since(admitted) < PATIENCE => {}
+            RequestOutcome::Abandoned if now.saturating_duration_since(admitted) < SLOW_REQUEST => {}
             RequestOutcome::TimedOut | RequestOutcome::Abandoned => {
                 self.counts.timed_out += 1;
                 self.ease(now, admitted);
@@ -117,27 +123,27 @@ impl AdaptiveLimit {
         }
     }
 
-    /// A request is sent again.
+    /// Counts a request that is sent again.
     pub fn retried(&mut self) {
         self.counts.retried += 1;
     }
 
-    /// What can be seen from outside.
+    /// The current state.
     pub fn snapshot(&self) -> LimiterSnapshot {
         LimiterSnapshot {
             limit: self.limit as usize,
             in_flight: self.in_flight,
             held_until: self.hold,
-            ..self.counts.clone()
+            ..self.counts
         }
     }
 
-    /// Lowers the limit, once for all requests that were under way together.
+    /// Lowers the limit, once for all requests that were in flight together.
     fn ease(&mut self, now: Instant, admitted: Instant) {
         if self.eased.is_some_and(|eased| admitted <= eased) {
             return;
         }
         self.eased = Some(now);
-        self.limit = (self.limit * EASE).max(LEAST);
+        self.limit = (self.limit * OVERLOAD_FACTOR).max(MIN_LIMIT);
     }
 }

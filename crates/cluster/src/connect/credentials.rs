@@ -1,5 +1,5 @@
-//! Who we are to the API server and whom we believe to be it, for those who ask others on the cluster's behalf: kubelets,
-//! a Prometheus behind the cluster's authentication.
+//! Our credentials for the API server and the authorities of its certificate, for clients of other servers that accept them:
+//! kubelets, and a Prometheus behind the cluster's authentication.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use kube::Config;
 use kube::config::AuthInfo;
 use serde_json::Value;
 
-/// Who we are, and whom we believe.
+/// Client credentials and trusted authorities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
-    /// Authorities of the server's certificate (PEM); none if the system's are meant.
+    /// The CA certificates of the server (PEM); none for the system's.
     pub authority: Option<Material>,
-    /// Whether any certificate will do.
+    /// Whether the server's certificate is not verified.
     pub insecure: bool,
     /// Our certificate and its key (PEM).
     pub certificate: Option<(Material, Material)>,
@@ -23,12 +23,12 @@ pub struct Credentials {
     pub token: Option<Material>,
 }
 
-/// Something that may be secret.
+/// A certificate, key or token.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Material {
-    /// In a file, which may change.
+    /// The path of a file, which may change.
     File(PathBuf),
-    /// Given.
+    /// The bytes themselves.
     Given(Vec<u8>),
 }
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Material {
 }
 
 impl Credentials {
-    /// Those of a client. A token that a program makes (`exec`) is not among them.
+    /// The credentials of a client configuration, without tokens of credential plugins (`exec`).
     pub(super) fn of(config: &Config) -> Self {
         let given = config.root_cert.as_ref().map(|certificates| Material::Given(pem(certificates)));
         let said = UserFields::of(&config.auth_info);
@@ -58,7 +58,7 @@ impl Credentials {
     }
 }
 
-/// What a kubeconfig says of a user. It is written out again because secrets can be read in no other way.
+/// The user of a kubeconfig as JSON: kube's type hides the secrets, but serializes them.
 struct UserFields(Value);
 
 impl UserFields {
@@ -70,14 +70,14 @@ impl UserFields {
         self.0.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
-    /// What is given as base64, or else in a file.
+    /// A value given as base64, else one in a file.
     fn material(&self, data: &str, file: &str) -> Option<Material> {
         let given = self.text(data).and_then(|text| STANDARD.decode(text.trim()).ok()).map(Material::Given);
         given.or_else(|| self.text(file).map(|path| Material::File(path.into())))
     }
 }
 
-/// Certificates as text.
+/// DER certificates as PEM.
 fn pem(certificates: &[Vec<u8>]) -> Vec<u8> {
     let mut text = String::new();
     for certificate in certificates {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_goes_before_what_is_in_files() {
+    fn inline_values_take_precedence_over_files() {
         let found = of(
             r#"{"token":"t","tokenFile":"/f","client-certificate-data":"Y2VydA==","client-certificate":"/c",
             "client-key":"/k"}"#,

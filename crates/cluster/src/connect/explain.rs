@@ -1,4 +1,4 @@
-//! Why a first request failed, and what to do.
+//! Explains why a first request failed, and what to do.
 
 use std::error::Error;
 use std::io;
@@ -8,31 +8,31 @@ use rustls::CertificateError;
 
 use super::{ConnectError, Connection};
 
-/// Says why a first request failed, where it went, and what to do about it.
+/// Explains why a first request failed: the cause, the server, and a remedy.
 pub fn explain(error: &(dyn Error + 'static), connection: &Connection) -> String {
     let Connection { server, origin, .. } = connection;
     let (what, remedy) = match found(error) {
-        Found::Refused(401, text) => (
+        FailureCause::Refused(401, text) => (
             format!("the cluster at {server} does not know who we are: {text}"),
             "check the user of the context (token or certificate may have expired), or choose another with --context",
         ),
-        Found::Refused(403, text) => (
+        FailureCause::Refused(403, text) => (
             format!("the cluster at {server} does not allow it: {text}"),
             "grant the permission, or choose another user with --context",
         ),
-        Found::Refused(code, text) => (
+        FailureCause::Refused(code, text) => (
             format!("the cluster at {server} answered {code}: {text}"),
             "try again; if it stays, see the log of the API server",
         ),
-        Found::Credentials(text) => (
+        FailureCause::Credentials(text) => (
             format!("cannot get credentials for {server}: {text}"),
             "check the user of the context in the kubeconfig",
         ),
-        Found::Trust(text) => (
+        FailureCause::Trust(text) => (
             format!("cannot trust the cluster at {server}: {text}"),
             "check certificate-authority-data and server in the kubeconfig",
         ),
-        Found::Other(text) => (
+        FailureCause::Other(text) => (
             format!("cannot reach the cluster at {server}: {text}"),
             "check the address, or choose another context with --context; `plimsoll up` starts a local cluster",
         ),
@@ -41,54 +41,57 @@ pub fn explain(error: &(dyn Error + 'static), connection: &Connection) -> String
     ConnectError::new(&what, &[(name, origin)], remedy).to_string()
 }
 
-/// What lies at the bottom of an error, in a few words.
+/// The innermost cause of an error, in a few words.
 pub(crate) fn cause(error: &(dyn Error + 'static)) -> String {
     match found(error) {
-        Found::Refused(_, text) | Found::Credentials(text) | Found::Trust(text) | Found::Other(text) => text,
+        FailureCause::Refused(_, text)
+        | FailureCause::Credentials(text)
+        | FailureCause::Trust(text)
+        | FailureCause::Other(text) => text,
     }
 }
 
-enum Found {
-    /// Status and message of an answer.
+enum FailureCause {
+    /// The status and message of a response.
     Refused(u16, String),
     Credentials(String),
     Trust(String),
     Other(String),
 }
 
-/// Looks for the first thing in the chain that means something to people.
-fn found(error: &(dyn Error + 'static)) -> Found {
+/// The first error of the chain that has a meaning for users.
+fn found(error: &(dyn Error + 'static)) -> FailureCause {
     let mut current = error;
     loop {
         if let Some(kube::Error::Api(status)) = current.downcast_ref() {
-            return Found::Refused(status.code, status.message.clone());
+            return FailureCause::Refused(status.code, status.message.clone());
         }
         if let Some(kube::Error::Auth(auth)) = current.downcast_ref() {
-            return Found::Credentials(auth_text(auth));
+            return FailureCause::Credentials(auth_text(auth));
         }
         if let Some(auth) = current.downcast_ref() {
-            return Found::Credentials(auth_text(auth));
+            return FailureCause::Credentials(auth_text(auth));
         }
         if let Some(tls) = current.downcast_ref() {
             return tls_found(tls);
         }
         let inner = match current.downcast_ref::<io::Error>() {
-            Some(io) if io.kind() == io::ErrorKind::TimedOut => return Found::Other(io_text(io)),
-            // What such an error carries is not among its sources.
+            Some(io) if io.kind() == io::ErrorKind::TimedOut => return FailureCause::Other(io_text(io)),
+            // The inner error of this variant is not among its sources.
             Some(io) => match io.get_ref() {
                 Some(carried) => Some(carried as &(dyn Error + 'static)),
-                None => return Found::Other(io_text(io)),
+                None => return FailureCause::Other(io_text(io)),
             },
             None => current.source(),
         };
         match inner {
             Some(inner) => current = inner,
-            None => return Found::Other(current.to_string()),
+            None => return FailureCause::Other(current.to_string()),
         }
     }
 }
 
-/// An error of the operating system without its number.
+/// The text of an error of the operating system, without its number.
 pub(super) fn io_text(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::TimedOut => "no answer in time".to_owned(),
@@ -98,7 +101,7 @@ pub(super) fn io_text(error: &io::Error) -> String {
     }
 }
 
-/// What a credential plugin printed may be a secret, so only its complaints are shown.
+/// The standard output of a credential plugin may be secret, so only its standard error is shown.
 fn auth_text(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecRun { cmd, out } => {
@@ -114,7 +117,7 @@ fn auth_text(error: &AuthError) -> String {
     }
 }
 
-fn tls_found(error: &rustls::Error) -> Found {
+fn tls_found(error: &rustls::Error) -> FailureCause {
     let text = match error {
         rustls::Error::InvalidCertificate(certificate) => match certificate {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
@@ -131,8 +134,8 @@ fn tls_found(error: &rustls::Error) -> Found {
             }
             other => format!("its certificate is not valid: {other}"),
         },
-        rustls::Error::InvalidMessage(_) => return Found::Other("it does not speak TLS".to_owned()),
-        other => return Found::Other(other.to_string()),
+        rustls::Error::InvalidMessage(_) => return FailureCause::Other("it does not speak TLS".to_owned()),
+        other => return FailureCause::Other(other.to_string()),
     };
-    Found::Trust(text)
+    FailureCause::Trust(text)
 }

@@ -1,4 +1,5 @@
-//! Requests wait in line until the pressure lets them pass.
+//! The concurrency limiter: requests wait in order until the adaptive limit admits them. It sends each request once; retries
+//! are the business of `request`.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::header::RETRY_AFTER;
-use http::{Method, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use kube::client::Body;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -16,19 +17,21 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::adaptive_limit::{AdaptiveLimit, Admission, LimiterSnapshot, RequestOutcome};
 
-/// How often a request is sent again.
-const RETRIES: u32 = 2;
-
-/// A layer that lets as many requests pass at once as the server bears, in the order they came. Clones are the same limiter.
+/// A layer that admits requests in the order of their arrival, as many at once as the adaptive limit allows. Clones share one
+/// limit.
 #[derive(Clone, Default)]
-pub struct ConcurrencyLimiter(Arc<Inner>);
+pub struct ConcurrencyLimiter(Arc<LimiterState>);
+
+/// Marks a request, as an extension, that was sent before and is counted as a retry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RetryMarker;
 
 #[derive(Default)]
-struct Inner {
+struct LimiterState {
     adaptive_limit: Mutex<AdaptiveLimit>,
-    /// Whoever holds it is the next to pass; tokio hands it on in order.
+    /// The holder is the next to be admitted; tokio's mutex is fair, so that requests keep their order.
     turn: tokio::sync::Mutex<()>,
-    /// Tells the next that a request has come back.
+    /// Notified when a request has ended.
     freed: Notify,
     waiting: AtomicUsize,
 }
@@ -40,18 +43,18 @@ pub struct LimitedService<S> {
     inner: S,
 }
 
-/// A request in flight.
+/// The place of a request in flight, given back when this is dropped.
 struct RequestPermit<'a> {
     limiter: &'a ConcurrencyLimiter,
     admitted: Instant,
     outcome: RequestOutcome,
 }
 
-/// Counts who waits, however the waiting ends.
+/// Counts a waiting request until this is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl ConcurrencyLimiter {
-    /// What can be seen of the pressure.
+    /// The current state.
     pub fn snapshot(&self) -> LimiterSnapshot {
         LimiterSnapshot {
             waiting: self.0.waiting.load(Ordering::Relaxed),
@@ -129,7 +132,7 @@ where
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
 
-    /// Always: whoever must wait does so in line, and watches not at all.
+    /// Always ready: requests wait in `call`, and watches do not wait.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
@@ -145,52 +148,33 @@ where
 }
 
 impl ConcurrencyLimiter {
-    async fn send<S, B>(&self, service: S, mut request: Request<Body>) -> Result<Response<B>, BoxError>
+    async fn send<S, B>(&self, service: S, request: Request<Body>) -> Result<Response<B>, BoxError>
     where
-        S: Service<Request<Body>, Response = Response<B>> + Clone,
+        S: Service<Request<Body>, Response = Response<B>>,
         S::Error: Into<BoxError>,
     {
-        let mut left = RETRIES;
-        loop {
-            let again = copy(&request);
-            let method = request.method().clone();
-            let mut ticket = self.enter().await;
-            let answer = service.clone().oneshot(request).await.map_err(Into::into);
-            ticket.outcome = outcome(answer.as_ref().ok());
-            drop(ticket);
-            match (answer, again) {
-                // The pause itself is kept by the limiter, for everybody.
-                (Ok(answer), Some(again)) if left > 0 && may_repeat(&method, &answer) => {
-                    left -= 1;
-                    self.adaptive_limit().retried();
-                    request = again;
-                }
-                (answer, _) => return answer,
-            }
+        if request.extensions().get::<RetryMarker>().is_some() {
+            self.adaptive_limit().retried();
         }
+        let mut permit = self.enter().await;
+        let response = service.oneshot(request).await.map_err(Into::into);
+        permit.outcome = outcome(response.as_ref().ok());
+        response
     }
 }
 
-/// A watch lasts, so it must not take a place; the lease is how others know that we live.
+/// A watch runs for minutes, so it must not occupy a place. A lease that is renewed late would be lost.
 fn never_waits(request: &Request<Body>) -> bool {
     let query = request.uri().query().unwrap_or_default();
     query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"))
         || request.uri().path().starts_with("/apis/coordination.k8s.io/")
 }
 
-/// What was refused with 429 was not processed. 503 may have been, so only reading is repeated.
-fn may_repeat<B>(method: &Method, answer: &Response<B>) -> bool {
-    let status = answer.status();
-    pause(answer).is_some()
-        && (status == StatusCode::TOO_MANY_REQUESTS
-            || status == StatusCode::SERVICE_UNAVAILABLE && *method == Method::GET)
-}
-
-fn outcome<B>(answer: Option<&Response<B>>) -> RequestOutcome {
-    let Some(answer) = answer else { return RequestOutcome::Failed };
-    match answer.status() {
+fn outcome<B>(response: Option<&Response<B>>) -> RequestOutcome {
+    let Some(response) = response else { return RequestOutcome::Failed };
+    match response.status() {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            RequestOutcome::Overloaded(pause(answer))
+            RequestOutcome::Overloaded(retry_after(response))
         }
         StatusCode::GATEWAY_TIMEOUT => RequestOutcome::TimedOut,
         status if status.is_server_error() => RequestOutcome::Failed,
@@ -198,18 +182,8 @@ fn outcome<B>(answer: Option<&Response<B>>) -> RequestOutcome {
     }
 }
 
-/// How long the server asks to be left alone.
-fn pause<B>(answer: &Response<B>) -> Option<Duration> {
-    let seconds = answer.headers().get(RETRY_AFTER)?.to_str().ok()?;
+/// The `Retry-After` header, if it is a number of seconds.
+fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
+    let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
     seconds.trim().parse().ok().map(Duration::from_secs)
-}
-
-/// The same request once more; none if its body can be sent only once.
-fn copy(request: &Request<Body>) -> Option<Request<Body>> {
-    let mut copy = Request::new(request.body().try_clone()?);
-    copy.method_mut().clone_from(request.method());
-    copy.uri_mut().clone_from(request.uri());
-    copy.headers_mut().clone_from(request.headers());
-    copy.extensions_mut().clone_from(request.extensions());
-    Some(copy)
 }

@@ -1,12 +1,12 @@
-//! A kubeconfig (or the pod's service account) becomes a client.
+//! Builds a client from a kubeconfig or the pod's service account.
 //!
 //! ```text
-//! settings     which kubeconfig, which context; what is wrong with it
-//! credentials  who we are, for those who ask others in our name
-//! transport    HTTP/2 over TLS, with signs of life
-//! pressure     how many requests the server bears at once: a state machine
-//! gate         requests wait in line until the pressure lets them pass
-//! explain      why a first request failed, and what to do
+//! settings        which kubeconfig and context, and what is wrong with it
+//! credentials     our credentials, for requests that do not go through the client
+//! transport       HTTP/2 over TLS, with keep-alive pings
+//! adaptive_limit  how many requests may be in flight: a state machine
+//! limiter         requests wait in order until the limit admits them
+//! explain         why a first request failed, and what to do
 //! ```
 
 mod adaptive_limit;
@@ -27,8 +27,9 @@ pub use credentials::{Credentials, Material};
 pub(crate) use explain::cause;
 pub use explain::explain;
 pub use limiter::ConcurrencyLimiter;
+pub(crate) use limiter::RetryMarker;
 
-/// Where the cluster is and who we are there.
+/// Which cluster to connect to.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectTarget {
     /// A kubeconfig; absent: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
@@ -37,7 +38,7 @@ pub struct ConnectTarget {
     pub context: Option<String>,
 }
 
-/// A client and what is known about where it leads.
+/// A client and the cluster that it is connected to.
 #[derive(Clone)]
 pub struct Connection {
     /// The client.
@@ -48,13 +49,13 @@ pub struct Connection {
     pub namespace: String,
     /// Where the settings came from, for messages: `~/.kube/config, context prod`.
     pub origin: String,
-    /// Where requests wait while the server has enough to do.
+    /// The limiter of concurrent requests of this client.
     pub limiter: ConcurrencyLimiter,
-    /// Who we are there.
+    /// Our credentials.
     pub credentials: Credentials,
 }
 
-/// Why there is no client, with a remedy.
+/// Why no client could be built, with a remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConnectError(pub String);
@@ -81,7 +82,7 @@ pub async fn connect(target: &ConnectTarget) -> Result<Connection, ConnectError>
     })
 }
 
-/// A connection over a client that is already there, such as one into this process.
+/// A connection over an existing client, such as one to an API server in this process.
 pub fn from_client(client: Client) -> Connection {
     Connection {
         namespace: client.default_namespace().to_owned(),
@@ -94,7 +95,7 @@ pub fn from_client(client: Client) -> Connection {
 }
 
 impl ConnectError {
-    /// What is wrong, where, and what to do, one below the other.
+    /// What is wrong, facts about it, and what to do, one line each.
     fn new(what: &str, facts: &[(&str, &str)], remedy: &str) -> Self {
         let mut text = what.to_owned();
         for (name, fact) in facts.iter().chain(&[("remedy", remedy)]) {

@@ -1,4 +1,4 @@
-//! Which kubeconfig, which context; and what is wrong with it.
+//! Finds and reads the kubeconfig, and explains what is wrong with it.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,28 +9,28 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::{ConnectError, ConnectTarget};
 
-/// How many contexts a message lists.
-const LISTED: usize = 10;
+/// How many contexts a message lists at most.
+const MAX_LISTED_CONTEXTS: usize = 10;
 
-/// What was found.
+/// A client configuration and where it came from.
 #[derive(Debug)]
 pub(super) struct LoadedConfig {
     pub(super) config: Config,
     pub(super) origin: String,
 }
 
-/// What the process sees around it.
+/// The environment of the process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProcessEnvironment {
     /// `KUBECONFIG`.
     pub(super) kubeconfig: Option<OsString>,
-    /// The user's directory.
+    /// The home directory.
     pub(super) home: Option<PathBuf>,
-    /// Whether this is a pod.
+    /// Whether the process runs in a pod.
     pub(super) in_pod: bool,
 }
 
-/// Where settings are.
+/// Where the configuration is read from.
 enum ConfigSource {
     Files(Vec<PathBuf>),
     Pod,
@@ -45,7 +45,7 @@ impl ProcessEnvironment {
         }
     }
 
-    /// A path as people write it.
+    /// A path with `~` for the home directory.
     fn shown(&self, path: &Path) -> String {
         let below_home = self.home.as_ref().and_then(|home| path.strip_prefix(home).ok());
         below_home.map_or_else(|| path.display().to_string(), |rest| format!("~/{}", rest.display()))
@@ -56,7 +56,7 @@ impl ProcessEnvironment {
     }
 }
 
-/// Finds and reads the settings of `target`.
+/// Finds and reads the configuration of `target`.
 pub(super) async fn load(
     target: &ConnectTarget,
     around: &ProcessEnvironment,
@@ -79,7 +79,7 @@ fn find(target: &ConnectTarget, around: &ProcessEnvironment) -> Result<ConfigSou
     let listed: Vec<PathBuf> = around.kubeconfig.iter().flat_map(std::env::split_paths).collect();
     let listed: Vec<PathBuf> = listed.into_iter().filter(|path| !path.as_os_str().is_empty()).collect();
     if !listed.is_empty() {
-        // As kubectl does: files that are not there are passed over.
+        // As in kubectl, missing files are skipped.
         let there: Vec<PathBuf> = listed.iter().filter(|path| path.exists()).cloned().collect();
         if there.is_empty() {
             return Err(ConnectError::new(
@@ -156,7 +156,7 @@ async fn from_files(
         ),
     })?;
     if config.cluster_url.scheme().is_none() {
-        // As kubectl does: certificates mean TLS.
+        // As in kubectl, certificates imply TLS.
         let scheme = if config.root_cert.is_some() || config.accept_invalid_certs { "https" } else { "http" };
         if let Ok(url) = format!("{scheme}://{}", config.cluster_url).parse() {
             config.cluster_url = url;
@@ -170,10 +170,10 @@ fn chosen(all: &Kubeconfig, wanted: Option<&str>, shown: &str) -> Result<String,
     let names: Vec<&str> = all.contexts.iter().map(|context| context.name.as_str()).collect();
     let known = match names.len() {
         0 => "none".to_owned(),
-        n if n > LISTED => format!(
+        n if n > MAX_LISTED_CONTEXTS => format!(
             "{} and {} more",
-            names.iter().take(LISTED).copied().collect::<Vec<_>>().join(", "),
-            n - LISTED
+            names.iter().take(MAX_LISTED_CONTEXTS).copied().collect::<Vec<_>>().join(", "),
+            n - MAX_LISTED_CONTEXTS
         ),
         _ => names.join(", "),
     };
@@ -207,7 +207,7 @@ fn unreadable(shown: &str, error: &KubeconfigError) -> ConnectError {
             let why = super::explain::io_text(source);
             (format!("cannot read kubeconfig {shown}: {why}"), remedy)
         }
-        // Texts of the parser quote what stands there, and that may be a secret.
+        // The parser's texts quote the file, which may contain secrets.
         KubeconfigError::Parse(error) => {
             let error = error.without_snippet();
             let place = error.location().map(|at| format!(":{}:{}", at.line(), at.column()));

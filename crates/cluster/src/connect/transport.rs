@@ -1,4 +1,4 @@
-//! HTTP/2 over TLS, with signs of life.
+//! HTTP/2 over TLS, with keep-alive pings.
 
 use std::io;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use tower::{BoxError, Layer as _, ServiceExt as _};
 use super::limiter::ConcurrencyLimiter;
 
 /// How long a connection may take, its TLS handshake included.
-const CONNECT: Duration = Duration::from_secs(10);
-/// A connection is asked this often whether it lives, and given up when it does not answer for as long again.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
-/// Who we say we are.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The interval of keep-alive pings, and the time within which each must be answered.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// The `User-Agent` of our requests.
 const AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 
-/// A client for `config` whose requests pass through `gate`.
+/// A client for `config` whose requests pass through `limiter`.
 pub(super) fn client(mut config: Config, limiter: &ConcurrencyLimiter) -> Result<Client, kube::Error> {
-    // Somebody else in this process may have chosen already; then theirs is used.
+    // Fails if a provider is already installed in this process, which is then used.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
     let auth = config.auth_layer()?;
@@ -32,10 +32,10 @@ pub(super) fn client(mut config: Config, limiter: &ConcurrencyLimiter) -> Result
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
-    http.set_connect_timeout(Some(CONNECT));
-    // HTTP/1.1 has no pings; at least the death of the other machine is noticed.
-    http.set_keepalive(Some(SIGN_OF_LIFE));
-    http.set_keepalive_interval(Some(SIGN_OF_LIFE));
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    // HTTP/1.1 has no pings; TCP keep-alive detects a dead peer.
+    http.set_keepalive(Some(KEEP_ALIVE_INTERVAL));
+    http.set_keepalive_interval(Some(KEEP_ALIVE_INTERVAL));
     let mut https =
         HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
     if let Some(name) = config.tls_server_name.clone() {
@@ -46,15 +46,15 @@ pub(super) fn client(mut config: Config, limiter: &ConcurrencyLimiter) -> Result
     let connector = https.enable_all_versions().wrap_connector(http).map_future(|connecting| {
         Box::pin(async move {
             let late = |_| BoxError::from(io::Error::from(io::ErrorKind::TimedOut));
-            tokio::time::timeout(CONNECT, connecting).await.map_err(late)?
+            tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.map_err(late)?
         })
     });
 
     let hyper = legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .http2_keep_alive_interval(SIGN_OF_LIFE)
-        .http2_keep_alive_timeout(SIGN_OF_LIFE)
+        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .http2_keep_alive_timeout(KEEP_ALIVE_INTERVAL)
         .http2_keep_alive_while_idle(true)
         .build::<_, Body>(connector);
     let service = hyper.map_err(BoxError::from);

@@ -1,4 +1,4 @@
-//! What is known of the server's kinds, and what can be asked of it.
+//! The kinds that a server serves, and lookups in them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,52 +8,52 @@ use super::Resource;
 /// All groups of a server, in its order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalog {
-    /// What `/api` said.
-    pub(super) core: Part,
-    /// What `/apis` said.
-    pub(super) groups: Part,
+    /// The groups of `/api`.
+    pub(super) core: CatalogPart,
+    /// The groups of `/apis`.
+    pub(super) groups: CatalogPart,
 }
 
-/// One of the two documents.
+/// The groups of one of the two documents.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Part {
-    /// Its version, where the server tells.
+pub(super) struct CatalogPart {
+    /// The `ETag` of the document.
     pub(super) etag: Option<String>,
-    pub(super) groups: Arc<[Group]>,
+    pub(super) groups: Arc<[ApiGroup]>,
 }
 
 /// An API group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct ApiGroup {
     pub(super) name: String,
-    /// The preferred one first.
-    pub(super) versions: Vec<Version>,
+    /// The preferred version comes first.
+    pub(super) versions: Vec<ApiVersion>,
 }
 
-/// A version of a group. One whose server cannot be reached has no resources.
+/// A version of a group. A version whose server is unreachable has no resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Version {
+pub(super) struct ApiVersion {
     pub(super) name: String,
-    pub(super) resources: Vec<Entry>,
+    pub(super) resources: Vec<CatalogEntry>,
 }
 
 /// A resource of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct CatalogEntry {
     pub(super) plural: String,
     pub(super) singular: String,
     pub(super) kind: String,
     pub(super) namespaced: bool,
-    /// `apiVersion` of its scale, where it has one.
+    /// The `apiVersion` of its scale subresource, if it has one.
     pub(super) scale: Option<String>,
 }
 
 impl Catalog {
     pub(crate) fn mappings(&self, group: &str, kind: &str) -> Vec<Resource> {
         let Some(group) = self.group(group) else { return Vec::new() };
-        // A version gives at most one resource for a kind: Kubernetes keeps the last.
-        let found = |version: &'_ Version| {
-            let named = |entry: &&Entry| entry.kind == kind || entry.kind.to_lowercase() == kind;
+        // A version has at most one resource of a kind: Kubernetes keeps the last.
+        let found = |version: &'_ ApiVersion| {
+            let named = |entry: &&CatalogEntry| entry.kind == kind || entry.kind.to_lowercase() == kind;
             version.resources.iter().rfind(named).map(|entry| entry.plural.clone())
         };
         group.versions.iter().filter_map(found).filter_map(|plural| group.preferred(&plural)).collect()
@@ -78,10 +78,10 @@ impl Catalog {
         versions.map(Iterator::collect).unwrap_or_default()
     }
 
-    /// Everything, once per group.
+    /// All resources, each once per group.
     pub(crate) fn resources(&self) -> Vec<Resource> {
         let groups = self.core.groups.iter().chain(self.groups.groups.iter());
-        groups.flat_map(Group::resources).collect()
+        groups.flat_map(ApiGroup::resources).collect()
     }
 
     pub(crate) fn scale_kind(&self, resource: &Resource) -> Option<String> {
@@ -89,13 +89,13 @@ impl Catalog {
         version.resources.iter().find(|entry| entry.plural == resource.plural)?.scale.clone()
     }
 
-    fn group(&self, name: &str) -> Option<&Group> {
+    fn group(&self, name: &str) -> Option<&ApiGroup> {
         let part = if name.is_empty() { &self.core } else { &self.groups };
         part.groups.iter().find(|group| group.name == name)
     }
 }
 
-impl Group {
+impl ApiGroup {
     /// Each resource in the first version that has it.
     fn resources(&self) -> Vec<Resource> {
         let mut seen = HashSet::new();

@@ -1,4 +1,4 @@
-//! The server's documents: one for all groups, or, from servers that do not have it, one per group and version.
+//! The discovery documents: aggregated discovery, or one document per group and version from servers without it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use futures::{StreamExt as _, stream};
 use kube::Client;
 use serde::Deserialize;
 
-use super::catalog::{Catalog, Entry, Group, Part, Version};
+use super::catalog::{ApiGroup, ApiVersion, Catalog, CatalogEntry, CatalogPart};
 use crate::request::{ApiError, Expected, Request, ask_again, decode, exchange, path};
 
-/// What we can read, the most useful first.
+/// The accepted forms, by preference.
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-const DEADLINE: Duration = Duration::from_secs(10);
+const DOCUMENT_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How many documents of an old server are read at once.
-const AT_ONCE: usize = 8;
+/// How many documents of a server without aggregated discovery are fetched at the same time.
+const MAX_CONCURRENT_REQUESTS: usize = 8;
 
 /// `/api` or `/apis` in either form.
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-struct Document {
+struct DiscoveryDocument {
     kind: String,
     /// Of an `APIGroupDiscoveryList`.
     items: Vec<GroupItem>,
@@ -36,14 +36,14 @@ struct Document {
 #[derive(Deserialize)]
 struct GroupItem {
     #[serde(default)]
-    metadata: Metadata,
+    metadata: GroupMetadata,
     #[serde(default)]
     versions: Vec<VersionItem>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct GroupMetadata {
     name: String,
 }
 
@@ -110,7 +110,7 @@ struct ListedResource {
     version: String,
 }
 
-/// Asks what the server serves; what has not changed since `known` is not sent again.
+/// Fetches the catalog; documents that have not changed since `known` are not sent again.
 pub(super) async fn fetch(
     client: &Client,
     known: Option<&Catalog>,
@@ -124,18 +124,19 @@ pub(super) async fn fetch(
 async fn part(
     client: &Client,
     uri: &str,
-    known: Option<&Part>,
+    known: Option<&CatalogPart>,
     requests: &mut u64,
-) -> Result<Part, ApiError> {
+) -> Result<CatalogPart, ApiError> {
     *requests += 1;
     let tag = known.and_then(|part| part.etag.as_deref());
-    let Some(answer) = ask_again(client, &Request::get(uri, "", DEADLINE), ACCEPT, tag).await? else {
+    let Some(answer) = ask_again(client, &Request::get(uri, "", DOCUMENT_DEADLINE), ACCEPT, tag).await?
+    else {
         return Ok(known.cloned().unwrap_or_default());
     };
-    let document: Document = decode(&answer, &Expected::anything())?;
+    let document: DiscoveryDocument = decode(&answer, &Expected::anything())?;
     if document.kind == "APIGroupDiscoveryList" {
-        let groups: Arc<[Group]> = document.items.into_iter().map(Group::from).collect();
-        return Ok(Part { etag: answer.etag, groups });
+        let groups: Arc<[ApiGroup]> = document.items.into_iter().map(ApiGroup::from).collect();
+        return Ok(CatalogPart { etag: answer.etag, groups });
     }
     let groups = if document.kind == "APIVersions" {
         vec![(String::new(), document.versions)]
@@ -143,26 +144,27 @@ async fn part(
         document.groups.into_iter().map(GroupName::ordered).collect()
     };
     *requests += groups.iter().map(|(_, versions)| versions.len() as u64).sum::<u64>();
-    let groups =
-        stream::iter(groups).then(|(name, versions)| old_group(client, name, versions)).collect::<Vec<_>>();
-    // Its resources may change while its list of groups does not.
-    Ok(Part { etag: None, groups: groups.await.into() })
+    let groups = stream::iter(groups)
+        .then(|(name, versions)| unaggregated_group(client, name, versions))
+        .collect::<Vec<_>>();
+    // The resources may change while the list of groups does not, so its `ETag` is of no use.
+    Ok(CatalogPart { etag: None, groups: groups.await.into() })
 }
 
-async fn old_group(client: &Client, name: String, versions: Vec<String>) -> Group {
+async fn unaggregated_group(client: &Client, name: String, versions: Vec<String>) -> ApiGroup {
     let versions = stream::iter(versions)
-        .map(|version| old_version(client, &name, version))
-        .buffered(AT_ONCE)
+        .map(|version| unaggregated_version(client, &name, version))
+        .buffered(MAX_CONCURRENT_REQUESTS)
         .collect::<Vec<_>>()
         .await;
-    Group { name, versions }
+    ApiGroup { name, versions }
 }
 
-/// A version whose server cannot be reached has no resources, and hides no others.
-async fn old_version(client: &Client, group: &str, version: String) -> Version {
+/// Fetches one version. A version whose server is unreachable has no resources; the others are not affected.
+async fn unaggregated_version(client: &Client, group: &str, version: String) -> ApiVersion {
     let uri = if group.is_empty() { path(["api", &version]) } else { path(["apis", group, &version]) };
     let listed = async {
-        let answer = exchange(client, &Request::get(uri, "", DEADLINE)).await?;
+        let answer = exchange(client, &Request::get(uri, "", DOCUMENT_DEADLINE)).await?;
         decode::<ResourceList>(&answer, &Expected::anything())
     };
     let resources = match listed.await {
@@ -172,10 +174,10 @@ async fn old_version(client: &Client, group: &str, version: String) -> Version {
             Vec::new()
         }
     };
-    Version { name: version, resources }
+    ApiVersion { name: version, resources }
 }
 
-fn entries(listed: &[ListedResource], group: &str, version: &str) -> Vec<Entry> {
+fn entries(listed: &[ListedResource], group: &str, version: &str) -> Vec<CatalogEntry> {
     let scale_of = |plural: &str| {
         let scale = listed.iter().find(|r| r.name.strip_suffix("/scale") == Some(plural))?;
         let given = (!scale.version.is_empty()).then_some((scale.group.as_str(), scale.version.as_str()));
@@ -184,7 +186,7 @@ fn entries(listed: &[ListedResource], group: &str, version: &str) -> Vec<Entry> 
     };
     let whole = listed.iter().filter(|resource| !resource.name.contains('/'));
     whole
-        .map(|resource| Entry {
+        .map(|resource| CatalogEntry {
             plural: resource.name.clone(),
             singular: resource.singular_name.clone(),
             kind: resource.kind.clone(),
@@ -199,7 +201,7 @@ fn api_version(group: &str, version: &str) -> String {
 }
 
 impl GroupName {
-    /// The group's name and its versions, the preferred one first.
+    /// The name of the group and its versions, the preferred version first.
     fn ordered(self) -> (String, Vec<String>) {
         let mut versions: Vec<String> = self.versions.into_iter().map(|v| v.version).collect();
         versions.sort_by_key(|version| *version != self.preferred_version.version);
@@ -207,20 +209,20 @@ impl GroupName {
     }
 }
 
-impl From<GroupItem> for Group {
+impl From<GroupItem> for ApiGroup {
     fn from(item: GroupItem) -> Self {
-        Self { name: item.metadata.name, versions: item.versions.into_iter().map(Version::from).collect() }
+        Self { name: item.metadata.name, versions: item.versions.into_iter().map(ApiVersion::from).collect() }
     }
 }
 
-impl From<VersionItem> for Version {
+impl From<VersionItem> for ApiVersion {
     fn from(item: VersionItem) -> Self {
         let resources = item.resources.unwrap_or_default();
-        Self { name: item.version, resources: resources.into_iter().map(Entry::from).collect() }
+        Self { name: item.version, resources: resources.into_iter().map(CatalogEntry::from).collect() }
     }
 }
 
-impl From<ResourceItem> for Entry {
+impl From<ResourceItem> for CatalogEntry {
     fn from(item: ResourceItem) -> Self {
         let parts = item.subresources.unwrap_or_default();
         let scale = parts.into_iter().find(|part| part.subresource == "scale");

@@ -1,8 +1,8 @@
-//! The kinds and versions the server knows, remembered for a while.
+//! The kinds and versions that the server serves, cached.
 //!
 //! ```text
-//! catalog    what is known, and what can be asked of it
-//! document   the server's documents: one for all groups, or one per group and version
+//! catalog    the kinds, and lookups in them
+//! document   the discovery documents: aggregated, or one per group and version
 //! ```
 
 mod catalog;
@@ -22,26 +22,26 @@ use runtime::SingleFlight;
 use crate::request::ApiError;
 pub(crate) use catalog::Catalog;
 
-/// A copy older than this is not used (docs/spec/hpa.md 2.4).
-const USABLE: Duration = Duration::from_secs(30);
+/// An older catalog is not used (docs/spec/hpa.md 2.4).
+const MAX_CATALOG_AGE: Duration = Duration::from_secs(30);
 
-/// A copy younger than this is not asked for again because something is not in it.
-const FRESH: Duration = Duration::from_secs(5);
+/// A younger catalog is not fetched again because a kind is missing in it, nor after a failed fetch.
+const MIN_REFETCH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A resource in its preferred version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// API group; empty for the core one.
     pub group: String,
-    /// Version.
+    /// ApiVersion.
     pub version: String,
     /// Plural name in paths.
     pub plural: String,
     /// Singular name; empty if the server published none.
     pub singular: String,
-    /// AutoscalerKind.
+    /// The kind.
     pub kind: String,
-    /// Whether its objects live in namespaces.
+    /// Whether it is namespaced.
     pub namespaced: bool,
 }
 
@@ -64,51 +64,67 @@ impl Resource {
 pub enum ScaleKind {
     /// As this `apiVersion`, almost always `autoscaling/v1`.
     Served(String),
-    /// It is not.
+    /// Not served.
     Absent,
-    /// Nobody can tell at the moment.
+    /// Discovery failed.
     Unknown,
 }
 
-/// What the server serves. Cheap to clone.
-#[derive(Clone)]
-pub struct Discovery(Arc<Inner>);
+/// Why the resources of a kind are unknown, in the words of Kubernetes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MappingError {
+    /// Discovery failed.
+    #[error(transparent)]
+    Discovery(#[from] ApiError),
+    /// No served resource has this kind.
+    #[error("no matches for kind \"{kind}\" in group \"{group}\"")]
+    NoMatch {
+        /// The API group.
+        group: String,
+        /// The kind.
+        kind: String,
+    },
+}
 
-struct Inner {
+/// Cached discovery. Cheap to clone.
+#[derive(Clone)]
+pub struct Discovery(Arc<DiscoveryState>);
+
+struct DiscoveryState {
     client: Client,
-    memory: Mutex<Memory>,
+    cache: Mutex<CatalogCache>,
     flights: SingleFlight<(), Result<Arc<Catalog>, ApiError>>,
 }
 
 #[derive(Default)]
-struct Memory {
+struct CatalogCache {
     copy: Option<(Instant, Arc<Catalog>)>,
-    /// When it was last asked for in vain, since the copy came.
+    /// When fetching last failed, since the catalog was fetched.
     failed: Option<Instant>,
     requests: u64,
 }
 
 impl Discovery {
-    /// Nothing is asked until somebody wants to know.
+    /// Discovery that fetches on first use.
     pub fn new(client: Client) -> Self {
-        Self(Arc::new(Inner { client, memory: Mutex::default(), flights: SingleFlight::default() }))
+        Self(Arc::new(DiscoveryState { client, cache: Mutex::default(), flights: SingleFlight::default() }))
     }
 
-    /// All resources with this group and kind, in the server's order (docs/spec/hpa.md 2.4, 3.2): dropped every 30 s, and asked once
-    /// more at once when nothing is found and the copy is not fresh.
+    /// All resources with this group and kind, in the server's order (docs/spec/hpa.md 2.4, 3.2). The catalog expires after 30 s,
+    /// and is fetched again at once if nothing is found and it is older than 5 s.
     ///
-    /// A kind in several versions comes as often as it has versions, each time in the preferred one (T43).
-    pub async fn mappings(&self, group: &str, kind: &str) -> Result<Vec<Resource>, String> {
+    /// A kind with several versions is returned once per version, each time in the preferred version (T43).
+    pub async fn mappings(&self, group: &str, kind: &str) -> Result<Vec<Resource>, MappingError> {
         let found = self.look_up(|catalog| catalog.mappings(group, kind), Vec::is_empty);
-        let found = found.await.map_err(|e| e.message)?;
+        let found = found.await?;
         if found.is_empty() {
-            return Err(format!("no matches for kind \"{kind}\" in group \"{group}\""));
+            return Err(MappingError::NoMatch { group: group.to_owned(), kind: kind.to_owned() });
         }
         Ok(found)
     }
 
-    /// The resource of a kind in exactly this version; none if the server has no such kind. As [`Discovery::mappings`],
-    /// it looks once more at once when nothing is found.
+    /// The resource of a kind in exactly this version; none if it is not served. As [`Discovery::mappings`], fetches again at
+    /// once if nothing is found.
     pub async fn mapping(
         &self,
         group: &str,
@@ -123,25 +139,25 @@ impl Discovery {
         self.look_up(|catalog| catalog.versions(group), Vec::is_empty).await
     }
 
-    /// As [`Discovery::versions`], but from a copy that is no older than `age`.
+    /// As [`Discovery::versions`], from a catalog no older than `age`.
     pub async fn versions_within(&self, group: &str, age: Duration) -> Result<Vec<String>, ApiError> {
         Ok(self.copy(age).await?.1.versions(group))
     }
 
-    /// All resources, each in its preferred version, groups in the server's order: from a copy that is no older than `age`.
+    /// All resources, each in its preferred version, groups in the server's order, from a catalog no older than `age`.
     pub async fn resources_within(&self, age: Duration) -> Result<Vec<Resource>, ApiError> {
         Ok(self.copy(age).await?.1.resources())
     }
 
-    /// As what the scale of a resource is served.
+    /// The `apiVersion` of the scale subresource of a resource.
     pub async fn scale_kind(&self, resource: &Resource) -> ScaleKind {
         let found = self.look_up(|catalog| catalog.scale_kind(resource), Option::is_none).await;
         found.map_or(ScaleKind::Unknown, |kind| kind.map_or(ScaleKind::Absent, ScaleKind::Served))
     }
 
-    /// How many documents were asked for.
+    /// The number of documents requested so far.
     pub fn requests(&self) -> u64 {
-        self.memory().requests
+        self.cache().requests
     }
 
     async fn look_up<T>(
@@ -149,24 +165,25 @@ impl Discovery {
         ask: impl Fn(&Catalog) -> T,
         nothing: impl Fn(&T) -> bool,
     ) -> Result<T, ApiError> {
-        let (came, catalog) = self.copy(USABLE).await?;
+        let (came, catalog) = self.copy(MAX_CATALOG_AGE).await?;
         let found = ask(&catalog);
-        if nothing(&found) && came.elapsed() > FRESH {
-            return Ok(ask(&self.copy(FRESH).await?.1));
+        if nothing(&found) && came.elapsed() > MIN_REFETCH_INTERVAL {
+            return Ok(ask(&self.copy(MIN_REFETCH_INTERVAL).await?.1));
         }
         Ok(found)
     }
 
-    /// A copy no older than `age`. While the server cannot be asked, an old copy is better than none.
+    /// A catalog no older than `age`. While fetching fails, an old catalog is used.
     async fn copy(&self, age: Duration) -> Result<(Instant, Arc<Catalog>), ApiError> {
         let old = {
-            let memory = self.memory();
-            if let Some((came, catalog)) = &memory.copy
-                && (came.elapsed() <= age || memory.failed.is_some_and(|at| at.elapsed() <= FRESH))
+            let cache = self.cache();
+            if let Some((came, catalog)) = &cache.copy
+                && (came.elapsed() <= age
+                    || cache.failed.is_some_and(|at| at.elapsed() <= MIN_REFETCH_INTERVAL))
             {
                 return Ok((*came, Arc::clone(catalog)));
             }
-            memory.copy.clone()
+            cache.copy.clone()
         };
         let known = old.as_ref().map(|(_, catalog)| Arc::clone(catalog));
         let inner = Arc::clone(&self.0);
@@ -179,26 +196,26 @@ impl Discovery {
         }
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.0.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, CatalogCache> {
+        self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl DiscoveryState {
     async fn fetch(&self, known: Option<Arc<Catalog>>) -> Result<Arc<Catalog>, ApiError> {
         let mut requests = 0;
         let fetched = document::fetch(&self.client, known.as_deref(), &mut requests).await;
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.requests += requests;
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.requests += requests;
         match fetched {
             Ok(catalog) => {
                 let catalog = Arc::new(catalog);
-                memory.copy = Some((Instant::now(), Arc::clone(&catalog)));
-                memory.failed = None;
+                cache.copy = Some((Instant::now(), Arc::clone(&catalog)));
+                cache.failed = None;
                 Ok(catalog)
             }
             Err(error) => {
-                memory.failed = Some(Instant::now());
+                cache.failed = Some(Instant::now());
                 tracing::warn!(%error, kept = known.is_some(), "cannot ask which kinds the server knows");
                 Err(error)
             }

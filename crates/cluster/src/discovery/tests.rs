@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::*;
-use crate::request::tests::fake::{Asked, Fake, JSON, Reply, TEXT};
+use crate::request::tests::fake::{Fake, JSON, ReceivedRequest, Reply, TEXT};
 
 const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -52,7 +52,7 @@ fn core() -> Value {
     json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {}, "versions": [version("v1", &[pods])]}]})
 }
 
-fn one_document(asked: &Asked) -> Reply {
+fn one_document(asked: &ReceivedRequest) -> Reply {
     let body = if asked.line == "GET /api" { core() } else { groups(&[]) };
     assert!(asked.headers["accept"].to_str().unwrap().starts_with(V2));
     Reply::new(200, V2, &body.to_string())
@@ -83,13 +83,13 @@ async fn kinds_are_found_by_group_and_kind() {
         ("down.example.org", "Foo"),
         ("nowhere", "Foo"),
     ] {
-        let error = discovery.mappings(group, kind).await.unwrap_err();
+        let error = discovery.mappings(group, kind).await.unwrap_err().to_string();
         assert_eq!(error, format!("no matches for kind \"{kind}\" in group \"{group}\""));
     }
 }
 
 #[tokio::test]
-async fn a_kind_is_found_in_the_version_that_is_named_and_in_no_other() {
+async fn a_kind_is_found_in_the_named_version_only() {
     let discovery = Discovery::new(Fake::new(one_document).client());
     let found = async |group: &str, version: &str, kind: &str| {
         let found = discovery.mapping(group, version, kind).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_kind_is_found_in_the_version_that_is_named_and_in_no_other() {
 }
 
 #[tokio::test]
-async fn versions_and_scales_are_told() {
+async fn versions_and_scale_kinds_are_found() {
     let discovery = Discovery::new(Fake::new(one_document).client());
     assert_eq!(discovery.versions("example.com").await.unwrap(), ["v1", "v1beta1", "v2alpha1"]);
     // A group whose server is away is still a group.
@@ -118,7 +118,7 @@ async fn versions_and_scales_are_told() {
 }
 
 /// A server from before there was one document, with one API behind it that is away.
-fn many_documents(asked: &Asked) -> Reply {
+fn many_documents(asked: &ReceivedRequest) -> Reply {
     let gv = |version: &str| json!({"groupVersion": format!("example.com/{version}"), "version": version});
     let body = match asked.line.as_str() {
         "GET /api" => json!({"kind": "APIVersions", "versions": ["v1"]}),
@@ -141,7 +141,7 @@ fn many_documents(asked: &Asked) -> Reply {
 }
 
 #[tokio::test]
-async fn old_servers_are_read_group_by_group() {
+async fn servers_without_aggregated_discovery_are_read_by_group() {
     let fake = Fake::new(many_documents);
     let discovery = Discovery::new(fake.client());
     let found = discovery.mappings("example.com", "Widget").await.unwrap();
@@ -155,7 +155,7 @@ async fn old_servers_are_read_group_by_group() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_many_ask_it_is_asked_once_in_thirty_seconds() {
+async fn concurrent_callers_share_one_fetch_in_thirty_seconds() {
     let fake = Fake::new(|asked| one_document(asked).after(Duration::from_secs(1)));
     let discovery = Discovery::new(fake.client());
     for _ in 0..3 {
@@ -170,7 +170,7 @@ async fn however_many_ask_it_is_asked_once_in_thirty_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_new_is_found_at_once_unless_the_copy_is_fresh() {
+async fn a_missing_kind_is_fetched_again_unless_the_catalog_is_new() {
     let late = Arc::new(AtomicU32::new(0));
     let fake = {
         let late = Arc::clone(&late);
@@ -199,7 +199,7 @@ async fn a_kind_that_is_new_is_found_at_once_unless_the_copy_is_fresh() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_not_changed_is_not_sent_again() {
+async fn unchanged_documents_are_not_sent_again() {
     let fake = Fake::new(|asked| match asked.headers.get("if-none-match") {
         Some(tag) if tag == "\"a\"" => Reply::new(304, "", ""),
         _ => one_document(asked).with("etag", "\"a\""),
@@ -215,7 +215,7 @@ async fn what_has_not_changed_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_copy_is_better_than_none() {
+async fn an_old_catalog_is_used_while_fetching_fails() {
     let away = Arc::new(AtomicU32::new(1));
     let fake = {
         let away = Arc::clone(&away);
@@ -225,7 +225,7 @@ async fn an_old_copy_is_better_than_none() {
         })
     };
     let discovery = Discovery::new(fake.client());
-    let error = discovery.mappings("apps", "Deployment").await.unwrap_err();
+    let error = discovery.mappings("apps", "Deployment").await.unwrap_err().to_string();
     assert_eq!(error, "an error on the server (\"boom\") has prevented the request from succeeding");
     away.store(0, Ordering::SeqCst);
     discovery.mappings("apps", "Deployment").await.unwrap();
@@ -242,7 +242,7 @@ async fn an_old_copy_is_better_than_none() {
 }
 
 #[tokio::test]
-async fn a_cluster_is_read_as_kubernetes_reads_it() {
+async fn discovery_of_localkube_finds_the_kinds_of_kubernetes() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let discovery = Discovery::new(cluster.client());
     let find = async |group, kind| shown(&discovery.mappings(group, kind).await.unwrap());

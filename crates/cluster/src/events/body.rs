@@ -1,23 +1,22 @@
-//! An event as it is written, field for field as kube-controller-manager 1.36 writes it.
+//! The request bodies of events, field for field as kube-controller-manager 1.36 writes them.
 
 use engine::report::EventKind;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::correlate::OutgoingEvent;
-use crate::lease::random;
 
 /// The body of a POST.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Created<'a> {
+struct CoreEvent<'a> {
     kind: &'static str,
     api_version: &'static str,
-    metadata: Metadata<'a>,
+    metadata: EventMetadata<'a>,
     involved_object: InvolvedObject<'a>,
     reason: &'a str,
     message: &'a str,
-    source: Source,
+    source: EventSource,
     first_timestamp: String,
     last_timestamp: String,
     count: u32,
@@ -28,13 +27,13 @@ struct Created<'a> {
     reporting_instance: &'static str,
 }
 
-/// The body of a POST of an event of the newer form, as `events.k8s.io/v1` stores it too.
+/// The body of a POST of an event with an action, as `events.k8s.io/v1` stores it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Acted<'a> {
+struct ActionEvent<'a> {
     kind: &'static str,
     api_version: &'static str,
-    metadata: Metadata<'a>,
+    metadata: EventMetadata<'a>,
     involved_object: InvolvedObject<'a>,
     reason: &'a str,
     message: &'a str,
@@ -43,16 +42,16 @@ struct Acted<'a> {
     event_type: &'static str,
     event_time: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    series: Option<Series>,
+    series: Option<EventSeries>,
     source: NoSource,
     reporting_component: &'static str,
     reporting_instance: &'static str,
 }
 
-/// How often it happened.
+/// The number of occurrences.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Series {
+struct EventSeries {
     count: u32,
     last_observed_time: String,
 }
@@ -60,14 +59,14 @@ struct Series {
 #[derive(Debug, Serialize)]
 struct NoSource {}
 
-/// The body of a PATCH of an event of the newer form: all but its series is never changed.
+/// The body of a PATCH of an event with an action: only its series changes.
 #[derive(Debug, Serialize)]
-struct Continued {
-    series: Series,
+struct SeriesPatch {
+    series: EventSeries,
 }
 
 #[derive(Debug, Serialize)]
-struct Metadata<'a> {
+struct EventMetadata<'a> {
     name: &'a str,
     namespace: &'a str,
 }
@@ -87,20 +86,20 @@ struct InvolvedObject<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Source {
+struct EventSource {
     component: &'static str,
 }
 
-/// The body of a PATCH: it never says more, whatever else has changed.
+/// The body of a PATCH: only these fields change.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Counted<'a> {
+struct CountPatch<'a> {
     count: u32,
     last_timestamp: String,
     message: &'a str,
 }
 
-/// Where an event is: with its object, or in `default`.
+/// The namespace of an event: that of its object, or `default`.
 pub(super) fn namespace(notice: &OutgoingEvent) -> &str {
     match notice.about.namespace.as_str() {
         "" => "default",
@@ -108,10 +107,10 @@ pub(super) fn namespace(notice: &OutgoingEvent) -> &str {
     }
 }
 
-/// The event as it is created; also when it should have been there and is not.
+/// The body that creates an event; also for an event that was sent before and no longer exists.
 pub(super) fn create(notice: &OutgoingEvent) -> Vec<u8> {
     let about = &notice.about;
-    let metadata = Metadata { name: &notice.name, namespace: namespace(notice) };
+    let metadata = EventMetadata { name: &notice.name, namespace: namespace(notice) };
     let involved_object = InvolvedObject {
         kind: about.kind,
         namespace: &about.namespace,
@@ -125,14 +124,14 @@ pub(super) fn create(notice: &OutgoingEvent) -> Vec<u8> {
         EventKind::Warning => "Warning",
     };
     if let Some(action) = &notice.action {
-        let body = Acted {
+        let body = ActionEvent {
             kind: "Event",
             api_version: "v1",
             metadata,
             involved_object,
             reason: &notice.reason,
-            message: cut(&notice.message, LONGEST_NOTE),
-            action: cut(action, LONGEST_ACTION),
+            message: cut(&notice.message, MAX_NOTE_BYTES),
+            action: cut(action, MAX_ACTION_BYTES),
             event_type,
             event_time: microseconds(notice.first),
             series: (notice.count > 1).then(|| series(notice)),
@@ -142,14 +141,14 @@ pub(super) fn create(notice: &OutgoingEvent) -> Vec<u8> {
         };
         return serde_json::to_vec(&body).unwrap_or_default();
     }
-    let body = Created {
+    let body = CoreEvent {
         kind: "Event",
         api_version: "v1",
         metadata,
         involved_object,
         reason: &notice.reason,
         message: &notice.message,
-        source: Source { component: notice.component },
+        source: EventSource { component: notice.component },
         first_timestamp: seconds(notice.first),
         last_timestamp: seconds(notice.last),
         count: notice.count,
@@ -161,41 +160,35 @@ pub(super) fn create(notice: &OutgoingEvent) -> Vec<u8> {
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-/// What is changed of an event that is there.
+/// The body that patches an event that was sent before.
 pub(super) fn patch(notice: &OutgoingEvent) -> Vec<u8> {
     if notice.action.is_some() {
-        return serde_json::to_vec(&Continued { series: series(notice) }).unwrap_or_default();
+        return serde_json::to_vec(&SeriesPatch { series: series(notice) }).unwrap_or_default();
     }
     let last_timestamp = seconds(notice.last);
-    serde_json::to_vec(&Counted { count: notice.count, last_timestamp, message: &notice.message })
+    serde_json::to_vec(&CountPatch { count: notice.count, last_timestamp, message: &notice.message })
         .unwrap_or_default()
 }
 
-fn series(notice: &OutgoingEvent) -> Series {
-    Series { count: notice.count, last_observed_time: microseconds(notice.last) }
+fn series(notice: &OutgoingEvent) -> EventSeries {
+    EventSeries { count: notice.count, last_observed_time: microseconds(notice.last) }
 }
 
-/// The server takes no longer texts in events of the newer form.
-const LONGEST_NOTE: usize = 1024;
-const LONGEST_ACTION: usize = 128;
+/// The server refuses longer texts in events with an action.
+const MAX_NOTE_BYTES: usize = 1024;
+const MAX_ACTION_BYTES: usize = 128;
 
-/// As much of a text as fits.
+/// The text, cut to at most so many bytes.
 fn cut(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }
 
-/// `{object}.{nanoseconds in hex}`, or a UUID where that would be no name.
-pub(super) fn event_name(object: &str, nanos: i128) -> String {
-    let name = format!("{object}.{nanos:x}");
-    if api::names::subdomain_faults(&name).is_empty() { name } else { random::uuid() }
-}
-
-/// A Time: whole seconds, cut off.
+/// A Time: truncated to whole seconds.
 fn seconds(at: Timestamp) -> String {
     format!("{at:.0}")
 }
 
-/// A MicroTime, cut off.
+/// A MicroTime: truncated to microseconds.
 fn microseconds(at: Timestamp) -> String {
     format!("{at:.6}")
 }

@@ -1,8 +1,8 @@
-//! Events, delivered one after the other for each object, and of several objects at once.
+//! Delivery of events: in order for each object, several objects at the same time.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
@@ -12,53 +12,57 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::correlate::{Correlator, OutgoingEvent};
-use super::{ObjectReference, RecordedEvent, Shared, body};
+use super::{EventCounters, ObjectReference, RecordedEvent, body};
 use crate::lease::random;
 use crate::request::{ApiError, Request, send};
 
-/// How often delivery is tried.
-const ATTEMPTS: u32 = 12;
+/// How often the delivery of an event is tried, as in client-go.
+const MAX_ATTEMPTS: u32 = 12;
 
-/// Time between two attempts; before the second, a random part of it, so that many processes do not come back at once.
-const PAUSE: Duration = Duration::from_secs(10);
+/// Time between two attempts; before the second, a random part of it, so that many processes do not retry at once.
+const ATTEMPT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long one request may take.
-const DEADLINE: Duration = Duration::from_secs(30);
+/// The deadline of one request.
+const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How many are under way at once.
-const TOGETHER: usize = 8;
+/// How many events are delivered at the same time.
+const MAX_CONCURRENT: usize = 8;
 
-/// How many may stand aside because another event of their object is under way: only when so many do does one that cannot be
-/// delivered hold up other objects.
-const ASIDE: usize = 512;
+/// How many events may wait for an earlier event of their object. Beyond that, an event that cannot be delivered delays the
+/// events of other objects.
+const MAX_QUEUED: usize = 512;
 
-/// Delivers what is told until nobody is left to tell anything.
-pub(super) async fn run(client: Client, mut waiting: mpsc::Receiver<RecordedEvent>, shared: Arc<Shared>) {
+/// Delivers events until the channel is closed and all are delivered.
+pub(super) async fn run(
+    client: Client,
+    mut waiting: mpsc::Receiver<RecordedEvent>,
+    shared: Arc<EventCounters>,
+) {
     let mut correlator = Correlator::new();
-    let desk = EventClient { client, refusal: AtomicU16::new(0) };
+    let events = EventClient { client, last_refusal: Mutex::default() };
     let mut under_way = FuturesUnordered::new();
-    let mut line = DeliveryQueue::default();
+    let mut queue = DeliveryQueue::default();
     let mut is_open = true;
-    while is_open || !line.is_empty() || !under_way.is_empty() {
-        while under_way.len() < TOGETHER
-            && let Some(notice) = line.next()
+    while is_open || !queue.is_empty() || !under_way.is_empty() {
+        while under_way.len() < MAX_CONCURRENT
+            && let Some(event) = queue.next()
         {
-            let desk = &desk;
+            let events = &events;
             under_way.push(async move {
-                let outcome = desk.deliver(&notice).await;
-                (notice.about, outcome)
+                let outcome = events.deliver(&event).await;
+                (event.about, outcome)
             });
         }
         tokio::select! {
             Some((about, outcome)) = under_way.next() => {
-                line.done(&about);
+                queue.done(&about);
                 outcome.counter(&shared).fetch_add(1, Ordering::Relaxed);
                 shared.settle();
             }
-            told = waiting.recv(), if is_open && under_way.len() < TOGETHER && line.len() < ASIDE => match told {
+            recorded = waiting.recv(), if is_open && under_way.len() < MAX_CONCURRENT && queue.len() < MAX_QUEUED => match recorded {
                 None => is_open = false,
-                Some(told) => match correlator.observe(told) {
-                    Some(notice) => line.add(notice),
+                Some(recorded) => match correlator.observe(recorded) {
+                    Some(event) => queue.add(event),
                     None => {
                         shared.held_back.fetch_add(1, Ordering::Relaxed);
                         shared.settle();
@@ -69,49 +73,49 @@ pub(super) async fn run(client: Client, mut waiting: mpsc::Receiver<RecordedEven
     }
 }
 
-/// Those who are to be delivered, in the order in which they were told. Never two of one object at once: what is counted in an
-/// event comes after that event.
+/// Events to deliver, in the order of recording. Never two of one object at the same time: a PATCH of a count must follow the
+/// POST of its event.
 #[derive(Debug, Default)]
 struct DeliveryQueue {
-    aside: VecDeque<OutgoingEvent>,
-    /// Whose events are under way; these are few.
+    events: VecDeque<OutgoingEvent>,
+    /// Objects with an event under way; at most `MAX_CONCURRENT`.
     busy: Vec<ObjectReference>,
 }
 
 impl DeliveryQueue {
     fn len(&self) -> usize {
-        self.aside.len()
+        self.events.len()
     }
 
     fn is_empty(&self) -> bool {
-        self.aside.is_empty()
+        self.events.is_empty()
     }
 
-    fn add(&mut self, notice: OutgoingEvent) {
-        self.aside.push_back(notice);
+    fn add(&mut self, event: OutgoingEvent) {
+        self.events.push_back(event);
     }
 
-    /// The first one whose object has none under way; it is from now on.
+    /// Takes the first event whose object has none under way, and marks the object as busy.
     fn next(&mut self) -> Option<OutgoingEvent> {
-        let is_free = |notice: &OutgoingEvent| !self.busy.iter().any(|about| is_same(about, &notice.about));
-        let place = self.aside.iter().position(is_free)?;
-        let notice = self.aside.remove(place)?;
-        self.busy.push(notice.about.clone());
-        Some(notice)
+        let is_free = |event: &OutgoingEvent| !self.busy.iter().any(|about| is_same(about, &event.about));
+        let place = self.events.iter().position(is_free)?;
+        let event = self.events.remove(place)?;
+        self.busy.push(event.about.clone());
+        Some(event)
     }
 
-    /// One of an object is delivered, or dropped.
+    /// Marks an object as no longer busy.
     fn done(&mut self, about: &ObjectReference) {
         self.busy.retain(|own| !is_same(own, about));
     }
 }
 
-/// Whether both are about the same object, in whichever version.
+/// Whether both refer to the same object, regardless of its version.
 fn is_same(one: &ObjectReference, other: &ObjectReference) -> bool {
     (one.kind, &one.namespace, &one.name, &one.uid) == (other.kind, &other.namespace, &other.name, &other.uid)
 }
 
-/// What became of an event.
+/// How the delivery of an event ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeliveryOutcome {
     Created,
@@ -121,7 +125,7 @@ enum DeliveryOutcome {
 }
 
 impl DeliveryOutcome {
-    fn counter(self, shared: &Shared) -> &AtomicU64 {
+    fn counter(self, shared: &EventCounters) -> &AtomicU64 {
         match self {
             Self::Created => &shared.created,
             Self::Patched => &shared.patched,
@@ -131,80 +135,84 @@ impl DeliveryOutcome {
     }
 }
 
-/// Where requests are made.
+/// Sends events to the API server.
 struct EventClient {
     client: Client,
-    /// The last refusal, zero if something was accepted since: the same one is not logged for every event.
-    refusal: AtomicU16,
+    /// The code of the last refusal, none if an event was accepted since. Repeated refusals are not logged again.
+    last_refusal: Mutex<Option<u16>>,
 }
 
 impl EventClient {
-    async fn deliver(&self, notice: &OutgoingEvent) -> DeliveryOutcome {
-        for attempt in 1..=ATTEMPTS {
-            let error = match self.attempt(notice).await {
+    async fn deliver(&self, event: &OutgoingEvent) -> DeliveryOutcome {
+        for attempt in 1..=MAX_ATTEMPTS {
+            let error = match self.attempt(event).await {
                 Ok(outcome) => {
-                    self.refusal.store(0, Ordering::Relaxed);
+                    self.replace_last_refusal(None);
                     return outcome;
                 }
                 Err(error) => error,
             };
-            if error.code == 409 && attempt > 1 {
-                // It is there: an attempt whose answer was lost has made it.
+            if error.code == Some(409) && attempt > 1 {
+                // The event exists: an attempt whose response was lost has created it.
                 return DeliveryOutcome::Created;
             }
-            if !passes(&error) {
-                self.log_refusal(notice, &error);
+            if !is_transient(&error) {
+                self.log_refusal(event, &error);
                 return DeliveryOutcome::Refused;
             }
             match attempt {
                 1 => {
-                    tracing::warn!(%error, event = %notice.name, "failed to deliver an event; trying again");
-                    sleep(PAUSE.mul_f64(random::unit())).await;
+                    tracing::warn!(%error, event = %event.name, "failed to deliver an event; trying again");
+                    sleep(ATTEMPT_INTERVAL.mul_f64(random::unit())).await;
                 }
-                ATTEMPTS => tracing::warn!(%error, event = %notice.name, "gave up to deliver an event"),
-                _ => sleep(PAUSE).await,
+                MAX_ATTEMPTS => tracing::warn!(%error, event = %event.name, "gave up to deliver an event"),
+                _ => sleep(ATTEMPT_INTERVAL).await,
             }
         }
         DeliveryOutcome::GivenUp
     }
 
-    /// An event that was told before is counted; if it is no longer there, it is made anew with its count.
-    async fn attempt(&self, notice: &OutgoingEvent) -> Result<DeliveryOutcome, ApiError> {
-        let all = format!("/api/v1/namespaces/{}/events", body::namespace(notice));
-        if notice.count > 1 {
-            let one = format!("{all}/{}", notice.name);
-            let patch = ("application/strategic-merge-patch+json", body::patch(notice));
-            match send(&self.client, request(Method::PATCH, one, notice, patch)).await {
+    /// Patches the count of an event that was sent before; if it no longer exists, creates it with its count.
+    async fn attempt(&self, event: &OutgoingEvent) -> Result<DeliveryOutcome, ApiError> {
+        let all = format!("/api/v1/namespaces/{}/events", body::namespace(event));
+        if event.count > 1 {
+            let one = format!("{all}/{}", event.name);
+            let patch = ("application/strategic-merge-patch+json", body::patch(event));
+            match send(&self.client, request(Method::PATCH, one, event, patch)).await {
                 Err(error) if error.is_not_found() => {}
                 answer => return answer.map(|_| DeliveryOutcome::Patched),
             }
         }
-        let create = ("application/json", body::create(notice));
-        send(&self.client, request(Method::POST, all, notice, create)).await.map(|_| DeliveryOutcome::Created)
+        let create = ("application/json", body::create(event));
+        send(&self.client, request(Method::POST, all, event, create)).await.map(|_| DeliveryOutcome::Created)
     }
 
-    fn log_refusal(&self, notice: &OutgoingEvent, error: &ApiError) {
-        let ObjectReference { kind, namespace, name, .. } = &notice.about;
-        if self.refusal.swap(error.code, Ordering::Relaxed) == error.code {
+    fn log_refusal(&self, event: &OutgoingEvent, error: &ApiError) {
+        let ObjectReference { kind, namespace, name, .. } = &event.about;
+        if self.replace_last_refusal(error.code) == error.code {
             tracing::debug!(%error, kind, namespace, name, "the server refused an event");
         } else {
             tracing::warn!(%error, kind, namespace, name, "the server refused an event; it is dropped");
         }
     }
+
+    fn replace_last_refusal(&self, code: Option<u16>) -> Option<u16> {
+        std::mem::replace(&mut *self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner), code)
+    }
 }
 
-fn request(method: Method, uri: String, notice: &OutgoingEvent, body: (&'static str, Vec<u8>)) -> Request {
+fn request(method: Method, uri: String, event: &OutgoingEvent, body: (&'static str, Vec<u8>)) -> Request {
     Request {
         method,
         uri,
         resource: "events".to_owned(),
-        name: notice.name.clone(),
+        name: event.name.clone(),
         body: Some(body),
-        deadline: DEADLINE,
+        deadline: REQUEST_DEADLINE,
     }
 }
 
-/// Whether trouble may pass: no answer, or one that is not about the event.
-fn passes(error: &ApiError) -> bool {
-    error.code == 0 || error.code == 429 || error.code >= 500
+/// Whether a retry may succeed: there was no response, or one that is not about the event.
+fn is_transient(error: &ApiError) -> bool {
+    error.code.is_none_or(|code| code == 429 || code >= 500)
 }

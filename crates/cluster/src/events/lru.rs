@@ -1,29 +1,29 @@
-//! A cache that forgets what was not used for longest.
+//! A least-recently-used cache.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Holds at most `most` values.
+/// Holds at capacity `capacity` values.
 #[derive(Debug)]
 pub(super) struct Lru<V> {
-    most: usize,
+    capacity: usize,
     values: HashMap<u64, (u64, V)>,
-    /// Keys by when they were last used.
+    /// Keys by the number of their last use.
     order: BTreeMap<u64, u64>,
     uses: u64,
 }
 
 impl<V> Lru<V> {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, values: HashMap::new(), order: BTreeMap::new(), uses: 0 }
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { capacity, values: HashMap::new(), order: BTreeMap::new(), uses: 0 }
     }
 
-    /// The value of a key, which is made if it is not there.
+    /// The value of a key, inserted if it is missing.
     pub(super) fn entry(&mut self, key: u64, new: impl FnOnce() -> V) -> &mut V {
         self.uses += 1;
         let now = self.uses;
         if let Some((used, _)) = self.values.get(&key) {
             self.order.remove(used);
-        } else if self.values.len() >= self.most
+        } else if self.values.len() >= self.capacity
             && let Some((_, oldest)) = self.order.pop_first()
         {
             self.values.remove(&oldest);
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_used_for_longest_is_forgotten() {
+    fn the_least_recently_used_value_is_evicted() {
         let mut cache = Lru::new(3);
         for key in [1, 2, 3, 1, 4] {
             cache.entry(key, || key * 10);

@@ -1,4 +1,4 @@
-//! What is told about an object, with the aggregation and limits of client-go (docs/spec/hpa.md Appendix D).
+//! Records Kubernetes events, with the aggregation and limits of client-go (docs/spec/hpa.md Appendix D).
 //!
 //! ```text
 //! record ─► queue of 10,000 ─► correlate ─► body ─► deliver, up to 12 times, 8 objects at once
@@ -23,8 +23,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::Clock;
 
-/// How many events may wait: a restart has something to tell of every object. Fewer in tests, which fill it.
-const QUEUE: usize = if cfg!(test) { 1000 } else { 10_000 };
+/// How many events may wait: after a restart there may be one for every object. Fewer in tests, which fill the queue.
+const MAX_QUEUED_EVENTS: usize = if cfg!(test) { 1000 } else { 10_000 };
 
 /// The object an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct ObjectReference {
     pub api_version: &'static str,
     /// `HorizontalPodAutoscaler`.
     pub kind: &'static str,
-    /// Namespace; empty if the object is in none, its events are in `default` then.
+    /// Namespace; empty for a cluster-scoped object, whose events are in `default`.
     pub namespace: String,
     /// Name.
     pub name: String,
@@ -43,16 +43,16 @@ pub struct ObjectReference {
     pub resource_version: String,
 }
 
-/// What has become of the events so far.
+/// Counts of events by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCounts {
     /// Created.
     pub created: u64,
-    /// Counted in an event that was there.
+    /// Counted in an existing event.
     pub patched: u64,
-    /// Dropped because too many were waiting.
+    /// Dropped because the queue was full.
     pub overflowed: u64,
-    /// Not sent because too much was told about one object, or too soon; still counted in the next that is.
+    /// Not sent because of the rate limit or the pause of the recorder; counted in the next event that is sent.
     pub held_back: u64,
     /// Dropped because the server refused them.
     pub refused: u64,
@@ -60,38 +60,38 @@ pub struct EventCounts {
     pub given_up: u64,
 }
 
-/// Tells events in the background; never waits, never fails.
+/// Records events, which are sent in the background. Recording never blocks and never fails.
 #[derive(Clone, Debug)]
 pub struct EventRecorder {
     component: &'static str,
-    /// An event that was told again is sent again no sooner than this.
+    /// A repeated event is sent again no sooner than this.
     pause: Duration,
     clock: Clock,
     queue: mpsc::Sender<RecordedEvent>,
-    shared: Arc<Shared>,
+    shared: Arc<EventCounters>,
 }
 
-/// An event, as it was told.
+/// An event as it was recorded.
 #[derive(Clone, Debug)]
 struct RecordedEvent {
     about: ObjectReference,
     component: &'static str,
-    /// How long the same is not sent again, but counted.
+    /// A repeated event is sent again no sooner than this; until then it is only counted.
     pause: Duration,
     event: Event,
-    /// What was done: events of the newer form say so, and when, to the microsecond.
+    /// The `action` of an event of `events.k8s.io`, which has times in microseconds.
     action: Option<String>,
-    /// When, for whoever reads it.
+    /// The wall-clock time that is written.
     at: Timestamp,
-    /// When, by the clock that never jumps.
+    /// The monotonic time that limits use.
     now: Instant,
 }
 
-/// What recorder and delivery both know.
+/// Counters shared by recorder and delivery.
 #[derive(Debug, Default)]
-struct Shared {
+struct EventCounters {
     accepted: AtomicU64,
-    /// How many of those accepted are delivered or dropped.
+    /// How many accepted events are delivered or dropped.
     settled: watch::Sender<u64>,
     created: AtomicU64,
     patched: AtomicU64,
@@ -102,36 +102,36 @@ struct Shared {
 }
 
 impl EventRecorder {
-    /// `component` is the source of the events, `host` stays empty as in Kubernetes.
+    /// A recorder with the source `component`; `host` is empty, as in Kubernetes.
     pub fn start(client: Client, component: &'static str, clock: Clock) -> Self {
-        let (queue, waiting) = mpsc::channel(QUEUE);
-        let shared = Arc::new(Shared::default());
+        let (queue, waiting) = mpsc::channel(MAX_QUEUED_EVENTS);
+        let shared = Arc::new(EventCounters::default());
         tokio::spawn(deliver::run(client, waiting, Arc::clone(&shared)));
         Self { component, pause: Duration::ZERO, clock, queue, shared }
     }
 
-    /// The same recorder, with the same queue, memory and counts, that tells in the name of another component.
+    /// A recorder of another component that shares queue, correlator and counts.
     pub fn with_component(&self, component: &'static str) -> Self {
         Self { component, ..self.clone() }
     }
 
-    /// The same recorder, which sends what it is told again and again only so often; it is counted all the same.
+    /// This recorder with a minimum time between two sends of the same event. All occurrences are counted.
     pub fn with_pause(self, pause: Duration) -> Self {
         Self { pause, ..self }
     }
 
-    /// Tells an event.
+    /// Records an event.
     pub fn record(&self, about: &ObjectReference, event: &Event) {
-        self.tell(about, event, None);
+        self.enqueue(about, event, None);
     }
 
-    /// Tells an event in the form of `events.k8s.io`: with what was done, and a message that is cut if it is too long.
+    /// Records an event of `events.k8s.io` with an action; a message that is too long is cut.
     pub fn record_action(&self, about: &ObjectReference, event: &Event, action: &str) {
-        self.tell(about, event, Some(action.to_owned()));
+        self.enqueue(about, event, Some(action.to_owned()));
     }
 
-    fn tell(&self, about: &ObjectReference, event: &Event, action: Option<String>) {
-        let told = RecordedEvent {
+    fn enqueue(&self, about: &ObjectReference, event: &Event, action: Option<String>) {
+        let recorded = RecordedEvent {
             about: about.clone(),
             component: self.component,
             pause: self.pause,
@@ -140,12 +140,12 @@ impl EventRecorder {
             at: self.clock.now(),
             now: Instant::now(),
         };
-        // Counted before it is sent, so that whoever flushes afterwards waits for it.
+        // Counted before it is queued, so that a later flush waits for it.
         self.shared.accepted.fetch_add(1, Ordering::Relaxed);
-        if self.queue.try_send(told).is_err() {
+        if self.queue.try_send(recorded).is_err() {
             self.shared.settle();
             let before = self.shared.overflowed.fetch_add(1, Ordering::Relaxed);
-            if before.is_multiple_of(QUEUE as u64) {
+            if before.is_multiple_of(MAX_QUEUED_EVENTS as u64) {
                 tracing::warn!(
                     dropped = before + 1,
                     "too many events wait to be delivered; dropping new ones"
@@ -154,18 +154,18 @@ impl EventRecorder {
         }
     }
 
-    /// Waits until everything told so far has been delivered or given up, but no longer than `limit`.
+    /// Waits until all events recorded so far are delivered or dropped, but no longer than `limit`.
     pub async fn flush(&self, limit: Duration) {
         let accepted = self.shared.accepted.load(Ordering::Relaxed);
         let mut settled = self.shared.settled.subscribe();
-        // Either way there is nothing left to do.
+        // A timeout leaves events undelivered, which the caller accepts.
         let _ = timeout(limit, settled.wait_for(|settled| *settled >= accepted)).await;
     }
 
-    /// What has become of the events so far.
+    /// Counts of events by outcome.
     pub fn counts(&self) -> EventCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Shared { created, patched, overflowed, held_back, refused, given_up, .. } = &*self.shared;
+        let EventCounters { created, patched, overflowed, held_back, refused, given_up, .. } = &*self.shared;
         EventCounts {
             created: read(created),
             patched: read(patched),
@@ -177,7 +177,7 @@ impl EventRecorder {
     }
 }
 
-impl Shared {
+impl EventCounters {
     fn settle(&self) {
         self.settled.send_modify(|settled| *settled += 1);
     }

@@ -1,4 +1,4 @@
-//! What was watched, in plain structs: no client, no clock, no lock.
+//! Indexes of watched objects as plain structs, without client, clock or lock.
 
 pub mod pods;
 mod pool;

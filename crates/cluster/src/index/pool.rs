@@ -1,17 +1,17 @@
-//! Values under small numbers, found again by their hash: the storage of the indexes.
+//! Values with small ids, found by their hash: the storage of the indexes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 
-/// The number of a value in its [`Pool`]; it is used again once the value is gone.
+/// The id of a value in its [`Pool`]; it is reused after the value is removed.
 pub(crate) type Id = u32;
 
 /// No value.
 pub(crate) const NONE: Id = Id::MAX;
 
-/// Values that are stored once each and found by what identifies them.
+/// Values that are stored once each and found by hash.
 ///
-/// A map from whole keys would store the keys twice; this one keeps eight bytes for each value and asks the value itself.
+/// A map with whole keys would store the keys twice; this one has eight bytes per value and compares with the value itself.
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
     slots: Vec<Slot<T>>,
@@ -31,7 +31,7 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// Spreads a number that is a hash already over all bits that the map looks at.
+/// A hasher for numbers that are hashes already: it spreads them over all bits that the map uses.
 #[derive(Debug, Default)]
 pub(crate) struct Spread(u64);
 
@@ -75,7 +75,7 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Adds a value that is not there yet.
+    /// Adds a value that is not in the pool.
     pub(crate) fn insert(&mut self, hash: u32, value: T) -> Id {
         let free = self.free;
         let next = self.first.get(&hash).copied().unwrap_or(NONE);
@@ -96,7 +96,7 @@ impl<T> Pool<T> {
         id
     }
 
-    /// Takes a value out.
+    /// Removes a value.
     pub(crate) fn remove(&mut self, id: Id) -> Option<T> {
         let slot = self.slots.get_mut(id as usize)?;
         let value = slot.value.take()?;
@@ -105,13 +105,13 @@ impl<T> Pool<T> {
         self.used -= 1;
         self.unchain(hash, id, next);
         if self.used == 0 {
-            // Nothing is left to be addressed: give the memory back.
+            // The pool is empty: release the memory.
             *self = Self::default();
         }
         Some(value)
     }
 
-    /// Leaves `id`, which was followed by `next`, out of the values of its hash.
+    /// Unlinks `id`, which was followed by `next`, from the values of its hash.
     fn unchain(&mut self, hash: u32, id: Id, next: Id) {
         let Some(first) = self.first.get_mut(&hash) else { return };
         if *first == id {
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(pool.len(), 2);
     }
 
-    /// Hashes of 32 bits do meet.
+    /// Hashes of 32 bits collide.
     #[test]
     fn values_of_one_hash_are_kept_apart() {
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {

@@ -1,4 +1,4 @@
-//! The election, carried out: time, requests, and word of how it stands.
+//! Runs the election: waits, sends requests, and publishes the state.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::settings::LeaseSettings;
 use crate::Clock;
 use crate::request::{ApiError, Request, send};
 
-/// Stands for election until `stop` is told, then gives the lease back.
+/// Takes part in the election until `stop`, then releases the lease.
 pub(super) async fn run(
     client: Client,
     settings: LeaseSettings,
@@ -39,7 +39,7 @@ pub(super) async fn run(
             ElectionAction::Stop => return,
             request => {
                 let answer = desk.carry_out(request).await;
-                // A write that is on its way is waited for: only then is it known what there is to give back.
+                // Waits for a write under way: only its response says whether there is a lease to release.
                 if !stopping && stop.try_recv() != Err(oneshot::error::TryRecvError::Empty) {
                     stopping = true;
                     elector.step(StepTime { now: Instant::now(), ..moment }, ElectionEvent::Answer(answer));
@@ -52,7 +52,7 @@ pub(super) async fn run(
     }
 }
 
-/// Tells how the election stands, and logs what changed.
+/// Publishes the state of the election, and logs changes.
 fn publish(view: &watch::Sender<LeadershipView>, elector: &Elector, settings: &LeaseSettings) {
     let term = elector.leading().zip(elector.leads_until()).map(|(renewal, until)| LeadershipTerm {
         until,
@@ -80,11 +80,11 @@ fn publish(view: &watch::Sender<LeadershipView>, elector: &Elector, settings: &L
     });
 }
 
-/// Where requests are made.
+/// Sends requests for the lease.
 struct LeaseClient {
     client: Client,
     settings: LeaseSettings,
-    /// Whether the last request failed: trouble is logged when it begins, not at each try.
+    /// Whether the last request failed: only the first of several failures is logged.
     troubled: bool,
 }
 
@@ -92,17 +92,16 @@ impl LeaseClient {
     async fn carry_out(&mut self, action: ElectionAction) -> Result<Lease, LeaseRequestFailure> {
         let Some(request) = self.request(action) else { return Err(LeaseRequestFailure::Unknown) };
         let limit = request.deadline;
-        let answer = timeout(limit, send(&self.client, request)).await.unwrap_or_else(|_| {
-            let message = format!("no answer within {limit:?}");
-            Err(ApiError { code: 0, reason: String::new(), message, retry_after: None })
-        });
+        let answer = timeout(limit, send(&self.client, request))
+            .await
+            .unwrap_or_else(|_| Err(ApiError::unanswered(format!("no response within {limit:?}"))));
         match answer {
             Ok(body) => {
                 self.troubled = false;
                 Lease::parse(&body).ok_or(LeaseRequestFailure::Unknown)
             }
             Err(error) if error.is_not_found() => Err(LeaseRequestFailure::NotFound),
-            Err(error) if error.code == 409 => Err(LeaseRequestFailure::Conflict),
+            Err(error) if error.code == Some(409) => Err(LeaseRequestFailure::Conflict),
             Err(error) => {
                 if !self.troubled {
                     tracing::warn!(lease = %self.settings.name, %error, "failed to read or write the lease");

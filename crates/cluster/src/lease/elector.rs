@@ -1,7 +1,7 @@
-//! The election as a machine without clock or network: it is told what happened and says what to do.
+//! The election as a state machine without clock or network: events in, actions out.
 //!
-//! A record is judged by when *we* last saw it change, never by the times written in it: clocks differ, and a lease
-//! must not. Every write is guarded by the `resourceVersion` of what was read.
+//! Whether a lease has expired is judged by when *this process* last saw it change, never by the times written in it, because
+//! clocks differ. Every write carries the `resourceVersion` that was read.
 
 use std::time::Duration;
 
@@ -11,79 +11,79 @@ use tokio::time::Instant;
 use super::record::Lease;
 use super::settings::LeaseSettings;
 
-/// When a step happens.
+/// The time of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct StepTime {
-    /// By a clock that never jumps: what is decided by.
+    /// The monotonic time, which decides.
     pub now: Instant,
-    /// By the clock of the world: what is written down.
+    /// The wall-clock time, which is written.
     pub wall: Timestamp,
     /// A random number from 0 to 1.
     pub jitter: f64,
 }
 
-/// What happened.
+/// An event of the election.
 #[derive(Clone, Debug)]
 pub enum ElectionEvent {
-    /// It is time for the next try.
+    /// The wait is over.
     Due,
-    /// The request was answered, or was not.
+    /// The request has ended.
     Answer(Result<Lease, LeaseRequestFailure>),
-    /// We are to stop, and give the lease back.
+    /// Stop, and release the lease.
     Release,
 }
 
-/// Why there is no lease in an answer.
+/// Why a request returned no lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseRequestFailure {
-    /// It does not exist.
+    /// The lease does not exist.
     NotFound,
-    /// Somebody else wrote in between.
+    /// The lease was changed since it was read.
     Conflict,
-    /// No answer, or one that says nothing: a write may or may not have happened.
+    /// No usable response: a write may or may not have happened.
     Unknown,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ElectionAction {
-    /// Wait until then.
+    /// Wait until this time.
     Wait(Instant),
-    /// Read the lease, for no longer than this.
+    /// Read the lease, within this time.
     Get(Duration),
-    /// Create it.
+    /// Create the lease.
     Create(Lease, Duration),
-    /// Write it.
+    /// Update the lease.
     Update(Lease, Duration),
-    /// Nothing more.
+    /// The election is over.
     Stop,
 }
 
-/// Between what was asked and its answer.
+/// What the elector waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ElectionState {
-    /// Until the next try.
+    /// The next try.
     Waiting,
-    /// A read is on its way.
+    /// The response of a read.
     Reading,
-    /// A write is on its way; `fresh` if its ground was read just before, not remembered.
+    /// The response of a write; `fresh` if the lease was read just before it.
     Writing { renewal: Renewal, fresh: bool },
-    /// The lease is being given back; so many requests more may be made for it.
+    /// The release of the lease, for which so many more requests may be made.
     Releasing { tries: u8 },
-    /// All is over.
+    /// Nothing: the election is over.
     Stopped,
 }
 
-/// When a renewal was started. Its effect is later than this, and so is the moment from which others wait.
+/// When a renewal was started. The renewal takes effect later, and others wait from that later time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewal {
-    /// By the clock that never jumps.
+    /// The monotonic time.
     pub started: Instant,
-    /// By the clock of the world.
+    /// The wall-clock time.
     pub wall: Timestamp,
 }
 
-/// The lease as we last saw it, and since when it has been like that for us.
+/// The lease as last seen, and since when it has not changed.
 #[derive(Clone, Debug)]
 struct ObservedLease {
     lease: Lease,
@@ -96,25 +96,25 @@ pub struct Elector {
     settings: LeaseSettings,
     state: ElectionState,
     observed: Option<ObservedLease>,
-    /// The last renewal that succeeded, if we lead.
+    /// The last successful renewal, if this process is the leader.
     leading: Option<Renewal>,
-    /// Whether a write of ours may have happened without our knowledge.
+    /// Whether a write without a response may have succeeded.
     unsure: bool,
 }
 
 impl Elector {
-    /// A candidate that has seen nothing.
+    /// A candidate that has not read the lease.
     pub fn new(settings: LeaseSettings) -> Self {
         let settings = settings.bounded();
         Self { settings, state: ElectionState::Waiting, observed: None, leading: None, unsure: false }
     }
 
-    /// The last renewal, if the election says that we lead.
+    /// The last renewal, if this process is the leader.
     pub fn leading(&self) -> Option<Renewal> {
         self.leading
     }
 
-    /// The moment from which we must not act, if we lead now.
+    /// The end of the term: the time from which this process must not write.
     pub fn leads_until(&self) -> Option<Instant> {
         Some(self.leading?.started + self.settings.trust())
     }
@@ -139,7 +139,7 @@ impl Elector {
         }
     }
 
-    /// The leader writes what it remembers and reads only if that fails; a candidate reads first.
+    /// The leader updates the lease it last saw and reads only if that fails; a candidate reads first.
     fn attempt(&mut self, moment: StepTime) -> ElectionAction {
         match (&self.leading, &self.observed) {
             (Some(_), Some(observed)) => {
@@ -201,7 +201,7 @@ impl Elector {
         match answer {
             Ok(lease) => {
                 self.observe(moment.now, lease);
-                // An answer so late that it is no longer worth anything does not make a leader.
+                // A response after the end of the term does not make a leader.
                 let late =
                     moment.now.saturating_duration_since(renewal.started) >= self.settings.renew_deadline;
                 if self.holds() && !late {
@@ -216,7 +216,7 @@ impl Elector {
         if fresh { self.wait(moment) } else { self.get(moment.now) }
     }
 
-    /// Remembers what was seen, and since when it has been so.
+    /// Remembers the lease, and since when it has not changed.
     fn observe(&mut self, now: Instant, lease: Lease) {
         self.unsure = false;
         match &mut self.observed {
@@ -228,7 +228,7 @@ impl Elector {
         }
     }
 
-    /// The lease is gone: whoever is first may have it.
+    /// The lease was deleted: the first candidate that creates it becomes the leader.
     fn forget(&mut self) {
         self.observed = None;
         self.leading = None;
@@ -239,7 +239,7 @@ impl Elector {
         self.lease().is_some_and(|lease| lease.holder() == self.settings.identity)
     }
 
-    /// Whether nobody holds the lease, or we do, or its holder has been silent for as long as it asked for.
+    /// Whether the lease has no holder, or this process holds it, or it has expired.
     fn may_claim(&self, now: Instant, observed: &ObservedLease) -> bool {
         let holder = observed.lease.holder();
         let patience = observed.lease.duration().unwrap_or(self.settings.lease_duration);
@@ -259,8 +259,8 @@ impl Elector {
         })
     }
 
-    /// How long a request may take: half of the renew deadline, as with client-go, but no leader waits for an answer
-    /// beyond its own.
+    /// The deadline of a request: half of the renew deadline, as in client-go, but for a leader not after the end of its
+    /// term.
     fn patience(&self, now: Instant) -> Duration {
         let half = (self.settings.renew_deadline / 2).max(Duration::from_millis(10));
         match self.leading {
@@ -279,7 +279,7 @@ impl Elector {
         }
     }
 
-    /// Stops leading, and starts to give back what we hold or may hold.
+    /// Ends the term, and starts to release a lease that this process holds or may hold.
     fn stop(&mut self, moment: StepTime) -> ElectionAction {
         if matches!(self.state, ElectionState::Writing { .. }) {
             self.unsure = true;
@@ -299,7 +299,7 @@ impl Elector {
         }
     }
 
-    /// One more step of giving back: a read that shows us as the holder is followed by a write, a failure by a read.
+    /// The next step of the release: a read that shows this process as the holder is followed by a write, a failure by a read.
     fn release(&mut self, moment: StepTime, tries: u8, event: ElectionEvent) -> ElectionAction {
         let Some(tries) = tries.checked_sub(1) else { return self.over() };
         match event {

@@ -1,11 +1,11 @@
-//! Who leads, decided as client-go decides it.
+//! Leader election as in client-go.
 //!
 //! ```text
-//! settings    how to stand for election
-//! record      a Lease, read with suspicion and written with care
-//! elector     the election as a machine without clock or network
-//! drive       the election, carried out
-//! leadership  whether we lead, asked before every write
+//! settings    durations and names
+//! record      a Lease object
+//! elector     the election as a state machine without clock or network
+//! drive       runs the election
+//! leadership  whether this process is the leader, checked before every write
 //! ```
 
 mod drive;
@@ -28,8 +28,8 @@ pub use elector::{ElectionAction, ElectionEvent, Elector, LeaseRequestFailure, R
 pub use record::Lease;
 pub use settings::{InvalidLeaseSettings, LeaseSettings};
 
-/// An election in progress. Dropped without [`Election::release`], it ends as if the process had died: we stop leading
-/// at once, but the lease stays ours until it runs out.
+/// An election in progress. Dropped without [`Election::release`], it ends as if the process had died: the term ends at once,
+/// but others wait until the lease expires.
 #[derive(Debug)]
 pub struct Election {
     view: watch::Sender<LeadershipView>,
@@ -38,7 +38,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// Stands for election in the background. The settings should have been validated.
+    /// Takes part in the election in the background. The settings should have been validated.
     pub fn start(client: Client, settings: LeaseSettings, clock: Clock) -> (Self, Leadership) {
         let (view, seen) = watch::channel(LeadershipView::default());
         let (stop, stopped) = oneshot::channel();
@@ -46,8 +46,8 @@ impl Election {
         (Self { view, stop: Some(stop), task }, Leadership::elected(seen, clock))
     }
 
-    /// Stops, and gives the lease back if we hold it. We no longer lead from the moment this is called, so call it when
-    /// the last write has been answered: another may lead as soon as it is done.
+    /// Stops, and releases the lease if this process holds it. The term ends with the call, so call it after the response of
+    /// the last write: another process may become the leader as soon as the lease is released.
     pub async fn release(mut self) {
         self.view.send_modify(|view| {
             view.stopping = true;
@@ -56,7 +56,7 @@ impl Election {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
-        // It cannot hang: every request on the way has a limit, and there are few.
+        // The task ends in time: it makes few requests, and each has a deadline.
         let _ = (&mut self.task).await;
     }
 }

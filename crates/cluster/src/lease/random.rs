@@ -1,8 +1,8 @@
-//! Numbers nobody can foresee, to keep processes out of step. Not for secrets.
+//! Random numbers, to spread the retries of several processes. Not for secrets.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// 64 random bits: the standard library seeds each state of its hashes anew.
+/// 64 random bits: the standard library seeds each `RandomState` with new keys.
 pub(crate) fn bits() -> u64 {
     RandomState::new().hash_one(0)
 }
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_has_the_form_of_one() {
+    fn a_uuid_has_version_and_variant() {
         let one = uuid();
         let lengths: Vec<usize> = one.split('-').map(str::len).collect();
         assert_eq!(lengths, [8, 4, 4, 4, 12], "{one}");

@@ -1,21 +1,21 @@
-//! A Lease as the server has it, and what is written into it.
+//! A Lease object.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// A Lease. The object is kept whole, so that a write changes only what it means to; what is read from it may be
-/// missing or nonsense.
+/// A Lease. The whole object is kept, so that an update changes only the fields of the election. Its fields may be missing or
+/// invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lease(Map<String, Value>);
 
 impl Lease {
-    /// Reads an answer; none if it is no object.
+    /// Parses a response body; none if it is not a JSON object.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let Value::Object(mut object) = serde_json::from_slice(text).ok()? else { return None };
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-            // The server keeps these by itself; without them an update is a quarter as long.
+            // The server keeps these fields by itself; without them an update has a quarter of the size.
             metadata.remove("managedFields");
         }
         Some(Self(object))
@@ -30,24 +30,24 @@ impl Lease {
         Self(object)
     }
 
-    /// Who holds it; empty if nobody does.
+    /// The holder; empty if there is none.
     pub fn holder(&self) -> &str {
         self.field("holderIdentity").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// How long a silent holder is waited for; none if that is missing or nonsense.
+    /// The lease duration; none if it is missing or invalid.
     pub fn duration(&self) -> Option<Duration> {
         let seconds = self.field("leaseDurationSeconds").and_then(Value::as_u64)?;
         (1..=i32::MAX as u64).contains(&seconds).then(|| Duration::from_secs(seconds))
     }
 
-    /// How often it has changed hands.
+    /// The number of transitions to another holder.
     pub fn transitions(&self) -> u32 {
         let stored = self.field("leaseTransitions").and_then(Value::as_i64).unwrap_or_default();
         stored.clamp(0, i64::from(i32::MAX)) as u32
     }
 
-    /// What is watched for change.
+    /// The fields by which a change is noticed.
     pub(super) fn spec(&self) -> Option<&Value> {
         self.0.get("spec")
     }
@@ -55,7 +55,7 @@ impl Lease {
     /// This lease, taken or renewed by `identity`.
     pub(super) fn held(&self, identity: &str, seconds: u64, at: Timestamp) -> Self {
         let renewed = self.holder() == identity;
-        // A lease that nobody has stored yet has not changed hands.
+        // A lease that is not yet stored has had no transition.
         let stored = self.0.get("metadata").and_then(|metadata| metadata.get("resourceVersion")).is_some();
         let acquired = self.field("acquireTime").filter(|time| renewed && time.is_string()).cloned();
         let transitions = match (renewed, stored) {
@@ -72,7 +72,7 @@ impl Lease {
         ])
     }
 
-    /// This lease, given back: free for anybody at once.
+    /// This lease, released: another candidate can take it at once.
     pub(super) fn released(&self, at: Timestamp) -> Self {
         self.with([
             ("holderIdentity", json!("")),
@@ -83,7 +83,7 @@ impl Lease {
         ])
     }
 
-    /// As it is sent.
+    /// The request body.
     pub fn body(&self) -> Vec<u8> {
         serde_json::to_vec(&self.0).unwrap_or_default()
     }

@@ -1,29 +1,29 @@
-//! How to stand for election.
+//! Settings of the leader election.
 
 use std::time::Duration;
 
-/// client-go's jitter factor: by how much of a retry period a candidate may wait longer, and how many of them a renewal
-/// must be given at least.
+/// client-go's jitter factor: a candidate waits up to so many retry periods longer, and the renew deadline must be longer than
+/// so many retry periods.
 const JITTER: f64 = 1.2;
 
-/// How to stand for election, with the defaults of client-go.
+/// Settings of the leader election, with the defaults of client-go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseSettings {
     /// Namespace of the lease.
     pub namespace: String,
     /// Name of the lease.
     pub name: String,
-    /// Who we are; unique.
+    /// The identity of this process; unique.
     pub identity: String,
-    /// How long others wait for a leader that is silent.
+    /// How long others wait after the last renewal of a leader.
     pub lease_duration: Duration,
-    /// How long a leader tries to renew before it steps down.
+    /// How long a leader tries to renew before it gives up its leadership.
     pub renew_deadline: Duration,
     /// Time between two tries.
     pub retry_period: Duration,
 }
 
-/// LeaseSettings that cannot work, in the words of the flags that set them.
+/// Invalid settings, named by the flags that set them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidLeaseSettings(String);
@@ -75,7 +75,7 @@ impl LeaseSettings {
                  lower the latter"
             )));
         }
-        // In whole numbers, because durations may be of any size here.
+        // Computed with integers, because durations may have any size here.
         if renew.saturating_mul(10) <= retry.saturating_mul(12) {
             return Err(InvalidLeaseSettings(format!(
                 "--leader-elect-renew-deadline ({renew:?}) must be greater than {JITTER} times \
@@ -86,7 +86,7 @@ impl LeaseSettings {
         Ok(())
     }
 
-    /// Durations that can be added to a moment, whatever was asked for.
+    /// These settings with durations cut so that adding them to a time cannot overflow.
     pub(super) fn bounded(mut self) -> Self {
         let longest = Duration::from_secs(i32::MAX as u64);
         self.lease_duration = self.lease_duration.min(longest);
@@ -94,26 +94,26 @@ impl LeaseSettings {
         self
     }
 
-    /// What is written into the lease: whole seconds, rounded up, so that nobody waits less than we count on.
+    /// The duration written into the lease: rounded up to whole seconds, so that others do not wait less than this process expects.
     pub(super) fn lease_seconds(&self) -> u64 {
         let rounded = self.lease_duration.as_secs() + u64::from(self.lease_duration.subsec_nanos() > 0);
         rounded.clamp(1, i32::MAX as u64)
     }
 
-    /// How long after the start of a renewal that succeeded we may act: the lease less a margin, half of what lies
-    /// between the renew deadline and the lease, for clocks that run unevenly and for writes on their way.
+    /// How long after the start of a successful renewal this process may write: the lease duration less a margin, which is half of
+    /// the time between renew deadline and lease duration, for clocks that drift and for writes under way.
     pub(super) fn trust(&self) -> Duration {
         let lease = Duration::from_secs(self.lease_seconds());
         lease.saturating_sub(lease.saturating_sub(self.renew_deadline) / 2)
     }
 
-    /// Time before the next try to become the leader: longer by a random share, so that candidates get out of step.
+    /// Time before the next try to become the leader, with random jitter so that candidates do not try at the same time.
     pub(super) fn candidate_pause(&self, jitter: f64) -> Duration {
         let share = if jitter.is_nan() { 0.0 } else { jitter.clamp(0.0, 1.0) };
         self.pause().mul_f64(1.0 + JITTER * share)
     }
 
-    /// Time between two renewals. Never so short that it would be a storm, whatever the settings.
+    /// Time between two renewals, with a lower bound that protects the server.
     pub(super) fn pause(&self) -> Duration {
         self.retry_period.clamp(Duration::from_millis(10), Duration::from_hours(1))
     }

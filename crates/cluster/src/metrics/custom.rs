@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::metrics::{MetricValueList, Query, Versions, beside, object_total, pods_samples};
+use api::metrics::{MetricValueList, Query, Versions, join_samples, object_total, pods_samples};
 use api::scale::group_of;
 use engine::MetricSamples;
 use engine::spec::{Metric, MetricSource};
@@ -11,91 +11,100 @@ use futures::FutureExt as _;
 use kube::Client;
 use runtime::SingleFlight;
 
-use super::{DEADLINE, Meter, MetricScope, TOGETHER, uri, wire};
-use crate::discovery::Discovery;
+use super::{MAX_JOIN_AGE, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, uri, wire};
+use crate::discovery::{Discovery, MappingError};
 use crate::request::{ApiError, Request, decode, exchange};
 
 const GROUP: &str = "custom.metrics.k8s.io";
 
-/// Versions that can be read; both carry the same.
-const KNOWN: [&str; 2] = ["v1beta2", "v1beta1"];
+/// Versions that can be decoded; both have the same fields.
+const KNOWN_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 
-type Answered = Result<Arc<MetricValueList>, ApiError>;
+type MetricValuesResult = Result<Arc<MetricValueList>, ApiError>;
 
-/// Values of pods and objects.
+/// The client of custom metrics.
 #[derive(Clone)]
-pub(super) struct Values {
-    pub(super) meter: Arc<Meter>,
+pub(super) struct CustomMetricsClient {
+    pub(super) meter: Arc<QueryMeter>,
     client: Client,
     discovery: Discovery,
-    /// How long the version is believed.
+    /// How long the discovered version is used.
     freshness: Duration,
-    flights: Arc<SingleFlight<String, Answered>>,
+    flights: Arc<SingleFlight<String, MetricValuesResult>>,
 }
 
-impl Values {
+impl CustomMetricsClient {
     pub(super) fn new(client: Client, discovery: Discovery, freshness: Duration) -> Self {
         Self { meter: Arc::default(), client, discovery, freshness, flights: Arc::default() }
     }
 
     pub(super) async fn samples(
         &self,
-        asker: MetricScope<'_>,
+        scope: MetricScope<'_>,
         metric: &Metric,
-    ) -> Result<MetricSamples, String> {
-        let answer = self.values(asker, metric).await;
-        let answer = answer.as_ref().map(Arc::as_ref).map_err(String::as_str);
-        match &metric.source {
-            MetricSource::Pods(_) => Ok(beside(asker.pods, pods_samples(answer)?)),
-            _ => object_total(answer),
-        }
+    ) -> Result<MetricSamples, SampleError> {
+        let fetched = self.values(scope, metric).await;
+        let values = fetched.as_ref().map(Arc::as_ref).map_err(|error| error.text.as_str());
+        let samples = match &metric.source {
+            MetricSource::Pods(_) => pods_samples(values).map(|samples| join_samples(scope.pods, samples)),
+            _ => object_total(values),
+        };
+        let source = |fetched: Result<_, SampleError>| fetched.err().and_then(|error| error.source);
+        samples.map_err(|error| SampleError { text: error.to_string(), source: source(fetched) })
     }
 
-    async fn values(&self, asker: MetricScope<'_>, metric: &Metric) -> Result<Arc<MetricValueList>, String> {
+    async fn values(
+        &self,
+        scope: MetricScope<'_>,
+        metric: &Metric,
+    ) -> Result<Arc<MetricValueList>, SampleError> {
         let version = self.version().await?;
         let resource = self.described(metric).await?;
         let versions = Versions { custom: &version, ..Versions::default() };
-        let query = Query::in_versions(versions, asker.namespace, asker.selector, metric, &resource);
-        let Some(query) = query else { return Err("the metric cannot be asked for".to_owned()) };
-        let request = named(Request::get(uri(&query), "", DEADLINE), metric, &resource);
+        let query = Query::in_versions(versions, scope.namespace, scope.selector, metric, &resource);
+        let Some(query) = query else { return Err(SampleError::new("the metric cannot be asked for")) };
+        let request = named(Request::get(uri(&query), "", REQUEST_DEADLINE), metric, &resource);
         let client = self.client.clone();
         let key = request.uri.clone();
         let ask = || {
             async move {
                 let answer = exchange(&client, &request).await?;
-                let values: wire::Values = decode(&answer, &wire::VALUES)?;
-                values.complete().map(Arc::new).map_err(ApiError::unanswered)
+                let values: wire::WireValueList = decode(&answer, &wire::VALUES)?;
+                values.complete().map(Arc::new).map_err(|error| ApiError::unanswered(error.to_string()))
             }
             .boxed()
         };
-        let (answer, role) = self.flights.run_within(&key, TOGETHER, ask).await;
+        let (answer, role) = self.flights.run_within(&key, MAX_JOIN_AGE, ask).await;
         self.meter.note(role, &answer);
-        answer.map_err(|e| e.message)
+        answer.map_err(SampleError::request)
     }
 
-    /// The preferred version, if it is known; else the first that is (docs/spec/hpa.md Appendix C.3).
-    async fn version(&self) -> Result<String, String> {
-        let served = self.discovery.versions_within(GROUP, self.freshness).await.map_err(|e| e.message)?;
+    /// The preferred version if it can be decoded, else the first that can (docs/spec/hpa.md Appendix C.3).
+    async fn version(&self) -> Result<String, SampleError> {
+        let served = self.discovery.versions_within(GROUP, self.freshness).await;
+        let served = served.map_err(SampleError::request)?;
         if served.is_empty() {
-            return Err(format!("no custom metrics API ({GROUP}) registered"));
+            return Err(SampleError::new(format!("no custom metrics API ({GROUP}) registered")));
         }
-        let known = served.into_iter().find(|version| KNOWN.contains(&version.as_str()));
-        known.ok_or_else(|| "no known available metric versions found".to_owned())
+        let known = served.into_iter().find(|version| KNOWN_VERSIONS.contains(&version.as_str()));
+        known.ok_or_else(|| SampleError::new("no known available metric versions found"))
     }
 
     /// The resource that an object metric describes; empty for pods.
-    async fn described(&self, metric: &Metric) -> Result<String, String> {
+    async fn described(&self, metric: &Metric) -> Result<String, SampleError> {
         let MetricSource::Object { kind, api_version, .. } = &metric.source else { return Ok(String::new()) };
         let group = api_version.as_deref().map_or("", |version| group_of(version).unwrap_or_default());
         let found = self.discovery.mappings(group, kind).await.map_err(|error| {
             let dot = if group.is_empty() { "" } else { "." };
-            format!("unable to map kind {kind}{dot}{group} to resource: {error}")
+            let text = format!("unable to map kind {kind}{dot}{group} to resource: {error}");
+            let source = if let MappingError::Discovery(error) = error { Some(error) } else { None };
+            SampleError { text, source }
         })?;
         Ok(found.first().map(crate::discovery::Resource::group_resource).unwrap_or_default())
     }
 }
 
-/// What the request is about, in the words of messages.
+/// The request with resource and name as messages have them.
 fn named(request: Request, metric: &Metric, resource: &str) -> Request {
     let (resource, name) = match &metric.source {
         MetricSource::Object { kind, metric: id, .. } if resource == "namespaces" && kind == "Namespace" => {

@@ -1,14 +1,14 @@
-//! The three metrics APIs.
+//! The client of the three metrics APIs.
 //!
 //! ```text
-//! resource   metrics.k8s.io: lists of whole namespaces shared by all who need them, or of selected pods
+//! resource   metrics.k8s.io: lists of whole namespaces, shared by autoscalers, or of selected pods
 //! custom     custom.metrics.k8s.io: its version, and the values of pods and objects
 //! external   external.metrics.k8s.io
-//! usage      what pods use, in little space and found by label
-//! wire       what the APIs answer
+//! usage      the usage of pods, compact and indexed by label
+//! wire       decoding of responses
 //! ```
 //!
-//! An answer that cannot be had or read is an error in the words of Kubernetes, and never a zero.
+//! A request that fails or cannot be decoded is an error in the words of Kubernetes, never a zero.
 
 mod custom;
 mod external;
@@ -23,19 +23,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use api::metrics::{PodMetricsList, Query};
-use engine::MetricSamples;
 use engine::spec::{Metric, MetricSource};
+use engine::{MetricSamples, RecordedError};
 use kube::Client;
 use runtime::single_flight::FlightRole;
 
 use crate::discovery::Discovery;
-use crate::request::{path, with_query};
+use crate::request::{ApiError, path, with_query};
 
-/// How long one request may take.
-const DEADLINE: Duration = Duration::from_secs(10);
+/// The deadline of one request.
+const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Requests that begin within this time while the same one is under way are the same request.
-const TOGETHER: Duration = Duration::from_secs(1);
+/// A request joins an identical one under way that started no longer ago than this.
+const MAX_JOIN_AGE: Duration = Duration::from_secs(1);
 
 /// Resource metrics of pods from the same process, instead of over the API.
 pub trait LocalPodMetrics: Send + Sync {
@@ -43,11 +43,37 @@ pub trait LocalPodMetrics: Send + Sync {
     fn pods(&self, namespace: &str) -> Arc<PodMetricsList>;
 }
 
-/// Asks for samples; lists are shared by all who need them at about the same time. Cheap to clone.
+/// Fetches samples; concurrent callers share lists. Cheap to clone.
 #[derive(Clone)]
-pub struct MetricsClient(Arc<Inner>);
+pub struct MetricsClient(Arc<MetricsClientState>);
 
-/// For whom a metric is asked.
+/// Why a metric has no samples, in the words of Kubernetes (docs/spec/hpa.md 4.7 `fetchErr`).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct SampleError {
+    text: String,
+    /// The request that failed; none if the response has no samples.
+    source: Option<ApiError>,
+}
+
+impl SampleError {
+    fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), source: None }
+    }
+
+    /// An error whose text is that of the request.
+    fn request(error: ApiError) -> Self {
+        Self { text: error.message.clone(), source: Some(error) }
+    }
+}
+
+impl From<SampleError> for RecordedError {
+    fn from(error: SampleError) -> Self {
+        Self::from(error.text)
+    }
+}
+
+/// The target of a metric query.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricScope<'a> {
     /// Namespace of the autoscaler.
@@ -56,11 +82,11 @@ pub struct MetricScope<'a> {
     pub selector: &'a str,
     /// The pods it selects.
     pub pods: &'a [engine::Pod],
-    /// Whether others in the namespace need resource metrics too, so that one list for all is cheaper.
+    /// Whether other autoscalers of the namespace need resource metrics too, so that one list for all is cheaper.
     pub shared: bool,
 }
 
-/// How often the APIs were asked, and how often that could be saved.
+/// Counts of queries by API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetricsApiCounts {
     /// `metrics.k8s.io`.
@@ -71,67 +97,71 @@ pub struct MetricsApiCounts {
     pub external: MetricsApiCount,
 }
 
-/// Questions to one API.
+/// Counts of queries to one API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetricsApiCount {
     /// Requests sent.
     pub sent: u64,
-    /// Those of them that failed.
+    /// Requests that failed.
     pub failed: u64,
-    /// Questions answered by a request of somebody else, or without one.
+    /// Queries answered by a shared request, or without one.
     pub saved: u64,
 }
 
 #[derive(Default)]
-struct Meter {
+struct QueryMeter {
     sent: AtomicU64,
     failed: AtomicU64,
     saved: AtomicU64,
 }
 
-struct Inner {
-    resource: resource::Lists,
-    custom: custom::Values,
-    external: external::Series,
+struct MetricsClientState {
+    resource: resource::ResourceMetricsClient,
+    custom: custom::CustomMetricsClient,
+    external: external::ExternalMetricsClient,
 }
 
 impl MetricsClient {
-    /// `freshness` is how long a shared list may be used: less than the shortest period.
+    /// `freshness` is how long a shared list is used: less than the shortest period.
     pub fn new(client: Client, discovery: Discovery, freshness: Duration) -> Self {
-        Self(Arc::new(Inner {
-            resource: resource::Lists::new(client.clone(), discovery.clone(), freshness),
-            custom: custom::Values::new(client.clone(), discovery, freshness),
-            external: external::Series::new(client),
+        Self(Arc::new(MetricsClientState {
+            resource: resource::ResourceMetricsClient::new(client.clone(), discovery.clone(), freshness),
+            custom: custom::CustomMetricsClient::new(client.clone(), discovery, freshness),
+            external: external::ExternalMetricsClient::new(client),
         }))
     }
 
     /// Takes resource metrics from `store` instead of the API.
     pub fn with_store(self, store: Arc<dyn LocalPodMetrics>) -> Self {
-        let Inner { resource, custom, external } = &*self.0;
-        Self(Arc::new(Inner {
+        let MetricsClientState { resource, custom, external } = &*self.0;
+        Self(Arc::new(MetricsClientState {
             resource: resource.with_store(store),
             custom: custom.clone(),
             external: external.clone(),
         }))
     }
 
-    /// What `metric` is for these pods, or why nobody knows, in the words of Kubernetes (docs/spec/hpa.md 4.7 `fetchErr`).
-    pub async fn samples(&self, asker: MetricScope<'_>, metric: &Metric) -> Result<MetricSamples, String> {
-        if !metric.can_be_asked() {
-            return Ok(MetricSamples::NotAsked);
+    /// The samples of `metric`, or an error in the words of Kubernetes (docs/spec/hpa.md 4.7 `fetchErr`).
+    pub async fn samples(
+        &self,
+        scope: MetricScope<'_>,
+        metric: &Metric,
+    ) -> Result<MetricSamples, SampleError> {
+        if !metric.is_queryable() {
+            return Ok(MetricSamples::NotQueried);
         }
         match &metric.source {
-            MetricSource::Resource { name, .. } => self.0.resource.samples(asker, metric, name, None).await,
+            MetricSource::Resource { name, .. } => self.0.resource.samples(scope, metric, name, None).await,
             MetricSource::ContainerResource { name, container, .. } => {
-                self.0.resource.samples(asker, metric, name, Some(container)).await
+                self.0.resource.samples(scope, metric, name, Some(container)).await
             }
-            MetricSource::Pods(_) | MetricSource::Object { .. } => self.0.custom.samples(asker, metric).await,
-            MetricSource::External(id) => self.0.external.samples(asker, metric, id).await,
-            MetricSource::Unknown(_) => Ok(MetricSamples::NotAsked),
+            MetricSource::Pods(_) | MetricSource::Object { .. } => self.0.custom.samples(scope, metric).await,
+            MetricSource::External(id) => self.0.external.samples(scope, metric, id).await,
+            MetricSource::Unknown(_) => Ok(MetricSamples::NotQueried),
         }
     }
 
-    /// How often the APIs were asked.
+    /// The counts so far.
     pub fn traffic(&self) -> MetricsApiCounts {
         MetricsApiCounts {
             resource: self.0.resource.meter.read(),
@@ -141,7 +171,7 @@ impl MetricsClient {
     }
 }
 
-impl Meter {
+impl QueryMeter {
     fn note<T, E>(&self, role: FlightRole, result: &Result<T, E>) {
         let count = if role == FlightRole::Started { &self.sent } else { &self.saved };
         count.fetch_add(1, Ordering::Relaxed);
@@ -156,7 +186,7 @@ impl Meter {
     }
 }
 
-/// A query with everything encoded.
+/// The encoded URI of a query.
 fn uri(query: &Query) -> String {
     let segments = query.path.split('/').skip(1);
     with_query(&path(segments), query.parameters.iter().map(|(name, value)| (*name, value.as_str())))

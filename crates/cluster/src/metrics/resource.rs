@@ -1,10 +1,10 @@
-//! `metrics.k8s.io`: lists of whole namespaces shared by all who need them, or of selected pods.
+//! `metrics.k8s.io`: lists of whole namespaces, shared by autoscalers, or of selected pods.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use api::metrics::{PodMetricsList, Query, Versions, beside, resource_samples};
+use api::metrics::{PodMetricsList, Query, Versions, join_samples, resource_samples};
 use api::selector::Selector;
 use engine::observe::NamedSample;
 use engine::spec::Metric;
@@ -16,55 +16,55 @@ use runtime::single_flight::FlightRole;
 use tokio::time::Instant;
 
 use super::usage::Usage;
-use super::{DEADLINE, LocalPodMetrics, Meter, MetricScope, uri, wire};
+use super::{LocalPodMetrics, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, uri, wire};
 use crate::discovery::Discovery;
 use crate::request::{ApiError, Request, decode, exchange};
 
 const GROUP: &str = "metrics.k8s.io";
 
-/// How long it is believed that a server leaves labels out, after it did.
-const WITHOUT_LABELS: Duration = Duration::from_mins(5);
+/// After a list without labels, lists are not shared for this long.
+const UNLABELLED_TTL: Duration = Duration::from_mins(5);
 
-/// What Kubernetes asks for, and what takes its place where it is no longer served.
+/// The version that Kubernetes uses, and its successor for servers without it.
 const VERSIONS: [&str; 2] = ["v1beta1", "v1"];
 
-type Listed = Result<Arc<Usage>, ApiError>;
+type UsageResult = Result<Arc<Usage>, ApiError>;
 
-/// Lists of pods.
-pub(super) struct Lists {
-    pub(super) meter: Arc<Meter>,
-    source: Arc<Source>,
+/// The client of resource metrics.
+pub(super) struct ResourceMetricsClient {
+    pub(super) meter: Arc<QueryMeter>,
+    source: Arc<PodMetricsLister>,
     freshness: Duration,
-    memory: Mutex<Memory>,
-    flights: SingleFlight<Arc<str>, Listed>,
+    cache: Mutex<PodMetricsCache>,
+    flights: SingleFlight<Arc<str>, UsageResult>,
     store: Option<Arc<dyn LocalPodMetrics>>,
 }
 
-/// Whom to ask.
-struct Source {
+/// Sends list requests.
+struct PodMetricsLister {
     client: Client,
     discovery: Discovery,
     version: Mutex<&'static str>,
 }
 
 #[derive(Default)]
-struct Memory {
-    /// By namespace, and since when.
+struct PodMetricsCache {
+    /// Lists by namespace, with the time of their arrival.
     lists: HashMap<Arc<str>, (Instant, Arc<Usage>)>,
-    /// What was made of a list of the store.
+    /// Converted lists of the local store.
     stored: HashMap<Arc<str>, (Weak<PodMetricsList>, Arc<Usage>)>,
-    /// When a server left all labels out.
+    /// When the server last sent a list without labels.
     unlabelled: Option<Instant>,
 }
 
-impl Lists {
+impl ResourceMetricsClient {
     pub(super) fn new(client: Client, discovery: Discovery, freshness: Duration) -> Self {
-        let source = Source { client, discovery, version: Mutex::new(VERSIONS[0]) };
+        let source = PodMetricsLister { client, discovery, version: Mutex::new(VERSIONS[0]) };
         Self {
             meter: Arc::default(),
             source: Arc::new(source),
             freshness,
-            memory: Mutex::default(),
+            cache: Mutex::default(),
             flights: SingleFlight::default(),
             store: None,
         }
@@ -75,7 +75,7 @@ impl Lists {
             meter: Arc::clone(&self.meter),
             source: Arc::clone(&self.source),
             freshness: self.freshness,
-            memory: Mutex::default(),
+            cache: Mutex::default(),
             flights: SingleFlight::default(),
             store: Some(store),
         }
@@ -83,33 +83,33 @@ impl Lists {
 
     pub(super) async fn samples(
         &self,
-        asker: MetricScope<'_>,
+        scope: MetricScope<'_>,
         metric: &Metric,
         resource: &str,
         container: Option<&str>,
-    ) -> Result<MetricSamples, String> {
+    ) -> Result<MetricSamples, SampleError> {
         let part = |usage: &Usage, selector: &Selector| usage.selected(selector, resource, container);
         if let Some(store) = &self.store {
-            let usage = self.stored(&**store, asker.namespace);
-            return laid(asker.pods, part(&usage, &parsed(asker)?));
+            let usage = self.stored(&**store, scope.namespace);
+            return in_pod_order(scope.pods, part(&usage, &parse_selector(scope)?));
         }
-        if asker.shared && !self.leaves_labels_out() {
-            let usage = self.shared(asker.namespace, metric).await.map_err(failure)?;
+        if scope.shared && !self.is_unlabelled() {
+            let usage = self.shared(scope.namespace, metric).await.map_err(failure)?;
             if usage.is_empty() || usage.has_labels() {
-                return laid(asker.pods, part(&usage, &parsed(asker)?));
+                return in_pod_order(scope.pods, part(&usage, &parse_selector(scope)?));
             }
-            self.memory().unlabelled = Some(Instant::now());
+            self.cache().unlabelled = Some(Instant::now());
         }
-        let listed = self.source.list(asker.namespace, asker.selector, metric).await;
+        let listed = self.source.list(scope.namespace, scope.selector, metric).await;
         self.meter.note(FlightRole::Started, &listed);
         let usage = listed.map_err(failure)?;
-        laid(asker.pods, (!usage.is_empty()).then(|| usage.all(resource, container)))
+        in_pod_order(scope.pods, (!usage.is_empty()).then(|| usage.all(resource, container)))
     }
 
-    /// The list of a whole namespace: one that is fresh, the one that is under way, or a new one. Failures are told to
-    /// all who wait, and not kept.
-    async fn shared(&self, namespace: &str, metric: &Metric) -> Listed {
-        if let Some((came, usage)) = self.memory().lists.get(namespace)
+    /// The list of a whole namespace: cached, under way, or new. A failure is returned to all callers that share it, and not
+    /// cached.
+    async fn shared(&self, namespace: &str, metric: &Metric) -> UsageResult {
+        if let Some((came, usage)) = self.cache().lists.get(namespace)
             && came.elapsed() < self.freshness
         {
             self.meter.note::<(), ()>(FlightRole::Joined, &Ok(()));
@@ -122,13 +122,13 @@ impl Lists {
         let (listed, role) = self.flights.run_within(&key, Duration::MAX, ask).await;
         self.meter.note(role, &listed);
         if let Ok(usage) = &listed {
-            let mut memory = self.memory();
-            if memory.lists.get(&key).is_some_and(|(_, known)| Arc::ptr_eq(known, usage)) {
+            let mut cache = self.cache();
+            if cache.lists.get(&key).is_some_and(|(_, known)| Arc::ptr_eq(known, usage)) {
                 return listed;
             }
-            // Lists that nobody may use any more are not kept either.
-            memory.lists.retain(|_, (came, _)| came.elapsed() < self.freshness);
-            memory.lists.insert(key, (Instant::now(), Arc::clone(usage)));
+            // Expired lists are dropped.
+            cache.lists.retain(|_, (came, _)| came.elapsed() < self.freshness);
+            cache.lists.insert(key, (Instant::now(), Arc::clone(usage)));
         }
         listed
     }
@@ -136,36 +136,36 @@ impl Lists {
     fn stored(&self, store: &dyn LocalPodMetrics, namespace: &str) -> Arc<Usage> {
         let list = store.pods(namespace);
         self.meter.note::<(), ()>(FlightRole::Joined, &Ok(()));
-        let mut memory = self.memory();
-        if let Some((known, usage)) = memory.stored.get(namespace)
+        let mut cache = self.cache();
+        if let Some((known, usage)) = cache.stored.get(namespace)
             && Weak::ptr_eq(known, &Arc::downgrade(&list))
         {
             return Arc::clone(usage);
         }
         let usage = Arc::new(Usage::from(&*list));
-        memory.stored.retain(|_, (list, _)| list.strong_count() > 0);
-        memory.stored.insert(namespace.into(), (Arc::downgrade(&list), Arc::clone(&usage)));
+        cache.stored.retain(|_, (list, _)| list.strong_count() > 0);
+        cache.stored.insert(namespace.into(), (Arc::downgrade(&list), Arc::clone(&usage)));
         usage
     }
 
-    fn leaves_labels_out(&self) -> bool {
-        self.memory().unlabelled.is_some_and(|seen| seen.elapsed() < WITHOUT_LABELS)
+    fn is_unlabelled(&self) -> bool {
+        self.cache().unlabelled.is_some_and(|seen| seen.elapsed() < UNLABELLED_TTL)
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, PodMetricsCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Source {
+impl PodMetricsLister {
     /// Lists pods in the version that is served.
-    async fn list(&self, namespace: &str, selector: &str, metric: &Metric) -> Listed {
+    async fn list(&self, namespace: &str, selector: &str, metric: &Metric) -> UsageResult {
         let version = self.version();
         let error = match self.list_in(version, namespace, selector, metric).await {
             Err(error) if error.is_not_found() => error,
             listed => return listed,
         };
-        // Only now is it worth asking which versions there are; the answer is usually known.
+        // Discovery is usually cached; it is needed only after a 404.
         let served = self.discovery.versions(GROUP).await.unwrap_or_default();
         let Some(other) = VERSIONS.into_iter().find(|known| served.iter().any(|v| v == known)) else {
             return Err(error);
@@ -184,30 +184,34 @@ impl Source {
         *self.version.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn list_in(&self, version: &str, namespace: &str, selector: &str, metric: &Metric) -> Listed {
+    async fn list_in(&self, version: &str, namespace: &str, selector: &str, metric: &Metric) -> UsageResult {
         let versions = Versions { resource: version, ..Versions::default() };
         let Some(query) = Query::in_versions(versions, namespace, selector, metric, "") else {
             return Ok(Arc::default());
         };
-        let request = Request::get(uri(&query), "pods.metrics.k8s.io", DEADLINE);
+        let request = Request::get(uri(&query), "pods.metrics.k8s.io", REQUEST_DEADLINE);
         let answer = exchange(&self.client, &request).await?;
-        Ok(Arc::new(decode::<wire::Pods<'_>>(&answer, &wire::PODS)?.into()))
+        Ok(Arc::new(decode::<wire::WirePodList<'_>>(&answer, &wire::PODS)?.into()))
     }
 }
 
-fn failure(error: ApiError) -> String {
-    let words = resource_samples(Err(&error.message), "", None).err();
-    words.unwrap_or(error.message)
+fn failure(error: ApiError) -> SampleError {
+    let text = resource_samples(Err(&error.message), "", None).err();
+    let text = text.map_or_else(|| error.message.clone(), |text| text.to_string());
+    SampleError { text, source: Some(error) }
 }
 
-fn parsed(asker: MetricScope<'_>) -> Result<Selector, String> {
-    Selector::parse(asker.selector).map_err(|e| e.to_string())
+fn parse_selector(scope: MetricScope<'_>) -> Result<Selector, SampleError> {
+    Selector::parse(scope.selector).map_err(|error| SampleError::new(error.to_string()))
 }
 
-/// Samples beside the pods, or Kubernetes' text for a list without items.
-fn laid(pods: &[Pod], samples: Option<Vec<NamedSample>>) -> Result<MetricSamples, String> {
+/// The samples in the order of the pods, or Kubernetes' text for a list without items.
+fn in_pod_order(pods: &[Pod], samples: Option<Vec<NamedSample>>) -> Result<MetricSamples, SampleError> {
     match samples {
-        Some(samples) => Ok(beside(pods, samples)),
-        None => resource_samples(Ok(&PodMetricsList::default()), "", None).map(|none| beside(pods, none)),
+        Some(samples) => Ok(join_samples(pods, samples)),
+        None => {
+            let none = resource_samples(Ok(&PodMetricsList::default()), "", None);
+            none.map(|none| join_samples(pods, none)).map_err(|error| SampleError::new(error.to_string()))
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What the pods of a namespace use, in little space and found by label: it is kept, and many ask for their part of it.
+//! The usage of the pods of a namespace, compact and indexed by label, because it is cached and queried by many autoscalers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use quantity::Quantity;
 
 use super::wire;
 
-/// What pods use.
+/// The usage of pods.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     pods: Box<[PodUsage]>,
@@ -30,7 +30,7 @@ struct PodUsage {
     containers: Box<[ContainerUsage]>,
 }
 
-/// In thousandths; none where it is not known.
+/// The usage of a container in thousandths; none if it is unknown.
 #[derive(Debug)]
 struct ContainerUsage {
     name: Arc<str>,
@@ -39,7 +39,7 @@ struct ContainerUsage {
     others: Box<[(Arc<str>, i64)]>,
 }
 
-/// Keeps each text once.
+/// Interns strings.
 #[derive(Default)]
 struct Texts(HashSet<Arc<str>>);
 
@@ -59,12 +59,12 @@ impl Usage {
         self.pods.is_empty()
     }
 
-    /// Whether it can be told which pods a selector means.
+    /// Whether any pod has labels.
     pub(super) fn has_labels(&self) -> bool {
         !self.by_label.is_empty()
     }
 
-    /// The samples of the pods that are selected; none at all if no pod is.
+    /// The samples of the selected pods; none if no pod is selected.
     pub(super) fn selected(
         &self,
         selector: &Selector,
@@ -92,7 +92,7 @@ impl Usage {
         self.pods.iter().filter_map(sample).collect()
     }
 
-    /// The shortest list of pods that has all that are selected; none if all must be looked at.
+    /// The shortest posting list that contains all selected pods; none if all pods must be checked.
     fn candidates(&self, selector: &Selector) -> Option<&[u32]> {
         let exact = selector.requirements().iter().filter(|requirement| {
             matches!(requirement.operator(), Operator::Equals | Operator::DoubleEquals | Operator::In)
@@ -133,7 +133,7 @@ impl PodUsage {
                 .iter()
                 .try_fold(0_i64, |sum, c| Some(sum.saturating_add(c.usage(resource)?)))?,
         };
-        Some(Sample { at: self.at, window: self.window, milli })
+        Some(Sample { at: self.at, window: self.window, milli: milli.into() })
     }
 }
 
@@ -164,10 +164,10 @@ impl ContainerUsage {
     }
 }
 
-impl From<wire::Pods<'_>> for Usage {
-    fn from(list: wire::Pods<'_>) -> Self {
+impl From<wire::WirePodList<'_>> for Usage {
+    fn from(list: wire::WirePodList<'_>) -> Self {
         let mut texts = Texts::default();
-        let pod = |pod: &wire::Pod<'_>| PodUsage {
+        let pod = |pod: &wire::WirePod<'_>| PodUsage {
             name: pod.metadata.name.0.as_ref().into(),
             labels: pod
                 .metadata

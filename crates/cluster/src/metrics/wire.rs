@@ -1,4 +1,4 @@
-//! What the metrics APIs answer. Kubernetes reads a value that is not there as zero; here it is an error.
+//! Decoding of responses of the metrics APIs. Kubernetes reads a missing value as zero; here it is an error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use quantity::Quantity;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::request::{Expected, Kind, Shape};
+use crate::request::{Expected, GoStruct, GoType};
 
 /// `PodMetricsList`.
 pub(super) const PODS: Expected = Expected::typed(
@@ -30,96 +30,97 @@ pub(super) const VALUES: Expected = Expected::universal(
 /// `ExternalMetricValueList`.
 pub(super) const SERIES: Expected = Expected::lax(&EXTERNAL_METRIC_VALUE_LIST);
 
-const INT64: Kind = Kind::Int("int64", i64::MIN, i64::MAX);
+const INT64: GoType = GoType::Int("int64", i64::MIN, i64::MAX);
 
-static POD_METRICS_LIST: Shape =
-    Shape { name: "v1beta1.PodMetricsList", fields: &[("items", Kind::List(&POD_METRICS))] };
-static POD_METRICS: Shape = Shape {
+static POD_METRICS_LIST: GoStruct =
+    GoStruct { name: "v1beta1.PodMetricsList", fields: &[("items", GoType::List(&POD_METRICS))] };
+static POD_METRICS: GoStruct = GoStruct {
     name: "v1beta1.PodMetrics",
     fields: &[
-        ("metadata", Kind::Struct(&OBJECT_META)),
-        ("timestamp", Kind::Text),
-        ("window", Kind::Text),
-        ("containers", Kind::List(&CONTAINER_METRICS)),
+        ("metadata", GoType::Struct(&OBJECT_META)),
+        ("timestamp", GoType::Text),
+        ("window", GoType::Text),
+        ("containers", GoType::List(&CONTAINER_METRICS)),
     ],
 };
-static OBJECT_META: Shape =
-    Shape { name: "v1.ObjectMeta", fields: &[("name", Kind::Text), ("labels", Kind::Texts)] };
-static CONTAINER_METRICS: Shape =
-    Shape { name: "v1beta1.ContainerMetrics", fields: &[("name", Kind::Text), ("usage", Kind::Any)] };
+static OBJECT_META: GoStruct =
+    GoStruct { name: "v1.ObjectMeta", fields: &[("name", GoType::Text), ("labels", GoType::Texts)] };
+static CONTAINER_METRICS: GoStruct =
+    GoStruct { name: "v1beta1.ContainerMetrics", fields: &[("name", GoType::Text), ("usage", GoType::Any)] };
 
-static METRIC_VALUE_LIST: Shape =
-    Shape { name: "v1beta2.MetricValueList", fields: &[("items", Kind::List(&METRIC_VALUE))] };
-static METRIC_VALUE: Shape = Shape {
+static METRIC_VALUE_LIST: GoStruct =
+    GoStruct { name: "v1beta2.MetricValueList", fields: &[("items", GoType::List(&METRIC_VALUE))] };
+static METRIC_VALUE: GoStruct = GoStruct {
     name: "v1beta2.MetricValue",
     fields: &[
-        ("describedObject", Kind::Struct(&OBJECT_REFERENCE)),
-        ("timestamp", Kind::Text),
+        ("describedObject", GoType::Struct(&OBJECT_REFERENCE)),
+        ("timestamp", GoType::Text),
         ("windowSeconds", INT64),
         ("window", INT64),
     ],
 };
-static OBJECT_REFERENCE: Shape = Shape { name: "v1.ObjectReference", fields: &[("name", Kind::Text)] };
+static OBJECT_REFERENCE: GoStruct =
+    GoStruct { name: "v1.ObjectReference", fields: &[("name", GoType::Text)] };
 
-static EXTERNAL_METRIC_VALUE_LIST: Shape = Shape {
+static EXTERNAL_METRIC_VALUE_LIST: GoStruct = GoStruct {
     name: "v1beta1.ExternalMetricValueList",
-    fields: &[("items", Kind::List(&EXTERNAL_METRIC_VALUE))],
+    fields: &[("items", GoType::List(&EXTERNAL_METRIC_VALUE))],
 };
-static EXTERNAL_METRIC_VALUE: Shape = Shape { name: "v1beta1.ExternalMetricValue", fields: &[] };
+static EXTERNAL_METRIC_VALUE: GoStruct = GoStruct { name: "v1beta1.ExternalMetricValue", fields: &[] };
 
 /// Usage of pods.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Pods<'a> {
+pub(super) struct WirePodList<'a> {
     #[serde(borrow, default, deserialize_with = "list")]
-    pub(super) items: Vec<Pod<'a>>,
+    pub(super) items: Vec<WirePod<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Pod<'a> {
+pub(super) struct WirePod<'a> {
     #[serde(borrow, deserialize_with = "nullable")]
-    pub(super) metadata: Meta<'a>,
+    pub(super) metadata: WireMetadata<'a>,
     #[serde(deserialize_with = "time")]
     pub(super) timestamp: Option<Timestamp>,
     #[serde(deserialize_with = "duration")]
     pub(super) window: SignedDuration,
     #[serde(borrow, deserialize_with = "list")]
-    pub(super) containers: Vec<Container<'a>>,
+    pub(super) containers: Vec<WireContainer<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Meta<'a> {
+pub(super) struct WireMetadata<'a> {
     #[serde(borrow, deserialize_with = "nullable")]
-    pub(super) name: Text<'a>,
+    pub(super) name: WireText<'a>,
     #[serde(borrow, deserialize_with = "pairs")]
-    pub(super) labels: Vec<(Text<'a>, Text<'a>)>,
+    pub(super) labels: Vec<(WireText<'a>, WireText<'a>)>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Container<'a> {
+pub(super) struct WireContainer<'a> {
     #[serde(borrow, deserialize_with = "nullable")]
-    pub(super) name: Text<'a>,
-    /// A usage of `null` is none.
+    pub(super) name: WireText<'a>,
+    /// A `null` is no usage.
     #[serde(borrow, deserialize_with = "pairs")]
-    pub(super) usage: Vec<(Text<'a>, Option<Quantity>)>,
+    pub(super) usage: Vec<(WireText<'a>, Option<Quantity>)>,
 }
 
-/// Text that is copied only if it must be.
+/// Text that is borrowed unless it has escapes.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(super) struct WireText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// Values of objects.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Values {
+pub(super) struct WireValueList {
     #[serde(default, deserialize_with = "list")]
-    items: Vec<Value>,
+    items: Vec<WireValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Value {
+struct WireValue {
     #[serde(deserialize_with = "nullable")]
     described_object: DescribedObject,
     #[serde(deserialize_with = "time")]
@@ -132,43 +133,46 @@ struct Value {
 
 /// Values of series.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Series {
+pub(super) struct WireSeriesList {
     #[serde(default, deserialize_with = "list")]
-    items: Vec<OneSeries>,
+    items: Vec<WireSeries>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct OneSeries {
+struct WireSeries {
     #[serde(deserialize_with = "time")]
     #[allow(dead_code, reason = "one that cannot be read spoils the answer, as in Kubernetes")]
     timestamp: Option<Timestamp>,
     value: Option<Quantity>,
 }
 
-const NO_VALUE: &str = "the answer has an item without a value";
+/// A response has an item without a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the answer has an item without a value")]
+pub(super) struct MissingValue;
 
-impl Values {
-    /// As the rest of the program knows them.
-    pub(super) fn complete(self) -> Result<MetricValueList, String> {
-        let item = |item: Value| {
+impl WireValueList {
+    /// The values as API types; fails if an item has no value.
+    pub(super) fn complete(self) -> Result<MetricValueList, MissingValue> {
+        let item = |item: WireValue| {
             Ok(MetricValue {
                 described_object: item.described_object,
                 timestamp: item.timestamp,
                 window_seconds: item.window_seconds,
-                value: item.amount.ok_or(NO_VALUE)?,
+                value: item.amount.ok_or(MissingValue)?,
             })
         };
-        Ok(MetricValueList { items: self.items.into_iter().map(item).collect::<Result<_, String>>()? })
+        Ok(MetricValueList { items: self.items.into_iter().map(item).collect::<Result<_, MissingValue>>()? })
     }
 }
 
-impl Series {
-    /// As the rest of the program knows them.
-    pub(super) fn complete(self) -> Result<ExternalMetricValueList, String> {
-        let item = |item: OneSeries| Ok(ExternalMetricValue { value: item.value.ok_or(NO_VALUE)? });
+impl WireSeriesList {
+    /// The values as API types; fails if an item has no value.
+    pub(super) fn complete(self) -> Result<ExternalMetricValueList, MissingValue> {
+        let item = |item: WireSeries| Ok(ExternalMetricValue { value: item.value.ok_or(MissingValue)? });
         Ok(ExternalMetricValueList {
-            items: self.items.into_iter().map(item).collect::<Result<_, String>>()?,
+            items: self.items.into_iter().map(item).collect::<Result<_, MissingValue>>()?,
         })
     }
 }
@@ -182,7 +186,7 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A list that may be `null`, and so may be what is in it.
+/// A list; `null` is the empty list, and a `null` item is the empty item.
 fn list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -192,8 +196,8 @@ where
     Ok(items.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// The fields of an object in their order; `null` has none.
-fn pairs<'de, D, T>(deserializer: D) -> Result<Vec<(Text<'de>, T)>, D::Error>
+/// The fields of an object in their order; `null` is the empty object.
+fn pairs<'de, D, T>(deserializer: D) -> Result<Vec<(WireText<'de>, T)>, D::Error>
 where
     D: Deserializer<'de>,
     T: Default + Deserialize<'de>,
@@ -201,7 +205,7 @@ where
     struct Pairs<T>(PhantomData<T>);
 
     impl<'de, T: Default + Deserialize<'de>> Visitor<'de> for Pairs<T> {
-        type Value = Vec<(Text<'de>, T)>;
+        type Value = Vec<(WireText<'de>, T)>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
@@ -223,19 +227,19 @@ where
     deserializer.deserialize_any(Pairs(PhantomData))
 }
 
-/// A time, or none where there is `null`.
+/// A time; `null` is none.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<Cow<'de, str>>::deserialize(deserializer)?;
     text.map(|text| text.parse().map_err(|_| D::Error::custom(no_time(&text)))).transpose()
 }
 
-/// What Go says of a text that is no time at all; where it is wrong further on, only Go knows how.
+/// Go's error for a text that does not begin like a time. Errors further on in the text are not reproduced.
 fn no_time(text: &str) -> String {
     let text = api::gotext::quote(text);
     format!("parsing time {text} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text} as \"2006\"")
 }
 
-/// A Go duration; absent is none at all.
+/// A Go duration; absent is zero.
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SignedDuration, D::Error> {
     let Some(text) = Option::<Cow<'de, str>>::deserialize(deserializer)? else {
         return Ok(SignedDuration::ZERO);

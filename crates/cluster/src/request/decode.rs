@@ -1,60 +1,63 @@
-//! Answers become values, or client-go's text for those that cannot.
+//! Decodes responses, with client-go's texts for those that cannot be decoded.
 //!
-//! Kubernetes' controller reads its APIs with three kinds of clients, and each complains in its own way.
+//! Kubernetes' controller uses three kinds of clients, each with error texts of its own.
 
 use api::gotext::quote;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::shape::{Shape, what};
+use super::shape::{GoStruct, what};
 use super::{Answer, ApiError, refusal};
 
-/// Where Kubernetes' scheme of types was made; it is part of the message.
+/// The source line of Kubernetes' type scheme, which is part of the message.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
-/// The type that finds out what an object is.
+/// The Go type that reads `kind` and `apiVersion`.
 const TYPE_META: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// What an answer should be.
+/// What a response should contain.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
-    /// Kinds and versions that will do.
+    /// The accepted versions and kinds.
     kinds: &'static [(&'static str, &'static str)],
-    manner: Manner,
-    shape: Option<&'static Shape>,
+    decoder: DecoderKind,
+    shape: Option<&'static GoStruct>,
 }
 
-/// How the client that Kubernetes uses here reads answers.
+/// How the client that Kubernetes uses here decodes responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
-    /// It knows what it gets: no kind needed, but the content type matters.
+enum DecoderKind {
+    /// A typed client: the kind may be missing, but the content type matters.
     Typed,
-    /// Likewise, and it does not even look at the kind.
+    /// As `Typed`, and the kind is ignored.
     Lax,
-    /// It reads anything, even YAML, so the kind must be told.
+    /// The universal decoder: it reads JSON and YAML, so that the kind is required.
     Universal,
 }
 
 impl Expected {
-    pub(crate) const fn typed(kinds: &'static [(&'static str, &'static str)], shape: &'static Shape) -> Self {
-        Self { kinds, manner: Manner::Typed, shape: Some(shape) }
+    pub(crate) const fn typed(
+        kinds: &'static [(&'static str, &'static str)],
+        shape: &'static GoStruct,
+    ) -> Self {
+        Self { kinds, decoder: DecoderKind::Typed, shape: Some(shape) }
     }
 
-    pub(crate) const fn lax(shape: &'static Shape) -> Self {
-        Self { kinds: &[], manner: Manner::Lax, shape: Some(shape) }
+    pub(crate) const fn lax(shape: &'static GoStruct) -> Self {
+        Self { kinds: &[], decoder: DecoderKind::Lax, shape: Some(shape) }
     }
 
     pub(crate) const fn universal(
         kinds: &'static [(&'static str, &'static str)],
-        shape: &'static Shape,
+        shape: &'static GoStruct,
     ) -> Self {
-        Self { kinds, manner: Manner::Universal, shape: Some(shape) }
+        Self { kinds, decoder: DecoderKind::Universal, shape: Some(shape) }
     }
 
-    /// Some JSON, whatever its kind.
+    /// JSON of any kind.
     pub const fn anything() -> Self {
-        Self { kinds: &[], manner: Manner::Lax, shape: None }
+        Self { kinds: &[], decoder: DecoderKind::Lax, shape: None }
     }
 }
 
@@ -67,14 +70,14 @@ struct TypeMeta {
     message: Option<Value>,
 }
 
-/// Reads an answer as JSON.
+/// Decodes a response.
 pub fn decode<'a, T: Deserialize<'a>>(answer: &'a Answer, expected: &Expected) -> Result<T, ApiError> {
     read(answer, expected).map_err(ApiError::unanswered)
 }
 
 fn read<'a, T: Deserialize<'a>>(answer: &'a Answer, expected: &Expected) -> Result<T, String> {
     let Answer { code, content_type, body, .. } = answer;
-    let universal = expected.manner == Manner::Universal;
+    let universal = expected.decoder == DecoderKind::Universal;
     if !universal && body.is_empty() {
         return Err(format!("0-length response with status code: {code} and content type: {content_type}"));
     }
@@ -91,7 +94,7 @@ fn read<'a, T: Deserialize<'a>>(answer: &'a Answer, expected: &Expected) -> Resu
     serde_json::from_slice::<Option<T>>(body)
         .and_then(|value| match value {
             Some(value) => Ok(value),
-            // Go reads `null` as an object with nothing in it.
+            // Go decodes `null` as an empty object.
             None => serde_json::from_slice(b"{}"),
         })
         .map_err(|e| complaint(body, expected.shape, &e))
@@ -112,7 +115,7 @@ fn meta(body: &[u8], universal: bool) -> Result<TypeMeta, String> {
             }
             Err(error) => error.to_string(),
         },
-        // Who reads YAML takes words for a string.
+        // A YAML parser takes plain words for a string.
         Err(_) if universal && !body.trim_ascii_start().starts_with(b"{") => {
             format!("json: cannot unmarshal string into Go value of type {TYPE_META}")
         }
@@ -121,7 +124,7 @@ fn meta(body: &[u8], universal: bool) -> Result<TypeMeta, String> {
     Err(format!("couldn't get version/kind; json parse error: {trouble}"))
 }
 
-/// Go's words for a character that should not be there; where it was is all that both parsers agree on.
+/// Go's text for an unexpected character; both parsers agree on its position.
 fn unexpected(body: &[u8], error: &serde_json::Error) -> String {
     let text = String::from_utf8_lossy(body);
     let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
@@ -138,12 +141,12 @@ fn unexpected(body: &[u8], error: &serde_json::Error) -> String {
 }
 
 fn wrong_kind(meta: &TypeMeta, expected: &Expected, body: &[u8]) -> Option<String> {
-    if expected.manner == Manner::Lax {
+    if expected.decoder == DecoderKind::Lax {
         return None;
     }
     let version = meta.api_version.as_deref().unwrap_or_default();
     let Some(kind) = meta.kind.as_deref().filter(|kind| !kind.is_empty()) else {
-        return (expected.manner == Manner::Universal)
+        return (expected.decoder == DecoderKind::Universal)
             .then(|| format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body)));
     };
     if expected.kinds.contains(&(version, kind)) {
@@ -153,14 +156,16 @@ fn wrong_kind(meta: &TypeMeta, expected: &Expected, body: &[u8]) -> Option<Strin
         let text =
             |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
         let failed = text(&meta.status) == "Failure";
-        return match expected.manner {
-            Manner::Universal if expected.kinds.iter().any(|(_, kind)| *kind == "MetricValueList") => Some(
-                "the custom metrics API server didn't return MetricValueList, the type is *v1.Status"
-                    .to_owned(),
-            ),
+        return match expected.decoder {
+            DecoderKind::Universal if expected.kinds.iter().any(|(_, kind)| *kind == "MetricValueList") => {
+                Some(
+                    "the custom metrics API server didn't return MetricValueList, the type is *v1.Status"
+                        .to_owned(),
+                )
+            }
             _ if failed => Some(text(&meta.message)),
-            // A success that says no more is an answer with nothing in it.
-            Manner::Typed => None,
+            // A Status of success is decoded as an empty object.
+            DecoderKind::Typed => None,
             // Kubernetes panics here.
             _ => Some("the server answered with a Status where an object should be".to_owned()),
         };
@@ -173,11 +178,11 @@ fn wrong_kind(meta: &TypeMeta, expected: &Expected, body: &[u8]) -> Option<Strin
     ))
 }
 
-/// Why JSON that is well formed is not what we want.
-fn complaint(body: &[u8], shape: Option<&Shape>, error: &serde_json::Error) -> String {
+/// Why well-formed JSON does not have the expected shape.
+fn complaint(body: &[u8], shape: Option<&GoStruct>, error: &serde_json::Error) -> String {
     let fault = shape.and_then(|shape| shape.complaint(&serde_json::from_slice(body).ok()?));
     fault.unwrap_or_else(|| {
-        // Go does not tell the place.
+        // Go's text has no position.
         let text = error.to_string();
         text.rsplit_once(" at line ").map_or(text.clone(), |(words, _)| words.to_owned())
     })

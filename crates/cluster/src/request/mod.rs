@@ -1,7 +1,7 @@
-//! One request to the API server, and errors in the words of client-go.
+//! Requests to the API server: the one retry policy, and errors in the words of client-go.
 //!
-//! The words matter: they end up in conditions and events, and people have alerts on them. Each was read off Kubernetes'
-//! own controller talking to a server that misbehaves; `tests.rs` is the table.
+//! The words matter: they appear in conditions and events, and people have alerts on them. Each was recorded from
+//! Kubernetes' own controller talking to a server that misbehaves; `tests/mod.rs` is the table.
 
 mod decode;
 mod refusal;
@@ -21,21 +21,22 @@ use kube::Client;
 use kube::client::Body;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::connect::RetryMarker;
 pub use decode::{Expected, decode};
-pub(crate) use shape::{Kind, Shape};
+pub(crate) use shape::{GoStruct, GoType};
 pub use uri::{path, with_query};
 
-/// No answer that we ask for is larger: 100,000 pods with their metrics are half of it.
-pub const LARGEST_ANSWER: usize = 64 << 20;
+/// A larger response is refused: 100,000 pods with their metrics need half of it.
+pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
-/// How often client-go tries again: when the server asks to, or when it hung up on somebody who was only reading.
-const RETRIES: u32 = 10;
+/// How often client-go retries: when the server sends `Retry-After`, or when it closes the connection of a GET.
+const MAX_RETRIES: u32 = 10;
 
-/// How long client-go waits before it asks a server again that hung up.
-const HUNG_UP: Duration = Duration::from_secs(1);
+/// How long client-go waits before it retries a GET whose connection was closed.
+const CLOSED_CONNECTION_DELAY: Duration = Duration::from_secs(1);
 
-/// No deadline and no pause is longer, so that times can be added without fear.
-const LONGEST: Duration = Duration::from_hours(1);
+/// A longer deadline or `Retry-After` is cut to this, so that adding times cannot overflow.
+const MAX_DURATION: Duration = Duration::from_hours(1);
 
 /// A request, not yet sent.
 #[derive(Clone, Debug)]
@@ -50,51 +51,51 @@ pub struct Request {
     pub name: String,
     /// Content type and body, where there is one.
     pub body: Option<(&'static str, Vec<u8>)>,
-    /// When to give up, after an hour at the latest.
+    /// The deadline of all attempts together, at most an hour.
     pub deadline: Duration,
 }
 
-/// What came back from a server that was content.
+/// A successful response.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// HTTP status, in the range of success.
+    /// HTTP status, from 200 to 206.
     pub code: u16,
-    /// Content type; empty if the server did not tell.
+    /// Content type; empty if the server sent none.
     pub content_type: String,
-    /// The version of the answer, where the server tells.
+    /// The `ETag` of the response.
     pub etag: Option<String>,
     /// The whole body.
     pub body: Bytes,
 }
 
-/// What went wrong, worded as client-go words it.
+/// A failed request, in the words of client-go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
-    /// HTTP status; 0 if there was no answer.
-    pub code: u16,
-    /// `NotFound`, `Conflict`, …; empty if there was no answer.
+    /// HTTP status; none if there was no response, or none that could be decoded.
+    pub code: Option<u16>,
+    /// `NotFound`, `Conflict`, …; empty if the server gave none.
     pub reason: String,
-    /// Text.
+    /// The text.
     pub message: String,
-    /// How long the server asks us to wait.
+    /// The `Retry-After` of the response.
     pub retry_after: Option<Duration>,
 }
 
 impl ApiError {
-    /// Whether somebody else wrote in between.
+    /// Whether the object was changed since the version that was sent.
     pub fn is_conflict(&self) -> bool {
-        self.code == 409 && self.reason == "Conflict"
+        self.code == Some(409) && self.reason == "Conflict"
     }
 
-    /// Whether the object, or the whole resource, is not there.
+    /// Whether the object, or the whole resource, does not exist.
     pub fn is_not_found(&self) -> bool {
-        self.code == 404
+        self.code == Some(404)
     }
 
-    /// No answer, or none that can be used.
-    pub(crate) fn unanswered(message: String) -> Self {
-        Self { code: 0, reason: String::new(), message, retry_after: None }
+    /// An error without a usable response.
+    pub fn unanswered(message: String) -> Self {
+        Self { code: None, reason: String::new(), message, retry_after: None }
     }
 }
 
@@ -117,79 +118,78 @@ impl Request {
     }
 }
 
-/// Sends a request and waits for the whole answer.
+/// Sends a request and returns the body of the response.
 pub async fn send(client: &Client, request: Request) -> Result<Bytes, ApiError> {
     exchange(client, &request).await.map(|answer| answer.body)
 }
 
-/// Sends a request and waits for the whole answer, all within the deadline.
+/// Sends a request and returns the whole response, within the deadline.
 pub async fn exchange(client: &Client, request: &Request) -> Result<Answer, ApiError> {
-    let until = Instant::now() + request.deadline.min(LONGEST);
-    persist(request, until, || attempt(client, request, "application/json", None)).await
+    exchange_as(client, request, "application/json").await
 }
 
-/// As [`exchange`], but asks for the metadata of an object alone; a server that does not know that form sends everything.
+/// As [`exchange`], but asks for the metadata of an object alone; a server that does not know `PartialObjectMetadata` sends
+/// the whole object.
 pub async fn metadata(client: &Client, request: &Request) -> Result<Answer, ApiError> {
     exchange_as(client, request, crate::watch::METADATA).await
 }
 
-/// As [`exchange`], but asks for a form of its own.
+/// As [`exchange`], with an `Accept` header.
 pub(crate) async fn exchange_as(
     client: &Client,
     request: &Request,
     accept: &str,
 ) -> Result<Answer, ApiError> {
-    let until = Instant::now() + request.deadline.min(LONGEST);
-    persist(request, until, || attempt(client, request, accept, None)).await
+    retry(client, request, accept, None).await
 }
 
-/// Asks for a document that accepts `accept`; none if it is still the one with this tag.
+/// Gets a document unless its `ETag` is still `etag`: none if it is.
 pub(crate) async fn ask_again(
     client: &Client,
     request: &Request,
     accept: &str,
     etag: Option<&str>,
 ) -> Result<Option<Answer>, ApiError> {
-    let until = Instant::now() + request.deadline.min(LONGEST);
-    match persist(request, until, || attempt(client, request, accept, etag)).await {
+    match retry(client, request, accept, etag).await {
         Ok(answer) => Ok(Some(answer)),
-        Err(error) if error.code == 304 && etag.is_some() => Ok(None),
+        Err(error) if error.code == Some(304) && etag.is_some() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Why an attempt failed, and after how long another one makes sense.
-struct Setback {
+/// Why an attempt failed, and after how long it may be retried.
+struct FailedAttempt {
     error: ApiError,
-    again: Option<Duration>,
+    retry_after: Option<Duration>,
 }
 
-/// Tries until it works, until another attempt makes no sense, or until the deadline.
-async fn persist<F>(
+/// Sends a request until it succeeds, must not be retried, or its deadline is over. This is the only retry layer: at most
+/// `1 + MAX_RETRIES` sends.
+async fn retry(
+    client: &Client,
     request: &Request,
-    until: Instant,
-    mut attempt: impl FnMut() -> F,
-) -> Result<Answer, ApiError>
-where
-    F: Future<Output = Result<Answer, Setback>>,
-{
-    let mut tries = 0;
+    accept: &str,
+    etag: Option<&str>,
+) -> Result<Answer, ApiError> {
+    let until = Instant::now() + request.deadline.min(MAX_DURATION);
+    let mut retries = 0;
     let mut last = None;
     loop {
-        let setback = match timeout_at(until, attempt()).await {
+        let is_retry = retries > 0;
+        let failed = match timeout_at(until, attempt(client, request, accept, etag, is_retry)).await {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(setback)) => setback,
-            // What the server said before tells more than that it was slow at the end.
+            Ok(Err(failed)) => failed,
+            // An earlier error of the server says more than the timeout of the last attempt.
             Err(_) => {
                 return Err(last.unwrap_or_else(|| transport::failure(request, "context deadline exceeded")));
             }
         };
-        let Some(wait) = setback.again else { return Err(setback.error) };
-        tries += 1;
-        if tries > RETRIES || Instant::now() + wait >= until {
-            return Err(setback.error);
+        let Some(wait) = failed.retry_after else { return Err(failed.error) };
+        retries += 1;
+        if retries > MAX_RETRIES || Instant::now() + wait >= until {
+            return Err(failed.error);
         }
-        last = Some(setback.error);
+        last = Some(failed.error);
         sleep(wait).await;
     }
 }
@@ -199,25 +199,31 @@ async fn attempt(
     request: &Request,
     accept: &str,
     etag: Option<&str>,
-) -> Result<Answer, Setback> {
-    let built = build(request, accept, etag).map_err(|error| Setback { error, again: None })?;
+    is_retry: bool,
+) -> Result<Answer, FailedAttempt> {
+    let mut built =
+        build(request, accept, etag).map_err(|error| FailedAttempt { error, retry_after: None })?;
+    if is_retry {
+        built.extensions_mut().insert(RetryMarker);
+    }
     let response = client.send(built).await.map_err(|e| {
         let words = transport::words(&e);
-        // A server that hung up may have done what it was asked, so only reading is repeated.
-        let again = request.method == Method::GET && transport::hung_up(&words);
-        Setback { error: transport::failure(request, &words), again: again.then_some(HUNG_UP) }
+        // A write may have succeeded before the connection was closed, so only a GET is retried.
+        let again = request.method == Method::GET && transport::is_closed_connection(&words);
+        let retry_after = again.then_some(CLOSED_CONNECTION_DELAY);
+        FailedAttempt { error: transport::failure(request, &words), retry_after }
     })?;
     let (head, body) = response.into_parts();
     let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
     let content_type = header(CONTENT_TYPE).unwrap_or_default().to_owned();
     let etag = header(ETAG).map(str::to_owned);
     let wait = header(RETRY_AFTER).and_then(|text| text.trim().parse().ok());
-    let wait = wait.map(|seconds| Duration::from_secs(seconds).min(LONGEST));
-    let body = collect(body).await.map_err(|error| Setback { error, again: None })?;
+    let wait = wait.map(|seconds| Duration::from_secs(seconds).min(MAX_DURATION));
+    let body = collect(body).await.map_err(|error| FailedAttempt { error, retry_after: None })?;
     if !(StatusCode::OK..=StatusCode::PARTIAL_CONTENT).contains(&head.status) {
         let error = refusal::read(request, head.status.as_u16(), &content_type, &body, wait);
-        let again = error.retry_after;
-        return Err(Setback { error, again });
+        let retry_after = error.retry_after;
+        return Err(FailedAttempt { error, retry_after });
     }
     Ok(Answer { code: head.status.as_u16(), content_type, etag, body })
 }
@@ -238,7 +244,7 @@ fn build(request: &Request, accept: &str, etag: Option<&str>) -> Result<http::Re
         .map_err(|e| ApiError::unanswered(format!("cannot ask for {:?}: {e}", request.uri)))
 }
 
-/// The whole body, in one piece and within bounds.
+/// Reads the whole body, at most [`MAX_RESPONSE_BYTES`].
 async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
@@ -250,11 +256,11 @@ async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
             ))
         })?;
         let Ok(data) = frame.into_data() else { continue };
-        if first.len().max(all.len()) + data.len() > LARGEST_ANSWER {
-            let most = LARGEST_ANSWER >> 20;
+        if first.len().max(all.len()) + data.len() > MAX_RESPONSE_BYTES {
+            let most = MAX_RESPONSE_BYTES >> 20;
             return Err(ApiError::unanswered(format!("the answer is larger than {most} MiB")));
         }
-        // Most answers come in one frame, which need not be copied.
+        // Most bodies are one frame, which need not be copied.
         if all.is_empty() && first.is_empty() {
             first = data;
         } else {

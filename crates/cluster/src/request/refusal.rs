@@ -1,4 +1,4 @@
-//! A server that said no: its own words if it sent a `Status`, else those that client-go has for the code.
+//! The error of a response: the text of its `Status`, else the text of client-go for its code.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use serde::Deserialize;
 
 use super::{ApiError, Request};
 
-/// So much of an answer that is no `Status` is quoted.
-const QUOTED: usize = 2048;
+/// How much of a body that is no `Status` is quoted.
+const MAX_QUOTED_BYTES: usize = 2048;
 
 #[derive(Deserialize)]
-struct Status {
+struct RefusalStatus {
     #[serde(default)]
     kind: Option<String>,
     #[serde(default, rename = "status")]
@@ -25,7 +25,7 @@ struct Status {
     code: Option<i64>,
 }
 
-/// The error of an answer outside of 200–206.
+/// The error of a response outside of 200 to 206.
 pub(super) fn read(
     request: &Request,
     code: u16,
@@ -33,15 +33,17 @@ pub(super) fn read(
     body: &[u8],
     wait: Option<Duration>,
 ) -> ApiError {
-    // Only these two are followed by client-go; elsewhere the header says something else.
+    // client-go follows `Retry-After` only with these codes.
     let retry_after = wait.filter(|_| code == 429 || code >= 500);
     if is_json(content_type)
-        && let Ok(status) = serde_json::from_slice::<Status>(body)
+        && let Ok(status) = serde_json::from_slice::<RefusalStatus>(body)
         && status.kind.as_deref() == Some("Status")
         && status.outcome.as_deref() == Some("Failure")
     {
         return ApiError {
-            code: status.code.and_then(|code| u16::try_from(code).ok()).filter(|c| *c > 0).unwrap_or(code),
+            code: Some(
+                status.code.and_then(|code| u16::try_from(code).ok()).filter(|c| *c > 0).unwrap_or(code),
+            ),
             reason: status.reason.unwrap_or_default(),
             message: status.message.unwrap_or_default(),
             retry_after,
@@ -55,15 +57,15 @@ pub(super) fn read(
         (resource, "") => format!("{words} ({method} {resource})"),
         (resource, name) => format!("{words} ({method} {resource} {name})"),
     };
-    ApiError { code, reason: reason.to_owned(), message, retry_after }
+    ApiError { code: Some(code), reason: reason.to_owned(), message, retry_after }
 }
 
-/// Reason and words for a code.
+/// The reason and the text of client-go for a code.
 fn generic(method: &Method, code: u16, said: &str) -> (&'static str, String) {
     let (reason, words) = match code {
         400 => ("BadRequest", "the server rejected our request for an unknown reason"),
         401 => ("Unauthorized", "the server has asked for the client to provide credentials"),
-        // The server's text tells who may not do what.
+        // The server's text names the user and the verb.
         403 => ("Forbidden", said),
         404 => ("NotFound", "the server could not find the requested resource"),
         405 => ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
@@ -99,7 +101,7 @@ fn generic(method: &Method, code: u16, said: &str) -> (&'static str, String) {
     (reason, words.to_owned())
 }
 
-/// Whether an answer may be JSON; one that does not say what it is may be.
+/// Whether a body may be JSON; one without a content type may be.
 pub(super) fn is_json(content_type: &str) -> bool {
     let kind = media(content_type);
     kind.is_empty() || kind == "application/json"
@@ -110,11 +112,11 @@ fn media(content_type: &str) -> &str {
 }
 
 fn is_text(content_type: &str, body: &[u8]) -> bool {
-    // An answer that does not say what it is is looked at.
+    // A body without a content type counts as text unless it has a NUL byte.
     let kind = media(content_type);
     if kind.is_empty() { !body.contains(&0) } else { kind.starts_with("text/") }
 }
 
 fn quoted_part(body: &[u8]) -> String {
-    String::from_utf8_lossy(body.get(..QUOTED).unwrap_or(body)).trim().to_owned()
+    String::from_utf8_lossy(body.get(..MAX_QUOTED_BYTES).unwrap_or(body)).trim().to_owned()
 }

@@ -1,35 +1,35 @@
-//! What an object should look like to Go, to say in Go's words where it does not.
+//! The Go types of objects, to report a mismatch in the words of Go.
 
 use serde_json::Value;
 
 /// A type of an object's field.
 #[derive(Debug)]
-pub(crate) enum Kind {
-    /// A string, or something written as one.
+pub(crate) enum GoType {
+    /// A string, or a type that is written as a string.
     Text,
     /// An integer of this Go type and range.
     Int(&'static str, i64, i64),
     /// An object with known fields.
-    Struct(&'static Shape),
+    Struct(&'static GoStruct),
     /// A list of such objects.
-    List(&'static Shape),
-    /// Strings by name.
+    List(&'static GoStruct),
+    /// A map of strings.
     Texts,
-    /// Anything goes, or whoever reads it has its own words.
+    /// Not checked here; its decoder has error texts of its own.
     Any,
 }
 
 /// An object with known fields.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct GoStruct {
     /// `v1beta1.PodMetrics`.
     pub(crate) name: &'static str,
     /// Fields by their names in JSON.
-    pub(crate) fields: &'static [(&'static str, Kind)],
+    pub(crate) fields: &'static [(&'static str, GoType)],
 }
 
-impl Shape {
-    /// The first field that Go cannot read, in its words.
+impl GoStruct {
+    /// Go's text for the first field that it cannot decode.
     pub(crate) fn complaint(&self, value: &Value) -> Option<String> {
         self.fault(value, &mut Vec::new())
     }
@@ -46,7 +46,7 @@ impl Shape {
         None
     }
 
-    fn field_fault<'a>(&self, kind: &Kind, value: &'a Value, path: &mut Vec<&'a str>) -> Option<String> {
+    fn field_fault<'a>(&self, kind: &GoType, value: &'a Value, path: &mut Vec<&'a str>) -> Option<String> {
         let refuse = |path: &[&str], value: &Value, wanted: &str| {
             let owner = self.name.rsplit('.').next().unwrap_or_default();
             let (path, what) = (path.join("."), what(value, wanted));
@@ -55,32 +55,32 @@ impl Shape {
             ))
         };
         match (kind, value) {
-            (_, Value::Null) | (Kind::Any, _) | (Kind::Text, Value::String(_)) => None,
-            (Kind::Int(_, least, most), Value::Number(number))
+            (_, Value::Null) | (GoType::Any, _) | (GoType::Text, Value::String(_)) => None,
+            (GoType::Int(_, least, most), Value::Number(number))
                 if number.as_i64().is_some_and(|n| (*least..=*most).contains(&n)) =>
             {
                 None
             }
-            (Kind::Text, _) => refuse(path, value, "string"),
-            (Kind::Int(wanted, ..), _) => refuse(path, value, wanted),
-            (Kind::Struct(shape), Value::Object(_)) => shape.fault(value, path),
-            (Kind::Struct(shape), _) => refuse(path, value, shape.name),
-            (Kind::Texts, Value::Object(texts)) => {
+            (GoType::Text, _) => refuse(path, value, "string"),
+            (GoType::Int(wanted, ..), _) => refuse(path, value, wanted),
+            (GoType::Struct(shape), Value::Object(_)) => shape.fault(value, path),
+            (GoType::Struct(shape), _) => refuse(path, value, shape.name),
+            (GoType::Texts, Value::Object(texts)) => {
                 let wrong = texts.values().find(|text| !text.is_string() && !text.is_null())?;
                 refuse(path, wrong, "string")
             }
-            (Kind::Texts, _) => refuse(path, value, "map[string]string"),
-            (Kind::List(shape), Value::Array(items)) => items.iter().find_map(|item| match item {
+            (GoType::Texts, _) => refuse(path, value, "map[string]string"),
+            (GoType::List(shape), Value::Array(items)) => items.iter().find_map(|item| match item {
                 Value::Object(_) => shape.fault(item, path),
                 Value::Null => None,
                 _ => refuse(path, item, shape.name),
             }),
-            (Kind::List(shape), _) => refuse(path, value, &format!("[]{}", shape.name)),
+            (GoType::List(shape), _) => refuse(path, value, &format!("[]{}", shape.name)),
         }
     }
 }
 
-/// What Go calls a value; of a number that does not fit it shows the digits.
+/// Go's name of a JSON value; for a number that does not fit, with its digits.
 pub(super) fn what(value: &Value, wanted: &str) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -1,4 +1,4 @@
-//! No answer at all, in Go's words as far as the cause can be told.
+//! Requests without a response, in the words of Go as far as the cause is known.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ pub(super) fn failure(request: &Request, words: &str) -> ApiError {
     ApiError::unanswered(format!("{first}{} \"{}\": {words}", rest.to_ascii_lowercase(), request.uri))
 }
 
-/// What Go would call this failure: the cause at the bottom of the chain, with the step that failed.
+/// The text of Go for this failure: the innermost cause, with the step that failed.
 pub(super) fn words(error: &(dyn Error + 'static)) -> String {
     let mut dialled = None;
     let mut last = error;
@@ -38,12 +38,12 @@ pub(super) fn words(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// Whether the server, or something on the way, ended the connection instead of answering.
-pub(super) fn hung_up(words: &str) -> bool {
+/// Whether the server, or a proxy, closed the connection instead of answering.
+pub(super) fn is_closed_connection(words: &str) -> bool {
     words.ends_with("EOF") || words == "connection reset by peer" || words == "broken pipe"
 }
 
-/// The address is only to be seen in the connector's debug form: `ConnectError("tcp connect error", 127.0.0.1:1, …)`.
+/// The address is visible only in the connector's debug form: `ConnectError("tcp connect error", 127.0.0.1:1, …)`.
 fn address(error: &(dyn Error + 'static)) -> Option<String> {
     let debug = format!("{error:?}");
     let field = debug.split(", ").nth(1)?;
@@ -53,7 +53,7 @@ fn address(error: &(dyn Error + 'static)) -> Option<String> {
 fn known(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<hyper::Error>() {
         if error.is_incomplete_message() {
-            // Either nothing came or it stopped in the middle; Go tells the two apart by where it was reading.
+            // Go distinguishes a response that never began from one that was cut off.
             return Some(
                 if error.to_string().contains("body") { "unexpected EOF" } else { "EOF" }.to_owned(),
             );

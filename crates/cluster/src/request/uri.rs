@@ -1,6 +1,6 @@
 //! Paths and queries, encoded as Go encodes them.
 
-/// A path of segments, each of which may hold anything.
+/// A path of segments, each encoded.
 pub fn path<'a>(segments: impl IntoIterator<Item = &'a str>) -> String {
     let mut out = String::new();
     for segment in segments {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_stands_in_a_segment_can_leave_it() {
+    fn segments_are_encoded() {
         assert_eq!(
             path(["apis", "a/b", "*", "x y", "%2f?#", "ä"]),
             "/apis/a%2Fb/%2A/x%20y/%252f%3F%23/%C3%A4"
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_look_as_kubernetes_sends_them() {
+    fn selectors_are_encoded_as_by_kubernetes() {
         let uri = with_query("/p", [("labelSelector", "a in (x,y),b=c"), ("metricLabelSelector", "")]);
         assert_eq!(uri, "/p?labelSelector=a+in+%28x%2Cy%29%2Cb%3Dc");
         assert_eq!(with_query("/p", [("a", ""), ("b", "!c"), ("d", "e")]), "/p?b=%21c&d=e");

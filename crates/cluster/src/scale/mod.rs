@@ -1,4 +1,4 @@
-//! The scale of any object.
+//! Reads and writes the scale subresource of any object.
 
 mod object;
 #[cfg(test)]
@@ -15,13 +15,13 @@ use kube::Client;
 use crate::discovery::{Discovery, Resource, ScaleKind};
 use crate::request::{ApiError, Request, exchange, path};
 
-/// How long one read or write may take.
-const DEADLINE: Duration = Duration::from_secs(10);
+/// The deadline of one read or write.
+const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A scale as it was read, ready to be written back.
+/// A scale as it was read, which can be written back.
 #[derive(Clone, Debug)]
 pub struct ScaleObject {
-    /// What the engine looks at; the selector normalised as client-go does.
+    /// The scale for the engine; the selector is normalised as in client-go.
     pub scale: Scale,
     /// The resource it belongs to.
     pub resource: Resource,
@@ -40,17 +40,17 @@ pub struct ScaleClient {
 }
 
 impl ScaleClient {
-    /// With a client and what it knows.
+    /// A client that finds resources with `discovery`.
     pub fn new(client: Client, discovery: Discovery) -> Self {
-        Self { client, discovery, deadline: DEADLINE }
+        Self { client, discovery, deadline: REQUEST_DEADLINE }
     }
 
-    /// Gives up reads and writes after `deadline`.
+    /// Sets the deadline of each read and write.
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
     }
 
-    /// Finds the target and reads its scale (docs/spec/hpa.md 3.2, C.1).
+    /// Finds the target and reads its scale (docs/spec/hpa.md 3.2, Appendix C.1).
     pub async fn get(
         &self,
         namespace: &str,
@@ -58,10 +58,11 @@ impl ScaleClient {
         kind: &str,
         name: &str,
     ) -> Result<ScaleObject, ScaleReadError> {
-        let group = group_of(api_version).map_err(ScaleReadError::InvalidApiVersion)?;
-        let mappings = self.discovery.mappings(group, kind).await.map_err(ScaleReadError::UnknownKind)?;
+        let group = group_of(api_version).map_err(|e| ScaleReadError::InvalidApiVersion(e.to_string()))?;
+        let mappings = self.discovery.mappings(group, kind).await;
+        let mappings = mappings.map_err(|error| ScaleReadError::UnknownKind(error.to_string()))?;
         let mut first = None;
-        // A kind in several versions is asked for as often, though the address is the same (T43).
+        // A kind with several versions is requested once per version, although the URI is the same (T43).
         for resource in mappings {
             match self.read(namespace, name, resource).await {
                 Ok(scale) => return Ok(scale),
@@ -71,7 +72,7 @@ impl ScaleClient {
         Err(ScaleReadError::Query(first.unwrap_or_else(|| "unrecognized resource".to_owned())))
     }
 
-    /// Reads the scale of a resource that is known, without asking what the server knows.
+    /// Reads the scale of a known resource, without discovery.
     pub async fn of(&self, namespace: &str, name: &str, resource: Resource) -> Result<ScaleObject, ApiError> {
         self.read(namespace, name, resource).await
     }
@@ -82,11 +83,11 @@ impl ScaleClient {
         namespace: &str,
         name: &str,
         held: &ScaleObject,
-    ) -> Result<ScaleObject, String> {
-        self.read(namespace, name, held.resource.clone()).await.map_err(|e| e.message)
+    ) -> Result<ScaleObject, ApiError> {
+        self.read(namespace, name, held.resource.clone()).await
     }
 
-    /// Writes a count to the scale that is held (docs/spec/hpa.md Appendix C.2).
+    /// Writes a replica count to the scale `held` (docs/spec/hpa.md Appendix C.2).
     pub async fn put(
         &self,
         namespace: &str,
@@ -134,7 +135,7 @@ impl ScaleClient {
         } else {
             path(["apis", group, version].into_iter().chain(place))
         };
-        // The client that Kubernetes uses here does not know the group.
+        // Kubernetes' scale client has no group in its messages.
         Request { method, ..Request::get(uri, plural, self.deadline).named(name) }
     }
 }

@@ -1,4 +1,4 @@
-//! Scale objects of all ages, seen as `autoscaling/v1`.
+//! Scale objects of all API versions, converted to `autoscaling/v1`.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::ScaleObject;
 use crate::discovery::Resource;
-use crate::request::{Answer, ApiError, Expected, Kind, Shape, decode};
+use crate::request::{Answer, ApiError, Expected, GoStruct, GoType, decode};
 
-/// Kinds that are scales.
+/// The versions and kinds of scales.
 const KINDS: &[(&str, &str)] = &[
     ("autoscaling/v1", "Scale"),
     ("extensions/v1beta1", "Scale"),
@@ -19,66 +19,66 @@ const KINDS: &[(&str, &str)] = &[
     ("apps/v1beta2", "Scale"),
 ];
 
-const INT32: Kind = Kind::Int("int32", i32::MIN as i64, i32::MAX as i64);
+const INT32: GoType = GoType::Int("int32", i32::MIN as i64, i32::MAX as i64);
 
-/// Go's view of a scale.
-static SCALE: Shape = Shape {
+/// The Go type of a scale.
+static SCALE: GoStruct = GoStruct {
     name: "v1.Scale",
     fields: &[
-        ("metadata", Kind::Struct(&METADATA)),
-        ("spec", Kind::Struct(&SPEC)),
-        ("status", Kind::Struct(&STATUS)),
+        ("metadata", GoType::Struct(&METADATA)),
+        ("spec", GoType::Struct(&SPEC)),
+        ("status", GoType::Struct(&STATUS)),
     ],
 };
-static METADATA: Shape = Shape {
+static METADATA: GoStruct = GoStruct {
     name: "v1.ObjectMeta",
     fields: &[
-        ("name", Kind::Text),
-        ("namespace", Kind::Text),
-        ("resourceVersion", Kind::Text),
-        ("labels", Kind::Texts),
+        ("name", GoType::Text),
+        ("namespace", GoType::Text),
+        ("resourceVersion", GoType::Text),
+        ("labels", GoType::Texts),
     ],
 };
-static SPEC: Shape = Shape { name: "v1.ScaleSpec", fields: &[("replicas", INT32)] };
-static STATUS: Shape =
-    Shape { name: "v1.ScaleStatus", fields: &[("replicas", INT32), ("selector", Kind::Text)] };
+static SPEC: GoStruct = GoStruct { name: "v1.ScaleSpec", fields: &[("replicas", INT32)] };
+static STATUS: GoStruct =
+    GoStruct { name: "v1.ScaleStatus", fields: &[("replicas", INT32), ("selector", GoType::Text)] };
 
-/// Go's view of a scale as it was before `autoscaling/v1`.
-static OLD_SCALE: Shape = Shape {
+/// The Go type of a scale before `autoscaling/v1`.
+static OLD_SCALE: GoStruct = GoStruct {
     name: "v1beta1.Scale",
     fields: &[
-        ("metadata", Kind::Struct(&METADATA)),
-        ("spec", Kind::Struct(&SPEC)),
-        ("status", Kind::Struct(&OLD_STATUS)),
+        ("metadata", GoType::Struct(&METADATA)),
+        ("spec", GoType::Struct(&SPEC)),
+        ("status", GoType::Struct(&OLD_STATUS)),
     ],
 };
-static OLD_STATUS: Shape = Shape {
+static OLD_STATUS: GoStruct = GoStruct {
     name: "v1beta1.ScaleStatus",
-    fields: &[("replicas", INT32), ("selector", Kind::Texts), ("targetSelector", Kind::Text)],
+    fields: &[("replicas", INT32), ("selector", GoType::Texts), ("targetSelector", GoType::Text)],
 };
 
 #[derive(Deserialize)]
 #[serde(bound = "S: Default + Deserialize<'de>")]
-struct Wire<S> {
+struct WireScale<S> {
     #[serde(default, deserialize_with = "nullable")]
     metadata: serde_json::Map<String, Value>,
     #[serde(default, deserialize_with = "nullable")]
-    spec: Spec,
+    spec: WireScaleSpec,
     #[serde(default, deserialize_with = "nullable")]
     status: S,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Spec {
-    /// Left out when it is zero.
+struct WireScaleSpec {
+    /// Omitted when it is zero.
     #[serde(deserialize_with = "nullable")]
     replicas: i32,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Status {
+struct WireScaleStatus {
     #[serde(deserialize_with = "nullable")]
     replicas: i32,
     #[serde(deserialize_with = "nullable")]
@@ -87,7 +87,7 @@ struct Status {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct OldStatus {
+struct OldScaleStatus {
     #[serde(deserialize_with = "nullable")]
     replicas: i32,
     #[serde(deserialize_with = "nullable")]
@@ -97,34 +97,38 @@ struct OldStatus {
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct ScaleVersion {
     #[serde(default, rename = "apiVersion")]
     api_version: Value,
 }
 
-/// Reads an answer as a scale.
+/// Decodes a response as a scale.
 pub(super) fn read(answer: &Answer, resource: Resource) -> Result<ScaleObject, ApiError> {
-    // What it is must be known before it can be read; whoever cannot be read at all is refused below.
-    let version = serde_json::from_slice::<Version>(&answer.body).ok();
+    // The version decides the type. A body that is not JSON is refused by `decode` below.
+    let version = serde_json::from_slice::<ScaleVersion>(&answer.body).ok();
     let old = version.is_some_and(|v| v.api_version.as_str().is_some_and(|v| v != "autoscaling/v1"));
     let (metadata, spec_replicas, status_replicas, selector) = if old {
-        let wire: Wire<OldStatus> = decode(answer, &Expected::universal(KINDS, &OLD_SCALE))?;
+        let wire: WireScale<OldScaleStatus> = decode(answer, &Expected::universal(KINDS, &OLD_SCALE))?;
         (wire.metadata, wire.spec.replicas, wire.status.replicas, wire.status.text())
     } else {
-        let wire: Wire<Status> = decode(answer, &Expected::universal(KINDS, &SCALE))?;
+        let wire: WireScale<WireScaleStatus> = decode(answer, &Expected::universal(KINDS, &SCALE))?;
         (wire.metadata, wire.spec.replicas, wire.status.replicas, wire.status.selector)
     };
-    let selector = normalize_selector(&selector).map_err(ApiError::unanswered)?;
+    let selector = normalize_selector(&selector).map_err(|error| ApiError::unanswered(error.to_string()))?;
     let version = metadata.get("resourceVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     Ok(ScaleObject {
-        scale: Scale { spec_replicas, status_replicas, selector },
+        scale: Scale {
+            spec_replicas: spec_replicas.into(),
+            status_replicas: status_replicas.into(),
+            selector,
+        },
         resource,
         resource_version: version,
         metadata: Value::Object(metadata),
     })
 }
 
-/// The scale with another count, as it is sent.
+/// The request body with another replica count.
 pub(super) fn body(held: &ScaleObject, replicas: i32) -> Vec<u8> {
     let Scale { status_replicas, selector, .. } = &held.scale;
     let mut status = json!({ "replicas": status_replicas });
@@ -141,8 +145,8 @@ pub(super) fn body(held: &ScaleObject, replicas: i32) -> Vec<u8> {
     scale.to_string().into_bytes()
 }
 
-impl OldStatus {
-    /// The full selector if it is told, else the simple one in the order of its keys.
+impl OldScaleStatus {
+    /// `targetSelector` if it is set, else the labels of `selector` in the order of their keys.
     fn text(self) -> String {
         if !self.target_selector.is_empty() {
             return self.target_selector;

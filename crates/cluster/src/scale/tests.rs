@@ -4,11 +4,11 @@ use localkube::{Cluster, Options};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::request::tests::fake::{Asked, Fake, JSON, Reply, TEXT};
+use crate::request::tests::fake::{Fake, JSON, ReceivedRequest, Reply, TEXT};
 
 /// A server with deployments and widgets, the latter in two versions, one kind that has no scale, and one answer for
 /// scales.
-fn server(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Fake {
+fn server(reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Fake {
     Fake::new(move |asked| {
         let entry = |plural: &str, kind: &str, scale: bool| {
             let parts = if scale {
@@ -83,7 +83,7 @@ async fn targets_are_found_by_group_and_kind() {
         assert_eq!(asked(&fake), [line]);
         assert_eq!(found.resource_version, "5");
         let Scale { spec_replicas, status_replicas, selector } = found.scale;
-        assert_eq!((spec_replicas, status_replicas, selector.as_str()), (1, 2, "app=web"));
+        assert_eq!((spec_replicas.get(), status_replicas.get(), selector.as_str()), (1, 2, "app=web"));
     }
     let unknown = |kind: &str, group: &str| {
         ScaleReadError::UnknownKind(format!("no matches for kind \"{kind}\" in group \"{group}\""))
@@ -102,7 +102,7 @@ async fn targets_are_found_by_group_and_kind() {
 }
 
 #[tokio::test]
-async fn a_kind_in_three_versions_is_asked_for_three_times() {
+async fn a_kind_with_three_versions_is_requested_three_times() {
     let fake = server(|_| Reply::new(404, TEXT, "404 page not found"));
     let failure = scales(&fake).get("ns", "example.com/v1", "Widget", "gone").await.unwrap_err();
     let words = "the server could not find the requested resource (get widgets gone)";
@@ -111,7 +111,7 @@ async fn a_kind_in_three_versions_is_asked_for_three_times() {
 }
 
 #[tokio::test]
-async fn refusals_are_in_the_words_of_kubernetes() {
+async fn errors_have_the_texts_of_kubernetes() {
     for (code, said, words) in [
         (403, "forbidden", "forbidden (get deployments web)"),
         (409, "x", "the server reported a conflict (get deployments web)"),
@@ -127,7 +127,7 @@ async fn refusals_are_in_the_words_of_kubernetes() {
 }
 
 #[tokio::test]
-async fn answers_that_are_no_scale_are_refused() {
+async fn responses_that_are_no_scale_are_refused() {
     let struct_type = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
     let garbage = format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type {struct_type}"
@@ -179,7 +179,7 @@ async fn answers_that_are_no_scale_are_refused() {
 }
 
 #[tokio::test]
-async fn selectors_make_the_trip_through_client_go() {
+async fn selectors_are_normalised_as_by_client_go() {
     for (given, read) in [
         ("", ""),
         ("!a,b", "!a,b"),
@@ -223,7 +223,7 @@ async fn selectors_make_the_trip_through_client_go() {
 }
 
 #[tokio::test]
-async fn scales_of_old_are_understood() {
+async fn scales_of_old_api_versions_are_decoded() {
     let old = |version: &str, status: Value| {
         let mut scale = scale(&Value::Null);
         (scale["apiVersion"], scale["status"]) = (json!(version), status);
@@ -248,7 +248,7 @@ async fn scales_of_old_are_understood() {
 }
 
 #[tokio::test]
-async fn a_write_sends_what_was_read_with_another_count() {
+async fn a_write_sends_the_read_scale_with_another_count() {
     let mut held = scale(&json!("b==c, a in (y,x)"));
     held["metadata"]["labels"] = json!({"a": "b"});
     let fake = server(move |_| Reply::json(&held));
@@ -268,7 +268,7 @@ async fn a_write_sends_what_was_read_with_another_count() {
 }
 
 #[tokio::test]
-async fn failed_writes_are_told_apart() {
+async fn conflicts_are_distinguished_from_other_failures() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409,
         "message": "Operation cannot be fulfilled on deployments.apps \"web\": the object has been modified; please \
                     apply your changes to the latest version and try again"});
@@ -300,7 +300,7 @@ async fn failed_writes_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_scale_that_is_not_advertised_is_not_written() {
+async fn a_scale_without_discovery_entry_is_not_written() {
     let fake = server(|_| Reply::json(&scale(&json!("app=web"))));
     let scales = scales(&fake);
     let held = scales.get("ns", "autoscaling/v1", "HorizontalPodAutoscaler", "web").await.unwrap();
@@ -316,7 +316,7 @@ async fn a_scale_that_is_not_advertised_is_not_written() {
 }
 
 #[tokio::test]
-async fn a_cluster_is_scaled_and_conflicts_are_seen() {
+async fn localkube_is_scaled_and_reports_conflicts() {
     let cluster = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
     let client = cluster.client();
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
@@ -331,7 +331,7 @@ async fn a_cluster_is_scaled_and_conflicts_are_seen() {
     let gone = scales.get("default", "apps/v1", "Deployment", "gone").await.unwrap_err();
     assert_eq!(gone, ScaleReadError::Query("deployments.apps \"gone\" not found".to_owned()));
     let held = scales.get("default", "apps/v1", "Deployment", "web").await.unwrap();
-    assert_eq!((held.scale.spec_replicas, held.scale.selector.as_str()), (3, "app=web"));
+    assert_eq!((held.scale.spec_replicas.get(), held.scale.selector.as_str()), (3, "app=web"));
     let written = scales.put("default", "web", &held, 5).await.unwrap();
     assert_eq!(written.scale.spec_replicas, 5);
     assert_ne!(written.resource_version, held.resource_version);

@@ -1,4 +1,4 @@
-//! One request, and its answer piece by piece.
+//! List and watch requests, and the frames of their responses.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use kube::client::Body;
 use tokio::time::timeout;
 
 use super::WatchSource;
-use super::failure::{Status, WatchFailure};
+use super::failure::{WatchFailure, WatchStatus};
 use crate::connect::cause;
 
-/// How much of an error is read.
-const ERROR_BODY: usize = 64 << 10;
-/// How long is waited for it.
-const ERROR_TIME: Duration = Duration::from_secs(10);
+/// How much of an error body is read.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+/// The timeout of reading an error body.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks, and waits for the beginning of a good answer.
+/// Sends a list or watch request, and waits for the head of a successful response.
 pub(super) async fn ask(
     client: &Client,
     source: &WatchSource,
@@ -40,7 +40,7 @@ pub(super) async fn ask(
     Err(refusal(answer).await)
 }
 
-/// The next bytes; none at the end.
+/// The next frame; none at the end of the body.
 pub(super) async fn frame(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, WatchFailure> {
     match timeout(silence, body.frame()).await {
         Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().unwrap_or_default())),
@@ -50,12 +50,12 @@ pub(super) async fn frame(body: &mut Body, silence: Duration) -> Result<Option<B
     }
 }
 
-/// Why the server refused.
+/// The error of a response.
 async fn refusal(answer: Response<Body>) -> WatchFailure {
     let code = answer.status().as_u16();
     let pause = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let body = timeout(ERROR_TIME, Limited::new(answer.into_body(), ERROR_BODY).collect()).await;
+    let body = timeout(ERROR_BODY_TIMEOUT, Limited::new(answer.into_body(), MAX_ERROR_BYTES).collect()).await;
     let text = body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let status: Status = serde_json::from_slice(&text).unwrap_or_default();
-    WatchFailure::refused(code, status, pause.map(Duration::from_secs))
+    let status: WatchStatus = serde_json::from_slice(&text).unwrap_or_default();
+    WatchFailure::refused(Some(code), status, pause.map(Duration::from_secs))
 }

@@ -1,12 +1,12 @@
-//! How long to wait before the next try.
+//! Exponential backoff with jitter.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(10);
+const MIN_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_secs(10);
 
-/// Waits that double from 0.1 s to 10 s, spread by chance so that not all come back at once.
+/// Delays that double from 0.1 s to 10 s, with jitter so that watches do not retry at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     tries: u32,
@@ -17,15 +17,15 @@ impl Backoff {
         self.tries = 0;
     }
 
-    /// The next wait; `chance` is from 0 to 1.
+    /// The next delay; `chance` is a random number from 0 to 1.
     pub(super) fn next(&mut self, chance: f64) -> Duration {
-        let full = SHORTEST.saturating_mul(1 << self.tries.min(16)).min(LONGEST);
+        let full = MIN_DELAY.saturating_mul(1 << self.tries.min(16)).min(MAX_DELAY);
         self.tries = self.tries.saturating_add(1);
-        full.mul_f64(0.5 + 0.5 * chance.clamp(0.0, 1.0)).max(SHORTEST)
+        full.mul_f64(0.5 + 0.5 * chance.clamp(0.0, 1.0)).max(MIN_DELAY)
     }
 }
 
-/// A number from 0 to 1 that nobody can guess.
+/// A random number from 0 to 1.
 pub(super) fn chance() -> f64 {
     RandomState::new().hash_one(0) as f64 / u64::MAX as f64
 }

@@ -1,25 +1,25 @@
-//! What a line of a watch says.
+//! Decodes a line of a watch.
 
-use super::failure::{Status, WatchFailure};
+use super::failure::{WatchFailure, WatchStatus};
 use super::json::{Cursor, JsonError};
 use super::object::{ObjectHead, view};
 use super::version::Version;
 use super::{View, WatchEvent, WatchSource};
 
-/// What a line says.
+/// A decoded line of a watch.
 #[derive(Debug)]
 pub(super) enum Event<T> {
-    /// Something changed; the collection is at this version now.
+    /// An object changed; the collection has this version.
     Change(WatchEvent<T>, Option<Version>),
-    /// Something changed that is known already.
+    /// An object changed to a version that is already known.
     Known(Option<Version>),
-    /// Nothing changed up to this version.
+    /// A bookmark: there was no change up to this version.
     Bookmark(Option<Version>),
-    /// Something new that we need not understand.
+    /// An event of an unknown type.
     Other,
 }
 
-/// Reads a line.
+/// Decodes a line.
 pub(super) fn read<T: View>(
     line: &[u8],
     source: &WatchSource,
@@ -27,7 +27,7 @@ pub(super) fn read<T: View>(
 ) -> Result<Event<T>, WatchFailure> {
     let (kind, object) = open(line).map_err(|trouble| WatchFailure::garbage(&trouble.last()))?;
     if kind == "ERROR" {
-        let status = Cursor::new(object).value::<Status>().unwrap_or_default();
+        let status = Cursor::new(object).value::<WatchStatus>().unwrap_or_default();
         return Err(WatchFailure::error_event(status));
     }
     let head = ObjectHead::of(object);
@@ -36,9 +36,9 @@ pub(super) fn read<T: View>(
         "MODIFIED" if source.knows(&head.namespace, &head.name, &head.version) => Event::Known(version),
         "ADDED" | "MODIFIED" => match view(object, &head, scratch) {
             Ok(object) => Event::Change(WatchEvent::Applied(object), version),
-            // Without a name nobody knows whose change was lost.
-            Err(why) if head.name.is_empty() => return Err(WatchFailure::garbage(&why)),
-            Err(why) => Event::Change(head.unreadable(why), version),
+            // Without a name the changed object is unknown, so everything must be listed again.
+            Err(why) if head.name.is_empty() => return Err(WatchFailure::garbage(&why.to_string())),
+            Err(why) => Event::Change(head.unreadable(why.to_string()), version),
         },
         "DELETED" if head.name.is_empty() => {
             return Err(WatchFailure::garbage("an object without a name"));
@@ -49,13 +49,13 @@ pub(super) fn read<T: View>(
     })
 }
 
-/// The type of an event, and the text that begins with its object.
+/// The type of an event, and the text from the start of its object.
 fn open(line: &[u8]) -> Result<(&'static str, &[u8]), JsonError> {
     let mut cursor = Cursor::new(line);
     let (mut kind, mut object) = (None, None);
     let mut first = true;
     cursor.take(b'{')?;
-    // The type stands first, so that the object is not passed over here.
+    // The API server writes the type first, so that the object need not be skipped.
     while kind.is_none() || object.is_none() {
         let Some(key) = cursor.key(&mut first)? else { break };
         match &*key {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_that_is_known_is_not_read_again_but_moves_the_version() {
+    fn a_known_change_is_not_decoded_but_advances_the_version() {
         let source = WatchSource::pods()
             .knowing(|namespace, name, version| (namespace, name, version) == ("ns", "a", "7"));
         let line = |kind: &str, version: u32| {

@@ -1,4 +1,4 @@
-//! A place in a JSON text, moved value by value.
+//! A cursor in a JSON text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,16 +6,16 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// Why it cannot be moved on.
+/// Why the cursor cannot advance.
 #[derive(Debug)]
 pub(super) enum JsonError {
-    /// The text ends here; more of it may help.
+    /// The text is incomplete.
     Short,
-    /// This is not what was expected, or no JSON at all.
+    /// The text is not valid JSON, or not the expected value.
     Broken(String),
 }
 
-/// A place in a JSON text.
+/// A cursor in a JSON text.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a [u8],
@@ -24,14 +24,14 @@ pub(super) struct Cursor<'a> {
 
 /// A text without escapes is borrowed.
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
         Self { text, at: 0 }
     }
 
-    /// How many bytes lie behind.
+    /// The position in bytes.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -59,7 +59,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Reads a value; stays where it is if that fails.
+    /// Reads a value; does not move if that fails.
     pub(super) fn value<T: Deserialize<'a>>(&mut self) -> Result<T, JsonError> {
         let mut values = serde_json::Deserializer::from_slice(self.rest()).into_iter::<T>();
         match values.next() {
@@ -73,12 +73,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes over a value.
+    /// Skips a value.
     pub(super) fn skip(&mut self) -> Result<(), JsonError> {
         self.value::<IgnoredAny>().map(|_| ())
     }
 
-    /// Passes over a value and tells where it stands.
+    /// Skips a value and returns its range.
     pub(super) fn span(&mut self) -> Result<Range<usize>, JsonError> {
         self.peek()?;
         let start = self.at;
@@ -86,15 +86,15 @@ impl<'a> Cursor<'a> {
         Ok(start..self.at)
     }
 
-    /// Reads a text, or passes over what is none.
+    /// Reads a string; skips any other value.
     pub(super) fn text(&mut self) -> Result<Cow<'a, str>, JsonError> {
         if self.peek()? == b'"' {
-            return self.value::<Text<'a>>().map(|text| text.0);
+            return self.value::<JsonText<'a>>().map(|text| text.0);
         }
         self.skip().map(|()| Cow::Borrowed(""))
     }
 
-    /// Enters an object, if that is what comes next; otherwise passes over it.
+    /// Enters an object; skips any other value.
     pub(super) fn enter(&mut self) -> Result<bool, JsonError> {
         if self.peek()? == b'{' {
             self.at += 1;
@@ -103,7 +103,7 @@ impl<'a> Cursor<'a> {
         self.skip().map(|()| false)
     }
 
-    /// The next key of the object we are in, up to its colon; none at its end. `first` is true before the first.
+    /// The next key of the current object, up to its colon; none at its end. `first` is true before the first key.
     pub(super) fn key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>, JsonError> {
         if self.peek()? == b'}' {
             self.at += 1;
@@ -112,14 +112,14 @@ impl<'a> Cursor<'a> {
         if !std::mem::take(first) {
             self.take(b',')?;
         }
-        let key = self.value::<Text<'a>>()?.0;
+        let key = self.value::<JsonText<'a>>()?.0;
         self.take(b':')?;
         Ok(Some(key))
     }
 }
 
 impl JsonError {
-    /// What it means when no more text will come.
+    /// The error text if the text is complete.
     pub(super) fn last(self) -> String {
         match self {
             Self::Short => "it is cut off".to_owned(),

@@ -1,14 +1,14 @@
-//! The lines of a watch, as its bytes arrive.
+//! Splits the bytes of a watch into lines.
 
 use bytes::{Buf as _, BytesMut};
 
-use super::failure::{LONGEST, WatchFailure};
+use super::failure::{MAX_OBJECT_BYTES, WatchFailure};
 
-/// Bytes that are not yet a whole line.
+/// Bytes of incomplete lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     buffer: BytesMut,
-    /// There is no end of a line before this.
+    /// No line ends before this position.
     seen: usize,
 }
 
@@ -17,22 +17,22 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes are left.
     pub(super) fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// The next whole line. What is left when the body ends is cut off and never becomes one.
+    /// The next complete line. Bytes that are left at the end of the body are an incomplete line.
     pub(super) fn next(&mut self) -> Result<Option<BytesMut>, WatchFailure> {
         loop {
             let new = self.buffer.get(self.seen..).unwrap_or_default();
             let Some(end) = new.iter().position(|byte| *byte == b'\n').map(|offset| self.seen + offset)
             else {
                 self.seen = self.buffer.len();
-                let long = self.seen > LONGEST;
+                let long = self.seen > MAX_OBJECT_BYTES;
                 return if long { Err(WatchFailure::too_long()) } else { Ok(None) };
             };
-            if end > LONGEST {
+            if end > MAX_OBJECT_BYTES {
                 return Err(WatchFailure::too_long());
             }
             self.seen = 0;
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_whole_however_they_arrive() {
+    fn lines_are_complete_for_any_chunks() {
         for size in 1..9 {
             let mut lines = Lines::default();
             let mut found = Vec::new();

@@ -1,18 +1,18 @@
-//! The items of a list, as its bytes arrive: only what is not yet understood is kept.
+//! Streams the items of a list: only bytes that are not yet decoded are buffered.
 
 use bytes::{Buf as _, BytesMut};
 
-use super::failure::{LONGEST, WatchFailure};
+use super::failure::{MAX_OBJECT_BYTES, WatchFailure};
 use super::json::{Cursor, JsonError};
 use super::version::Version;
 
-/// A list of which a part has arrived.
+/// A partially received list.
 #[derive(Debug, Default)]
 pub(super) struct List {
     buffer: BytesMut,
     phase: Phase,
     ended: bool,
-    /// With fewer bytes there is nothing new to be found.
+    /// The next item cannot be complete before the buffer has so many bytes.
     enough: usize,
 }
 
@@ -26,7 +26,7 @@ enum Phase {
     Tail,
 }
 
-/// What comes next.
+/// The next piece of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ListPiece {
     /// More bytes are needed.
@@ -35,7 +35,7 @@ pub(super) enum ListPiece {
     Begin(Version),
     /// The text of an item.
     Item(BytesMut),
-    /// All items have come.
+    /// The list is complete.
     End,
 }
 
@@ -61,11 +61,11 @@ impl List {
         };
         match found {
             Err(JsonError::Short) if !self.ended => {
-                let long = self.buffer.len() > LONGEST && matches!(self.phase, Phase::Items { .. });
+                let long = self.buffer.len() > MAX_OBJECT_BYTES && matches!(self.phase, Phase::Items { .. });
                 if long {
                     return Err(WatchFailure::too_long());
                 }
-                // Half as much again, so that a large item is not searched again for every packet.
+                // Waits for half as much again, so that a large item is not scanned again for every packet.
                 self.enough = self.buffer.len() + self.buffer.len() / 2 + 1;
                 Ok(ListPiece::More)
             }
@@ -90,7 +90,7 @@ impl List {
                 "items" => {
                     cursor.peek()?;
                     items = Some(cursor.clone());
-                    // A server that puts the version last makes us wait for it.
+                    // The version may follow the items.
                     if version.is_none() {
                         cursor.skip()?;
                     }
@@ -126,7 +126,7 @@ impl List {
             cursor.take(b',')?;
         }
         let range = cursor.span()?;
-        // A number or word at the very end may go on in the next packet.
+        // A number or word at the end of the buffer may continue in the next packet.
         if range.end == self.buffer.len() && !self.ended {
             return Err(JsonError::Short);
         }
@@ -136,7 +136,7 @@ impl List {
         Ok(ListPiece::Item(item))
     }
 
-    /// A list is complete only with its last brace.
+    /// A list is complete only with its closing brace.
     fn tail(&self) -> Result<ListPiece, JsonError> {
         let mut cursor = Cursor::new(&self.buffer);
         let mut first = false;

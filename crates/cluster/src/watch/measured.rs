@@ -1,4 +1,4 @@
-//! What a metrics server keeps of nodes and running pods: no images, no annotations, no owners.
+//! Slim views of nodes and running pods for the metrics server: no images, annotations or owners.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::View;
 
-/// A node, as far as it matters for asking its kubelet.
+/// The fields of a node that the scraper needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredNode {
     /// Name.
@@ -15,15 +15,15 @@ pub struct MeasuredNode {
     pub labels: BTreeMap<String, String>,
     /// Type and address, in the order of the status.
     pub addresses: Vec<(String, String)>,
-    /// Port of its kubelet; 0 if the status does not tell.
+    /// Port of its kubelet; 0 if the status has none.
     pub port: u16,
     /// Whether its condition `Ready` is `True`.
     pub ready: bool,
-    /// Where its kubelet's metrics are, if not at the usual path.
+    /// The path of its kubelet's metrics, if it is not the default.
     pub path: String,
 }
 
-/// A pod, as far as it matters for listing its metrics.
+/// The fields of a pod that lists of metrics need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredPod {
     /// Namespace.
@@ -48,7 +48,7 @@ impl View for MeasuredPod {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct PodMetadata {
     name: String,
     namespace: String,
     labels: Option<BTreeMap<String, String>>,
@@ -56,8 +56,8 @@ struct Metadata {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Pod {
-    metadata: Metadata,
+struct WirePodView {
+    metadata: PodMetadata,
 }
 
 #[derive(Default, Deserialize)]
@@ -68,7 +68,7 @@ struct NodeMetadata {
     annotations: Option<Annotations>,
 }
 
-/// The one annotation that matters.
+/// The annotation that is used.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Annotations {
@@ -78,7 +78,7 @@ struct Annotations {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Node {
+struct WireNode {
     metadata: NodeMetadata,
     status: Option<NodeStatus>,
 }
@@ -86,48 +86,48 @@ struct Node {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct NodeStatus {
-    addresses: Option<Vec<Address>>,
-    conditions: Option<Vec<Condition>>,
-    daemon_endpoints: Option<Endpoints>,
+    addresses: Option<Vec<NodeAddress>>,
+    conditions: Option<Vec<NodeCondition>>,
+    daemon_endpoints: Option<DaemonEndpoints>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Address {
+struct NodeAddress {
     r#type: String,
     address: String,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Condition {
+struct NodeCondition {
     r#type: String,
     status: String,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Endpoints {
-    kubelet_endpoint: Endpoint,
+struct DaemonEndpoints {
+    kubelet_endpoint: DaemonEndpoint,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Endpoint {
+struct DaemonEndpoint {
     #[serde(rename = "Port")]
     port: i64,
 }
 
 impl<'de> Deserialize<'de> for MeasuredPod {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Metadata { name, namespace, labels } = Pod::deserialize(deserializer)?.metadata;
+        let PodMetadata { name, namespace, labels } = WirePodView::deserialize(deserializer)?.metadata;
         Ok(Self { namespace, name, labels: labels.unwrap_or_default() })
     }
 }
 
 impl<'de> Deserialize<'de> for MeasuredNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Node { metadata, status } = Node::deserialize(deserializer)?;
+        let WireNode { metadata, status } = WireNode::deserialize(deserializer)?;
         let status = status.unwrap_or_default();
         let addresses = status.addresses.unwrap_or_default();
         let conditions = status.conditions.unwrap_or_default();
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_matters_is_kept_of_a_node() {
+    fn a_node_view_has_only_the_needed_fields() {
         let node = json!({
             "metadata": {"name": "a", "labels": {"os": "linux"}, "annotations": {"metrics.k8s.io/resource-metrics-path": "/x", "b": "c"}},
             "spec": {"podCIDR": "10.0.0.0/24"},
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_says_nothing_is_still_a_node() {
+    fn an_empty_node_is_decoded() {
         for text in
             [r#"{"metadata":{"name":"a"}}"#, r#"{"metadata":{"name":"a","labels":null},"status":null}"#]
         {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_pods_and_their_metadata_read_alike() {
+    fn whole_pods_and_partial_metadata_decode_equally() {
         for text in [
             r#"{"metadata":{"name":"p","namespace":"n","labels":{"a":"b"},"annotations":{"c":"d"}}}"#,
             r#"{"kind":"Pod","metadata":{"name":"p","namespace":"n","labels":{"a":"b"}},"spec":{"containers":[]}}"#,

@@ -1,16 +1,16 @@
-//! List, then watch, for ever, into slim views.
+//! List-and-watch into slim views.
 //!
 //! ```text
-//! state    which request comes next: the loop, step by step
-//! ask      one request, and its answer piece by piece
-//! failure  what can go wrong, and what follows from it
-//! list     the items of a list, as its bytes arrive
-//! lines    the lines of a watch, as its bytes arrive
-//! event    what a line says
+//! state    the state machine of list and watch
+//! ask      requests and the frames of their responses
+//! failure  failures, and how the watch recovers
+//! list     streams the items of a list
+//! lines    splits the bytes of a watch into lines
+//! event    decodes a line
 //! object   an object's name and version, and its slim view
-//! json     a place in a JSON text
+//! json     a cursor in a JSON text
 //! views    the views of autoscalers and pods
-//! measured what a metrics server keeps of nodes and pods
+//! measured the views of nodes and pods for the metrics server
 //! ```
 
 mod ask;
@@ -34,6 +34,7 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 
 pub use measured::{MeasuredNode, MeasuredPod};
+pub use object::ObjectDecodeError;
 pub use runtime::{WatchCondition, WatchEvent, WatchHealth};
 pub use source::WatchSource;
 pub(crate) use source::{METADATA, METADATA_LIST};
@@ -44,12 +45,12 @@ pub trait View: DeserializeOwned + Send + 'static {
     fn key(&self) -> (&str, &str);
 }
 
-/// Reads an object that an API server has answered with, without who owns which field, which is often half of it.
-pub fn slim<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+/// Decodes an object without its `managedFields`, which are often half of it.
+pub fn slim<T: DeserializeOwned>(text: &[u8]) -> Result<T, ObjectDecodeError> {
     object::view(text, &object::ObjectHead::of(text), &mut Vec::new())
 }
 
-/// Lists and watches `source` for ever. The stream neither ends nor fails; failures are logged and reported to `health`.
+/// Lists and watches `source`. The stream neither ends nor fails; failures are logged and reported to `health`.
 pub fn list_and_watch<T: View>(
     client: Client,
     source: WatchSource,

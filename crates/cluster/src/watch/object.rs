@@ -1,4 +1,4 @@
-//! An object's name and version, and its slim view.
+//! The name and version of an object, and its slim view.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,21 +8,21 @@ use serde::de::DeserializeOwned;
 use super::WatchEvent;
 use super::json::{Cursor, JsonError};
 
-/// What every object says of itself, found without reading the rest.
+/// The metadata of an object, found without decoding the rest.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ObjectHead<'a> {
     pub(super) namespace: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
     pub(super) version: Cow<'a, str>,
-    /// Where the record of who owns which field stands: often half of an object, and nothing we need.
+    /// The range of `managedFields`, which are often half of an object and not needed.
     managed: Option<Range<usize>>,
 }
 
 impl<'a> ObjectHead<'a> {
-    /// Reads as far as the metadata goes, and as much as can be read.
+    /// Reads the metadata as far as it can be read.
     pub(super) fn of(text: &'a [u8]) -> Self {
         let mut head = Self::default();
-        // What was found before the trouble is kept.
+        // Fields before an error are kept.
         let _ = head.read(&mut Cursor::new(text));
         head
     }
@@ -67,12 +67,17 @@ impl<'a> ObjectHead<'a> {
     }
 }
 
-/// Reads the object at the start of `text`, without who owns which field.
+/// Why an object cannot be decoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ObjectDecodeError(String);
+
+/// Decodes the object at the start of `text`, without its `managedFields`.
 pub(super) fn view<T: DeserializeOwned>(
     text: &[u8],
     head: &ObjectHead<'_>,
     scratch: &mut Vec<u8>,
-) -> Result<T, String> {
+) -> Result<T, ObjectDecodeError> {
     let managed = head.managed.as_ref();
     let around = managed.and_then(|range| text.get(..range.start).zip(text.get(range.end..)));
     let text = match around {
@@ -85,5 +90,5 @@ pub(super) fn view<T: DeserializeOwned>(
         }
         None => text,
     };
-    Cursor::new(text).value().map_err(JsonError::last)
+    Cursor::new(text).value().map_err(|error| ObjectDecodeError(error.last()))
 }

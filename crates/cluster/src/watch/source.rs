@@ -1,4 +1,4 @@
-//! What to watch.
+//! The source of a watch: path, parameters and form.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ pub(crate) const METADATA_LIST: &str =
 /// Whether an object is known in a version, by its namespace, name and version.
 type Known = Arc<dyn Fn(&str, &str, &str) -> bool + Send + Sync>;
 
-/// In which form objects are asked for.
+/// The form in which objects are requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Form {
-    /// As they are.
+    /// Whole objects.
     #[default]
     Whole,
-    /// Their metadata alone.
+    /// `PartialObjectMetadata`.
     Metadata,
 }
 
-/// What to watch.
+/// A collection to list and watch.
 #[derive(Clone)]
 pub struct WatchSource {
     /// Path of the collection: `/api/v1/pods`.
     pub path: String,
-    /// Further parameters: `fieldSelector=…`.
+    /// Further query parameters: `fieldSelector=…`.
     pub parameters: Vec<(&'static str, String)>,
     form: Form,
     known: Option<Known>,
@@ -46,18 +46,18 @@ impl WatchSource {
         Self { path: path.into(), parameters: Vec::new(), form: Form::Whole, known: None }
     }
 
-    /// Only objects that a field selector takes.
+    /// Adds a field selector.
     pub fn with_fields(mut self, selector: impl Into<String>) -> Self {
         self.parameters.push(("fieldSelector", selector.into()));
         self
     }
 
-    /// Asks for the metadata of objects alone; a server that does not know that form sends everything.
+    /// Requests `PartialObjectMetadata`; a server that does not know it sends whole objects.
     pub fn metadata_only(self) -> Self {
         Self { form: Form::Metadata, ..self }
     }
 
-    /// Changes to objects that are `known` in that version already are not told: our own writes come back to us.
+    /// Suppresses changes to a version that is already `known`, such as the result of our own write.
     pub fn knowing(mut self, known: impl Fn(&str, &str, &str) -> bool + Send + Sync + 'static) -> Self {
         self.known = Some(Arc::new(known));
         self
@@ -93,12 +93,12 @@ impl WatchSource {
         Self::new("/api/v1/nodes")
     }
 
-    /// The metadata of all pods that run.
+    /// The metadata of all running pods.
     pub fn running_pods() -> Self {
         Self::pods().with_fields("status.phase=Running").metadata_only()
     }
 
-    /// The form that is asked for.
+    /// The `Accept` header.
     pub(super) fn accept(&self, watch: bool) -> &'static str {
         match (self.form, watch) {
             (Form::Whole, _) => "application/json",
@@ -107,7 +107,7 @@ impl WatchSource {
         }
     }
 
-    /// Path and query of a request for it.
+    /// Path and query of a request.
     pub(super) fn uri(&self, more: &[(&str, &str)]) -> String {
         let own = self.parameters.iter().map(|(name, value)| (*name, value.as_str()));
         let mut uri = self.path.clone();

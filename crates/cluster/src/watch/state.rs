@@ -1,4 +1,4 @@
-//! Which request comes next: the loop, step by step.
+//! The state machine of list and watch.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -18,27 +18,27 @@ use super::object::{ObjectHead, view};
 use super::version::Version;
 use super::{View, WatchEvent, WatchHealth, WatchSource};
 
-/// How long a list may be silent, the wait for its turn included.
+/// A list without data for this long has failed; waiting for the limiter counts.
 const LIST_SILENCE: Duration = Duration::from_secs(90);
-/// How long a watch may be silent: bookmarks come about every minute.
+/// A watch without data for this long has failed; bookmarks arrive about every minute.
 const WATCH_SILENCE: Duration = Duration::from_secs(150);
-/// A watch lasts this long, and up to twice as long by chance.
-const LASTS: Duration = Duration::from_mins(5);
-/// A watch that ends sooner, and without having told anything, is no good one.
-const BRIEF: Duration = Duration::from_secs(1);
+/// The minimum duration of a watch; jitter adds up to as much again.
+const MIN_WATCH_DURATION: Duration = Duration::from_mins(5);
+/// A watch that ends sooner without an event counts as failed.
+const MIN_GOOD_DURATION: Duration = Duration::from_secs(1);
 
-/// Where the loop is.
+/// The state of the watcher.
 #[derive(Debug)]
 enum WatcherState {
-    /// A list is to be asked for.
+    /// A list is to be requested.
     List(ListConsistency),
-    /// A list arrives.
+    /// A list is being received.
     Listing { since: ListConsistency, body: Body, list: List },
-    /// Whatever happens from now on is to be asked for.
+    /// A watch is to be requested.
     Watch,
-    /// It arrives.
+    /// A watch is being received.
     Watching(Watching),
-    /// Something went wrong; this comes then.
+    /// A request failed; `then` follows after the delay.
     Pause { until: Instant, then: NextRequest },
 }
 
@@ -48,42 +48,42 @@ impl Default for WatcherState {
     }
 }
 
-/// A watch that arrives.
+/// A watch that is being received.
 #[derive(Debug)]
 struct Watching {
     body: Body,
     lines: Lines,
-    begun: Instant,
-    heard: Instant,
-    /// Whether it told anything new.
-    told: bool,
+    started: Instant,
+    last_data: Instant,
+    /// Whether it had an event with a new version.
+    had_events: bool,
 }
 
-/// What follows a pause.
+/// The request after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextRequest {
     List(ListConsistency),
     Watch,
 }
 
-/// What a list may be taken from.
+/// The consistency of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListConsistency {
-    /// Whatever the server has at hand; at first nothing is known that could be newer.
+    /// Any cached version: `resourceVersion=0`. For the first list.
     Any,
-    /// Whatever the server has at hand that is not older than what we know.
+    /// A cached version that is not older than our data: `resourceVersionMatch=NotOlderThan`.
     Known,
-    /// The truth, however much trouble that is.
-    Truth,
+    /// Quorum read: lists without `resourceVersion`.
+    Quorum,
 }
 
-/// A watch under way.
+/// Lists and watches one source.
 pub(super) struct Watcher<T> {
     client: Client,
     source: WatchSource,
     health: WatchHealth,
     state: WatcherState,
-    /// The newest version we know.
+    /// The newest version received.
     known: Option<Version>,
     backoff: Backoff,
     scratch: Vec<u8>,
@@ -104,10 +104,10 @@ impl<T: View> Watcher<T> {
         }
     }
 
-    /// The next change.
+    /// The next event.
     pub(super) async fn next(&mut self) -> WatchEvent<T> {
         loop {
-            // Items of a list are ready one after the other; others want to run too.
+            // The items of a list are ready without waiting; this lets other tasks run.
             coop::consume_budget().await;
             let state = std::mem::take(&mut self.state);
             let (change, state) = self.step(state).await;
@@ -118,7 +118,7 @@ impl<T: View> Watcher<T> {
         }
     }
 
-    /// Does what `state` says.
+    /// Makes one step.
     async fn step(&mut self, state: WatcherState) -> (Option<WatchEvent<T>>, WatcherState) {
         match state {
             WatcherState::List(since) => (None, self.list(since).await),
@@ -146,7 +146,7 @@ impl<T: View> Watcher<T> {
                 let newer = [("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")];
                 ask(&self.client, &self.source, LIST_SILENCE, &newer).await.map_err(WatchFailure::of_relist)
             }
-            ListConsistency::Truth => ask(&self.client, &self.source, LIST_SILENCE, &[]).await,
+            ListConsistency::Quorum => ask(&self.client, &self.source, LIST_SILENCE, &[]).await,
         };
         match answer {
             Ok(body) => {
@@ -177,7 +177,7 @@ impl<T: View> Watcher<T> {
             },
             Ok(ListPiece::Begin(version)) => {
                 if let Some(known) = self.known.as_ref().filter(|known| version.is_before(known))
-                    && since != ListConsistency::Truth
+                    && since != ListConsistency::Quorum
                 {
                     let failure = WatchFailure::stale(version.as_str(), known.as_str());
                     return (None, self.after(&failure, NextRequest::List(since)));
@@ -188,7 +188,7 @@ impl<T: View> Watcher<T> {
             Ok(ListPiece::Item(text)) => {
                 let head = ObjectHead::of(&text);
                 let read = view(&text, &head, &mut self.scratch).map(WatchEvent::Applied);
-                Some(read.unwrap_or_else(|why| self.unreadable(&head, why)))
+                Some(read.unwrap_or_else(|why| self.unreadable(&head, why.to_string())))
             }
             Ok(ListPiece::End) => {
                 self.health.update(|health| {
@@ -203,7 +203,7 @@ impl<T: View> Watcher<T> {
     }
 
     async fn watch(&mut self) -> WatcherState {
-        let lasts = LASTS.mul_f64(1.0 + chance()).as_secs().to_string();
+        let lasts = MIN_WATCH_DURATION.mul_f64(1.0 + chance()).as_secs().to_string();
         let version = self.known.as_ref().map_or("0", Version::as_str);
         let parameters = [
             ("watch", "true"),
@@ -214,13 +214,13 @@ impl<T: View> Watcher<T> {
         match ask(&self.client, &self.source, WATCH_SILENCE, &parameters).await {
             Ok(body) => {
                 self.connected();
-                let begun = Instant::now();
+                let started = Instant::now();
                 WatcherState::Watching(Watching {
                     body,
                     lines: Lines::default(),
-                    begun,
-                    heard: begun,
-                    told: false,
+                    started,
+                    last_data: started,
+                    had_events: false,
                 })
             }
             Err(failure) => self.after(&failure, NextRequest::Watch),
@@ -231,18 +231,18 @@ impl<T: View> Watcher<T> {
         match watching.lines.next() {
             Ok(Some(line)) => match event::read(&line, &self.source, &mut self.scratch) {
                 Ok(Event::Change(change, version)) => {
-                    let Some(told) = self.advance(version) else {
-                        // A change that is older than what we know was told before.
+                    let Some(had_events) = self.advance(version) else {
+                        // A change that is older than our data was received before.
                         return (None, WatcherState::Watching(watching));
                     };
-                    watching.told |= told;
+                    watching.had_events |= had_events;
                     if let WatchEvent::Unreadable { namespace, name, error } = &change {
                         self.note_unreadable(namespace, name, error);
                     }
                     (Some(change), WatcherState::Watching(watching))
                 }
                 Ok(Event::Known(version)) => {
-                    watching.told |= self.advance(version).unwrap_or_default();
+                    watching.had_events |= self.advance(version).unwrap_or_default();
                     (None, WatcherState::Watching(watching))
                 }
                 Ok(Event::Bookmark(version)) => {
@@ -260,7 +260,7 @@ impl<T: View> Watcher<T> {
             },
             Ok(None) => match frame(&mut watching.body, WATCH_SILENCE).await {
                 Ok(Some(bytes)) => {
-                    watching.heard = Instant::now();
+                    watching.last_data = Instant::now();
                     watching.lines.push(&bytes);
                     (None, WatcherState::Watching(watching))
                 }
@@ -275,7 +275,7 @@ impl<T: View> Watcher<T> {
         }
     }
 
-    /// Notes a version: whether it is new, or none if it is older than what we know.
+    /// Records a version. Returns whether it is new, or none if it is older than our data.
     fn advance(&mut self, version: Option<Version>) -> Option<bool> {
         let Some(version) = version else { return Some(true) };
         match &self.known {
@@ -288,24 +288,26 @@ impl<T: View> Watcher<T> {
         }
     }
 
-    /// A watch has failed.
+    /// The state after a failed watch.
     fn over(&mut self, watching: &Watching, failure: &WatchFailure) -> WatcherState {
-        // One that told something and then must be listed again may do so for ever.
-        if watching.begun.elapsed() >= BRIEF || watching.told && failure.cure == Recovery::Again {
+        // A watch that had events and then needs a list could repeat that without end, so its backoff is kept.
+        if watching.started.elapsed() >= MIN_GOOD_DURATION
+            || watching.had_events && failure.recovery == Recovery::Again
+        {
             self.backoff.reset();
         }
-        let silent = watching.heard.elapsed() >= WATCH_SILENCE;
+        let silent = watching.last_data.elapsed() >= WATCH_SILENCE;
         if silent {
-            self.health.update(|health| health.disconnected_since = Some(watching.heard));
+            self.health.update(|health| health.disconnected_since = Some(watching.last_data));
         }
         self.after(failure, NextRequest::Watch)
     }
 
-    /// What follows a failure while doing something.
+    /// The state after a failed request.
     fn after(&mut self, failure: &WatchFailure, doing: NextRequest) -> WatcherState {
-        let then = match (failure.cure, doing) {
-            (Recovery::Truth, _) | (_, NextRequest::List(ListConsistency::Truth)) => {
-                NextRequest::List(ListConsistency::Truth)
+        let then = match (failure.recovery, doing) {
+            (Recovery::QuorumRelist, _) | (_, NextRequest::List(ListConsistency::Quorum)) => {
+                NextRequest::List(ListConsistency::Quorum)
             }
             (Recovery::Again, NextRequest::Watch) => NextRequest::Watch,
             _ if self.known.is_some() => NextRequest::List(ListConsistency::Known),
@@ -320,8 +322,8 @@ impl<T: View> Watcher<T> {
     fn note_failure(&self, failure: &WatchFailure, now: Instant) {
         let (path, error) = (&self.source.path, &failure.text);
         let before = self.health.condition();
-        if failure.code == 404 {
-            // A kind that is not installed is nobody's mistake.
+        if failure.code == Some(404) {
+            // The kind is not installed, which is not an error.
             tracing::debug!(path, "nothing of this kind to watch");
         } else if before.disconnected_since.is_none() || before.last_error.as_ref() != Some(error) {
             tracing::warn!(path, error, "watch interrupted");
@@ -330,7 +332,7 @@ impl<T: View> Watcher<T> {
         }
         self.health.update(|health| {
             health.restarts += 1;
-            health.absent = failure.code == 404;
+            health.absent = failure.code == Some(404);
             health.disconnected_since.get_or_insert(now);
             health.last_error = Some(error.clone());
         });
@@ -362,8 +364,8 @@ impl<T: View> Watcher<T> {
 }
 
 impl Watching {
-    /// Whether it may be followed by another at once.
+    /// Whether the next watch may start without a delay.
     fn is_good(&self) -> bool {
-        self.told || self.begun.elapsed() >= BRIEF
+        self.had_events || self.started.elapsed() >= MIN_GOOD_DURATION
     }
 }

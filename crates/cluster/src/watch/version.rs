@@ -1,11 +1,11 @@
 //! The version of an object or of a whole collection.
 
-/// A resource version. Kubernetes promises that they can be compared as numbers; others are only passed back.
+/// A `resourceVersion`. Kubernetes guarantees that versions can be compared as numbers; other texts are only passed back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version(String);
 
 impl Version {
-    /// None for what is not a version.
+    /// None if the text is not a version.
     pub(super) fn new(text: &str) -> Option<Self> {
         (!matches!(text, "" | "0")).then(|| Self(text.to_owned()))
     }
@@ -14,11 +14,11 @@ impl Version {
         &self.0
     }
 
-    /// Whether it is surely older than another.
+    /// Whether it is certainly older than another.
     pub(super) fn is_before(&self, other: &Self) -> bool {
         let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
         let (a, b) = (&self.0, &other.0);
-        // Longer numbers are greater; of the same length, digits compare like text.
+        // A longer number is greater; numbers of the same length compare like text.
         number(a) && number(b) && (a.len(), a) < (b.len(), b)
     }
 }

@@ -65,7 +65,10 @@ async fn a_task_that_panics_or_ends_is_restarted_and_lists_again() {
 
         faults.fail_watch("pods", fault);
         health.wait_until(|condition| condition.is_stale).await;
-        assert_eq!(reflectors.watches().check(), Err(format!("watch of pods is not current: {cause}")));
+        assert_eq!(
+            reflectors.watches().check(),
+            Err(CheckFailure(format!("watch of pods is not current: {cause}")))
+        );
         assert!(!health.is_current() && !health.is_connected() && other.is_current());
         assert_eq!(
             text(&reflectors.watches()),

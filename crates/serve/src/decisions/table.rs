@@ -59,8 +59,9 @@ pub(super) fn decisions(
 
 fn cells(record: &DecisionRecord, now: Timestamp) -> Value {
     let decision = &record.decision;
-    let known =
-        |count: i32| decision.scale.as_ref().map_or_else(|| UNKNOWN.to_owned(), |_| count.to_string());
+    let known = |count: engine::Replicas| {
+        decision.scale.as_ref().map_or_else(|| UNKNOWN.to_owned(), |_| count.to_string())
+    };
     let last = api::age::since(Some(record.last), now);
     let why = record.sentence();
     json!([

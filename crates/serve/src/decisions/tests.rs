@@ -31,13 +31,11 @@ fn record(namespace: &str, name: &str, second: i64, found: i32) -> DecisionRecor
         namespace: namespace.into(),
         name: name.into(),
         target,
-        min: 1,
-        max: 10,
-        metrics: Vec::new(),
-        behavior: None,
-        aggregator: engine::spec::Aggregator::Max,
+        min: 1.into(),
+        max: 10.into(),
+        ..Spec::default()
     };
-    let scale = Scale { spec_replicas: found, status_replicas: found, selector: String::new() };
+    let scale = Scale { spec_replicas: found.into(), status_replicas: found.into(), selector: String::new() };
     let seen = Observation {
         config: Arc::default(),
         spec: Arc::new(spec.clone()),

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject as _};
@@ -40,8 +42,10 @@ impl Authorities {
         Ok(Self(verifier.build()?))
     }
 
-    pub(super) fn vouch(&self, chain: &[CertificateDer<'_>]) -> bool {
+    /// Whether these CAs signed the first certificate of the chain, and it is valid now.
+    pub(super) fn verify(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> bool {
         let Some((own, between)) = chain.split_first() else { return false };
-        self.0.verify_client_cert(own, between, UnixTime::now()).is_ok()
+        let since_1970 = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default());
+        self.0.verify_client_cert(own, between, UnixTime::since_unix_epoch(since_1970)).is_ok()
     }
 }

@@ -26,24 +26,26 @@ pub use trust::{ClientTrust, FrontProxyOptions};
 pub(crate) use trust::{ClientTrustReader, Trust, TrustSource};
 pub use user::User;
 
+use crate::clock::Clock;
 use crate::status::Status;
 
 /// Authenticates requests.
 pub(crate) struct Authenticator {
     keeper: ClientTrustReader,
     tokens: token::Tokens,
+    clock: Clock,
 }
 
 impl Authenticator {
     /// Results of TokenReviews are cached for `life`.
-    pub(crate) fn new(client: Client, keeper: ClientTrustReader, life: Duration) -> Self {
-        Self { keeper, tokens: token::Tokens::new(client, life) }
+    pub(crate) fn new(client: Client, keeper: ClientTrustReader, life: Duration, clock: Clock) -> Self {
+        Self { keeper, tokens: token::Tokens::new(client, life), clock }
     }
 
     /// The user of a request. Invalid credentials are refused; without credentials the user is anonymous.
     pub(crate) async fn identify(&self, peer: Option<&Peer>, headers: &HeaderMap) -> Result<User, Status> {
         let trust = self.keeper.current();
-        let by_certificate = by_certificate(&trust, peer, headers);
+        let by_certificate = by_certificate(&trust, &self.clock, peer, headers);
         if let Ok(Some(user)) = by_certificate {
             return Ok(user.authenticated());
         }
@@ -76,9 +78,14 @@ impl Authenticator {
 struct Refused;
 
 /// The user by certificate: a front proxy names another user, any other client is itself.
-fn by_certificate(trust: &Trust, peer: Option<&Peer>, headers: &HeaderMap) -> Result<Option<User>, Refused> {
+fn by_certificate(
+    trust: &Trust,
+    clock: &Clock,
+    peer: Option<&Peer>,
+    headers: &HeaderMap,
+) -> Result<Option<User>, Refused> {
     let Some(peer) = peer else { return Ok(None) };
-    let standing = peer.standing(trust);
+    let standing = peer.standing(trust, clock);
     let proxy = trust.proxy.as_ref().filter(|proxy| standing.proxy && proxy.admits(peer.name()));
     if let Some(user) = proxy.and_then(|proxy| headers::user(proxy, headers)) {
         return Ok(Some(user));

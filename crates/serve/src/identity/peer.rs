@@ -10,6 +10,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use super::authorities::Authorities;
 use super::trust::Trust;
 use super::user::User;
+use crate::clock::Clock;
 use crate::digest;
 
 /// How long a verification result is reused; meanwhile the certificate may expire or its CA may be removed.
@@ -64,7 +65,7 @@ impl Peer {
     }
 
     /// The CAs it chains to, verified now or within `VERIFICATION_TTL`.
-    pub(super) fn standing(&self, trust: &Trust) -> Standing {
+    pub(super) fn standing(&self, trust: &Trust, clock: &Clock) -> Standing {
         let now = Instant::now();
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((generation, until, standing)) = *checked
@@ -73,11 +74,12 @@ impl Peer {
         {
             return standing;
         }
-        let vouched =
-            |authorities: Option<&Authorities>| authorities.is_some_and(|them| them.vouch(&self.chain));
+        let at = clock.now();
+        let is_signed =
+            |authorities: Option<&Authorities>| authorities.is_some_and(|them| them.verify(&self.chain, at));
         let standing = Standing {
-            proxy: vouched(trust.proxy.as_ref().map(|proxy| &proxy.authorities)),
-            client: vouched(trust.clients.as_ref()),
+            proxy: is_signed(trust.proxy.as_ref().map(|proxy| &proxy.authorities)),
+            client: is_signed(trust.clients.as_ref()),
         };
         *checked = Some((trust.generation, now + VERIFICATION_TTL, standing));
         standing

@@ -64,7 +64,9 @@ fn a_header_is_believed_only_from_the_front_proxy() {
     let World { clients, proxies, trust } = world();
     let carol = headers(&[("x-remote-user", "carol")]);
     let none = HeaderMap::new();
-    let who = |identity: &Identity, headers| name(by_certificate(&trust, Some(&peer(identity)), headers));
+    let who = |identity: &Identity, headers| {
+        name(by_certificate(&trust, &Clock::default(), Some(&peer(identity)), headers))
+    };
     let proxy = proxies.client("front-proxy-client", None).unwrap();
     assert_eq!(who(&proxy, &carol), "carol");
     assert_eq!(who(&proxy, &none), "refused");
@@ -76,10 +78,16 @@ fn a_header_is_believed_only_from_the_front_proxy() {
     assert_eq!(who(&proxies.server(&["front-proxy-client"]).unwrap(), &carol), "refused");
     let stranger = Authority::new("clients").unwrap().client("alice", None).unwrap();
     assert_eq!(who(&stranger, &none), "refused");
-    assert_eq!(name(by_certificate(&trust, None, &carol)), "nobody");
+    assert_eq!(name(by_certificate(&trust, &Clock::default(), None, &carol)), "nobody");
     // Before anything was read nobody is trusted.
-    assert_eq!(name(by_certificate(&Trust::default(), Some(&peer(&proxy)), &carol)), "refused");
-    assert_eq!(name(by_certificate(&Trust::default(), Some(&peer(&alice)), &none)), "refused");
+    assert_eq!(
+        name(by_certificate(&Trust::default(), &Clock::default(), Some(&peer(&proxy)), &carol)),
+        "refused"
+    );
+    assert_eq!(
+        name(by_certificate(&Trust::default(), &Clock::default(), Some(&peer(&alice)), &none)),
+        "refused"
+    );
 }
 
 #[test]
@@ -96,19 +104,21 @@ fn all_that_is_said_is_heard() {
         ("x-remote-extra-bad%zz", "3"),
     ]);
     let proxy = peer(&proxies.client("front-proxy-client", None).unwrap());
-    let user = by_certificate(&trust, Some(&proxy), &said).unwrap().unwrap().authenticated();
+    let user =
+        by_certificate(&trust, &Clock::default(), Some(&proxy), &said).unwrap().unwrap().authenticated();
     assert_eq!((user.name.as_str(), user.uid.as_str()), ("carol", "u-1"));
     assert_eq!(user.groups, ["a", "b", "system:authenticated"]);
     assert_eq!(user.extra["scopes/x"], ["1", "2"]);
     assert_eq!(user.extra["bad%zz"], ["3"]);
     let alice = peer(&clients.client("alice", Some("team")).unwrap());
-    let user = by_certificate(&trust, Some(&alice), &said).unwrap().unwrap();
+    let user = by_certificate(&trust, &Clock::default(), Some(&alice), &said).unwrap().unwrap();
     assert_eq!((user.name.as_str(), user.groups.as_slice()), ("alice", &["team".to_owned()][..]));
     assert!(user.extra["authentication.kubernetes.io/credential-id"][0].starts_with("X509SHA256="));
     // The front proxy also speaks for those who are nobody.
     let nobody =
         headers(&[("x-remote-user", "system:anonymous"), ("x-remote-group", "system:unauthenticated")]);
-    let user = by_certificate(&trust, Some(&proxy), &nobody).unwrap().unwrap().authenticated();
+    let user =
+        by_certificate(&trust, &Clock::default(), Some(&proxy), &nobody).unwrap().unwrap().authenticated();
     assert_eq!(user, User::anonymous());
 }
 
@@ -129,11 +139,11 @@ fn nothing_that_says_who_asks_is_passed_on() {
 fn new_authorities_count_for_old_connections() {
     let World { clients, proxies, trust } = world();
     let alice = peer(&clients.client("alice", None).unwrap());
-    assert!(alice.standing(&trust).client);
+    assert!(alice.standing(&trust, &Clock::default()).client);
     let other = Authority::new("others").unwrap();
     let mut next = read(&data(&other, &proxies)).unwrap();
     next.generation = 2;
-    assert!(!alice.standing(&next).client);
+    assert!(!alice.standing(&next, &Clock::default()).client);
 }
 
 #[test]
@@ -229,14 +239,14 @@ async fn files_count_instead_of_what_the_cluster_says() {
     let carol = headers(&[("x-remote-user", "carol")]);
     let (read, trust) = look(&given).await;
     assert!(read);
-    assert_eq!(name(by_certificate(&trust, Some(&alice), &carol)), "alice");
-    assert_eq!(name(by_certificate(&trust, Some(&proxy()), &carol)), "refused");
+    assert_eq!(name(by_certificate(&trust, &Clock::default(), Some(&alice), &carol)), "alice");
+    assert_eq!(name(by_certificate(&trust, &Clock::default(), Some(&proxy()), &carol)), "refused");
     // Both are given: the cluster is not asked, though it may be.
     given.proxies = Some(FrontProxyOptions::new(write("proxies", &proxies)));
     given.lookup = true;
     let (read, trust) = look(&given).await;
     assert!(read);
-    assert_eq!(name(by_certificate(&trust, Some(&proxy()), &carol)), "carol");
+    assert_eq!(name(by_certificate(&trust, &Clock::default(), Some(&proxy()), &carol)), "carol");
     // What is missing is asked for, and nobody is trusted while there is no answer.
     given.clients = None;
     assert!(!look(&given).await.0);

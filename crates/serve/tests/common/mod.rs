@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api::decisions::{API_VERSION, DecisionMeta, DecisionMode, DecisionRecord, DifferenceList};
 use bytes::Bytes;
-use engine::spec::{Aggregator, Spec, TargetRef};
+use engine::spec::{Spec, TargetRef};
 use engine::{Observation, PodSelection, Scale, State, Status};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
@@ -35,17 +35,16 @@ pub fn record(namespace: &str, name: &str, second: i64) -> DecisionRecord {
         namespace: namespace.into(),
         name: name.into(),
         target: TargetRef { kind: "Deployment".into(), name: name.into() },
-        min: 1,
-        max: 10,
+        min: 1.into(),
+        max: 10.into(),
         metrics: Vec::new(),
-        behavior: None,
-        aggregator: Aggregator::Max,
+        ..Spec::default()
     };
     let seen = Observation {
         config: Arc::default(),
         spec: Arc::new(spec.clone()),
         status: Status::default(),
-        scale: Ok(Scale { spec_replicas: 12, status_replicas: 12, selector: String::new() }),
+        scale: Ok(Scale { spec_replicas: 12.into(), status_replicas: 12.into(), selector: String::new() }),
         selection: PodSelection::Ours,
         pods: Vec::new(),
         samples: Vec::new(),

@@ -27,7 +27,6 @@ mod own_service;
 mod report;
 mod router;
 mod routing;
-mod single_flight;
 #[cfg(test)]
 pub(crate) mod tests;
 mod upstream;

@@ -11,6 +11,7 @@ use api::provider::{
 use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{HeaderValue, StatusCode};
+use runtime::SingleFlight;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
@@ -18,7 +19,6 @@ use super::config::UpstreamConfig;
 use super::error::{UpstreamError, shortened};
 use super::health::UpstreamHealth;
 use super::routing::UpstreamScope;
-use super::single_flight::SingleFlight;
 use super::wire::{self, CustomMetricsVersion};
 use super::{OwnService, hop};
 use crate::http::{Auth, Endpoint, HttpClient, HttpErrorCause, HttpRequest};
@@ -107,8 +107,8 @@ impl Upstream {
             announced: Mutex::default(),
             version: Mutex::new(CustomMetricsVersion::V1Beta2),
             permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
-            custom: SingleFlight::new(),
-            external: SingleFlight::new(),
+            custom: SingleFlight::default(),
+            external: SingleFlight::default(),
         }))
     }
 

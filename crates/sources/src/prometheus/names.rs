@@ -5,7 +5,8 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-pub use pattern::{GoRegex, RegexError};
+pub use classes::RegexError;
+pub use pattern::GoRegex;
 
 use api::gotext::quote;
 

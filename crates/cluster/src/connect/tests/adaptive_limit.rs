@@ -12,7 +12,7 @@ fn fill(pressure: &mut AdaptiveLimit, now: Instant) -> usize {
 }
 
 #[test]
-fn at_first_thirty_two_pass() {
+fn the_initial_limit_is_thirty_two() {
     let now = Instant::now();
     let mut pressure = AdaptiveLimit::default();
     assert_eq!(fill(&mut pressure, now), 32);
@@ -41,7 +41,7 @@ fn the_limit_grows_slowly_up_to_256() {
 }
 
 #[test]
-fn a_limit_that_is_not_used_does_not_grow() {
+fn an_unused_limit_does_not_grow() {
     let now = Instant::now();
     let mut pressure = AdaptiveLimit::default();
     for _ in 0..10_000 {
@@ -52,7 +52,7 @@ fn a_limit_that_is_not_used_does_not_grow() {
 }
 
 #[test]
-fn requests_that_were_refused_together_halve_it_once() {
+fn concurrent_overloads_halve_the_limit_once() {
     let start = Instant::now();
     let mut pressure = AdaptiveLimit::default();
     let passed = fill(&mut pressure, start);
@@ -68,7 +68,7 @@ fn requests_that_were_refused_together_halve_it_once() {
 }
 
 #[test]
-fn two_may_always_pass() {
+fn the_limit_is_at_least_two() {
     let mut now = Instant::now();
     let mut pressure = AdaptiveLimit::default();
     for _ in 0..20 {
@@ -80,7 +80,7 @@ fn two_may_always_pass() {
 }
 
 #[test]
-fn a_pause_is_kept_but_no_longer_than_a_minute() {
+fn retry_after_is_followed_for_at_most_a_minute() {
     let now = Instant::now();
     let mut pressure = AdaptiveLimit::default();
     for (asked, kept) in [(5, 5), (600, 60), (3, 60)] {
@@ -95,7 +95,7 @@ fn a_pause_is_kept_but_no_longer_than_a_minute() {
 }
 
 #[test]
-fn who_gives_up_late_found_the_server_slow() {
+fn a_request_abandoned_late_counts_as_timed_out() {
     let start = Instant::now();
     for (after, limit) in [(SECOND / 2, 32), (2 * SECOND, 16)] {
         let mut pressure = AdaptiveLimit::default();
@@ -106,7 +106,7 @@ fn who_gives_up_late_found_the_server_slow() {
 }
 
 #[test]
-fn failures_of_the_network_say_nothing() {
+fn network_failures_do_not_change_the_limit() {
     let now = Instant::now();
     let mut pressure = AdaptiveLimit::default();
     pressure.admit(now);

@@ -13,6 +13,9 @@ use tower::{BoxError, Layer as _, Service, ServiceExt as _, service_fn};
 
 use crate::connect::ConcurrencyLimiter;
 use crate::connect::limiter::LimitedService;
+use crate::request::{self, ApiError};
+
+const HOUR: Duration = Duration::from_hours(1);
 
 /// What [`Server::behind`] puts behind a limiter.
 trait Answers:
@@ -34,7 +37,7 @@ impl<S> Answers for S where
 /// Status and `Retry-After`.
 type Answer = (u16, Option<&'static str>);
 
-/// A server that takes a second, then answers as it is told, or 200.
+/// A server that takes a second, then gives the next scripted answer, or 200.
 #[derive(Clone, Default)]
 struct Server {
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -83,13 +86,20 @@ impl Server {
     }
 }
 
+/// Sends a request once.
 async fn send(client: &Client, method: Method, uri: &str) -> u16 {
     let request = Request::builder().method(method).uri(uri).body(Body::from(b"text".to_vec())).unwrap();
     client.send(request).await.unwrap().status().as_u16()
 }
 
+/// Sends a request with the retries of `request`.
+async fn send_with_retries(client: &Client, method: Method, uri: &str) -> Result<Bytes, ApiError> {
+    let body = Some(("text/plain", b"text".to_vec()));
+    request::send(client, request::Request { method, body, ..request::Request::get(uri, "", HOUR) }).await
+}
+
 #[tokio::test(start_paused = true)]
-async fn requests_pass_in_the_order_they_came() {
+async fn requests_are_admitted_in_the_order_of_arrival() {
     let (server, limiter) = (Server::default(), ConcurrencyLimiter::default());
     let client = server.client(&limiter);
     let uris: Vec<String> = (0..100).map(|n| format!("/{n}")).collect();
@@ -108,7 +118,7 @@ async fn requests_pass_in_the_order_they_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_back_at_once_does_not_jump_the_line() {
+async fn a_follow_up_request_is_admitted_after_those_that_wait() {
     let (server, limiter) = (Server::default(), ConcurrencyLimiter::default());
     let service = server.behind(&limiter);
     let tasks = (0..34).map(|n| {
@@ -131,7 +141,7 @@ async fn watches_and_leases_never_wait() {
     let start = Instant::now();
     let held = tokio::spawn({
         let client = client.clone();
-        async move { send(&client, Method::GET, "/held").await }
+        async move { send_with_retries(&client, Method::GET, "/held").await }
     });
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(limiter.snapshot().held_until.is_some());
@@ -140,52 +150,64 @@ async fn watches_and_leases_never_wait() {
     join_all(uris.iter().map(|uri| send(&client, Method::GET, uri))).await;
     assert_eq!(start.elapsed().as_secs(), 3);
     assert_eq!(limiter.snapshot().admitted, 1);
-    assert_eq!(held.await.unwrap(), 200);
+    assert_eq!(held.await.unwrap().unwrap(), "text");
     assert_eq!(start.elapsed().as_secs(), 1 + 30 + 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_holds_everybody_and_then_the_request_goes_again() {
+async fn retry_after_delays_the_retry_and_counts_it() {
     let (server, limiter) =
         (Server::new([(429, Some("5")), (429, Some("5"))]), ConcurrencyLimiter::default());
     let client = server.client(&limiter);
-    assert_eq!(send(&client, Method::GET, "/x").await, 200);
+    assert_eq!(send_with_retries(&client, Method::GET, "/x").await.unwrap(), "text");
     assert_eq!(server.times(), [0, 6, 12]);
     assert_eq!((limiter.snapshot().retried, limiter.snapshot().limit), (2, 8));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_repeated_and_what_is_not() {
+async fn the_limiter_sends_each_request_once() {
+    for status in [429, 503, 500] {
+        let server = Server::new([(status, Some("1")); 9]);
+        let client = server.client(&ConcurrencyLimiter::default());
+        assert_eq!(send(&client, Method::GET, "/x").await, status);
+        assert_eq!(server.paths().len(), 1);
+    }
+}
+
+/// The limiter and `request` both retried once: up to 33 sends for one request.
+#[tokio::test(start_paused = true)]
+async fn retries_are_made_by_one_layer() {
     let soon = Some("1");
-    for (method, answer, sent) in [
-        (Method::GET, (429, soon), 3),
-        (Method::GET, (503, soon), 3),
-        (Method::PUT, (429, soon), 3),
-        (Method::POST, (429, soon), 3),
-        (Method::PUT, (503, soon), 1),
-        (Method::POST, (503, soon), 1),
+    for (method, answer, sends) in [
+        (Method::GET, (429, soon), 11),
+        (Method::GET, (503, soon), 11),
+        (Method::PUT, (429, soon), 11),
+        (Method::POST, (429, soon), 11),
+        (Method::PUT, (503, soon), 11),
+        (Method::POST, (503, soon), 11),
+        (Method::GET, (500, soon), 11),
+        (Method::GET, (504, soon), 11),
         (Method::GET, (429, None), 1),
         (Method::GET, (429, Some("tomorrow")), 1),
-        (Method::GET, (500, soon), 1),
-        (Method::GET, (504, soon), 1),
+        (Method::GET, (404, soon), 1),
         (Method::GET, (404, None), 1),
     ] {
-        let server = Server::new([answer; 9]);
-        let status = send(&server.client(&ConcurrencyLimiter::default()), method.clone(), "/x").await;
-        assert_eq!((status, server.paths().len()), (answer.0, sent), "{method} {answer:?}");
+        let (server, limiter) = (Server::new([answer; 99]), ConcurrencyLimiter::default());
+        let error = send_with_retries(&server.client(&limiter), method.clone(), "/x").await.unwrap_err();
+        assert_eq!((error.code, server.paths().len()), (Some(answer.0), sends), "{method} {answer:?}");
+        assert_eq!(limiter.snapshot().retried, sends as u64 - 1, "{method} {answer:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeated_request_has_its_body() {
+async fn a_retry_has_the_body_of_the_request() {
     let (server, limiter) = (Server::new([(429, Some("1"))]), ConcurrencyLimiter::default());
-    let request = Request::put("/x").body(Body::from(b"text".to_vec())).unwrap();
-    let answer = server.client(&limiter).send(request).await.unwrap();
-    assert_eq!(answer.into_body().collect_bytes().await.unwrap(), "text");
+    assert_eq!(send_with_retries(&server.client(&limiter), Method::PUT, "/x").await.unwrap(), "text");
+    assert_eq!(server.paths().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_gives_up_leaves_the_line_and_the_gate() {
+async fn an_abandoned_request_frees_its_place() {
     let (server, limiter) = (Server::default(), ConcurrencyLimiter::default());
     let client = server.client(&limiter);
     let all = join_all((0..50).map(|n| {

@@ -31,7 +31,7 @@ async fn error(target: &ConnectTarget, around: &ProcessEnvironment) -> String {
 }
 
 #[tokio::test]
-async fn the_current_context_or_the_one_that_is_named() {
+async fn the_current_or_the_named_context_is_used() {
     let scratch = Scratch::new("contexts");
     let path = scratch.file(".kube/config", GOOD);
     let around = ProcessEnvironment {
@@ -51,7 +51,7 @@ async fn the_current_context_or_the_one_that_is_named() {
 }
 
 #[tokio::test]
-async fn files_of_the_environment_are_merged_and_may_be_missing() {
+async fn files_of_kubeconfig_variable_are_merged_and_may_be_missing() {
     let scratch = Scratch::new("merged");
     let first = scratch.file("first", "current-context: dev\n");
     let second = scratch.file("second", GOOD);
@@ -70,7 +70,7 @@ async fn files_of_the_environment_are_merged_and_may_be_missing() {
 }
 
 #[tokio::test]
-async fn without_any_kubeconfig() {
+async fn a_missing_kubeconfig_is_explained() {
     let scratch = Scratch::new("none");
     let around =
         ProcessEnvironment { home: Some(scratch.path().to_owned()), ..ProcessEnvironment::default() };
@@ -86,7 +86,7 @@ async fn without_any_kubeconfig() {
 }
 
 #[tokio::test]
-async fn a_context_that_does_not_exist() {
+async fn an_unknown_context_is_explained() {
     let scratch = Scratch::new("unknown");
     let path = scratch.file("config", GOOD);
     let around =
@@ -109,7 +109,7 @@ async fn a_context_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn contexts_that_lead_nowhere() {
+async fn contexts_without_cluster_or_user_are_explained() {
     let scratch = Scratch::new("nowhere");
     let path = scratch.file("config", GOOD);
     for (context, what) in [
@@ -123,7 +123,7 @@ async fn contexts_that_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_read() {
+async fn unreadable_files_are_explained() {
     let scratch = Scratch::new("unreadable");
     let around =
         ProcessEnvironment { home: Some(scratch.path().to_owned()), ..ProcessEnvironment::default() };
@@ -138,7 +138,7 @@ async fn files_that_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn yaml_that_is_none_is_shown_by_its_place_only() {
+async fn invalid_yaml_is_reported_by_position_only() {
     let scratch = Scratch::new("yaml");
     let around =
         ProcessEnvironment { home: Some(scratch.path().to_owned()), ..ProcessEnvironment::default() };

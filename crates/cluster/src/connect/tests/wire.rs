@@ -89,7 +89,7 @@ async fn many_watches_share_one_connection() {
 }
 
 #[tokio::test]
-async fn plain_http_works_and_we_say_who_we_are() {
+async fn plain_http_works_and_sends_the_user_agent() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -114,7 +114,7 @@ async fn plain_http_works_and_we_say_who_we_are() {
 }
 
 #[tokio::test]
-async fn why_a_server_cannot_be_reached() {
+async fn an_unreachable_server_is_explained() {
     let scratch = Scratch::new("refused");
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap();
     let connection = connection(&scratch, &plain(&format!("http://{free}"))).await;
@@ -130,7 +130,7 @@ async fn why_a_server_cannot_be_reached() {
 }
 
 #[tokio::test]
-async fn why_a_server_cannot_be_trusted() {
+async fn an_untrusted_certificate_is_explained() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let other = Cluster::start(Options::default()).await.unwrap();
     let (server, other) = (cluster.serve().await.unwrap(), other.serve().await.unwrap());
@@ -146,7 +146,7 @@ async fn why_a_server_cannot_be_trusted() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_speak_tls() {
+async fn a_server_without_tls_is_explained() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -165,7 +165,7 @@ async fn a_server_that_does_not_speak_tls() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_know_us() {
+async fn a_401_is_explained() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let server = cluster.serve().await.unwrap();
     let scratch = Scratch::new("unknown-user");

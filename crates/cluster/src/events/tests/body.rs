@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{about, warning};
 use crate::events::RecordedEvent;
-use crate::events::body::{create, event_name, namespace, patch};
-use crate::events::correlate::{Correlator, OutgoingEvent};
+use crate::events::body::{create, namespace, patch};
+use crate::events::correlate::{Correlator, OutgoingEvent, event_name};
 
 fn notice(event: Event) -> OutgoingEvent {
     let at = "2026-11-15T08:54:02.987654321Z".parse().unwrap();
@@ -29,7 +29,7 @@ fn notice(event: Event) -> OutgoingEvent {
 
 /// Byte for byte what kube-controller-manager 1.36 sent for an HPA whose target is not there, but for the name and time.
 #[test]
-fn an_event_is_that_of_kube_controller_manager() {
+fn an_event_equals_that_of_kube_controller_manager() {
     let mut sent = notice(warning("deployments.apps \"gone\" not found"));
     sent.name = "web.18e82c02da072b92".to_owned();
     let expected = concat!(
@@ -46,7 +46,7 @@ fn an_event_is_that_of_kube_controller_manager() {
 
 /// Likewise; the content type was `application/strategic-merge-patch+json`.
 #[test]
-fn a_patch_is_that_of_kube_controller_manager() {
+fn a_patch_equals_that_of_kube_controller_manager() {
     let mut sent = notice(warning("deployments.apps \"gone\" not found"));
     sent.count = 2;
     sent.last = "2026-11-15T08:54:04.123Z".parse().unwrap();
@@ -56,7 +56,7 @@ fn a_patch_is_that_of_kube_controller_manager() {
 
 /// When the event was gone, kube-controller-manager created it again under its name, with its count and first time.
 #[test]
-fn an_event_made_anew_keeps_its_count() {
+fn a_recreated_event_keeps_its_count() {
     let mut sent = notice(warning("m"));
     sent.count = 18;
     sent.last = "2026-11-15T08:57:43Z".parse().unwrap();
@@ -68,7 +68,7 @@ fn an_event_made_anew_keeps_its_count() {
 }
 
 #[test]
-fn what_is_in_no_namespace_is_told_in_default() {
+fn events_of_cluster_scoped_objects_are_in_default() {
     let mut sent = notice(Event { kind: EventKind::Normal, ..warning("m") });
     sent.about.namespace = String::new();
     sent.about.uid = String::new();
@@ -83,7 +83,7 @@ fn what_is_in_no_namespace_is_told_in_default() {
 
 /// For an object with a name of 245 letters, kube-controller-manager named its events by UUIDs.
 #[test]
-fn a_name_that_would_be_too_long_is_a_uuid() {
+fn a_too_long_name_becomes_a_uuid() {
     assert_eq!(event_name("web", 0x18e8_2c02_da07_2b92), "web.18e82c02da072b92");
     assert_eq!(event_name(&"a".repeat(236), 0x18e8_2c02_da07_2b92).len(), 253);
     assert_eq!(event_name(&"a".repeat(237), 0x18e8_2c02_da07_2b92).len(), 36);
@@ -91,7 +91,7 @@ fn a_name_that_would_be_too_long_is_a_uuid() {
 }
 
 #[test]
-fn an_event_of_the_newer_form_says_what_was_done_and_is_never_too_long() {
+fn an_event_with_action_is_cut_to_the_limits() {
     let mut sent = notice(warning(&"ä".repeat(600)));
     sent.action = Some("x".repeat(200));
     let body: Value = serde_json::from_slice(&create(&sent)).unwrap();

@@ -46,7 +46,7 @@ fn told(name: &str, event: Event) -> RecordedEvent {
 }
 
 #[test]
-fn the_same_is_counted_under_the_first_name_and_time() {
+fn repeated_events_keep_the_first_name_and_time() {
     let mut case = Case::new();
     let first = case.tell(0, told("web", warning("a"))).unwrap();
     assert_eq!((first.count, first.first, first.last), (1, first.last, first.first));
@@ -59,7 +59,7 @@ fn the_same_is_counted_under_the_first_name_and_time() {
 }
 
 #[test]
-fn whatever_differs_is_another_event() {
+fn events_that_differ_are_separate() {
     let mut case = Case::new();
     let base = told("web", warning("a"));
     let mut others = vec![base.clone(); 8];
@@ -104,7 +104,7 @@ fn the_tenth_message_is_combined() {
 }
 
 #[test]
-fn ten_minutes_of_silence_end_a_similarity_but_not_its_event() {
+fn a_gap_of_ten_minutes_ends_combining_but_not_the_event() {
     for (gap, is_combined) in [(600, true), (601, false)] {
         let mut case = Case::new();
         for n in 0..9 {
@@ -118,7 +118,7 @@ fn ten_minutes_of_silence_end_a_similarity_but_not_its_event() {
 
 /// kube-controller-manager, failing every two seconds: counts 1 to 25, then nothing for five minutes, then count 137.
 #[test]
-fn too_much_is_held_back_but_counted() {
+fn rate_limited_events_are_counted() {
     let mut case = Case::new();
     for count in 1..=25 {
         assert_eq!(case.warn(2 * u64::from(count), "m").unwrap().0, count);
@@ -141,7 +141,7 @@ fn too_much_is_held_back_but_counted() {
 }
 
 #[test]
-fn an_allowance_never_grows_beyond_its_burst() {
+fn a_token_bucket_never_exceeds_its_burst() {
     let mut case = Case::new();
     assert!(case.warn(0, "m").is_some());
     let sent = (0..100).filter(|_| case.warn(10_000_000, "m").is_some()).count();
@@ -149,7 +149,7 @@ fn an_allowance_never_grows_beyond_its_burst() {
 }
 
 #[test]
-fn memory_is_bounded() {
+fn caches_are_bounded() {
     let mut case = Case::new();
     for n in 0..10_000 {
         assert_eq!(case.tell(0, told(&format!("web-{n}"), warning("m"))).unwrap().count, 1);
@@ -160,7 +160,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn a_clock_that_stands_still_or_goes_back_makes_no_name_twice() {
+fn names_stay_unique_when_the_clock_stops_or_goes_back() {
     let mut case = Case::new();
     let mut names = std::collections::HashSet::new();
     for (n, second) in [5, 5, 5, 0, 5, 0].into_iter().enumerate() {
@@ -171,7 +171,7 @@ fn a_clock_that_stands_still_or_goes_back_makes_no_name_twice() {
 }
 
 #[test]
-fn events_of_the_newer_form_are_held_back_only_when_they_repeat() {
+fn events_with_action_are_rate_limited_only_when_repeated() {
     let mut case = Case::new();
     let acted =
         |message: &str| RecordedEvent { action: Some("Acted".into()), ..told("web", warning(message)) };
@@ -184,7 +184,7 @@ fn events_of_the_newer_form_are_held_back_only_when_they_repeat() {
 }
 
 #[test]
-fn who_wants_a_pause_has_the_same_counted_but_not_sent_again_at_once() {
+fn a_recorder_with_a_pause_counts_repeated_events_without_sending() {
     let mut case = Case::new();
     let calm =
         |message: &str| RecordedEvent { pause: Duration::from_secs(20), ..told("web", warning(message)) };

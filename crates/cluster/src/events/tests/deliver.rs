@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{about, warning};
 use crate::Clock;
-use crate::events::{EventCounts, EventRecorder, QUEUE};
+use crate::events::{EventCounts, EventRecorder, MAX_QUEUED_EVENTS};
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,7 @@ async fn an_event_is_created_and_then_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_gone_is_made_anew_with_its_count() {
+async fn a_deleted_event_is_created_again_with_its_count() {
     let case = Case::new().await;
     case.tell(warning("m")).await;
     let name = case.stored().await[0].name_any();
@@ -138,7 +138,7 @@ async fn an_event_that_is_gone_is_made_anew_with_its_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_is_tried_again_and_the_order_kept() {
+async fn delivery_is_retried_in_order() {
     let case = Case::new().await;
     case.fail([Fault::Down, Fault::Status(500), Fault::Status(503), Fault::Status(429), Fault::Down]);
     let start = Instant::now();
@@ -155,7 +155,7 @@ async fn a_server_that_is_away_is_tried_again_and_the_order_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn twelve_attempts_are_enough() {
+async fn delivery_gives_up_after_twelve_attempts() {
     let case = Case::new().await;
     case.fail([Fault::Down; 12]);
     case.tell(warning("lost")).await;
@@ -168,7 +168,7 @@ async fn twelve_attempts_are_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_final() {
+async fn a_refused_event_is_dropped() {
     let case = Case::new().await;
     let start = Instant::now();
     for code in [400, 403, 404, 409, 422] {
@@ -181,7 +181,7 @@ async fn a_refusal_is_final() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_lost_makes_no_second_event() {
+async fn a_lost_response_does_not_create_a_second_event() {
     let case = Case::new().await;
     case.fail([Fault::Lost]);
     case.tell(warning("m")).await;
@@ -190,11 +190,11 @@ async fn an_answer_that_was_lost_makes_no_second_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_are_dropped_and_nobody_waits() {
+async fn a_full_queue_drops_events_without_blocking() {
     let case = Case::new().await;
     // The first eight fail twice: between the second and the third attempt is the whole pause.
     case.fail([Fault::Down; 16]);
-    for n in 0..QUEUE + 200 {
+    for n in 0..MAX_QUEUED_EVENTS + 200 {
         case.recorder.record(&place(&format!("web-{n}")), &warning("m"));
     }
     assert_eq!(case.recorder.counts().overflowed, 200);
@@ -203,12 +203,12 @@ async fn too_many_are_dropped_and_nobody_waits() {
     case.recorder.flush(Duration::from_secs(1)).await;
     assert_eq!(start.elapsed(), Duration::from_secs(1));
     case.recorder.flush(Duration::from_mins(10)).await;
-    let created = QUEUE as u64;
+    let created = MAX_QUEUED_EVENTS as u64;
     assert_eq!(case.recorder.counts(), EventCounts { created, overflowed: 200, ..EventCounts::default() });
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_cannot_be_delivered_holds_up_its_own_object_alone() {
+async fn an_undeliverable_event_delays_only_its_object() {
     let case = Case::new().await;
     case.fail([Fault::Down]);
     let start = Instant::now();

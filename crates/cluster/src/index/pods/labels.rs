@@ -1,4 +1,4 @@
-//! Label sets of pods, and who has and who asks for each label.
+//! Label sets of pods, and an inverted index of labels to label sets and selectors.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use api::selector::{Operator, Requirement, Selector};
 use super::posting::{Link, Posting};
 use crate::index::pool::{Id, NONE, Pool};
 
-/// Labels of all pods. PodIndex of one template have one label set, so selectors are compared with sets, not with pods.
+/// Labels of all pods. Pods of one template share a label set, so selectors are matched with label sets, not with pods.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     namespaces: Pool<Namespace>,
@@ -20,37 +20,37 @@ pub(super) struct Labels {
 struct Namespace {
     name: Box<str>,
     autoscalers: usize,
-    /// All its label sets, and the selectors that do not name a label they need.
+    /// All its label sets, and the selectors that require no particular label.
     posting: Posting,
 }
 
-/// One key with one value in one namespace, as long as a pod has it or a selector asks for it.
+/// One key and value in one namespace, kept while a pod has it or a selector requires it.
 #[derive(Debug)]
 struct Label {
     namespace: Id,
     key_length: u32,
-    /// The key and the value, one after the other.
+    /// The key and the value, concatenated.
     text: Box<str>,
     posting: Posting,
 }
 
-/// The labels that some pods of a namespace have; there is none without pods.
+/// The labels that some pods of a namespace have; never without pods.
 #[derive(Debug)]
 pub(super) struct LabelSet {
     namespace: Link,
-    /// By key.
+    /// Sorted by key.
     labels: Box<[Link]>,
-    /// The first and the last of its pods, which are chained in the order in which they came.
+    /// The first and the last of its pods, a linked list in the order of their creation.
     pub(super) first: Id,
     pub(super) last: Id,
-    /// Who selects them.
+    /// The autoscalers that select them.
     pub(super) audience: Link,
 }
 
-/// Where a selector is posted, so that a new label set finds it.
+/// Where a selector is listed, so that a new label set finds it.
 #[derive(Debug, Default)]
 pub(super) enum Anchor {
-    /// It selects nothing.
+    /// Nowhere: it selects nothing.
     #[default]
     Nowhere,
     /// Every label set of the namespace may match.
@@ -79,7 +79,7 @@ impl Labels {
         self.namespaces.find(self.namespaces.hash(name), |known| &*known.name == name)
     }
 
-    /// The namespace, new if it is not known; [`Labels::leave`] must follow if nothing comes into it.
+    /// The namespace, inserted if it is missing; [`Labels::leave`] must follow if it stays empty.
     pub(super) fn enter(&mut self, name: &str) -> Id {
         self.namespace(name).unwrap_or_else(|| {
             let namespace = Namespace { name: name.into(), autoscalers: 0, posting: Posting::default() };
@@ -149,7 +149,7 @@ impl Labels {
         id
     }
 
-    /// Drops a set that has no pods any more, and what nothing else needs.
+    /// Drops a label set without pods, and its labels that nothing else uses.
     pub(super) fn remove_set(&mut self, id: Id) {
         let Some(set) = self.sets.remove(id) else { return };
         for link in &set.labels {
@@ -214,12 +214,12 @@ impl Labels {
 
 /// Selectors.
 impl Labels {
-    /// Posts the selector of an autoscaler where label sets that it may match will find it.
+    /// Lists the selector of an autoscaler where label sets that it may match will find it.
     pub(super) fn post(&mut self, namespace: Id, autoscaler: Id, selector: &Selector) -> Anchor {
         if selector.is_nothing() {
             return Anchor::Nowhere;
         }
-        // Labels that many selectors ask for, `app.kubernetes.io/part-of=shop`, tell them apart badly.
+        // A label that many selectors require, such as `app.kubernetes.io/part-of=shop`, is a bad discriminator.
         let crowd = |requirement: &&Requirement| {
             let postings = self.postings(namespace, requirement);
             postings.fold((0, 0), |(asking, having), p| {
@@ -243,7 +243,7 @@ impl Labels {
         Anchor::Labels(asked.collect())
     }
 
-    /// Takes back what [`Labels::post`] did.
+    /// Undoes [`Labels::post`].
     pub(super) fn unpost(&mut self, anchor: Anchor, autoscaler: Id) {
         match anchor {
             Anchor::Nowhere => {}
@@ -305,7 +305,7 @@ fn names_values(requirement: &Requirement) -> bool {
 
 #[cfg(test)]
 impl Labels {
-    /// How many namespaces, labels and label sets there are.
+    /// The numbers of namespaces, labels and label sets.
     pub(super) fn counts(&self) -> [usize; 3] {
         [self.namespaces.len(), self.pairs.len(), self.sets.len()]
     }

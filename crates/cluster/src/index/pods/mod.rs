@@ -1,4 +1,4 @@
-//! PodIndex, and which autoscalers select them.
+//! The index of pods and of the autoscalers that select them.
 
 mod labels;
 #[cfg(test)]
@@ -17,7 +17,7 @@ use self::shapes::Shapes;
 use super::pool::{Id, NONE, Pool};
 use crate::key::AutoscalerKey;
 
-/// All pods, and for each autoscaler those that its selector matches, kept up to date as pods come and go.
+/// All pods, and for each autoscaler the pods that its selector matches, updated with each change.
 ///
 /// ```text
 /// Record ─► LabelSet ─► Audience ◄─► Autoscaler
@@ -26,31 +26,31 @@ use crate::key::AutoscalerKey;
 /// ```
 #[derive(Debug, Default)]
 pub struct PodIndex {
-    records: Pool<Record>,
+    records: Pool<PodRecord>,
     shapes: Shapes,
     labels: Labels,
     selections: Selections,
     /// The number of the last list.
     generation: u32,
-    /// Whether that list is not complete yet.
+    /// Whether that list is incomplete.
     listing: bool,
 }
 
 /// One pod.
 #[derive(Debug)]
-struct Record {
+struct PodRecord {
     pod: engine::Pod,
     namespace: Id,
     set: Id,
-    /// Its neighbours among the pods of its label set.
+    /// The previous and next pod of its label set.
     previous: Id,
     next: Id,
     shape: Id,
-    /// The list it was last in or came after.
+    /// The number of the list that last contained it, or after which it was created.
     generation: u32,
 }
 
-/// What is watched.
+/// Events of the watch.
 impl PodIndex {
     /// A pod was created or has changed.
     pub fn apply(&mut self, pod: &api::pod::Pod) {
@@ -68,8 +68,15 @@ impl PodIndex {
             None => {
                 let hash = self.records.hash((namespace, &*seen.name));
                 let generation = self.generation;
-                let record =
-                    Record { pod: seen, namespace, set: NONE, previous: NONE, next: NONE, shape, generation };
+                let record = PodRecord {
+                    pod: seen,
+                    namespace,
+                    set: NONE,
+                    previous: NONE,
+                    next: NONE,
+                    shape,
+                    generation,
+                };
                 let id = self.records.insert(hash, record);
                 self.link(id, set);
             }
@@ -81,7 +88,7 @@ impl PodIndex {
         record.generation = self.generation;
         let changed = record.pod != seen;
         if changed {
-            // The name, which others hold, stays the same.
+            // The name is shared, so it keeps its allocation.
             let name = std::sync::Arc::clone(&record.pod.name);
             record.pod = engine::Pod { name, ..seen };
         }
@@ -94,7 +101,7 @@ impl PodIndex {
         }
     }
 
-    /// A pod is gone.
+    /// A pod was deleted.
     pub fn remove(&mut self, namespace: &str, name: &str) {
         let id = self.labels.namespace(namespace).and_then(|namespace| self.find(namespace, name));
         if let Some(id) = id {
@@ -109,7 +116,7 @@ impl PodIndex {
         }
     }
 
-    /// A list begins: what is not applied until [`PodIndex::listed`] is gone.
+    /// A list begins: pods that are not applied before [`PodIndex::listed`] are removed.
     pub fn listing(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.listing = true;
@@ -128,11 +135,11 @@ impl PodIndex {
     }
 
     fn find(&self, namespace: Id, name: &str) -> Option<Id> {
-        let is_it = |record: &Record| record.namespace == namespace && &*record.pod.name == name;
+        let is_it = |record: &PodRecord| record.namespace == namespace && &*record.pod.name == name;
         self.records.find(self.records.hash((namespace, name)), is_it)
     }
 
-    /// Puts a pod at the end of a label set.
+    /// Appends a pod to a label set.
     fn link(&mut self, id: Id, to: Id) {
         let Some(set) = self.labels.set_mut(to) else { return };
         let last = std::mem::replace(&mut set.last, id);
@@ -146,9 +153,9 @@ impl PodIndex {
         self.selections.touch(&self.labels, to);
     }
 
-    /// Takes a pod out of its label set, and drops the set with its last pod.
+    /// Removes a pod from its label set, and drops the set with its last pod.
     fn unlink(&mut self, id: Id) {
-        let Some(&Record { set: from, previous, next, .. }) = self.records.get(id) else { return };
+        let Some(&PodRecord { set: from, previous, next, .. }) = self.records.get(id) else { return };
         self.selections.touch(&self.labels, from);
         let Some(set) = self.labels.set_mut(from) else { return };
         match self.records.get_mut(previous) {
@@ -166,9 +173,9 @@ impl PodIndex {
     }
 }
 
-/// Who selects what.
+/// Autoscalers and their selections.
 impl PodIndex {
-    /// Makes an autoscaler known. Until [`PodIndex::select`], it selects nothing.
+    /// Registers an autoscaler. Until [`PodIndex::select`], it selects nothing.
     pub fn register(&mut self, key: &AutoscalerKey) {
         if self.selections.find(key).is_none() {
             let namespace = self.labels.enter(&key.namespace);
@@ -177,7 +184,7 @@ impl PodIndex {
         }
     }
 
-    /// Notes the selector of an autoscaler that is known.
+    /// Sets the selector of a registered autoscaler.
     pub fn select(&mut self, key: &AutoscalerKey, selector: &Selector) {
         if let Some(id) = self.selections.find(key) {
             self.selections.select(&mut self.labels, id, selector);
@@ -191,7 +198,7 @@ impl PodIndex {
         }
     }
 
-    /// The pods that an autoscaler selects, in an order that does not change by itself.
+    /// The pods that an autoscaler selects, in a stable order.
     pub fn selected(&self, key: &AutoscalerKey) -> Vec<engine::Pod> {
         let id = self.selections.find(key).unwrap_or(NONE);
         self.pods_of(self.selections.sets(id))
@@ -214,7 +221,7 @@ impl PodIndex {
         keys
     }
 
-    /// A number that is another one whenever the pods that an autoscaler selects are others or have changed.
+    /// A number that changes whenever the selected pods of an autoscaler change.
     pub fn pods_changed(&self, key: &AutoscalerKey) -> u64 {
         self.selections.find(key).and_then(|id| self.selections.get(id)).map_or(0, |known| known.changed)
     }
@@ -229,7 +236,7 @@ impl PodIndex {
         self.len() == 0
     }
 
-    /// The pods of label sets, in the order of their numbers: roughly that in which they came.
+    /// The pods of label sets, by their ids: roughly the order of creation.
     fn pods_of(&self, sets: impl Iterator<Item = Id>) -> Vec<engine::Pod> {
         let mut ids = Vec::new();
         for set in sets.filter_map(|set| self.labels.set(set)) {

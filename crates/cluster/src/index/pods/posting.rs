@@ -1,26 +1,26 @@
-//! Short lists of numbers, and references into them.
+//! Short lists of ids, and references into them.
 
 use crate::index::pool::{Id, NONE};
 
-/// A list that most often has one entry: a label that one pod has, an audience of one autoscaler.
+/// A list that usually has one entry: a label of one label set, an audience of one autoscaler.
 #[derive(Debug)]
 pub(super) enum Ids {
     /// One entry, or [`NONE`].
     One(Id),
-    /// Several, now or before.
+    /// Several entries, now or earlier.
     Many(Vec<Id>),
 }
 
-/// Where something is to be found.
+/// The posting lists of a label or a namespace.
 #[derive(Debug, Default)]
 pub(super) struct Posting {
     /// Label sets that have it.
     pub(super) sets: Ids,
-    /// Autoscalers whose selector asks for it.
+    /// Autoscalers whose selector requires it.
     pub(super) selectors: Ids,
 }
 
-/// A reference to something that lists us, and our place in that list.
+/// A reference to a list and the position in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) to: Id,
@@ -42,7 +42,7 @@ impl Ids {
         }
     }
 
-    /// Adds an entry; the place is what [`Ids::delist`] needs.
+    /// Adds an entry; returns its position for [`Ids::delist`].
     pub(super) fn enlist(&mut self, id: Id) -> u32 {
         match self {
             Self::One(NONE) => *self = Self::One(id),
@@ -52,7 +52,7 @@ impl Ids {
         (self.all().len() - 1) as u32
     }
 
-    /// Takes an entry out; whoever had the last place and now has the free one is returned and must be told.
+    /// Removes an entry. The last entry takes its position and is returned, because its link must be updated.
     pub(super) fn delist(&mut self, at: u32) -> Option<Id> {
         let at = at as usize;
         match self {
@@ -63,7 +63,7 @@ impl Ids {
         self.all().get(at).copied()
     }
 
-    /// Takes an entry out of a list whose entries do not know their places.
+    /// Removes an entry of a list whose entries have no links.
     pub(super) fn strike(&mut self, id: Id) {
         if let Some(at) = self.all().iter().position(|entry| *entry == id) {
             self.delist(at as u32);

@@ -1,4 +1,4 @@
-//! Autoscalers, and who selects which label sets.
+//! Autoscalers, and the label sets that they select.
 
 use api::selector::Selector;
 
@@ -16,11 +16,11 @@ use crate::key::AutoscalerKey;
 pub(super) struct Selections {
     autoscalers: Pool<Autoscaler>,
     audiences: Pool<Audience>,
-    /// Grows with every change of anything that is selected.
+    /// Incremented by every change of a selected label set.
     changes: u64,
 }
 
-/// An autoscaler that is known.
+/// A registered autoscaler.
 #[derive(Debug)]
 pub(super) struct Autoscaler {
     pub(super) key: AutoscalerKey,
@@ -37,7 +37,7 @@ pub(super) struct Autoscaler {
 struct Audience {
     /// Sorted, never empty.
     members: Box<[Id]>,
-    /// Never empty for long.
+    /// Empty only while it is created or dropped.
     sets: Ids,
 }
 
@@ -63,7 +63,7 @@ impl Selections {
         self.autoscalers.insert(self.autoscalers.hash(key), autoscaler);
     }
 
-    /// Gives an autoscaler another selector.
+    /// Replaces the selector of an autoscaler.
     pub(super) fn select(&mut self, labels: &mut Labels, id: Id, selector: &Selector) {
         let Some(known) = self.autoscalers.get_mut(id).filter(|known| known.selector != *selector) else {
             return;
@@ -105,7 +105,7 @@ impl Selections {
     }
 
     /// All autoscalers that share a label set with this one, itself included, each once; empty if it shares none.
-    /// `all` is how many there can be at most.
+    /// `all` is the maximum number.
     pub(super) fn sharing(&self, id: Id, all: usize) -> Vec<Id> {
         let Some(known) = self.autoscalers.get(id) else { return Vec::new() };
         let audiences = known.audiences.all().iter().filter_map(|id| self.audiences.get(*id));
@@ -125,7 +125,7 @@ impl Selections {
         found
     }
 
-    /// Finds who selects a new label set.
+    /// Finds the autoscalers that select a new label set.
     pub(super) fn enter(&mut self, labels: &mut Labels, set: Id) {
         let selects = |id: &Id| self.get(*id).is_some_and(|known| labels.matches(set, &known.selector));
         let mut members: Vec<Id> = labels.asking(set).filter(selects).collect();
@@ -134,12 +134,12 @@ impl Selections {
         self.attach(labels, set, audience);
     }
 
-    /// Forgets a label set that is about to go.
+    /// Forgets a label set that is about to be dropped.
     pub(super) fn leave(&mut self, labels: &mut Labels, set: Id) {
         self.detach(labels, set);
     }
 
-    /// A pod of a label set came, went or has changed.
+    /// A pod of a label set was added, removed or changed.
     pub(super) fn touch(&mut self, labels: &Labels, set: Id) {
         let audience = labels.set(set).and_then(|set| self.audiences.get(set.audience.to));
         let Some(audience) = audience else { return };
@@ -153,7 +153,7 @@ impl Selections {
 }
 
 impl Selections {
-    /// Changes who selects these label sets, audience by audience.
+    /// Changes the autoscalers of these label sets, audience by audience.
     fn regroup(&mut self, labels: &mut Labels, mut sets: Vec<Id>, change: impl Fn(&mut Vec<Id>)) {
         let audience_of = |labels: &Labels, set: Id| labels.set(set).map_or(NONE, |set| set.audience.to);
         sets.sort_by_key(|set| audience_of(labels, *set));
@@ -227,7 +227,7 @@ fn tidy(ids: &mut Vec<Id>) {
 
 #[cfg(test)]
 impl Selections {
-    /// How many autoscalers and audiences there are.
+    /// The numbers of autoscalers and audiences.
     pub(super) fn counts(&self) -> [usize; 2] {
         [self.autoscalers.len(), self.audiences.len()]
     }

@@ -1,4 +1,4 @@
-//! Shapes of pods, each kept once.
+//! Interned templates of pods.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::index::pool::{Id, Pool};
 /// The shapes of all pods.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
-    pool: Pool<Shared>,
+    pool: Pool<InternedShape>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct InternedShape {
     shape: Arc<PodTemplate>,
     pods: u32,
 }
 
-/// What a shape is found again by.
-struct Identity<'a>(&'a PodTemplate);
+/// Hash and equality of a template.
+struct ShapeIdentity<'a>(&'a PodTemplate);
 
 impl Shapes {
-    /// The shape that equals this one, for one more pod.
+    /// The interned shape, with one more pod.
     pub(super) fn take(&mut self, shape: PodTemplate) -> (Id, Arc<PodTemplate>) {
-        let hash = self.pool.hash(Identity(&shape));
+        let hash = self.pool.hash(ShapeIdentity(&shape));
         let known = self.pool.find(hash, |known| *known.shape == shape);
         if let Some(id) = known
             && let Some(known) = self.pool.get_mut(id)
@@ -35,10 +35,10 @@ impl Shapes {
             return (id, Arc::clone(&known.shape));
         }
         let shape = Arc::new(shape);
-        (self.pool.insert(hash, Shared { shape: Arc::clone(&shape), pods: 1 }), shape)
+        (self.pool.insert(hash, InternedShape { shape: Arc::clone(&shape), pods: 1 }), shape)
     }
 
-    /// One pod less has this shape.
+    /// The shape has one pod less.
     pub(super) fn release(&mut self, id: Id) {
         let Some(known) = self.pool.get_mut(id) else { return };
         known.pods -= 1;
@@ -53,7 +53,7 @@ impl Shapes {
     }
 }
 
-impl Hash for Identity<'_> {
+impl Hash for ShapeIdentity<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let PodTemplate { containers, init_containers, pod, overhead } = self.0;
         hash_containers(containers, state);

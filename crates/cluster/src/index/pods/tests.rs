@@ -37,7 +37,7 @@ fn select(index: &mut PodIndex, name: &str, text: &str) -> AutoscalerKey {
 }
 
 #[test]
-fn pods_are_selected_as_they_come_and_go() {
+fn selections_follow_created_and_deleted_pods() {
     let mut index = PodIndex::default();
     index.apply(&web("web-1"));
     index.apply(&pod("shop", "db-1", &[("app", "db")]));
@@ -68,7 +68,7 @@ fn changed_labels_move_a_pod() {
 
 /// Spec 7.4: a new autoscaler selects nothing, and an old selector stays until the next one.
 #[test]
-fn an_autoscaler_selects_nothing_until_told() {
+fn an_autoscaler_without_selector_selects_nothing() {
     let mut index = PodIndex::default();
     index.apply(&web("web-1"));
     let key = AutoscalerKey::hpa("shop", "web");
@@ -86,7 +86,7 @@ fn an_autoscaler_selects_nothing_until_told() {
 
 /// T33: ambiguity comes with pods and with what was selected so far.
 #[test]
-fn sharing_is_about_pods() {
+fn autoscalers_share_only_if_they_select_the_same_pods() {
     let mut index = PodIndex::default();
     let first = select(&mut index, "first", "app=web");
     let second = AutoscalerKey::hpa("shop", "second");
@@ -110,7 +110,7 @@ fn sharing_is_about_pods() {
 }
 
 #[test]
-fn namespaces_and_kinds_are_apart() {
+fn namespaces_and_kinds_are_separate() {
     let mut index = PodIndex::default();
     let here = select(&mut index, "web", "app=web");
     let there = AutoscalerKey::hpa("other", "web");
@@ -127,7 +127,7 @@ fn namespaces_and_kinds_are_apart() {
 }
 
 #[test]
-fn a_list_replaces_what_was_known() {
+fn a_list_replaces_all_pods() {
     let mut index = PodIndex::default();
     let key = select(&mut index, "web", "app=web");
     for name in ["web-1", "web-2", "web-3"] {
@@ -150,7 +150,7 @@ fn a_list_replaces_what_was_known() {
 }
 
 #[test]
-fn the_state_of_a_pod_is_the_engines() {
+fn pods_are_converted_for_the_engine() {
     let mut index = PodIndex::default();
     let key = select(&mut index, "web", "app=web");
     let mut seen = web("web-1");
@@ -170,7 +170,7 @@ fn the_state_of_a_pod_is_the_engines() {
 }
 
 #[test]
-fn siblings_share_their_shape() {
+fn pods_of_one_template_share_their_shape() {
     let mut index = PodIndex::default();
     let key = select(&mut index, "web", "app=web");
     index.apply(&web("web-1"));
@@ -218,7 +218,7 @@ fn changes_of_selected_pods_are_counted() {
 
 /// Neither the pods' memory nor that of what they had in common grows with time.
 #[test]
-fn nothing_stays_behind() {
+fn deleting_everything_leaves_empty_indexes() {
     let mut index = PodIndex::default();
     for round in 0..3 {
         let keys = ["web", "db", "all"].map(|name| AutoscalerKey::hpa("shop", name));
@@ -249,7 +249,7 @@ fn nothing_stays_behind() {
 
 /// A selector is posted under the label that tells it apart, not under one that all have.
 #[test]
-fn a_new_label_set_meets_few_selectors() {
+fn a_new_label_set_is_compared_with_few_selectors() {
     let mut index = PodIndex::default();
     for number in 0..100 {
         select(&mut index, &format!("c{number}"), &format!("app=shop,part=p{number}"));

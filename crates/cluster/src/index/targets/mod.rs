@@ -1,4 +1,4 @@
-//! Common targets as they were last seen, so that their scale need not be asked for.
+//! Watched targets of common kinds, so that their scale need not be requested.
 
 #[cfg(test)]
 mod tests;
@@ -27,13 +27,13 @@ pub enum TargetKind {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Target {
-    /// What it is called.
+    /// Metadata.
     #[serde(deserialize_with = "nullable")]
     pub metadata: TargetMeta,
-    /// What is asked for.
+    /// Spec.
     #[serde(deserialize_with = "nullable")]
     pub spec: TargetSpec,
-    /// What is there.
+    /// Status.
     #[serde(deserialize_with = "nullable")]
     pub status: TargetStatus,
 }
@@ -54,43 +54,43 @@ pub struct TargetMeta {
     /// Version.
     #[serde(deserialize_with = "nullable")]
     pub resource_version: String,
-    /// Set while the target is being deleted; its scale can be read and written until it is gone.
+    /// Set while the target is being deleted; its scale can be read and written until it is removed.
     pub deletion_timestamp: Option<Timestamp>,
 }
 
-/// What is asked for of a target.
+/// The spec of a target.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct TargetSpec {
-    /// How many pods; one if absent.
+    /// Replicas; one if absent.
     pub replicas: Option<i32>,
-    /// Which pods.
+    /// The pod selector.
     pub selector: Option<TargetSelector>,
 }
 
-/// Which pods belong to a target.
+/// The pod selector of a target.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum TargetSelector {
-    /// Plain labels, as a ReplicationController has them.
+    /// Labels, as in a ReplicationController.
     Labels(api::map::StringMap),
-    /// A selector object, as all others have it.
+    /// A selector object, as in all other kinds.
     Object(LabelSelector),
 }
 
-/// What is there of a target.
+/// The status of a target.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct TargetStatus {
-    /// How many pods.
+    /// Replicas.
     #[serde(deserialize_with = "nullable")]
     pub replicas: i32,
 }
 
-/// A target's scale as it was last seen.
+/// The scale of a watched target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedScale {
-    /// What the engine looks at; the selector in the form the scale subresource would have.
+    /// The scale for the engine; the selector has the form of the scale subresource.
     pub scale: engine::Scale,
     /// The version of the object.
     pub resource_version: String,
@@ -101,15 +101,15 @@ pub struct CachedScale {
 /// All targets of the watched kinds.
 #[derive(Debug, Default)]
 pub struct TargetIndex {
-    pool: Pool<Record>,
-    lists: [Generation; 4],
+    pool: Pool<TargetRecord>,
+    lists: [ListGeneration; 4],
 }
 
 /// One target.
 #[derive(Debug)]
-struct Record {
+struct TargetRecord {
     kind: TargetKind,
-    /// The list it was last in or came after.
+    /// The number of the list that last contained it, or after which it was created.
     generation: u32,
     replicas: i32,
     existing: i32,
@@ -117,13 +117,13 @@ struct Record {
     name: Box<str>,
     uid: Box<str>,
     resource_version: Box<str>,
-    /// In the form the scale subresource would have, if it can be told.
+    /// The selector in the form of the scale subresource, if it can be derived.
     selector: Option<Box<str>>,
 }
 
 /// Lists of one kind.
 #[derive(Clone, Copy, Debug, Default)]
-struct Generation {
+struct ListGeneration {
     number: u32,
     open: bool,
 }
@@ -133,7 +133,7 @@ impl TargetKind {
     pub const ALL: [Self; 4] =
         [Self::Deployment, Self::ReplicaSet, Self::StatefulSet, Self::ReplicationController];
 
-    /// The watched kind behind a group and kind as users write them (the kind may be in lower case).
+    /// The watched kind of a group and kind as users write them (the kind may be in lower case).
     pub fn of(group: &str, kind: &str) -> Option<Self> {
         let named = |known: &Self| known.name() == kind || known.name().to_lowercase() == kind;
         Self::ALL.into_iter().find(|known| known.group() == group && named(known))
@@ -175,7 +175,7 @@ impl TargetIndex {
     /// A target was created or has changed.
     pub fn apply(&mut self, kind: TargetKind, target: &Target) {
         let meta = &target.metadata;
-        let record = Record {
+        let record = TargetRecord {
             kind,
             generation: self.list(kind).number,
             replicas: target.spec.replicas.unwrap_or(1),
@@ -195,17 +195,17 @@ impl TargetIndex {
         }
     }
 
-    /// A target is gone.
+    /// A target was deleted.
     pub fn remove(&mut self, kind: TargetKind, namespace: &str, name: &str) {
         if let Some(id) = self.find(kind, namespace, name) {
             self.pool.remove(id);
         }
     }
 
-    /// A list of this kind begins: what is not applied until [`TargetIndex::listed`] is gone.
+    /// A list of this kind begins: targets that are not applied before [`TargetIndex::listed`] are removed.
     pub fn listing(&mut self, kind: TargetKind) {
         let list = self.list_mut(kind);
-        *list = Generation { number: list.number.wrapping_add(1), open: true };
+        *list = ListGeneration { number: list.number.wrapping_add(1), open: true };
     }
 
     /// The list of this kind is complete.
@@ -215,20 +215,20 @@ impl TargetIndex {
             return;
         }
         let number = list.number;
-        let unseen = |record: &Record| record.kind == kind && record.generation != number;
+        let unseen = |record: &TargetRecord| record.kind == kind && record.generation != number;
         let gone: Vec<Id> = self.pool.iter().filter(|(_, r)| unseen(r)).map(|(id, _)| id).collect();
         for id in gone {
             self.pool.remove(id);
         }
     }
 
-    /// A target's scale, if the target was seen and its scale can be told from it.
+    /// The scale of a target, if the target is known and its scale can be derived.
     pub fn scale(&self, kind: TargetKind, namespace: &str, name: &str) -> Option<CachedScale> {
         let record = self.pool.get(self.find(kind, namespace, name)?)?;
         Some(CachedScale {
             scale: engine::Scale {
-                spec_replicas: record.replicas,
-                status_replicas: record.existing,
+                spec_replicas: record.replicas.into(),
+                status_replicas: record.existing.into(),
                 selector: record.selector.as_deref()?.to_owned(),
             },
             resource_version: record.resource_version.to_string(),
@@ -247,11 +247,11 @@ impl TargetIndex {
     }
 
     fn find(&self, kind: TargetKind, namespace: &str, name: &str) -> Option<Id> {
-        let is_it = |r: &Record| r.kind == kind && &*r.namespace == namespace && &*r.name == name;
+        let is_it = |r: &TargetRecord| r.kind == kind && &*r.namespace == namespace && &*r.name == name;
         self.pool.find(self.pool.hash((kind, namespace, name)), is_it)
     }
 
-    fn list(&self, kind: TargetKind) -> Generation {
+    fn list(&self, kind: TargetKind) -> ListGeneration {
         let [deployments, replica_sets, stateful_sets, controllers] = self.lists;
         match kind {
             TargetKind::Deployment => deployments,
@@ -261,7 +261,7 @@ impl TargetIndex {
         }
     }
 
-    fn list_mut(&mut self, kind: TargetKind) -> &mut Generation {
+    fn list_mut(&mut self, kind: TargetKind) -> &mut ListGeneration {
         let [deployments, replica_sets, stateful_sets, controllers] = &mut self.lists;
         match kind {
             TargetKind::Deployment => deployments,
@@ -272,11 +272,11 @@ impl TargetIndex {
     }
 }
 
-/// The selector as the scale subresource tells it and client-go then reads it (docs/spec/hpa.md Appendix C.1). What the server would not
-/// accept or answer with an error is left for it to judge.
+/// The selector as the scale subresource returns it and client-go parses it (docs/spec/hpa.md Appendix C.1); none if the server
+/// would refuse it or answer with an error, so that the server is asked.
 fn selector_text(kind: TargetKind, selector: Option<&TargetSelector>) -> Option<Box<str>> {
     let object = match (kind, selector?) {
-        // An empty object reads as no labels at all; no server stores one.
+        // An empty object decodes as no labels; no server stores one.
         (_, TargetSelector::Labels(labels)) if labels.is_empty() => return None,
         (TargetKind::ReplicationController, TargetSelector::Labels(labels)) => {
             &LabelSelector { match_labels: labels.clone(), ..LabelSelector::default() }

@@ -18,7 +18,7 @@ fn web(replicas: i32) -> Target {
 
 /// Objects and the answers of their scale subresource, as kube-apiserver 1.36 gave both.
 #[test]
-fn scales_are_those_the_server_serves() {
+fn derived_scales_equal_those_of_the_server() {
     let recorded: Vec<Value> = serde_json::from_str(include_str!("recorded.json")).unwrap();
     let mut targets = TargetIndex::default();
     for case in &recorded {
@@ -34,8 +34,8 @@ fn scales_are_those_the_server_serves() {
         let number = |value: &Value| value.as_i64().unwrap_or(0) as i32;
         let expected = CachedScale {
             scale: engine::Scale {
-                spec_replicas: number(&served["spec"]["replicas"]),
-                status_replicas: number(&served["status"]["replicas"]),
+                spec_replicas: number(&served["spec"]["replicas"]).into(),
+                status_replicas: number(&served["status"]["replicas"]).into(),
                 selector: api::scale::normalize_selector(&text(&served["status"]["selector"])).unwrap(),
             },
             resource_version: text(&served["metadata"]["resourceVersion"]),
@@ -51,13 +51,13 @@ fn group(kind: &str) -> &'static str {
 }
 
 #[test]
-fn the_last_seen_counts() {
+fn the_newest_version_is_kept() {
     let mut targets = TargetIndex::default();
     targets.apply(TargetKind::Deployment, &web(3));
     targets.apply(TargetKind::Deployment, &web(5));
     targets.apply(TargetKind::StatefulSet, &web(9));
     let replicas =
-        |targets: &TargetIndex, kind| targets.scale(kind, "shop", "web").map(|s| s.scale.spec_replicas);
+        |targets: &TargetIndex, kind| targets.scale(kind, "shop", "web").map(|s| s.scale.spec_replicas.get());
     assert_eq!(replicas(&targets, TargetKind::Deployment), Some(5));
     assert_eq!(replicas(&targets, TargetKind::StatefulSet), Some(9));
     assert_eq!(replicas(&targets, TargetKind::ReplicaSet), None);
@@ -69,7 +69,7 @@ fn the_last_seen_counts() {
 }
 
 #[test]
-fn a_list_replaces_its_kind() {
+fn a_list_replaces_the_targets_of_its_kind() {
     let mut targets = TargetIndex::default();
     let mut other = web(1);
     other.metadata.name = "db".into();
@@ -84,14 +84,17 @@ fn a_list_replaces_its_kind() {
     assert_eq!(targets.len(), 3, "nothing is lost before the list is complete");
     targets.listed(TargetKind::Deployment);
     assert_eq!(targets.scale(TargetKind::Deployment, "shop", "db"), None);
-    assert_eq!(targets.scale(TargetKind::Deployment, "shop", "web").map(|s| s.scale.spec_replicas), Some(4));
+    assert_eq!(
+        targets.scale(TargetKind::Deployment, "shop", "web").map(|s| s.scale.spec_replicas.get()),
+        Some(4)
+    );
     assert!(targets.scale(TargetKind::ReplicaSet, "shop", "db").is_some());
     targets.listed(TargetKind::Deployment);
     assert_eq!(targets.len(), 2, "without a list nothing is gone");
 }
 
 #[test]
-fn what_cannot_be_told_is_left_to_the_server() {
+fn underivable_scales_are_left_to_the_server() {
     let cases = [
         (TargetKind::Deployment, json!(null)),
         (TargetKind::Deployment, json!({})),
@@ -125,7 +128,10 @@ fn absent_and_null_fields_have_their_defaults() {
         &target(&json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": {"selector": selector}})),
     );
     let scale = targets.scale(TargetKind::ReplicaSet, "shop", "web").unwrap().scale;
-    assert_eq!((scale.spec_replicas, scale.status_replicas, scale.selector.as_str()), (1, 0, "app=web"));
+    assert_eq!(
+        (scale.spec_replicas.get(), scale.status_replicas.get(), scale.selector.as_str()),
+        (1, 0, "app=web")
+    );
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn leases(client: &Client) -> Api<Lease> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_leads_and_the_other_follows_when_it_is_released() {
+async fn the_second_candidate_leads_after_a_release() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let client = cluster.client();
     let (first, one) = stand(&client, "one");
@@ -60,7 +60,7 @@ async fn one_leads_and_the_other_follows_when_it_is_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_died_is_followed_when_its_lease_has_run_out() {
+async fn the_second_candidate_leads_after_the_lease_expires() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let client = cluster.client();
     let (first, one) = stand(&client, "one");
@@ -79,7 +79,7 @@ async fn a_leader_that_died_is_followed_when_its_lease_has_run_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_lease_is_made_again() {
+async fn a_deleted_lease_is_created_again() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let client = cluster.client();
     let (_election, one) = stand(&client, "one");
@@ -92,7 +92,7 @@ async fn a_deleted_lease_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_annotates_the_lease_does_not_end_the_leadership() {
+async fn an_annotated_lease_keeps_its_leader() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let client = cluster.client();
     let (_election, one) = stand(&client, "one");
@@ -107,7 +107,7 @@ async fn whoever_annotates_the_lease_does_not_end_the_leadership() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_full_of_holes_is_taken_over() {
+async fn a_lease_with_missing_fields_is_acquired() {
     for spec in [
         json!(null),
         json!({}),
@@ -126,7 +126,7 @@ async fn a_record_full_of_holes_is_taken_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_of_the_world_that_jumps_silences_but_does_not_depose() {
+async fn a_wall_clock_jump_blocks_writes_but_keeps_the_lease() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let ahead = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(0));
     let (base, shift) = (localkube::clock::Clock::system(), ahead.clone());
@@ -149,7 +149,7 @@ async fn a_clock_of_the_world_that_jumps_silences_but_does_not_depose() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn alone_we_always_lead() {
+async fn without_election_the_process_always_leads() {
     let alone = Leadership::without_election();
     assert!(alone.is_leader());
     alone.acquired().await;

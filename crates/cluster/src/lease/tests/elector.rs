@@ -75,7 +75,7 @@ fn a_candidate_reads_before_it_writes() {
 }
 
 #[test]
-fn a_holder_is_waited_for_as_long_as_it_asked_from_when_we_last_saw_it_change() {
+fn a_lease_expires_its_duration_after_the_last_observed_change() {
     for (seconds, patience) in [(7, 7_000), (15, 15_000), (40, 40_000), (0, 15_000), (-3, 15_000)] {
         let mut case = Case::new();
         case.step(0, ElectionEvent::Due);
@@ -93,7 +93,7 @@ fn a_holder_is_waited_for_as_long_as_it_asked_from_when_we_last_saw_it_change() 
 }
 
 #[test]
-fn a_lost_race_is_followed_by_a_pause() {
+fn a_conflict_is_followed_by_a_retry_period() {
     for failure in
         [LeaseRequestFailure::Conflict, LeaseRequestFailure::Unknown, LeaseRequestFailure::NotFound]
     {
@@ -107,7 +107,7 @@ fn a_lost_race_is_followed_by_a_pause() {
 }
 
 #[test]
-fn a_leader_writes_what_it_remembers_and_reads_only_if_that_fails() {
+fn a_leader_updates_the_observed_lease_and_reads_only_after_a_failure() {
     let mut case = Case::leader();
     let ElectionAction::Update(lease, _) = case.step(2_010, ElectionEvent::Due) else { panic!() };
     assert_eq!(case.answer(2_020, Ok(lease)), ElectionAction::Wait(case.at(4_020)));
@@ -124,7 +124,7 @@ fn a_leader_writes_what_it_remembers_and_reads_only_if_that_fails() {
 }
 
 #[test]
-fn leadership_ends_before_anybody_else_can_begin_theirs() {
+fn a_term_ends_before_another_candidate_can_acquire_the_lease() {
     let case = Case::leader();
     // 15 s from the start of the request, not from its answer, less a margin; no step is needed for that.
     assert!(case.is_leader(12_499));
@@ -132,7 +132,7 @@ fn leadership_ends_before_anybody_else_can_begin_theirs() {
 }
 
 #[test]
-fn a_leader_without_answers_steps_down_at_the_deadline() {
+fn a_leader_without_responses_stops_leading_at_the_renew_deadline() {
     let mut case = Case::leader();
     case.step(2_010, ElectionEvent::Due);
     // No request outlives the deadline.
@@ -151,7 +151,7 @@ fn a_leader_without_answers_steps_down_at_the_deadline() {
 }
 
 #[test]
-fn a_leader_that_sees_another_or_nobody_no_longer_leads() {
+fn a_leader_that_reads_another_holder_or_none_stops_leading() {
     for answer in [Ok(held("other", 15, 2)), Ok(held("", 1, 2)), Err(LeaseRequestFailure::NotFound)] {
         let mut case = Case::leader();
         case.step(2_010, ElectionEvent::Due);
@@ -167,7 +167,7 @@ fn a_leader_that_sees_another_or_nobody_no_longer_leads() {
 }
 
 #[test]
-fn an_answer_that_names_another_holder_makes_no_leader() {
+fn a_response_with_another_holder_does_not_make_a_leader() {
     let mut case = Case::new();
     case.step(0, ElectionEvent::Due);
     case.answer(0, Err(LeaseRequestFailure::NotFound));
@@ -184,7 +184,7 @@ fn an_answer_that_names_another_holder_makes_no_leader() {
 }
 
 #[test]
-fn release_gives_back_what_we_hold() {
+fn release_clears_the_holder_of_our_lease() {
     let mut case = Case::leader();
     let ElectionAction::Update(lease, limit) = case.step(500, ElectionEvent::Release) else { panic!() };
     assert_eq!((lease.holder(), lease.duration(), limit), ("", Some(Duration::from_secs(1)), HALF));
@@ -194,7 +194,7 @@ fn release_gives_back_what_we_hold() {
 }
 
 #[test]
-fn release_looks_again_when_it_is_unsure_and_gives_up_soon() {
+fn release_reads_again_after_an_unknown_result_and_gives_up_soon() {
     // Somebody touched it: read, then given back.
     let mut case = Case::leader();
     case.step(500, ElectionEvent::Release);
@@ -226,7 +226,7 @@ fn release_looks_again_when_it_is_unsure_and_gives_up_soon() {
 }
 
 #[test]
-fn settings_that_should_have_been_refused_do_no_harm() {
+fn invalid_settings_do_not_panic() {
     let start = Instant::now();
     let settings = LeaseSettings {
         lease_duration: Duration::MAX,

@@ -19,7 +19,7 @@ fn sent(lease: &Lease) -> Value {
 
 /// The first write of kube-controller-manager 1.36 with `--leader-elect`, as it went over the wire.
 #[test]
-fn a_new_lease_is_that_of_kube_controller_manager() {
+fn a_new_lease_equals_that_of_kube_controller_manager() {
     let new = Lease::new("hc", "hc-elect").held("vm_b53a4b29", 15, at("2026-11-15T08:53:59.982795123Z"));
     let expected = json!({
         "kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
@@ -34,7 +34,7 @@ fn a_new_lease_is_that_of_kube_controller_manager() {
 }
 
 #[test]
-fn a_renewal_changes_the_time_and_a_takeover_the_count() {
+fn a_renewal_changes_the_time_and_an_acquisition_the_transitions() {
     let stored = lease(&json!({
         "metadata": {"name": "l", "resourceVersion": "7", "labels": {"a": "b"}, "managedFields": [{"manager": "x"}]},
         "spec": {
@@ -64,7 +64,7 @@ fn a_renewal_changes_the_time_and_a_takeover_the_count() {
 }
 
 #[test]
-fn nonsense_is_read_as_nothing() {
+fn invalid_fields_are_read_as_absent() {
     let specs = [
         json!(null),
         json!(7),

@@ -19,7 +19,7 @@ fn the_defaults_are_those_of_client_go() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_with_the_flag_and_the_remedy() {
+fn invalid_settings_are_refused_with_flag_and_remedy() {
     let cases = [
         (settings(10_000, 10_000, 2_000), "--leader-elect-lease-duration (10s) must be greater than"),
         (
@@ -44,7 +44,7 @@ fn what_cannot_work_is_refused_with_the_flag_and_the_remedy() {
 }
 
 #[test]
-fn others_never_wait_less_than_we_count_on() {
+fn the_written_duration_is_never_shorter_than_the_setting() {
     // 1.5 s are written as 2; trust ends before that, and after the renew deadline.
     let odd = settings(1_500, 1_000, 200);
     assert_eq!(odd.lease_seconds(), 2);

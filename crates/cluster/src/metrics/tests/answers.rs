@@ -37,16 +37,19 @@ fn good(line: &str) -> Value {
     pod_list(&[pod_metrics("p", "web", "10m")])
 }
 
-async fn said(who: char, reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> String {
+async fn said(who: char, reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> String {
     let (_, metric, beginning) = five().into_iter().find(|(known, ..)| *known == who).unwrap();
     match metrics(&server(reply)).samples(alone(), &metric).await {
         Ok(samples) => format!("{samples:?}"),
-        Err(text) => text.strip_prefix(beginning).map_or_else(|| text.clone(), |rest| format!("~{rest}")),
+        Err(error) => {
+            let text = error.to_string();
+            text.strip_prefix(beginning).map_or_else(|| text.clone(), |rest| format!("~{rest}"))
+        }
     }
 }
 
 #[tokio::test]
-async fn questions_are_those_of_kubernetes() {
+async fn queries_equal_those_of_kubernetes() {
     let fake = server(|asked| Reply::json(&good(&asked.line)));
     let metrics = metrics(&fake);
     let custom = "GET /apis/custom.metrics.k8s.io/v1beta2/namespaces/ns";
@@ -84,7 +87,7 @@ async fn questions_are_those_of_kubernetes() {
 }
 
 #[tokio::test]
-async fn messages_name_what_was_asked_for() {
+async fn messages_name_the_resource() {
     for (who, words) in [
         ('R', "(get pods.metrics.k8s.io)"),
         ('P', "(get pods.custom.metrics.k8s.io *)"),
@@ -98,7 +101,7 @@ async fn messages_name_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn answers_that_cannot_be_read_are_errors() {
+async fn undecodable_responses_are_errors() {
     let struct_type = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
     let unfit = |what: &str| {
         format!(
@@ -184,7 +187,7 @@ async fn answers_that_cannot_be_read_are_errors() {
 }
 
 #[tokio::test]
-async fn items_that_cannot_be_read_are_errors() {
+async fn undecodable_items_are_errors() {
     let quantities =
         "~quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     let set = |line: &str, field: &str, value: &Value| {
@@ -283,7 +286,7 @@ async fn items_that_cannot_be_read_are_errors() {
 }
 
 #[tokio::test]
-async fn odd_numbers_are_handed_on_and_missing_ones_are_not_there() {
+async fn unusual_values_are_kept_and_missing_values_are_absent() {
     let list = pod_list(&[
         pod_metrics("negative", "web", "-5"),
         pod_metrics("huge", "web", "1e30"),
@@ -300,13 +303,13 @@ async fn odd_numbers_are_handed_on_and_missing_ones_are_not_there() {
         unreachable!()
     };
     let seen: Vec<(i64, i64, i64)> =
-        stray.iter().map(|s| (s.milli, s.at.as_second(), s.window.as_secs())).collect();
+        stray.iter().map(|s| (s.milli.get(), s.at.as_second(), s.window.as_secs())).collect();
     let zero = api::time::GO_ZERO.as_second();
     assert_eq!(seen, [(i64::MAX, 1_767_225_600, 15), (-5000, 1_767_225_600, 15), (500, zero, 0)]);
 }
 
 #[tokio::test]
-async fn values_and_series_are_read() {
+async fn values_and_series_are_decoded() {
     assert_eq!(said('O', |asked| Reply::json(&good(&asked.line))).await, "Totals([5000])");
     let two = json!({"items": [{"value": "1"}, {"value": "-2"}]});
     assert_eq!(said('E', move |_| Reply::json(&two)).await, "Totals([1000, -2000])");
@@ -323,29 +326,29 @@ async fn values_and_series_are_read() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_not() {
+async fn invalid_metrics_are_not_requested() {
     let fake = server(|_| Reply::new(500, TEXT, "boom"));
     let metrics = metrics(&fake);
     let mut broken = pods("m", "");
-    broken.source = MetricSource::Pods(MetricId { selector: Err("no".to_owned()), ..id("m", "") });
+    broken.source = MetricSource::Pods(MetricId { selector: Err("no".into()), ..id("m", "") });
     for metric in [
         broken,
-        metric(MetricSource::Unknown("X".to_owned()), MetricTarget::Value(1)),
+        metric(MetricSource::Unknown("X".to_owned()), MetricTarget::Value(1.into())),
         Metric { goal: MetricTarget::Missing, ..resource("cpu") },
     ] {
-        assert_eq!(metrics.samples(alone(), &metric).await.unwrap(), MetricSamples::NotAsked);
+        assert_eq!(metrics.samples(alone(), &metric).await.unwrap(), MetricSamples::NotQueried);
     }
     assert!(fake.lines().is_empty());
     let nobody = object(Some("networking.k8s.io/v1"), "Nope", "x", "Hits");
     assert_eq!(
-        metrics.samples(alone(), &nobody).await.unwrap_err(),
+        metrics.samples(alone(), &nobody).await.unwrap_err().to_string(),
         "unable to fetch metrics from custom metrics API: unable to map kind Nope.networking.k8s.io to resource: no \
          matches for kind \"Nope\" in group \"networking.k8s.io\""
     );
 }
 
 #[tokio::test]
-async fn the_version_of_custom_metrics_is_the_first_that_is_known() {
+async fn custom_metrics_use_the_first_known_version() {
     for (served, expected) in [
         (&[][..], Err("no custom metrics API (custom.metrics.k8s.io) registered")),
         (&["v1"], Err("no known available metric versions found")),
@@ -365,7 +368,7 @@ async fn the_version_of_custom_metrics_is_the_first_that_is_known() {
             }
             Err(text) => {
                 assert_eq!(
-                    result.unwrap_err(),
+                    result.unwrap_err().to_string(),
                     format!("unable to fetch metrics from custom metrics API: {text}")
                 );
             }

@@ -11,7 +11,7 @@ use engine::spec::{FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::request::tests::fake::{Asked, Fake, JSON, Reply, TEXT};
+use crate::request::tests::fake::{Fake, JSON, ReceivedRequest, Reply, TEXT};
 
 const FRESHNESS: Duration = Duration::from_secs(5);
 
@@ -40,7 +40,7 @@ fn container(name: &str, container: &str) -> Metric {
 }
 
 fn pods(name: &str, selector: &str) -> Metric {
-    metric(MetricSource::Pods(id(name, selector)), MetricTarget::AverageValue(5000))
+    metric(MetricSource::Pods(id(name, selector)), MetricTarget::AverageValue(5000.into()))
 }
 
 fn object(api_version: Option<&str>, kind: &str, name: &str, metric_name: &str) -> Metric {
@@ -50,15 +50,15 @@ fn object(api_version: Option<&str>, kind: &str, name: &str, metric_name: &str) 
         api_version: api_version.map(str::to_owned),
         metric: id(metric_name, ""),
     };
-    metric(source, MetricTarget::Value(5000))
+    metric(source, MetricTarget::Value(5000.into()))
 }
 
 fn external(name: &str, selector: &str) -> Metric {
-    metric(MetricSource::External(id(name, selector)), MetricTarget::Value(5000))
+    metric(MetricSource::External(id(name, selector)), MetricTarget::Value(5000.into()))
 }
 
 /// What a server with ingresses, namespaces and these groups says about itself.
-fn described(asked: &Asked, groups: &[(&str, &[&str])]) -> Option<Reply> {
+fn described(asked: &ReceivedRequest, groups: &[(&str, &[&str])]) -> Option<Reply> {
     let entry = |plural: &str, kind: &str| json!({"resource": plural, "responseKind": {"kind": kind}});
     let mut items = vec![json!({"metadata": {"name": "networking.k8s.io"}, "versions": [
         {"version": "v1", "resources": [entry("ingresses", "Ingress")]}]})];
@@ -76,7 +76,7 @@ fn described(asked: &Asked, groups: &[(&str, &[&str])]) -> Option<Reply> {
 }
 
 /// A server with all three APIs that answers questions with `reply`.
-fn server(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Fake {
+fn server(reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Fake {
     let groups: &[(&str, &[&str])] =
         &[("metrics.k8s.io", &["v1beta1"]), ("custom.metrics.k8s.io", &["v1beta2", "v1beta1"])];
     Fake::new(move |asked| described(asked, groups).unwrap_or_else(|| reply(asked)))
@@ -108,5 +108,5 @@ fn pod_list(items: &[Value]) -> Value {
 fn stray(samples: &MetricSamples) -> Vec<i64> {
     let MetricSamples::PerPod(samples) = samples else { unreachable!() };
     assert!(samples.by_pod.is_empty());
-    samples.stray.iter().map(|sample| sample.milli).collect()
+    samples.stray.iter().map(|sample| sample.milli.get()).collect()
 }

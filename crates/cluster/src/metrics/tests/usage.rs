@@ -7,7 +7,7 @@ use api::selector::Selector;
 use proptest::prelude::*;
 
 use super::super::usage::Usage;
-use super::super::wire::Pods;
+use super::super::wire::WirePodList;
 use super::*;
 
 fn pod() -> impl Strategy<Value = Value> {
@@ -37,7 +37,7 @@ proptest! {
         container in prop::sample::select(vec![None, Some("c"), Some("d")]),
     ) {
         let text = pod_list(&pods).to_string();
-        let compact = Usage::from(serde_json::from_str::<Pods<'_>>(&text).unwrap());
+        let compact = Usage::from(serde_json::from_str::<WirePodList<'_>>(&text).unwrap());
         let mut list: PodMetricsList = serde_json::from_str(&text).unwrap();
         let stored = Usage::from(&list);
         prop_assert_eq!(compact.has_labels(), list.items.iter().any(|item| !item.metadata.labels.is_empty()));
@@ -51,11 +51,11 @@ proptest! {
 }
 
 #[test]
-fn texts_with_escapes_are_read_too() {
+fn strings_with_escapes_are_decoded() {
     let text = r#"{"items": [{"metadata": {"name": "a\u0062", "labels": {"k\u0065y": "v\/1"}},
         "containers": [{"name": "\u0063", "usage": {"c\u0070u": "5"}}]}]}"#;
-    let usage = Usage::from(serde_json::from_str::<Pods<'_>>(text).unwrap());
+    let usage = Usage::from(serde_json::from_str::<WirePodList<'_>>(text).unwrap());
     let samples = usage.all("cpu", Some("c"));
-    assert_eq!((&*samples[0].0, samples[0].1.milli), ("ab", 5000));
+    assert_eq!((&*samples[0].0, samples[0].1.milli.get()), ("ab", 5000));
     assert!(usage.has_labels());
 }

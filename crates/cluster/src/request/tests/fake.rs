@@ -51,23 +51,23 @@ impl Reply {
 
 /// What was asked.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) line: String,
     pub(crate) headers: http::HeaderMap,
     pub(crate) body: String,
 }
 
-type Answers = dyn Fn(&Asked) -> Reply + Send + Sync;
+type Answers = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
 
 /// A server and what it was asked.
 #[derive(Clone)]
 pub(crate) struct Fake {
     answers: Arc<Answers>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Fake {
-    pub(crate) fn new(answers: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(answers: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self { answers: Arc::new(answers), asked: Arc::default() }
     }
 
@@ -89,14 +89,14 @@ impl Fake {
         self.taken().into_iter().map(|asked| asked.line).collect()
     }
 
-    pub(crate) fn taken(&self) -> Vec<Asked> {
+    pub(crate) fn taken(&self) -> Vec<ReceivedRequest> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
 
     async fn answer(&self, request: http::Request<Body>) -> Result<http::Response<ReplyBody>, BoxError> {
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await.unwrap();
-        let asked = Asked {
+        let asked = ReceivedRequest {
             line: format!("{} {}", head.method, head.uri),
             headers: head.headers,
             body: String::from_utf8(body.to_vec()).unwrap(),

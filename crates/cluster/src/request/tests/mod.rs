@@ -24,7 +24,7 @@ async fn refused(reply: Reply) -> ApiError {
 }
 
 #[tokio::test]
-async fn codes_have_words() {
+async fn codes_have_the_texts_of_client_go() {
     for (code, said, words) in [
         (207, "x", "the server responded with the status code 207 but did not return more information"),
         (302, "x", "the server responded with the status code 302 but did not return more information"),
@@ -64,12 +64,12 @@ async fn codes_have_words() {
     ] {
         let error = refused(Reply::new(code, TEXT, said)).await;
         assert_eq!(error.message, format!("{words} (get pods.metrics.k8s.io)"), "{code} {said}");
-        assert_eq!(error.code, code);
+        assert_eq!(error.code, Some(code));
     }
 }
 
 #[tokio::test]
-async fn a_status_speaks_for_itself() {
+async fn the_text_of_a_status_is_used() {
     let status = |message: &str, reason: &str, code: u16| {
         let body = serde_json::json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason,
@@ -84,7 +84,10 @@ async fn a_status_speaks_for_itself() {
         ("the thing is away", "ServiceUnavailable", 503),
     ] {
         let error = refused(status(message, reason, code)).await;
-        assert_eq!((error.message.as_str(), error.reason.as_str(), error.code), (message, reason, code));
+        assert_eq!(
+            (error.message.as_str(), error.reason.as_str(), error.code),
+            (message, reason, Some(code))
+        );
     }
     let modified = "Operation cannot be fulfilled on deployments.apps \"web\": the object has been modified; please \
                     apply your changes to the latest version and try again";
@@ -92,7 +95,7 @@ async fn a_status_speaks_for_itself() {
 }
 
 #[tokio::test]
-async fn what_is_no_status_is_not_taken_for_one() {
+async fn a_body_that_is_no_status_is_not_decoded_as_one() {
     let unknown = "an error on the server (\"unknown\") has prevented the request from succeeding (get \
                    pods.metrics.k8s.io)";
     for body in [
@@ -117,13 +120,13 @@ async fn what_is_no_status_is_not_taken_for_one() {
 }
 
 #[tokio::test]
-async fn long_texts_are_cut() {
+async fn long_bodies_are_cut_in_messages() {
     let message = refused(Reply::new(500, TEXT, &"x".repeat(3000))).await.message;
     assert_eq!(message.matches('x').count(), 2048);
 }
 
 #[tokio::test]
-async fn names_and_methods_are_told() {
+async fn messages_have_name_and_method() {
     let client = Fake::always(Reply::new(409, TEXT, "x")).client();
     let request = Request { method: Method::PUT, ..Request::get("/x", "deployments", LONG).named("web") };
     let error = send(&client, request).await.unwrap_err();
@@ -139,7 +142,7 @@ async fn names_and_methods_are_told() {
 }
 
 #[tokio::test]
-async fn success_has_seven_codes() {
+async fn codes_from_200_to_206_are_success() {
     for code in [200, 201, 204, 206] {
         let client = Fake::always(Reply::new(code, JSON, "{}")).client();
         assert_eq!(&send(&client, pods()).await.unwrap()[..], b"{}");

@@ -35,7 +35,7 @@ async fn failure(client: &Client) -> String {
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn a_refused_connection_has_the_text_of_go() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -44,12 +44,12 @@ async fn nobody_listens() {
 }
 
 #[tokio::test]
-async fn it_hangs_up() {
+async fn a_connection_closed_before_the_response_has_the_text_of_go() {
     assert_eq!(failure(&server("").await).await, "Put \"/x\": EOF");
 }
 
 #[tokio::test]
-async fn it_hangs_up_while_it_speaks() {
+async fn a_connection_closed_in_the_body_has_the_text_of_go() {
     let broken = "unexpected error when reading response body. Please retry. Original error: unexpected EOF";
     let half = server("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"kind\":").await;
     assert_eq!(failure(&half).await, broken);

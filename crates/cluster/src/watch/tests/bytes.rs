@@ -29,7 +29,7 @@ fn in_pieces(text: &[u8], size: usize) -> Result<Vec<String>, String> {
 }
 
 #[test]
-fn a_list_is_the_same_in_any_pieces() {
+fn a_list_is_decoded_equally_from_any_chunks() {
     let texts = [
         list_text(10, &[pod("a", 1), r#"{"x":"]}\"[{"}"#.to_owned(), "17".to_owned(), "null".to_owned()]),
         r#" { "items" : [ {"a":1} , 12 ] , "metadata" : { "continue":"", "resourceVersion" : "10" } , "x":[1] } "#.to_owned(),
@@ -46,7 +46,7 @@ fn a_list_is_the_same_in_any_pieces() {
 }
 
 #[test]
-fn what_is_no_list_is_refused() {
+fn a_body_that_is_no_list_is_refused() {
     for text in [
         "",
         "null",
@@ -65,7 +65,7 @@ fn what_is_no_list_is_refused() {
 }
 
 #[test]
-fn a_huge_item_is_refused_before_it_fills_the_memory() {
+fn a_too_large_item_is_refused_early() {
     let mut list = List::default();
     list.push(br#"{"metadata":{"resourceVersion":"1"},"items":[{"x":""#);
     assert!(matches!(list.next(), Ok(ListPiece::Begin(_))));
@@ -78,7 +78,7 @@ fn a_huge_item_is_refused_before_it_fills_the_memory() {
 }
 
 #[test]
-fn who_owns_which_field_is_cut_away() {
+fn managed_fields_are_removed() {
     let object = r#"{"kind":"HorizontalPodAutoscaler","metadata":{"name":"web","namespace":"shop","resourceVersion":"7",
         "managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{"f:maxReplicas":{}}}}],"labels":{"a":"b"}},
         "spec":{"maxReplicas":4}}"#;
@@ -96,7 +96,7 @@ fn who_owns_which_field_is_cut_away() {
 }
 
 #[test]
-fn keys_may_come_in_any_order_and_with_escapes() {
+fn keys_are_found_in_any_order_and_with_escapes() {
     let line = r#"{"object":{"spec":{},"metadata":{"resourceVersion":"7","name":"\u0061","x":null,"namespace":"n"}},"type":"ADDED"}"#;
     let Ok(Event::Change(WatchEvent::Applied(pod), Some(version))) =
         read::<Pod>(line.as_bytes(), &WatchSource::pods(), &mut Vec::new())

@@ -21,7 +21,7 @@ fn pod(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn pods_come_and_go() {
+async fn pods_are_applied_and_deleted() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let client = cluster.client();
     let pods = "/api/v1/namespaces/default/pods";
@@ -42,7 +42,7 @@ async fn pods_come_and_go() {
 }
 
 #[tokio::test]
-async fn autoscalers_come_without_their_managed_fields() {
+async fn autoscalers_are_decoded_without_managed_fields() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers?fieldManager=us";
     let hpa = json!({"metadata": {"name": "web"}, "spec": {"maxReplicas": 5,
@@ -59,7 +59,7 @@ async fn autoscalers_come_without_their_managed_fields() {
 }
 
 #[tokio::test]
-async fn history_that_is_forgotten_is_made_up_for_by_a_list() {
+async fn an_expired_version_is_followed_by_a_list() {
     // The cluster remembers so little that a watch which does not read falls behind.
     let options = Options { watch_history: 4, workloads: false, ..Options::default() };
     let cluster = Cluster::start(options).await.unwrap();

@@ -30,7 +30,7 @@ fn too_large() -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_and_then_what_changes() {
+async fn a_list_is_followed_by_a_watch() {
     let lines =
         [event("ADDED", &pod("b", 11)), event("MODIFIED", &pod("a", 12)), event("DELETED", &pod("b", 13))];
     let server = Server::new([list(10, &[pod("a", 5)]), watched(&lines, End::Clean)]);
@@ -57,7 +57,7 @@ async fn a_watch_that_ends_is_resumed_at_once_from_the_last_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_that_is_cut_off_is_no_object() {
+async fn an_incomplete_line_is_not_decoded() {
     let half = event("ADDED", &pod("b", 12));
     for cut in 1..half.len() {
         let lines = [event("ADDED", &pod("a", 11)), half[..cut].to_owned()];
@@ -89,7 +89,7 @@ async fn a_broken_connection_is_resumed_from_the_last_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_has_forgotten_is_listed_again_but_not_older() {
+async fn an_expired_version_is_relisted_not_older_than_known() {
     let gone = event("ERROR", &status(410, "too old resource version: 11 (50)"));
     for first in [watched(&[gone], End::Clean), Answer::Status(410, None, status(410, "too old"))] {
         let server = Server::new([
@@ -107,7 +107,7 @@ async fn what_the_server_has_forgotten_is_listed_again_but_not_older() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_lags_behind_is_asked_for_the_truth() {
+async fn a_stale_server_gets_a_quorum_list() {
     for behind in [too_large(), list(3, &[pod("old", 2)]), Answer::Status(400, None, status(400, "no"))] {
         let gone = event("ERROR", &status(410, "too old"));
         let server =
@@ -120,7 +120,7 @@ async fn a_server_that_lags_behind_is_asked_for_the_truth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_truth_is_believed_even_if_it_went_back() {
+async fn a_quorum_list_is_accepted_even_if_it_is_older() {
     // As after etcd was restored from a copy.
     let server = Server::new([
         list(100, &[]),
@@ -135,7 +135,7 @@ async fn the_truth_is_believed_even_if_it_went_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_never_go_back_in_time() {
+async fn older_changes_are_dropped() {
     let lines = [
         event("MODIFIED", &pod("a", 20)),
         event("MODIFIED", &pod("stale", 15)),
@@ -149,7 +149,7 @@ async fn changes_never_go_back_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_alone_keep_a_watch_alive_and_move_it_on() {
+async fn bookmarks_keep_a_watch_alive_and_advance_its_version() {
     let server = Server::new([list(10, &[]), watched(&[bookmark(20), bookmark(30)], End::Silent)]);
     let (health, told) = server.changes_for(151).await;
     assert_eq!(told, ["listing", "listed"]);
@@ -158,7 +158,7 @@ async fn bookmarks_alone_keep_a_watch_alive_and_move_it_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_watch_is_given_up() {
+async fn a_silent_watch_times_out() {
     let start = Instant::now();
     let server = Server::new([list(10, &[]), watched(&[], End::Silent)]).then_always(|| Answer::Unreachable);
     let (health, _) = server.changes_for(200).await;
@@ -169,7 +169,7 @@ async fn a_silent_watch_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_list_is_given_up() {
+async fn a_silent_list_times_out() {
     let server = Server::new([Answer::Body(r#"{"metadata":{"#.to_owned(), End::Silent), list(10, &[])]);
     let (health, told) = server.changes(2).await;
     assert_eq!(told, ["listing", "listed"]);
@@ -178,7 +178,7 @@ async fn a_silent_list_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_answered_with_patience() {
+async fn repeated_failures_back_off() {
     let server = Server::default().then_always(|| Answer::Status(500, None, status(500, "etcd is away")));
     let start = Instant::now();
     let (health, told) = server.changes_for(100).await;
@@ -194,7 +194,7 @@ async fn failures_are_answered_with_patience() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_ends_with_success() {
+async fn a_success_resets_the_backoff() {
     let fail = || Answer::Status(500, None, String::new());
     let mut answers: Vec<Answer> = (0..8).map(|_| fail()).collect();
     answers.extend([list(10, &[]), watched(&[event("ADDED", &pod("a", 11))], End::Cut), fail(), fail()]);
@@ -206,7 +206,7 @@ async fn patience_ends_with_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_for_a_pause_gets_it() {
+async fn retry_after_is_followed() {
     let server = Server::new([
         Answer::Status(429, Some(7), status(429, "storage is initializing")),
         list(10, &[]),
@@ -220,7 +220,7 @@ async fn a_server_that_asks_for_a_pause_gets_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_that_end_at_once_are_not_repeated_at_full_speed() {
+async fn watches_that_end_at_once_back_off() {
     let server = Server::new([list(10, &[])]).then_always(|| watched(&[], End::Clean));
     server.changes_for(60).await;
     assert!(server.asked().len() < 20, "{}", server.asked().len());
@@ -232,7 +232,7 @@ async fn watches_that_end_at_once_are_not_repeated_at_full_speed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_and_errors_in_turn_are_not_repeated_at_full_speed() {
+async fn alternating_lists_and_errors_back_off() {
     let lines = || vec![event("ADDED", &pod("a", 11)), event("ERROR", &status(410, "too old"))];
     let turns = (0..200).flat_map(|_| [list(10, &[]), watched(&lines(), End::Clean)]);
     let server = Server::new(turns);
@@ -241,7 +241,7 @@ async fn lists_and_errors_in_turn_are_not_repeated_at_full_speed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_read_does_not_stop_the_others() {
+async fn an_undecodable_object_does_not_affect_others() {
     let bad = |version: u32| {
         format!(r#"{{"metadata":{{"name":"bad","namespace":"ns","resourceVersion":"{version}"}},"spec":5}}"#)
     };
@@ -260,7 +260,7 @@ async fn an_object_that_cannot_be_read_does_not_stop_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_that_says_nothing_leads_to_a_list() {
+async fn an_undecodable_line_is_followed_by_a_list() {
     for line in [
         "<html>\n",
         "[]\n",
@@ -277,14 +277,14 @@ async fn a_line_that_says_nothing_leads_to_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_type_of_event_is_passed_over() {
+async fn an_unknown_event_type_is_ignored() {
     let lines = [event("SOMETHING", &pod("x", 11)), event("ADDED", &pod("a", 12))];
     let server = Server::new([list(10, &[]), watched(&lines, End::Silent)]);
     assert_eq!(server.changes(3).await.1, ["listing", "listed", "+a"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_cut_off_begins_again_and_not_older() {
+async fn an_incomplete_list_is_repeated_not_older_than_known() {
     let whole = list_text(10, &[pod("a", 1), pod("b", 2)]);
     for cut in 0..whole.len() {
         let server =
@@ -299,7 +299,7 @@ async fn a_list_that_is_cut_off_begins_again_and_not_older() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_collection_that_does_not_exist_is_waited_for() {
+async fn a_missing_collection_is_retried() {
     let missing = || Answer::Status(404, None, "404 page not found".to_owned());
     let server = Server::new([missing(), missing(), list(10, &[])]);
     let (health, changes) =

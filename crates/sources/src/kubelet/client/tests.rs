@@ -22,7 +22,7 @@ fn known(authority: &TestCa) -> trust::TrustedAuthority {
 }
 
 fn client_with(trust: trust::TrustSettings, settings: KubeletClientSettings) -> KubeletClient {
-    KubeletClient::new(settings, KubeletTrust::new(trust).unwrap(), crate::Clock::new(Timestamp::now))
+    KubeletClient::new(settings, KubeletTrust::new(trust).unwrap(), crate::Clock::system())
 }
 
 fn client(authority: &TestCa) -> KubeletClient {

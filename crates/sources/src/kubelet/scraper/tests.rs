@@ -122,7 +122,7 @@ impl ScrapedCluster {
                 token: None,
                 compat,
             },
-            clock: Clock::new(Timestamp::now),
+            clock: Clock::system(),
         };
         change(&mut settings);
         let sink: Arc<dyn ScrapeSink> = Arc::clone(&self.recorded) as Arc<dyn ScrapeSink>;

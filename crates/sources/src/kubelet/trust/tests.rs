@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used)]
 
-use jiff::Timestamp;
-
 use super::*;
 use crate::kubelet::address::KubeletAddress;
 use crate::kubelet::client::fake::{Act, Fake, TestCa as Signer, answer};
@@ -19,7 +17,7 @@ async fn asked(settings: TrustSettings, tls: Arc<rustls::ServerConfig>) -> Resul
     let client = KubeletClient::new(
         client::KubeletClientSettings::default(),
         KubeletTrust::new(settings).unwrap(),
-        crate::Clock::new(Timestamp::now),
+        crate::Clock::system(),
     );
     let target = KubeletAddress { host: "127.0.0.1".into(), port: fake.port, path: "/".into(), plain: false };
     client
@@ -109,11 +107,7 @@ async fn plain_text_server_is_classified() {
     });
     let signer = Signer::new();
     let trust = KubeletTrust::new(settings(&signer, Compat::Better)).unwrap();
-    let client = KubeletClient::new(
-        client::KubeletClientSettings::default(),
-        trust,
-        crate::Clock::new(Timestamp::now),
-    );
+    let client = KubeletClient::new(client::KubeletClientSettings::default(), trust, crate::Clock::system());
     let target = KubeletAddress { host: "127.0.0.1".into(), port, path: "/".into(), plain: false };
     let failed = client.get("a", &target, &mut KubeletConnection::default()).await.unwrap_err();
     assert_eq!(failed.cause, ScrapeErrorCause::Other("the server does not speak TLS".into()));

@@ -16,14 +16,27 @@ const UNITS: [(&str, u64); 7] = [
 /// A duration must fit into 63 bits of nanoseconds.
 const MAX_MILLIS: u64 = i64::MAX as u64 / 1_000_000;
 
+/// Why a duration is not valid, in the words of Prometheus.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum DurationError {
+    #[error("empty duration string")]
+    Empty,
+    #[error("not a valid duration string: {0:?}")]
+    Syntax(String),
+    #[error("unknown unit {unit:?} in duration {text:?}")]
+    Unit { unit: String, text: String },
+    #[error("duration out of range: {0:?}")]
+    Range(String),
+}
+
 /// Parses `5m`, `1h30m`, `0`; every unit at most once, longer units first.
-pub(super) fn parse(text: &str) -> Result<Duration, String> {
+pub(super) fn parse(text: &str) -> Result<Duration, DurationError> {
     match text {
-        "" => return Err("empty duration string".to_owned()),
+        "" => return Err(DurationError::Empty),
         "0" => return Ok(Duration::ZERO),
         _ => {}
     }
-    let invalid = || format!("not a valid duration string: {text:?}");
+    let invalid = || DurationError::Syntax(text.to_owned());
     let mut rest = text;
     let mut next = 0;
     let mut total: u64 = 0;
@@ -36,7 +49,8 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
             return Err(invalid());
         }
         let known = UNITS.iter().position(|(name, _)| *name == unit);
-        let index = known.ok_or_else(|| format!("unknown unit {unit:?} in duration {text:?}"))?;
+        let index =
+            known.ok_or_else(|| DurationError::Unit { unit: unit.to_owned(), text: text.to_owned() })?;
         if index < next {
             return Err(invalid());
         }
@@ -46,7 +60,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
         total = part
             .and_then(|part| total.checked_add(part))
             .filter(|total| *total <= MAX_MILLIS)
-            .ok_or_else(|| format!("duration out of range: {text:?}"))?;
+            .ok_or_else(|| DurationError::Range(text.to_owned()))?;
         rest = behind;
     }
     Ok(Duration::from_millis(total))

@@ -197,7 +197,7 @@ impl<'a> ConfigReader<'a> {
         }
         let text = self.text(node);
         duration::parse(&text).unwrap_or_else(|why| {
-            let problem = Diagnostic::at(self.source, node.span, why);
+            let problem = Diagnostic::at(self.source, node.span, why.to_string());
             self.report(problem.with_hint("write it as Prometheus does, such as 5m or 1h30m"));
             Duration::ZERO
         })

@@ -1,9 +1,16 @@
 //! Shallow check of PromQL: brackets, quotes, emptiness. It finds what a template or a typo broke.
 
+use std::borrow::Cow;
+
+/// What is wrong with a query.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PromqlError(Cow<'static, str>);
+
 /// Checks a query or selector.
-pub fn check(text: &str) -> Result<(), String> {
+pub fn check(text: &str) -> Result<(), PromqlError> {
     if text.trim().is_empty() {
-        return Err("the query is empty".to_owned());
+        return Err(PromqlError("the query is empty".into()));
     }
     let mut open: Vec<char> = Vec::new();
     let mut chars = text.chars();
@@ -23,34 +30,38 @@ pub fn check(text: &str) -> Result<(), String> {
                 };
                 match open.pop() {
                     Some(opened) if opened == wanted => {}
-                    Some(opened) => return Err(format!("`{opened}` is closed by `{c}`")),
-                    None => return Err(format!("`{c}` closes nothing")),
+                    Some(opened) => return Err(PromqlError(format!("`{opened}` is closed by `{c}`").into())),
+                    None => return Err(PromqlError(format!("`{c}` closes nothing").into())),
                 }
             }
             _ => {}
         }
     }
     match open.pop() {
-        Some(opened) => Err(format!("`{opened}` is never closed")),
-        None if text.contains("<no value>") => Err("a missing label was printed as `<no value>`".to_owned()),
+        Some(opened) => Err(PromqlError(format!("`{opened}` is never closed").into())),
+        None if text.contains("<no value>") => {
+            Err(PromqlError("a missing label was printed as `<no value>`".into()))
+        }
         None => Ok(()),
     }
 }
 
-fn string(chars: &mut std::str::Chars<'_>, quote: char) -> Result<(), String> {
+fn string(chars: &mut std::str::Chars<'_>, quote: char) -> Result<(), PromqlError> {
     while let Some(c) = chars.next() {
         match c {
             c if c == quote => return Ok(()),
             '\\' if quote != '`' => drop(chars.next()),
-            '\n' if quote != '`' => return Err(format!("a string in {quote} continues on the next line")),
+            '\n' if quote != '`' => {
+                return Err(PromqlError(format!("a string in {quote} continues on the next line").into()));
+            }
             _ => {}
         }
     }
-    Err(format!("a string in {quote} is never closed"))
+    Err(PromqlError(format!("a string in {quote} is never closed").into()))
 }
 
 /// Checks a selector: an optional name, and matchers in braces.
-pub fn check_selector(text: &str) -> Result<(), String> {
+pub fn check_selector(text: &str) -> Result<(), PromqlError> {
     check(text)?;
     let text = text.trim();
     let (name, rest) = text.split_once('{').map_or((text, None), |(name, rest)| (name, Some(rest)));
@@ -58,19 +69,20 @@ pub fn check_selector(text: &str) -> Result<(), String> {
     let is_name = name.chars().all(|c| c == '_' || c == ':' || c.is_ascii_alphanumeric())
         && !name.starts_with(|c: char| c.is_ascii_digit());
     if !is_name {
-        return Err(format!("`{name}` is not the name of a metric"));
+        return Err(PromqlError(format!("`{name}` is not the name of a metric").into()));
     }
     let Some(rest) = rest else { return Ok(()) };
     let Some(inner) = rest.strip_suffix('}') else {
-        return Err("there is text after the closing `}`".to_owned());
+        return Err(PromqlError("there is text after the closing `}`".into()));
     };
     let matchers = split(inner);
     for matcher in &matchers {
-        matcher_parts(matcher)
-            .ok_or_else(|| format!("`{matcher}` is not a matcher such as label=\"value\""))?;
+        matcher_parts(matcher).ok_or_else(|| {
+            PromqlError(format!("`{matcher}` is not a matcher such as label=\"value\"").into())
+        })?;
     }
     if name.is_empty() && matchers.is_empty() {
-        return Err("it must name a metric or have a matcher".to_owned());
+        return Err(PromqlError("it must name a metric or have a matcher".into()));
     }
     Ok(())
 }

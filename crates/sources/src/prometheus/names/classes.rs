@@ -32,13 +32,30 @@ pub(super) fn literal(c: char) -> String {
     if c.is_ascii_alphanumeric() || c == '_' { c.to_string() } else { format!("\\x{{{:x}}}", c as u32) }
 }
 
-fn fault<T>(what: &str, where_: &str) -> Result<T, String> {
-    Err(format!("error parsing regexp: {what}: `{where_}`"))
+/// Why an expression is not valid, in the words of Go.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error parsing regexp: {0}")]
+pub struct RegexError(String);
+
+impl RegexError {
+    /// An error about the part `at` of an expression.
+    pub(super) fn new(reason: &str, at: &str) -> Self {
+        Self(format!("{reason}: `{at}`"))
+    }
+
+    /// An expression that Go accepts but this process does not.
+    pub(super) fn unsupported(text: &str) -> Self {
+        Self(format!("`{text}` is too large or not understood"))
+    }
+}
+
+pub(super) fn fault<T>(reason: &str, at: &str) -> Result<T, RegexError> {
+    Err(RegexError::new(reason, at))
 }
 
 /// Parses an escape; the text starts with the backslash.
-pub(super) fn escaped(text: &str) -> Result<(RegexClass, &str), String> {
-    let invalid = || format!("error parsing regexp: invalid escape sequence: `{text}`");
+pub(super) fn escaped(text: &str) -> Result<(RegexClass, &str), RegexError> {
+    let invalid = || RegexError::new("invalid escape sequence", text);
     let behind = text.get(1..).unwrap_or_default();
     let Some(c) = behind.chars().next() else { return fault("trailing backslash at end of expression", "") };
     let rest = behind.get(c.len_utf8()..).unwrap_or_default();
@@ -83,8 +100,8 @@ pub(super) fn escaped(text: &str) -> Result<(RegexClass, &str), String> {
 }
 
 /// `\pL`, `\p{Greek}`, `\p{^Greek}`.
-fn property(not: bool, rest: &str) -> Result<(RegexClass, &str), String> {
-    let unknown = || format!("error parsing regexp: invalid character class range: `{rest}`");
+fn property(not: bool, rest: &str) -> Result<(RegexClass, &str), RegexError> {
+    let unknown = || RegexError::new("invalid character class range", rest);
     let (name, rest) = match rest.strip_prefix('{') {
         Some(braced) => braced.split_once('}').ok_or_else(unknown)?,
         None => rest.split_at_checked(rest.chars().next().map_or(1, char::len_utf8)).ok_or_else(unknown)?,
@@ -97,8 +114,8 @@ fn property(not: bool, rest: &str) -> Result<(RegexClass, &str), String> {
 }
 
 /// A class in brackets, which the text begins with; how it is written, and what follows.
-pub(super) fn bracketed(text: &str) -> Result<(String, &str), String> {
-    let missing = || format!("error parsing regexp: missing closing ]: `{text}`");
+pub(super) fn bracketed(text: &str) -> Result<(String, &str), RegexError> {
+    let missing = || RegexError::new("missing closing ]", text);
     let mut rest = text.get(1..).unwrap_or_default();
     let mut out = "[".to_owned();
     if let Some(behind) = rest.strip_prefix('^') {
@@ -144,7 +161,7 @@ pub(super) fn bracketed(text: &str) -> Result<(String, &str), String> {
 }
 
 /// One member of a class; nothing at the end of the text.
-fn member(text: &str) -> Option<Result<(RegexClass, &str), String>> {
+fn member(text: &str) -> Option<Result<(RegexClass, &str), RegexError>> {
     let c = text.chars().next()?;
     if c == '\\' {
         return Some(escaped(text));

@@ -8,17 +8,12 @@ use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
-use super::classes;
+use super::classes::{self, RegexError, fault};
 
 /// Size limit of a compiled expression in bytes.
 const MAX_COMPILED_BYTES: usize = 4 << 20;
 /// Maximum repetition count of Go.
 const MAX_REPEATS: u32 = 1000;
-
-/// Why a regular expression is not valid; the text is that of Go.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct RegexError(String);
 
 /// A regular expression; unanchored unless it has anchors.
 #[derive(Clone, Debug)]
@@ -38,10 +33,11 @@ impl GoRegex {
             open: 0,
             last: PrecedingItem::Nothing,
         };
-        reader.read().map_err(RegexError)?;
-        let regex = RegexBuilder::new(&reader.out).size_limit(MAX_COMPILED_BYTES).build().map_err(|_| {
-            RegexError(format!("error parsing regexp: `{text}` is too large or not understood"))
-        })?;
+        reader.read()?;
+        let regex = RegexBuilder::new(&reader.out)
+            .size_limit(MAX_COMPILED_BYTES)
+            .build()
+            .map_err(|_| RegexError::unsupported(text))?;
         Ok(Self { regex, names: reader.names.into() })
     }
 
@@ -142,12 +138,8 @@ struct RegexTranslator<'a> {
     last: PrecedingItem,
 }
 
-fn fault<T>(what: &str, where_: &str) -> Result<T, String> {
-    Err(format!("error parsing regexp: {what}: `{where_}`"))
-}
-
 impl RegexTranslator<'_> {
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Result<(), RegexError> {
         let whole = self.rest;
         while let Some(c) = self.rest.chars().next() {
             let behind = self.rest.get(c.len_utf8()..).unwrap_or_default();
@@ -206,7 +198,7 @@ impl RegexTranslator<'_> {
         self.last = PrecedingItem::Atom;
     }
 
-    fn repeat(&mut self, operator: &str) -> Result<(), String> {
+    fn repeat(&mut self, operator: &str) -> Result<(), RegexError> {
         match self.last {
             PrecedingItem::Nothing => return fault("missing argument to repetition operator", operator),
             PrecedingItem::Repetition => return fault("invalid nested repetition operator", operator),
@@ -221,7 +213,7 @@ impl RegexTranslator<'_> {
         Ok(())
     }
 
-    fn group(&mut self, behind: &str) -> Result<(), String> {
+    fn group(&mut self, behind: &str) -> Result<(), RegexError> {
         let start = self.rest.len();
         let opened = "(".to_owned();
         let Some(special) = behind.strip_prefix('?') else {
@@ -253,7 +245,7 @@ impl RegexTranslator<'_> {
         Ok(())
     }
 
-    fn opened(&mut self, text: &str, remaining: usize, start: usize) -> Result<(), String> {
+    fn opened(&mut self, text: &str, remaining: usize, start: usize) -> Result<(), RegexError> {
         self.open += 1;
         // More than real expressions need, and less than the limit of `regex`.
         if self.open > 200 {
@@ -265,7 +257,7 @@ impl RegexTranslator<'_> {
         Ok(())
     }
 
-    fn escape(&mut self, behind: &str) -> Result<(), String> {
+    fn escape(&mut self, behind: &str) -> Result<(), RegexError> {
         if let Some(quoted) = behind.strip_prefix('Q') {
             let (text, rest) = quoted.split_once(r"\E").unwrap_or((quoted, ""));
             let literal: String = text.chars().map(classes::literal).collect();

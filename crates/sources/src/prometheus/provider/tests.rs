@@ -126,13 +126,9 @@ fn config(text: &str) -> AdapterConfig {
 
 async fn provider(played: &Arc<Played>, cluster: Arc<FakeCluster>) -> PrometheusProvider {
     let prometheus = prometheus(played, PrometheusSettings::default());
-    let provider = PrometheusProvider::idle(
-        ProviderSettings::new(Clock::new(Timestamp::now)),
-        prometheus,
-        config(RULES),
-        cluster,
-    )
-    .unwrap();
+    let provider =
+        PrometheusProvider::idle(ProviderSettings::new(Clock::system()), prometheus, config(RULES), cluster)
+            .unwrap();
     provider.discover().await;
     provider
 }
@@ -250,7 +246,7 @@ async fn prometheus_outage_is_not_an_empty_result() {
     let client = HttpClient::new(Endpoint::at(format!("http://{address}"))).unwrap();
     let prometheus = PrometheusClient::new(Arc::new(client), PrometheusSettings::default());
     let provider = PrometheusProvider::idle(
-        ProviderSettings::new(Clock::new(Timestamp::now)),
+        ProviderSettings::new(Clock::system()),
         prometheus,
         config(RULES),
         cluster(1),
@@ -293,10 +289,8 @@ async fn proxy_error_page_is_reported_with_its_cause() {
 async fn hanging_prometheus_times_out() {
     let slow = Played::slow(Duration::from_hours(1), |_, _| (200, vector("")));
     let quick = played("");
-    let settings = ProviderSettings {
-        query_timeout: Duration::from_secs(10),
-        ..ProviderSettings::new(Clock::new(Timestamp::now))
-    };
+    let settings =
+        ProviderSettings { query_timeout: Duration::from_secs(10), ..ProviderSettings::new(Clock::system()) };
     let known = provider(&quick, cluster(1)).await;
     let hangs = PrometheusProvider::idle(
         settings,
@@ -351,7 +345,7 @@ async fn discovery_retries_soon_and_reload_triggers_it() {
         });
     let prometheus = prometheus(&played, PrometheusSettings::default());
     let provider = PrometheusProvider::start(
-        ProviderSettings::new(Clock::new(Timestamp::now)),
+        ProviderSettings::new(Clock::system()),
         prometheus,
         config(RULES),
         cluster(1),
@@ -392,13 +386,9 @@ async fn new_cluster_resources_are_picked_up() {
         RULES.replace("seriesQuery: requests", "seriesQuery: widgets").replace("^(.*)_total$", "^(.*)_size$");
     let prometheus = prometheus(&played, PrometheusSettings::default());
     let shared = Arc::clone(&cluster) as Arc<dyn ClusterResources>;
-    let provider = PrometheusProvider::idle(
-        ProviderSettings::new(Clock::new(Timestamp::now)),
-        prometheus,
-        config(&text),
-        shared,
-    )
-    .unwrap();
+    let provider =
+        PrometheusProvider::idle(ProviderSettings::new(Clock::system()), prometheus, config(&text), shared)
+            .unwrap();
     let resources = || {
         CustomMetricsProvider::known(&provider).iter().map(|known| known.resource.clone()).collect::<Vec<_>>()
     };
@@ -434,7 +424,7 @@ async fn replaced_token_is_used() {
     let settings = PrometheusSettings { cache_age: Duration::ZERO, ..PrometheusSettings::default() };
     let prometheus = PrometheusClient::new(Arc::new(HttpClient::new(endpoint).unwrap()), settings);
     let provider = PrometheusProvider::idle(
-        ProviderSettings::new(Clock::new(Timestamp::now)),
+        ProviderSettings::new(Clock::system()),
         prometheus,
         config(RULES),
         cluster(1),

@@ -95,8 +95,7 @@ fn sharding(
         compat: api::provider::Compat::Better,
     };
     let store = Store::new(settings, inventory.clone());
-    let settings =
-        ShardingSettings { id: id.into(), resolution, endpoint, clock: Clock::new(Timestamp::now) };
+    let settings = ShardingSettings { id: id.into(), resolution, endpoint, clock: Clock::system() };
     (Sharding::new(settings, inventory.clone(), store.clone()), store, inventory)
 }
 
