@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tonic::{Code, Request, Response, Status};
 
@@ -20,13 +20,16 @@ const MAX_REQUEST_BYTES: usize = 64 << 10;
 
 /// Provides the values.
 pub trait MetricsSource: Send + Sync + 'static {
+    /// Why a metric has no values; the client receives its text.
+    type Error: std::error::Error + Send;
+
     /// The values of a metric of a ScaledObject, or why there are none.
     fn values(
         &self,
         namespace: &str,
         object: &str,
         metric: &str,
-    ) -> impl Future<Output = Result<Vec<SourceValue>, String>> + Send;
+    ) -> impl Future<Output = Result<Vec<SourceValue>, Self::Error>> + Send;
 }
 
 /// A value of a metric.
@@ -119,18 +122,18 @@ pub struct MetricsServiceAdapter<S> {
 impl<S: MetricsSource> MetricsService for MetricsServiceAdapter<S> {
     async fn get_metrics(
         &self,
-        asked: Request<ScaledObjectRef>,
+        request: Request<ScaledObjectRef>,
     ) -> Result<Response<ExternalMetricValueList>, Status> {
-        let begin = Instant::now();
+        let begin = tokio::time::Instant::now();
         self.calls.started.fetch_add(1, Ordering::Relaxed);
-        let ScaledObjectRef { name, namespace, metric_name } = asked.get_ref();
+        let ScaledObjectRef { name, namespace, metric_name } = request.get_ref();
         let answer = match tokio::time::timeout(
             SOURCE_TIMEOUT,
             self.source.values(namespace, name, metric_name),
         )
         .await
         {
-            Ok(answer) => answer.map_err(Status::unknown),
+            Ok(answer) => answer.map_err(|error| Status::unknown(error.to_string())),
             Err(_) => {
                 Err(Status::deadline_exceeded(format!("{metric_name} took longer than {SOURCE_TIMEOUT:?}")))
             }

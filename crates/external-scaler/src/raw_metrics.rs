@@ -81,14 +81,14 @@ impl RawMetricsBroker {
     }
 
     /// Sends values to the subscribers of a trigger.
-    pub fn publish(&self, told: &TriggerSample<'_>, values: impl IntoIterator<Item = f64>) {
+    pub fn publish(&self, sample: &TriggerSample<'_>, values: impl IntoIterator<Item = f64>) {
         if !self.has_subscribers() {
             return;
         }
         let of = ScaledObjectRef {
-            name: told.object.to_owned(),
-            namespace: told.namespace.to_owned(),
-            metric_name: told.trigger.to_owned(),
+            name: sample.object.to_owned(),
+            namespace: sample.namespace.to_owned(),
+            metric_name: sample.trigger.to_owned(),
         };
         let mut subscribers = self.subscribers();
         if !subscribers.values().any(|one| one.to.contains(&of)) {
@@ -96,9 +96,9 @@ impl RawMetricsBroker {
         }
         let one = |value| RawMetric {
             value,
-            timestamp: Some(Timestamp { seconds: told.at.0, nanos: told.at.1 }),
+            timestamp: Some(Timestamp { seconds: sample.at.0, nanos: sample.at.1 }),
             metadata: Some(of.clone()),
-            is_active: told.active,
+            is_active: sample.active,
         };
         let metrics: Vec<RawMetric> = values.into_iter().map(one).collect();
         if metrics.is_empty() {
@@ -154,13 +154,13 @@ fn named<'a>(what: &str, name: &'a str) -> Result<&'a str, Status> {
 }
 
 /// The subscriber and the trigger of a request.
-fn subscription(asked: SubscriptionRequest) -> Result<(String, ScaledObjectRef), Status> {
-    let of = asked.metric_metadata.unwrap_or_default();
-    named("subscriber", &asked.subscriber)?;
+fn subscription(request: SubscriptionRequest) -> Result<(String, ScaledObjectRef), Status> {
+    let of = request.metric_metadata.unwrap_or_default();
+    named("subscriber", &request.subscriber)?;
     named("metricMetadata.name", &of.name)?;
     named("metricMetadata.namespace", &of.namespace)?;
     named("metricMetadata.metricName", &of.metric_name)?;
-    Ok((asked.subscriber, of))
+    Ok((request.subscriber, of))
 }
 
 fn acknowledged(was_subscribed: bool) -> Response<SubscriptionAck> {
@@ -174,9 +174,9 @@ impl RawMetricsService for RawMetricsBroker {
     /// Values that were buffered since the last stream come first. A new stream ends the previous one.
     async fn get_raw_metrics_stream(
         &self,
-        asked: Request<RawMetricsRequest>,
+        request: Request<RawMetricsRequest>,
     ) -> Result<Response<Self::GetRawMetricsStreamStream>, Status> {
-        let name = named("subscriber", &asked.get_ref().subscriber)?;
+        let name = named("subscriber", &request.get_ref().subscriber)?;
         let mut subscribers = self.subscribers();
         room(&mut subscribers, name)?;
         let subscriber = subscribers.entry(name.to_owned()).or_default();
@@ -194,9 +194,9 @@ impl RawMetricsService for RawMetricsBroker {
 
     async fn subscribe_metric(
         &self,
-        asked: Request<SubscriptionRequest>,
+        request: Request<SubscriptionRequest>,
     ) -> Result<Response<SubscriptionAck>, Status> {
-        let (name, of) = subscription(asked.into_inner())?;
+        let (name, of) = subscription(request.into_inner())?;
         let mut subscribers = self.subscribers();
         room(&mut subscribers, &name)?;
         let subscriber = subscribers.entry(name).or_default();
@@ -212,9 +212,9 @@ impl RawMetricsService for RawMetricsBroker {
 
     async fn unsubscribe_metric(
         &self,
-        asked: Request<SubscriptionRequest>,
+        request: Request<SubscriptionRequest>,
     ) -> Result<Response<SubscriptionAck>, Status> {
-        let (name, of) = subscription(asked.into_inner())?;
+        let (name, of) = subscription(request.into_inner())?;
         let mut subscribers = self.subscribers();
         let was_subscribed = subscribers.get_mut(&name).is_some_and(|one| one.to.remove(&of));
         self.update_has_subscribers(&subscribers);

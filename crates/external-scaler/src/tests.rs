@@ -47,7 +47,7 @@ async fn served() -> (ExternalScalerClient<Channel>, oneshot::Sender<()>) {
 }
 
 #[tokio::test]
-async fn a_scaler_is_asked_over_the_wire() {
+async fn client_reads_a_scaler_over_grpc() {
     let (mut client, _end) = served().await;
     let specs = client.get_metric_spec(object(&[])).await.unwrap().into_inner().metric_specs;
     assert_eq!(specs, [MetricSpec { metric_name: "letters".into(), target_size: 3, target_size_float: 2.5 }]);
@@ -86,7 +86,7 @@ async fn activity_streams_and_errors_arrive_with_their_words() {
 }
 
 #[test]
-fn the_float_counts_only_above_zero() {
+fn float_target_overrides_integer_only_above_zero() {
     let value = |whole, float| MetricValue {
         metric_name: String::new(),
         metric_value: whole,

@@ -10,7 +10,7 @@ const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 impl ScaledObjectRef {
     /// A value of the trigger's metadata; an error that names the key if it is missing.
     pub fn text(&self, key: &str) -> Result<&str, Status> {
-        self.said(key)
+        self.value(key)
             .ok_or_else(|| Status::invalid_argument(format!("the trigger has no {key} in its metadata")))
     }
 
@@ -26,10 +26,10 @@ impl ScaledObjectRef {
 
     /// A number of the trigger's metadata, or a default if it is missing.
     pub fn number_or(&self, key: &str, otherwise: f64) -> Result<f64, Status> {
-        if self.said(key).is_none() { Ok(otherwise) } else { self.number(key) }
+        if self.value(key).is_none() { Ok(otherwise) } else { self.number(key) }
     }
 
-    fn said(&self, key: &str) -> Option<&str> {
+    fn value(&self, key: &str) -> Option<&str> {
         self.scaler_metadata.get(key).map(|text| text.trim()).filter(|text| !text.is_empty())
     }
 }

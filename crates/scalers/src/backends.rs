@@ -2,13 +2,12 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::provider::Compat;
 use api::selector::Selector;
 
+use crate::ScalerFuture;
 use crate::web::{HttpSettings, SharedHttpClient};
 
 /// The fields of a pod that scalers use.
@@ -30,7 +29,7 @@ pub enum ConfigSource {
 }
 
 /// A pending read from the cluster.
-pub type ClusterFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
+pub type ClusterFuture<'a, T> = ScalerFuture<'a, T>;
 
 /// What scalers read from their cluster. `controllers` implements it, because this crate has no Kubernetes client.
 pub trait Cluster: Send + Sync {
@@ -52,7 +51,7 @@ pub trait Cluster: Send + Sync {
         _name: &'a str,
         _key: &'a str,
     ) -> ClusterFuture<'a, Option<Vec<u8>>> {
-        Box::pin(async { Err("ConfigMaps and Secrets cannot be read here".to_owned()) })
+        Box::pin(async { Err(scaler_error!("ConfigMaps and Secrets cannot be read here")) })
     }
 }
 
@@ -95,10 +94,10 @@ struct Nowhere;
 
 impl Cluster for Nowhere {
     fn pods<'a>(&'a self, _: &'a str, _: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
-        Box::pin(async { Err("there is no cluster".to_owned()) })
+        Box::pin(async { Err(scaler_error!("there is no cluster")) })
     }
 
     fn endpoints<'a>(&'a self, _: &'a str, _: &'a str) -> ClusterFuture<'a, Vec<(String, Option<u16>)>> {
-        Box::pin(async { Err("there is no cluster".to_owned()) })
+        Box::pin(async { Err(scaler_error!("there is no cluster")) })
     }
 }

@@ -9,7 +9,7 @@ use crate::parameters::Secret;
 use crate::responses::{excerpt, json, kind};
 use crate::single::{ValueSource, send};
 use crate::web::{HttpCall, SharedHttpClient};
-use crate::{ScalerError, ScalerFuture};
+use crate::{ParseError, ScalerError, ScalerFuture};
 
 /// A numeric attribute of an MBean.
 pub(crate) struct Attribute {
@@ -38,9 +38,9 @@ impl ValueSource for Attribute {
 }
 
 /// Fails with the message of the first empty text.
-pub(crate) fn all_given<const N: usize>(texts: [(&String, &str); N]) -> Result<(), String> {
+pub(crate) fn all_given<const N: usize>(texts: [(&String, &str); N]) -> Result<(), ParseError> {
     match texts.into_iter().find(|(text, _)| text.is_empty()) {
-        Some((_, missing)) => Err(missing.to_owned()),
+        Some((_, missing)) => Err(missing.into()),
         None => Ok(()),
     }
 }

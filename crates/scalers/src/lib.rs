@@ -16,16 +16,20 @@
 //!
 //! A new scaler is one folder and one line in `scaler_folders!` below; CONTRIBUTING shows how.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may read the clock of the machine"))]
+
 // First: its macros are used by all other modules.
 #[macro_use]
 mod scaler;
 
 mod aws;
 pub mod backends;
+pub mod clock;
 mod jolokia;
 pub mod metric;
 mod oauth;
 pub mod parameters;
+mod parse_error;
 #[cfg(any(feature = "postgresql", feature = "rabbitmq-amqp", feature = "redis"))]
 mod pool;
 mod prelude;
@@ -97,5 +101,6 @@ scaler_folders! {
     splunk: [TYPE];
 }
 
+pub use parse_error::ParseError;
 pub use scaler::{MetricValue, Reading, Scaler, ScalerError, ScalerFuture};
 pub use trigger::{Owner, Trigger};

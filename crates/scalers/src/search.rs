@@ -11,7 +11,7 @@ use crate::metrics_api::query::json::find;
 use crate::responses::{excerpt, json as read, parsed};
 use crate::single::{SingleMetricScaler, ValueSource, send};
 use crate::web::{HttpCall, SharedHttpClient, path_escaped};
-use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::{ParseError, Scaler, ScalerError, ScalerFuture, Trigger};
 
 crate::parameters! {
     /// The search, and the location of the value.
@@ -58,10 +58,10 @@ struct Search {
 
 impl SearchParameters {
     /// Checks that there is either a template or a query.
-    pub(crate) fn check_one(&self) -> Result<(), String> {
+    pub(crate) fn check_one(&self) -> Result<(), ParseError> {
         match (self.template.is_empty(), self.query.is_empty()) {
-            (true, true) => Err("either searchTemplateName or query must be provided".to_owned()),
-            (false, false) => Err("cannot provide both searchTemplateName and query".to_owned()),
+            (true, true) => Err("either searchTemplateName or query must be provided".into()),
+            (false, false) => Err("cannot provide both searchTemplateName and query".into()),
             _ => Ok(()),
         }
     }

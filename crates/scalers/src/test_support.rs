@@ -100,7 +100,9 @@ pub(crate) struct FakeCluster {
 impl Cluster for FakeCluster {
     fn pods<'a>(&'a self, namespace: &'a str, _: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
         assert_eq!(namespace, "ns");
-        Box::pin(async { if self.fails { Err("no pods today".into()) } else { Ok(self.pods.clone()) } })
+        Box::pin(async {
+            if self.fails { Err(ScalerError::new("no pods today")) } else { Ok(self.pods.clone()) }
+        })
     }
 
     fn endpoints<'a>(&'a self, _: &'a str, _: &'a str) -> ClusterFuture<'a, Vec<(String, Option<u16>)>> {

@@ -66,7 +66,7 @@ async fn values_reach_those_who_have_subscribed_and_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_listen_misses_values_and_is_forgotten_in_the_end() {
+async fn slow_subscriber_misses_values_and_expires() {
     let raw = RawMetricsBroker::default();
     subscribe(&raw, "slow", "queue").await;
     let mut slow = listen(&raw, "slow").await;
@@ -90,7 +90,7 @@ async fn who_does_not_listen_misses_values_and_is_forgotten_in_the_end() {
 }
 
 #[tokio::test]
-async fn a_stream_that_broke_off_can_be_taken_up_again() {
+async fn subscriber_reconnects_after_its_stream_broke() {
     let raw = RawMetricsBroker::default();
     subscribe(&raw, "a", "queue").await;
     drop(listen(&raw, "a").await);
@@ -105,7 +105,7 @@ async fn a_stream_that_broke_off_can_be_taken_up_again() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_bounded_whoever_asks() {
+async fn subscribers_and_subscriptions_are_bounded() {
     let raw = RawMetricsBroker::default();
     for (subscriber, trigger) in [("", "queue"), ("a", ""), ("a", &*"x".repeat(MAX_NAME_BYTES + 1))] {
         let refused = raw.subscribe_metric(asked(subscriber, trigger)).await.unwrap_err();

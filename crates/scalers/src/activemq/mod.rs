@@ -48,9 +48,9 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         if let Some(url) = &self.rest_api_template {
-            let template = query::template(url).map_err(|error| error.message)?;
+            let template = query::template(url)?;
             self.management_endpoint = template.endpoint;
             self.broker_name = template.broker;
             self.destination_name = template.destination;

@@ -5,15 +5,25 @@ mod sign;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use request::{AwsRequest, answer, endpoint};
+pub(crate) use request::{AwsRequest, answer};
 pub(crate) use sign::{AwsKeys, RequestToSign, sign};
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::backends::Backends;
 use crate::parameters::Secret;
+use crate::single::send;
+use crate::web::SharedHttpClient;
 use crate::{ScalerError, Trigger};
 
 crate::parameters! {
-    /// AWS credentials.
+    /// Endpoint and credentials of AWS.
     pub struct AwsCredentials {
+        /// Endpoint URL, if not the one of the region.
+        endpoint: Option<String> = "awsEndpoint" in [Metadata];
         /// Whose identity is used: `pod` (default) for the keys or the role given here, `operator` for the operator's own.
         identity_owner: String = "identityOwner" in [Metadata];
         /// ARN of a role to assume.
@@ -61,6 +71,42 @@ impl AwsCredentials {
         let access = access.clone().ok_or_else(|| scaler_error!("awsAccessKeyID not found"))?;
         let secret = secret.clone().ok_or_else(|| scaler_error!("awsSecretAccessKey not found"))?;
         Ok(AwsIdentity::Keys(AwsKeys { access, secret, session: self.session_token.clone() }))
+    }
+}
+
+/// Sends signed requests to AWS for one trigger.
+pub(crate) struct AwsClient {
+    region: String,
+    endpoint: Option<String>,
+    identity: AwsIdentity,
+    /// Timeout of requests.
+    within: Duration,
+    web: Arc<SharedHttpClient>,
+}
+
+impl AwsClient {
+    /// A client for a region; an error if keys are missing.
+    pub(crate) fn new(
+        region: &str,
+        credentials: &AwsCredentials,
+        trigger: &Trigger,
+        backends: &Backends,
+    ) -> Result<Self, ScalerError> {
+        Ok(Self {
+            region: region.to_owned(),
+            endpoint: credentials.endpoint.clone(),
+            identity: credentials.identity(trigger)?,
+            within: trigger.http_timeout,
+            web: Arc::clone(&backends.web),
+        })
+    }
+
+    /// Sends a request; returns status and body of the response.
+    pub(crate) async fn send(&self, request: AwsRequest<'_>) -> Result<(u16, Bytes), ScalerError> {
+        let endpoint = request::endpoint(request.host, &self.region, self.endpoint.as_deref());
+        let call =
+            request.call(&endpoint, &self.region, self.identity.keys()?, self.web.now(), self.within)?;
+        send(&self.web, call).await
     }
 }
 

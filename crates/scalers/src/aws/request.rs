@@ -13,9 +13,8 @@ use crate::web::HttpCall;
 
 /// A request in the JSON protocol of AWS.
 pub(crate) struct AwsRequest<'a> {
-    /// The endpoint URL without a trailing slash.
-    pub(crate) endpoint: &'a str,
-    pub(crate) region: &'a str,
+    /// The first label of the endpoint's host name, usually the service.
+    pub(crate) host: &'a str,
     /// The service name used in signatures.
     pub(crate) service: &'a str,
     /// The operation, e.g. `AmazonSQS.GetQueueAttributes`.
@@ -26,14 +25,16 @@ pub(crate) struct AwsRequest<'a> {
 }
 
 impl AwsRequest<'_> {
-    /// Signs the request at the given time.
-    pub(crate) fn call(
+    /// Signs the request to an endpoint, whose URL has no trailing slash, at the given time.
+    pub(super) fn call(
         self,
+        endpoint: &str,
+        region: &str,
         keys: &AwsKeys,
         now: Timestamp,
         within: Duration,
     ) -> Result<HttpCall, ScalerError> {
-        let url = format!("{}/", self.endpoint);
+        let url = format!("{endpoint}/");
         let kind = format!("application/x-amz-json-{}", self.version);
         let headers = [("content-type", &*kind), ("x-amz-target", self.target)];
         let request = RequestToSign {
@@ -43,7 +44,7 @@ impl AwsRequest<'_> {
             query: "",
             headers: &headers,
             body: self.body.as_bytes(),
-            region: self.region,
+            region,
             service: self.service,
         };
         let signed = sign(&request, keys, now);
@@ -59,7 +60,7 @@ impl AwsRequest<'_> {
 }
 
 /// The endpoint URL of a service in a region, or the configured one.
-pub(crate) fn endpoint(service: &str, region: &str, given: Option<&str>) -> String {
+pub(super) fn endpoint(service: &str, region: &str, given: Option<&str>) -> String {
     match given {
         Some(given) => given.trim_end_matches('/').to_owned(),
         None if region.starts_with("cn-") => format!("https://{service}.{region}.amazonaws.com.cn"),

@@ -1,3 +1,4 @@
+use super::request::endpoint;
 use super::*;
 
 /// The example of the AWS documentation.

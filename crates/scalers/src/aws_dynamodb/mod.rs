@@ -5,7 +5,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
+use crate::aws::{AwsClient, AwsCredentials, AwsRequest, answer};
 use crate::prelude::*;
 use crate::responses::number;
 
@@ -53,20 +53,15 @@ crate::parameters! {
         target_value: Option<i64> = "targetValue" in [Metadata];
         /// The trigger is active above this number of items.
         activation_target_value: i64 = "activationTargetValue" in [Metadata], default "0";
-        /// Endpoint URL, if not the one of the region.
-        endpoint: Option<String> = "awsEndpoint" in [Metadata];
-        /// AWS credentials.
+        /// AWS endpoint and credentials.
         credentials: AwsCredentials;
     }
 }
 
 struct DynamoDb {
-    parameters: Parameters,
     /// The request body without the page.
     query: Map<String, Value>,
-    identity: AwsIdentity,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
+    client: AwsClient,
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
@@ -77,12 +72,12 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     if parameters.target_value.is_none() && !trigger.feeds_formula {
         return Err(scaler_error!("no targetValue given").inside(PREFIX));
     }
-    let identity = parameters.credentials.identity(trigger).map_err(|error| error.inside(PREFIX))?;
+    let client = AwsClient::new(&parameters.region, &parameters.credentials, trigger, backends)
+        .map_err(|error| error.inside(PREFIX))?;
     let name = format!("aws-dynamodb-{}", parameters.table_name);
     let spec = external(trigger, &name, whole(parameters.target_value.unwrap_or(0)));
     let activation = parameters.activation_target_value as f64;
-    let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    SingleMetricScaler::build(spec, activation, DynamoDb { parameters, query, identity, within, web })
+    SingleMetricScaler::build(spec, activation, DynamoDb { query, client })
 }
 
 /// The request body for a count.
@@ -108,19 +103,16 @@ fn query(of: &Parameters) -> Result<Map<String, Value>, ScalerError> {
 impl ValueSource for DynamoDb {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let Parameters { region, endpoint: given, .. } = &self.parameters;
             let (mut query, mut count) = (self.query.clone(), 0.0);
             for _ in 0..MAX_PAGES {
-                let question = AwsRequest {
-                    endpoint: &endpoint("dynamodb", region, given.as_deref()),
-                    region,
+                let request = AwsRequest {
+                    host: "dynamodb",
                     service: "dynamodb",
                     target: "DynamoDB_20120810.Query",
                     version: "1.0",
                     body: Value::from(query.clone()).to_string(),
                 };
-                let call = question.call(self.identity.keys()?, self.web.now(), self.within)?;
-                let (status, body) = send(&self.web, call).await?;
+                let (status, body) = self.client.send(request).await?;
                 let answer = answer("DynamoDB", status, &body)?;
                 count += number(&answer, "/Count")?;
                 match answer.get("LastEvaluatedKey") {

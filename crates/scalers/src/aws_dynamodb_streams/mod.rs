@@ -5,7 +5,7 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
+use crate::aws::{AwsClient, AwsCredentials, AwsRequest, answer};
 use crate::prelude::*;
 use crate::responses::kind;
 
@@ -37,53 +37,40 @@ crate::parameters! {
         shard_count: i64 = "shardCount" in [Metadata], default "2";
         /// The trigger is active above this number of shards.
         activation_shard_count: i64 = "activationShardCount" in [Metadata], default "0";
-        /// Endpoint URL, if not the one of the region.
-        endpoint: Option<String> = "awsEndpoint" in [Metadata];
-        /// AWS credentials.
+        /// AWS endpoint and credentials.
         credentials: AwsCredentials;
     }
 }
 
 struct Streams {
-    parameters: Parameters,
-    identity: AwsIdentity,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
+    table_name: String,
+    client: AwsClient,
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing dynamodb stream metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
-    let identity = parameters.credentials.identity(trigger).map_err(|error| error.inside(PREFIX))?;
-    let name = format!("aws-dynamodb-streams-{}", parameters.table_name);
-    let spec = external(trigger, &name, whole(parameters.shard_count));
-    let activation = parameters.activation_shard_count as f64;
-    let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    SingleMetricScaler::build(spec, activation, Streams { parameters, identity, within, web })
+    let Parameters { table_name, region, shard_count, activation_shard_count, credentials } = parameters;
+    let client = AwsClient::new(&region, &credentials, trigger, backends);
+    let client = client.map_err(|error| error.inside(PREFIX))?;
+    let spec = external(trigger, &format!("aws-dynamodb-streams-{table_name}"), whole(shard_count));
+    SingleMetricScaler::build(spec, activation_shard_count as f64, Streams { table_name, client })
 }
 
 impl Streams {
-    async fn asked(&self, host: &str, target: &str, body: Value) -> Result<Value, ScalerError> {
-        let Parameters { region, endpoint: given, .. } = &self.parameters;
-        let question = AwsRequest {
-            endpoint: &endpoint(host, region, given.as_deref()),
-            region,
-            service: "dynamodb",
-            target,
-            version: "1.0",
-            body: body.to_string(),
-        };
-        let call = question.call(self.identity.keys()?, self.web.now(), self.within)?;
-        let (status, body) = send(&self.web, call).await?;
+    async fn send(&self, host: &str, target: &str, body: Value) -> Result<Value, ScalerError> {
+        let body = body.to_string();
+        let request = AwsRequest { host, service: "dynamodb", target, version: "1.0", body };
+        let (status, body) = self.client.send(request).await?;
         answer("DynamoDB", status, &body)
     }
 
     /// The stream of the table.
     async fn stream(&self) -> Result<String, ScalerError> {
-        let table = &self.parameters.table_name;
+        let table = &self.table_name;
         let body = json!({"TableName": table});
-        let answer = self.asked("dynamodb", "DynamoDB_20120810.DescribeTable", body).await?;
+        let answer = self.send("dynamodb", "DynamoDB_20120810.DescribeTable", body).await?;
         let stream = answer.pointer("/Table/LatestStreamArn").and_then(Value::as_str);
         stream.map(str::to_owned).ok_or_else(|| scaler_error!("table {table} has no stream"))
     }
@@ -96,7 +83,7 @@ impl ValueSource for Streams {
             let mut count = 0;
             for _ in 0..MAX_PAGES {
                 let target = "DynamoDBStreams_20120810.DescribeStream";
-                let answer = self.asked("streams.dynamodb", target, body.clone()).await?;
+                let answer = self.send("streams.dynamodb", target, body.clone()).await?;
                 let shards = answer.pointer("/StreamDescription/Shards");
                 let some = shards.and_then(Value::as_array).map(Vec::len);
                 count += some.ok_or_else(|| {

@@ -5,7 +5,7 @@ mod tests;
 
 use serde_json::json;
 
-use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
+use crate::aws::{AwsClient, AwsCredentials, AwsRequest, answer};
 use crate::prelude::*;
 use crate::responses::number;
 
@@ -34,46 +34,38 @@ crate::parameters! {
         shard_count: i64 = "shardCount" in [Metadata], default "2";
         /// The trigger is active above this number of shards.
         activation_shard_count: i64 = "activationShardCount" in [Metadata], default "0";
-        /// Endpoint URL, if not the one of the region.
-        endpoint: Option<String> = "awsEndpoint" in [Metadata];
-        /// AWS credentials.
+        /// AWS endpoint and credentials.
         credentials: AwsCredentials;
     }
 }
 
 struct Kinesis {
-    parameters: Parameters,
-    identity: AwsIdentity,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
+    stream_name: String,
+    client: AwsClient,
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing Kinesis stream metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
-    let identity = parameters.credentials.identity(trigger).map_err(|error| error.inside(PREFIX))?;
-    let name = format!("aws-kinesis-{}", parameters.stream_name);
-    let spec = external(trigger, &name, whole(parameters.shard_count));
-    let activation = parameters.activation_shard_count as f64;
-    let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    SingleMetricScaler::build(spec, activation, Kinesis { parameters, identity, within, web })
+    let Parameters { stream_name, region, shard_count, activation_shard_count, credentials } = parameters;
+    let client = AwsClient::new(&region, &credentials, trigger, backends);
+    let client = client.map_err(|error| error.inside(PREFIX))?;
+    let spec = external(trigger, &format!("aws-kinesis-{stream_name}"), whole(shard_count));
+    SingleMetricScaler::build(spec, activation_shard_count as f64, Kinesis { stream_name, client })
 }
 
 impl ValueSource for Kinesis {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let Parameters { stream_name, region, endpoint: given, .. } = &self.parameters;
-            let question = AwsRequest {
-                endpoint: &endpoint("kinesis", region, given.as_deref()),
-                region,
+            let request = AwsRequest {
+                host: "kinesis",
                 service: "kinesis",
                 target: "Kinesis_20131202.DescribeStreamSummary",
                 version: "1.1",
-                body: json!({"StreamName": stream_name}).to_string(),
+                body: json!({"StreamName": self.stream_name}).to_string(),
             };
-            let call = question.call(self.identity.keys()?, self.web.now(), self.within)?;
-            let (status, body) = send(&self.web, call).await?;
+            let (status, body) = self.client.send(request).await?;
             number(&answer("Kinesis", status, &body)?, "/StreamDescriptionSummary/OpenShardCount")
         })
     }

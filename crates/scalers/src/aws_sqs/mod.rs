@@ -4,9 +4,7 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
-
-use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, endpoint};
+use crate::aws::{AwsClient, AwsCredentials, AwsRequest};
 use crate::prelude::*;
 use query::{DELAYED, IN_FLIGHT, WAITING};
 
@@ -44,9 +42,7 @@ crate::parameters! {
         scale_on_in_flight: bool = "scaleOnInFlight" in [Metadata], default "true";
         /// Also counts delayed messages.
         scale_on_delayed: bool = "scaleOnDelayed" in [Metadata], default "false";
-        /// Endpoint URL, if not the one of the region.
-        endpoint: Option<String> = "awsEndpoint" in [Metadata];
-        /// AWS credentials.
+        /// AWS endpoint and credentials.
         credentials: AwsCredentials;
     }
 }
@@ -54,9 +50,7 @@ crate::parameters! {
 struct Sqs {
     parameters: Parameters,
     attributes: Vec<&'static str>,
-    identity: AwsIdentity,
-    within: Duration,
-    web: Arc<SharedHttpClient>,
+    client: AwsClient,
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
@@ -65,35 +59,26 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     let name = query::name(&parameters.queue_url).map_err(|error| error.inside(PREFIX))?;
     let spec = external(trigger, &format!("aws-sqs-{name}"), whole(parameters.queue_length));
-    let identity = parameters.credentials.identity(trigger).map_err(|error| error.inside(PREFIX))?;
+    let client = AwsClient::new(&parameters.region, &parameters.credentials, trigger, backends)
+        .map_err(|error| error.inside(PREFIX))?;
     let mut attributes = vec![WAITING];
     attributes.extend(parameters.scale_on_in_flight.then_some(IN_FLIGHT));
     attributes.extend(parameters.scale_on_delayed.then_some(DELAYED));
     let activation = parameters.activation_queue_length as f64;
-    let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    SingleMetricScaler::build(spec, activation, Sqs { parameters, attributes, identity, within, web })
-}
-
-impl Sqs {
-    /// The request at the given time.
-    fn call(&self, now: Timestamp) -> Result<HttpCall, ScalerError> {
-        let Parameters { queue_url, region, endpoint: given, .. } = &self.parameters;
-        let question = AwsRequest {
-            endpoint: &endpoint("sqs", region, given.as_deref()),
-            region,
-            service: "sqs",
-            target: "AmazonSQS.GetQueueAttributes",
-            version: "1.0",
-            body: query::question(queue_url, &self.attributes),
-        };
-        question.call(self.identity.keys()?, now, self.within)
-    }
+    SingleMetricScaler::build(spec, activation, Sqs { parameters, attributes, client })
 }
 
 impl ValueSource for Sqs {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let (status, body) = send(&self.web, self.call(self.web.now())?).await?;
+            let request = AwsRequest {
+                host: "sqs",
+                service: "sqs",
+                target: "AmazonSQS.GetQueueAttributes",
+                version: "1.0",
+                body: query::question(&self.parameters.queue_url, &self.attributes),
+            };
+            let (status, body) = self.client.send(request).await?;
             query::length(status, &body, &self.attributes).map(|length| length as f64)
         })
     }

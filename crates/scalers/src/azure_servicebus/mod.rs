@@ -62,20 +62,20 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         let (queue, topic, subscription) =
             (!self.queue_name.is_empty(), !self.topic_name.is_empty(), !self.subscription_name.is_empty());
         if queue && subscription {
-            return Err("subscription name provided with queue name".to_owned());
+            return Err("subscription name provided with queue name".into());
         }
         if queue && topic {
-            return Err("both topic and queue name metadata provided".to_owned());
+            return Err("both topic and queue name metadata provided".into());
         }
         if topic && !subscription {
-            return Err("no subscription name provided with topic name".to_owned());
+            return Err("no subscription name provided with topic name".into());
         }
         if !queue && !topic {
-            return Err("no service bus entity type set".to_owned());
+            return Err("no service bus entity type set".into());
         }
         if self.use_regex {
             let (name, text) = if queue {

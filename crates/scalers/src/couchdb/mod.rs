@@ -54,7 +54,7 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         if !self.connection_string.reveal().is_empty() {
             return Ok(());
         }
@@ -66,7 +66,7 @@ impl Parameters {
             (self.password.reveal(), "no password given"),
         ];
         match there.into_iter().find(|(value, _)| value.is_empty()) {
-            Some((_, missing)) => Err(missing.to_owned()),
+            Some((_, missing)) => Err(missing.into()),
             None => Ok(()),
         }
     }

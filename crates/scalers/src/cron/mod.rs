@@ -7,6 +7,7 @@ mod tests;
 use jiff::Timestamp;
 use schedule::CronSchedule;
 
+use crate::clock;
 use crate::prelude::*;
 
 /// The scaler type `cron`.
@@ -44,14 +45,14 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         CronSchedule::parse(&self.start).map_err(|error| format!("error parsing start schedule: {error}"))?;
         CronSchedule::parse(&self.end).map_err(|error| format!("error parsing end schedule: {error}"))?;
         if self.start == self.end {
-            return Err("start and end can not have exactly same time input".to_owned());
+            return Err("start and end can not have exactly same time input".into());
         }
         if self.desired_replicas == 0 {
-            return Err("no desiredReplicas specified".to_owned());
+            return Err("no desiredReplicas specified".into());
         }
         Ok(())
     }
@@ -64,7 +65,7 @@ pub struct CronScaler {
     end: CronSchedule,
     timezone: String,
     desired_replicas: i64,
-    clock: fn() -> Timestamp,
+    clock: clock::Clock,
 }
 
 impl CronScaler {
@@ -82,7 +83,7 @@ impl CronScaler {
             end: CronSchedule::parse(&end).map_err(ScalerError::new)?,
             timezone,
             desired_replicas,
-            clock: Timestamp::now,
+            clock: clock::system,
         })
     }
 

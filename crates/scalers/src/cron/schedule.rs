@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 
+use crate::ParseError;
+
 /// Number of years that are searched for the next time.
 const SEARCHED_YEARS: i16 = 5;
 
@@ -46,7 +48,7 @@ pub fn zone(name: &str) -> Option<TimeZone> {
 
 impl CronSchedule {
     /// Parses five fields, optionally after `TZ=zone`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
         let (mut rest, mut own) = (text.trim(), None);
         if let Some(named) = rest.strip_prefix("TZ=").or_else(|| rest.strip_prefix("CRON_TZ=")) {
             let (name, after) = named.split_once(' ').ok_or("a schedule must follow the time zone")?;
@@ -54,15 +56,15 @@ impl CronSchedule {
             rest = after.trim();
         }
         if rest.is_empty() {
-            return Err("empty spec string".to_owned());
+            return Err("empty spec string".into());
         }
         if rest.starts_with('@') {
-            return Err(format!("parser does not accept descriptors: {rest}"));
+            return Err(format!("parser does not accept descriptors: {rest}").into());
         }
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let [minute, hour, day, month, weekday] = *fields else {
             let (count, all) = (fields.len(), fields.join(" "));
-            return Err(format!("expected exactly 5 fields, found {count}: [{all}]"));
+            return Err(format!("expected exactly 5 fields, found {count}: [{all}]").into());
         };
         Ok(Self {
             minutes: field(minute, 0, 59, &[])?,
@@ -202,7 +204,7 @@ impl ZonedSecond<'_> {
 }
 
 /// Parses numbers, ranges and steps, separated by commas.
-fn field(text: &str, least: u64, most: u64, names: &[&str]) -> Result<CronField, String> {
+fn field(text: &str, least: u64, most: u64, names: &[&str]) -> Result<CronField, ParseError> {
     let mut all = CronField::default();
     for range in text.split(',').filter(|range| !range.is_empty()) {
         let found = self::range(range, least, most, names)?;
@@ -212,19 +214,19 @@ fn field(text: &str, least: u64, most: u64, names: &[&str]) -> Result<CronField,
     Ok(all)
 }
 
-fn range(text: &str, least: u64, most: u64, names: &[&str]) -> Result<CronField, String> {
+fn range(text: &str, least: u64, most: u64, names: &[&str]) -> Result<CronField, ParseError> {
     let parts: Vec<&str> = text.split('/').collect();
     let (range, step) = match *parts {
         [range] => (range, None),
         [range, step] => (range, Some(step)),
-        _ => return Err(format!("too many slashes: {text}")),
+        _ => return Err(format!("too many slashes: {text}").into()),
     };
     let ends: Vec<&str> = range.split('-').collect();
     let (first, mut last, mut any) = match *ends {
         ["*" | "?", ..] => (least, most, true),
         [one] => (named(one, least, names)?, named(one, least, names)?, false),
         [first, last] => (named(first, least, names)?, named(last, least, names)?, false),
-        _ => return Err(format!("too many hyphens: {text}")),
+        _ => return Err(format!("too many hyphens: {text}").into()),
     };
     let step = match step {
         None => 1,
@@ -238,23 +240,23 @@ fn range(text: &str, least: u64, most: u64, names: &[&str]) -> Result<CronField,
         }
     };
     if first < least {
-        return Err(format!("beginning of range ({first}) below minimum ({least}): {text}"));
+        return Err(format!("beginning of range ({first}) below minimum ({least}): {text}").into());
     }
     if last > most {
-        return Err(format!("end of range ({last}) above maximum ({most}): {text}"));
+        return Err(format!("end of range ({last}) above maximum ({most}): {text}").into());
     }
     if first > last {
-        return Err(format!("beginning of range ({first}) beyond end of range ({last}): {text}"));
+        return Err(format!("beginning of range ({first}) beyond end of range ({last}): {text}").into());
     }
     if step == 0 {
-        return Err(format!("step of range should be a positive number: {text}"));
+        return Err(format!("step of range should be a positive number: {text}").into());
     }
     let step = usize::try_from(step).unwrap_or(usize::MAX);
     let bits = (first..=last).step_by(step).fold(0, |bits, number| bits | 1 << number);
     Ok(CronField { bits, any })
 }
 
-fn named(text: &str, least: u64, names: &[&str]) -> Result<u64, String> {
+fn named(text: &str, least: u64, names: &[&str]) -> Result<u64, ParseError> {
     let lower = text.to_lowercase();
     match names.iter().position(|name| *name == lower) {
         Some(at) => Ok(at as u64 + least),
@@ -262,9 +264,9 @@ fn named(text: &str, least: u64, names: &[&str]) -> Result<u64, String> {
     }
 }
 
-fn number(text: &str) -> Result<u64, String> {
+fn number(text: &str) -> Result<u64, ParseError> {
     // Go parses these as int64.
     let number =
         text.parse::<i64>().map_err(|_| format!("failed to parse int from {text}: it is no whole number"))?;
-    u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
+    u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}").into())
 }

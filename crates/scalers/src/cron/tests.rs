@@ -106,7 +106,7 @@ fn active_between_start_and_end() {
 
 proptest! {
     #[test]
-    fn nothing_crashes_and_all_that_comes_fits(
+    fn next_time_is_a_later_whole_minute(
         text in "[0-9*/,?-]{1,6} [0-9*/,?-]{1,6} [0-9*/,?-]{1,6} [0-9*/,?-]{1,6} [0-6*/,?-]{1,4}",
         second in -10_000_000_000_i64..10_000_000_000,
     ) {

@@ -50,10 +50,10 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         match (&self.metric_selector, &self.query) {
-            (None, None) => Err("either 'metricSelector' or 'query' must be provided".to_owned()),
-            (Some(_), Some(_)) => Err("only one of 'metricSelector' and 'query' can be provided".to_owned()),
+            (None, None) => Err("either 'metricSelector' or 'query' must be provided".into()),
+            (Some(_), Some(_)) => Err("only one of 'metricSelector' and 'query' can be provided".into()),
             _ => Ok(()),
         }
     }

@@ -44,7 +44,7 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         let given = |secret: &Secret| !secret.reveal().is_empty();
         let (id, key) = (!self.cloud_id.is_empty(), given(&self.api_key));
         let (user, password) = (!self.username.is_empty(), given(&self.password));
@@ -60,7 +60,7 @@ impl Parameters {
             }
             _ => return self.searched.check_one(),
         };
-        Err(text.to_owned())
+        Err(text.into())
     }
 }
 

@@ -6,6 +6,7 @@ mod tests;
 
 use sources::http::Endpoint;
 
+use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
 
 /// The scaler type `etcd`.
@@ -51,14 +52,14 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         if self.watch_progress_notify_interval <= 0 {
-            return Err("watchProgressNotifyInterval must be greater than 0".to_owned());
+            return Err("watchProgressNotifyInterval must be greater than 0".into());
         }
         let (certificate, key) = (!self.certificate.is_empty(), !self.key.reveal().is_empty());
         match self.tls == "enable" && certificate != key {
-            true if certificate => Err("key must be provided with cert".to_owned()),
-            true => Err("cert must be provided with key".to_owned()),
+            true if certificate => Err("key must be provided with cert".into()),
+            true => Err("cert must be provided with key".into()),
             false => Ok(()),
         }
     }
@@ -66,14 +67,7 @@ impl Parameters {
     /// TLS settings of the endpoint.
     fn trust(&self) -> Endpoint {
         let own = self.tls == "enable" && !self.certificate.is_empty();
-        let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
-        Endpoint {
-            certificate: own.then(|| self.certificate.clone().into_bytes()),
-            key: own.then(|| self.key.clone()),
-            system_roots_too: authority.is_some(),
-            ca_bundle: authority,
-            ..Endpoint::default()
-        }
+        tls_endpoint(&self.authority, own.then_some((&*self.certificate, &self.key)))
     }
 }
 

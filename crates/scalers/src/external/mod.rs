@@ -27,7 +27,7 @@ use client::{Channel, Channels, Destination};
 /// The scaler type `external`.
 pub const TYPE: ScalerType = ScalerType {
     name: "external",
-    about: "Whatever a scaler of your own measures, asked over gRPC.",
+    about: "Whatever a scaler of your own measures, read over gRPC.",
     display: "externalScaler",
     parameters: Parameters::PARAMETERS,
     build: |trigger, backends| External::build(trigger, backends, false),
@@ -38,7 +38,7 @@ pub const TYPE: ScalerType = ScalerType {
 /// The scaler type `external-push`.
 pub const PUSH: ScalerType = ScalerType {
     name: "external-push",
-    about: "Whatever a scaler of your own measures, asked over gRPC; it also tells of activity the moment it begins.",
+    about: "Whatever a scaler of your own measures, read over gRPC; it also reports activity as soon as it begins.",
     display: "externalPushScaler",
     parameters: Parameters::PARAMETERS,
     push: true,

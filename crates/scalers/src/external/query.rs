@@ -8,7 +8,7 @@ use external_scaler::ScaledObjectRef;
 use external_scaler::protocol::{MetricSpec, MetricValue};
 
 use crate::urls::shown;
-use crate::{Trigger, metric};
+use crate::{ParseError, Trigger, metric};
 
 /// Delay before the first reconnection of a stream; it doubles each time.
 pub(super) const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(2);
@@ -29,9 +29,9 @@ pub(super) enum ScalerAddress {
 }
 
 /// Parses an address of gRPC: `host`, `host:port`, `dns:///host:port`, `unix:/path`.
-pub(super) fn parse_address(address: &str) -> Result<ScalerAddress, String> {
+pub(super) fn parse_address(address: &str) -> Result<ScalerAddress, ParseError> {
     if address.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err("the address has spaces in it".to_owned());
+        return Err("the address has spaces in it".into());
     }
     if let Some(path) = address.strip_prefix("unix:") {
         let path = path.strip_prefix("//").unwrap_or(path);
@@ -42,9 +42,9 @@ pub(super) fn parse_address(address: &str) -> Result<ScalerAddress, String> {
         Some(("dns" | "passthrough", rest)) => rest.split_once('/').map_or("", |(_, host)| host),
         Some((scheme @ ("http" | "https" | "grpc" | "grpcs"), rest)) => {
             let rest = shown(rest.split('/').next().unwrap_or_default());
-            return Err(format!("{scheme}:// does not belong here: write {rest}"));
+            return Err(format!("{scheme}:// does not belong here: write {rest}").into());
         }
-        Some((scheme, _)) => return Err(format!("{scheme}: is no scheme of gRPC that is known here")),
+        Some((scheme, _)) => return Err(format!("{scheme}: is no scheme of gRPC that is known here").into()),
         None => {
             ["dns:", "passthrough:"].iter().find_map(|scheme| address.strip_prefix(scheme)).unwrap_or(address)
         }
@@ -52,8 +52,8 @@ pub(super) fn parse_address(address: &str) -> Result<ScalerAddress, String> {
     with_port(host).map(ScalerAddress::Host)
 }
 
-fn with_port(host: &str) -> Result<String, String> {
-    let bad = |reason: &str| Err(format!("{reason}: write host:port"));
+fn with_port(host: &str) -> Result<String, ParseError> {
+    let bad = |reason: &str| Err(format!("{reason}: write host:port").into());
     let (name, port) = match host.strip_prefix('[') {
         Some(inside) => match inside.split_once(']') {
             Some((name, "")) => (format!("[{name}]"), None),
@@ -117,11 +117,11 @@ pub(super) fn values(
     asked: &str,
     values: &[MetricValue],
     compat: Compat,
-) -> Result<Vec<crate::MetricValue>, String> {
+) -> Result<Vec<crate::MetricValue>, ParseError> {
     let one = |value: &MetricValue| {
         // KEDA turns infinity into 0, which would scale the target in.
         if value.metric_value_float.is_infinite() && !compat.is_strict() {
-            return Err(format!("the value of {asked} is infinite"));
+            return Err(format!("the value of {asked} is infinite").into());
         }
         let amount = if value.metric_value_float > 0.0 {
             metric::milli(value.metric_value_float)

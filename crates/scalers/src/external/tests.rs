@@ -286,11 +286,11 @@ fn addresses_are_those_of_grpc() {
         assert!(query::parse_address(bad).is_err(), "{bad}");
     }
     assert_eq!(
-        query::parse_address("http://mail:1/x").unwrap_err(),
+        query::parse_address("http://mail:1/x").unwrap_err().to_string(),
         "http:// does not belong here: write mail:1"
     );
     assert_eq!(
-        query::parse_address("http://u:p@mail:1").unwrap_err(),
+        query::parse_address("http://u:p@mail:1").unwrap_err().to_string(),
         "http:// does not belong here: write mail:1"
     );
 }

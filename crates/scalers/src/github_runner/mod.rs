@@ -68,11 +68,11 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         let (token, key) =
             (!self.personal_access_token.reveal().is_empty(), !self.app_key.reveal().is_empty());
         if !token && !key {
-            return Err("no personalAccessToken or appKey given".to_owned());
+            return Err("no personalAccessToken or appKey given".into());
         }
         if key || self.application_id.is_some() || self.installation_id.is_some() {
             let missing = match (self.application_id, self.installation_id) {
@@ -81,7 +81,7 @@ impl Parameters {
                 _ if !key => "no appKey given",
                 _ => return Ok(()),
             };
-            return Err(missing.to_owned());
+            return Err(missing.into());
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ mod tests;
 use futures::future::try_join_all;
 use sources::http::Endpoint;
 
+use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
 use crate::urls::{is_request_uri, shown};
 
@@ -60,25 +61,17 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         if is_request_uri(&self.host) {
             return Ok(());
         }
-        Err(format!("invalid URL: {:?} is not an address", shown(&self.host)))
+        Err(format!("invalid URL: {:?} is not an address", shown(&self.host)).into())
     }
 
     /// TLS settings of the endpoint.
     fn trust(&self) -> Endpoint {
-        let own = !self.certificate.is_empty();
-        let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
-        Endpoint {
-            insecure: self.unsafe_ssl,
-            certificate: own.then(|| self.certificate.clone().into_bytes()),
-            key: own.then(|| self.key.clone()),
-            system_roots_too: authority.is_some(),
-            ca_bundle: authority,
-            ..Endpoint::default()
-        }
+        let own = (!self.certificate.is_empty()).then_some((&*self.certificate, &self.key));
+        Endpoint { insecure: self.unsafe_ssl, ..tls_endpoint(&self.authority, own) }
     }
 }
 

@@ -59,17 +59,15 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         match &*self.version {
             "2" if self.organization.is_empty() => {
-                Err("organizationName is required if influxVersion is 2".to_owned())
+                Err("organizationName is required if influxVersion is 2".into())
             }
-            "3" if self.database.is_empty() => Err("database is required if influxVersion is 3".to_owned()),
-            "3" if self.metric_key.is_empty() => {
-                Err("metricKey is required if influxVersion is 3".to_owned())
-            }
+            "3" if self.database.is_empty() => Err("database is required if influxVersion is 3".into()),
+            "3" if self.metric_key.is_empty() => Err("metricKey is required if influxVersion is 3".into()),
             "3" if !["influxql", "flightsql"].contains(&&*self.query_type.to_lowercase()) => {
-                Err("query type must be 'influxql' or 'flightsql'".to_owned())
+                Err("query type must be 'influxql' or 'flightsql'".into())
             }
             _ => Ok(()),
         }

@@ -45,15 +45,15 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, trigger: &Trigger) -> Result<(), String> {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
         if self.target_value <= 0.0 && !trigger.feeds_formula {
-            return Err("targetValue must be a float greater than 0".to_owned());
+            return Err("targetValue must be a float greater than 0".into());
         }
         match (&*self.format, &self.value_location) {
             (format @ ("json" | "yaml"), None) => {
-                Err(format!("valueLocation is required for {format} format"))
+                Err(format!("valueLocation is required for {format} format").into())
             }
-            ("number", Some(_)) => Err("valueLocation is only supported with json or yaml format".to_owned()),
+            ("number", Some(_)) => Err("valueLocation is only supported with json or yaml format".into()),
             _ => Ok(()),
         }
     }
@@ -85,7 +85,7 @@ impl ValueSource for Resource {
                 if resource_kind == "Secret" { ConfigSource::Secret } else { ConfigSource::ConfigMap };
             let source = format!("{resource_kind} {resource_name}, key {key}");
             let entry = self.cluster.entry(holder, &self.namespace, resource_name, key).await;
-            let entry = entry.map_err(|error| ScalerError::new(error).inside(&source))?;
+            let entry = entry.map_err(|error| error.inside(&source))?;
             let bytes = entry.ok_or_else(|| scaler_error!("there is no such key").inside(&source))?;
             query::value(&bytes, &self.parameters).map_err(|error| error.inside(&source))
         })

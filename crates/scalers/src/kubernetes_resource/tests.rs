@@ -6,9 +6,9 @@ use api::selector::Selector;
 use super::Parameters;
 use super::query::value;
 use crate::backends::{Backends, Cluster, ClusterFuture, ConfigSource, PodView};
-use crate::table;
 use crate::test_support::trigger;
 use crate::web::HttpSettings;
+use crate::{ScalerError, table};
 
 fn parameters(format: &str, location: Option<&str>, type_: &str) -> Parameters {
     Parameters {
@@ -87,7 +87,7 @@ impl Cluster for Shelf {
             match (name, key) {
                 ("there", "k") => Ok(Some(b"6".to_vec())),
                 ("there", _) => Ok(None),
-                _ => Err("configmaps \"gone\" not found".to_owned()),
+                _ => Err(ScalerError::new("configmaps \"gone\" not found")),
             }
         })
     }

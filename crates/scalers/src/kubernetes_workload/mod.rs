@@ -38,9 +38,9 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, trigger: &Trigger) -> Result<(), String> {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
         if self.value <= 0.0 && !trigger.feeds_formula {
-            return Err("value must be a float greater than 0".to_owned());
+            return Err("value must be a float greater than 0".into());
         }
         Ok(())
     }
@@ -86,8 +86,7 @@ impl Scaler for Workload {
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             let pods = self.cluster.pods(&self.namespace, &self.selector).await;
-            let pods =
-                pods.map_err(|error| ScalerError::new(error).inside("error inspecting kubernetes workload"))?;
+            let pods = pods.map_err(|error| error.inside("error inspecting kubernetes workload"))?;
             let count = count(&pods, self.by_node) as f64;
             Ok(Reading::one(metric, milli(count), count > self.activation))
         })

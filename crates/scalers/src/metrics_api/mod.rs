@@ -129,8 +129,7 @@ impl MetricsApi {
     /// The aggregate of all endpoints of a service. Endpoints that fail are ignored unless all fail.
     async fn all(&self) -> Result<f64, ScalerError> {
         let service = Service::of(&self.parameters.url)?;
-        let endpoints = self.cluster.endpoints(&service.namespace, &service.name).await;
-        let endpoints = endpoints.map_err(ScalerError::new)?;
+        let endpoints = self.cluster.endpoints(&service.namespace, &service.name).await?;
         let urls: Vec<String> = query::endpoints(&service, endpoints);
         if urls.is_empty() {
             bail!("service {}/{} has no endpoints", service.namespace, service.name);

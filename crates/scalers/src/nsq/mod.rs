@@ -46,15 +46,15 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         if self.lookupds.is_empty() {
-            return Err("no nsqLookupdHTTPAddresses given".to_owned());
+            return Err("no nsqLookupdHTTPAddresses given".into());
         }
         if self.depth_threshold <= 0 {
-            return Err("depthThreshold must be a positive integer".to_owned());
+            return Err("depthThreshold must be a positive integer".into());
         }
         if self.activation_depth_threshold < 0 {
-            return Err("activationDepthThreshold must be greater than or equal to 0".to_owned());
+            return Err("activationDepthThreshold must be greater than or equal to 0".into());
         }
         Ok(())
     }

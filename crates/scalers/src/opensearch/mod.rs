@@ -5,6 +5,7 @@ mod tests;
 
 use sources::http::{Auth, Endpoint};
 
+use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
 use crate::search::{SearchAccess, SearchParameters};
 
@@ -45,25 +46,17 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         if self.enable_tls && (self.certificate.is_empty() || self.key.reveal().is_empty()) {
-            return Err("both clientCert and clientKey must be provided when enableTLS is true".to_owned());
+            return Err("both clientCert and clientKey must be provided when enableTLS is true".into());
         }
         self.searched.check_one()
     }
 
     /// TLS settings of the endpoint.
     fn trust(&self) -> Endpoint {
-        let own = self.enable_tls;
-        let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
-        Endpoint {
-            insecure: self.unsafe_ssl,
-            certificate: own.then(|| self.certificate.clone().into_bytes()),
-            key: own.then(|| self.key.clone()),
-            system_roots_too: authority.is_some(),
-            ca_bundle: authority,
-            ..Endpoint::default()
-        }
+        let own = self.enable_tls.then_some((&*self.certificate, &self.key));
+        Endpoint { insecure: self.unsafe_ssl, ..tls_endpoint(&self.authority, own) }
     }
 }
 

@@ -20,7 +20,7 @@ use super::{Parameter, ParameterSource};
 /// Types: [`super::ParameterValue`]; an `Option` tells a missing parameter from an empty one. Rules: `required`, `default "text"`,
 /// `one_of ["a", "b"]` (of a list each item), `only_one_of ["a", "b"]` (of a list), `separator ';'`, `removed "why"` (with
 /// the type `Removed`), `deprecated "why"`. `of` may be missing: then errors have nothing in front of them. `check` is a
-/// `fn(&mut Self, &Trigger) -> Result<(), String>`; like KEDA it is asked even if parameters are wrong (those are empty
+/// `fn(&mut Self, &Trigger) -> Result<(), ParseError>`; like KEDA it is asked even if parameters are wrong (those are empty
 /// then), and its error comes last.
 ///
 /// Makes the struct (`Clone`, `Debug`, `Default`), `PARAMETERS`, `read(&Trigger) -> Result<Self, Error>`, and

@@ -4,7 +4,7 @@ use sources::http::{Auth, Endpoint};
 
 use super::{QueryValues, Secret};
 use crate::web::HttpCall;
-use crate::{ScalerError, Trigger};
+use crate::{ParseError, ScalerError, Trigger};
 
 crate::parameters! {
     /// HTTP authentication, the same for all HTTP scalers.
@@ -60,21 +60,23 @@ impl HttpAuth {
         !self.modes.is_empty()
     }
 
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         let there = |there: bool| if there { "<present>" } else { "<empty>" };
         let given = |secret: &Secret| !secret.reveal().is_empty();
-        let pair = |mode: &str, [first, second]: [(&str, bool); 2], enabled: &str| {
-            if !self.has(mode) || first.1 && second.1 {
-                return Ok(());
-            }
-            let (a, b) = (there(first.1), there(second.1));
-            Err(format!("{}={a} and {}={b} are required when {enabled} is enabled", first.0, second.0))
-        };
+        let pair =
+            |mode: &str, [first, second]: [(&str, bool); 2], enabled: &str| -> Result<(), ParseError> {
+                if !self.has(mode) || first.1 && second.1 {
+                    return Ok(());
+                }
+                let (a, b) = (there(first.1), there(second.1));
+                Err(format!("{}={a} and {}={b} are required when {enabled} is enabled", first.0, second.0)
+                    .into())
+            };
         if self.has("bearer") && !given(&self.token) {
-            return Err("bearer token=<empty> is required when bearer auth is enabled".to_owned());
+            return Err("bearer token=<empty> is required when bearer auth is enabled".into());
         }
         if self.has("basic") && self.username.is_empty() {
-            return Err("username=<empty> is required when basic auth is enabled".to_owned());
+            return Err("username=<empty> is required when basic auth is enabled".into());
         }
         let key = ("key", given(&self.key));
         pair("tls", [("cert", !self.certificate.is_empty()), key], "tls auth")?;
@@ -83,7 +85,7 @@ impl HttpAuth {
         let value = ("customAuthValue", given(&self.custom_value));
         pair("custom", [("customAuthHeader", !self.custom_header.is_empty()), value], "custom auth")?;
         if self.has("apiKey") && !given(&self.api_key) {
-            return Err("apiKey is required when apiKey auth is enabled".to_owned());
+            return Err("apiKey is required when apiKey auth is enabled".into());
         }
         Ok(())
     }
@@ -91,15 +93,9 @@ impl HttpAuth {
     /// TLS settings: `unsafe_ssl` applies only without a client certificate and CA certificate.
     pub fn trust(&self, unsafe_ssl: bool) -> Endpoint {
         let tls = self.has("tls");
-        let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
-        Endpoint {
-            insecure: unsafe_ssl && !tls && authority.is_none(),
-            certificate: tls.then(|| self.certificate.clone().into_bytes()),
-            key: tls.then(|| self.key.clone()),
-            system_roots_too: authority.is_some(),
-            ca_bundle: authority,
-            ..Endpoint::default()
-        }
+        let insecure = unsafe_ssl && !tls && self.authority.is_empty();
+        let own = tls.then_some((&*self.certificate, &self.key));
+        Endpoint { insecure, ..tls_endpoint(&self.authority, own) }
     }
 
     /// Adds TLS settings and credentials to a call: `bearer`, else `basic`, else `custom`.
@@ -113,5 +109,18 @@ impl HttpAuth {
             return call.header(&self.custom_header, self.custom_value.reveal());
         }
         Ok(call)
+    }
+}
+
+/// An endpoint with a CA certificate that is trusted in addition to the system's (empty if there is none), and a client certificate
+/// with its key, all as PEM.
+pub(crate) fn tls_endpoint(authority: &str, own: Option<(&str, &Secret)>) -> Endpoint {
+    let authority = (!authority.is_empty()).then(|| authority.as_bytes().to_vec());
+    Endpoint {
+        certificate: own.map(|(certificate, _)| certificate.as_bytes().to_vec()),
+        key: own.map(|(_, key)| key.clone()),
+        system_roots_too: authority.is_some(),
+        ca_bundle: authority,
+        ..Endpoint::default()
     }
 }

@@ -4,7 +4,7 @@ use api::gotext::quote;
 
 use super::value::{ParameterValue, QueryValues};
 use super::{Parameter, ParameterSource};
-use crate::{ScalerError, Trigger};
+use crate::{ParseError, ScalerError, Trigger};
 
 /// A group of parameters.
 pub trait ParameterGroup: Sized {
@@ -64,7 +64,7 @@ impl ParameterReader<'_> {
                     // The error is about the shortened value, which the message quotes.
                     Some(head) => {
                         let why = T::parse(&head, parameter.separator).err();
-                        (quote(&head), why.unwrap_or_else(|| "it is too long".to_owned()))
+                        (quote(&head), why.unwrap_or_else(|| "it is too long".into()))
                     }
                     None => (quote(text), why),
                 };
@@ -79,8 +79,8 @@ impl ParameterReader<'_> {
     }
 
     /// Runs a check over several parameters.
-    pub fn check<G>(&mut self, group: &mut G, check: impl Fn(&mut G, &Trigger) -> Result<(), String>) {
-        self.problems.extend(check(group, self.trigger).err());
+    pub fn check<G>(&mut self, group: &mut G, check: impl Fn(&mut G, &Trigger) -> Result<(), ParseError>) {
+        self.problems.extend(check(group, self.trigger).err().map(String::from));
     }
 }
 

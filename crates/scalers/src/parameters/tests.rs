@@ -4,7 +4,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Trigger;
+use crate::{ParseError, Trigger};
 
 crate::parameters! {
     /// All kinds.
@@ -51,8 +51,8 @@ crate::parameters! {
 }
 
 impl All {
-    fn check(&mut self, trigger: &Trigger) -> Result<(), String> {
-        if self.whole == 0 { Err(format!("{} has nothing to do", trigger.type_)) } else { Ok(()) }
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        if self.whole == 0 { Err(format!("{} has nothing to do", trigger.type_).into()) } else { Ok(()) }
     }
 }
 
@@ -227,7 +227,7 @@ fn deprecated_parameters_cause_notices() {
 
 proptest! {
     #[test]
-    fn nothing_crashes(key in "text|whole|small|number|truth|time|list|ranges|pairs|query|gone|mode", value in ".{0,40}") {
+    fn arbitrary_input_does_not_panic(key in "text|whole|small|number|truth|time|list|ranges|pairs|query|gone|mode", value in ".{0,40}") {
         let _ = All::read(&trigger(&[("text", "x"), (&key, &value)]));
     }
 }

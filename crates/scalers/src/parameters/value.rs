@@ -7,13 +7,15 @@ use api::gotext::quote;
 use api::time::parse_go_duration;
 use sources::http::Secret;
 
+use crate::ParseError;
+
 /// The type of a parameter. Its text is trimmed and not empty.
 pub trait ParameterValue: Default {
     /// Description of the type for users, in one or two words.
     const KIND: &'static str;
 
     /// Parses a value; the error is KEDA's message.
-    fn parse(text: &str, separator: char) -> Result<Self, String>;
+    fn parse(text: &str, separator: char) -> Result<Self, ParseError>;
 }
 
 /// Numbers and ranges of numbers: `1-4,7`.
@@ -38,7 +40,7 @@ const MAX_NUMBERS: usize = 100_000;
 impl ParameterValue for String {
     const KIND: &'static str = "text";
 
-    fn parse(text: &str, _: char) -> Result<Self, String> {
+    fn parse(text: &str, _: char) -> Result<Self, ParseError> {
         Ok(text.to_owned())
     }
 }
@@ -46,7 +48,7 @@ impl ParameterValue for String {
 impl ParameterValue for Secret {
     const KIND: &'static str = "secret";
 
-    fn parse(text: &str, _: char) -> Result<Self, String> {
+    fn parse(text: &str, _: char) -> Result<Self, ParseError> {
         Ok(Self::new(text))
     }
 }
@@ -54,11 +56,14 @@ impl ParameterValue for Secret {
 impl ParameterValue for bool {
     const KIND: &'static str = "true or false";
 
-    fn parse(text: &str, _: char) -> Result<Self, String> {
+    fn parse(text: &str, _: char) -> Result<Self, ParseError> {
         match text {
             "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
             "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
-            _ => Err(format!("unable to parse boolean value {}: it is neither true nor false", quote(text))),
+            _ => {
+                Err(format!("unable to parse boolean value {}: it is neither true nor false", quote(text))
+                    .into())
+            }
         }
     }
 }
@@ -69,9 +74,9 @@ macro_rules! numbers {
         impl ParameterValue for $type {
             const KIND: &'static str = $kind;
 
-            fn parse(text: &str, _: char) -> Result<Self, String> {
+            fn parse(text: &str, _: char) -> Result<Self, ParseError> {
                 let number: Result<$type, _> = serde_json::from_str(text);
-                number.map_err(|_| concat!("unable to unmarshal to field type ", $go, ": it is not ", $like).to_owned())
+                number.map_err(|_| concat!("unable to unmarshal to field type ", $go, ": it is not ", $like).into())
             }
         }
     )*};
@@ -87,24 +92,24 @@ numbers! {
 impl ParameterValue for Duration {
     const KIND: &'static str = "duration";
 
-    fn parse(text: &str, _: char) -> Result<Self, String> {
+    fn parse(text: &str, _: char) -> Result<Self, ParseError> {
         if let Ok(milliseconds) = text.parse::<i64>() {
             return u64::try_from(milliseconds)
                 .map(Self::from_millis)
-                .map_err(|_| format!("duration cannot be negative: {milliseconds} milliseconds"));
+                .map_err(|_| format!("duration cannot be negative: {milliseconds} milliseconds").into());
         }
         let duration = parse_go_duration(text).ok_or_else(|| {
             let must = "must be either a duration string (e.g. '30s', '5m') or a number of milliseconds";
             format!("unable to parse duration value {}: {must}", quote(text))
         })?;
-        Self::try_from(duration).map_err(|_| format!("duration cannot be negative: {}", quote(text)))
+        Self::try_from(duration).map_err(|_| format!("duration cannot be negative: {}", quote(text)).into())
     }
 }
 
 impl ParameterValue for Vec<String> {
     const KIND: &'static str = "list";
 
-    fn parse(text: &str, separator: char) -> Result<Self, String> {
+    fn parse(text: &str, separator: char) -> Result<Self, ParseError> {
         Ok(text.split(separator).map(|item| item.trim().to_owned()).collect())
     }
 }
@@ -112,7 +117,7 @@ impl ParameterValue for Vec<String> {
 impl ParameterValue for Ranges {
     const KIND: &'static str = "list of numbers";
 
-    fn parse(text: &str, separator: char) -> Result<Self, String> {
+    fn parse(text: &str, separator: char) -> Result<Self, ParseError> {
         let mut all = Vec::new();
         let number =
             |text: &str| text.trim().parse::<i32>().map_err(|_| format!("{} is no number", quote(text)));
@@ -124,7 +129,7 @@ impl ParameterValue for Ranges {
                 None => (number(item)?, number(item)?),
             };
             if last.abs_diff(first) as usize > MAX_NUMBERS.saturating_sub(all.len()) {
-                return Err(format!("{item} is too long a range"));
+                return Err(format!("{item} is too long a range").into());
             }
             all.extend(first..=last);
         }
@@ -135,12 +140,12 @@ impl ParameterValue for Ranges {
 impl ParameterValue for Pairs {
     const KIND: &'static str = "key=value list";
 
-    fn parse(text: &str, separator: char) -> Result<Self, String> {
+    fn parse(text: &str, separator: char) -> Result<Self, ParseError> {
         let pairs = text.split(separator).map(|pair| match pair.split_once('=') {
             Some((key, value)) if !value.contains('=') => {
                 Ok((key.trim().to_owned(), value.trim().to_owned()))
             }
-            _ => Err(format!("expected format key=value, got {}", quote(pair))),
+            _ => Err(format!("expected format key=value, got {}", quote(pair)).into()),
         });
         pairs.collect::<Result<_, _>>().map(Self)
     }
@@ -149,10 +154,10 @@ impl ParameterValue for Pairs {
 impl ParameterValue for QueryValues {
     const KIND: &'static str = "query string";
 
-    fn parse(text: &str, _: char) -> Result<Self, String> {
+    fn parse(text: &str, _: char) -> Result<Self, ParseError> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             if pair.contains(';') {
-                return Err("invalid semicolon separator in query".to_owned());
+                return Err("invalid semicolon separator in query".into());
             }
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let plain = |text: &str| crate::web::unescaped(text).ok_or("invalid URL escape");
@@ -171,7 +176,7 @@ impl std::fmt::Debug for QueryValues {
 impl ParameterValue for Removed {
     const KIND: &'static str = "";
 
-    fn parse(_: &str, _: char) -> Result<Self, String> {
+    fn parse(_: &str, _: char) -> Result<Self, ParseError> {
         Ok(Self)
     }
 }
@@ -179,7 +184,7 @@ impl ParameterValue for Removed {
 impl<T: ParameterValue> ParameterValue for Option<T> {
     const KIND: &'static str = T::KIND;
 
-    fn parse(text: &str, separator: char) -> Result<Self, String> {
+    fn parse(text: &str, separator: char) -> Result<Self, ParseError> {
         T::parse(text, separator).map(Some)
     }
 }

@@ -2,6 +2,7 @@
 
 use sources::http::Secret;
 
+use crate::ParseError;
 use crate::tls::CertificateCheck;
 
 /// Default port.
@@ -53,7 +54,7 @@ impl Dsn {
         password: &Secret,
         database: &str,
         sslmode: &str,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ParseError> {
         let dsn = Self {
             user: user.to_owned(),
             password: password.clone(),
@@ -66,7 +67,7 @@ impl Dsn {
     }
 
     /// Parses a connection string. Errors do not quote it, because it contains a password.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, ParseError> {
         let text = text.trim();
         let mut parts = Parts::default();
         if let Some(rest) =
@@ -97,7 +98,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn set(&mut self, key: &str, value: String) -> Result<(), String> {
+    fn set(&mut self, key: &str, value: String) -> Result<(), ParseError> {
         let dsn = &mut self.dsn;
         match key {
             "host" | "hostaddr" => self.host = value,
@@ -112,9 +113,11 @@ impl Parts {
             "sslkey" => dsn.ssl_key = value,
             "options" => dsn.options = value,
             "application_name" | "fallback_application_name" => dsn.application = value,
-            "sslpassword" => return Err("sslpassword: give the key without a password".to_owned()),
+            "sslpassword" => return Err("sslpassword: give the key without a password".into()),
             "service" | "servicefile" | "passfile" => {
-                return Err(format!("{key}: there are no such files here; give host, user and password"));
+                return Err(
+                    format!("{key}: there are no such files here; give host, user and password").into()
+                );
             }
             // Ignored: timeouts are set by the client, the others do not affect where to connect or as whom.
             "connect_timeout"
@@ -137,13 +140,13 @@ impl Parts {
                 let value = value.replace('\\', "\\\\").replace(' ', "\\ ");
                 dsn.options.push_str(&format!(" -c {other}={value}"));
             }
-            _ => return Err("a key of the connection string has characters that no key has".to_owned()),
+            _ => return Err("a key of the connection string has characters that no key has".into()),
         }
         Ok(())
     }
 
     /// Parses the part after `postgres://`.
-    fn url(&mut self, rest: &str) -> Result<(), String> {
+    fn url(&mut self, rest: &str) -> Result<(), ParseError> {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let hosts = match authority.rsplit_once('@') {
@@ -164,7 +167,7 @@ impl Parts {
             if !port.bytes().all(|byte| byte.is_ascii_digit()) {
                 // The port is not quoted: it may be the beginning of a password that contains `/`.
                 let what = "a port of the connection string is no number";
-                return Err(format!("{what}; write / ? # @ : in a password as %2F %3F %23 %40 %3A"));
+                return Err(format!("{what}; write / ? # @ : in a password as %2F %3F %23 %40 %3A").into());
             }
             ports.push(port.to_owned());
         }
@@ -178,32 +181,32 @@ impl Parts {
         Ok(())
     }
 
-    fn finish(self) -> Result<Dsn, String> {
+    fn finish(self) -> Result<Dsn, ParseError> {
         let Self { mut dsn, host, port } = self;
         let hosts: Vec<&str> = host.split(',').map(str::trim).collect();
         let ports: Vec<&str> = port.split(',').map(str::trim).collect();
         if ports.len() > 1 && ports.len() != hosts.len() {
-            return Err(format!("there are {} hosts but {} ports", hosts.len(), ports.len()));
+            return Err(format!("there are {} hosts but {} ports", hosts.len(), ports.len()).into());
         }
         for (index, host) in hosts.iter().enumerate() {
             let port = match ports.get(index).or(ports.first()).copied().unwrap_or_default() {
                 "" => DEFAULT_PORT,
                 text => match text.parse::<u16>() {
                     Ok(port @ 1..) => port,
-                    _ => return Err(format!("{text:?} is no port")),
+                    _ => return Err(format!("{text:?} is no port").into()),
                 },
             };
             let host = if host.is_empty() { "localhost" } else { *host };
             dsn.hosts.push((host.to_owned(), port));
         }
         if dsn.user.is_empty() {
-            return Err("there is no user in the connection string".to_owned());
+            return Err("there is no user in the connection string".into());
         }
         Ok(dsn)
     }
 }
 
-fn ssl_mode(text: &str) -> Result<SslMode, String> {
+fn ssl_mode(text: &str) -> Result<SslMode, ParseError> {
     match text {
         "disable" => Ok(SslMode::Disable),
         "allow" | "prefer" => Ok(SslMode::Prefer),
@@ -212,12 +215,13 @@ fn ssl_mode(text: &str) -> Result<SslMode, String> {
         "verify-full" => Ok(SslMode::Require(CertificateCheck::Full)),
         other => Err(format!(
             "sslmode {other:?} is not one of disable, allow, prefer, require, verify-ca and verify-full"
-        )),
+        )
+        .into()),
     }
 }
 
 /// `key=value key2='quoted \' value'`.
-fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
+fn pairs(text: &str) -> Result<Vec<(String, String)>, ParseError> {
     let mut pairs = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
@@ -225,7 +229,7 @@ fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
         let (key, after) = rest.split_once('=').ok_or(bad)?;
         let key = key.trim();
         if key.is_empty() || key.contains(char::is_whitespace) {
-            return Err(bad.to_owned());
+            return Err(bad.into());
         }
         let (value, after) = value(after.trim_start(), key)?;
         pairs.push((key.to_owned(), value));
@@ -235,7 +239,7 @@ fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
 }
 
 /// Parses a value; also returns the rest.
-fn value<'a>(text: &'a str, key: &str) -> Result<(String, &'a str), String> {
+fn value<'a>(text: &'a str, key: &str) -> Result<(String, &'a str), ParseError> {
     let quoted = text.strip_prefix('\'');
     let text = quoted.unwrap_or(text);
     let mut value = String::new();
@@ -245,18 +249,18 @@ fn value<'a>(text: &'a str, key: &str) -> Result<(String, &'a str), String> {
         match c {
             '\\' => match characters.next() {
                 Some((_, escaped)) => value.push(escaped),
-                None => return Err(format!("{key}: there is nothing after the last backslash")),
+                None => return Err(format!("{key}: there is nothing after the last backslash").into()),
             },
             '\'' if quoted.is_some() => return Ok((value, rest().get(1..).unwrap_or_default())),
             c if c.is_whitespace() && quoted.is_none() => return Ok((value, rest())),
             c => value.push(c),
         }
     }
-    if quoted.is_some() { Err(format!("{key}: a quote is not closed")) } else { Ok((value, "")) }
+    if quoted.is_some() { Err(format!("{key}: a quote is not closed").into()) } else { Ok((value, "")) }
 }
 
 /// Decodes `%XX`.
-fn decoded(text: &str) -> Result<String, String> {
+fn decoded(text: &str) -> Result<String, ParseError> {
     let bad = || "the connection string has a % that is followed by no code".to_owned();
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -268,5 +272,5 @@ fn decoded(text: &str) -> Result<String, String> {
             bytes.push(byte);
         }
     }
-    String::from_utf8(bytes).map_err(|_| "the connection string has codes that are no text".to_owned())
+    String::from_utf8(bytes).map_err(|_| "the connection string has codes that are no text".into())
 }

@@ -74,7 +74,7 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         if !self.connection.reveal().is_empty() {
             return Ok(());
         }
@@ -86,13 +86,13 @@ impl Parameters {
             ("sslmode", &self.sslmode),
         ];
         match needed.iter().find(|(_, value)| value.is_empty()) {
-            Some((name, _)) => Err(format!("no {name} given")),
+            Some((name, _)) => Err(format!("no {name} given").into()),
             None => Ok(()),
         }
     }
 
     /// The parsed connection string. Errors in it are reported when the scaler is read, because KEDA accepts such triggers.
-    fn dsn(&self) -> Result<Dsn, String> {
+    fn dsn(&self) -> Result<Dsn, ParseError> {
         if self.connection.reveal().is_empty() {
             let Self { host, port, user, database, sslmode, password, .. } = self;
             Dsn::of_parts(host, port, user, password, database, sslmode)

@@ -8,6 +8,7 @@ use sources::http::{Auth, Endpoint};
 
 use crate::oauth;
 use crate::parameters::QueryValues;
+use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
 
 /// The scaler type `pulsar`.
@@ -73,7 +74,7 @@ impl Parameters {
         self.modes.iter().any(|chosen| chosen == mode)
     }
 
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         let missing = |secret: &Secret| secret.reveal().is_empty();
         let rules = [
             ("bearer", missing(&self.token), "no bearer token provided"),
@@ -83,22 +84,14 @@ impl Parameters {
             ("oauth", self.client_id.is_empty(), "no clientID provided"),
         ];
         match rules.into_iter().find(|(mode, missing, _)| *missing && self.has(mode)) {
-            Some((mode, _, what)) => Err(format!("{what} for auth mode {mode}")),
+            Some((mode, _, what)) => Err(format!("{what} for auth mode {mode}").into()),
             None => Ok(()),
         }
     }
 
     /// TLS settings of the endpoint.
     fn trust(&self) -> Endpoint {
-        let tls = self.has("tls");
-        let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
-        Endpoint {
-            certificate: tls.then(|| self.certificate.clone().into_bytes()),
-            key: tls.then(|| self.key.clone()),
-            system_roots_too: authority.is_some(),
-            ca_bundle: authority,
-            ..Endpoint::default()
-        }
+        tls_endpoint(&self.authority, self.has("tls").then_some((&*self.certificate, &self.key)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::ParseError;
 use crate::web::{escaped, path_escaped};
 
 /// What is measured.
@@ -87,12 +88,12 @@ impl Mode {
 
 impl Operation {
     /// Parses a name.
-    pub(super) fn parse(name: &str) -> Result<Self, String> {
+    pub(super) fn parse(name: &str) -> Result<Self, ParseError> {
         match name {
             "sum" => Ok(Self::Sum),
             "avg" => Ok(Self::Average),
             "max" => Ok(Self::Max),
-            other => Err(format!("operation mode {other} must be one of sum, avg or max")),
+            other => Err(format!("operation mode {other} must be one of sum, avg or max").into()),
         }
     }
 
@@ -131,7 +132,7 @@ pub(super) struct Address {
 }
 
 /// Parses an address. Errors do not quote it, because it may contain a password.
-pub(super) fn address(text: &str) -> Result<Address, String> {
+pub(super) fn address(text: &str) -> Result<Address, ParseError> {
     let scheme = scheme(text)?;
     let rest = text.get(scheme.len()..).unwrap_or_default().strip_prefix("://");
     let rest = rest.ok_or("it must begin with amqp://, amqps://, http:// or https://")?;
@@ -146,14 +147,14 @@ pub(super) fn address(text: &str) -> Result<Address, String> {
         None => (None, authority),
     };
     if host.is_empty() {
-        return Err("there is no host in it".to_owned());
+        return Err("there is no host in it".into());
     }
     Ok(Address { scheme: scheme.to_ascii_lowercase(), user, host: host.to_owned(), path: path.to_owned() })
 }
 
 impl Address {
     /// Host without brackets, and port.
-    pub(super) fn host_and_port(&self) -> Result<(String, u16), String> {
+    pub(super) fn host_and_port(&self) -> Result<(String, u16), ParseError> {
         let (host, port) = match self.host.strip_prefix('[') {
             Some(inside) => inside.split_once(']').ok_or("a bracket is not closed")?,
             None => self.host.find(':').map_or((&*self.host, ""), |colon| self.host.split_at(colon)),
@@ -176,8 +177,8 @@ impl Address {
 }
 
 /// The scheme of an address as Go's `url.Parse` finds it; empty if there is none, an error if Go refuses the address.
-pub(super) fn scheme(text: &str) -> Result<&str, String> {
-    let bad = |reason: &str| Err(reason.to_owned());
+pub(super) fn scheme(text: &str) -> Result<&str, ParseError> {
+    let bad = |reason: &str| Err(reason.into());
     if text.chars().any(char::is_control) {
         return bad("it has control characters in it");
     }
@@ -273,12 +274,12 @@ pub(super) fn queues(
     pattern: bool,
     only_ready: bool,
     strict: bool,
-) -> Result<Vec<Queue>, String> {
-    let no_json = || "the answer is not what the management API says".to_owned();
+) -> Result<Vec<Queue>, ParseError> {
+    let no_json = || ParseError::from("the answer is not what the management API says");
     let told = if pattern {
         let page: Page = serde_json::from_slice(body).map_err(|_| no_json())?;
         if page.page_count > 1 {
-            return Err("regex matches more queues than can be recovered at once".to_owned());
+            return Err("regex matches more queues than can be recovered at once".into());
         }
         match page.items {
             Some(items) => items,
@@ -292,12 +293,12 @@ pub(super) fn queues(
     told.into_iter().map(|told| queue(&told, only_ready, strict)).collect()
 }
 
-fn queue(told: &QueueJson, only_ready: bool, strict: bool) -> Result<Queue, String> {
+fn queue(told: &QueueJson, only_ready: bool, strict: bool) -> Result<Queue, ParseError> {
     let messages = match if only_ready { told.messages_ready } else { told.messages } {
         Some(messages) => messages,
         // The field is missing for some seconds after the queue was created. KEDA treats it as 0.
         None if strict => 0.0,
-        None => return Err(format!("the server does not know yet how long queue {} is", told.name)),
+        None => return Err(format!("the server does not know yet how long queue {} is", told.name).into()),
     };
     let stats = told.message_stats.as_ref();
     Ok(Queue {

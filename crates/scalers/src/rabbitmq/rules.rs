@@ -4,7 +4,7 @@ use sources::http::Endpoint;
 
 use super::Parameters;
 use super::query::{self, Mode};
-use crate::{Trigger, oauth};
+use crate::{ParseError, Trigger, oauth};
 
 /// The protocol to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +22,11 @@ pub(super) struct Measured {
 }
 
 impl Parameters {
-    pub(super) fn check(&mut self, _: &Trigger) -> Result<(), String> {
-        let fail = |text: &str| Err(text.to_owned());
+    pub(super) fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        let fail = |text: &str| Err(text.into());
         let amqp = self.protocol()? == Protocol::Amqp;
         if !matches!(&*self.tls, "enable" | "disable") {
-            return Err(format!("incorrect value for TLS given: {}", self.tls));
+            return Err(format!("incorrect value for TLS given: {}", self.tls).into());
         }
         if self.certificate.is_empty() != self.key.reveal().is_empty() {
             return fail("both key and certificate must be provided");
@@ -84,7 +84,7 @@ impl Parameters {
     }
 
     /// The protocol, as configured or from the scheme of the address.
-    pub(super) fn protocol(&self) -> Result<Protocol, String> {
+    pub(super) fn protocol(&self) -> Result<Protocol, ParseError> {
         match &*self.protocol {
             "amqp" => Ok(Protocol::Amqp),
             "http" => Ok(Protocol::Http),
@@ -94,16 +94,19 @@ impl Parameters {
                 match &*scheme.to_ascii_lowercase() {
                     "amqp" | "amqps" => Ok(Protocol::Amqp),
                     "http" | "https" => Ok(Protocol::Http),
-                    other => Err(format!("unknown host URL scheme: `{other}`")),
+                    other => Err(format!("unknown host URL scheme: `{other}`").into()),
                 }
             }
-            other => Err(format!("the protocol has to be either `amqp`, `http`, or `auto` but is `{other}`")),
+            other => {
+                Err(format!("the protocol has to be either `amqp`, `http`, or `auto` but is `{other}`")
+                    .into())
+            }
         }
     }
 
     /// Mode and target value: by default a queue length of 20; `queueLength` alone is a queue length.
-    pub(super) fn measured(&self) -> Result<Measured, String> {
-        let fail = |text: &str| Err(text.to_owned());
+    pub(super) fn measured(&self) -> Result<Measured, ParseError> {
+        let fail = |text: &str| Err(text.into());
         let (mode, value) = (!self.mode.is_empty(), self.value != 0.0);
         if self.queue_length != 0.0 {
             if mode || value {
@@ -122,16 +125,18 @@ impl Parameters {
                 "trigger mode {} must be one of QueueLength, MessageRate, DeliverGetRate, PublishedToDeliveredRatio or \
                  ExpectedQueueConsumptionTime",
                 self.mode
-            ));
+            ).into());
         };
         if self.protocol()? == Protocol::Amqp {
             if mode != Mode::QueueLength {
                 let name = &self.mode;
-                return Err(format!("protocol amqp not supported; must be HTTP to use trigger mode {name}"));
+                return Err(
+                    format!("protocol amqp not supported; must be HTTP to use trigger mode {name}").into()
+                );
             }
             if !self.timeout.is_zero() {
                 let nanoseconds = self.timeout.as_nanos();
-                return Err(format!("AMQP protocol doesn't support custom timeouts: {nanoseconds}"));
+                return Err(format!("AMQP protocol doesn't support custom timeouts: {nanoseconds}").into());
             }
         }
         Ok(Measured { mode, value: self.value })

@@ -285,7 +285,7 @@ fn describe(error: &RedisError) -> String {
 
 async fn entries(connection: &mut Connection, key: &str) -> Result<i64, RedisFailure> {
     let kind: String = connection.query(cmd("TYPE").arg(key)).await?;
-    let counts = query::counts(key, &kind).map_err(RedisFailure::Unexpected)?;
+    let counts = query::counts(key, &kind).map_err(|error| RedisFailure::Unexpected(error.into()))?;
     Ok(connection.query(cmd(counts).arg(key)).await?)
 }
 
@@ -305,7 +305,7 @@ async fn pending(connection: &mut Connection, stream: &str, group: &str) -> Resu
 
 async fn lag(connection: &mut Connection, stream: &str, group: &str) -> Result<i64, RedisFailure> {
     let info: String = connection.info().await?;
-    query::knows_lag(&info).map_err(RedisFailure::Unexpected)?;
+    query::knows_lag(&info).map_err(|error| RedisFailure::Unexpected(error.into()))?;
     let groups =
         connection.query::<Vec<HashMap<String, Value>>>(cmd("XINFO").arg("GROUPS").arg(stream)).await;
     let groups = match groups {

@@ -151,25 +151,27 @@ struct CountTarget {
 }
 
 impl Connection {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         self.uses_tls()?;
         query::addresses(&self.addresses, &self.hosts, &self.ports).map(|_| ())
     }
 
-    fn uses_tls(&self) -> Result<bool, String> {
+    fn uses_tls(&self) -> Result<bool, ParseError> {
         let enabled = match &*self.enable_tls {
             "1" | "t" | "T" | "TRUE" | "true" | "True" => true,
             "" | "0" | "f" | "F" | "FALSE" | "false" | "False" => false,
-            other => return Err(format!("EnableTLS parsing error {other:?} is neither true nor false")),
+            other => {
+                return Err(format!("EnableTLS parsing error {other:?} is neither true nor false").into());
+            }
         };
         match &*self.tls {
             "" => Ok(enabled),
             _ if enabled => {
-                Err("unable to set `tls` in both ScaledObject and TriggerAuthentication together".to_owned())
+                Err("unable to set `tls` in both ScaledObject and TriggerAuthentication together".into())
             }
             "enable" => Ok(true),
             "disable" => Ok(false),
-            other => Err(format!("error incorrect TLS value given, got {other}")),
+            other => Err(format!("error incorrect TLS value given, got {other}").into()),
         }
     }
 
@@ -197,8 +199,8 @@ impl ListParameters {
 }
 
 impl StreamParameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
-        if self.stream.is_empty() { Err("missing redis stream name".to_owned()) } else { Ok(()) }
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        if self.stream.is_empty() { Err("missing redis stream name".into()) } else { Ok(()) }
     }
 
     fn count_target(self, _: &Trigger) -> (Connection, CountTarget) {

@@ -1,5 +1,6 @@
 //! Requests and responses, without IO.
 
+use crate::ParseError;
 use crate::urls::shown;
 
 /// Default port.
@@ -41,13 +42,13 @@ pub(super) fn addresses(
     addresses: &[String],
     hosts: &[String],
     ports: &[String],
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, ParseError> {
     let mut all = addresses.to_vec();
     if !hosts.is_empty() && !ports.is_empty() {
         if hosts.len() != ports.len() {
             return Err(
                 "not enough hosts or ports given. number of hosts should be equal to the number of ports"
-                    .to_owned(),
+                    .into(),
             );
         }
         all.extend(hosts.iter().zip(ports).map(|(host, port)| {
@@ -58,15 +59,15 @@ pub(super) fn addresses(
         return Err(
             "no addresses or hosts given. address should be a comma separated list of host:port or set the \
                     host/port values"
-                .to_owned(),
+                .into(),
         );
     }
     Ok(all)
 }
 
 /// Host and port of an address.
-pub(super) fn host_and_port(address: &str) -> Result<(String, u16), String> {
-    let bad = || format!("{:?} is no address: write host:port", shown(address));
+pub(super) fn host_and_port(address: &str) -> Result<(String, u16), ParseError> {
+    let bad = || ParseError::from(format!("{:?} is no address: write host:port", shown(address)));
     if address.contains("://") {
         return Err(bad());
     }
@@ -91,27 +92,28 @@ pub(super) fn host_and_port(address: &str) -> Result<(String, u16), String> {
 }
 
 /// The command that counts the entries of a key of this type.
-pub(super) fn counts(key: &str, kind: &str) -> Result<&'static str, String> {
+pub(super) fn counts(key: &str, kind: &str) -> Result<&'static str, ParseError> {
     match kind {
         // A list without entries does not exist.
         "list" | "none" => Ok("LLEN"),
         "set" => Ok("SCARD"),
         "zset" => Ok("ZCARD"),
         "hash" => Ok("HLEN"),
-        "stream" => Err(format!("{key} is a stream: use the trigger redis-streams")),
-        other => Err(format!("{key} is a {other}, whose entries cannot be counted")),
+        "stream" => Err(format!("{key} is a stream: use the trigger redis-streams").into()),
+        other => Err(format!("{key} is a {other}, whose entries cannot be counted").into()),
     }
 }
 
 /// Fails if a server does not report lag, based on its response to `INFO server`.
-pub(super) fn knows_lag(info: &str) -> Result<(), String> {
+pub(super) fn knows_lag(info: &str) -> Result<(), ParseError> {
     let version = info.lines().find_map(|line| line.trim().strip_prefix("redis_version:"));
     let major = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
     match major {
         Some(major) if major >= FIRST_VERSION_WITH_LAG => Ok(()),
         Some(_) => {
-            Err(format!("redis version 7+ required for lag, this one is {}", version.unwrap_or_default()))
+            Err(format!("redis version 7+ required for lag, this one is {}", version.unwrap_or_default())
+                .into())
         }
-        None => Err("redis version 7+ required for lag, and this server does not say which it is".to_owned()),
+        None => Err("redis version 7+ required for lag, and this server does not say which it is".into()),
     }
 }

@@ -60,11 +60,11 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         if self.messages > 0 || self.spool > 0 || self.rate > 0 {
             return Ok(());
         }
-        Err("no target value found in the scaler configuration".to_owned())
+        Err("no target value found in the scaler configuration".into())
     }
 
     /// Whether any of the three values is above its activation.

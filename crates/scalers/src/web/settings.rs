@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use crate::clock;
 use sources::http::Endpoint;
 
 /// HTTP settings of the process (docs/spec/keda.md 7.1, Appendix A).
@@ -19,7 +19,7 @@ pub struct HttpSettings {
     /// How long a response is shared with later callers.
     pub fresh: Duration,
     /// The wall clock, for signatures, time ranges and schedules.
-    pub clock: fn() -> Timestamp,
+    pub clock: clock::Clock,
 }
 
 impl Default for HttpSettings {
@@ -30,7 +30,7 @@ impl Default for HttpSettings {
             only_tls13: false,
             authorities: Vec::new(),
             fresh: Duration::from_secs(5),
-            clock: Timestamp::now,
+            clock: clock::system,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::ParseError;
 use crate::ScalerError;
 
 /// One step of a path.
@@ -126,12 +127,12 @@ fn compares(found: &Value, operator: &str, wanted: &str) -> bool {
     }
 }
 
-fn steps(path: &str) -> Result<Vec<Step>, String> {
+fn steps(path: &str) -> Result<Vec<Step>, ParseError> {
     let mut steps = Vec::new();
     let mut rest = path;
     loop {
         if rest.starts_with(['@', '!', '[', '{']) {
-            return Err("modifiers, literals and several paths at once are not supported".to_owned());
+            return Err("modifiers, literals and several paths at once are not supported".into());
         }
         if let Some(inner) = rest.strip_prefix("#(") {
             let end = closing(inner).ok_or("a query has no end")?;
@@ -145,7 +146,7 @@ fn steps(path: &str) -> Result<Vec<Step>, String> {
             match after.strip_prefix('.') {
                 Some(after) => rest = after,
                 None if after.is_empty() => return Ok(steps),
-                None => return Err(format!("{after:?} after a query makes no sense")),
+                None => return Err(format!("{after:?} after a query makes no sense").into()),
             }
             continue;
         }
@@ -209,9 +210,9 @@ fn closing(text: &str) -> Option<usize> {
 /// Operators, longer ones first.
 const OPERATORS: [&str; 9] = ["==", "!=", "<=", ">=", "!%", "=", "<", ">", "%"];
 
-fn query(text: &str, all: bool) -> Result<Step, String> {
+fn query(text: &str, all: bool) -> Result<Step, ParseError> {
     if text.contains("#(") {
-        return Err("a query within a query is not supported".to_owned());
+        return Err("a query within a query is not supported".into());
     }
     let at = text.char_indices().find_map(|(at, _)| {
         let here = text.get(at..)?;

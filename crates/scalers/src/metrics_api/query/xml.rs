@@ -6,11 +6,13 @@
 
 use serde_json::{Map, Value};
 
+use crate::ParseError;
+
 /// Maximum depth of elements, the same as serde_json's limit for JSON.
 const MAX_DEPTH: usize = 128;
 
 /// The tree of a document.
-pub fn parse(text: &str) -> Result<Value, String> {
+pub fn parse(text: &str) -> Result<Value, ParseError> {
     let mut open: Vec<(String, Map<String, Value>, String)> = Vec::new();
     let mut root = Map::new();
     let mut rest = text.trim_start_matches('\u{feff}');
@@ -19,7 +21,7 @@ pub fn parse(text: &str) -> Result<Value, String> {
         match open.last_mut() {
             Some((_, _, own)) => own.push_str(&plain(before)),
             None if !before.trim().is_empty() => {
-                return Err("there is text outside of all elements".to_owned());
+                return Err("there is text outside of all elements".into());
             }
             None => {}
         }
@@ -43,7 +45,7 @@ pub fn parse(text: &str) -> Result<Value, String> {
         if let Some(name) = inner.strip_prefix('/') {
             let (opened, members, own) = open.pop().ok_or("an element ends that never began")?;
             if opened != name.trim() {
-                return Err(format!("element {opened} ends as {}", name.trim()));
+                return Err(format!("element {opened} ends as {}", name.trim()).into());
             }
             let parent = open.last_mut().map_or(&mut root, |(_, members, _)| members);
             insert(parent, opened, value(members, &own));
@@ -58,13 +60,13 @@ pub fn parse(text: &str) -> Result<Value, String> {
             let parent = open.last_mut().map_or(&mut root, |(_, members, _)| members);
             insert(parent, name, value(members, ""));
         } else if open.len() >= MAX_DEPTH {
-            return Err("elements are nested too deeply".to_owned());
+            return Err("elements are nested too deeply".into());
         } else {
             open.push((name, members, String::new()));
         }
     }
     if !open.is_empty() || root.is_empty() {
-        return Err("it has no whole element".to_owned());
+        return Err("it has no whole element".into());
     }
     Ok(Value::Object(root))
 }
@@ -84,12 +86,12 @@ fn tag_end(tag: &str) -> Option<usize> {
 }
 
 /// Name and attributes of a tag.
-fn opened(inner: &str) -> Result<(String, Map<String, Value>), String> {
+fn opened(inner: &str) -> Result<(String, Map<String, Value>), ParseError> {
     let inner = inner.trim();
     let end = inner.find(char::is_whitespace).unwrap_or(inner.len());
     let (name, mut rest) = inner.split_at_checked(end).unwrap_or((inner, ""));
     if name.is_empty() {
-        return Err("an element has no name".to_owned());
+        return Err("an element has no name".into());
     }
     let mut attributes = Map::new();
     loop {
