@@ -6,6 +6,8 @@
 //! | [`metrics`] | the numbers behind `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io` |
 //! | [`operator`] | KEDA's ScaledObjects and ScaledJobs |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may read the clock of the machine"))]
+
 pub mod hpa;
 pub mod metrics;
 pub mod operator;

@@ -1,4 +1,4 @@
-//! Step 5: the scale write, at the edge. Only a leader writes, and it asks itself before every attempt.
+//! Step 5: act. The leader writes the scale, and checks its lease before every attempt.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use cluster::scale::{ScaleClient, ScaleObject};
 use engine::ScaleWriteResult;
 use engine::act::{ScaleWrite, ScaleWriteAction};
 
-/// Writes scales, for as long as we lead.
+/// Writes scales while this process is the leader.
 pub(crate) struct ScaleWriter {
     pub(crate) scales: ScaleClient,
     pub(crate) leadership: Leadership,
 }
 
-/// How a write ended.
+/// How a scale write ended.
 #[allow(clippy::large_enum_variant, reason = "held for a moment, once per write")]
 pub(crate) enum ScaleWriteOutcome {
-    /// It was done or it failed; with the scale as it is now.
+    /// The write succeeded or failed; with the current scale.
     Written(ScaleWriteResult, ScaleObject),
-    /// Somebody else leads now, and the write is theirs to make.
+    /// Another process is the leader; nothing was written.
     LeadershipLost,
 }
 
 impl ScaleWriter {
-    /// Writes `replicas` to the scale that is held (docs/spec/hpa.md 3.7).
+    /// Writes `replicas` to the scale `held` (docs/spec/hpa.md 3.7).
     pub(crate) async fn write(
         &self,
         namespace: &str,

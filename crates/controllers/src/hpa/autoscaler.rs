@@ -1,4 +1,4 @@
-//! One autoscaler as it was last seen, whichever API it comes from.
+//! A watched autoscaler of either API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use engine::{Decision, Spec, Status};
 
 use super::settings::HpaSettings;
 
-/// The annotation that says what to do with decisions on this object: `active`, `shadow`, `dry-run` or `off`.
+/// The annotation with the mode of this object: `active`, `shadow`, `dry-run` or `off`.
 pub(crate) const MODE: &str = "plimsoll.dev/mode";
-/// The annotation in which windows and scale events survive a restart.
+/// The annotation with the persisted state: windows and scale events.
 pub(crate) const MEMORY: &str = "plimsoll.dev/memory";
 
-/// An object as it was last seen.
+/// A watched object.
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly all of them are HPAs, and each has an allocation of its own"
@@ -30,21 +30,21 @@ pub(crate) enum AutoscalerObject {
     Autoscaler(Box<Autoscaler>),
 }
 
-/// An autoscaler as it was last seen, parsed once.
+/// A watched autoscaler, converted once.
 #[derive(Clone, Debug)]
 pub(crate) struct AutoscalerEntry {
     pub(crate) key: AutoscalerKey,
     pub(crate) object: Arc<AutoscalerObject>,
     pub(crate) spec: Arc<Spec>,
-    /// Its own period, where it has one.
+    /// The period of the object, if it sets one.
     own_period: Option<Duration>,
-    /// Its own mode, where it has one.
+    /// The mode of the object, if it sets one.
     own_mode: Option<DecisionMode>,
-    /// Decisions are reported on the object although they are not acted on.
+    /// `spec.dryRun`: decisions are reported in the status, but the scale is not written.
     pub(crate) looks_only: bool,
-    /// Whether it needs metrics of pods, cpu and the like.
+    /// Whether it has resource metrics.
     pub(crate) wants_resources: bool,
-    /// What is wrong with its annotations.
+    /// The error in its annotations.
     pub(crate) complaint: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl AutoscalerObject {
         }
     }
 
-    /// The same object with another status and memory, and nothing else changed.
+    /// The same object with another status and persisted state.
     pub(crate) fn with(&self, status: v2::HorizontalPodAutoscalerStatus, memory: Option<String>) -> Self {
         let mut new = self.clone();
         match &mut new {
@@ -90,7 +90,7 @@ impl AutoscalerObject {
         new
     }
 
-    /// The same object in the version that a write made.
+    /// The same object with the `resourceVersion` after a write.
     pub(crate) fn at_version(mut self, version: String) -> Self {
         self.metadata_mut().resource_version = version;
         self
@@ -135,7 +135,7 @@ impl AutoscalerEntry {
             Some("shadow") => (Some(DecisionMode::Shadow), None),
             Some("dry-run") => (Some(DecisionMode::DryRun), None),
             Some("off") => (Some(DecisionMode::Off), None),
-            // Whoever asks for something we do not understand surely does not ask for more than a look.
+            // An unknown mode must not scale.
             Some(other) => (
                 Some(DecisionMode::DryRun),
                 Some(format!(
@@ -159,7 +159,7 @@ impl AutoscalerEntry {
         }
     }
 
-    /// The same as before in all that decisions look at.
+    /// Whether everything that affects decisions is equal.
     pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
         self.spec == other.spec
             && self.own_period == other.own_period
@@ -176,7 +176,7 @@ impl AutoscalerEntry {
         self.own_mode.unwrap_or(settings.mode)
     }
 
-    /// The stored status as the engine sees it.
+    /// The stored status, for the engine.
     pub(crate) fn status(&self) -> Status {
         convert::engine_status(self.object.status())
     }
@@ -193,7 +193,7 @@ impl AutoscalerEntry {
         }
     }
 
-    /// The object as events name it.
+    /// The reference of the object in events.
     pub(crate) fn about(&self) -> ObjectReference {
         let meta = self.object.metadata();
         ObjectReference {
@@ -213,7 +213,7 @@ impl AutoscalerEntry {
         format!("/apis/{group}/namespaces/{}/{plural}/{}", meta.namespace, meta.name)
     }
 
-    /// Resource and group as messages name them.
+    /// Resource and group in messages.
     pub(crate) fn group_resource(&self) -> &'static str {
         match self.object.as_ref() {
             AutoscalerObject::Hpa(_) => "horizontalpodautoscalers.autoscaling",

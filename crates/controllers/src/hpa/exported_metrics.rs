@@ -1,324 +1,246 @@
-//! What Prometheus sees: the names of Kubernetes (docs/spec/hpa.md 8), and our own.
+//! The exported metrics of the HPA controller: those of Kubernetes (docs/spec/hpa.md 8) and those of Plimsoll.
+//!
+//! A metric is declared in [`HpaMetrics::default`] and exported in [`HpaMetrics::text`], in the order of docs/controller.md.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use cluster::connect::LimiterSnapshot;
 use cluster::events::EventCounts;
 use cluster::metrics::MetricsApiCounts;
 use engine::{Decision, Status};
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
 use runtime::WatchSet;
+use runtime::exported_metrics::{Counter, Family, Gauge, Histogram, MetricsWriter};
+use runtime::reconcile_loop::PanicCounter;
 
 /// The content type of [`super::HpaControllerHandle::exposition`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub use runtime::exported_metrics::OPEN_METRICS_CONTENT_TYPE as CONTENT_TYPE;
 
-/// All figures of the controller.
+/// The metrics that the controller updates as it reconciles.
 pub(crate) struct HpaMetrics {
-    registry: Registry,
-    reconciliations: Family<Pass, Counter>,
-    reconciliation_duration: Family<Pass, Histogram, fn() -> Histogram>,
-    computations: Family<Computation, Counter>,
-    computation_duration: Family<Computation, Histogram, fn() -> Histogram>,
-    /// `num_horizontal_pod_autoscalers`.
-    pub(crate) autoscalers: Gauge,
-    desired: Family<Object, Gauge>,
-    /// Passes that wait although they are due.
-    pub(crate) late: Gauge,
-    delay: Histogram,
-    writes: Family<Write, Counter>,
-    differences: Family<Field, Counter>,
-    differing: Gauge,
-    leading: Gauge,
-    unreadable: Counter,
-    pods: Gauge,
-    record_bytes: Gauge,
-    questions: Family<Question, Counter>,
-    events: Family<Told, Counter>,
-    requests: Family<Told, Counter>,
-    in_flight: Gauge,
-    in_flight_limit: Gauge,
-    watch_current: Family<WatchedResource, Gauge>,
-    watch_restarts: Family<WatchedResource, Counter>,
-    reconcile_panics: Counter,
+    reconciliations: Family<Counter, 2>,
+    reconciliation_duration: Family<Histogram, 2>,
+    computations: Family<Counter, 3>,
+    computation_duration: Family<Histogram, 3>,
+    autoscalers: Family<Gauge, 0>,
+    desired: Family<Gauge, 2>,
+    overdue: Family<Gauge, 0>,
+    delay: Family<Histogram, 0>,
+    writes: Family<Counter, 2>,
+    differences: Family<Counter, 1>,
+    differing: Family<Gauge, 0>,
+    leader: Family<Gauge, 0>,
+    unreadable: Family<Counter, 0>,
+    pods: Family<Gauge, 0>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Pass {
-    action: &'static str,
-    error: &'static str,
+/// What other parts of the process count; read when the metrics are exported.
+pub(crate) struct ProcessCounts<'a> {
+    pub(crate) record_bytes: usize,
+    pub(crate) metrics_apis: MetricsApiCounts,
+    pub(crate) events: EventCounts,
+    pub(crate) limiter: Option<LimiterSnapshot>,
+    pub(crate) watches: &'a WatchSet,
+    pub(crate) panics: &'a PanicCounter,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Computation {
-    action: &'static str,
-    error: &'static str,
-    metric_type: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Object {
-    namespace: String,
-    hpa_name: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Write {
-    what: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Field {
-    field: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Question {
-    api: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Told {
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WatchedResource {
-    resource: String,
-}
-
-/// 0.001 × 2^k for k = 0..14, as Kubernetes has them.
+/// 0.001 × 2^k for k = 0..14, as in Kubernetes.
 fn buckets() -> Histogram {
-    Histogram::new(exponential_buckets(0.001, 2.0, 15))
+    Histogram::doubling(0.001, 15)
+}
+
+/// The name of a metric of Kubernetes' HPA controller.
+macro_rules! kubernetes {
+    ($name:literal) => {
+        concat!("horizontal_pod_autoscaler_controller_", $name)
+    };
 }
 
 impl Default for HpaMetrics {
     fn default() -> Self {
-        let mut metrics = Self {
-            registry: Registry::default(),
-            reconciliations: Family::default(),
-            reconciliation_duration: Family::new_with_constructor(buckets),
-            computations: Family::default(),
-            computation_duration: Family::new_with_constructor(buckets),
-            autoscalers: Gauge::default(),
-            desired: Family::default(),
-            late: Gauge::default(),
-            delay: buckets(),
-            writes: Family::default(),
-            differences: Family::default(),
-            differing: Gauge::default(),
-            leading: Gauge::default(),
-            unreadable: Counter::default(),
-            pods: Gauge::default(),
-            record_bytes: Gauge::default(),
-            questions: Family::default(),
-            events: Family::default(),
-            requests: Family::default(),
-            in_flight: Gauge::default(),
-            in_flight_limit: Gauge::default(),
-            watch_current: Family::default(),
-            watch_restarts: Family::default(),
-            reconcile_panics: Counter::default(),
-        };
-        metrics.register();
-        metrics
+        Self {
+            reconciliations: Family::counters(
+                kubernetes!("reconciliations_total"),
+                "[BETA] Number of reconciliations of HPA controller. The label 'action' should be either 'scale_down', 'scale_up', or 'none'. Also, the label 'error' should be either 'spec', 'internal', or 'none'. Note that if both spec and internal errors happen during a reconciliation, the first one to occur is reported in `error` label.",
+                ["action", "error"],
+            ),
+            reconciliation_duration: Family::new(
+                kubernetes!("reconciliation_duration_seconds"),
+                "[BETA] The time(seconds) that the HPA controller takes to reconcile once.",
+                ["action", "error"],
+                buckets,
+            ),
+            computations: Family::counters(
+                kubernetes!("metric_computation_total"),
+                "[BETA] Number of metric computations.",
+                ["action", "error", "metric_type"],
+            ),
+            computation_duration: Family::new(
+                kubernetes!("metric_computation_duration_seconds"),
+                "[BETA] The time(seconds) that the HPA controller takes to calculate one metric.",
+                ["action", "error", "metric_type"],
+                buckets,
+            ),
+            autoscalers: Family::gauges(
+                kubernetes!("num_horizontal_pod_autoscalers"),
+                "[ALPHA] Current number of controlled HPA objects.",
+                [],
+            ),
+            desired: Family::gauges(
+                kubernetes!("desired_replicas"),
+                "[ALPHA] Current desired replica count for HPA objects.",
+                ["namespace", "hpa_name"],
+            ),
+            overdue: Family::gauges(
+                "plimsoll_passes_late",
+                "Passes that are due and wait for others to end.",
+                [],
+            ),
+            delay: Family::new(
+                "plimsoll_pass_delay_seconds",
+                "How long after they were due passes begin.",
+                [],
+                buckets,
+            ),
+            writes: Family::counters(
+                "plimsoll_writes_total",
+                "Writes to the API server by what was written and how it went.",
+                ["what", "result"],
+            ),
+            differences: Family::counters(
+                "plimsoll_shadow_differences_total",
+                "Differences between our decisions and those of the controller that acts.",
+                ["field"],
+            ),
+            differing: Family::gauges(
+                "plimsoll_shadow_differing_autoscalers",
+                "Autoscalers for which we would decide otherwise at this moment.",
+                [],
+            ),
+            leader: Family::gauges("plimsoll_leader", "1 if this instance leads.", []),
+            unreadable: Family::counters(
+                "plimsoll_unreadable_objects_total",
+                "Objects that could not be read.",
+                [],
+            ),
+            pods: Family::gauges("plimsoll_pods", "Pods that are watched.", []),
+        }
     }
 }
 
 impl HpaMetrics {
-    fn register(&mut self) {
-        let theirs = self.registry.sub_registry_with_prefix("horizontal_pod_autoscaler_controller");
-        theirs.register(
-            "reconciliations",
-            "[BETA] Number of reconciliations of HPA controller. The label 'action' should be either 'scale_down', 'scale_up', or 'none'. Also, the label 'error' should be either 'spec', 'internal', or 'none'. Note that if both spec and internal errors happen during a reconciliation, the first one to occur is reported in `error` label",
-            self.reconciliations.clone(),
-        );
-        theirs.register_with_unit(
-            "reconciliation_duration",
-            "[BETA] The time(seconds) that the HPA controller takes to reconcile once",
-            Unit::Seconds,
-            self.reconciliation_duration.clone(),
-        );
-        theirs.register(
-            "metric_computation",
-            "[BETA] Number of metric computations",
-            self.computations.clone(),
-        );
-        theirs.register_with_unit(
-            "metric_computation_duration",
-            "[BETA] The time(seconds) that the HPA controller takes to calculate one metric",
-            Unit::Seconds,
-            self.computation_duration.clone(),
-        );
-        theirs.register(
-            "num_horizontal_pod_autoscalers",
-            "[ALPHA] Current number of controlled HPA objects",
-            self.autoscalers.clone(),
-        );
-        theirs.register(
-            "desired_replicas",
-            "[ALPHA] Current desired replica count for HPA objects",
-            self.desired.clone(),
-        );
-        let ours = self.registry.sub_registry_with_prefix("plimsoll");
-        ours.register("passes_late", "Passes that are due and wait for others to end", self.late.clone());
-        ours.register_with_unit(
-            "pass_delay",
-            "How long after they were due passes begin",
-            Unit::Seconds,
-            self.delay.clone(),
-        );
-        ours.register(
-            "writes",
-            "Writes to the API server by what was written and how it went",
-            self.writes.clone(),
-        );
-        ours.register(
-            "shadow_differences",
-            "Differences between our decisions and those of the controller that acts",
-            self.differences.clone(),
-        );
-        ours.register(
-            "shadow_differing_autoscalers",
-            "Autoscalers for which we would decide otherwise at this moment",
-            self.differing.clone(),
-        );
-        ours.register("leader", "1 if this instance leads", self.leading.clone());
-        ours.register("unreadable_objects", "Objects that could not be read", self.unreadable.clone());
-        ours.register("pods", "Pods that are watched", self.pods.clone());
-        ours.register("record_bytes", "Memory used for decisions that are kept", self.record_bytes.clone());
-        ours.register(
-            "metrics_api_questions",
-            "Questions to metrics APIs: sent, failed, or saved because somebody else asked the same",
-            self.questions.clone(),
-        );
-        ours.register("events", "Events by what became of them", self.events.clone());
-        ours.register("api_requests", "Requests to the API server by how they went", self.requests.clone());
-        ours.register("api_requests_in_flight", "Requests in flight", self.in_flight.clone());
-        ours.register(
-            "api_requests_in_flight_limit",
-            "Requests that may be in flight: as many as the API server bears",
-            self.in_flight_limit.clone(),
-        );
-        ours.register(
-            "watch_current",
-            "1 if the store of a watched resource is current, 0 after its watch task died and until it is listed again",
-            self.watch_current.clone(),
-        );
-        ours.register(
-            "watch_restarts",
-            "Restarts of watch tasks that ended or panicked",
-            self.watch_restarts.clone(),
-        );
-        ours.register(
-            "reconcile_panics",
-            "Reconciles that panicked; each is retried with backoff",
-            self.reconcile_panics.clone(),
-        );
+    /// All metrics as text.
+    pub(crate) fn text(&self, process: &ProcessCounts<'_>) -> String {
+        let mut writer = MetricsWriter::open_metrics();
+        self.reconciliations.export(&mut writer);
+        self.reconciliation_duration.export(&mut writer);
+        self.computations.export(&mut writer);
+        self.computation_duration.export(&mut writer);
+        self.autoscalers.export(&mut writer);
+        self.desired.export(&mut writer);
+        self.overdue.export(&mut writer);
+        self.delay.export(&mut writer);
+        self.writes.export(&mut writer);
+        self.differences.export(&mut writer);
+        self.differing.export(&mut writer);
+        self.leader.export(&mut writer);
+        self.unreadable.export(&mut writer);
+        self.pods.export(&mut writer);
+        process.export(&mut writer);
+        writer.finish()
     }
 
-    /// All of it as text.
-    pub(crate) fn text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String does not fail.
-        let _ = encode(&mut text, &self.registry);
-        text
-    }
-
-    /// A pass is over.
-    pub(crate) fn pass(&self, decision: &Decision, before: &Status, took: Duration, late: Duration) {
-        let labels = Pass { action: decision.action(), error: decision.error_class() };
-        self.reconciliations.get_or_create(&labels).inc();
-        self.reconciliation_duration.get_or_create(&labels).observe(took.as_secs_f64());
-        self.delay.observe(late.as_secs_f64());
-        let evaluations = decision.evaluations.len().max(1);
-        let each = took.as_secs_f64() / evaluations as f64;
-        for (kind, action, error) in decision.metric_labels(before) {
-            let labels = Computation { action, error, metric_type: kind.to_owned() };
-            self.computations.get_or_create(&labels).inc();
-            self.computation_duration.get_or_create(&labels).observe(each);
-        }
-    }
-
-    /// The count an autoscaler has arrived at.
-    pub(crate) fn desired(&self, namespace: &str, name: &str, replicas: i32) {
-        let labels = Object { namespace: namespace.to_owned(), hpa_name: name.to_owned() };
-        self.desired.get_or_create(&labels).set(i64::from(replicas));
-    }
-
-    /// An autoscaler is gone. Kubernetes keeps its series until it restarts (T49); we do not.
-    pub(crate) fn forget(&self, namespace: &str, name: &str) {
-        self.desired.remove(&Object { namespace: namespace.to_owned(), hpa_name: name.to_owned() });
-    }
-
-    /// Something was written, or not.
-    pub(crate) fn wrote(&self, what: &'static str, went_well: bool) {
-        let result = if went_well { "ok" } else { "failed" };
-        self.writes.get_or_create(&Write { what, result }).inc();
-    }
-
-    /// A difference was found.
-    pub(crate) fn difference(&self, field: &str) {
-        self.differences.get_or_create(&Field { field: field.to_owned() }).inc();
-    }
-
-    pub(crate) fn differing(&self, autoscalers: i64) {
-        self.differing.set(autoscalers);
-    }
-
-    pub(crate) fn leads(&self, leads: bool) {
-        self.leading.set(i64::from(leads));
-    }
-
-    pub(crate) fn unreadable(&self) {
-        self.unreadable.inc();
-    }
-
-    pub(crate) fn pods(&self, pods: usize) {
-        self.pods.set(pods as i64);
-    }
-
-    /// Takes over the condition of watches and the number of reconciles that panicked.
-    pub(crate) fn take_over_watches(&self, watches: &WatchSet, panics: u64) {
-        for (resource, (is_current, restarts)) in watches.by_resource() {
-            let labels = WatchedResource { resource };
-            self.watch_current.get_or_create(&labels).set(i64::from(is_current));
-            self.watch_restarts.get_or_create(&labels).inner().store(restarts, Relaxed);
-        }
-        self.reconcile_panics.inner().store(panics, Relaxed);
-    }
-
-    /// Takes over what others count.
-    pub(crate) fn take_over(
+    /// Counts a reconcile. `computed` is how long each metric of the decision took to fetch and evaluate.
+    pub(crate) fn reconciled(
         &self,
-        record_bytes: usize,
-        traffic: MetricsApiCounts,
-        events: EventCounts,
-        limiter: Option<&LimiterSnapshot>,
+        decision: &Decision,
+        before: &Status,
+        took: Duration,
+        delay: Duration,
+        computed: &[Duration],
     ) {
-        self.record_bytes.set(record_bytes as i64);
+        let labels = [decision.action().into(), decision.error_class().into()];
+        self.reconciliations.increment(labels.clone());
+        self.reconciliation_duration.observe(labels, took.as_secs_f64());
+        self.delay.observe([], delay.as_secs_f64());
+        let metrics = decision.metric_labels(before).zip(computed);
+        for ((metric_type, action, error), took) in metrics {
+            let labels = [action.into(), error.into(), metric_type.to_owned().into()];
+            self.computations.increment(labels.clone());
+            self.computation_duration.observe(labels, took.as_secs_f64());
+        }
+    }
+
+    /// Sets `num_horizontal_pod_autoscalers`.
+    pub(crate) fn set_autoscalers(&self, count: usize) {
+        self.autoscalers.set([], count as i64);
+    }
+
+    /// Sets the number of watched pods.
+    pub(crate) fn set_pods(&self, count: usize) {
+        self.pods.set([], count as i64);
+    }
+
+    /// Sets how many reconciles wait although they are due.
+    pub(crate) fn set_overdue(&self, count: usize) {
+        self.overdue.set([], count as i64);
+    }
+
+    /// Sets the replica count that an autoscaler wants.
+    pub(crate) fn set_desired(&self, namespace: &str, name: &str, replicas: i32) {
+        self.desired.set([namespace.to_owned().into(), name.to_owned().into()], i64::from(replicas));
+    }
+
+    /// Removes the series of a deleted autoscaler. Kubernetes keeps them until it restarts (T49).
+    pub(crate) fn forget(&self, namespace: &str, name: &str) {
+        self.desired.remove(&[namespace.to_owned().into(), name.to_owned().into()]);
+    }
+
+    /// Counts a write to the API server.
+    pub(crate) fn count_write(&self, what: &'static str, succeeded: bool) {
+        self.writes.increment([what.into(), if succeeded { "ok" } else { "failed" }.into()]);
+    }
+
+    /// Counts a difference that shadow mode found.
+    pub(crate) fn count_difference(&self, field: &str) {
+        self.differences.increment([field.to_owned().into()]);
+    }
+
+    /// Sets for how many autoscalers shadow mode currently finds a difference.
+    pub(crate) fn set_differing(&self, autoscalers: usize) {
+        self.differing.set([], autoscalers as i64);
+    }
+
+    /// Sets whether this process is the leader.
+    pub(crate) fn set_leader(&self, is_leader: bool) {
+        self.leader.set([], i64::from(is_leader));
+    }
+
+    /// Counts an autoscaler that could not be decoded.
+    pub(crate) fn count_unreadable(&self) {
+        self.unreadable.increment([]);
+    }
+}
+
+impl ProcessCounts<'_> {
+    fn export(&self, writer: &mut MetricsWriter) {
+        writer
+            .family("gauge", "plimsoll_record_bytes", "Memory used for decisions that are kept.")
+            .value(&[], self.record_bytes);
+        writer.family(
+            "counter",
+            "plimsoll_metrics_api_questions_total",
+            "Questions to metrics APIs: sent, failed, or saved because somebody else asked the same.",
+        );
+        let apis = &self.metrics_apis;
         for (api, count) in
-            [("resource", traffic.resource), ("custom", traffic.custom), ("external", traffic.external)]
+            [("resource", apis.resource), ("custom", apis.custom), ("external", apis.external)]
         {
             for (result, value) in [("sent", count.sent), ("failed", count.failed), ("saved", count.saved)] {
-                self.questions.get_or_create(&Question { api, result }).inner().store(value, Relaxed);
+                writer.value(&[("api", api), ("result", result)], value);
             }
         }
-        let told = |family: &Family<Told, Counter>, figures: &[(&'static str, u64)]| {
-            for (result, value) in figures {
-                family.get_or_create(&Told { result }).inner().store(*value, Relaxed);
-            }
-        };
-        let EventCounts { created, patched, overflowed, held_back, refused, given_up } = events;
-        let figures = [
+        let EventCounts { created, patched, overflowed, held_back, refused, given_up } = self.events;
+        let events = [
             ("created", created),
             ("counted", patched),
             ("overflowed", overflowed),
@@ -326,17 +248,38 @@ impl HpaMetrics {
             ("refused", refused),
             ("given_up", given_up),
         ];
-        told(&self.events, &figures);
-        if let Some(limiter) = limiter {
-            let figures = [
+        writer.family("counter", "plimsoll_events_total", "Events by what became of them.");
+        for (result, value) in events {
+            writer.value(&[("result", result)], value);
+        }
+        let limiter = self.limiter.unwrap_or_default();
+        if self.limiter.is_some() {
+            let requests = [
                 ("admitted", limiter.admitted),
                 ("overloaded", limiter.overloaded),
                 ("timed_out", limiter.timed_out),
                 ("retried", limiter.retried),
             ];
-            told(&self.requests, &figures);
-            self.in_flight.set(limiter.in_flight as i64);
-            self.in_flight_limit.set(limiter.limit as i64);
+            writer.family(
+                "counter",
+                "plimsoll_api_requests_total",
+                "Requests to the API server by how they went.",
+            );
+            for (result, value) in requests {
+                writer.value(&[("result", result)], value);
+            }
         }
+        writer
+            .family("gauge", "plimsoll_api_requests_in_flight", "Requests in flight.")
+            .value(&[], limiter.in_flight);
+        writer
+            .family(
+                "gauge",
+                "plimsoll_api_requests_in_flight_limit",
+                "Requests that may be in flight: as many as the API server bears.",
+            )
+            .value(&[], limiter.limit);
+        self.watches.export(writer);
+        self.panics.export(writer);
     }
 }

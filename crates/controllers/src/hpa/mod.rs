@@ -1,18 +1,19 @@
-//! The HPA controller: every autoscaler once per period, from what is watched to what is written.
+//! The HPA controller: reconciles every autoscaler once per period.
 //!
 //! ```text
-//! run        the loop: changes come in, passes go out when they are due        needs a client
-//! store      what was watched: autoscalers, pods, targets                      pure
-//! pass       one pass, step by step                                            needs a client
-//!   observe    scale, pods, samples                                            needs a client
-//!   (decide)   engine::State::step                                             pure
-//!   act        the scale write, at the edge: only a leader writes              needs a client
-//!   report     status and events, only where they changed                      needs a client
-//! recall     what survives a restart, and where it is kept                     pure
-//! shadow     comparison with the controller that acts                          pure
-//! records    the last decisions of each autoscaler
-//! metrics    what Prometheus sees
-//! settings   flags and configuration file, resolved
+//! run               the loop: takes keys from the work queue when they are due     needs a client
+//! watches           reflectors of autoscalers, pods and targets                    needs a client
+//! store             watched autoscalers, pods and targets                          pure
+//! reconcile         one reconcile, step by step                                    needs a client
+//!   observe           scale, pods, samples                                         needs a client
+//!   (decide)          engine::State::step                                          pure
+//!   act               the scale write; only a leader writes                        needs a client
+//!   report            status and events, only where they changed                   needs a client
+//! persisted_state   state that survives a restart, in an annotation                pure
+//! shadow            comparison with the decisions of the acting controller         pure
+//! records           the last decisions of each autoscaler
+//! exported_metrics  metrics for Prometheus
+//! settings          flags and configuration file, resolved
 //! ```
 
 mod act;
@@ -27,6 +28,8 @@ mod run;
 pub mod settings;
 pub mod shadow;
 mod store;
+#[cfg(test)]
+mod tests;
 mod watches;
 
 pub use records::Records;

@@ -1,7 +1,8 @@
-//! Step 1: what is seen. The scale comes from what was watched where that is possible, else from the server.
+//! Step 1: observe. The scale comes from the watch of its kind where there is one, else from the API server.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use api::selector::Selector;
 use cluster::index::TargetKind;
@@ -9,34 +10,37 @@ use cluster::metrics::{MetricScope, MetricsClient};
 use cluster::scale::{ScaleClient, ScaleObject};
 use cluster::watch::WatchHealth;
 use engine::spec::Metric;
-use engine::{MetricSamples, Observation, PodSelection, Scale, ScaleReadError};
+use engine::{MetricSamples, Observation, PodSelection, RecordedError, Scale, ScaleReadError};
 use futures::future::join_all;
+use tokio::time::Instant;
 
 use super::autoscaler::AutoscalerEntry;
 use super::settings::HpaSettings;
 use super::store::{AutoscalerStore, target_kind};
 
-/// Sees: what was watched, and whom to ask for the rest.
+/// Builds observations from the store and, where it has to, from the API server and the metrics APIs.
 pub(crate) struct Observer {
     pub(crate) store: Arc<Mutex<AutoscalerStore>>,
     pub(crate) scales: ScaleClient,
     pub(crate) metrics: MetricsClient,
-    /// How the watches of targets fare.
+    /// The health of the watches of targets.
     pub(crate) targets: Mutex<HashMap<TargetKind, WatchHealth>>,
 }
 
 /// Where the scale of an observation comes from.
 pub(crate) enum ScaleOrigin {
-    /// From the watch: good enough to decide that nothing is to be done.
+    /// From the watch. It is current enough for a decision that writes nothing.
     Watched,
-    /// From the server just now: can be written back.
+    /// From the API server during this reconcile. It can be written back.
     Fetched(Box<Result<ScaleObject, ScaleReadError>>),
 }
 
-/// What was seen.
+/// An observation and how it was made.
 pub(crate) struct Observed {
     pub(crate) observation: Observation,
     pub(crate) origin: ScaleOrigin,
+    /// How long the samples of each metric took to fetch, by its index; empty if none were fetched.
+    pub(crate) fetched_in: Vec<Duration>,
 }
 
 impl Observer {
@@ -44,7 +48,7 @@ impl Observer {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that a step needs. `version` is the oldest version of the target that may be used: that of our last write.
+    /// Observes an autoscaler. `version` is the oldest `resourceVersion` of the target that may be used: that of our last write.
     pub(crate) async fn observe(
         &self,
         entry: &AutoscalerEntry,
@@ -53,33 +57,33 @@ impl Observer {
     ) -> Observed {
         match self.watched(entry, version) {
             Some(scale) => {
-                let observation = self.complete(entry, settings, Ok(scale)).await;
-                Observed { observation, origin: ScaleOrigin::Watched }
+                let (observation, fetched_in) = self.complete(entry, settings, Ok(scale)).await;
+                Observed { observation, origin: ScaleOrigin::Watched, fetched_in }
             }
-            None => self.observe_with(entry, settings, self.ask(entry).await).await,
+            None => self.observe_with(entry, settings, self.fetch_scale(entry).await).await,
         }
     }
 
-    /// The scale as the server says it now.
-    pub(crate) async fn ask(&self, entry: &AutoscalerEntry) -> Result<ScaleObject, ScaleReadError> {
+    /// Reads the scale from the API server.
+    pub(crate) async fn fetch_scale(&self, entry: &AutoscalerEntry) -> Result<ScaleObject, ScaleReadError> {
         let target = entry.object.target();
         let namespace = &entry.object.metadata().namespace;
         self.scales.get(namespace, &target.api_version, &target.kind, &target.name).await
     }
 
-    /// All that a step needs, with the scale as the server said it.
+    /// Observes an autoscaler whose scale was read from the API server.
     pub(crate) async fn observe_with(
         &self,
         entry: &AutoscalerEntry,
         settings: &HpaSettings,
-        answer: Result<ScaleObject, ScaleReadError>,
+        fetched: Result<ScaleObject, ScaleReadError>,
     ) -> Observed {
-        let scale = answer.as_ref().map(|object| object.scale.clone()).map_err(Clone::clone);
-        let observation = self.complete(entry, settings, scale).await;
-        Observed { observation, origin: ScaleOrigin::Fetched(Box::new(answer)) }
+        let scale = fetched.as_ref().map(|object| object.scale.clone()).map_err(Clone::clone);
+        let (observation, fetched_in) = self.complete(entry, settings, scale).await;
+        Observed { observation, origin: ScaleOrigin::Fetched(Box::new(fetched)), fetched_in }
     }
 
-    /// The scale as it was last watched, if that watch is alive and has seen our own last write.
+    /// The watched scale, if its watch is connected and has seen our own last write.
     fn watched(&self, entry: &AutoscalerEntry, version: Option<u64>) -> Option<Scale> {
         let kind = target_kind(&entry.object)?;
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,13 +99,13 @@ impl Observer {
         }
     }
 
-    /// Pods and samples, if the step will look at them.
+    /// Adds pods and samples if the step needs them, and how long the samples of each metric took.
     async fn complete(
         &self,
         entry: &AutoscalerEntry,
         settings: &HpaSettings,
         scale: Result<Scale, ScaleReadError>,
-    ) -> Observation {
+    ) -> (Observation, Vec<Duration>) {
         let mut seen = Observation {
             config: settings.config.clone(),
             spec: entry.spec.clone(),
@@ -111,15 +115,15 @@ impl Observer {
             pods: Vec::new(),
             samples: Vec::new(),
         };
-        let Ok(scale) = &seen.scale else { return seen };
+        let Ok(scale) = &seen.scale else { return (seen, Vec::new()) };
         if !Observation::needs_metrics(&seen.config, &seen.spec, &seen.status, scale) {
-            return seen;
+            return (seen, Vec::new());
         }
         let selector = match Selector::parse(&scale.selector) {
             Ok(selector) => selector,
             Err(error) => {
                 seen.selection = PodSelection::Invalid(error.to_string());
-                return seen;
+                return (seen, Vec::new());
             }
         };
         let shared = {
@@ -128,29 +132,39 @@ impl Observer {
             let sharing = store.pods.sharing(&entry.key);
             if sharing.len() > 1 {
                 seen.selection = PodSelection::Shared(sharing.iter().map(ToString::to_string).collect());
-                return seen;
+                return (seen, Vec::new());
             }
             seen.pods = store.pods.selected(&entry.key);
             store.share_metrics(&entry.key.namespace)
         };
-        let asker = MetricScope {
+        let scope = MetricScope {
             namespace: &entry.key.namespace,
             selector: &scale.selector,
             pods: &seen.pods,
             shared,
         };
-        seen.samples = self.samples(asker, &seen.spec.metrics).await;
-        seen
+        let (samples, fetched_in) = self.samples(scope, &seen.spec.metrics).await;
+        seen.samples = samples;
+        (seen, fetched_in)
     }
 
+    /// Fetches the samples of all metrics at the same time, and measures each.
     async fn samples(
         &self,
-        asker: MetricScope<'_>,
+        scope: MetricScope<'_>,
         metrics: &[Metric],
-    ) -> Vec<Result<MetricSamples, String>> {
+    ) -> (Vec<Result<MetricSamples, RecordedError>>, Vec<Duration>) {
+        let fetch = async |metric: &Metric| {
+            let began = Instant::now();
+            let samples = self.metrics.samples(scope, metric).await;
+            (samples.map_err(Into::into), began.elapsed())
+        };
         match metrics {
-            [only] => vec![self.metrics.samples(asker, only).await],
-            several => join_all(several.iter().map(|metric| self.metrics.samples(asker, metric))).await,
+            [only] => {
+                let (samples, took) = fetch(only).await;
+                (vec![samples], vec![took])
+            }
+            several => join_all(several.iter().map(fetch)).await.into_iter().unzip(),
         }
     }
 }

@@ -1,58 +1,58 @@
-//! What survives a restart or a change of leader: windows and scale events, in an annotation that rides on status writes.
+//! State that survives a restart or a change of leader: windows and scale events, in an annotation on the object.
 //!
-//! A status write carries it for nothing. Where decisions change what must be remembered without changing the status, one
-//! write of its own is made, at most once per object and window. Upstream forgets all of it (docs/spec/hpa.md 7.5).
+//! A status write carries the annotation without another request. If the state changes but the status does not, a separate
+//! write is made, at most once per object and window. Kubernetes loses this state (docs/spec/hpa.md 7.5).
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use cluster::AutoscalerKey;
-use engine::memory::StateSnapshot;
-use engine::{ControllerConfig, Spec, State};
+use engine::snapshot::StateSnapshot;
+use engine::{ControllerConfig, Replicas, Spec, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::autoscaler::{AutoscalerEntry, MEMORY};
 
-/// Time between two writes that are made for memory alone, where no window is longer.
-const AT_LEAST: Duration = Duration::from_mins(1);
+/// The minimum time between two separate writes of persisted state, if no window is longer.
+const MIN_WRITE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// What is remembered of one autoscaler.
+/// The state of one autoscaler.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PersistedState {
     pub(crate) state: State,
-    /// What is kept on the object, as far as we know.
+    /// The annotation on the object, as last read or written.
     kept: Option<StateSnapshot>,
-    /// When a write was last made for memory alone.
-    own_write: Option<Instant>,
-    /// The count at the last pass, to notice others who scale.
-    pub(crate) current: Option<i32>,
-    /// What was last said to be wrong with its annotations: it is said once.
+    /// When the last separate write was made.
+    separate_write: Option<Instant>,
+    /// The replica count at the last reconcile, to detect changes by others.
+    pub(crate) current: Option<Replicas>,
+    /// The last reported error in its annotations, which is reported once.
     pub(crate) complaint: Option<String>,
-    /// By how much the clock had jumped in all when this was taken out: its times are of then.
+    /// The total jump of the clock when this state was taken out; its times refer to that clock.
     jumped: SignedDuration,
 }
 
-/// What is remembered of all of them.
+/// The states of all autoscalers.
 #[derive(Debug, Default)]
 pub(crate) struct PersistedStates {
     by_key: HashMap<AutoscalerKey, PersistedState>,
-    /// By how much the clock has jumped in all.
+    /// The total jump of the clock.
     jumped: SignedDuration,
 }
 
-/// What to keep on the object after a decision.
+/// How to persist the state after a decision.
 pub(crate) enum PersistAction {
-    /// What is there still says it all.
+    /// The annotation still covers the state.
     Nothing,
-    /// Let it ride on a status write, but make none for it.
+    /// Add the annotation to a status write, if there is one.
     Piggyback(StateSnapshot),
-    /// Make a write for it.
+    /// Write the annotation, also without a status write.
     Write(StateSnapshot),
 }
 
 impl PersistedStates {
-    /// What is remembered; after a restart, what the object says.
+    /// The state of an autoscaler; after a restart, that of its annotation.
     pub(crate) fn of(&self, entry: &AutoscalerEntry, now: Timestamp, remember: bool) -> PersistedState {
         if let Some(known) = self.by_key.get(&entry.key) {
             return PersistedState { jumped: self.jumped, ..known.clone() };
@@ -68,17 +68,17 @@ impl PersistedStates {
                 None
             }
         });
-        let state = kept.as_ref().map(|memory| memory.recall(now)).unwrap_or_default();
+        let state = kept.as_ref().map(|memory| memory.restore(now)).unwrap_or_default();
         PersistedState { state, kept, jumped: self.jumped, ..PersistedState::default() }
     }
 
-    /// Takes back what was taken out; if the clock has jumped meanwhile, it moves too.
+    /// Puts a state back; its times are shifted by jumps of the clock since it was taken out.
     pub(crate) fn put(&mut self, key: &AutoscalerKey, mut state: PersistedState) {
         state.state.shift(self.jumped_since(&state));
         self.by_key.insert(key.clone(), state);
     }
 
-    /// By how much the clock has jumped since this was taken out.
+    /// The jump of the clock since the state was taken out.
     pub(crate) fn jumped_since(&self, state: &PersistedState) -> SignedDuration {
         self.jumped.saturating_sub(state.jumped)
     }
@@ -87,12 +87,12 @@ impl PersistedStates {
         self.by_key.remove(key);
     }
 
-    /// Another leader may have decided meanwhile: what objects say counts.
+    /// Forgets all states: another leader may have decided since, so annotations count.
     pub(crate) fn clear(&mut self) {
         self.by_key.clear();
     }
 
-    /// The clock of the world has jumped: what is remembered moves with it, so that windows keep their length.
+    /// Shifts all times after a jump of the wall clock, so that windows keep their length.
     pub(crate) fn shift(&mut self, by: SignedDuration) {
         self.jumped = self.jumped.saturating_add(by);
         self.by_key.values_mut().for_each(|state| state.state.shift(by));
@@ -100,41 +100,41 @@ impl PersistedStates {
 }
 
 impl PersistedState {
-    /// What to keep on the object, given that the state is that of the decision just made. What is there may cover it and
-    /// still hold longer than we do, so that a write which is made anyway (`rides`) carries what we know now.
+    /// How to persist the state after a decision at `at`. The annotation may cover the state and still contain more, so that a
+    /// status write that is made anyway (`has_status_write`) carries the current state.
     pub(crate) fn keep(
         &self,
         at: Timestamp,
         now: Instant,
         spec: &Spec,
         config: &ControllerConfig,
-        rides: bool,
+        has_status_write: bool,
     ) -> PersistAction {
         let covered = self.kept.as_ref().is_some_and(|kept| kept.covers(&self.state, at, spec, config));
-        if covered && !rides {
+        if covered && !has_status_write {
             return PersistAction::Nothing;
         }
-        let memory = self.state.memory(at, spec, config);
+        let memory = self.state.snapshot(at, spec, config);
         if covered {
             return PersistAction::Piggyback(memory);
         }
-        let window = longest_window(spec, config).max(AT_LEAST);
-        match self.own_write {
+        let window = longest_window(spec, config).max(MIN_WRITE_INTERVAL);
+        match self.separate_write {
             Some(last) if now.saturating_duration_since(last) < window => PersistAction::Piggyback(memory),
             _ => PersistAction::Write(memory),
         }
     }
 
-    /// The object now says this.
+    /// Records the annotation that was written.
     pub(crate) fn kept(&mut self, memory: StateSnapshot, alone: bool, now: Instant) {
         self.kept = Some(memory);
         if alone {
-            self.own_write = Some(now);
+            self.separate_write = Some(now);
         }
     }
 }
 
-/// The longest time for which something is remembered.
+/// The longest window or policy period.
 fn longest_window(spec: &Spec, config: &ControllerConfig) -> Duration {
     let down = config.downscale_stabilization;
     let rules = spec.behavior.iter().flat_map(|b| [&b.up, &b.down]);

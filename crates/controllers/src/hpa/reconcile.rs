@@ -1,4 +1,4 @@
-//! One pass over one autoscaler: observe, decide, act, report.
+//! One reconcile of one autoscaler: observe, decide, act, report.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::report::StatusWriter;
 use super::settings::HpaSettings;
 use super::shadow::Shadow;
 
-/// All that a pass needs.
+/// Reconciles autoscalers.
 pub(crate) struct Reconciler {
     pub(crate) observer: Observer,
     pub(crate) scale_writer: ScaleWriter,
@@ -34,29 +34,40 @@ pub(crate) struct Reconciler {
     pub(crate) clock: Clock,
     pub(crate) settings: RwLock<Arc<HpaSettings>>,
     pub(crate) states: Mutex<PersistedStates>,
-    /// The version that our last scale write made of each target: what was watched before it is out of date.
+    /// The `resourceVersion` that our last scale write gave each target: an older watched scale is out of date.
     pub(crate) versions: Mutex<std::collections::HashMap<AutoscalerKey, u64>>,
     pub(crate) records: Records,
     pub(crate) shadow: Mutex<Shadow>,
     pub(crate) metrics: Arc<HpaMetrics>,
 }
 
-/// How a pass ended.
+/// How a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReconcileOutcome {
-    /// The autoscaler was looked at, or did not want to be.
+    /// The autoscaler was reconciled, or its mode is `off`.
     Reconciled,
-    /// It is gone, and so is what was remembered of it.
+    /// The autoscaler is deleted, and its state was forgotten.
     Deleted,
-    /// Somebody else leads.
+    /// Another process is the leader.
     LeadershipLost,
 }
 
-/// A decision with what it was made from.
+/// A decision and the observation that it is based on.
 struct Decided {
     seen: Observed,
     decision: Decision,
     state: State,
+    /// How long each metric of the spec took to fetch and evaluate, by its index.
+    computed: Vec<Duration>,
+}
+
+/// How acting on a decision ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ActOutcome {
+    /// The decision holds the result of the scale write, if there was one to make.
+    Settled,
+    /// Another process is the leader; nothing was written.
+    LeadershipLost,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -72,8 +83,8 @@ impl Reconciler {
         lock(&self.states)
     }
 
-    /// One pass.
-    pub(crate) async fn reconcile(&self, key: &AutoscalerKey, late: Duration) -> ReconcileOutcome {
+    /// Reconciles one autoscaler, `delay` after it was due.
+    pub(crate) async fn reconcile(&self, key: &AutoscalerKey, delay: Duration) -> ReconcileOutcome {
         let began = Instant::now();
         let Some(entry) = self.observer.store().get(key).cloned() else {
             self.forget(key);
@@ -98,7 +109,7 @@ impl Reconciler {
         let mut decided = self.decide(&entry, &settings, mode, &mut persisted).await;
         let at = decided.decision.at;
         let before = decided.seen.observation.status.clone();
-        if !self.act(&entry, mode, &persisted, &mut decided).await {
+        if self.act(&entry, mode, &persisted, &mut decided).await == ActOutcome::LeadershipLost {
             return ReconcileOutcome::LeadershipLost;
         }
         persisted.state = decided.state;
@@ -115,9 +126,9 @@ impl Reconciler {
             self.compare(&entry, &settings, &decided.decision);
         }
         if !matches!(decided.decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
-            self.metrics.desired(&key.namespace, &key.name, decided.decision.desired);
+            self.metrics.set_desired(&key.namespace, &key.name, decided.decision.desired.get());
         }
-        self.metrics.pass(&decided.decision, &before, began.elapsed(), late);
+        self.metrics.reconciled(&decided.decision, &before, began.elapsed(), delay, &decided.computed);
         log(key, &decided.decision);
         let period = SignedDuration::try_from(entry.period(&settings)).unwrap_or(SignedDuration::ZERO);
         self.records.add(key, mode, period, &entry.spec, &decided.decision);
@@ -125,13 +136,15 @@ impl Reconciler {
         ReconcileOutcome::Reconciled
     }
 
-    /// The time, as it is told where this was taken out: a clock that jumps in the middle of a pass would end its windows.
+    /// The current time on the clock as it was when `persisted` was taken out: a clock that jumps during a reconcile would
+    /// otherwise end its windows.
     fn now(&self, persisted: &PersistedState) -> Timestamp {
         let now = self.clock.now();
         now.checked_sub(self.states().jumped_since(persisted)).unwrap_or(now)
     }
 
-    /// Observes and decides. What would be written is decided on what the server says now, not on what was watched.
+    /// Observes and decides. A decision that leads to a scale write is based on a scale read from the API server, not on a
+    /// watched one.
     async fn decide(
         &self,
         entry: &AutoscalerEntry,
@@ -147,25 +160,36 @@ impl Reconciler {
         if !writes || !matches!(first.seen.origin, ScaleOrigin::Watched) {
             return first;
         }
-        let answer = self.observer.ask(entry).await;
-        let same = answer.as_ref().is_ok_and(|now| Ok(&now.scale) == first.seen.observation.scale.as_ref());
+        let fetched = self.observer.fetch_scale(entry).await;
+        let same = fetched.as_ref().is_ok_and(|now| Ok(&now.scale) == first.seen.observation.scale.as_ref());
         if same {
             return Decided {
-                seen: Observed { origin: ScaleOrigin::Fetched(Box::new(answer)), ..first.seen },
+                seen: Observed { origin: ScaleOrigin::Fetched(Box::new(fetched)), ..first.seen },
                 ..first
             };
         }
-        let seen = self.observer.observe_with(entry, settings, answer).await;
+        let seen = self.observer.observe_with(entry, settings, fetched).await;
         self.step(seen, persisted)
     }
 
     fn step(&self, seen: Observed, persisted: &PersistedState) -> Decided {
         let mut state = persisted.state.clone();
-        let decision = state.step_with(self.now(persisted), &seen.observation, DecisionDetail::Counts);
-        Decided { seen, decision, state }
+        let mut computed = seen.fetched_in.clone();
+        computed.resize(seen.observation.spec.metrics.len(), Duration::ZERO);
+        let mut since = Instant::now();
+        let mut evaluated = |index: usize| {
+            let now = Instant::now();
+            if let Some(duration) = computed.get_mut(index) {
+                *duration += now.saturating_duration_since(since);
+            }
+            since = now;
+        };
+        let (now, detail) = (self.now(persisted), DecisionDetail::Counts);
+        let decision = state.step_measured(now, &seen.observation, detail, &mut evaluated);
+        Decided { seen, decision, state, computed }
     }
 
-    /// Notes that somebody else has scaled, so that rates count it: the controller beside which we are in shadow.
+    /// In shadow mode, records a change of scale that the acting controller made, so that scaling policies count it.
     fn follow(
         &self,
         entry: &AutoscalerEntry,
@@ -182,31 +206,32 @@ impl Reconciler {
         }
     }
 
-    /// Carries out what was decided. False if somebody else leads now.
+    /// Writes the scale if the decision asks for it.
     async fn act(
         &self,
         entry: &AutoscalerEntry,
         mode: DecisionMode,
         persisted: &PersistedState,
         decided: &mut Decided,
-    ) -> bool {
-        let Some(replicas) = decided.decision.write() else { return true };
+    ) -> ActOutcome {
+        let Some(replicas) = decided.decision.write() else { return ActOutcome::Settled };
         let seen = &decided.seen.observation;
         let written = if mode != DecisionMode::Active || entry.looks_only {
             ScaleWriteResult::DryRun
         } else {
-            let Some(held) = held(&decided.seen.origin) else {
-                // Cannot be: what is written was asked for. If it were, nothing would be written.
+            let Some(held) = fetched_scale(&decided.seen.origin) else {
+                // Unreachable: `decide` fetches the scale before a write. Without a fetched scale nothing is written.
                 let text = "the scale was not read from the server".to_owned();
                 let written = ScaleWriteResult::Failed(ScaleWriteError { text, conflict: false });
                 decided.state.settle(self.now(persisted), seen, &mut decided.decision, written);
-                return true;
+                return ActOutcome::Settled;
             };
             let namespace = &entry.object.metadata().namespace;
-            match self.scale_writer.write(namespace, &entry.object.target().name, held, replicas).await {
-                ScaleWriteOutcome::LeadershipLost => return false,
+            match self.scale_writer.write(namespace, &entry.object.target().name, held, replicas.get()).await
+            {
+                ScaleWriteOutcome::LeadershipLost => return ActOutcome::LeadershipLost,
                 ScaleWriteOutcome::Written(written, held) => {
-                    self.metrics.wrote("scale", written == ScaleWriteResult::Done);
+                    self.metrics.count_write("scale", written == ScaleWriteResult::Done);
                     if let (ScaleWriteResult::Done, Ok(version)) = (&written, held.resource_version.parse()) {
                         lock(&self.versions).insert(entry.key.clone(), version);
                     }
@@ -215,10 +240,10 @@ impl Reconciler {
             }
         };
         decided.state.settle(self.now(persisted), seen, &mut decided.decision, written);
-        true
+        ActOutcome::Settled
     }
 
-    /// Status and events.
+    /// Writes the status and records events.
     async fn report(
         &self,
         entry: &AutoscalerEntry,
@@ -237,7 +262,7 @@ impl Reconciler {
         let from = entry.object.metadata().resource_version.clone();
         let reported = self.status_writer.store(entry, changed.then_some(status), keep).await;
         if reported.sent {
-            self.metrics.wrote("status", reported.result.is_ok());
+            self.metrics.count_write("status", reported.result.is_ok());
         }
         if let Some((memory, alone)) = reported.kept {
             persisted.kept(memory, alone, Instant::now());
@@ -245,20 +270,21 @@ impl Reconciler {
         if let Some(object) = reported.object {
             self.observer.store().wrote(&entry.key, &from, object);
         }
-        decision.status_written(&entry.key.name, reported.result);
+        let written = reported.result.map_err(|error| error.to_string().into());
+        decision.status_written(&entry.key.name, written);
         if self.leadership.is_leader() {
             let about = entry.about();
             decision.events.iter().for_each(|event| self.recorder.record(&about, event));
         }
     }
 
-    /// Compares with what the controller that acts has said.
+    /// Compares the decision with the status that the acting controller has written.
     fn compare(&self, entry: &AutoscalerEntry, settings: &HpaSettings, decision: &Decision) {
         let period = SignedDuration::try_from(entry.period(settings)).unwrap_or(SignedDuration::ZERO);
         let mut shadow = lock(&self.shadow);
         let found = shadow.look(decision.at, &entry.key, &entry.status(), &entry.spec, decision, period);
         for difference in found {
-            self.metrics.difference(&difference.field);
+            self.metrics.count_difference(&difference.field);
             tracing::info!(
                 autoscaler = %entry.key, field = difference.field, ours = difference.ours, theirs = difference.theirs,
                 why = difference.why, "the controller that acts decides otherwise"
@@ -270,10 +296,10 @@ impl Reconciler {
             let recorder = self.recorder.with_component("plimsoll-shadow");
             recorder.record(&entry.about(), &Event::normal("ShadowDifference", message));
         }
-        self.metrics.differing(shadow.differing() as i64);
+        self.metrics.set_differing(shadow.differing());
     }
 
-    /// Forgets an autoscaler that is gone (docs/spec/hpa.md 7.3).
+    /// Forgets a deleted autoscaler (docs/spec/hpa.md 7.3).
     fn forget(&self, key: &AutoscalerKey) {
         self.states().forget(key);
         lock(&self.versions).remove(key);
@@ -283,27 +309,27 @@ impl Reconciler {
     }
 }
 
-fn held(origin: &ScaleOrigin) -> Option<ScaleObject> {
+fn fetched_scale(origin: &ScaleOrigin) -> Option<ScaleObject> {
     match origin {
         ScaleOrigin::Watched => None,
-        ScaleOrigin::Fetched(answer) => answer.as_ref().as_ref().ok().cloned(),
+        ScaleOrigin::Fetched(fetched) => fetched.as_ref().as_ref().ok().cloned(),
     }
 }
 
-/// One line per thing that happened, none for things that did not.
+/// Logs the outcome: scaling at `info`, failures above it, unchanged replicas at `trace`.
 fn log(key: &AutoscalerKey, decision: &Decision) {
     match &decision.outcome {
         ScaleOutcome::Scaled => tracing::info!(
-            autoscaler = %key, from = decision.current(), to = decision.desired, reason = decision.reason, "scaled"
+            autoscaler = %key, from = decision.current().get(), to = decision.desired.get(), reason = decision.reason, "scaled"
         ),
         ScaleOutcome::WriteFailed(error) => {
-            tracing::warn!(autoscaler = %key, to = decision.desired, error, "failed to scale");
+            tracing::warn!(autoscaler = %key, to = decision.desired.get(), error, "failed to scale");
         }
         ScaleOutcome::Failed if !matches!(decision.course, Course::Disabled) => {
             let error = decision.error.as_ref().map(|error| error.text.as_str()).unwrap_or_default();
             tracing::debug!(autoscaler = %key, error, "nothing could be decided");
         }
-        _ => tracing::trace!(autoscaler = %key, replicas = decision.current(), "kept"),
+        _ => tracing::trace!(autoscaler = %key, replicas = decision.current().get(), "kept"),
     }
     for text in &decision.logged {
         tracing::warn!(autoscaler = %key, "{text}");

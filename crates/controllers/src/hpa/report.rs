@@ -1,9 +1,9 @@
-//! Step 6: status and events, written only where they changed.
+//! Step 6: report. The status is written only if it changed.
 
 use api::autoscaling::v2::HorizontalPodAutoscalerStatus;
 use cluster::lease::Leadership;
 use cluster::request::{self, ApiError, Request};
-use engine::memory::StateSnapshot;
+use engine::snapshot::StateSnapshot;
 use http::Method;
 use kube::Client;
 use serde::Deserialize;
@@ -12,40 +12,49 @@ use serde_json::json;
 use super::autoscaler::{AutoscalerEntry, AutoscalerObject, MEMORY};
 use super::persisted_state::PersistAction;
 
-/// When to give up on a write of status.
-const DEADLINE: std::time::Duration = std::time::Duration::from_secs(30);
+/// The deadline of a status write.
+const STATUS_WRITE_DEADLINE: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Writes status, for as long as we lead.
+/// Writes the status of autoscalers while this process is the leader.
 pub(crate) struct StatusWriter {
     pub(crate) client: Client,
     pub(crate) leadership: Leadership,
 }
 
-/// What became of a report.
+/// Why a write failed. The texts are those of client-go.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StatusWriteError {
+    #[error(transparent)]
+    Request(#[from] ApiError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// How a report ended.
 pub(crate) struct ReportOutcome {
-    /// How the status write went; `Ok` too when there was nothing to write.
-    pub(crate) result: Result<(), String>,
-    /// Whether anything was sent.
+    /// The result of the status write; `Ok` if there was nothing to write.
+    pub(crate) result: Result<(), StatusWriteError>,
+    /// Whether a request was sent.
     pub(crate) sent: bool,
-    /// The object as it is now, where it changed.
+    /// The object after the write, if it changed.
     pub(crate) object: Option<AutoscalerObject>,
-    /// What the object now remembers, and whether a write was made for that alone.
+    /// The persisted state on the object, and whether a write was made for it alone.
     pub(crate) kept: Option<(StateSnapshot, bool)>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    metadata: Version,
+struct WrittenObject {
+    metadata: WrittenMetadata,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Version {
+struct WrittenMetadata {
     resource_version: String,
 }
 
 impl StatusWriter {
-    /// Stores `status`, if it changed, and what is to be remembered, if that needs it (docs/spec/hpa.md 3.0).
+    /// Writes `status` if it changed, and the persisted state as `persist` says (docs/spec/hpa.md 3.0).
     pub(crate) async fn store(
         &self,
         entry: &AutoscalerEntry,
@@ -68,7 +77,7 @@ impl StatusWriter {
                 self.put(entry, status, memory, alone).await
             }
             AutoscalerObject::Autoscaler(_) => {
-                // The server takes nothing but status through the status of a custom resource.
+                // The status subresource of a custom resource ignores changes of annotations.
                 let reported = match status {
                     Some(status) => self.put(entry, status, None, false).await,
                     None => nothing,
@@ -91,7 +100,7 @@ impl StatusWriter {
         let new = entry.object.with(status, memory.as_ref().map(StateSnapshot::to_text));
         let result = match new.to_json() {
             Ok(body) => self.send(entry, Method::PUT, "/status", "application/json", body).await,
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(StatusWriteError::Json(error)),
         };
         match result {
             Ok(version) => ReportOutcome {
@@ -100,16 +109,16 @@ impl StatusWriter {
                 object: Some(new.at_version(version)),
                 kept: memory.map(|memory| (memory, alone)),
             },
-            // What only memory was written for is tried again; nobody else needs to know.
+            // A failed write of persisted state alone is not reported; the next reconcile tries again.
             Err(error) if alone => {
-                tracing::debug!(autoscaler = %entry.key, error, "failed to keep what must survive a restart");
+                tracing::debug!(autoscaler = %entry.key, %error, "failed to write the persisted state");
                 ReportOutcome { result: Ok(()), sent: true, object: None, kept: None }
             }
             Err(error) => ReportOutcome { result: Err(error), sent: true, object: None, kept: None },
         }
     }
 
-    /// Keeps memory on an object whose status cannot carry it.
+    /// Writes the persisted state to an object whose status write cannot carry it.
     async fn annotate(
         &self,
         entry: &AutoscalerEntry,
@@ -125,13 +134,13 @@ impl StatusWriter {
                 ReportOutcome { object: Some(object), kept: Some((memory, true)), sent: true, ..reported }
             }
             Err(error) => {
-                tracing::debug!(autoscaler = %entry.key, error, "failed to keep what must survive a restart");
+                tracing::debug!(autoscaler = %entry.key, %error, "failed to write the persisted state");
                 reported
             }
         }
     }
 
-    /// Sends a write; the version it made.
+    /// Sends a write; returns the new `resourceVersion`.
     async fn send(
         &self,
         entry: &AutoscalerEntry,
@@ -139,17 +148,17 @@ impl StatusWriter {
         subresource: &str,
         content_type: &'static str,
         body: Vec<u8>,
-    ) -> Result<String, String> {
+    ) -> Result<String, StatusWriteError> {
         let request = Request {
             method,
             uri: format!("{}{subresource}", entry.path()),
             resource: entry.group_resource().to_owned(),
             name: entry.object.metadata().name.clone(),
             body: Some((content_type, body)),
-            deadline: DEADLINE,
+            deadline: STATUS_WRITE_DEADLINE,
         };
-        let answer = request::send(&self.client, request).await.map_err(|error: ApiError| error.message)?;
-        let answer: Answer = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+        let answer = request::send(&self.client, request).await?;
+        let answer: WrittenObject = serde_json::from_slice(&answer)?;
         Ok(answer.metadata.resource_version)
     }
 }

@@ -1,4 +1,4 @@
-//! The loop: changes come in, passes go out when they are due.
+//! The loop of the HPA controller: changes in, reconciles when they are due.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::act::ScaleWriter;
-use super::exported_metrics::HpaMetrics;
+use super::exported_metrics::{HpaMetrics, ProcessCounts};
 use super::observe::Observer;
 use super::persisted_state::PersistedStates;
 use super::reconcile::{ReconcileOutcome, Reconciler};
@@ -33,34 +33,34 @@ use super::shadow::Shadow;
 use super::store::{AutoscalerChange, AutoscalerStore};
 use super::watches::HpaReflectors;
 
-/// How often the clock is looked at, and targets that nobody watched yet.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+/// The interval of housekeeping: clock jumps, watches of new target kinds, gauges.
+const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
 /// How long reconciles may take to end when the controller stops.
 const STOP_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// What a controller is made of.
+/// The parts of a controller.
 pub struct HpaControllerParts {
     /// The API server.
     pub client: Client,
-    /// What it knows.
+    /// Discovery.
     pub discovery: Discovery,
-    /// Whom to ask for samples.
+    /// The client of the metrics APIs.
     pub samples: cluster::metrics::MetricsClient,
-    /// Whether we lead.
+    /// Whether this process is the leader.
     pub leadership: Leadership,
-    /// Where events go.
+    /// Records events.
     pub recorder: EventRecorder,
-    /// What time it is in the world.
+    /// The wall clock.
     pub clock: Clock,
     /// Flags and configuration.
     pub settings: HpaSettings,
-    /// Where decisions are kept.
+    /// The store of decisions.
     pub records: Records,
 }
 
 /// The controller, not yet running.
 pub struct HpaController {
-    reconciler: Arc<Reconciler>,
+    pub(super) reconciler: Arc<Reconciler>,
     signals: mpsc::UnboundedReceiver<AutoscalerChange>,
     reflectors: HpaReflectors,
     steady: Arc<SteadyClock>,
@@ -68,7 +68,7 @@ pub struct HpaController {
     health: SharedHealth,
 }
 
-/// Sees and steers a running controller. Cheap to clone.
+/// Inspects and controls a running controller. Cheap to clone.
 #[derive(Clone)]
 pub struct HpaControllerHandle {
     reconciler: Arc<Reconciler>,
@@ -76,7 +76,7 @@ pub struct HpaControllerHandle {
     health: SharedHealth,
 }
 
-/// What a running controller shares with its handle.
+/// The health that a running controller shares with its handle.
 #[derive(Clone, Default)]
 struct SharedHealth {
     liveness: Liveness,
@@ -87,7 +87,7 @@ struct SharedHealth {
 }
 
 impl HpaController {
-    /// A controller and what sees and steers it.
+    /// A controller and its handle.
     pub fn new(parts: HpaControllerParts) -> (Self, HpaControllerHandle) {
         let store = Arc::new(Mutex::new(AutoscalerStore::default()));
         let steady = Arc::new(SteadyClock::new(parts.clock));
@@ -127,7 +127,7 @@ impl HpaController {
         (Self { reconciler, signals, reflectors, steady, changed: seen, health }, handle)
     }
 
-    /// Runs until `stop` is told; passes that have begun may end.
+    /// Runs until `stop`; reconciles under way may finish.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         self.health.liveness.start();
         tokio::select! {
@@ -137,14 +137,14 @@ impl HpaController {
         self.health.liveness.mark_synced();
         let leadership = self.reconciler.leadership.clone();
         loop {
-            self.reconciler.metrics.leads(false);
+            self.reconciler.metrics.set_leader(false);
             tokio::select! {
                 () = leadership.acquired() => {}
                 () = stopped(&mut stop) => return,
                 () = self.idle() => {}
             }
             tracing::info!("leading");
-            self.reconciler.metrics.leads(true);
+            self.reconciler.metrics.set_leader(true);
             if self.lead(&mut stop).await == TermEnd::Stopped {
                 return;
             }
@@ -152,9 +152,9 @@ impl HpaController {
         }
     }
 
-    /// Keeps up while somebody else leads.
+    /// Housekeeping while another process is the leader.
     async fn idle(&mut self) {
-        let mut heartbeat = tokio::time::interval(HEARTBEAT);
+        let mut housekeeping = tokio::time::interval(HOUSEKEEPING_INTERVAL);
         loop {
             tokio::select! {
                 signal = self.signals.recv() => {
@@ -162,7 +162,7 @@ impl HpaController {
                         std::future::pending::<()>().await;
                     }
                 }
-                _ = heartbeat.tick() => self.turn(),
+                _ = housekeeping.tick() => self.turn(),
             }
         }
     }
@@ -170,9 +170,9 @@ impl HpaController {
     /// Reconciles every autoscaler when it is due, until the term ends.
     async fn lead(&mut self, stop: &mut watch::Receiver<bool>) -> TermEnd {
         let reconciler = self.reconciler.clone();
-        // What was remembered in an earlier term may be out of date: what objects say counts.
+        // The state of an earlier term may be out of date; the annotations of objects count.
         reconciler.states().clear();
-        // What was told before is in the store, from which this begins.
+        // Earlier changes are in the store, from which the queue is filled.
         while self.signals.try_recv().is_ok() {}
         let now = Instant::now();
         let mut queue = WorkQueue::new(now);
@@ -187,11 +187,11 @@ impl HpaController {
             .map(|(key, error)| (key.clone(), error.clone()))
             .collect();
         for (key, error) in unreadable {
-            self.complain(&key, error);
+            self.report_unreadable(&key, error);
         }
         let mut running: Reconciles<AutoscalerKey, ReconcileOutcome> =
             Reconciles::new(self.health.panics.clone());
-        let mut heartbeat = tokio::time::interval(HEARTBEAT);
+        let mut housekeeping = tokio::time::interval(HOUSEKEEPING_INTERVAL);
         loop {
             let now = Instant::now();
             let limit = reconciler.settings().concurrency.max(1);
@@ -204,7 +204,7 @@ impl HpaController {
                     reconciler.reconcile(&of, late).await
                 });
             }
-            reconciler.metrics.late.set(queue.overdue(now) as i64);
+            reconciler.metrics.set_overdue(queue.overdue(now));
             let next = queue.next_due().filter(|_| running.len() < limit);
             tokio::select! {
                 () = stopped(stop) => {
@@ -215,8 +215,8 @@ impl HpaController {
                 Some(signal) = self.signals.recv() => self.signal(&mut queue, signal),
                 Some((key, result)) = running.next() => self.finish(&mut queue, &key, result),
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
-                Ok(()) = self.changed.changed() => self.resettle(&mut queue),
-                _ = heartbeat.tick() => self.turn(),
+                Ok(()) = self.changed.changed() => self.apply_settings(&mut queue),
+                _ = housekeeping.tick() => self.turn(),
             }
         }
     }
@@ -261,19 +261,19 @@ impl HpaController {
                     queue.enqueue(&key, now, period);
                 }
             }
-            AutoscalerChange::Unreadable(key, error) => self.complain(&key, error),
+            AutoscalerChange::Unreadable(key, error) => self.report_unreadable(&key, error),
         }
     }
 
-    /// An object that cannot be read gets an event, since nothing else can be written on it.
-    fn complain(&self, key: &AutoscalerKey, error: String) {
+    /// Reports an autoscaler that cannot be decoded by an event, since its status cannot be written.
+    fn report_unreadable(&self, key: &AutoscalerKey, error: String) {
         tracing::warn!(autoscaler = %key, error, "an autoscaler cannot be read and is left alone");
-        self.reconciler.metrics.unreadable();
+        self.reconciler.metrics.count_unreadable();
         self.reconciler.recorder.record(&reference(key), &Event::warning("InvalidObject", error));
     }
 
-    /// New settings are in force.
-    fn resettle(&self, queue: &mut WorkQueue<AutoscalerKey>) {
+    /// Applies new settings.
+    fn apply_settings(&self, queue: &mut WorkQueue<AutoscalerKey>) {
         let settings = self.reconciler.settings();
         let now = Instant::now();
         for entry in self.reconciler.observer.store().entries() {
@@ -281,7 +281,7 @@ impl HpaController {
         }
     }
 
-    /// What is done every second: the clock, targets that nobody watched yet, figures.
+    /// Housekeeping: clock jumps, watches of new target kinds, gauges.
     fn turn(&mut self) {
         if let Some(step) = self.steady.resync() {
             tracing::warn!(seconds = step.as_secs_f64(), "the clock has jumped; windows keep their length");
@@ -289,8 +289,8 @@ impl HpaController {
         }
         let wanted: HashSet<TargetKind> = {
             let store = self.reconciler.observer.store();
-            self.reconciler.metrics.autoscalers.set(store.len() as i64);
-            self.reconciler.metrics.pods(store.pods.len());
+            self.reconciler.metrics.set_autoscalers(store.len());
+            self.reconciler.metrics.set_pods(store.pods.len());
             store.target_kinds()
         };
         let healths = self.reflectors.targets(&wanted);
@@ -299,7 +299,7 @@ impl HpaController {
     }
 }
 
-/// The reference to an autoscaler of which only the key is known.
+/// The reference of an autoscaler whose object is unknown.
 fn reference(key: &AutoscalerKey) -> ObjectReference {
     ObjectReference {
         api_version: key.kind.api_version(),
@@ -312,32 +312,35 @@ fn reference(key: &AutoscalerKey) -> ObjectReference {
 }
 
 impl HpaControllerHandle {
-    /// The decisions that are kept.
+    /// The stored decisions.
     pub fn records(&self) -> Records {
         self.reconciler.records.clone()
     }
 
-    /// What shadow mode has found.
+    /// The differences that shadow mode found.
     pub fn differences(&self, namespace: Option<&str>) -> DifferenceList {
         self.reconciler.shadow.lock().unwrap_or_else(PoisonError::into_inner).report(namespace)
     }
 
-    /// Figures for Prometheus, as text.
+    /// The exported metrics, as text.
     pub fn exposition(&self) -> String {
         let reconciler = &self.reconciler;
-        let limiter = self.health.limiter.get().map(ConcurrencyLimiter::snapshot);
-        let (bytes, events) = (reconciler.records.approximate_bytes(), reconciler.recorder.counts());
-        reconciler.metrics.take_over_watches(&self.health.watches, self.health.panics.get());
-        reconciler.metrics.take_over(bytes, reconciler.observer.metrics.traffic(), events, limiter.as_ref());
-        reconciler.metrics.text()
+        reconciler.metrics.text(&ProcessCounts {
+            record_bytes: reconciler.records.approximate_bytes(),
+            metrics_apis: reconciler.observer.metrics.traffic(),
+            events: reconciler.recorder.counts(),
+            limiter: self.health.limiter.get().map(ConcurrencyLimiter::snapshot),
+            watches: &self.health.watches,
+            panics: &self.health.panics,
+        })
     }
 
-    /// Lets the figures tell how many requests the API server bears.
+    /// Exports the state of this limiter.
     pub fn measure(&self, limiter: &ConcurrencyLimiter) {
         self.health.limiter.get_or_init(|| limiter.clone());
     }
 
-    /// Puts new settings into force. Namespaces stay as they were at the start.
+    /// Replaces the settings, except the namespaces.
     pub fn update(&self, mut settings: HpaSettings) {
         let mut held = self.reconciler.settings.write().unwrap_or_else(PoisonError::into_inner);
         settings.namespaces.clone_from(&held.namespaces);
@@ -346,17 +349,17 @@ impl HpaControllerHandle {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Whether everything that is watched was listed once.
+    /// Whether every watch has been listed once.
     pub fn synced(&self) -> bool {
         self.health.liveness.synced()
     }
 
-    /// Whether the stores of all watches are current; else which are not, and why.
-    pub fn watches_current(&self) -> Result<(), String> {
+    /// Whether all watches are current; else which are not, and why.
+    pub fn watches_current(&self) -> Result<(), runtime::CheckFailure> {
         self.health.watches.check()
     }
 
-    /// Whether the loop has turned within `limit`.
+    /// Whether the loop was alive within `limit`.
     pub fn turns(&self, limit: Duration) -> bool {
         self.health.liveness.is_alive(limit)
     }

@@ -1,4 +1,4 @@
-//! What the controller does and how often, with the defaults of kube-controller-manager.
+//! Settings of the controller, with the defaults of kube-controller-manager.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use api::decisions::DecisionMode;
 use engine::ControllerConfig;
 
-/// HpaSettings in force; a new value replaces the old one while the controller runs.
+/// Settings of the controller; they can be replaced while it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HpaSettings {
-    /// What decisions are made by.
+    /// The configuration of decisions.
     pub config: Arc<ControllerConfig>,
-    /// Time between two decisions of an autoscaler that does not say otherwise.
+    /// The period of autoscalers that do not set their own.
     pub period: Duration,
-    /// How many passes run at once.
+    /// The maximum number of concurrent reconciles.
     pub concurrency: usize,
-    /// What is done with decisions, where the object does not say otherwise.
+    /// The mode of autoscalers that do not set their own.
     pub mode: DecisionMode,
-    /// Only autoscalers of these namespaces; empty: all.
+    /// The namespaces whose autoscalers are reconciled; empty for all.
     pub namespaces: Vec<String>,
-    /// Whether windows and scale events are kept on the object, to survive a restart.
+    /// Whether windows and scale events are persisted on the object, to survive a restart.
     pub remember: bool,
 }
 
@@ -28,7 +28,7 @@ impl Default for HpaSettings {
         Self {
             config: Arc::new(ControllerConfig::default()),
             period: Duration::from_secs(15),
-            // kube-controller-manager has 5; here a pass that waits costs nothing.
+            // kube-controller-manager has 5; here a waiting reconcile costs no thread.
             concurrency: 64,
             mode: DecisionMode::Active,
             namespaces: Vec::new(),
@@ -38,7 +38,7 @@ impl Default for HpaSettings {
 }
 
 impl HpaSettings {
-    /// Whether autoscalers of this namespace are ours.
+    /// Whether autoscalers of this namespace are reconciled.
     pub fn covers(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|n| n == namespace)
     }

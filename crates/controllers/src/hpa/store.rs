@@ -1,4 +1,4 @@
-//! What was watched: autoscalers, pods and targets. Plain data; changes go in, signals come out.
+//! The store of watched autoscalers, pods and targets: watch events in, changes for the work queue out.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use cluster::{AutoscalerKey, AutoscalerKind};
 use super::autoscaler::{AutoscalerEntry, AutoscalerObject};
 use super::settings::HpaSettings;
 
-/// What a change means for the queue.
+/// A change that concerns the work queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AutoscalerChange {
-    /// An autoscaler that was not known.
+    /// A new autoscaler.
     New(AutoscalerKey),
-    /// What an autoscaler asks for has changed.
+    /// The spec of an autoscaler has changed.
     Changed(AutoscalerKey),
-    /// An autoscaler cannot be read, and why.
+    /// An autoscaler cannot be decoded, and why.
     Unreadable(AutoscalerKey, String),
 }
 
-/// Everything that was watched.
+/// Watched autoscalers, pods and targets.
 #[derive(Debug, Default)]
 pub(crate) struct AutoscalerStore {
     autoscalers: HashMap<AutoscalerKey, AutoscalerEntry>,
-    /// Those that cannot be read, and why: whoever comes to lead must say so.
+    /// Autoscalers that cannot be decoded, and why: a new leader reports them.
     unreadable: HashMap<AutoscalerKey, String>,
     pub(crate) pods: PodIndex,
     pub(crate) targets: TargetIndex,
-    /// How many autoscalers of each namespace need resource metrics.
-    askers: HashMap<Arc<str>, usize>,
-    /// What a list in progress has shown so far, by kind and the namespace it is of.
+    /// The number of autoscalers with resource metrics by namespace.
+    resource_users: HashMap<Arc<str>, usize>,
+    /// The keys of lists in progress, by kind and namespace of the list.
     listing: HashMap<(AutoscalerKind, String), HashSet<AutoscalerKey>>,
 }
 
@@ -48,7 +48,7 @@ impl AutoscalerStore {
         self.autoscalers.values()
     }
 
-    /// Autoscalers that cannot be read, and why.
+    /// Autoscalers that cannot be decoded, and why.
     pub(crate) fn unreadable(&self) -> impl Iterator<Item = (&AutoscalerKey, &String)> {
         self.unreadable.iter()
     }
@@ -57,12 +57,12 @@ impl AutoscalerStore {
         self.autoscalers.len()
     }
 
-    /// Whether several autoscalers of a namespace need resource metrics.
+    /// Whether several autoscalers of a namespace have resource metrics.
     pub(crate) fn share_metrics(&self, namespace: &str) -> bool {
-        self.askers.get(namespace).is_some_and(|askers| *askers > 1)
+        self.resource_users.get(namespace).is_some_and(|resource_users| *resource_users > 1)
     }
 
-    /// A change of autoscalers of one kind, in the list of `scope` (a namespace, or all if empty).
+    /// Applies an event of autoscalers of one kind, from the watch of `scope` (a namespace, or all if empty).
     pub(crate) fn autoscaler(
         &mut self,
         kind: AutoscalerKind,
@@ -102,7 +102,7 @@ impl AutoscalerStore {
             }
             WatchEvent::Unreadable { namespace, name, error } => {
                 let key = AutoscalerKey { kind, namespace: namespace.into(), name: name.into() };
-                // What it asks for now is not known, so nothing may be decided for it.
+                // Its current spec is unknown, so it must not be scaled.
                 let known = self.unreadable.get(&key).cloned();
                 self.remove(&key);
                 if !settings.covers(&key.namespace) {
@@ -111,7 +111,7 @@ impl AutoscalerStore {
                 if let Some(shown) = self.listing.get_mut(&(kind, scope.to_owned())) {
                     shown.insert(key.clone());
                 }
-                // A new list shows it again; that is nothing new.
+                // A new list repeats it, which is not a change.
                 self.unreadable.insert(key.clone(), error.clone());
                 (known.as_ref() != Some(&error)).then_some(AutoscalerChange::Unreadable(key, error))
             }
@@ -123,13 +123,13 @@ impl AutoscalerStore {
         self.pods.register(&key);
         self.unreadable.remove(&key);
         if entry.wants_resources {
-            *self.askers.entry(key.namespace.clone()).or_default() += 1;
+            *self.resource_users.entry(key.namespace.clone()).or_default() += 1;
         }
         let Some(old) = self.autoscalers.insert(key.clone(), entry) else {
             return Some(AutoscalerChange::New(key));
         };
         if old.wants_resources {
-            self.one_asker_less(&key);
+            self.remove_resource_user(&key);
         }
         let same = self.autoscalers.get(&key).is_some_and(|new| new.asks_the_same(&old));
         (!same).then_some(AutoscalerChange::Changed(key))
@@ -140,21 +140,21 @@ impl AutoscalerStore {
         if let Some(old) = self.autoscalers.remove(key) {
             self.pods.forget(key);
             if old.wants_resources {
-                self.one_asker_less(key);
+                self.remove_resource_user(key);
             }
         }
     }
 
-    fn one_asker_less(&mut self, key: &AutoscalerKey) {
-        if let Some(askers) = self.askers.get_mut(&key.namespace) {
-            *askers -= 1;
-            if *askers == 0 {
-                self.askers.remove(&key.namespace);
+    fn remove_resource_user(&mut self, key: &AutoscalerKey) {
+        if let Some(resource_users) = self.resource_users.get_mut(&key.namespace) {
+            *resource_users -= 1;
+            if *resource_users == 0 {
+                self.resource_users.remove(&key.namespace);
             }
         }
     }
 
-    /// Our own write, before the watch tells it; one that somebody else has overtaken is ignored.
+    /// Applies our own write before its watch event arrives, unless the object has changed since.
     pub(crate) fn wrote(&mut self, key: &AutoscalerKey, from_version: &str, object: AutoscalerObject) {
         if let Some(entry) = self.autoscalers.get_mut(key)
             && entry.object.metadata().resource_version == from_version
@@ -163,20 +163,20 @@ impl AutoscalerStore {
         }
     }
 
-    /// A change of pods.
+    /// Applies an event of pods.
     pub(crate) fn pod(&mut self, change: WatchEvent<api::pod::Pod>) {
         match change {
             WatchEvent::Listing => self.pods.listing(),
             WatchEvent::Listed => self.pods.listed(),
             WatchEvent::Applied(pod) => self.pods.apply(&pod),
-            // A pod that cannot be read is not counted; that it is there at all is in the watch's own figures.
+            // A pod that cannot be decoded is removed; the health of the watch counts it.
             WatchEvent::Deleted { namespace, name } | WatchEvent::Unreadable { namespace, name, .. } => {
                 self.pods.remove(&namespace, &name);
             }
         }
     }
 
-    /// A change of targets.
+    /// Applies an event of targets.
     pub(crate) fn target(&mut self, kind: TargetKind, change: WatchEvent<Target>) {
         match change {
             WatchEvent::Listing => self.targets.listing(kind),
@@ -188,18 +188,18 @@ impl AutoscalerStore {
         }
     }
 
-    /// The scale of a watched target as it was last seen.
+    /// The scale of a watched target.
     pub(crate) fn scale(&self, kind: TargetKind, namespace: &str, name: &str) -> Option<CachedScale> {
         self.targets.scale(kind, namespace, name)
     }
 
-    /// The watched kinds that some autoscaler targets.
+    /// The watched kinds that are targets of autoscalers.
     pub(crate) fn target_kinds(&self) -> HashSet<TargetKind> {
         self.entries().filter_map(|entry| target_kind(&entry.object)).collect()
     }
 }
 
-/// The watched kind that an autoscaler targets, if it is one.
+/// The watched kind of the target of an autoscaler, if it is one.
 pub(crate) fn target_kind(object: &AutoscalerObject) -> Option<TargetKind> {
     let target = object.target();
     TargetKind::of(api::scale::group_of(&target.api_version).ok()?, &target.kind)
@@ -221,29 +221,29 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_once_and_known_until_it_can_or_is_gone() {
+    fn an_unreadable_autoscaler_is_reported_once_and_kept_until_readable_or_deleted() {
         let (mut store, settings) = (AutoscalerStore::default(), HpaSettings::default());
-        let tell = |store: &mut AutoscalerStore, change| {
+        let apply = |store: &mut AutoscalerStore, change| {
             store.autoscaler(AutoscalerKind::Hpa, "", &settings, change)
         };
         let key = AutoscalerKey::hpa("ns", "web");
-        let said = |why: &str| Some(AutoscalerChange::Unreadable(key.clone(), why.to_owned()));
-        assert_eq!(tell(&mut store, broken("bad")), said("bad"));
-        assert_eq!(tell(&mut store, broken("bad")), None);
-        assert_eq!(tell(&mut store, broken("worse")), said("worse"));
+        let unreadable = |why: &str| Some(AutoscalerChange::Unreadable(key.clone(), why.to_owned()));
+        assert_eq!(apply(&mut store, broken("bad")), unreadable("bad"));
+        assert_eq!(apply(&mut store, broken("bad")), None);
+        assert_eq!(apply(&mut store, broken("worse")), unreadable("worse"));
         assert_eq!((store.len(), store.unreadable().count()), (0, 1));
-        // A list that shows it again is nothing new; one that does not means that it is gone.
-        tell(&mut store, WatchEvent::Listing);
-        assert_eq!(tell(&mut store, broken("worse")), None);
-        tell(&mut store, WatchEvent::Listed);
+        // A list that repeats it is no change; a list without it removes it.
+        apply(&mut store, WatchEvent::Listing);
+        assert_eq!(apply(&mut store, broken("worse")), None);
+        apply(&mut store, WatchEvent::Listed);
         assert_eq!(store.unreadable().count(), 1);
-        tell(&mut store, WatchEvent::Listing);
-        tell(&mut store, WatchEvent::Listed);
+        apply(&mut store, WatchEvent::Listing);
+        apply(&mut store, WatchEvent::Listed);
         assert_eq!(store.unreadable().count(), 0);
-        tell(&mut store, broken("bad"));
-        assert_eq!(tell(&mut store, readable()), Some(AutoscalerChange::New(key.clone())));
+        apply(&mut store, broken("bad"));
+        assert_eq!(apply(&mut store, readable()), Some(AutoscalerChange::New(key.clone())));
         assert_eq!((store.len(), store.unreadable().count()), (1, 0));
-        assert_eq!(tell(&mut store, broken("bad")), said("bad"));
+        assert_eq!(apply(&mut store, broken("bad")), unreadable("bad"));
         assert_eq!(store.len(), 0, "what it asks for now is not known");
     }
 }

@@ -1,26 +1,28 @@
-//! What must hold for the server to be well, for whoever answers `/readyz` and `/livez`.
+//! Health checks of the metrics server, for `/readyz` and `/livez`.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Something that must hold.
+use runtime::CheckFailure;
+
+/// A health check.
 #[derive(Clone)]
 pub struct HealthCheck {
     /// Its name in `/readyz?verbose`.
     pub name: &'static str,
-    /// For which questions it counts.
+    /// The endpoints it belongs to.
     pub scope: CheckScope,
-    look: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+    look: Arc<dyn Fn() -> Result<(), CheckFailure> + Send + Sync>,
 }
 
-/// For which questions a check counts.
+/// The endpoints that a check belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckScope {
-    /// All.
+    /// `/healthz`, `/livez` and `/readyz`.
     All,
-    /// Whether requests should come here.
+    /// `/readyz`.
     Ready,
-    /// Whether the program should be restarted.
+    /// `/livez`.
     Live,
 }
 
@@ -28,34 +30,34 @@ impl HealthCheck {
     fn new(
         name: &'static str,
         scope: CheckScope,
-        look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) -> Self {
         Self { name, scope, look: Arc::new(look) }
     }
 
     pub(super) fn all(
         name: &'static str,
-        look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) -> Self {
         Self::new(name, CheckScope::All, look)
     }
 
     pub(super) fn ready(
         name: &'static str,
-        look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) -> Self {
         Self::new(name, CheckScope::Ready, look)
     }
 
     pub(super) fn live(
         name: &'static str,
-        look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) -> Self {
         Self::new(name, CheckScope::Live, look)
     }
 
-    /// Whether it holds, or why not.
-    pub fn look(&self) -> Result<(), String> {
+    /// Runs the check.
+    pub fn look(&self) -> Result<(), CheckFailure> {
         (self.look)()
     }
 }

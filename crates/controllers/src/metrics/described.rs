@@ -1,4 +1,4 @@
-//! What rules may speak of: the kinds of the cluster, the names of its objects, its pods and nodes.
+//! The objects that rules describe: the kinds of the cluster, the names of its objects, its pods and nodes.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -7,15 +7,16 @@ use api::provider::{MetricsError, ProviderFuture};
 use api::selector::Selector;
 use cluster::discovery::{Discovery, Resource};
 use cluster::names::NameLister;
+use cluster::request::ApiError;
 use kube::Client;
 use sources::inventory::{Inventory, Node, Pod};
 use sources::prometheus::mapper::{KnownResource, RestMapper};
 use sources::prometheus::provider::ClusterResources;
 
-/// How long a list of names is used again: within one round of an HPA controller many ask for the same.
+/// How long a list of names is cached: many queries of one HPA period need the same list.
 const NAMES_AGE: Duration = Duration::from_secs(5);
 
-/// The cluster, as rules see it.
+/// The cluster for rules.
 pub(super) struct Described {
     discovery: Discovery,
     names: NameLister,
@@ -24,20 +25,18 @@ pub(super) struct Described {
 }
 
 impl Described {
-    /// Asks which kinds there are; without them no rule can be read.
-    pub(super) async fn new(client: &Client, inventory: Inventory) -> Result<Self, String> {
+    /// Discovers the kinds of the cluster, without which no rule can be compiled.
+    pub(super) async fn new(client: &Client, inventory: Inventory) -> Result<Self, ApiError> {
         let discovery = Discovery::new(client.clone());
-        let resources = discovery.resources_within(Duration::ZERO).await;
-        let resources =
-            resources.map_err(|error| format!("failed to ask which kinds the cluster has: {error}"))?;
+        let resources = discovery.resources_within(Duration::ZERO).await?;
         let mapper = Arc::new(mapper(&resources));
         let names = NameLister::new(client.clone(), NAMES_AGE);
         Ok(Self { discovery, names, known: RwLock::new((resources, mapper)), inventory })
     }
 
-    /// Asks again which kinds there are; what has not changed is not sent again.
+    /// Discovers the kinds again; unchanged documents are not sent again.
     pub(super) async fn look(&self) {
-        // Whoever cannot be asked now is asked next time; until then what was known holds.
+        // After a failure the known kinds stay until the next discovery.
         let Ok(resources) = self.discovery.resources_within(Duration::ZERO).await else { return };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.0 != resources {
@@ -81,7 +80,7 @@ impl ClusterResources for Described {
             };
             let names = self.names.list(&of, namespace, &selector.to_string()).await.map_err(|error| {
                 let remedy = match error.code {
-                    403 => "; let the service account list it (ClusterRole plimsoll-metrics-described)",
+                    Some(403) => "; let the service account list it (ClusterRole plimsoll-metrics-described)",
                     _ => "",
                 };
                 MetricsError::Internal(format!(
@@ -130,7 +129,7 @@ mod tests {
         let names = described.names(&namespaces, None, &Selector::default()).await.unwrap();
         assert!(names.iter().any(|name| name == "default"), "{names:?}");
         described.look().await;
-        // Nothing has changed, so it is the same one.
+        // Nothing has changed, so it is the same `Arc`.
         assert!(Arc::ptr_eq(&mapper, &described.mapper()));
     }
 }

@@ -1,4 +1,4 @@
-//! Resource metrics from kubelets: the inventory, the store, the scraper, and how they fare.
+//! Resource metrics from kubelets: inventory, store, scraper, and their reports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,11 @@ use api::reports::{MAX_LISTED_NAMES, ProblemSeverity, ReportedProblem, ResourceR
 use api::selector::Selector;
 use jiff::Timestamp;
 use kube::Client;
-use runtime::Reflectors;
+use runtime::{CheckFailure, Reflectors};
 use sources::inventory::{Inventory, Node};
 use sources::kubelet::report::{FailureGroup, ScrapeReport};
 use sources::kubelet::scraper::{self, Scraper};
+use sources::kubelet::trust::TrustError;
 use sources::sharding::{self, Sharding};
 use sources::store::{self, KubeletProvider, MissingPods, MissingReason, Store};
 use tokio::sync::watch;
@@ -21,31 +22,31 @@ use super::MetricsWriter;
 use super::check::HealthCheck;
 use super::watches::ClusterInventory;
 
-/// How kubelets are asked.
+/// Settings of the kubelet scraper.
 #[derive(Clone, Debug)]
 pub struct KubeletSettings {
-    /// How they are scraped.
+    /// Settings of scrapes.
     pub scraper: scraper::ScraperSettings,
-    /// How long a node that cannot be scraped is still served.
+    /// How long the last sample of a node that cannot be scraped is served.
     pub keep: Duration,
-    /// Only these nodes.
+    /// The label selector of nodes.
     pub nodes: Selector,
-    /// With whom they are divided.
+    /// The sharding of nodes between replicas.
     pub sharding: Option<NodeSharding>,
 }
 
-/// How nodes are divided between replicas.
+/// The sharding of nodes between replicas.
 #[derive(Clone, Debug)]
 pub struct NodeSharding {
     /// Namespace of the Service in front of the replicas.
     pub namespace: String,
     /// Its name.
     pub service: String,
-    /// How they are asked.
+    /// Settings of requests between replicas.
     pub settings: sharding::ShardingSettings,
 }
 
-/// Everything that makes resource metrics of what kubelets say. Cheap to clone.
+/// The provider of resource metrics from kubelets. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Kubelets {
     compat: Compat,
@@ -61,20 +62,19 @@ pub struct Kubelets {
 }
 
 impl Kubelets {
-    /// Starts to scrape; ends with `tasks`.
+    /// Starts the scraper, which ends with `tasks`.
     pub fn start(
         client: &Client,
         census: &ClusterInventory,
         settings: KubeletSettings,
         stop: watch::Receiver<bool>,
         tasks: &mut JoinSet<()>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, TrustError> {
         let KubeletSettings { scraper: asked, keep, nodes, sharding } = settings;
         let (resolution, compat) = (asked.resolution, asked.compat);
         let inventory = census.inventory.clone();
         let store = Store::new(store::StoreSettings { resolution, keep, compat }, inventory.clone());
-        let scraper = Scraper::new(asked, inventory.clone(), Arc::new(store.clone()))
-            .map_err(|error| error.to_string())?;
+        let scraper = Scraper::new(asked, inventory.clone(), Arc::new(store.clone()))?;
         let served = KubeletProvider::new(store.clone(), inventory.clone(), nodes.clone());
         let report = scraper.report();
         let wanted = nodes.clone();
@@ -104,17 +104,17 @@ impl Kubelets {
         })
     }
 
-    /// Who answers `metrics.k8s.io`.
+    /// The provider of `metrics.k8s.io`.
     pub fn provider(&self) -> Arc<dyn ResourceMetricsProvider> {
         Arc::new(self.served.clone())
     }
 
-    /// What is known, without asking anybody.
+    /// The stored samples.
     pub fn served(&self) -> &KubeletProvider {
         &self.served
     }
 
-    /// A number that changes whenever something new is known.
+    /// A number that changes with every new sample.
     pub fn generation(&self) -> u64 {
         self.store.generation()
     }
@@ -124,7 +124,7 @@ impl Kubelets {
         &self.inventory
     }
 
-    /// How nodes are divided between replicas, if they are.
+    /// The sharding, if nodes are divided between replicas.
     pub fn sharding(&self) -> Option<&Sharding> {
         self.sharding.as_ref()
     }
@@ -139,8 +139,8 @@ impl Kubelets {
         ]
     }
 
-    /// Why nothing can be served, in the words of the report: `12/12 nodes: certificate signed by unknown authority`.
-    fn is_ready(&self) -> Result<(), String> {
+    /// Whether samples can be served; the error is that of the report: `12/12 nodes: certificate signed by unknown authority`.
+    fn is_ready(&self) -> Result<(), CheckFailure> {
         if self.store.is_ready() {
             return Ok(());
         }
@@ -151,21 +151,21 @@ impl Kubelets {
             (true, true, 0) => "there are no nodes".to_owned(),
             (true, true, _) => "a rate needs two scrapes".to_owned(),
         };
-        Err(format!("no metrics to serve: {why}"))
+        Err(CheckFailure(format!("no metrics to serve: {why}")))
     }
 
-    fn is_timely(&self) -> Result<(), String> {
+    fn is_timely(&self) -> Result<(), CheckFailure> {
         let timely = self.report.is_timely(tokio::time::Instant::now());
-        if timely { Ok(()) } else { Err("metric collection didn't finish on time".to_owned()) }
+        if timely { Ok(()) } else { Err(CheckFailure("metric collection didn't finish on time".to_owned())) }
     }
 
-    /// How all of it fares.
+    /// The report of nodes and pods.
     pub fn report(&self, now: Timestamp) -> ResourceReport {
         let missing = self.served.missing(usize::MAX);
         let without: u64 = missing.counts.values().sum();
         let problems = self.report.problems();
         let pods = self.inventory.pod_count() as u64;
-        // Other replicas may scrape some of them.
+        // Other replicas may scrape some nodes.
         let nodes = self.inventory.nodes();
         let nodes = nodes.iter().filter(|node| node.labels.are_selected(&self.nodes)).count() as u64;
         let points = self.store.points().nodes;
@@ -180,7 +180,7 @@ impl Kubelets {
         }
     }
 
-    /// The figures of metrics-server (docs/spec/metrics-apis.md 1.14), and our own.
+    /// Exports the metrics of metrics-server (docs/spec/metrics-apis.md 1.14) and our own.
     pub fn figures(&self, figures: &mut MetricsWriter, now: Timestamp) {
         let numbers = self.report.counters();
         let points = self.store.points();
@@ -200,7 +200,7 @@ impl Kubelets {
             figures.histogram(&[("node", node)], durations.cumulative(), durations.sum());
         }
         if numbers.by_node.is_empty() {
-            // One for all nodes: fourteen series for each would be megabytes.
+            // One histogram for all nodes: fourteen series per node would be megabytes.
             figures.histogram(&[], numbers.durations.cumulative(), numbers.durations.sum());
         }
         figures
@@ -259,7 +259,7 @@ impl Kubelets {
         }
     }
 
-    /// How exactly metrics-server is imitated.
+    /// The compatibility mode.
     pub fn compat(&self) -> Compat {
         self.compat
     }
@@ -270,7 +270,7 @@ impl Kubelets {
     }
 }
 
-/// Nodes that suffer from the same. Those that are not ready are no surprise.
+/// Groups failing nodes by error. Nodes that are not ready are expected to fail.
 fn node_problem(group: &FailureGroup, inventory: &Inventory) -> ReportedProblem {
     let ready = group.nodes.iter().any(|(name, _)| inventory.node(name).is_none_or(|node| node.ready));
     let fares = || group.nodes.iter().map(|(_, fare)| fare);
@@ -313,7 +313,7 @@ fn pod_problems(missing: &MissingPods, _: Timestamp) -> Vec<ReportedProblem> {
                 ProblemSeverity::Warning,
             ),
         };
-        // One reason in full says more than its class.
+        // A single reason is shown in full.
         let cause = match (count, of_code().next()) {
             (1, Some(pod)) => pod.reason.to_string(),
             _ => cause.to_owned(),

@@ -1,4 +1,4 @@
-//! Resource metrics for the controller in the same process: no request, no copy of what has not changed.
+//! Resource metrics for a controller in the same process, without requests; unchanged lists are shared.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,19 +11,19 @@ use jiff::SignedDuration;
 
 use super::kubelets::Kubelets;
 
-/// Namespaces that are remembered at most.
-const MOST: usize = 4096;
+/// How many namespaces are cached at most.
+const MAX_CACHED_NAMESPACES: usize = 4096;
 
-/// What kubelets said, as the controller reads it.
+/// Pod metrics from kubelets for the controller.
 #[derive(Debug)]
 pub struct LocalResourceMetrics {
     kubelets: Kubelets,
-    /// By namespace: the list, and of which generation it is.
+    /// Lists by namespace, with their generation.
     lists: Mutex<HashMap<String, (u64, Arc<PodMetricsList>)>>,
 }
 
 impl LocalResourceMetrics {
-    /// From what these kubelets say.
+    /// Takes metrics from these kubelets.
     pub fn new(kubelets: Kubelets) -> Self {
         Self { kubelets, lists: Mutex::default() }
     }
@@ -40,7 +40,7 @@ impl cluster::metrics::LocalPodMetrics for LocalResourceMetrics {
         }
         let items = self.kubelets.served().namespace(namespace).into_iter().map(item).collect();
         let list = Arc::new(PodMetricsList { items });
-        if lists.len() >= MOST {
+        if lists.len() >= MAX_CACHED_NAMESPACES {
             lists.clear();
         }
         lists.insert(namespace.to_owned(), (generation, Arc::clone(&list)));
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_is_what_the_api_would_say() {
+    fn pod_metrics_equal_those_of_the_api() {
         let used: Quantity = "250m".parse().unwrap();
         let pod = item(PodUsage {
             namespace: "shop".into(),

@@ -1,14 +1,14 @@
-//! The metrics server: what is watched, who measures, how all of it fares. Glue, no arithmetic.
+//! The metrics server: wires watches, scraper, rules and reports together.
 //!
 //! ```text
-//! watches   nodes and running pods into the inventory          needs a client
-//! described what a rule may speak of: kinds, names of objects, pods, nodes   needs a client
-//! kubelets  scrapes become resource metrics                    needs a client
-//! rules     Prometheus becomes custom, external and resource metrics   needs a client
-//! server    all of it: checks, report, figures                 pure
-//! local     resource metrics for the controller in the same process   pure
-//! replicas  who divides the nodes with us                     needs a client
-//! check     what must hold for the server to be well           pure
+//! watches   reflectors of nodes and running pods into the inventory       needs a client
+//! described kinds, names of objects, pods and nodes, for rules           needs a client
+//! kubelets  resource metrics from kubelets                                needs a client
+//! rules     custom, external and resource metrics from Prometheus         needs a client
+//! server    checks, report and exported metrics of the whole server       pure
+//! local     resource metrics for the controller in the same process       pure
+//! replicas  discovers the other replicas, for sharding                    needs a client
+//! check     health checks                                                 pure
 //! ```
 
 pub mod check;

@@ -1,4 +1,4 @@
-//! The other replicas, as the endpoints of our own Service tell.
+//! Discovers the other replicas by the EndpointSlices of our Service.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use sources::sharding::{Replica, Sharding};
 use tokio::task::JoinSet;
 
-/// Keeps `sharding` told of who stands behind a Service.
+/// Updates the replicas of `sharding` from the EndpointSlices of a Service.
 pub(super) fn follow(
     client: &Client,
     namespace: &str,
@@ -22,10 +22,10 @@ pub(super) fn follow(
         WatchSource::new(format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"));
     source.parameters.push(("labelSelector", format!("kubernetes.io/service-name={service}")));
     let (client, updated, asking) = (client.clone(), sharding.clone(), sharding.clone());
-    let mut known = Known::default();
+    let mut known = KnownSlices::default();
     reflectors.spawn(
         source.resource().to_owned(),
-        move |health| watch::list_and_watch::<Slice>(client.clone(), source.clone(), health),
+        move |health| watch::list_and_watch::<EndpointSlice>(client.clone(), source.clone(), health),
         move |event| {
             if let Some(replicas) = known.take(event) {
                 updated.set(replicas);
@@ -35,17 +35,17 @@ pub(super) fn follow(
     tasks.spawn(async move { asking.run().await });
 }
 
-/// What was watched.
+/// The watched EndpointSlices.
 #[derive(Default)]
-struct Known {
+struct KnownSlices {
     slices: HashMap<String, Vec<Replica>>,
-    /// What the list under way has so far.
+    /// The names in the list in progress.
     listing: Option<HashMap<String, Vec<Replica>>>,
 }
 
-impl Known {
-    /// Everybody, if that may have changed.
-    fn take(&mut self, change: WatchEvent<Slice>) -> Option<Vec<Replica>> {
+impl KnownSlices {
+    /// All replicas, if they may have changed.
+    fn take(&mut self, change: WatchEvent<EndpointSlice>) -> Option<Vec<Replica>> {
         match change {
             WatchEvent::Listing => {
                 self.listing = Some(HashMap::new());
@@ -71,22 +71,22 @@ impl Known {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Slice {
-    metadata: Metadata,
-    endpoints: Option<Vec<Endpoint>>,
-    ports: Option<Vec<Port>>,
+struct EndpointSlice {
+    metadata: SliceMetadata,
+    endpoints: Option<Vec<SliceEndpoint>>,
+    ports: Option<Vec<SlicePort>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct SliceMetadata {
     name: String,
     namespace: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Endpoint {
+struct SliceEndpoint {
     addresses: Vec<String>,
     target_ref: Option<TargetRef>,
 }
@@ -99,21 +99,21 @@ struct TargetRef {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Port {
+struct SlicePort {
     port: Option<u16>,
 }
 
-impl View for Slice {
+impl View for EndpointSlice {
     fn key(&self) -> (&str, &str) {
         (&self.metadata.namespace, &self.metadata.name)
     }
 }
 
-impl Slice {
-    /// Those that are not ready count too: they may scrape already, and whoever is silent is noticed.
+impl EndpointSlice {
+    /// Replicas that are not ready count too: they may scrape already, and silent replicas are detected otherwise.
     fn replicas(&self) -> Vec<Replica> {
         let port = self.ports.iter().flatten().find_map(|port| port.port);
-        let replica = |endpoint: &Endpoint| {
+        let replica = |endpoint: &SliceEndpoint| {
             let host = endpoint.addresses.first()?;
             let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
             let id =
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    fn slice(name: &str, pods: &[(&str, &str)]) -> WatchEvent<Slice> {
+    fn slice(name: &str, pods: &[(&str, &str)]) -> WatchEvent<EndpointSlice> {
         let endpoint =
             |(pod, address): &(&str, &str)| json!({"addresses": [address], "targetRef": {"name": pod}});
         let endpoints: Vec<_> = pods.iter().map(endpoint).collect();
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn all_slices_of_a_service_count() {
-        let mut known = Known::default();
+        let mut known = KnownSlices::default();
         let shown = |all: Option<Vec<Replica>>| {
             all.map(|all| {
                 all.iter().map(|one| format!("{}={}", one.id, one.address)).collect::<Vec<_>>().join(" ")
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_without_ports_tells_nothing() {
-        let slice: Slice =
+    fn a_slice_without_ports_has_no_replicas() {
+        let slice: EndpointSlice =
             serde_json::from_value(json!({"endpoints": [{"addresses": ["10.0.0.1"]}], "ports": null}))
                 .unwrap();
         assert!(slice.replicas().is_empty());

@@ -1,4 +1,4 @@
-//! Rules and Prometheus: who answers from them, how they are read again, and how they fare.
+//! Rules for Prometheus: providers, reloading, reports and exported metrics.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use api::provider::{CustomMetricsProvider, ExternalMetricsProvider, ResourceMetricsProvider};
 use api::reports::{BackendReport, MetricsReport, ProblemSeverity, ReportedProblem, ResourceReport};
+use cluster::request::ApiError;
 use jiff::Timestamp;
 use kube::Client;
+use sources::Clock;
 use sources::http::{self, Endpoint};
 use sources::prometheus::client::{PrometheusClient, PrometheusSettings};
 use sources::prometheus::config::{AdapterConfig, ConfigError};
@@ -20,40 +22,40 @@ use super::MetricsWriter;
 use super::described::Described;
 use super::watches::ClusterInventory;
 
-/// How often it is looked whether the file has changed.
-const LOOK: Duration = Duration::from_secs(5);
+/// The interval at which the file is checked for changes.
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How rules are used.
+/// Settings of rules.
 #[derive(Debug)]
 pub struct RuleSettings {
-    /// The file, which is read again when it changes.
+    /// The file, which is reloaded when it changes.
     pub file: PathBuf,
-    /// What it said when it was read first.
+    /// The initial content.
     pub config: AdapterConfig,
-    /// How answers are made.
+    /// Settings of the provider.
     pub provider: provider::ProviderSettings,
-    /// Where Prometheus is.
+    /// The address of Prometheus.
     pub endpoint: Endpoint,
-    /// How it is asked.
+    /// Settings of the Prometheus client.
     pub manner: PrometheusSettings,
-    /// How often it is asked which kinds the cluster has.
+    /// The interval of discovery.
     pub discovery: Duration,
-    /// Whether `metrics.k8s.io` is served from them.
+    /// Whether `metrics.k8s.io` is served from rules.
     pub resource: bool,
 }
 
-/// Why rules cannot be used.
+/// Why rules cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// They make no sense.
+    /// The rules are invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Prometheus cannot be asked.
+    /// The connection to Prometheus cannot be set up.
     #[error("failed to set up the connection to Prometheus: {0}\n  remedy: {remedy}", remedy = .0.remedy())]
     Endpoint(http::HttpError),
-    /// The cluster cannot be asked.
-    #[error("{0}")]
-    Cluster(String),
+    /// Discovery failed.
+    #[error("failed to discover the kinds of the cluster: {0}")]
+    Discovery(#[source] ApiError),
 }
 
 /// Rules for Prometheus. Cheap to clone.
@@ -62,21 +64,22 @@ pub struct Rules {
     provider: PrometheusProvider,
     resource: bool,
     strict: bool,
-    reload: Arc<Mutex<Reload>>,
+    clock: Clock,
+    reload: Arc<Mutex<ReloadState>>,
     asked: Arc<Notify>,
 }
 
-/// How reading the file again went.
+/// The state of reloading.
 #[derive(Debug, Default)]
-struct Reload {
-    /// Why the file as it is now is not used, and since when.
+struct ReloadState {
+    /// Why the current content of the file is not used, and since when.
     refused: Option<(String, Timestamp)>,
     good: u64,
     bad: u64,
 }
 
 impl Rules {
-    /// Begins to look for series, and to look at the file; ends with `tasks`.
+    /// Starts discovery of series and reloading of the file, which end with `tasks`.
     pub async fn start(
         client: &Client,
         settings: RuleSettings,
@@ -84,21 +87,21 @@ impl Rules {
         tasks: &mut JoinSet<()>,
     ) -> Result<Self, RulesError> {
         let RuleSettings { file, config, provider, endpoint, manner, discovery, resource } = settings;
-        let strict = provider.compat.is_strict();
+        let (strict, clock) = (provider.compat.is_strict(), provider.clock.clone());
         let inventory = census.map(|census| census.inventory.clone()).unwrap_or_default();
-        let world = Arc::new(Described::new(client, inventory).await.map_err(RulesError::Cluster)?);
+        let world = Arc::new(Described::new(client, inventory).await.map_err(RulesError::Discovery)?);
         let transport = http::HttpClient::new(endpoint).map_err(RulesError::Endpoint)?;
         let prometheus = PrometheusClient::new(Arc::new(transport), manner);
         let provider = PrometheusProvider::start(provider, prometheus, config, world.clone())?;
-        let rules = Self { provider, resource, strict, reload: Arc::default(), asked: Arc::default() };
+        let rules = Self { provider, resource, strict, clock, reload: Arc::default(), asked: Arc::default() };
         let looking = rules.clone();
         tasks.spawn(async move {
             let mut file = WatchedConfigFile::new(file);
-            // It was read before; whatever is different since then is new.
+            // The file was read before the start; the first check finds later changes.
             loop {
                 looking.look(file.poll());
                 tokio::select! {
-                    () = tokio::time::sleep(LOOK) => {}
+                    () = tokio::time::sleep(FILE_CHECK_INTERVAL) => {}
                     () = looking.asked.notified() => {}
                 }
             }
@@ -112,7 +115,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Looks at the file now.
+    /// Checks the file now.
     pub fn ask(&self) {
         self.asked.notify_one();
     }
@@ -136,52 +139,52 @@ impl Rules {
             tracing::error!(error = why, "the new rules are not used, the old ones stay");
             state.bad += 1;
         }
-        state.refused = refused.map(|why| (why, Timestamp::now()));
+        state.refused = refused.map(|why| (why, self.clock.now()));
     }
 
-    fn state(&self) -> MutexGuard<'_, Reload> {
+    fn state(&self) -> MutexGuard<'_, ReloadState> {
         self.reload.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is an API for custom metrics. With the adapter there is none without rules; here rules may come later.
+    /// Whether custom metrics are served. prometheus-adapter does not serve them without rules; here rules may be added later.
     pub fn serves_custom(&self) -> bool {
         !self.strict || self.provider.serves().0
     }
 
-    /// Whether there is an API for external metrics.
+    /// Whether external metrics are served.
     pub fn serves_external(&self) -> bool {
         !self.strict || self.provider.serves().1
     }
 
-    /// Who answers `custom.metrics.k8s.io`.
+    /// The provider of `custom.metrics.k8s.io`.
     pub fn custom(&self) -> Arc<dyn CustomMetricsProvider> {
         Arc::new(self.provider.clone())
     }
 
-    /// Who answers `external.metrics.k8s.io`.
+    /// The provider of `external.metrics.k8s.io`.
     pub fn external(&self) -> Arc<dyn ExternalMetricsProvider> {
         Arc::new(self.provider.clone())
     }
 
-    /// Who answers `metrics.k8s.io`, if rules do.
+    /// The provider of `metrics.k8s.io`, if it is served from rules.
     pub fn resource(&self) -> Option<Arc<dyn ResourceMetricsProvider>> {
         self.resource.then(|| Arc::new(self.provider.clone()) as Arc<dyn ResourceMetricsProvider>)
     }
 
-    /// How custom and external metrics fare.
+    /// The reports of custom and external metrics.
     pub fn reports(&self) -> (Option<MetricsReport>, Option<MetricsReport>) {
         let report = self.provider.report();
         (report.custom.as_ref().map(section), report.external.as_ref().map(section))
     }
 
-    /// How resource metrics fare, if they come from rules.
+    /// The report of resource metrics, if they are served from rules.
     pub fn resource_report(&self, census: Option<&ClusterInventory>) -> Option<ResourceReport> {
         let pods = census.map(|census| census.inventory.pod_count() as u64).unwrap_or_default();
         let source = "prometheus".to_owned();
         self.resource.then(|| ResourceReport { source, pods, ..ResourceReport::default() })
     }
 
-    /// What is wrong with the file, and which metrics hide others.
+    /// Problems: a refused file, and metrics that several rules define.
     pub fn problems(&self) -> Vec<ReportedProblem> {
         let refused = self.state().refused.clone().map(|(why, since)| ReportedProblem {
             reason: "RulesRefused".to_owned(),
@@ -204,7 +207,7 @@ impl Rules {
         refused.into_iter().chain(hidden).collect()
     }
 
-    /// Prometheus itself: well if a selector was answered when it was last asked.
+    /// The health of Prometheus: healthy if the last query of any selector succeeded.
     pub fn backends(&self) -> Vec<BackendReport> {
         let report = self.provider.report();
         let sections = report.custom.iter().chain(&report.external);
@@ -225,7 +228,7 @@ impl Rules {
         }]
     }
 
-    /// What Prometheus sees of it: the figures of prometheus-adapter (docs/spec/metrics-apis.md 5.12), and our own.
+    /// Exports the metrics of prometheus-adapter (docs/spec/metrics-apis.md 5.12) and our own.
     pub fn figures(&self, figures: &mut MetricsWriter) {
         let report = self.provider.report();
         figures.written(&report.backend.exposition());

@@ -1,4 +1,4 @@
-//! All that stands behind the three metrics APIs, and how it fares.
+//! The sources of the three metrics APIs: checks, report and exported metrics.
 
 use std::sync::Arc;
 
@@ -17,28 +17,28 @@ use super::kubelets::Kubelets;
 use super::rules::Rules;
 use super::watches::ClusterInventory;
 
-/// What a metrics server is made of. Cheap to clone.
+/// The sources of a metrics server. Cheap to clone.
 #[derive(Clone)]
 pub struct Sources {
     /// Name of this replica.
     pub instance: String,
     /// Version of the program.
     pub version: String,
-    /// How exactly the servers that are replaced are imitated.
+    /// The compatibility mode.
     pub compat: Compat,
-    /// Since when it runs.
+    /// The start time.
     pub started: Timestamp,
-    /// Nodes and pods, if they are watched.
+    /// The inventory of nodes and pods, if they are watched.
     pub census: Option<ClusterInventory>,
     /// Kubelets, if resource metrics come from them.
     pub kubelets: Option<Kubelets>,
     /// Rules for Prometheus, if there are any.
     pub rules: Option<Rules>,
-    /// Who answers custom and external metrics: rules, and others behind us.
+    /// The router of custom and external metrics to rules and upstream servers.
     pub router: Option<Router>,
 }
 
-/// Which APIs are served, by whom.
+/// The providers of the served APIs.
 #[derive(Clone, Default)]
 pub struct Providers {
     /// `metrics.k8s.io`.
@@ -54,11 +54,11 @@ impl Sources {
         self.kubelets.as_ref()?.sharding()
     }
 
-    /// What must hold for the server to be well.
+    /// The health checks.
     pub fn checks(&self) -> Vec<HealthCheck> {
         let mut checks = self.kubelets.as_ref().map(Kubelets::checks).unwrap_or_default();
         if self.kubelets.is_some() {
-            // metrics-server has it, and it always passes there.
+            // metrics-server has this check, which always passes.
             checks.push(HealthCheck::all("metadata-informer-sync", || Ok(())));
         } else if let Some(census) = &self.census {
             let watches = census.watches().clone();
@@ -110,7 +110,7 @@ impl Sources {
         }
     }
 
-    /// What Prometheus sees of it.
+    /// Exports the metrics.
     pub fn figures(&self, figures: &mut MetricsWriter, now: Timestamp) {
         if let Some(kubelets) = &self.kubelets {
             kubelets.figures(figures, now);
@@ -134,7 +134,7 @@ impl Sources {
     }
 }
 
-/// Two reports about one API.
+/// The sum of two reports of one API.
 fn sum(own: Option<MetricsReport>, others: Option<MetricsReport>) -> Option<MetricsReport> {
     match (own, others) {
         (Some(own), Some(others)) => Some(MetricsReport { metrics: own.metrics + others.metrics, ..own }),
@@ -173,7 +173,7 @@ fn replicas(sharding: &Sharding) -> Vec<ReplicaReport> {
     sharding.report().into_iter().map(replica).collect()
 }
 
-/// Replicas that something is wrong with.
+/// Problems of replicas.
 fn silent(sharding: &Sharding) -> Vec<ReportedProblem> {
     let problem = |found: sources::sharding::ReplicaReport| {
         let (cause, remedy) = found.problem?;

@@ -1,4 +1,4 @@
-//! Nodes and running pods, as they are watched, into the inventory.
+//! Reflectors of nodes and running pods into the inventory.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use api::reports::ReportedProblem;
 use cluster::watch::{self, MeasuredNode, MeasuredPod, View, WatchEvent, WatchHealth, WatchSource};
 use kube::Client;
-use runtime::{Reflectors, WatchSet};
+use runtime::{CheckFailure, Reflectors, WatchSet};
 use sources::inventory::{Inventory, Node, Pod};
 
-/// Which nodes and running pods there are, as far as is known. Cheap to clone; the watches end with the last clone.
+/// The watched nodes and running pods. Cheap to clone; the watches end with the last clone.
 #[derive(Clone, Debug)]
 pub struct ClusterInventory {
-    /// What is known.
+    /// The inventory.
     pub inventory: Inventory,
-    /// How the watch of nodes fares.
+    /// The health of the watch of nodes.
     pub nodes: WatchHealth,
-    /// How the watch of running pods fares.
+    /// The health of the watch of running pods.
     pub pods: WatchHealth,
     watches: WatchSet,
     #[allow(dead_code, reason = "the reflectors end when this is dropped")]
@@ -41,17 +41,17 @@ impl ClusterInventory {
     }
 
     /// Whether nodes and pods were listed once, or why not.
-    pub(super) fn is_synced(&self) -> Result<(), String> {
+    pub(super) fn is_synced(&self) -> Result<(), CheckFailure> {
         for (what, health) in [("nodes", &self.nodes), ("pods", &self.pods)] {
             if !health.synced() {
                 let why = health.last_error().map(|error| format!(": {error}")).unwrap_or_default();
-                return Err(format!("{what} were not listed yet{why}"));
+                return Err(CheckFailure(format!("{what} were not listed yet{why}")));
             }
         }
         self.watches.check()
     }
 
-    /// What is wrong with the watches.
+    /// Problems of the watches.
     pub(super) fn problems(&self) -> Vec<ReportedProblem> {
         let watches = [("nodes", &self.nodes), ("pods", &self.pods)];
         let wrong = watches.iter().filter(|(_, health)| health.disconnected_since().is_some());
@@ -88,12 +88,12 @@ impl SpawnReflector<'_> {
     }
 }
 
-/// What is kept of a kind of object, and where.
+/// The part of the inventory for one kind.
 trait InventoryObject: View {
     fn keep(self, inventory: &Inventory);
     fn remove(inventory: &Inventory, namespace: &str, name: &str);
     fn complete(inventory: &Inventory);
-    /// Namespaces and names of all that are kept.
+    /// The namespaces and names in the inventory.
     fn all(inventory: &Inventory, each: &mut dyn FnMut(&str, &str));
 }
 
@@ -145,11 +145,11 @@ impl InventoryObject for MeasuredPod {
     }
 }
 
-/// Takes changes in. What a list does not have is gone.
+/// Applies watch events to the inventory. A complete list removes what it does not contain.
 struct InventoryFeed {
     inventory: Inventory,
-    /// What the list under way had so far, by digest: names of 100,000 pods would be ten times as much. None if nothing was
-    /// there that could be gone.
+    /// Digests of the keys in the list in progress: names of 100,000 pods would take ten times as much memory. None if the
+    /// inventory was empty before.
     seen: Option<HashSet<u64>>,
     digest: RandomState,
 }
@@ -179,7 +179,7 @@ impl InventoryFeed {
                 }
                 object.keep(&self.inventory);
             }
-            // One that cannot be read is as if it were not there.
+            // An object that cannot be decoded is removed.
             WatchEvent::Deleted { namespace, name } | WatchEvent::Unreadable { namespace, name, .. } => {
                 T::remove(&self.inventory, &namespace, &name);
             }
@@ -218,19 +218,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_list_does_not_have_is_gone() {
+    fn a_complete_list_removes_what_it_does_not_contain() {
         let inventory = Inventory::new();
         let mut intake = InventoryFeed::new(inventory.clone());
         for change in [WatchEvent::Listing, pod("a"), pod("b"), pod("c"), WatchEvent::Listed] {
             intake.take(change);
         }
         assert_eq!(names(&inventory), ["a", "b", "c"]);
-        // Until the next list is complete, nothing is gone; what is in neither is.
+        // Nothing is removed before the next list is complete; then objects that are in neither list are removed.
         for change in [WatchEvent::Listing, pod("b"), pod("d")] {
             intake.take(change);
         }
         assert_eq!(names(&inventory), ["a", "b", "c", "d"]);
-        // A list that is cut off begins again.
+        // A list that is cut off starts again.
         for change in [WatchEvent::Listing, pod("b"), pod("e"), WatchEvent::Listed] {
             intake.take(change);
         }

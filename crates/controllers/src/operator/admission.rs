@@ -19,6 +19,17 @@ use super::leader_client::{LeaderClient, ResourcePath};
 /// The component of the events.
 const COMPONENT: &str = "keda-admission";
 
+/// Why the related objects of a write are not known.
+#[derive(Debug, thiserror::Error)]
+enum SnapshotError {
+    /// They were not read.
+    #[error(transparent)]
+    Request(#[from] ApiError),
+    /// One of them cannot be decoded.
+    #[error(transparent)]
+    Decode(#[from] serde_json::Error),
+}
+
 /// Reviews writes.
 #[derive(Clone)]
 pub struct Admission {
@@ -50,12 +61,12 @@ impl Admission {
         let rules = AdmissionRules { compat: self.compat, advice: &advice };
         let verdict = admission::review(request, &around, &rules);
         if let Verdict::Allowed(allowed) = &verdict {
-            self.tell(request, allowed);
+            self.record_events(request, allowed);
         }
         verdict
     }
 
-    fn tell(&self, request: &AdmissionInput<'_>, allowed: &Allowed) {
+    fn record_events(&self, request: &AdmissionInput<'_>, allowed: &Allowed) {
         let text =
             |path: &str| request.object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let about = ObjectReference {
@@ -67,9 +78,9 @@ impl Admission {
             resource_version: text("/metadata/resourceVersion"),
         };
         for event in &allowed.events {
-            let told =
+            let recorded =
                 engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
-            self.recorder.record_action(&about, &told, event.action.unwrap_or(event.reason));
+            self.recorder.record_action(&about, &recorded, event.action.unwrap_or(event.reason));
         }
     }
 
@@ -77,7 +88,7 @@ impl Admission {
         &self,
         request: &AdmissionInput<'_>,
         needs: &AdmissionNeeds,
-    ) -> Result<ClusterSnapshot, String> {
+    ) -> Result<ClusterSnapshot, SnapshotError> {
         let mut around = ClusterSnapshot::default();
         let namespace = needs.namespace.as_str();
         let mut targets: BTreeSet<(String, String)> = BTreeSet::new();
@@ -107,12 +118,12 @@ impl Admission {
             let path =
                 ResourcePath { group: "apps", version: "v1", plural: workload.plural(), namespace, name };
             match self.client.get::<Value>(path).await {
-                Ok(object) => around.add(object).map_err(|error| error.to_string())?,
-                Err(error) if error.code == 404 => {}
-                Err(error) => return Err(error.to_string()),
+                Ok(object) => around.add(object)?,
+                Err(error) if error.code == Some(404) => {}
+                Err(error) => return Err(error.into()),
             }
             for object in self.items(ResourcePath::core("limitranges", namespace, ""), "LimitRange").await? {
-                around.add(object).map_err(|error| error.to_string())?;
+                around.add(object)?;
             }
         }
         for (api_version, kind) in &targets {
@@ -133,11 +144,11 @@ impl Admission {
     }
 
     /// The objects of a collection with their `kind` set; none if the cluster does not serve it.
-    async fn items(&self, path: ResourcePath<'_>, kind: &str) -> Result<Vec<Value>, String> {
+    async fn items(&self, path: ResourcePath<'_>, kind: &str) -> Result<Vec<Value>, ApiError> {
         let list: Value = match self.client.list(path, "").await {
             Ok(list) => list,
-            Err(ApiError { code: 404, .. }) => return Ok(Vec::new()),
-            Err(error) => return Err(error.to_string()),
+            Err(ApiError { code: Some(404), .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
         };
         let items = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
         let dressed = items.into_iter().map(|item| {
@@ -179,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_names_what_was_probably_meant() {
+    fn advice_names_the_nearest_known_name() {
         assert_eq!(advice(&trigger("prometheus", "query")), [""; 0]);
         assert_eq!(
             advice(&trigger("prometheus", "quarry")),

@@ -1,7 +1,11 @@
-//! Applies effects. This is the only module that writes to ScaledObjects, ScaledJobs, their HPAs, jobs and targets, through the
+//! Applies effects. This is the only module that writes to the cluster, through the
 //! [`LeaderClient`](super::leader_client::LeaderClient), which writes only while this replica leads.
 
-use std::sync::Arc;
+mod authentication;
+mod destination;
+
+pub(crate) use authentication::AuthenticationApplier;
+pub(crate) use destination::write_destination;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::keda::{ScaledJob, ScaledObject, annotations};
@@ -32,7 +36,7 @@ pub(crate) enum Applied {
     /// The HPA as the API server returned it.
     Hpa(Box<HorizontalPodAutoscaler>),
     /// The result of each creation.
-    Jobs(Vec<Result<(), String>>),
+    Jobs(Vec<Result<(), ApiError>>),
 }
 
 /// The result of a write of the replica count.
@@ -130,7 +134,7 @@ impl Applier<'_> {
             }
             ResourceKind::Job => {
                 let written: ScaledJob = client.merge(path, subresource, patch).await?;
-                self.context.store().wrote_scaled_job(&id.full_name(), Arc::new(written.slim()));
+                self.context.store().wrote_scaled_job(&id.full_name(), written.slim());
             }
         }
         Ok(())
@@ -183,13 +187,13 @@ impl Applier<'_> {
 
     /// Creates jobs, some concurrently; returns the result of each. When a whole batch is refused, or the ScaledJob has changed,
     /// the rest is left to the next poll, so that nothing else waits for the object's lock.
-    async fn create_jobs(&self, manifest: &Value, count: usize) -> Vec<Result<(), String>> {
+    async fn create_jobs(&self, manifest: &Value, count: usize) -> Vec<Result<(), ApiError>> {
         let Some(before) = self.context.store().scaled_job(self.id) else { return Vec::new() };
         let create = |_| async {
             let path = ResourcePath::job(&self.id.namespace, "");
             let created: Result<Job, ApiError> = self.context.client.create(path, manifest).await;
             // The job counts from now on, even if the watch has not delivered it.
-            created.map(|job| self.context.store().jobs.add_created(job)).map_err(|error| error.message)
+            created.map(|job| self.context.store().jobs.add_created(job))
         };
         let is_strict = self.context.settings.compat.is_strict();
         let mut all = Vec::new();

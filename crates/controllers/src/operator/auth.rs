@@ -1,6 +1,7 @@
 //! Resolves a TriggerAuthentication to parameters and a pod identity (docs/spec/keda.md 1.3).
 //!
 //! ```text
+//! error      why a resolution failed
 //! objects    reads the cluster: the trait, and its implementation             needs a client
 //! manifests  the same trait on manifests
 //! steps      the eleven steps, in order
@@ -12,6 +13,7 @@
 //! KEDA takes a missing value as empty, and the scaler fails later. Here it is an error that names what is missing, unless KEDA is
 //! imitated exactly. Errors and results list the objects that were read: when one of them changes, the scaler is rebuilt.
 
+mod error;
 mod files;
 mod identity;
 mod manifests;
@@ -30,12 +32,15 @@ use std::time::Duration;
 use api::keda::{AuthenticationRef, PodIdentity};
 use api::map::StringMap;
 use api::provider::Compat;
-use keda::environment::{FetchedSources, PodTemplate, SourceData, needed, resolve};
+use keda::OperationError;
+use keda::environment::{FetchedSources, PodTemplate, needed, resolve};
 use sources::http::Secret;
 
+pub use error::{AuthError, AuthFailure, FetchError, FileError};
 pub use keda::environment::{SourceKind, SourceRef};
 pub use manifests::ManifestObjects;
-pub use objects::{ApiServerObjects, AuthObjects, Fetch, FetchError};
+pub use objects::{ApiServerObjects, AuthObjects, Fetch};
+pub use vault::VaultError;
 
 use super::OperatorSettings;
 
@@ -126,16 +131,6 @@ pub struct ContainerEnvironment {
     pub seen: Vec<SourceRef>,
 }
 
-/// Why a resolution failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
-pub struct AuthError {
-    /// One sentence, without secrets.
-    pub text: String,
-    /// The objects that were read; the last one usually caused the failure.
-    pub seen: Vec<SourceRef>,
-}
-
 impl fmt::Debug for ResolvedAuth {
     /// Without the values of parameters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -172,11 +167,11 @@ impl AuthResolver {
     }
 
     /// Parameters and identity of a trigger.
-    pub async fn resolve(&self, asked: AuthQuery<'_>) -> Result<ResolvedAuth, AuthError> {
+    pub async fn resolve(&self, query: AuthQuery<'_>) -> Result<ResolvedAuth, AuthError> {
         let mut seen = Vec::new();
-        match steps::resolve(self, asked, &mut seen).await {
+        match steps::resolve(self, query, &mut seen).await {
             Ok((parameters, identity)) => Ok(ResolvedAuth { parameters, identity, seen }),
-            Err(text) => Err(AuthError { text, seen }),
+            Err(cause) => Err(AuthError { cause, seen }),
         }
     }
 
@@ -190,9 +185,7 @@ impl AuthResolver {
         let mut seen = Vec::new();
         match self.variables(namespace, template, container, &mut seen).await {
             Ok(variables) => Ok(ContainerEnvironment { variables, seen }),
-            Err(error) => {
-                Err(AuthError { text: format!("error resolving secrets for ScaleTarget: {error}"), seen })
-            }
+            Err(error) => Err(AuthError { cause: AuthFailure::TargetEnvironment(error), seen }),
         }
     }
 
@@ -210,11 +203,12 @@ impl AuthResolver {
         for object in needed(container, namespace, may_read) {
             if object.kind == SourceKind::Secret {
                 let read = self.objects.secret(namespace, &object.name).await;
-                fetched.secrets.insert(object.name.clone(), read.map(texts).map_err(|failure| failure.text));
+                fetched
+                    .secrets
+                    .insert(object.name.clone(), read.map(texts).map_err(OperationError::from_error));
             } else {
-                let read: SourceData =
-                    self.objects.config_map(namespace, &object.name).await.map_err(|f| f.text);
-                fetched.config_maps.insert(object.name.clone(), read);
+                let read = self.objects.config_map(namespace, &object.name).await;
+                fetched.config_maps.insert(object.name.clone(), read.map_err(OperationError::from_error));
             }
             note(seen, object);
         }

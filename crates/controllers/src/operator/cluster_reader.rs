@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use api::keda::ScaledObject;
 use api::provider::Compat;
-use api::selector::Selector;
+use api::selector::{Selector, SelectorParseError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster::discovery::Discovery;
 use cluster::index::{PodIndex, TargetKind};
 use cluster::lease::Leadership;
+use cluster::request::ApiError;
+use keda::OperationError;
 use keda::executor::TARGET_NOT_RESOLVED;
 use keda::fallback::{FallbackNeeds, TargetFacts, is_ready};
 use kube::Client;
+use scalers::ScalerError;
 use scalers::backends::{Cluster, ClusterFuture, ConfigSource, PodView};
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,6 +30,26 @@ use super::store::Store;
 const POD_LIST_MAX_AGE: Duration = Duration::from_secs(1);
 /// Lists of pods that are cached.
 const MAX_CACHED_POD_LISTS: usize = 1024;
+
+/// Why a read for a decision or a scaler failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// The target is not resolved yet.
+    #[error("{TARGET_NOT_RESOLVED}")]
+    TargetNotResolved,
+    /// The workload does not exist. KEDA's cached client names the kind, not the resource.
+    #[error("{kind}.{group} {name:?} not found")]
+    WorkloadNotFound { kind: String, group: String, name: String },
+    /// The request failed.
+    #[error(transparent)]
+    Request(#[from] ApiError),
+    /// The selector cannot be parsed.
+    #[error(transparent)]
+    Selector(#[from] SelectorParseError),
+    /// A value is not base64. The text does not repeat the value.
+    #[error("the value of {0:?} is not base64")]
+    NotBase64(String),
+}
 
 /// Reads the cluster. Cheap to clone.
 #[derive(Clone)]
@@ -57,7 +80,7 @@ struct KeyedData {
 
 impl KeyedData {
     /// The value of a key. An error does not repeat the value.
-    fn entry(&self, holder: ConfigSource, key: &str) -> Result<Option<Vec<u8>>, String> {
+    fn entry(&self, holder: ConfigSource, key: &str) -> Result<Option<Vec<u8>>, ReadError> {
         let of = |map: &Option<BTreeMap<String, String>>| map.as_ref().and_then(|map| map.get(key).cloned());
         let plain = of(&self.data).filter(|_| holder == ConfigSource::ConfigMap);
         if let Some(text) = plain {
@@ -67,10 +90,7 @@ impl KeyedData {
             ConfigSource::Secret => of(&self.data),
             ConfigSource::ConfigMap => of(&self.binary_data),
         };
-        coded
-            .map(|text| STANDARD.decode(text))
-            .transpose()
-            .map_err(|_| format!("the value of {key:?} is not base64"))
+        coded.map(|text| STANDARD.decode(text)).transpose().map_err(|_| ReadError::NotBase64(key.to_owned()))
     }
 }
 
@@ -155,13 +175,13 @@ impl ClusterReader {
         if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains(&kind) {
             return None;
         }
-        self.store().scale(kind, namespace, name).map(|cached| cached.scale.spec_replicas)
+        self.store().scale(kind, namespace, name).map(|cached| cached.scale.spec_replicas.get())
     }
 
     /// `spec.replicas` of the target (docs/spec/keda.md 3.6).
-    pub(crate) async fn current(&self, object: &ScaledObject) -> Result<i32, String> {
+    pub(crate) async fn current(&self, object: &ScaledObject) -> Result<i32, ReadError> {
         let Some(target) = &object.status.scale_target_gvkr else {
-            return Err(TARGET_NOT_RESOLVED.to_owned());
+            return Err(ReadError::TargetNotResolved);
         };
         let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
         if let Some(known) = self.cached(&target.group, &target.kind, namespace, name) {
@@ -171,8 +191,7 @@ impl ClusterReader {
         if !is_workload && !self.compat.is_strict() {
             // For custom resources the scale counts: `spec.replicas` may mean something else (docs/spec/keda.md, trap 55), and reading
             // objects of any kind would need a further permission.
-            let scale = self.client.scale(namespace, name, target).await;
-            return scale.map(|held| held.scale.spec_replicas).map_err(|error| error.message);
+            return Ok(self.client.scale(namespace, name, target).await?.scale.spec_replicas.get());
         }
         let path = ResourcePath {
             group: &target.group,
@@ -182,12 +201,11 @@ impl ClusterReader {
             name,
         };
         let found: Value = self.client.get(path).await.map_err(|error| {
-            // KEDA's cached client names the kind, not the resource.
-            let absent = is_workload && error.is_not_found();
-            if absent {
-                format!("{}.{} {name:?} not found", target.kind, target.group)
+            if is_workload && error.is_not_found() {
+                let (kind, group) = (target.kind.clone(), target.group.clone());
+                ReadError::WorkloadNotFound { kind, group, name: name.clone() }
             } else {
-                error.message
+                error.into()
             }
         })?;
         let replicas = found.pointer("/spec/replicas");
@@ -195,10 +213,7 @@ impl ClusterReader {
             Some(count) => Ok(count),
             // The API server's default for workloads.
             None if is_workload => Ok(1),
-            None => {
-                let scale = self.client.scale(namespace, name, target).await;
-                scale.map(|held| held.scale.spec_replicas).map_err(|error| error.message)
-            }
+            None => Ok(self.client.scale(namespace, name, target).await?.scale.spec_replicas.get()),
         }
     }
 
@@ -206,22 +221,21 @@ impl ClusterReader {
     pub(crate) async fn facts(&self, object: &ScaledObject, needs: FallbackNeeds) -> TargetFacts {
         let mut facts = TargetFacts::default();
         if needs.current {
-            facts.current = self.current(object).await;
+            facts.current = self.current(object).await.map_err(OperationError::from_error);
         }
         if needs.ready_pods {
-            facts.ready_pods = self.ready_pods(object).await;
+            facts.ready_pods = self.ready_pods(object).await.map_err(OperationError::from_error);
         }
         facts
     }
 
-    async fn ready_pods(&self, object: &ScaledObject) -> Result<u32, String> {
+    async fn ready_pods(&self, object: &ScaledObject) -> Result<u32, ReadError> {
         let Some(target) = &object.status.scale_target_gvkr else {
-            return Err(TARGET_NOT_RESOLVED.to_owned());
+            return Err(ReadError::TargetNotResolved);
         };
         let namespace = &object.metadata.namespace;
         let scale = self.client.scale(namespace, &object.spec.scale_target_ref.name, target).await;
-        let selector = scale.map_err(|error| error.message)?.scale.selector;
-        let pods = self.list(namespace, &selector).await?;
+        let pods = self.list(namespace, &scale?.scale.selector).await?;
         let ready = pods.iter().filter(|pod| {
             let ready = pod.status.conditions.iter().find(|condition| condition.type_ == "Ready");
             is_ready(&pod.status.phase, ready.map(|condition| condition.status.as_str()))
@@ -230,15 +244,18 @@ impl ClusterReader {
     }
 
     /// The pods that match a selector, as the engine takes them.
-    pub(crate) async fn pods_of(&self, namespace: &str, selector: &str) -> Result<Vec<engine::Pod>, String> {
-        let parsed = Selector::parse(selector).map_err(|error| error.to_string())?;
+    pub(crate) async fn pods_of(
+        &self,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<engine::Pod>, ReadError> {
+        let parsed = Selector::parse(selector)?;
         let path = ResourcePath::core("pods", namespace, "");
-        let list: List<api::pod::Pod> =
-            self.client.list(path, selector).await.map_err(|error| error.message)?;
+        let list: List<api::pod::Pod> = self.client.list(path, selector).await?;
         Ok(engine_pods(namespace, &parsed, &list.items))
     }
 
-    async fn list(&self, namespace: &str, selector: &str) -> Result<Arc<Vec<SlimPod>>, String> {
+    async fn list(&self, namespace: &str, selector: &str) -> Result<Arc<Vec<SlimPod>>, ApiError> {
         let key = (namespace.to_owned(), selector.to_owned());
         if let Some((at, known)) = self.lists().get(&key)
             && at.elapsed() < POD_LIST_MAX_AGE
@@ -246,7 +263,7 @@ impl ClusterReader {
             return Ok(Arc::clone(known));
         }
         let path = ResourcePath::core("pods", namespace, "");
-        let list: List<SlimPod> = self.client.list(path, selector).await.map_err(|error| error.message)?;
+        let list: List<SlimPod> = self.client.list(path, selector).await?;
         let pods = Arc::new(list.items);
         let mut lists = self.lists();
         if lists.len() >= MAX_CACHED_POD_LISTS {
@@ -263,6 +280,12 @@ impl ClusterReader {
     }
 }
 
+/// An error for scalers, with the same text.
+fn scaler_error(error: impl Into<ReadError>) -> ScalerError {
+    let error = error.into();
+    ScalerError::caused_by(error.to_string(), error)
+}
+
 /// The pods of a list, as the engine takes them.
 fn engine_pods(namespace: &str, selector: &Selector, list: &[api::pod::Pod]) -> Vec<engine::Pod> {
     let mut pods = PodIndex::default();
@@ -275,7 +298,7 @@ fn engine_pods(namespace: &str, selector: &Selector, list: &[api::pod::Pod]) -> 
 impl Cluster for ClusterReader {
     fn pods<'a>(&'a self, namespace: &'a str, selector: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
         Box::pin(async move {
-            let pods = self.list(namespace, &selector.to_string()).await?;
+            let pods = self.list(namespace, &selector.to_string()).await.map_err(scaler_error)?;
             let view =
                 |pod: &SlimPod| PodView { node: pod.spec.node_name.clone(), phase: pod.status.phase.clone() };
             Ok(pods.iter().map(view).collect())
@@ -296,8 +319,7 @@ impl Cluster for ClusterReader {
                 name: "",
             };
             let selector = format!("kubernetes.io/service-name={service}");
-            let list: List<EndpointSlice> =
-                self.client.list(path, &selector).await.map_err(|error| error.message)?;
+            let list: List<EndpointSlice> = self.client.list(path, &selector).await.map_err(scaler_error)?;
             let mut found = Vec::new();
             for slice in list.items {
                 let port = slice.ports.iter().flatten().find_map(|port| port.port);
@@ -322,12 +344,9 @@ impl Cluster for ClusterReader {
                 ConfigSource::ConfigMap => "configmaps",
                 ConfigSource::Secret => "secrets",
             };
-            let held: KeyedData = self
-                .client
-                .get(ResourcePath::core(plural, namespace, name))
-                .await
-                .map_err(|error| error.message)?;
-            held.entry(holder, key)
+            let held: KeyedData =
+                self.client.get(ResourcePath::core(plural, namespace, name)).await.map_err(scaler_error)?;
+            held.entry(holder, key).map_err(scaler_error)
         })
     }
 }

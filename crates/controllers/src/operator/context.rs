@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use api::keda::{ScaledObject, annotations};
+use api::meta::ObjectMeta;
 
 use super::cluster_reader::ClusterReader;
 use super::counters::OperatorCounters;
 use super::decision_clock::DecisionClock;
 use super::event_recorder::OperatorEventRecorder;
-use super::id::{ResourceId, ResourceKind};
+use super::id::{EventSubject, NamespacedName, ResourceId, ResourceKind};
 use super::leader_client::LeaderClient;
 use super::object_state::ObjectEntry;
 use super::raw_metrics::RawMetricsSubscribers;
@@ -98,6 +100,35 @@ impl OperatorContext {
         annotated.and_then(|text| ScalingMode::parse(text)).unwrap_or(self.settings.scaling_mode)
     }
 
+    /// Reports that something that belongs to an object panicked: `what` is `reconcile` or the like.
+    pub(crate) fn report_panic(&self, id: &ResourceId, what: &str, message: &str, retry_after: Duration) {
+        tracing::error!(object = %id, error = message, ?retry_after, "{what} panicked");
+        let metadata = match self.owner(id) {
+            Some(owner) => owner.metadata().clone(),
+            None => named(&id.namespace, &id.name),
+        };
+        self.events.record_panic(id.kind.into(), &metadata, what, message, retry_after);
+    }
+
+    /// Reports that the reconcile of a TriggerAuthentication panicked.
+    pub(crate) fn report_authentication_panic(
+        &self,
+        name: &NamespacedName,
+        message: &str,
+        retry_after: Duration,
+    ) {
+        let subject = EventSubject::authentication(name);
+        tracing::error!(
+            kind = subject.kind(),
+            name = &*name.name,
+            error = message,
+            ?retry_after,
+            "reconcile panicked"
+        );
+        let metadata = named(&name.namespace, &name.name);
+        self.events.record_panic(subject, &metadata, "reconcile", message, retry_after);
+    }
+
     /// Follows the machine's clock. If that clock has jumped, all remembered times move with it, so that cooldowns and
     /// stabilization windows keep their length.
     pub(crate) fn resync_clock(&self) {
@@ -107,8 +138,13 @@ impl OperatorContext {
             "the machine's clock has jumped; cooldowns and windows keep their length"
         );
         for (id, entry) in self.all_entries() {
-            let written = self.store().object(&id).and_then(|object| object.status.last_active_time);
-            entry.shift(step, written);
+            let object = self.store().object(&id);
+            entry.shift(step, object.as_deref());
         }
     }
+}
+
+/// The metadata of an object of which only the name is known.
+pub(crate) fn named(namespace: &str, name: &str) -> ObjectMeta {
+    ObjectMeta { namespace: namespace.to_owned(), name: name.to_owned(), ..ObjectMeta::default() }
 }

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api::keda::{AuthenticationRef, TriggerAuthentication};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use keda::environment::{SourceKind, SourceRef};
 use serde::Deserialize;
 
+use super::auth::objects::decoded;
 use super::auth::{ApiServerObjects, AuthObjects, Fetch, FetchError};
 use super::leader_client::{LeaderClient, ResourcePath};
 use super::store::Store;
@@ -112,14 +111,7 @@ impl AuthObjects for CredentialReader {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         Box::pin(async move {
             let data = self.keyed(SourceKind::Secret, "secrets", namespace, name).await?;
-            let decode = |(key, text): (String, String)| match STANDARD.decode(text) {
-                Ok(value) => Ok((key, value)),
-                Err(_) => {
-                    let text = format!("secrets {name:?}: the value of {key:?} is not base64");
-                    Err(FetchError { not_found: false, text })
-                }
-            };
-            data.into_iter().map(decode).collect()
+            decoded(name, data)
         })
     }
 

@@ -1,14 +1,16 @@
 //! Effects: what a decision wants to have done, as data. [`super::decide`] returns effects, [`super::apply`] performs them.
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
-use api::keda::GroupVersionKindResource;
+use api::keda::{Condition, GroupVersionKindResource};
 use keda::event::Event;
 use keda::executor::ScaleReason;
 use keda::jobs::Propagation;
 use keda::status::StatusChanges;
 use serde_json::Value;
 
-/// One change of the cluster, or one event. Effects are applied in order.
+use super::id::DestinationId;
+
+/// One change of a ScaledObject, a ScaledJob or what it owns, or one event. Effects are applied in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
     /// Records an event of a poll.
@@ -60,4 +62,24 @@ impl Effect {
     pub(crate) fn is_event(&self) -> bool {
         matches!(self, Self::Event(_) | Self::ReconcileEvent(_) | Self::EngineEvent(_))
     }
+}
+
+/// One change of a TriggerAuthentication or ClusterTriggerAuthentication, or one event about it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum AuthenticationEffect {
+    /// Records an event, which is delivered as a CloudEvent too.
+    Event(Event),
+    /// Applies a merge patch to the status.
+    PatchStatus(Value),
+    /// Applies a merge patch to the object itself (finalizers).
+    PatchObject(Value),
+    /// Applies a merge patch that removes the finalizer; an object that is gone needs none.
+    RemoveFinalizer(Value),
+}
+
+/// Writes the condition of a CloudEventSource or ClusterCloudEventSource.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DestinationEffect {
+    pub(crate) destination: DestinationId,
+    pub(crate) condition: Condition,
 }

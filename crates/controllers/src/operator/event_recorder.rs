@@ -51,6 +51,20 @@ impl OperatorEventRecorder {
         self.cloud_events.offer(subject, metadata, event);
     }
 
+    /// Records that a reconcile, or what `what` names, panicked and when it is retried.
+    pub(crate) fn record_panic(
+        &self,
+        subject: EventSubject,
+        metadata: &ObjectMeta,
+        what: &str,
+        message: &str,
+        retry_after: Duration,
+    ) {
+        let note = format!("{what} panicked and is retried in {} s: {message}", retry_after.as_secs());
+        let event = Event::warning("ReconcilePanicked", note);
+        record(&self.operator, subject, metadata, &event, event.reason);
+    }
+
     /// Records an event of a poll.
     pub(crate) fn record_poll(&self, subject: EventSubject, metadata: &ObjectMeta, event: &Event) {
         let recorder = if subject == EventSubject::Job { &self.handler } else { &self.operator };
@@ -83,6 +97,6 @@ fn record(
     action: &str,
 ) {
     let about = about(subject, metadata);
-    let told = engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
-    recorder.record_action(&about, &told, action);
+    let event = engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
+    recorder.record_action(&about, &event, action);
 }

@@ -6,6 +6,7 @@ use api::keda::{COMPOSITE_METRIC, ConditionStatus, types};
 
 use super::context::OperatorContext;
 use super::counters::code_label;
+use super::health::OperatorHealth;
 use super::id::{ResourceId, ResourceKind};
 use super::scaled_resource::ScaledResource;
 use super::scalers_cache::display_name;
@@ -37,7 +38,7 @@ impl ScalerSeries {
 }
 
 /// All families, in the text format of Prometheus.
-pub(crate) fn text(context: &OperatorContext) -> String {
+pub(crate) fn text(context: &OperatorContext, health: &OperatorHealth) -> String {
     let mut page = MetricsWriter::default();
     page.family("gauge", "keda_build_info", "Info metric, with static information about KEDA build.").value(
         &[
@@ -55,7 +56,9 @@ pub(crate) fn text(context: &OperatorContext) -> String {
     requests(context, &mut page, &entries);
     objects(context, &mut page, &entries);
     registered(context, &mut page);
-    context.events.cloud_events.figures(&mut page);
+    context.events.cloud_events.export(&mut page);
+    health.watches.export(&mut page);
+    health.panics.export(&mut page);
     let polls = context.counters.polls();
     page.family("counter", "plimsoll_operator_polls_total", "Rounds over the triggers of an object.")
         .value(&[], polls);
@@ -277,7 +280,7 @@ fn registered(context: &OperatorContext, page: &mut MetricsWriter) {
                 *triggers.entry(trigger.type_.clone()).or_default() += 1;
             }
         }
-        for (name, _) in store.all_authentications() {
+        for name in store.authentication_names() {
             let type_ = if name.namespace.is_empty() {
                 "cluster_trigger_authentication"
             } else {

@@ -7,6 +7,7 @@ use api::provider::{
     ExternalMetricQuery, ExternalMetricSample, ExternalMetricsProvider, MetricsError, ProviderFuture,
 };
 use api::selector::{Operator, Selector};
+use keda::OperationError;
 use keda::activity::{self, MetricQuery, MetricValue};
 use keda::fallback;
 use keda::status::StatusChanges;
@@ -22,6 +23,23 @@ use super::scalers_cache::{SampleQuery, object_samples};
 /// The only metric that discovery lists, as KEDA does: HPAs know the names of theirs.
 const DISCOVERY_PLACEHOLDER: &str = "externalmetrics";
 
+/// Why a metric has no values. The texts are KEDA's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetricError {
+    /// There is no such ScaledObject.
+    #[error("error getting scalers: scaledobjects.keda.sh {0:?} not found")]
+    NoObject(String),
+    /// The metric has no values.
+    #[error(transparent)]
+    NoValues(OperationError),
+    /// The selector of a request is not a list of equalities.
+    #[error("invalid selector: {0}")]
+    InvalidSelector(String),
+    /// The selector of a request names no ScaledObject.
+    #[error("scaledObject name is not specified")]
+    NoName,
+}
+
 /// Serves the metrics of all ScaledObjects.
 #[derive(Clone)]
 pub(crate) struct ScaledObjectMetrics {
@@ -33,17 +51,17 @@ impl ScaledObjectMetrics {
         Self { context }
     }
 
-    /// The values of a metric of a ScaledObject. The error is the message of KEDA.
+    /// The values of a metric of a ScaledObject.
     pub(crate) async fn metric(
         &self,
         namespace: &str,
         name: &str,
         metric: &str,
-    ) -> Result<Vec<MetricValue>, String> {
+    ) -> Result<Vec<MetricValue>, MetricError> {
         let context = &self.context;
         let id = ResourceId::object(namespace, name);
         let Some(object) = context.store().object(&id) else {
-            return Err(format!("error getting scalers: scaledobjects.keda.sh {name:?} not found"));
+            return Err(MetricError::NoObject(name.to_owned()));
         };
         let entry = context.entry(&id);
         let owner = ScaledResource::Object(Arc::clone(&object));
@@ -51,7 +69,7 @@ impl ScaledObjectMetrics {
         let records = entry.state().records.clone();
         let settings = &context.settings;
         let max_age = settings.max_age(settings.sample_age);
-        let query = SampleQuery {
+        let sample_query = SampleQuery {
             max_age,
             max_failure_age: max_age,
             max_shared_age: max_age,
@@ -59,14 +77,14 @@ impl ScaledObjectMetrics {
             wanted: &|name: &str| activity::is_needed(&object, metric, name),
             records: Some(&records),
         };
-        let samples = scalers.query(&context.builder, &owner, query).await;
+        let samples = scalers.query(&context.builder, &owner, sample_query).await;
         context.raw_metrics.publish(MetricRequester::Hpa, context.clock.now(), &id, &scalers, &samples);
         let samples = object_samples(samples, settings.compat);
         let needs = fallback::needs(&object, &samples, settings.compat);
         let facts = context.reader.facts(&object, needs).await;
-        let question =
+        let query =
             MetricQuery { now: context.clock.now(), object: &object, metric, formula: scalers.formula() };
-        let answer = activity::respond(&question, &samples, &facts, settings.compat);
+        let answer = activity::respond(&query, &samples, &facts, settings.compat);
         if context.client.leadership.is_leader() {
             for event in &answer.events {
                 context.events.record_poll(EventSubject::Object, &object.metadata, event);
@@ -76,7 +94,7 @@ impl ScaledObjectMetrics {
         if answer.values.is_err() {
             *entry.state().errors.get_or_insert(0) += 1;
         }
-        answer.values
+        answer.values.map_err(|error| MetricError::NoValues(OperationError::from_error(error)))
     }
 
     /// Writes changed health in the background: the response does not wait for it.
@@ -96,12 +114,9 @@ impl ScaledObjectMetrics {
         });
     }
 
-    async fn values(
-        &self,
-        question: &ExternalMetricQuery,
-    ) -> Result<Vec<ExternalMetricSample>, MetricsError> {
-        let name = object_name(&question.series).map_err(MetricsError::Plain)?;
-        let found = self.metric(&question.namespace, &name, &question.metric).await;
+    async fn values(&self, query: &ExternalMetricQuery) -> Result<Vec<ExternalMetricSample>, MetricsError> {
+        let name = object_name(&query.series).map_err(|error| MetricsError::Plain(error.to_string()))?;
+        let found = self.metric(&query.namespace, &name, &query.metric).await;
         let found = found.map_err(|error| {
             let text = format!("error when getting metric values {error}");
             let is_strict = self.context.settings.compat.is_strict();
@@ -125,11 +140,8 @@ impl ScaledObjectMetrics {
 }
 
 impl ExternalMetricsProvider for ScaledObjectMetrics {
-    fn values<'a>(
-        &'a self,
-        question: &'a ExternalMetricQuery,
-    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
-        Box::pin(self.values(question))
+    fn values<'a>(&'a self, query: &'a ExternalMetricQuery) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
+        Box::pin(self.values(query))
     }
 
     fn known(&self) -> Arc<Vec<String>> {
@@ -137,8 +149,8 @@ impl ExternalMetricsProvider for ScaledObjectMetrics {
     }
 }
 
-/// The ScaledObject that a selector names. KEDA accepts only equalities; the error is its message.
-fn object_name(selector: &Selector) -> Result<String, String> {
+/// The ScaledObject that a selector names. KEDA accepts only equalities.
+fn object_name(selector: &Selector) -> Result<String, MetricError> {
     // The selector that the operator writes into HPAs.
     if let [only] = selector.requirements()
         && (only.key(), only.operator()) == (SCALED_OBJECT_NAME, Operator::Equals)
@@ -153,10 +165,10 @@ fn object_name(selector: &Selector) -> Result<String, String> {
         match part.split('=').collect::<Vec<_>>().as_slice() {
             [key, value] if *key == SCALED_OBJECT_NAME => (*value).clone_into(&mut name),
             [_, _] => {}
-            _ => return Err(format!("invalid selector: {part}")),
+            _ => return Err(MetricError::InvalidSelector(part.to_owned())),
         }
     }
-    if name.is_empty() { Err("scaledObject name is not specified".to_owned()) } else { Ok(name) }
+    if name.is_empty() { Err(MetricError::NoName) } else { Ok(name) }
 }
 
 #[cfg(test)]
@@ -170,11 +182,11 @@ mod tests {
         let name = |text: &str| object_name(&Selector::parse(text).unwrap());
         assert_eq!(name("scaledobject.keda.sh/name=web"), Ok("web".to_owned()));
         assert_eq!(name("a=b,scaledobject.keda.sh/name=web"), Ok("web".to_owned()));
-        assert_eq!(name(""), Err("scaledObject name is not specified".to_owned()));
-        assert_eq!(name("a=b"), Err("scaledObject name is not specified".to_owned()));
+        assert_eq!(name(""), Err(MetricError::NoName));
+        assert_eq!(name("a=b"), Err(MetricError::NoName));
         assert_eq!(
             name("scaledobject.keda.sh/name in (a,b)"),
-            Err("invalid selector: scaledobject.keda.sh/name in (a".to_owned())
+            Err(MetricError::InvalidSelector("scaledobject.keda.sh/name in (a".to_owned()))
         );
         assert!(name("scaledobject.keda.sh/name!=web").is_err());
     }

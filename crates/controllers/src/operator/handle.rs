@@ -1,7 +1,6 @@
 //! Builds an operator, and the handle by which others see and query it while it runs.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::provider::ExternalMetricsProvider;
@@ -11,9 +10,10 @@ use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use keda::activity::MetricValue;
 use kube::Client;
+use runtime::FaultInjector;
+use runtime::reconcile_loop::PanicCounter;
 use scalers::backends::Backends;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 use super::auth::{AuthResolver, AuthRules};
 use super::cloud_events::CloudEvents;
@@ -24,14 +24,15 @@ use super::credential_reader::CredentialReader;
 use super::decision_clock::DecisionClock;
 use super::event_recorder::OperatorEventRecorder;
 use super::exported_metrics;
-use super::external_metrics::ScaledObjectMetrics;
+use super::external_metrics::{MetricError, ScaledObjectMetrics};
+use super::health::OperatorHealth;
 use super::leader_client::LeaderClient;
 use super::raw_metrics::{RawMetricsSubscriber, RawMetricsSubscribers};
 use super::run::Operator;
 use super::scalers_cache::{BuildScaler, PushSender, ScalerBuilder};
 use super::settings::OperatorSettings;
 use super::store::Store;
-use super::watches::Watches;
+use super::watches::OperatorReflectors;
 use crate::hpa::Records;
 
 /// The parts of an operator.
@@ -65,32 +66,13 @@ pub struct OperatorParts {
 pub struct OperatorHandle {
     context: Arc<OperatorContext>,
     provider: ScaledObjectMetrics,
-    health: Arc<LoopHealth>,
+    health: OperatorHealth,
 }
 
-/// Whether the loop is alive.
-#[derive(Default)]
-pub(super) struct LoopHealth {
-    /// Seconds from the start to the last heartbeat.
-    last_beat: AtomicU64,
-    synced: AtomicBool,
-    started: OnceLock<Instant>,
-}
-
-impl LoopHealth {
-    pub(super) fn start(&self) {
-        self.started.get_or_init(Instant::now);
-    }
-
-    pub(super) fn set_synced(&self) {
-        self.synced.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn beat(&self) {
-        let since = self.started.get().map_or(0, |started| started.elapsed().as_secs());
-        self.last_beat.store(since, Ordering::Relaxed);
-    }
-}
+/// A metric was requested that has no values. The text is KEDA's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error when getting metric values {0}")]
+pub struct MetricRequestError(#[from] MetricError);
 
 impl Operator {
     /// Builds an operator and its handle.
@@ -99,11 +81,12 @@ impl Operator {
         let settings = Arc::new(parts.settings);
         let (events, store_events) = mpsc::unbounded_channel();
         let (push, pushes) = mpsc::unbounded_channel();
+        let (faults, panics) = (FaultInjector::default(), PanicCounter::default());
         let client = LeaderClient::new(parts.client.clone(), parts.discovery, parts.leadership);
         let reader = ClusterReader::new(client.clone(), store.clone(), settings.compat);
         let credentials = CredentialReader::new(client.clone(), store.clone());
         let rules = parts.auth.unwrap_or_else(|| AuthRules::from(&*settings));
-        let cloud_events = CloudEvents::start(client.clone(), &settings, parts.clock.clone());
+        let cloud_events = CloudEvents::start(client.clone(), &settings, parts.clock.clone(), panics.clone());
         let builder = ScalerBuilder {
             build: parts.build.unwrap_or_else(|| Arc::new(scalers::table::build)),
             backends: Backends::new(Arc::new(reader.clone()), parts.web, settings.compat),
@@ -113,7 +96,10 @@ impl Operator {
             http_timeout: settings.http_timeout,
             durations: HttpRequestDurations::default(),
         };
-        let watches = Watches::new(parts.client, store.clone(), settings.clone(), events);
+        let reflectors =
+            OperatorReflectors::new(parts.client, store.clone(), settings.clone(), events, faults.clone());
+        let health =
+            OperatorHealth { watches: reflectors.watches(), panics, faults, ..OperatorHealth::default() };
         let context = Arc::new(OperatorContext {
             store,
             settings: settings.clone(),
@@ -123,16 +109,15 @@ impl Operator {
             builder,
             samples: parts.samples,
             events: OperatorEventRecorder::new(&parts.recorder, cloud_events, settings.compat),
-            push: PushSender(push),
+            push: PushSender::new(push, health.panics.clone()),
             raw_metrics: RawMetricsSubscribers::default(),
             counters: OperatorCounters::default(),
             records: parts.records,
             entries: Mutex::default(),
         });
-        let health = Arc::new(LoopHealth::default());
         let provider = ScaledObjectMetrics::new(context.clone());
         let handle = OperatorHandle { context: context.clone(), provider, health: health.clone() };
-        (Self { context, store_events, pushes, watches, health, jobs_listed: false }, handle)
+        (Self { context, store_events, pushes, reflectors, health, jobs_listed: false }, handle)
     }
 }
 
@@ -142,15 +127,14 @@ impl OperatorHandle {
         Arc::new(self.provider.clone())
     }
 
-    /// The values of a metric of a ScaledObject, for the gRPC metrics service. The error is the message of KEDA.
+    /// The values of a metric of a ScaledObject, for the gRPC metrics service.
     pub async fn metric(
         &self,
         namespace: &str,
         name: &str,
         metric: &str,
-    ) -> Result<Vec<MetricValue>, String> {
-        let values = self.provider.metric(namespace, name, metric).await;
-        values.map_err(|error| format!("error when getting metric values {error}"))
+    ) -> Result<Vec<MetricValue>, MetricRequestError> {
+        Ok(self.provider.metric(namespace, name, metric).await?)
     }
 
     /// Sets the subscriber of raw metrics.
@@ -160,19 +144,27 @@ impl OperatorHandle {
 
     /// Exported metrics, in the text format of Prometheus.
     pub fn exported_metrics(&self) -> String {
-        exported_metrics::text(&self.context)
+        exported_metrics::text(&self.context, &self.health)
     }
 
     /// Whether all watched resources were listed at least once.
     pub fn synced(&self) -> bool {
-        self.health.synced.load(Ordering::Relaxed)
+        self.health.liveness.synced()
+    }
+
+    /// Whether the stores of all watches are current; else which are not, and why.
+    pub fn watches_current(&self) -> Result<(), runtime::CheckFailure> {
+        self.health.watches.check()
+    }
+
+    /// Faults that tests inject.
+    pub fn faults(&self) -> FaultInjector {
+        self.health.faults.clone()
     }
 
     /// Whether the loop had a heartbeat within `limit`.
     pub fn is_alive(&self, limit: Duration) -> bool {
-        let Some(started) = self.health.started.get().filter(|_| self.synced()) else { return true };
-        let last = self.health.last_beat.load(Ordering::Relaxed);
-        started.elapsed().as_secs().saturating_sub(last) <= limit.as_secs()
+        self.health.liveness.is_alive(limit)
     }
 
     /// The decision records of all objects.

@@ -58,6 +58,13 @@ impl EventSubject {
     }
 }
 
+impl EventSubject {
+    /// The subject of events about a TriggerAuthentication, or a ClusterTriggerAuthentication (no namespace).
+    pub(crate) fn authentication(name: &NamespacedName) -> Self {
+        if name.namespace.is_empty() { Self::ClusterAuthentication } else { Self::Authentication }
+    }
+}
+
 impl From<ResourceKind> for EventSubject {
     fn from(kind: ResourceKind) -> Self {
         match kind {
@@ -65,6 +72,13 @@ impl From<ResourceKind> for EventSubject {
             ResourceKind::Job => Self::Job,
         }
     }
+}
+
+/// Identifies a CloudEventSource or ClusterCloudEventSource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct DestinationId {
+    pub(crate) of_cluster: bool,
+    pub(crate) name: NamespacedName,
 }
 
 /// Namespace and name. Cheap to clone.
@@ -80,6 +94,16 @@ impl NamespacedName {
     /// Joins a namespace and a name.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl runtime::ObjectKey for NamespacedName {
+    fn new(namespace: &str, name: &str) -> Self {
+        Self::new(namespace, name)
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
     }
 }
 

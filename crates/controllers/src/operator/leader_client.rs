@@ -196,7 +196,7 @@ impl LeaderClient {
                 Ok(held) => held,
                 Err(error) => return ScaleResult::NotRead(error.message),
             };
-            let from = held.scale.spec_replicas;
+            let from = held.scale.spec_replicas.get();
             if expected.is_some_and(|expected| expected != from) {
                 let error = format!("the count is {from} by now; the next round decides again");
                 return ScaleResult::NotWritten { from, error };
@@ -235,7 +235,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
 }
 
 fn failure(text: &str) -> ApiError {
-    ApiError { code: 0, reason: String::new(), message: text.to_owned(), retry_after: None }
+    ApiError::unanswered(text.to_owned())
 }
 
 #[cfg(test)]

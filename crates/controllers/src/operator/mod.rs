@@ -3,10 +3,11 @@
 //! One object passes through these steps, top to bottom:
 //!
 //! ```text
-//! watches           list-and-watch into the store                                     needs a client
+//! watches           supervised reflectors fill the store                              needs a client
 //! store             watched objects; turns changes into events                        pure
 //! run               the loop: store events in, due objects out                        needs a client
 //! poll_scheduler    when each object is due, and how many run at once                 pure
+//! background        work beside the scheduler: activations, authentications           needs a client
 //! process           one due object: reconcile if it has changed, then poll            needs a client
 //! resolve           references: the scale target, the HPA                             needs a client
 //! validate          what KEDA would refuse                                            pure
@@ -16,17 +17,19 @@
 //! auth              parameters of a TriggerAuthentication; read by credential_reader  needs a client
 //! decide            object, samples and state in, effects out                         pure
 //! effect            what a decision wants to have done, as data                       pure
-//! apply             performs effects: the only writer of scaled objects               needs a client
+//! apply             performs effects: the only writer                                 needs a client
 //! leader_client     requests; writes only while this replica leads                    needs a client
 //! ```
 //!
 //! Beside them: `external_metrics` and `raw_metrics` serve values, `admission` reviews writes, `cluster_reader` reads counts, pods
 //! and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions, `event_recorder` and `cloud_events` record events,
-//! `counters` and `exported_metrics` feed Prometheus, `context` and `object_state` hold what all share, `handle` builds it all.
+//! `counters` and `exported_metrics` feed Prometheus, `context`, `object_state` and `health`
+//! hold what all share, `handle` builds it all.
 
 mod admission;
 mod apply;
 pub mod auth;
+mod background;
 mod cloud_events;
 mod cluster_reader;
 mod context;
@@ -39,6 +42,7 @@ mod event_recorder;
 mod exported_metrics;
 mod external_metrics;
 mod handle;
+mod health;
 pub mod id;
 mod leader_client;
 mod object_state;
@@ -62,7 +66,8 @@ mod watches;
 
 pub use admission::Admission;
 pub use cluster_reader::cluster_reader;
-pub use handle::{OperatorHandle, OperatorParts};
+pub use external_metrics::MetricError;
+pub use handle::{MetricRequestError, OperatorHandle, OperatorParts};
 pub use raw_metrics::{MetricRequester, RawMetric, RawMetricsSubscriber};
 pub use run::Operator;
 pub use scalers_cache::BuildScaler;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use api::keda::ScaledObject;
+use api::meta::ObjectMeta;
 use jiff::{SignedDuration, Timestamp};
 use keda::activity::CachedReading;
 use tokio::time::Instant;
@@ -60,6 +62,8 @@ pub(crate) struct ObjectState {
     pub(crate) records: BTreeMap<String, CachedReading>,
     /// When the object was last active, exactly; the status may hold an older time.
     pub(crate) last_active: Option<Timestamp>,
+    /// The creation of the object, after jumps of the machine's clock.
+    shifted_creation: Option<ShiftedCreation>,
     /// Whether sources are queried because of a push trigger.
     pub(crate) push: PushState,
     /// When sources were last queried because of a push trigger.
@@ -78,6 +82,24 @@ pub(crate) struct ObjectState {
     pub(crate) formula_value: Option<f64>,
     /// The engine's state, in scaling mode `direct`.
     pub(crate) direct: Option<Box<DirectState>>,
+}
+
+/// The creation of an object by the machine's clock, which has jumped since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ShiftedCreation {
+    /// `metadata.creationTimestamp`, which tells the object from an older one with the same name.
+    written: Timestamp,
+    /// The same time by the clock as it is now.
+    shifted: Timestamp,
+}
+
+impl ObjectState {
+    /// When the object was created, by the machine's clock as it is now.
+    pub(crate) fn creation_time(&self, metadata: &ObjectMeta) -> Option<Timestamp> {
+        let written = metadata.creation_timestamp?;
+        let shifted = self.shifted_creation.filter(|creation| creation.written == written);
+        Some(shifted.map_or(written, |creation| creation.shifted))
+    }
 }
 
 /// What the engine remembers of an object that has no HPA.
@@ -115,12 +137,18 @@ impl ObjectEntry {
         self.scalers.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Moves all remembered times by a jump of the machine's clock. `written` is the time of last activity in the status, which
-    /// counts where this replica has not seen the object active.
-    pub(crate) fn shift(&self, by: SignedDuration, written: Option<Timestamp>) {
+    /// Moves all remembered times by a jump of the machine's clock. The time of last activity in the status of `object` counts
+    /// where this replica has not seen the object active.
+    pub(crate) fn shift(&self, by: SignedDuration, object: Option<&ScaledObject>) {
+        let moved = |time: Timestamp| time.checked_add(by).unwrap_or(time);
         let mut state = self.state();
-        let last_active = state.last_active.or(written);
-        state.last_active = last_active.map(|time| time.checked_add(by).unwrap_or(time));
+        state.last_active =
+            state.last_active.or(object.and_then(|object| object.status.last_active_time)).map(moved);
+        if let Some(metadata) = object.map(|object| &object.metadata)
+            && let (Some(written), Some(time)) = (metadata.creation_timestamp, state.creation_time(metadata))
+        {
+            state.shifted_creation = Some(ShiftedCreation { written, shifted: moved(time) });
+        }
         if let Some(direct) = &mut state.direct {
             direct.engine.shift(by);
         }

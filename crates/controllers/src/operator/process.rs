@@ -1,6 +1,5 @@
 //! Processes one object that is due: reconciles it if it has changed, then polls it if a poll is due.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::OperatorContext;
@@ -29,22 +28,9 @@ pub(crate) struct ProcessOutcome {
 }
 
 /// Processes an object. `jobs_listed` says whether the jobs of ScaledJobs are in the store.
-pub(crate) async fn process(
-    context: Arc<OperatorContext>,
-    due: DueObject,
-    jobs_listed: bool,
-) -> (ResourceId, ProcessOutcome) {
+pub(crate) async fn process(context: &OperatorContext, due: DueObject, jobs_listed: bool) -> ProcessOutcome {
     let DueObject { id, poll_delay } = due;
-    let outcome = reconcile_and_poll(&context, &id, poll_delay, jobs_listed).await;
-    (id, outcome)
-}
-
-async fn reconcile_and_poll(
-    context: &OperatorContext,
-    id: &ResourceId,
-    poll_delay: Option<Duration>,
-    jobs_listed: bool,
-) -> ProcessOutcome {
+    let id = &id;
     if context.owner(id).is_none() {
         context.forget(id);
         record::forget(context, id);

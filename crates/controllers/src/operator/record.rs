@@ -7,11 +7,11 @@ use api::decisions::DecisionMode;
 use api::keda::{COMPOSITE_METRIC, ScaledObject, Trigger as Written};
 use api::provider::Compat;
 use cluster::{AutoscalerKey, AutoscalerKind};
-use engine::round::{Cooldown, FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
-use engine::spec::{Aggregator, TargetRef};
+use engine::spec::TargetRef;
+use engine::trigger_poll::{Cooldown, FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
 use engine::{
-    ActivationVerdict, Decision, Observation, PodSelection, Scale, ScaleOutcome, ScaleReadError, Spec, State,
-    Status,
+    ActivationVerdict, Decision, MilliValue, Observation, PodSelection, RecordedError, Replicas, Scale,
+    ScaleOutcome, ScaleReadError, Spec, State, Status,
 };
 use jiff::{SignedDuration, Timestamp};
 use keda::activity::{self, MetricQuery, MetricSample, TriggerResult};
@@ -35,7 +35,7 @@ const MAX_FORMULA_CHARS: usize = 200;
 pub(crate) struct RoundRecord<'a> {
     now: Timestamp,
     object: &'a ScaledObject,
-    told: &'a [TriggerResult],
+    samples: &'a [TriggerResult],
     facts: &'a TargetFacts,
     formula: activity::Formula<'a>,
     active: bool,
@@ -46,22 +46,23 @@ impl<'a> RoundRecord<'a> {
     /// Records a poll, and whether the object is active after it.
     pub(crate) fn new(poll: &ObjectPoll<'a>, active: bool) -> Self {
         let ObjectPoll { now, object, samples, facts, formula, compat, .. } = *poll;
-        Self { now, object, told: samples, facts, formula, active, compat }
+        Self { now, object, samples, facts, formula, active, compat }
     }
 }
 
 impl RoundRecord<'_> {
     /// The samples of all triggers, as they are recorded.
     pub(crate) fn round(&self) -> TriggerPoll {
-        let trigger = |told: &TriggerResult| {
-            let written = self.object.spec.triggers.get(told.trigger)?;
+        let trigger = |result: &TriggerResult| {
+            let written = self.object.spec.triggers.get(result.trigger)?;
             let metrics =
-                collect_exact(told.samples().take(MAX_RECORDED_METRICS).map(|sample| self.heard(sample)));
-            let failure = told.metrics.as_ref().err().map(|error| truncate(error, MAX_ERROR_CHARS));
+                collect_exact(result.samples().take(MAX_RECORDED_METRICS).map(|sample| self.metric(sample)));
+            let failure =
+                result.metrics.as_ref().err().map(|error| truncate(error.as_str(), MAX_ERROR_CHARS));
             Some(PolledTrigger { metrics, failure, ..trigger(written) })
         };
         TriggerPoll {
-            triggers: collect_exact(self.told.iter().filter_map(trigger)),
+            triggers: collect_exact(self.samples.iter().filter_map(trigger)),
             formula: self.composite(),
             cooldown: cooldown(self.object),
             hpa: None,
@@ -69,26 +70,26 @@ impl RoundRecord<'_> {
         }
     }
 
-    fn heard(&self, sample: &MetricSample) -> TriggerMetric {
+    fn metric(&self, sample: &MetricSample) -> TriggerMetric {
         let MetricSample { name, target, reading, .. } = sample;
         let (target, each) = goal(target);
-        let mut heard = TriggerMetric { metric: name.clone(), target, each, ..TriggerMetric::default() };
+        let mut metric = TriggerMetric { metric: name.clone(), target, each, ..TriggerMetric::default() };
         match reading {
             Ok(reading) => {
                 let sum = reading.values.iter().map(|value| value.value.milli_value());
-                heard.value = sum.reduce(i64::saturating_add);
-                heard.active = reading.active;
+                metric.value = sum.reduce(i64::saturating_add).map(MilliValue::new);
+                metric.active = reading.active;
             }
             Err(error) => {
-                heard.failure = Some(truncate(error, MAX_ERROR_CHARS));
+                metric.failure = Some(truncate(error.as_str(), MAX_ERROR_CHARS));
                 // The poll counts failures in the health; this copy only shows which fallback would be served.
                 let mut health = self.object.status.health.clone();
                 let served = fallback::serve(self.object, &mut health, sample, self.facts, self.compat);
-                heard.fallback = served.ok().and_then(|served| served.replicas);
-                heard.active = heard.fallback.is_some_and(|replicas| replicas > 0);
+                metric.fallback = served.ok().and_then(|served| served.replicas).map(Replicas::new);
+                metric.active = metric.fallback.is_some_and(|replicas| replicas > 0);
             }
         }
-        heard
+        metric
     }
 
     fn composite(&self) -> Option<FormulaResult> {
@@ -99,10 +100,12 @@ impl RoundRecord<'_> {
             metric: COMPOSITE_METRIC,
             formula: self.formula,
         };
-        let answer = activity::respond(&question, self.told, self.facts, self.compat);
-        let value = answer.values.map_err(|error| truncate(&error, MAX_ERROR_CHARS)).and_then(|values| {
+        let answer = activity::respond(&question, self.samples, self.facts, self.compat);
+        let values =
+            answer.values.map_err(|error| RecordedError::from(truncate(&error.to_string(), MAX_ERROR_CHARS)));
+        let value = values.and_then(|values| {
             let sum = values.iter().map(|value| value.value.milli_value()).reduce(i64::saturating_add);
-            sum.ok_or_else(|| "no value".to_owned())
+            sum.map(MilliValue::new).ok_or_else(|| "no value".into())
         });
         Some(FormulaResult {
             text: truncate(&modifiers.formula, MAX_FORMULA_CHARS),
@@ -123,8 +126,8 @@ fn collect_exact<T>(all: impl Iterator<Item = T>) -> Vec<T> {
 pub(crate) fn pushed(object: &ScaledObject, metric: &str) -> TriggerPoll {
     let place = metric.strip_prefix('s').and_then(|rest| rest.split('-').next()?.parse::<usize>().ok());
     let written = place.and_then(|place| object.spec.triggers.get(place));
-    let heard = TriggerMetric { metric: metric.to_owned(), active: true, ..TriggerMetric::default() };
-    let trigger = written.map(|written| PolledTrigger { metrics: vec![heard], ..trigger(written) });
+    let metric = TriggerMetric { metric: metric.to_owned(), active: true, ..TriggerMetric::default() };
+    let trigger = written.map(|written| PolledTrigger { metrics: vec![metric], ..trigger(written) });
     TriggerPoll {
         triggers: trigger.into_iter().collect(),
         cooldown: cooldown(object),
@@ -189,9 +192,10 @@ fn decision(
 ) -> Decision {
     let scale = match &input.current {
         Ok(current) => {
-            Ok(Scale { spec_replicas: *current, status_replicas: *current, selector: String::new() })
+            let replicas = Replicas::new(*current);
+            Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector: String::new() })
         }
-        Err(error) => Err(ScaleReadError::Query(truncate(error, MAX_ERROR_CHARS))),
+        Err(error) => Err(ScaleReadError::Query(truncate(error.as_str(), MAX_ERROR_CHARS))),
     };
     let current = *input.current.as_ref().unwrap_or(&0);
     let seen = Observation {
@@ -211,11 +215,11 @@ fn decision(
             ActivationVerdict::Held("a trigger cannot be read, and an error never scales down".into());
     }
     let desired = decided.scale.map_or(current, |change| change.to);
-    let mut decision = State::default().activity_step(input.now, &seen, activation, desired);
+    let mut decision = State::default().activity_step(input.now, &seen, activation, desired.into());
     match scaled {
         Some(ScaleResult::Written { .. }) if desired != current => decision.outcome = ScaleOutcome::Scaled,
         Some(ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. }) => {
-            decision.outcome = ScaleOutcome::WriteFailed(truncate(error, MAX_ERROR_CHARS));
+            decision.outcome = ScaleOutcome::WriteFailed(truncate(error.as_str(), MAX_ERROR_CHARS));
         }
         _ => {}
     }
@@ -233,11 +237,10 @@ fn spec_of(object: &ScaledObject) -> Spec {
             kind: object.target_kind().to_owned(),
             name: object.spec.scale_target_ref.name.clone(),
         },
-        min: object.hpa_min(),
-        max: object.hpa_max(),
+        min: object.hpa_min().into(),
+        max: object.hpa_max().into(),
         metrics: Vec::new(),
-        behavior: None,
-        aggregator: Aggregator::Max,
+        ..Spec::default()
     }
 }
 
@@ -269,13 +272,13 @@ fn trigger(written: &Written) -> PolledTrigger {
     }
 }
 
-/// The activation threshold, in thousandths. All scalers name this parameter `activation…`.
-fn activation_threshold(written: &Written) -> Option<i64> {
+/// The activation threshold. All scalers name this parameter `activation…`.
+fn activation_threshold(written: &Written) -> Option<MilliValue> {
     let own = |name: &str| name.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("activation"));
     let value: f64 = written.metadata.iter().find(|(name, _)| own(name))?.1.trim().parse().ok()?;
     // The cast saturates.
     #[allow(clippy::cast_possible_truncation)]
-    value.is_finite().then_some((value * 1000.0).round() as i64)
+    value.is_finite().then_some(MilliValue::new((value * 1000.0).round() as i64))
 }
 
 /// The unit of a trigger's values, if it is known.
@@ -283,10 +286,10 @@ fn unit(written: &Written) -> &str {
     scalers::table::find(&written.type_).map_or("", |scaler| (scaler.unit)(&written.metadata))
 }
 
-fn goal(target: &MetricTarget) -> (Option<i64>, bool) {
+fn goal(target: &MetricTarget) -> (Option<MilliValue>, bool) {
     let each = target.type_ != "Value";
     let quantity = if each { &target.average_value } else { &target.value };
-    (quantity.as_ref().map(quantity::Quantity::milli_value), each)
+    (quantity.as_ref().map(MilliValue::from), each)
 }
 
 /// The first characters of a text.

@@ -3,25 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::meta::ObjectMeta;
-use futures::future::BoxFuture;
-use futures::stream::{FuturesUnordered, StreamExt};
 use keda::event::Event;
+use runtime::leader::{TermEnd, stopped};
+use runtime::{ReconcileResult, Reconciles};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::context::OperatorContext;
-use super::handle::LoopHealth;
-use super::id::{NamespacedName, ResourceId};
+use super::background::BackgroundTasks;
+use super::context::{OperatorContext, named};
+use super::health::OperatorHealth;
+use super::id::{NamespacedName, ResourceId, ResourceKind};
 use super::object_state::ObjectEntry;
-use super::poll::pushed;
 use super::poll_scheduler::{ConcurrencyLimits, PollScheduler};
 use super::process::{ProcessOutcome, process};
-use super::rebuild::rebuild_after_changes;
-use super::reconcile::reconcile_authentication;
-use super::scalers_cache::PushNotification;
+use super::scalers_cache::{PushNotification, PushReport};
 use super::store::{AuthenticationChange, StoreEvent, authentication_name};
-use super::watches::Watches;
+use super::watches::OperatorReflectors;
 
 /// Interval of the checks for new target kinds, for the clock and for the loop's health.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
@@ -37,30 +34,20 @@ pub struct Operator {
     pub(super) context: Arc<OperatorContext>,
     pub(super) store_events: mpsc::UnboundedReceiver<StoreEvent>,
     pub(super) pushes: mpsc::UnboundedReceiver<PushNotification>,
-    pub(super) watches: Watches,
-    pub(super) health: Arc<LoopHealth>,
+    pub(super) reflectors: OperatorReflectors,
+    pub(super) health: OperatorHealth,
     pub(super) jobs_listed: bool,
 }
-
-/// Why a term of leadership ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TermEnd {
-    Stopped,
-    LeadershipLost,
-}
-
-/// Work beside the scheduler.
-type Task = BoxFuture<'static, ()>;
 
 impl Operator {
     /// Runs until `stop` becomes true. Reconciles and polls that have begun may end.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        self.health.start();
+        self.health.liveness.start();
         tokio::select! {
-            () = self.watches.start() => {}
+            () = self.reflectors.start() => {}
             () = stopped(&mut stop) => return,
         }
-        self.health.set_synced();
+        self.health.liveness.mark_synced();
         let leadership = self.context.client.leadership.clone();
         loop {
             tokio::select! {
@@ -109,64 +96,62 @@ impl Operator {
         let now = Instant::now();
         let (ids, names): (Vec<_>, Vec<NamespacedName>) = {
             let store = context.store();
-            (store.ids(), store.all_authentications().map(|(name, _)| name.clone()).collect())
+            (store.ids(), store.authentication_names().cloned().collect())
         };
         for (id, schedule) in &ids {
             scheduler.add_spread(id, now, *schedule);
         }
         context.events.cloud_events.update(&context.store());
-        let mut running: FuturesUnordered<BoxFuture<'static, (ResourceId, ProcessOutcome)>> =
-            FuturesUnordered::new();
-        let mut tasks: FuturesUnordered<Task> = FuturesUnordered::new();
+        let mut running: Reconciles<ResourceId, ProcessOutcome> = Reconciles::new(self.health.panics.clone());
+        let mut tasks = BackgroundTasks::new(context.clone(), self.health.panics.clone());
         for name in names {
-            tasks.push(authentication_task(context.clone(), name, AuthenticationChange::Other));
+            tasks.start_authentication(name, AuthenticationChange::Other, Duration::ZERO);
         }
         let mut heartbeat = tokio::time::interval(HEARTBEAT_INTERVAL);
         let check_interval = settings.secrets_check_interval();
         let mut next_check = Instant::now() + check_interval;
-        // Held by the check of Secrets and ConfigMaps, so that only one runs at a time.
-        let check_running = Arc::new(());
         loop {
             let now = Instant::now();
             while let Some(due) = scheduler.next_due(now) {
-                running.push(Box::pin(process(context.clone(), due, self.jobs_listed)));
+                let (context, faults) = (context.clone(), self.health.faults.clone());
+                let (id, jobs_listed) = (due.id.clone(), self.jobs_listed);
+                running.start(id, async move {
+                    faults.check_reconcile(&due.id);
+                    process(&context, due, jobs_listed).await
+                });
             }
             let next = scheduler.next_due_at();
             tokio::select! {
                 () = stopped(stop) => {
-                    let rest = async { while running.next().await.is_some() {} };
-                    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, rest).await;
+                    running.drain(SHUTDOWN_TIMEOUT).await;
                     return TermEnd::Stopped;
                 }
                 () = context.client.leadership.lost() => return TermEnd::LeadershipLost,
                 Some(event) = self.store_events.recv() => {
-                    tasks.extend(self.handle_store_event(&mut scheduler, event));
+                    self.handle_store_event(&mut scheduler, &mut tasks, event);
                 }
-                Some(push) = self.pushes.recv() => {
-                    let context = context.clone();
-                    tasks.push(Box::pin(async move { pushed(&context, push).await }));
-                }
-                Some((id, outcome)) = running.next() => reschedule(&context, &mut scheduler, &id, outcome),
-                Some(()) = tasks.next() => {}
+                Some(push) = self.pushes.recv() => self.handle_push(&mut tasks, push),
+                Some((id, result)) = running.next() => self.finish(&mut scheduler, &id, result),
+                Some((task, result)) = tasks.next() => tasks.finish(&mut scheduler, task, result),
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
                 _ = heartbeat.tick() => {
                     self.heartbeat();
                     let is_due = !check_interval.is_zero() && Instant::now() >= next_check;
-                    if is_due && Arc::strong_count(&check_running) == 1 {
+                    if is_due && tasks.start_credential_check() {
                         next_check = Instant::now() + check_interval;
-                        let (context, held) = (context.clone(), Arc::clone(&check_running));
-                        tasks.push(Box::pin(async move {
-                            rebuild_after_changes(context).await;
-                            drop(held);
-                        }));
                     }
                 }
             }
         }
     }
 
-    /// Schedules the objects that an event concerns; returns work beside the scheduler.
-    fn handle_store_event(&self, scheduler: &mut PollScheduler, event: StoreEvent) -> Option<Task> {
+    /// Schedules the objects that an event concerns, and starts work beside the scheduler.
+    fn handle_store_event(
+        &self,
+        scheduler: &mut PollScheduler,
+        tasks: &mut BackgroundTasks,
+        event: StoreEvent,
+    ) {
         let now = Instant::now();
         match event {
             StoreEvent::New(id) | StoreEvent::Changed(id) | StoreEvent::Gone(id) => {
@@ -196,24 +181,51 @@ impl Operator {
                 for (position, id) in (0..).zip(&self.affected_users(&name)) {
                     self.reconcile_at(scheduler, id, now + AUTHENTICATION_USER_DELAY * position);
                 }
-                return Some(authentication_task(self.context.clone(), name, change));
+                tasks.start_authentication(name, change, Duration::ZERO);
             }
             StoreEvent::Destination => self.context.events.cloud_events.update(&self.context.store()),
         }
-        None
+    }
+
+    /// Acts on a push trigger that reported activity, or reports that its stream panicked.
+    fn handle_push(&self, tasks: &mut BackgroundTasks, push: PushNotification) {
+        let PushNotification { id, trigger, report } = push;
+        match report {
+            PushReport::Active(pending) => tasks.start_activation(id, trigger, pending),
+            PushReport::Panicked { message, retry_after } => {
+                let what = format!("the stream of trigger {trigger}");
+                self.context.report_panic(&id, &what, &message, retry_after);
+            }
+        }
+    }
+
+    /// Schedules an object whose processing has ended.
+    fn finish(
+        &self,
+        scheduler: &mut PollScheduler,
+        id: &ResourceId,
+        result: ReconcileResult<ProcessOutcome>,
+    ) {
+        match result {
+            ReconcileResult::Finished(outcome) => reschedule(&self.context, scheduler, id, outcome),
+            ReconcileResult::Panicked { message, retry_after } => {
+                self.context.report_panic(id, "reconcile", &message, retry_after);
+                if let Some(entry) = self.context.known_entry(id) {
+                    // The reconcile did not end, so the retry repeats it.
+                    entry.state().settled = false;
+                }
+                scheduler.finish_with_delay(id, Instant::now(), retry_after);
+            }
+        }
     }
 
     /// Records an event on an object that cannot be decoded: its status cannot be written.
     fn record_undecodable(&self, id: &ResourceId, error: &str) {
         let reason = match id.kind {
-            super::id::ResourceKind::Object => "ScaledObjectCheckFailed",
-            super::id::ResourceKind::Job => "ScaledJobCheckFailed",
+            ResourceKind::Object => "ScaledObjectCheckFailed",
+            ResourceKind::Job => "ScaledJobCheckFailed",
         };
-        let metadata = ObjectMeta {
-            namespace: id.namespace.to_string(),
-            name: id.name.to_string(),
-            ..ObjectMeta::default()
-        };
+        let metadata = named(&id.namespace, &id.name);
         let event = Event::warning(reason, format!("it cannot be read: {error}"));
         self.context.events.record_reconcile(id.kind.into(), &metadata, &event);
     }
@@ -252,14 +264,14 @@ impl Operator {
     fn heartbeat(&mut self) {
         let (wanted, has_jobs) = {
             let mut store = self.context.store();
-            (store.target_kinds(), store.scaled_jobs.len() > 0)
+            (store.target_kinds(), !store.scaled_jobs.is_empty())
         };
-        self.context.reader.set_watched_kinds(self.watches.targets(&wanted));
+        self.context.reader.set_watched_kinds(self.reflectors.targets(&wanted));
         if has_jobs {
-            self.jobs_listed = self.watches.jobs();
+            self.jobs_listed = self.reflectors.jobs();
         }
         self.context.resync_clock();
-        self.health.beat();
+        self.health.liveness.mark_turn();
     }
 
     fn drop_unused_scalers(&self) {
@@ -293,17 +305,4 @@ fn reschedule(
         scheduler.wake_by(id, now + after);
     }
     scheduler.finish(id, now);
-}
-
-fn authentication_task(
-    context: Arc<OperatorContext>,
-    name: NamespacedName,
-    change: AuthenticationChange,
-) -> Task {
-    Box::pin(async move { reconcile_authentication(&context, &name, change).await })
-}
-
-/// Waits until the operator is to stop, or the sender is gone.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
 }

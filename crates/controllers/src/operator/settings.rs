@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_to_act_are_read() {
+    fn scaling_modes_are_parsed() {
         assert_eq!(ScalingMode::parse("direct"), Some(ScalingMode::Direct));
         assert_eq!(ScalingMode::parse("hpa"), Some(ScalingMode::Hpa));
         assert_eq!(ScalingMode::parse("Direct"), None);

@@ -1,4 +1,4 @@
-//! Decisions as they are made, for those who wait for them.
+//! Subscriptions to decisions of an autoscaler.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use tokio::sync::broadcast::{Receiver, Sender, channel};
 
 use super::run::Run;
 
-/// How far a reader may fall behind.
-const BEHIND: usize = 16;
+/// How many decisions a subscriber may fall behind.
+const MAX_BACKLOG: usize = 16;
 
-/// A reader fell so far behind that decisions were lost to it. Its stream ends.
+/// A subscriber fell so far behind that it lost decisions. Its stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("read too slowly: {missed} decisions were missed")]
 pub struct TooSlow {
-    /// How many were lost.
+    /// How many decisions were lost.
     pub missed: u64,
 }
 
-/// Who follows which autoscaler.
+/// Subscribers by autoscaler.
 #[derive(Debug, Default)]
 pub(super) struct Followers(HashMap<AutoscalerKey, Sender<Arc<DecisionRecord>>>);
 
 impl Followers {
     pub(super) fn add(&mut self, key: AutoscalerKey) -> Receiver<Arc<DecisionRecord>> {
-        // Those who left an autoscaler that makes no decisions are noticed here.
+        // Removes subscribers that left an autoscaler which makes no decisions.
         self.0.retain(|_, sender| sender.receiver_count() > 0);
-        self.0.entry(key).or_insert_with(|| channel(BEHIND).0).subscribe()
+        self.0.entry(key).or_insert_with(|| channel(MAX_BACKLOG).0).subscribe()
     }
 
     pub(super) fn tell(&mut self, key: &AutoscalerKey, run: &Run) {
-        // Nearly always nobody follows anything.
+        // There is usually no subscriber.
         if self.0.is_empty() {
             return;
         }
@@ -49,7 +49,7 @@ impl Followers {
     }
 }
 
-/// What is received, until there is no more or too much.
+/// The received decisions, until the sender is dropped or the subscriber is too slow.
 pub(super) fn stream(
     receiver: Option<Receiver<Arc<DecisionRecord>>>,
 ) -> impl Stream<Item = Result<Arc<DecisionRecord>, TooSlow>> + Send + use<> {

@@ -1,30 +1,30 @@
-//! Runs that are over, packed.
+//! Finished runs, compressed.
 //!
-//! Neighbouring runs say nearly the same, so they are packed together, as lines of JSON: twenty runs of two kilobytes
-//! take about one. Adding one packs all anew, which takes fifty microseconds and only happens when something changed.
+//! Neighbouring runs are similar, so they are compressed together, as lines of JSON: twenty runs of two kilobytes take about
+//! one kilobyte. Adding a run compresses all again, which takes fifty microseconds and happens only after a change.
 
 use std::fmt;
 
 use api::decisions::DecisionRecord;
 use zstd::bulk::{Compressor, Decompressor};
 
-/// A typical record, so that the first run is small too. It is only a dictionary: whatever it says, records are read as
-/// they were.
+/// The compression dictionary: a typical record, so that the first run is small too. Its content does not affect
+/// decompressed records.
 pub(super) const TYPICAL: &[u8] = include_bytes!("typical.json");
-/// A higher one takes many times as long and gains nothing.
-const LEVEL: i32 = 3;
+/// The compression level; higher levels take many times as long and gain nothing.
+const COMPRESSION_LEVEL: i32 = 3;
 
-/// Runs that are over.
+/// Finished runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    /// Lines of JSON, oldest first, packed.
+    /// Compressed lines of JSON, oldest first.
     packed: Box<[u8]>,
-    /// Bytes of the lines.
+    /// The uncompressed size in bytes.
     size: usize,
 }
 
 impl History {
-    /// Adds a run that has just ended; of all, the newest `keep` stay.
+    /// Adds a finished run; the newest `keep` runs are kept.
     pub(super) fn push(&mut self, packer: &mut Packer, ended: &DecisionRecord, keep: usize) {
         if keep == 0 {
             return;
@@ -39,7 +39,7 @@ impl History {
         let kept = text.len();
         match serde_json::to_writer(&mut *text, ended) {
             Ok(()) => text.push(b'\n'),
-            // What cannot be written is left out, without a trace of it.
+            // A run that cannot be serialized is left out.
             Err(_) => text.truncate(kept),
         }
         *self = match pack(tables, text, packed) {
@@ -48,7 +48,7 @@ impl History {
         };
     }
 
-    /// What was added, oldest first.
+    /// The runs, oldest first.
     pub(super) fn read(&self) -> Vec<DecisionRecord> {
         let mut text = Vec::new();
         self.unpack(&mut text);
@@ -61,7 +61,7 @@ impl History {
         super::weight::block(self.packed.len())
     }
 
-    /// Puts the lines into `text`, which is empty.
+    /// Decompresses the lines into the empty `text`.
     fn unpack(&self, text: &mut Vec<u8>) {
         text.reserve(self.size);
         let unpacked = Decompressor::with_dictionary(TYPICAL)
@@ -72,8 +72,8 @@ impl History {
     }
 }
 
-/// Packs texts. One for all: its tables and buffers are larger than what is kept, and making them anew each time would
-/// leave memory in pieces.
+/// Compresses texts. One instance for all autoscalers: its tables and buffers are larger than the data, and allocating them
+/// each time would fragment the heap.
 #[derive(Default)]
 pub(super) struct Packer {
     tables: Option<Compressor<'static>>,
@@ -81,14 +81,14 @@ pub(super) struct Packer {
     packed: Vec<u8>,
 }
 
-/// None only if there is no memory for the tables.
+/// None if the tables cannot be allocated.
 fn pack<'a>(
     tables: &mut Option<Compressor<'static>>,
     text: &[u8],
     packed: &'a mut Vec<u8>,
 ) -> Option<&'a [u8]> {
     if tables.is_none() {
-        *tables = Compressor::with_dictionary(LEVEL, TYPICAL).ok();
+        *tables = Compressor::with_dictionary(COMPRESSION_LEVEL, TYPICAL).ok();
     }
     packed.clear();
     packed.reserve(zstd::zstd_safe::compress_bound(text.len()));

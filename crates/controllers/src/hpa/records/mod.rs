@@ -1,7 +1,7 @@
 //! The last decisions of each autoscaler.
 //!
-//! Decisions that are alike are one [`Run`]: first, last, how many times. The newest run is kept as it is, so that a
-//! steady autoscaler costs a comparison and a copy per period; the runs before it are packed.
+//! Equal decisions in a row are one [`Run`]: first time, last time, count. The newest run is not compressed, so that a steady
+//! autoscaler costs a comparison and a copy per period; earlier runs are compressed.
 
 mod follow;
 mod history;
@@ -28,34 +28,34 @@ use follow::Followers;
 use history::{History, Packer};
 use run::Run;
 
-/// How many runs of each autoscaler are kept where nothing else is said.
-pub const KEEP: usize = 20;
+/// The default number of runs kept per autoscaler.
+pub const DEFAULT_KEPT_RUNS: usize = 20;
 
 /// The last decisions of each autoscaler. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug)]
 pub struct Records {
     keep: usize,
-    table: Arc<Mutex<Table>>,
+    table: Arc<Mutex<RecordTable>>,
     log: Option<DecisionLog>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    kept: HashMap<AutoscalerKey, Kept>,
+struct RecordTable {
+    kept: HashMap<AutoscalerKey, AutoscalerHistory>,
     followers: Followers,
     packer: Packer,
 }
 
-/// What is kept of one autoscaler.
+/// The runs of one autoscaler.
 #[derive(Debug)]
-struct Kept {
+struct AutoscalerHistory {
     newest: Arc<Run>,
     older: History,
 }
 
 impl Default for Records {
     fn default() -> Self {
-        Self::new(KEEP)
+        Self::new(DEFAULT_KEPT_RUNS)
     }
 }
 
@@ -82,7 +82,7 @@ impl Records {
         self.add_round(key, mode, period, spec, decision, None);
     }
 
-    /// Adds a decision, and what triggers said before it.
+    /// Adds a decision with the trigger activity before it.
     pub fn add_round(
         &self,
         key: &AutoscalerKey,
@@ -94,7 +94,7 @@ impl Records {
     ) {
         let round = round.map(Box::new);
         let mut table = self.lock();
-        let Table { kept, followers, packer } = &mut *table;
+        let RecordTable { kept, followers, packer } = &mut *table;
         let (run, is_new) = match kept.get_mut(key) {
             Some(kept) if kept.newest.goes_on(mode, spec, decision) => {
                 Run::go_on(&mut kept.newest, period, decision, round);
@@ -108,7 +108,7 @@ impl Records {
             }
             None => {
                 let newest = Arc::new(Run::new(mode, period, spec, decision, round));
-                let new = Kept { newest, older: History::default() };
+                let new = AutoscalerHistory { newest, older: History::default() };
                 (&kept.entry(key.clone()).or_insert(new).newest, true)
             }
         };
@@ -130,7 +130,7 @@ impl Records {
         found.into_iter().map(|(key, run)| run.record(&key)).collect()
     }
 
-    /// All that is kept of one autoscaler, oldest first. `name` is kind and name: `hpa.web`.
+    /// The runs of one autoscaler, oldest first. `name` is kind and name: `hpa.web`.
     pub fn of(&self, namespace: &str, name: &str) -> Vec<DecisionRecord> {
         let Some(key) = key_of(namespace, name) else { return Vec::new() };
         let (older, newest) = {
@@ -153,8 +153,8 @@ impl Records {
         runs.split_off(position.map_or(0, |position| position + 1))
     }
 
-    /// The decisions that follow, each as its run stands then. Ends when the autoscaler is forgotten, or after
-    /// [`TooSlow`]. Begin to follow before asking [`Records::of`], and nothing is missed.
+    /// Subscribes to decisions, each with its current run. The stream ends when the autoscaler is forgotten, or after
+    /// [`TooSlow`]. Subscribe before calling [`Records::of`], and no decision is missed.
     pub fn follow(
         &self,
         namespace: &str,
@@ -164,10 +164,10 @@ impl Records {
         follow::stream(receiver)
     }
 
-    /// Forgets all of them.
+    /// Forgets all autoscalers.
     pub fn forget_all(&self) {
         let mut table = self.lock();
-        let Table { kept, followers, .. } = &mut *table;
+        let RecordTable { kept, followers, .. } = &mut *table;
         for key in kept.keys() {
             followers.end(key);
         }
@@ -181,22 +181,22 @@ impl Records {
         table.followers.end(key);
     }
 
-    /// About how much memory all this takes.
+    /// The approximate memory in bytes.
     pub fn approximate_bytes(&self) -> usize {
         self.lock().weight()
     }
 
-    /// Lines that could not be written to the log, or came faster than they could be.
+    /// The number of lines that were not written to the log, because of errors or a full queue.
     pub fn lost_lines(&self) -> u64 {
         self.log.as_ref().map_or(0, DecisionLog::lost)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, RecordTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// `hpa.web`: as records name an autoscaler.
+/// The name of an autoscaler in records: `hpa.web`.
 pub(super) fn name_of(key: &AutoscalerKey) -> String {
     format!("{}.{}", key.kind.short(), key.name)
 }

@@ -1,14 +1,14 @@
-//! Decisions that are alike, one after the other.
+//! A run of equal decisions.
 
 use std::sync::Arc;
 
 use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord};
 use cluster::AutoscalerKey;
 use engine::normalize::{ScalingLimit, StabilizationHold};
-use engine::{Decision, Spec, TriggerPoll};
+use engine::{Decision, Replicas, Spec, TriggerPoll};
 use jiff::{SignedDuration, Timestamp};
 
-/// A decision that was made once or several times in a row.
+/// A decision that was made once or more in a row.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) mode: DecisionMode,
@@ -16,9 +16,9 @@ pub(super) struct Run {
     pub(super) times: u64,
     pub(super) period: SignedDuration,
     pub(super) spec: Arc<Spec>,
-    /// As it was last made.
+    /// The last decision of the run.
     pub(super) decision: Decision,
-    /// What triggers said before it, where there are any.
+    /// The trigger activity before the decision, if there are triggers.
     pub(super) round: Option<Box<TriggerPoll>>,
 }
 
@@ -34,7 +34,7 @@ impl Run {
         Self { mode, first: decision.at, times: 1, period, spec: spec.clone(), decision, round }
     }
 
-    /// Whether `decision` is the same once more. What was measured may differ, what came of it may not.
+    /// Whether `decision` continues the run: measured values may differ, results may not.
     pub(super) fn goes_on(&self, mode: DecisionMode, spec: &Arc<Spec>, decision: &Decision) -> bool {
         let last = &self.decision;
         self.mode == mode
@@ -49,7 +49,7 @@ impl Run {
             && (Arc::ptr_eq(&self.spec, spec) || self.spec == *spec)
     }
 
-    /// The same once more.
+    /// Adds a decision to the run.
     pub(super) fn go_on(
         run: &mut Arc<Self>,
         period: SignedDuration,
@@ -62,7 +62,7 @@ impl Run {
                 run.decision = decision.clone();
                 (run.times, run.period, run.round) = (times, period, round);
             }
-            // Somebody reads the old one.
+            // A reader still holds the old run.
             None => {
                 let (spec, decision) = (run.spec.clone(), decision.clone());
                 *run = Arc::new(Self { mode, first, times, period, spec, decision, round });
@@ -70,7 +70,7 @@ impl Run {
         }
     }
 
-    /// As it is served.
+    /// The record that the API serves.
     pub(super) fn record(&self, key: &AutoscalerKey) -> DecisionRecord {
         DecisionRecord {
             api_version: key.kind.decisions().to_owned(),
@@ -88,11 +88,11 @@ impl Run {
     }
 }
 
-fn wanted(decision: &Decision) -> Option<(i32, Option<usize>)> {
+fn wanted(decision: &Decision) -> Option<(Replicas, Option<usize>)> {
     decision.recommendation.as_ref().map(|r| (r.replicas, r.winner))
 }
 
-fn limited(decision: &Decision) -> Option<(StabilizationHold, i32, ScalingLimit)> {
+fn limited(decision: &Decision) -> Option<(StabilizationHold, Replicas, ScalingLimit)> {
     let normalized = decision.normalized.as_ref()?;
     let stabilized = &normalized.stabilized;
     Some((stabilized.hold, stabilized.replicas, normalized.limited.limit))

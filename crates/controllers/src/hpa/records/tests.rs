@@ -6,12 +6,10 @@ use std::time::Instant;
 use api::decisions::{API_VERSION, DecisionMode, DecisionRecord};
 use cluster::AutoscalerKey;
 use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
-use engine::spec::{
-    Aggregator, FailurePolicy, Metric, MetricSource, MetricTarget, TargetRef, UtilizationBase,
-};
+use engine::spec::{FailurePolicy, Metric, MetricSource, MetricTarget, TargetRef, UtilizationBase};
 use engine::{
     ControllerConfig, Decision, MetricSamples, Observation, Pod, PodPhase, PodSamples, PodSelection,
-    PodTemplate, Sample, Scale, ScaleWriteResult, Spec, State, Status,
+    PodTemplate, Replicas, Sample, Scale, ScaleWriteResult, Spec, State, Status,
 };
 use futures::{FutureExt, StreamExt};
 use jiff::{SignedDuration, Timestamp};
@@ -33,15 +31,14 @@ pub(in crate::hpa) fn mk_spec(name: &str) -> Spec {
         namespace: "shop".into(),
         name: name.into(),
         target: TargetRef { kind: "Deployment".into(), name: name.into() },
-        min: 1,
-        max: 100,
+        min: 1.into(),
+        max: 100.into(),
         metrics: vec![Metric {
             source,
             goal: MetricTarget::Utilization(50),
             on_failure: FailurePolicy::Kubernetes,
         }],
-        behavior: None,
-        aggregator: Aggregator::Max,
+        ..Spec::default()
     }
 }
 
@@ -67,7 +64,7 @@ pub(in crate::hpa) fn decide(
         ready: Some(ReadyCondition { status: ConditionStatus::True, since: started }),
         shape: shape.clone(),
     };
-    let sample = |milli| Sample { at: now, window: SignedDuration::from_secs(30), milli };
+    let sample = |milli: i64| Sample { at: now, window: SignedDuration::from_secs(30), milli: milli.into() };
     let samples = milli.map(|milli| {
         let by_pod = (0..replicas).map(|_| Some(sample(milli))).collect();
         MetricSamples::PerPod(PodSamples { by_pod, stray: Vec::new() })
@@ -77,13 +74,13 @@ pub(in crate::hpa) fn decide(
         spec: Arc::new(spec.clone()),
         status: status.clone(),
         scale: Ok(Scale {
-            spec_replicas: replicas,
-            status_replicas: replicas,
+            spec_replicas: replicas.into(),
+            status_replicas: replicas.into(),
             selector: format!("app={}", spec.name),
         }),
         selection: PodSelection::Ours,
         pods: (0..replicas).map(pod).collect(),
-        samples: vec![samples.ok_or_else(|| "no answer".to_owned())],
+        samples: vec![samples.ok_or_else(|| "no answer".into())],
     };
     let mut decision = state.step(now, &seen);
     state.settle(now, &seen, &mut decision, written);
@@ -164,10 +161,23 @@ fn what_makes_a_run_end() {
         change(&mut decision);
         decision
     };
+    let next = |count: Replicas| Replicas::new(count.get() + 1);
     let cases: [(&str, Decision); 6] = [
-        ("desired", changed(&|d| d.desired += 1)),
-        ("current", changed(&|d| d.scale.as_mut().unwrap().spec_replicas += 1)),
-        ("recommendation", changed(&|d| d.recommendation.as_mut().unwrap().replicas += 1)),
+        ("desired", changed(&|d| d.desired = next(d.desired))),
+        (
+            "current",
+            changed(&|d| {
+                let scale = d.scale.as_mut().unwrap();
+                scale.spec_replicas = next(scale.spec_replicas);
+            }),
+        ),
+        (
+            "recommendation",
+            changed(&|d| {
+                let recommendation = d.recommendation.as_mut().unwrap();
+                recommendation.replicas = next(recommendation.replicas);
+            }),
+        ),
         ("reason", changed(&|d| d.reason = "other".into())),
         ("outcome", changed(&|d| d.outcome = engine::ScaleOutcome::Scaled)),
         ("error", once(0, &spec, None)),
@@ -182,7 +192,7 @@ fn what_makes_a_run_end() {
     add(&records, &spec, &same);
     add(&records, &Arc::new((*spec).clone()), &same);
     assert_eq!(times(&records.of("shop", "hpa.web")), [2], "a spec that says the same is the same");
-    add(&records, &Arc::new(Spec { max: 99, ..(*spec).clone() }), &same);
+    add(&records, &Arc::new(Spec { max: 99.into(), ..(*spec).clone() }), &same);
     records.add(&AutoscalerKey::hpa("shop", "web"), DecisionMode::Shadow, PERIOD, &spec, &same);
     assert_eq!(times(&records.of("shop", "hpa.web")), [2, 1, 1], "another spec, another mode");
 }

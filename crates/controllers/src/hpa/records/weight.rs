@@ -1,17 +1,17 @@
-//! About how much memory decisions take.
+//! The approximate memory of decisions.
 
 use cluster::AutoscalerKey;
 use engine::evaluate::{Arithmetic, Evaluation};
-use engine::round::{PolledTrigger, TriggerMetric, TriggerPoll};
+use engine::trigger_poll::{PolledTrigger, TriggerMetric, TriggerPoll};
 use engine::{CowStr, Decision, Status};
 
 use super::run::Run;
-use super::{Kept, Table};
+use super::{AutoscalerHistory, RecordTable};
 
-impl Table {
+impl RecordTable {
     pub(super) fn weight(&self) -> usize {
-        // A slot of the map and the byte that describes it.
-        let slots = self.kept.capacity() * 8 / 7 * (size_of::<(AutoscalerKey, Kept)>() + 1);
+        // A slot of the hash map and its control byte.
+        let slots = self.kept.capacity() * 8 / 7 * (size_of::<(AutoscalerKey, AutoscalerHistory)>() + 1);
         let entries = self.kept.iter().map(|(key, kept)| {
             let names = block(16 + key.namespace.len()) + block(16 + key.name.len());
             let round = kept.newest.round.as_deref().map_or(0, round);
@@ -22,12 +22,12 @@ impl Table {
     }
 }
 
-/// What a block of this size really takes: allocators hand out steps of 16 bytes.
+/// The size of an allocation, rounded up to 16 bytes as allocators do.
 pub(super) fn block(size: usize) -> usize {
     if size == 0 { 0 } else { size.next_multiple_of(16) }
 }
 
-/// What triggers said takes so much.
+/// The heap size of trigger activity.
 fn round(round: &TriggerPoll) -> usize {
     let said = |text: &Option<String>| text.as_ref().map_or(0, |text| block(text.capacity()));
     let metric = |heard: &TriggerMetric| block(heard.metric.capacity()) + said(&heard.failure);
@@ -49,7 +49,7 @@ fn round(round: &TriggerPoll) -> usize {
         + said(&round.hpa)
 }
 
-/// What a decision has on the heap. The spec is the controller's and is not counted.
+/// The heap size of a decision, without the spec, which is shared with the store.
 fn decision(d: &Decision) -> usize {
     let selector = d.scale.as_ref().map_or(0, |s| block(s.selector.capacity()));
     let evaluations = block(d.evaluations.capacity() * size_of::<Evaluation>());

@@ -1,12 +1,12 @@
-//! Comparison with the controller that acts: what it wrote in the status, and what we would have written.
+//! Shadow mode: compares our decisions with the status that the acting controller has written.
 //!
-//! The two are out of step by up to a period and read metrics at different moments, so they disagree for a while
-//! whenever something changes. A difference counts only if it was there at two of our decisions in a row, at least a
-//! period apart, and neither side came to what the other had said in between. It is over as soon as both agree once.
-//! What else is timing and not a difference is in [`said`].
+//! Both controllers decide up to a period apart and read metrics at different times, so they disagree for a while after
+//! each change. A difference counts only if two of our decisions in a row, at least a period apart, had it,
+//! and neither side adopted the other's earlier value in between. It ends as soon as both agree once.
+//! Other effects of timing are listed in [`field_value`].
 
+mod field_value;
 mod page;
-mod said;
 #[cfg(test)]
 mod tests;
 
@@ -20,29 +20,29 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use page::page;
 
-use said::Said;
+use field_value::FieldValue;
 
-/// What is compared.
+/// The compared fields.
 pub const FIELDS: [&str; 4] =
     ["desiredReplicas", condition::ABLE_TO_SCALE, condition::SCALING_ACTIVE, condition::SCALING_LIMITED];
 /// How many differences are kept.
-pub const KEEP: usize = 1000;
+pub const MAX_DIFFERENCES: usize = 1000;
 
-/// What was compared and what was found.
+/// ComparedAutoscaler autoscalers and their differences.
 #[derive(Debug, Default)]
 pub struct Shadow {
-    autoscalers: HashMap<AutoscalerKey, Compared>,
-    /// By number, oldest first.
-    found: VecDeque<Found>,
-    counts: Counts,
+    autoscalers: HashMap<AutoscalerKey, ComparedAutoscaler>,
+    /// Differences by number, oldest first.
+    found: VecDeque<ShadowDifference>,
+    counts: ShadowCounts,
     since: Option<Timestamp>,
-    /// Autoscalers that differ now.
+    /// The number of autoscalers that differ now.
     differing: usize,
 }
 
-/// Figures since the start.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ShadowCounts {
     /// Decisions compared.
     pub compared: u64,
     /// Differences, in the order of [`FIELDS`].
@@ -51,41 +51,41 @@ pub struct Counts {
 
 /// One autoscaler.
 #[derive(Debug)]
-struct Compared {
+struct ComparedAutoscaler {
     since: Timestamp,
     decisions: u64,
-    fields: [View; FIELDS.len()],
+    fields: [FieldComparison; FIELDS.len()],
 }
 
-/// How both see one field.
+/// The comparison of one field.
 #[derive(Debug, Default)]
-enum View {
+enum FieldComparison {
     #[default]
     Same,
-    /// They do not agree, perhaps because of timing.
-    Unsure(Doubt),
-    /// They differ: the number of the difference.
+    /// The values differ, perhaps because of timing.
+    Unsure(Disagreement),
+    /// The values differ: the number of the difference.
     Differs(u64),
 }
 
 #[derive(Debug)]
-struct Doubt {
+struct Disagreement {
     since: Timestamp,
-    /// As of the last decision.
-    theirs: Said,
-    ours: Said,
+    /// The values at the last decision.
+    theirs: FieldValue,
+    ours: FieldValue,
 }
 
 #[derive(Debug)]
-struct Found {
+struct ShadowDifference {
     number: u64,
     key: AutoscalerKey,
     record: DifferenceRecord,
 }
 
 impl Shadow {
-    /// Compares a decision of ours with the status that the controller that acts has stored. Tells the differences that
-    /// begin to count.
+    /// Compares our decision with the status that the acting controller has written. Returns the differences that begin to
+    /// count.
     pub fn look(
         &mut self,
         now: Timestamp,
@@ -95,41 +95,41 @@ impl Shadow {
         ours: &Decision,
         period: SignedDuration,
     ) -> Vec<DifferenceRecord> {
-        // It has not looked at this one yet.
+        // The acting controller has not reconciled this autoscaler yet.
         if theirs.conditions.is_empty() {
             return Vec::new();
         }
         self.since = self.since.or(Some(now));
         self.counts.compared += 1;
-        let new = || Compared { since: now, decisions: 0, fields: Default::default() };
+        let new = || ComparedAutoscaler { since: now, decisions: 0, fields: Default::default() };
         let mut compared = self.autoscalers.remove(key).unwrap_or_else(new);
         compared.decisions += 1;
         let before = compared.differs();
         let mut begun = Vec::new();
         for (place, field) in FIELDS.into_iter().enumerate() {
             let Some(view) = compared.fields.get_mut(place) else { continue };
-            let disagreement = said::disagree(field, theirs, ours);
+            let disagreement = field_value::disagree(field, theirs, ours);
             match (&view, disagreement) {
-                (View::Same | View::Unsure(_), None) => *view = View::Same,
-                (View::Differs(number), None) => {
+                (FieldComparison::Same | FieldComparison::Unsure(_), None) => *view = FieldComparison::Same,
+                (FieldComparison::Differs(number), None) => {
                     self.end(*number);
-                    *view = View::Same;
+                    *view = FieldComparison::Same;
                 }
-                (View::Same, Some((theirs, ours))) => {
-                    *view = View::Unsure(Doubt { since: now, theirs, ours });
+                (FieldComparison::Same, Some((theirs, ours))) => {
+                    *view = FieldComparison::Unsure(Disagreement { since: now, theirs, ours });
                 }
-                (View::Unsure(doubt), Some((their, our))) => {
+                (FieldComparison::Unsure(doubt), Some((their, our))) => {
                     let doubt = doubt.goes_on(now, their, our);
                     if doubt.since == now || now.duration_since(doubt.since) < period {
-                        *view = View::Unsure(doubt);
+                        *view = FieldComparison::Unsure(doubt);
                         continue;
                     }
                     let why = engine::explain::sentence(spec, ours);
                     let record = record(key, field, &doubt, now, why);
-                    *view = View::Differs(self.begin(place, key, record.clone()));
+                    *view = FieldComparison::Differs(self.begin(place, key, record.clone()));
                     begun.push(record);
                 }
-                (View::Differs(number), Some((their, our))) => {
+                (FieldComparison::Differs(number), Some((their, our))) => {
                     if let Some(found) = self.find(*number) {
                         found.last = now;
                         (found.theirs, found.ours) = (their.to_string(), our.to_string());
@@ -143,28 +143,28 @@ impl Shadow {
         begun
     }
 
-    /// Forgets an autoscaler: what it differed in is over.
+    /// Forgets an autoscaler and ends its differences.
     pub fn forget(&mut self, key: &AutoscalerKey) {
         let Some(compared) = self.autoscalers.remove(key) else { return };
         self.differing -= usize::from(compared.differs());
         for view in compared.fields {
-            if let View::Differs(number) = view {
+            if let FieldComparison::Differs(number) = view {
                 self.end(number);
             }
         }
     }
 
-    /// Autoscalers that differ now.
+    /// The number of autoscalers that differ now.
     pub fn differing(&self) -> usize {
         self.differing
     }
 
-    /// Figures since the start.
-    pub fn counts(&self) -> Counts {
+    /// Counts since the start.
+    pub fn counts(&self) -> ShadowCounts {
         self.counts
     }
 
-    /// What was compared and found (in a namespace), newest first.
+    /// The report (of a namespace), newest differences first.
     pub fn report(&self, namespace: Option<&str>) -> DifferenceList {
         let wanted = |key: &AutoscalerKey| namespace.is_none_or(|namespace| *key.namespace == *namespace);
         let compared = || self.autoscalers.iter().filter(|(key, _)| wanted(key)).map(|(_, c)| c);
@@ -183,17 +183,17 @@ impl Shadow {
         }
     }
 
-    /// Keeps a new difference. For it goes the oldest that is over, or the oldest.
+    /// Adds a difference. If there are too many, the oldest ended one is dropped, or else the oldest.
     fn begin(&mut self, place: usize, key: &AutoscalerKey, record: DifferenceRecord) -> u64 {
         if let Some(count) = self.counts.differences.get_mut(place) {
             *count += 1;
         }
         let number = self.counts.differences.iter().sum();
-        if self.found.len() >= KEEP {
+        if self.found.len() >= MAX_DIFFERENCES {
             let over = self.found.iter().position(|found| found.record.over);
             self.found.remove(over.unwrap_or(0));
         }
-        self.found.push_back(Found { number, key: key.clone(), record });
+        self.found.push_back(ShadowDifference { number, key: key.clone(), record });
         number
     }
 
@@ -203,36 +203,42 @@ impl Shadow {
         }
     }
 
-    /// None if it is no longer kept.
+    /// The difference of a number; none if it was dropped.
     fn find(&mut self, number: u64) -> Option<&mut DifferenceRecord> {
         let place = self.found.binary_search_by_key(&number, |found| found.number).ok()?;
         self.found.get_mut(place).map(|found| &mut found.record)
     }
 }
 
-impl Compared {
+impl ComparedAutoscaler {
     fn differs(&self) -> bool {
-        self.fields.iter().any(|view| matches!(view, View::Differs(_)))
+        self.fields.iter().any(|view| matches!(view, FieldComparison::Differs(_)))
     }
 }
 
-impl Doubt {
-    /// They still do not agree. If one came to what the other had said, or theirs moves our way, time starts anew.
-    fn goes_on(&self, now: Timestamp, theirs: Said, ours: Said) -> Self {
+impl Disagreement {
+    /// The values still differ. If one side adopted the other's earlier value, or their count moves towards ours, the time starts again.
+    fn goes_on(&self, now: Timestamp, theirs: FieldValue, ours: FieldValue) -> Self {
         let follows = match (&self.theirs, &self.ours, &theirs) {
-            (Said::Replicas(was), Said::Replicas(ours), Said::Replicas(is)) => {
+            (FieldValue::Replicas(was), FieldValue::Replicas(ours), FieldValue::Replicas(is)) => {
                 (ours > was && is > was) || (ours < was && is < was)
             }
             _ => theirs == self.ours,
         };
         let leads = ours == self.theirs;
-        // A clock that was set back starts anew too.
+        // The time also starts again after the clock was set back.
         let since = if follows || leads || self.since > now { now } else { self.since };
         Self { since, theirs, ours }
     }
 }
 
-fn record(key: &AutoscalerKey, field: &str, doubt: &Doubt, now: Timestamp, why: String) -> DifferenceRecord {
+fn record(
+    key: &AutoscalerKey,
+    field: &str,
+    doubt: &Disagreement,
+    now: Timestamp,
+    why: String,
+) -> DifferenceRecord {
     DifferenceRecord {
         api_version: API_VERSION.to_owned(),
         kind: "Difference".to_owned(),

@@ -1,4 +1,4 @@
-//! What shadow mode found, as one page that needs nothing else: the answer, the differences, how to see for oneself.
+//! The report of shadow mode as one self-contained HTML page: verdict, differences, and commands to inspect them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use api::decisions::{DifferenceList, DifferenceRecord};
 use jiff::{SignedDuration, Timestamp};
 
 pub(super) const STYLE: &str = include_str!("page.css");
-/// SHA-256 of [`STYLE`]: no other style is used, whatever names in the data contain. A test says what it must be.
+/// SHA-256 of [`STYLE`] for the content security policy: no other style is applied, whatever the data contains. A test checks it.
 pub(super) const STYLE_DIGEST: &str = "'sha256-FQy6MPdfH3Azhmt1zzaAqezvnpx3VXttIIJ+kZ9joRk='";
 
 /// The page as HTML. The same list gives the same bytes.
@@ -24,7 +24,7 @@ pub fn page(list: &DifferenceList, generated: Timestamp) -> String {
     out
 }
 
-/// One autoscaler and what it differs or differed in, newest first.
+/// One autoscaler and its differences, newest first.
 struct Group<'a> {
     namespace: &'a str,
     /// `hpa/web`.
@@ -38,7 +38,7 @@ impl Group<'_> {
     }
 }
 
-/// Those that differ now come first; otherwise in the order of the list.
+/// Autoscalers that differ now come first, then the order of the list.
 fn by_autoscaler(items: &[DifferenceRecord]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places = HashMap::new();
@@ -176,7 +176,7 @@ fn time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// `45 s`, `12 min`, `3 h`, `2 d`: as much as people want to know.
+/// A rounded duration: `45 s`, `12 min`, `3 h`, `2 d`.
 fn span(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     match seconds {
@@ -187,7 +187,7 @@ fn span(duration: SignedDuration) -> String {
     }
 }
 
-/// Text that is shown as it is, within an element or a quoted attribute.
+/// Text, escaped for an element or a quoted attribute.
 struct Text<'a>(&'a str);
 
 impl fmt::Display for Text<'_> {
@@ -199,7 +199,7 @@ impl fmt::Display for Text<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                // HTML has no way to write these.
+                // HTML cannot represent these characters.
                 _ if c.is_control() && c != '\n' && c != '\t' => f.write_str("\u{FFFD}")?,
                 _ => write!(f, "{c}")?,
             }
@@ -208,7 +208,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// A word of a command line, shown. Names that the API allows stand for themselves; others are quoted for the shell.
+/// A word of a command line. Valid Kubernetes names are written as they are; other words are quoted for the shell.
 struct Word<'a>(&'a str);
 
 impl fmt::Display for Word<'_> {

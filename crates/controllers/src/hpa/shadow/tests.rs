@@ -5,21 +5,21 @@ use cluster::AutoscalerKey;
 use engine::{Decision, ScaleOutcome, Spec, Status};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{FIELDS, KEEP, Shadow, page};
+use super::{FIELDS, MAX_DIFFERENCES, Shadow, page};
 use crate::hpa::records::tests::{PERIOD, at, mk_spec, once};
 
 #[path = "../../../../sim/src/report/digest.rs"]
 mod digest;
 
-/// Looks every 15 s at autoscalers of ten replicas.
-struct Life {
+/// Compares autoscalers of ten replicas every 15 s.
+struct ShadowRun {
     shadow: Shadow,
     key: AutoscalerKey,
     spec: Spec,
     now: i64,
 }
 
-impl Life {
+impl ShadowRun {
     fn new() -> Self {
         Self {
             shadow: Shadow::default(),
@@ -29,17 +29,17 @@ impl Life {
         }
     }
 
-    /// One decision of ours and what they say meanwhile; the fields in which a difference begins.
+    /// Compares our decision with their status; returns the fields in which a difference begins.
     fn look(&mut self, theirs: &Status, ours: &Decision) -> Vec<String> {
         let begun = self.shadow.look(at(self.now), &self.key, theirs, &self.spec, ours, PERIOD);
         self.now += 15;
         begun.into_iter().map(|record| record.field).collect()
     }
 
-    /// They want so many, we want so many, and nothing else differs.
+    /// Compares two desired counts, with all else equal.
     fn counts(&mut self, theirs: i32, ours: i32) -> bool {
         let ours = wanting(ours);
-        let theirs = Status { desired_replicas: theirs, ..ours.status.clone() };
+        let theirs = Status { desired_replicas: theirs.into(), ..ours.status.clone() };
         !self.look(&theirs, &ours).is_empty()
     }
 
@@ -50,12 +50,12 @@ impl Life {
 
 fn wanting(desired: i32) -> Decision {
     let mut decision = once(0, &mk_spec("web"), Some(250));
-    decision.desired = desired;
-    decision.status.desired_replicas = desired;
+    decision.desired = desired.into();
+    decision.status.desired_replicas = desired.into();
     decision
 }
 
-/// The status of `decision`, but with another word for a condition.
+/// The status of `decision` with another reason of a condition.
 fn saying(decision: &Decision, kind: &'static str, status: bool, reason: &'static str) -> Status {
     let mut other = decision.status.clone();
     other.set(at(0), kind, status, reason, "");
@@ -63,8 +63,8 @@ fn saying(decision: &Decision, kind: &'static str, status: bool, reason: &'stati
 }
 
 #[test]
-fn a_difference_counts_when_it_was_there_twice_a_period_apart() {
-    let mut life = Life::new();
+fn a_difference_counts_at_two_decisions_a_period_apart() {
+    let mut life = ShadowRun::new();
     assert!(!life.counts(10, 10));
     assert!(!life.counts(10, 12), "perhaps timing");
     assert!(life.counts(10, 12), "no");
@@ -88,7 +88,7 @@ fn a_difference_counts_when_it_was_there_twice_a_period_apart() {
 
 #[test]
 fn decisions_sooner_than_a_period_are_not_enough() {
-    let mut life = Life::new();
+    let mut life = ShadowRun::new();
     for (second, counts) in [(0, false), (5, false), (14, false), (15, true)] {
         life.now = second;
         assert_eq!(life.counts(10, 12), counts, "after {second} s");
@@ -96,17 +96,17 @@ fn decisions_sooner_than_a_period_are_not_enough() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_starts_anew() {
-    let mut life = Life::new();
+fn a_clock_set_back_restarts_the_comparison() {
+    let mut life = ShadowRun::new();
     for (second, counts) in [(3600, false), (0, false), (14, false), (15, true)] {
         life.now = second;
         assert_eq!(life.counts(10, 12), counts, "at {second} s");
     }
 }
 
-/// `(theirs, ours)` decision by decision, none of which is more than being out of step.
+/// `(theirs, ours)` decision by decision: only timing differences.
 #[test]
-fn who_comes_to_what_the_other_said_is_only_out_of_step() {
+fn a_side_that_adopts_the_other_value_is_only_out_of_step() {
     let steps: [&[(i32, i32)]; 5] = [
         &[(10, 12), (11, 14), (13, 16), (15, 18)],
         &[(10, 8), (9, 7), (8, 6)],
@@ -115,13 +115,13 @@ fn who_comes_to_what_the_other_said_is_only_out_of_step() {
         &[(10, 12), (12, 12), (10, 12), (12, 12)],
     ];
     for steps in steps {
-        let mut life = Life::new();
+        let mut life = ShadowRun::new();
         assert!(!steps.iter().any(|&(theirs, ours)| life.counts(theirs, ours)), "{steps:?}");
     }
     let apart: [&[(i32, i32)]; 3] =
         [&[(10, 12), (10, 13)], &[(10, 12), (9, 12)], &[(10, 12), (11, 14), (11, 14)]];
     for steps in apart {
-        let mut life = Life::new();
+        let mut life = ShadowRun::new();
         assert!(steps.iter().any(|&(theirs, ours)| life.counts(theirs, ours)), "{steps:?}");
     }
 }
@@ -138,20 +138,20 @@ fn conditions_are_compared_by_status_and_reason() {
         ("ScalingLimited", true, "SucceededRescale", "True SucceededRescale"),
     ];
     for (kind, status, reason, shown) in cases {
-        let mut life = Life::new();
+        let mut life = ShadowRun::new();
         let theirs = saying(&ours, kind, status, reason);
         assert_eq!(life.look(&theirs, &ours), [""; 0]);
         assert_eq!(life.look(&theirs, &ours), [kind]);
         assert_eq!(life.items()[0].theirs, shown);
     }
-    let mut life = Life::new();
+    let mut life = ShadowRun::new();
     let mut theirs = ours.status.clone();
     theirs.unset("ScalingLimited");
     life.look(&theirs, &ours);
     assert_eq!(life.look(&theirs, &ours), ["ScalingLimited"]);
     assert_eq!((&*life.items()[0].theirs, &*life.items()[0].ours), ("not there", "False DesiredWithinRange"));
     let message = saying(&ours, "ScalingActive", true, "ValidMetricFound");
-    let mut life = Life::new();
+    let mut life = ShadowRun::new();
     life.look(&message, &ours);
     assert!(life.look(&message, &ours).is_empty(), "messages hold numbers of the moment");
 }
@@ -162,20 +162,20 @@ fn conditions_that_follow_are_only_out_of_step() {
     let held = saying(&one, "AbleToScale", true, "ScaleDownStabilized");
     let mut ours_held = two.clone();
     ours_held.status = held.clone();
-    let mut life = Life::new();
-    // We are ahead: they come to what we said, while we have gone on.
+    let mut life = ShadowRun::new();
+    // We are ahead: they adopt our earlier value while ours has changed again.
     for (theirs, ours) in [(&one.status, &ours_held), (&held, &one), (&one.status, &ours_held), (&held, &one)]
     {
         assert!(life.look(theirs, ours).is_empty());
     }
 }
 
-/// Who only looks never writes: how a write went is no difference.
+/// Shadow mode never writes, so the result of a write is no difference.
 #[test]
-fn words_about_writes_are_no_difference() {
+fn reasons_about_writes_are_no_difference() {
     let ours = wanting(10);
     let theirs = saying(&ours, "AbleToScale", true, "SucceededRescale");
-    let mut life = Life::new();
+    let mut life = ShadowRun::new();
     for _ in 0..3 {
         assert!(life.look(&theirs, &ours).is_empty());
     }
@@ -194,8 +194,8 @@ fn words_about_writes_are_no_difference() {
 }
 
 #[test]
-fn what_they_have_not_looked_at_is_not_compared() {
-    let mut life = Life::new();
+fn an_autoscaler_without_their_status_is_not_compared() {
+    let mut life = ShadowRun::new();
     for _ in 0..3 {
         assert!(life.look(&Status::default(), &wanting(12)).is_empty());
     }
@@ -210,8 +210,8 @@ fn what_they_have_not_looked_at_is_not_compared() {
 }
 
 #[test]
-fn reports_are_of_all_or_of_a_namespace() {
-    let mut life = Life::new();
+fn reports_cover_all_or_one_namespace() {
+    let mut life = ShadowRun::new();
     for _ in 0..3 {
         life.counts(10, 12);
     }
@@ -230,11 +230,11 @@ fn reports_are_of_all_or_of_a_namespace() {
     life.shadow.forget(&AutoscalerKey::hpa("shop", "never"));
 }
 
-/// The oldest that are over go first; an open one that had to go does no harm.
+/// The oldest ended differences are dropped first; dropping an open one does no harm.
 #[test]
-fn only_the_newest_are_kept() {
-    let mut life = Life::new();
-    let open = KEEP + 5;
+fn the_oldest_differences_are_dropped() {
+    let mut life = ShadowRun::new();
+    let open = MAX_DIFFERENCES + 5;
     for n in 0..open {
         life.key = AutoscalerKey::hpa("shop", &format!("h{n}"));
         life.counts(10, 12);
@@ -244,8 +244,8 @@ fn only_the_newest_are_kept() {
         }
     }
     let names: Vec<_> = life.items().into_iter().map(|item| item.metadata.name).collect();
-    assert_eq!(names.len(), KEEP);
-    assert_eq!((&*names[0], &*names[KEEP - 1]), ("hpa.h1004", "hpa.h4"));
+    assert_eq!(names.len(), MAX_DIFFERENCES);
+    assert_eq!((&*names[0], &*names[MAX_DIFFERENCES - 1]), ("hpa.h1004", "hpa.h4"));
     assert!(!names.contains(&"hpa.h7".to_owned()));
     assert_eq!(life.shadow.differing(), open - 1);
     life.key = AutoscalerKey::hpa("shop", "h0");
@@ -269,7 +269,7 @@ fn difference(name: &str, since: i64, over: bool) -> DifferenceRecord {
     }
 }
 
-/// The page of these differences among 412 autoscalers, three hours after the first look.
+/// The page of these differences among 412 autoscalers, three hours after the first comparison.
 fn page_of(items: Vec<DifferenceRecord>) -> String {
     let list = DifferenceList {
         autoscalers: 412,
@@ -287,7 +287,7 @@ fn answer(html: &str) -> &str {
 }
 
 #[test]
-fn the_answer_comes_first() {
+fn the_page_begins_with_the_verdict() {
     let (open, over) = (|name| difference(name, 60, false), |name| difference(name, 60, true));
     let none = page_of(vec![]);
     assert_eq!(answer(&none), "412 autoscalers compared over 3 h: no difference.");
@@ -311,7 +311,7 @@ fn the_answer_comes_first() {
 }
 
 #[test]
-fn whatever_names_contain_is_only_shown() {
+fn names_are_escaped() {
     let evil = "</pre><script>alert('x')</script>\"&\u{1b}";
     let mut item = difference(&format!("hpa.{evil}"), 0, false);
     item.metadata.namespace = evil.into();
@@ -331,7 +331,7 @@ fn only_the_style_of_the_page_is_used() {
 }
 
 #[test]
-fn spans_are_as_people_say_them() {
+fn durations_are_rounded() {
     let over = |seconds| {
         let list =
             DifferenceList { autoscalers: 1, compared: 1, since: Some(at(0)), ..DifferenceList::default() };

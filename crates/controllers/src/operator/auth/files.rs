@@ -9,28 +9,33 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
+use super::FileError;
+
 /// Maximum size of a file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The parameters in a file below the root folder.
-pub(super) async fn parameters(root: Option<&Path>, file: &str) -> Result<BTreeMap<String, String>, String> {
-    let root = root.ok_or("filepath-auth-root-path not configured")?;
+pub(super) async fn parameters(
+    root: Option<&Path>,
+    file: &str,
+) -> Result<BTreeMap<String, String>, FileError> {
+    let root = root.ok_or(FileError::NoRoot)?;
     if Path::new(file).is_absolute() || file.contains("..") {
-        return Err("filePath must be relative and not contain '..'".to_owned());
+        return Err(FileError::OutsideRoot);
     }
     let path = root.join(file);
     let text = read(path.clone()).await?;
     // The error of serde may quote the file.
-    serde_json::from_str(&text).map_err(|_| format!("{} is not a JSON object of texts", path.display()))
+    serde_json::from_str(&text).map_err(|_| FileError::NotParameters(path))
 }
 
 /// The token in a file. Only service account tokens are accepted, so that no other file is ever sent.
-pub(super) async fn token(path: &str) -> Result<String, String> {
+pub(super) async fn token(path: &str) -> Result<String, FileError> {
     let text = read(PathBuf::from(path)).await?;
     let token = text.trim();
     let is_account = subject(token).is_some_and(|subject| subject.starts_with("system:serviceaccount:"));
     if !is_account {
-        return Err(format!("{path} is not the token of a service account"));
+        return Err(FileError::NotAccountToken(path.to_owned()));
     }
     Ok(token.to_owned())
 }
@@ -44,22 +49,22 @@ fn subject(token: &str) -> Option<String> {
 }
 
 /// Reads a file on a blocking thread, since the disk may hang.
-async fn read(path: PathBuf) -> Result<String, String> {
+async fn read(path: PathBuf) -> Result<String, FileError> {
     let reading = tokio::task::spawn_blocking(move || read_now(&path));
-    reading.await.map_err(|error| error.to_string())?
+    reading.await?
 }
 
-fn read_now(path: &Path) -> Result<String, String> {
-    let failed = |error: std::io::Error| format!("failed to read {}: {error}", path.display());
+fn read_now(path: &Path) -> Result<String, FileError> {
+    let failed = |source| FileError::Read { path: path.to_owned(), source };
     // Opening a pipe or a device could block forever.
     if !fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(format!("{} is not a regular file", path.display()));
+        return Err(FileError::NotRegular(path.to_owned()));
     }
     let mut text = String::new();
     let file = fs::File::open(path).map_err(failed)?;
     let length = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
     if length as u64 > MAX_FILE_BYTES {
-        return Err(format!("{} is larger than 1 MiB", path.display()));
+        return Err(FileError::TooLarge(path.to_owned()));
     }
     Ok(text)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::keda::PodIdentity;
 use keda::environment::PodTemplate;
 
-use super::{AuthQuery, AuthResolver, SourceKind, SourceRef, note};
+use super::{AuthFailure, AuthQuery, AuthResolver, SourceKind, SourceRef, note};
 
 /// The annotation with the IAM role of a ServiceAccount on EKS.
 const ROLE_ANNOTATION: &str = "eks.amazonaws.com/role-arn";
@@ -15,43 +15,41 @@ const ROLE_PARAMETER: &str = "awsRoleArn";
 /// Adds the role of the identity to the parameters. A target without pods has none.
 pub(super) async fn complete(
     auth: &AuthResolver,
-    asked: AuthQuery<'_>,
+    query: AuthQuery<'_>,
     identity: &PodIdentity,
     parameters: &mut BTreeMap<String, String>,
     seen: &mut Vec<SourceRef>,
-) -> Result<(), String> {
-    let Some(template) = asked.template else { return Ok(()) };
+) -> Result<(), AuthFailure> {
+    let Some(template) = query.template else { return Ok(()) };
     let owned_by_workload = identity.identity_owner.as_deref() == Some("workload");
     match identity.provider.as_str() {
         "aws" => {
             let role = identity.role_arn.as_deref().filter(|role| !role.is_empty());
             if role.is_some() && owned_by_workload {
-                let text = "roleArn of the podIdentity cannot be set if its identityOwner is workload";
-                return Err(text.to_owned());
+                return Err(AuthFailure::RoleOfWorkload);
             }
             if let Some(role) = role {
                 parameters.insert(ROLE_PARAMETER.to_owned(), role.to_owned());
             } else if owned_by_workload {
                 let account = account(template);
-                let role = role_of(auth, asked.namespace, account, seen).await?;
-                let missing = || {
-                    let namespace = asked.namespace;
-                    format!(
-                        "ServiceAccount {namespace}/{account} of the workload has no annotation {ROLE_ANNOTATION}"
-                    )
+                let role = role_of(auth, query.namespace, account, seen).await?;
+                let missing = || AuthFailure::NoRole {
+                    namespace: query.namespace.to_owned(),
+                    account: account.to_owned(),
+                    annotation: ROLE_ANNOTATION,
                 };
                 parameters.insert(ROLE_PARAMETER.to_owned(), role.ok_or_else(missing)?);
             }
         }
         "aws-eks" => {
-            let role = role_of(auth, asked.namespace, account(template), seen).await;
+            let role = role_of(auth, query.namespace, account(template), seen).await;
             // Both the annotation and the account are optional here.
             if let Ok(Some(role)) = role {
                 parameters.insert(ROLE_PARAMETER.to_owned(), role);
             }
         }
         "azure-workload" if identity.identity_id.as_deref() == Some("") => {
-            return Err("IdentityID of PodIdentity should not be empty".to_owned());
+            return Err(AuthFailure::EmptyIdentityId);
         }
         _ => {}
     }
@@ -70,7 +68,7 @@ async fn role_of(
     namespace: &str,
     account: &str,
     seen: &mut Vec<SourceRef>,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, AuthFailure> {
     let object = SourceRef {
         kind: SourceKind::ServiceAccount,
         namespace: namespace.to_owned(),
@@ -78,6 +76,6 @@ async fn role_of(
     };
     note(seen, object);
     let annotations =
-        auth.objects.service_account(namespace, account).await.map_err(|failure| failure.text)?;
+        auth.objects.service_account(namespace, account).await.map_err(AuthFailure::ServiceAccount)?;
     Ok(annotations.get(ROLE_ANNOTATION).filter(|role| !role.is_empty()).cloned())
 }

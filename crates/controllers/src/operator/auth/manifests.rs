@@ -7,7 +7,8 @@ use api::keda::TriggerAuthentication;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::objects::{AuthObjects, Fetch, FetchError, decoded};
+use super::FetchError;
+use super::objects::{AuthObjects, Fetch, decoded};
 
 /// Objects from manifests; there are no tokens.
 #[derive(Clone, Default)]
@@ -43,11 +44,7 @@ fn texts(object: &Value, at: &str) -> BTreeMap<String, String> {
 impl AuthObjects for ManifestObjects {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         let found = self.core("Secret", "secrets", namespace, name).and_then(|secret| {
-            let not_base64 = |key: String| {
-                let text = format!("secrets {name:?}: the value of {key:?} is not base64");
-                FetchError { not_found: false, text }
-            };
-            let mut data = decoded(texts(secret, "/data")).map_err(not_base64)?;
+            let mut data = decoded(name, texts(secret, "/data"))?;
             let plain = texts(secret, "/stringData");
             data.extend(plain.into_iter().map(|(key, value)| (key, value.into_bytes())));
             Ok(data)
@@ -80,14 +77,16 @@ impl AuthObjects for ManifestObjects {
         };
         let found = self.find(kind, namespace, name).ok_or_else(|| FetchError::not_found(resource, name));
         let read = found.and_then(|object| {
-            TriggerAuthentication::deserialize(object)
-                .map_err(|error| FetchError { not_found: false, text: format!("{kind} {name:?}: {error}") })
+            TriggerAuthentication::deserialize(object).map_err(|error| FetchError::Manifest {
+                kind,
+                name: name.to_owned(),
+                error: error.to_string(),
+            })
         });
         Box::pin(std::future::ready(read))
     }
 
     fn token<'a>(&'a self, _: &'a str, account: &'a str, _: Duration) -> Fetch<'a, String> {
-        let text = format!("serviceaccounts {account:?}: manifests have no tokens");
-        Box::pin(std::future::ready(Err(FetchError { not_found: false, text })))
+        Box::pin(std::future::ready(Err(FetchError::NoTokens(account.to_owned()))))
     }
 }

@@ -8,37 +8,17 @@ use std::time::Duration;
 use api::keda::TriggerAuthentication;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cluster::request::{ApiError, Request, path, send};
+use cluster::request::{Request, path, send};
 use http::Method;
 use kube::Client;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::FetchError;
+
 /// Time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Why an object was not read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FetchError {
-    /// Whether the object does not exist.
-    pub not_found: bool,
-    /// The message of Kubernetes: `secrets "x" not found`.
-    pub text: String,
-}
-
-impl FetchError {
-    /// The object does not exist.
-    pub fn not_found(resource: &str, name: &str) -> Self {
-        Self { not_found: true, text: format!("{resource} \"{name}\" not found") }
-    }
-}
-
-impl From<ApiError> for FetchError {
-    fn from(error: ApiError) -> Self {
-        Self { not_found: error.is_not_found(), text: error.message }
-    }
-}
 
 /// A pending read.
 pub type Fetch<'a, T> = Pin<Box<dyn Future<Output = Result<T, FetchError>> + Send + 'a>>;
@@ -94,12 +74,11 @@ impl ApiServerObjects {
     }
 
     async fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, FetchError> {
-        let what = format!("{} {:?}", request.resource, request.name);
+        let object = format!("{} {:?}", request.resource, request.name);
         let body = send(&self.client, request).await?;
         serde_json::from_slice(&body).map_err(|error| {
             // The text of the error is left out, since it may quote a secret.
-            let place = (error.line(), error.column());
-            FetchError { not_found: false, text: format!("{what}: not understood at {place:?}") }
+            FetchError::Undecodable { object, position: (error.line(), error.column()) }
         })
     }
 }
@@ -139,10 +118,7 @@ impl AuthObjects for ApiServerObjects {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         Box::pin(async move {
             let secret: SecretData = self.core(namespace, "secrets", name).await?;
-            decoded(secret.data.unwrap_or_default()).map_err(|key| {
-                let text = format!("secrets {name:?}: the value of {key:?} is not base64");
-                FetchError { not_found: false, text }
-            })
+            decoded(name, secret.data.unwrap_or_default())
         })
     }
 
@@ -194,17 +170,20 @@ impl AuthObjects for ApiServerObjects {
             let mut request = Request::get(uri, "serviceaccounts", self.deadline).named(account);
             request.method = Method::POST;
             request.body = Some(("application/json", body.to_string().into_bytes()));
-            let answer: TokenRequest = self.read(request).await?;
-            Ok(answer.status.token)
+            let response: TokenRequest = self.read(request).await?;
+            Ok(response.status.token)
         })
     }
 }
 
-/// Decodes base64 values; the error is the key of a value that is not base64.
-pub(super) fn decoded(data: BTreeMap<String, String>) -> Result<BTreeMap<String, Vec<u8>>, String> {
+/// Decodes the base64 values of the Secret `name`.
+pub(in crate::operator) fn decoded(
+    name: &str,
+    data: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, Vec<u8>>, FetchError> {
     let decode = |(key, text): (String, String)| match STANDARD.decode(text) {
         Ok(value) => Ok((key, value)),
-        Err(_) => Err(key),
+        Err(_) => Err(FetchError::NotBase64 { name: name.to_owned(), key }),
     };
     data.into_iter().map(decode).collect()
 }

@@ -4,44 +4,41 @@ use std::collections::BTreeMap;
 
 use api::keda::{KeyTarget, OAuth2, PodIdentity, TriggerAuthentication, TriggerAuthenticationSpec};
 
-use super::{AuthQuery, AuthResolver, SourceKind, SourceRef, files, identity, note};
+use super::{AuthFailure, AuthQuery, AuthResolver, FetchError, SourceKind, SourceRef, files, identity, note};
 
 type Parameters = BTreeMap<String, String>;
 
 /// Parameters and identity of a trigger. `seen` collects the objects that were read.
 pub(super) async fn resolve(
     auth: &AuthResolver,
-    asked: AuthQuery<'_>,
+    query: AuthQuery<'_>,
     seen: &mut Vec<SourceRef>,
-) -> Result<(Parameters, PodIdentity), String> {
+) -> Result<(Parameters, PodIdentity), AuthFailure> {
     let none = || PodIdentity { provider: "none".to_owned(), ..PodIdentity::default() };
-    let Some((object, found)) = load(auth, asked, seen).await? else {
+    let Some((object, found)) = load(auth, query, seen).await? else {
         return Ok((Parameters::new(), none()));
     };
     let identity = found.spec.pod_identity.clone().unwrap_or_else(none);
-    let source = AuthSource { auth, asked, lookup: lookup_namespace(auth, asked, &object), object };
+    let source = AuthSource { auth, query, lookup: lookup_namespace(auth, query, &object), object };
     let mut parameters = source.parameters(&found.spec, seen).await?;
-    identity::complete(auth, asked, &identity, &mut parameters, seen).await?;
+    identity::complete(auth, query, &identity, &mut parameters, seen).await?;
     Ok((parameters, identity))
 }
 
 /// The referenced object; none if there is no reference, or if KEDA would ignore its absence.
 async fn load(
     auth: &AuthResolver,
-    asked: AuthQuery<'_>,
+    query: AuthQuery<'_>,
     seen: &mut Vec<SourceRef>,
-) -> Result<Option<(SourceRef, TriggerAuthentication)>, String> {
-    let Some(reference) = asked.authentication else { return Ok(None) };
+) -> Result<Option<(SourceRef, TriggerAuthentication)>, AuthFailure> {
+    let Some(reference) = query.authentication else { return Ok(None) };
     let (kind, namespace) = match reference.kind.as_str() {
-        "" | "TriggerAuthentication" => (SourceKind::TriggerAuthentication, Some(asked.namespace)),
+        "" | "TriggerAuthentication" => (SourceKind::TriggerAuthentication, Some(query.namespace)),
         "ClusterTriggerAuthentication" => (SourceKind::ClusterTriggerAuthentication, None),
         _ if auth.rules.compat.is_strict() => return Ok(None),
         other => {
-            return Err(format!(
-                "authenticationRef {:?} is of kind {other:?}; TriggerAuthentication and ClusterTriggerAuthentication \
-                 are known",
-                reference.name
-            ));
+            let (name, kind) = (reference.name.clone(), other.to_owned());
+            return Err(AuthFailure::UnknownKind { name, kind });
         }
     };
     let name = reference.name.clone();
@@ -50,23 +47,22 @@ async fn load(
     match auth.objects.authentication(namespace, &reference.name).await {
         Ok(found) => Ok(Some((object, found))),
         Err(_) if auth.rules.compat.is_strict() => Ok(None),
-        Err(failure) if failure.not_found => Err(format!("{object} does not exist")),
-        Err(failure) => Err(format!("failed to read {object}: {}", failure.text)),
+        Err(error) => Err(unread(&object, error)),
     }
 }
 
 /// The namespace of Secrets, ConfigMaps and ServiceAccounts.
-fn lookup_namespace(auth: &AuthResolver, asked: AuthQuery<'_>, object: &SourceRef) -> String {
+fn lookup_namespace(auth: &AuthResolver, query: AuthQuery<'_>, object: &SourceRef) -> String {
     match object.kind {
         SourceKind::ClusterTriggerAuthentication => auth.rules.cluster_namespace.clone(),
-        _ => asked.namespace.to_owned(),
+        _ => query.namespace.to_owned(),
     }
 }
 
 /// One TriggerAuthentication for one trigger.
 pub(super) struct AuthSource<'a> {
     pub(super) auth: &'a AuthResolver,
-    pub(super) asked: AuthQuery<'a>,
+    pub(super) query: AuthQuery<'a>,
     /// The namespace of the objects that are read.
     lookup: String,
     /// The TriggerAuthentication.
@@ -78,7 +74,7 @@ impl AuthSource<'_> {
         &self,
         spec: &TriggerAuthenticationSpec,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<Parameters, String> {
+    ) -> Result<Parameters, AuthFailure> {
         let mut out = Parameters::new();
         self.variables(spec, &mut out, seen).await?;
         if !spec.file_path.is_empty() {
@@ -94,7 +90,7 @@ impl AuthSource<'_> {
         }
         if let Some(vault) = &spec.hashi_corp_vault {
             let secrets = self.auth.vaults.read(self, vault, seen).await;
-            out.extend(secrets.map_err(|error| format!("{}: {error}", self.object))?);
+            out.extend(secrets.map_err(|error| self.named(error))?);
         }
         self.refuse_clouds(spec)?;
         for bound in &spec.bound_service_account_token {
@@ -108,11 +104,16 @@ impl AuthSource<'_> {
     }
 
     /// KEDA takes a failed value as empty; otherwise the error names the TriggerAuthentication.
-    pub(super) fn lenient(&self, value: Result<String, String>) -> Result<String, String> {
+    pub(super) fn lenient(&self, value: Result<String, AuthFailure>) -> Result<String, AuthFailure> {
         match value {
             Err(_) if self.auth.rules.compat.is_strict() => Ok(String::new()),
-            other => other.map_err(|text| format!("{}: {text}", self.object)),
+            other => other.map_err(|error| self.named(error)),
         }
+    }
+
+    /// The error, with the name of the TriggerAuthentication.
+    fn named(&self, error: AuthFailure) -> AuthFailure {
+        AuthFailure::Of { object: self.object.clone(), source: Box::new(error) }
     }
 
     /// Environment variables of the workload.
@@ -121,57 +122,59 @@ impl AuthSource<'_> {
         spec: &TriggerAuthenticationSpec,
         out: &mut Parameters,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<(), String> {
+    ) -> Result<(), AuthFailure> {
         for wanted in &spec.env {
             let container = match wanted.container_name.as_str() {
-                "" => self.asked.container,
+                "" => self.query.container,
                 name => name,
             };
-            let found = self.auth.variables(self.asked.namespace, self.asked.template, container, seen).await;
+            let found = self.auth.variables(self.query.namespace, self.query.template, container, seen).await;
             let value = found.map(|mut variables| variables.remove(&wanted.name).unwrap_or_default());
-            let value = self.lenient(value.map_err(|error| error.to_string()))?;
+            let value = self.lenient(value.map_err(AuthFailure::from))?;
             out.insert(wanted.parameter.clone(), value);
         }
         Ok(())
     }
 
     /// The content of a file, which replaces all other parameters.
-    async fn file(&self, file: &str) -> Result<Parameters, String> {
+    async fn file(&self, file: &str) -> Result<Parameters, AuthFailure> {
         if self.object.kind != SourceKind::ClusterTriggerAuthentication {
-            let kind = self.asked.authentication.map(|own| own.kind.as_str()).unwrap_or_default();
-            return Err(format!(
-                "filePath is only supported for ClusterTriggerAuthentication, got kind: {kind}"
-            ));
+            let kind = self.query.authentication.map(|own| own.kind.as_str()).unwrap_or_default();
+            return Err(AuthFailure::FilePathKind(kind.to_owned()));
         }
-        files::parameters(self.auth.rules.file_root.as_deref(), file).await
+        Ok(files::parameters(self.auth.rules.file_root.as_deref(), file).await?)
     }
 
     async fn config_map_value(
         &self,
         target: &KeyTarget,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<String, String> {
+    ) -> Result<String, AuthFailure> {
         let object = self.noted(SourceKind::ConfigMap, &target.name, seen);
         let value = match self.auth.objects.config_map(&self.lookup, &target.name).await {
             Ok(mut data) => data.remove(&target.key).ok_or_else(|| no_key(&object, &target.key)),
-            Err(failure) => Err(unread(&object, &failure)),
+            Err(error) => Err(unread(&object, error)),
         };
         self.lenient(value)
     }
 
-    async fn secret_value(&self, name: &str, key: &str, seen: &mut Vec<SourceRef>) -> Result<String, String> {
+    async fn secret_value(
+        &self,
+        name: &str,
+        key: &str,
+        seen: &mut Vec<SourceRef>,
+    ) -> Result<String, AuthFailure> {
         let object = self.noted(SourceKind::Secret, name, seen);
         if !self.auth.may_read_secrets(&self.lookup) {
-            let own = &self.auth.rules.cluster_namespace;
-            let text = format!("{object} is not read: secrets are restricted to namespace {own}");
-            return self.lenient(Err(text));
+            let namespace = self.auth.rules.cluster_namespace.clone();
+            return self.lenient(Err(AuthFailure::RestrictedSecret { object, namespace }));
         }
         let value = match self.auth.objects.secret(&self.lookup, name).await {
             Ok(mut data) => data.remove(key).ok_or_else(|| no_key(&object, key)).and_then(|value| {
-                String::from_utf8(value)
-                    .map_err(|_| format!("the value of key {key:?} of {object} is not text"))
+                let (object, key) = (object.clone(), key.to_owned());
+                String::from_utf8(value).map_err(|_| AuthFailure::NotText { object, key })
             }),
-            Err(failure) => Err(unread(&object, &failure)),
+            Err(error) => Err(unread(&object, error)),
         };
         self.lenient(value)
     }
@@ -188,22 +191,22 @@ impl AuthSource<'_> {
         namespace: &str,
         account: &str,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<String, String> {
+    ) -> Result<String, AuthFailure> {
         let name = account.to_owned();
         let object = SourceRef { kind: SourceKind::ServiceAccount, namespace: namespace.to_owned(), name };
         note(seen, object.clone());
         let token = self.auth.objects.token(namespace, account, self.auth.rules.token_expiry).await;
-        token.map_err(|failure| {
-            if failure.not_found {
-                format!("{object} does not exist")
+        token.map_err(|source| {
+            if source.is_not_found() {
+                AuthFailure::Missing(object)
             } else {
-                format!("failed to get a token of {object}: {}", failure.text)
+                AuthFailure::NoToken { object, source: Box::new(source) }
             }
         })
     }
 
     /// Refuses secret managers of clouds; KEDA ignores two of them.
-    fn refuse_clouds(&self, spec: &TriggerAuthenticationSpec) -> Result<(), String> {
+    fn refuse_clouds(&self, spec: &TriggerAuthenticationSpec) -> Result<(), AuthFailure> {
         let strict = self.auth.rules.compat.is_strict();
         let clouds = [
             ("azureKeyVault", spec.azure_key_vault.is_some()),
@@ -211,7 +214,7 @@ impl AuthSource<'_> {
             ("awsSecretManager", spec.aws_secret_manager.is_some() && !strict),
         ];
         match clouds.into_iter().find(|(_, given)| *given) {
-            Some((name, _)) => Err(format!("{}: {name} is not supported yet", self.object)),
+            Some((name, _)) => Err(self.named(AuthFailure::UnsupportedProvider(name))),
             None => Ok(()),
         }
     }
@@ -221,7 +224,7 @@ impl AuthSource<'_> {
         oauth2: &OAuth2,
         out: &mut Parameters,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<(), String> {
+    ) -> Result<(), AuthFailure> {
         let mut set = |name: &str, value: String| out.insert(name.to_owned(), value);
         set("oauthTokenURI", oauth2.token_url.clone());
         set("clientID", oauth2.client_id.clone());
@@ -240,19 +243,20 @@ impl AuthSource<'_> {
     }
 }
 
-fn no_key(object: &SourceRef, key: &str) -> String {
-    format!("{object} has no key {key:?}")
+fn no_key(object: &SourceRef, key: &str) -> AuthFailure {
+    AuthFailure::NoKey { object: object.clone(), key: key.to_owned() }
 }
 
-fn unread(object: &SourceRef, failure: &super::FetchError) -> String {
-    if failure.not_found {
-        format!("{object} does not exist")
+fn unread(object: &SourceRef, source: FetchError) -> AuthFailure {
+    let object = object.clone();
+    if source.is_not_found() {
+        AuthFailure::Missing(object)
     } else {
-        format!("failed to read {object}: {}", failure.text)
+        AuthFailure::Unread { object, source: Box::new(source) }
     }
 }
 
-/// The name in the API.
+/// Escapes a text for the query of a URL.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -72,7 +72,7 @@ async fn later_sources_overwrite_earlier_ones() {
 }
 
 #[tokio::test]
-async fn secrets_of_a_cluster_wide_one_are_in_one_namespace() {
+async fn cluster_trigger_authentication_reads_secrets_of_one_namespace() {
     let spec = json!({"secretTargetRef": [{"parameter": "host", "name": "s", "key": "url"}]});
     let objects = [cluster_authentication(&spec), secret("ns", "theirs"), secret("keda", "ours")];
     let resolved = resolve_as(&auth(&objects, Compat::Better), "ClusterTriggerAuthentication").await.unwrap();
@@ -80,36 +80,36 @@ async fn secrets_of_a_cluster_wide_one_are_in_one_namespace() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_named() {
-    let says = async |objects: &[Value]| resolve_as(&auth(objects, Compat::Better), "").await.unwrap_err();
-    let nothing = says(&[]).await;
+async fn missing_objects_are_named() {
+    let error = async |objects: &[Value]| resolve_as(&auth(objects, Compat::Better), "").await.unwrap_err();
+    let nothing = error(&[]).await;
     assert_eq!(nothing.to_string(), "TriggerAuthentication ns/ta does not exist");
     assert_eq!(seen(&nothing.seen), ["TriggerAuthentication ns/ta"]);
     let spec = json!({"secretTargetRef": [{"parameter": "host", "name": "s", "key": "nokey"}]});
-    let no_secret = says(&[authentication(&spec)]).await;
+    let no_secret = error(&[authentication(&spec)]).await;
     assert_eq!(no_secret.to_string(), "TriggerAuthentication ns/ta: Secret ns/s does not exist");
     assert_eq!(seen(&no_secret.seen), ["TriggerAuthentication ns/ta", "Secret ns/s"]);
-    let no_key = says(&[authentication(&spec), secret("ns", "u")]).await;
+    let no_key = error(&[authentication(&spec), secret("ns", "u")]).await;
     assert_eq!(no_key.to_string(), "TriggerAuthentication ns/ta: Secret ns/s has no key \"nokey\"");
     let spec = json!({"configMapTargetRef": [{"parameter": "host", "name": "c", "key": "k"}]});
     assert_eq!(
-        says(&[authentication(&spec)]).await.to_string(),
+        error(&[authentication(&spec)]).await.to_string(),
         "TriggerAuthentication ns/ta: ConfigMap ns/c does not exist"
     );
     let spec = json!({"env": [{"parameter": "p", "name": "V", "containerName": "ghost"}]});
     assert_eq!(
-        says(&[authentication(&spec)]).await.to_string(),
+        error(&[authentication(&spec)]).await.to_string(),
         "TriggerAuthentication ns/ta: couldn't find container with name ghost on Target object"
     );
     let spec = json!({"awsSecretManager": {}});
     assert_eq!(
-        says(&[authentication(&spec)]).await.to_string(),
+        error(&[authentication(&spec)]).await.to_string(),
         "TriggerAuthentication ns/ta: awsSecretManager is not supported yet"
     );
 }
 
 #[tokio::test]
-async fn imitated_what_is_missing_is_empty() {
+async fn missing_values_are_empty_in_strict_mode() {
     let spec = json!({"secretTargetRef": [{"parameter": "host", "name": "s", "key": "nokey"}]});
     let resolved = resolve_as(&auth(&[authentication(&spec)], Compat::Strict), "").await.unwrap();
     assert_eq!(resolved.parameters["host"], "");
@@ -133,7 +133,7 @@ async fn restricted_secrets_are_read_in_one_namespace_only() {
 }
 
 #[tokio::test]
-async fn files_are_for_cluster_wide_ones_below_a_folder() {
+async fn file_path_needs_cluster_trigger_authentication_and_root_folder() {
     let folder = std::env::temp_dir().join(format!("plimsoll-auth-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("good.json"), r#"{"host": "h"}"#).unwrap();
@@ -148,22 +148,22 @@ async fn files_are_for_cluster_wide_ones_below_a_folder() {
     let root = || Some(folder.clone());
     let good = resolve_as(&with("good.json", root()), cluster).await.unwrap();
     assert_eq!(good.parameters, BTreeMap::from([("host".to_owned(), "h".to_owned())]));
-    let says = async |path, root, kind| resolve_as(&with(path, root), kind).await.unwrap_err().to_string();
+    let error = async |path, root, kind| resolve_as(&with(path, root), kind).await.unwrap_err().to_string();
     assert_eq!(
-        says("good.json", root(), "").await,
+        error("good.json", root(), "").await,
         "filePath is only supported for ClusterTriggerAuthentication, got kind: "
     );
-    assert_eq!(says("good.json", None, cluster).await, "filepath-auth-root-path not configured");
+    assert_eq!(error("good.json", None, cluster).await, "filepath-auth-root-path not configured");
     for path in ["/etc/passwd", "../x", "a/../../b"] {
-        assert_eq!(says(path, root(), cluster).await, "filePath must be relative and not contain '..'");
+        assert_eq!(error(path, root(), cluster).await, "filePath must be relative and not contain '..'");
     }
-    assert!(!says("bad.json", root(), cluster).await.contains("hunter2"));
-    assert!(says("none.json", root(), cluster).await.contains("failed to read"));
+    assert!(!error("bad.json", root(), cluster).await.contains("hunter2"));
+    assert!(error("none.json", root(), cluster).await.contains("failed to read"));
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[tokio::test]
-async fn oauth2_is_parameters() {
+async fn oauth2_fields_become_parameters() {
     let spec = json!({"oauth2": {
         "clientId": "me", "tokenUrl": "http://t", "scopes": ["a", "b"], "tokenUrlParams": {"z": "1 2", "k": "&"},
         "clientSecret": {"valueFrom": {"secretKeyRef": {"name": "s", "key": "url"}}},

@@ -1,9 +1,11 @@
 //! Secrets of HashiCorp Vault: log in, renew, read (docs/spec/keda.md 1.3, step 7).
 //!
 //! ```text
+//! error    why Vault gives no secret
 //! query    requests and responses, without IO
 //! ```
 
+mod error;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -18,7 +20,8 @@ use serde_json::{Value, json};
 use sources::http::{Endpoint, HttpClient, HttpRequest, Secret};
 
 use super::steps::AuthSource;
-use super::{SourceRef, VaultRules, files};
+use super::{AuthFailure, SourceRef, VaultRules, files};
+pub use error::VaultError;
 use query::{VaultRequest, groups, value};
 
 /// Limits of one response.
@@ -54,14 +57,18 @@ impl Vaults {
         source: &AuthSource<'_>,
         vault: &HashiCorpVault,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<BTreeMap<String, String>, String> {
-        let login = self.log_in(source, vault, seen).await?;
-        login.renew().await?;
+    ) -> Result<BTreeMap<String, String>, AuthFailure> {
+        let failed = |error: VaultError| AuthFailure::Vault(Arc::new(error));
+        let login = self.log_in(source, vault, seen).await.map_err(failed)?;
+        login.renew().await.map_err(failed)?;
         let mut out = BTreeMap::new();
         for (group, secrets) in groups(&vault.secrets) {
-            let data = login.fetch(group).await;
+            let data = login.fetch(group).await.map_err(Arc::new);
             for secret in secrets {
-                let text = data.as_ref().map_err(Clone::clone).and_then(|data| value(data, secret));
+                let text = match &data {
+                    Ok(data) => value(data, secret).map_err(|error| failed(error.into())),
+                    Err(error) => Err(AuthFailure::Vault(Arc::clone(error))),
+                };
                 out.insert(secret.parameter.clone(), source.lenient(text)?);
             }
         }
@@ -73,7 +80,7 @@ impl Vaults {
         source: &AuthSource<'_>,
         vault: &HashiCorpVault,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<VaultSession, String> {
+    ) -> Result<VaultSession, VaultError> {
         let client = self.client(&vault.address)?;
         let none = VaultCredential::default();
         let credential = vault.credential.as_ref().unwrap_or(&none);
@@ -82,32 +89,28 @@ impl Vaults {
             "token" => self.token(credential)?,
             "kubernetes" => {
                 if vault.mount.is_empty() {
-                    return Err("auth mount not in config".to_owned());
+                    return Err(VaultError::NoMount);
                 }
                 if vault.role.is_empty() {
-                    return Err("k8s role not in config".to_owned());
+                    return Err(VaultError::NoRole);
                 }
-                let jwt = account_token(source, credential, seen).await?;
+                let jwt = account_token(source, credential, seen).await;
+                let jwt = jwt.map_err(|error| VaultError::AccountToken(Box::new(error)))?;
                 login.with_kubernetes(&vault.mount, &vault.role, &jwt).await?
             }
-            other => {
-                return Err(format!(
-                    "vault auth method {other:?} is not supported; token and kubernetes are"
-                ));
-            }
+            other => return Err(VaultError::UnsupportedMethod(other.to_owned())),
         };
         Ok(login)
     }
 
-    fn token(&self, credential: &VaultCredential) -> Result<Secret, String> {
+    fn token(&self, credential: &VaultCredential) -> Result<Secret, VaultError> {
         let own = self.rules.token.clone().filter(|token| !token.reveal().is_empty());
         let given = || (!credential.token.is_empty()).then(|| Secret::new(credential.token.clone()));
-        own.or_else(given)
-            .ok_or_else(|| "vault token is neither in VAULT_TOKEN nor in credential.token".to_owned())
+        own.or_else(given).ok_or(VaultError::NoToken)
     }
 
     /// The client of a server.
-    fn client(&self, address: &str) -> Result<HttpClient, String> {
+    fn client(&self, address: &str) -> Result<HttpClient, VaultError> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(address) {
             return Ok(client.clone());
@@ -117,7 +120,7 @@ impl Vaults {
             insecure: self.rules.insecure,
             ..Endpoint::at(address)
         };
-        let client = HttpClient::new(endpoint).map_err(|error| error.to_string())?;
+        let client = HttpClient::new(endpoint)?;
         if clients.len() >= MAX_CACHED_CLIENTS {
             clients.clear();
         }
@@ -131,31 +134,31 @@ async fn account_token(
     source: &AuthSource<'_>,
     credential: &VaultCredential,
     seen: &mut Vec<SourceRef>,
-) -> Result<String, String> {
+) -> Result<String, AuthFailure> {
     if !credential.service_account_name.is_empty() {
-        let namespace = source.asked.namespace;
+        let namespace = source.query.namespace;
         return source.token(namespace, &credential.service_account_name, seen).await;
     }
     match credential.service_account.as_str() {
-        "" => files::token(OWN_TOKEN_FILE).await,
-        path => files::token(path).await,
+        "" => Ok(files::token(OWN_TOKEN_FILE).await?),
+        path => Ok(files::token(path).await?),
     }
 }
 
 impl VaultSession {
-    async fn with_kubernetes(&self, mount: &str, role: &str, jwt: &str) -> Result<Secret, String> {
+    async fn with_kubernetes(&self, mount: &str, role: &str, jwt: &str) -> Result<Secret, VaultError> {
         let body = json!({"jwt": jwt, "role": role});
-        let answer = self.ask(Method::POST, &format!("auth/{mount}/login"), Some(&body)).await?;
-        let token = answer.pointer("/auth/client_token").and_then(Value::as_str);
-        token.map(Secret::new).ok_or_else(|| "vault login gave no token".to_owned())
+        let response = self.send(Method::POST, &format!("auth/{mount}/login"), Some(&body)).await?;
+        let token = response.pointer("/auth/client_token").and_then(Value::as_str);
+        token.map(Secret::new).ok_or(VaultError::LoginWithoutToken)
     }
 
     /// Checks the token, and renews it if it is renewable.
-    async fn renew(&self) -> Result<(), String> {
-        let answer = self.ask(Method::GET, "auth/token/lookup-self", None).await?;
-        if answer.pointer("/data/renewable").and_then(Value::as_bool) == Some(true) {
+    async fn renew(&self) -> Result<(), VaultError> {
+        let response = self.send(Method::GET, "auth/token/lookup-self", None).await?;
+        if response.pointer("/data/renewable").and_then(Value::as_bool) == Some(true) {
             // The token is valid now, which is enough to read.
-            if let Err(error) = self.ask(Method::POST, "auth/token/renew-self", Some(&json!({}))).await {
+            if let Err(error) = self.send(Method::POST, "auth/token/renew-self", Some(&json!({}))).await {
                 tracing::warn!(vault = self.client.server(), %error, "token was not renewed");
             }
         }
@@ -163,33 +166,34 @@ impl VaultSession {
     }
 
     /// Reads a path, or issues a certificate.
-    async fn fetch(&self, group: VaultRequest<'_>) -> Result<Value, String> {
-        let answer = match group.body() {
-            Some(body) => self.ask(Method::POST, group.path, Some(&body)).await,
-            None => self.ask(Method::GET, group.path, None).await,
+    async fn fetch(&self, group: VaultRequest<'_>) -> Result<Value, VaultError> {
+        let response = match group.body() {
+            Some(body) => self.send(Method::POST, group.path, Some(&body)).await,
+            None => self.send(Method::GET, group.path, None).await,
         };
-        let named = |error: String| format!("vault secret {:?}: {error}", group.path);
-        group.data(answer.map_err(named)?).map_err(named)
+        let data = response.and_then(|response| Ok(group.data(response)?));
+        data.map_err(|error| VaultError::Path { path: group.path.to_owned(), source: Box::new(error) })
     }
 
-    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, String> {
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, VaultError> {
         let segments = std::iter::once("v1").chain(path.split('/').filter(|part| !part.is_empty()));
-        let mut ask = HttpRequest::new(method, cluster::request::path(segments))
+        let mut request = HttpRequest::new(method, cluster::request::path(segments))
             .timeout(RESPONSE_TIMEOUT)
             .max_bytes(MAX_RESPONSE_BYTES);
         for (name, text) in [("x-vault-token", self.token.reveal()), ("x-vault-namespace", &self.namespace)] {
             if !text.is_empty() {
-                let mut value = HeaderValue::from_str(text).map_err(|_| format!("{name} cannot be sent"))?;
+                let mut value = HeaderValue::from_str(text).map_err(|_| VaultError::Header(name))?;
                 value.set_sensitive(true);
-                ask = ask.header(HeaderName::from_static(name), value);
+                request = request.header(HeaderName::from_static(name), value);
             }
         }
         if let Some(body) = body {
-            ask = ask.header(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            ask = ask.body(body.to_string());
+            request =
+                request.header(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            request = request.body(body.to_string());
         }
-        let response = self.client.send(ask).await.map_err(|error| error.to_string())?;
-        query::answer(response.status.as_u16(), &response.body)
-            .map_err(|error| format!("vault {}: {error}", self.client.server()))
+        let response = self.client.send(request).await?;
+        query::decode(response.status.as_u16(), &response.body)
+            .map_err(|source| VaultError::Response { server: self.client.server().to_owned(), source })
     }
 }

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::keda::{CloudEventSource, Condition, ConditionStatus, EVENTING_GROUP, types};
-use http::{HeaderName, HeaderValue, Method};
-use serde_json::{Value, json};
-use sources::http::{Endpoint, HttpClient, HttpRequest};
+use api::keda::{CloudEventSource, Condition, ConditionStatus, types};
+use http::header::InvalidHeaderValue;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use runtime::reconcile_loop::PanicCounter;
+use runtime::{ReconcileResult, Reconciles};
+use sources::http::{Endpoint, HttpClient, HttpError, HttpRequest};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::event::{CloudEvent, wants};
 use super::{DeliveryState, DestinationId};
-use crate::operator::leader_client::ResourcePath;
+use crate::operator::apply::write_destination;
+use crate::operator::effect::DestinationEffect;
 
 /// Attempts to deliver one event to one destination.
 const MAX_ATTEMPTS: u32 = 6;
@@ -20,88 +23,123 @@ const MAX_ATTEMPTS: u32 = 6;
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Time limit of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum size of a response, which is ignored.
+/// Maximum size of a response, id is ignored.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
-/// Delivers queued events until the sender is gone.
-pub(super) async fn run(mut waiting: mpsc::Receiver<CloudEvent>, shared: Arc<DeliveryState>) {
+/// Why an event was not delivered.
+#[derive(Debug, thiserror::Error)]
+enum DeliveryError {
+    /// The request failed.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// A header has characters that cannot be sent.
+    #[error(transparent)]
+    Header(#[from] InvalidHeaderValue),
+    /// The destination answered with this status.
+    #[error("it answered {0}")]
+    Refused(StatusCode),
+}
+
+/// Delivers queued events until the sender is gone. An event whose delivery panics is lost; those that follow are delivered.
+pub(super) async fn run(
+    mut waiting: mpsc::Receiver<CloudEvent>,
+    shared: Arc<DeliveryState>,
+    panics: PanicCounter,
+) {
+    let mut deliveries = Reconciles::new(panics);
     while let Some(message) = waiting.recv().await {
-        let now = Instant::now();
-        let wanted: Vec<(DestinationId, Arc<CloudEventSource>)> = {
-            let held = shared.destinations();
-            let wanting = held.iter().filter(|(_, destination)| {
-                destination.is_due(now, shared.compat)
-                    && wants(&destination.source.spec.event_subscription, message.type_)
-            });
-            wanting.map(|(which, destination)| (which.clone(), Arc::clone(&destination.source))).collect()
-        };
-        let sent = wanted.into_iter().map(|(which, source)| deliver(&shared, &message, which, source));
-        futures::future::join_all(sent).await;
+        deliveries.start((), deliver_to_all(Arc::clone(&shared), message));
+        if let Some(((), ReconcileResult::Panicked { message, .. })) = deliveries.next().await {
+            tracing::error!(error = message, "the delivery of a CloudEvent panicked");
+        }
     }
+}
+
+async fn deliver_to_all(shared: Arc<DeliveryState>, message: CloudEvent) {
+    let now = Instant::now();
+    let wanted: Vec<(DestinationId, Arc<CloudEventSource>)> = {
+        let held = shared.destinations();
+        let wanting = held.iter().filter(|(_, destination)| {
+            destination.is_due(now, shared.compat)
+                && wants(&destination.source.spec.event_subscription, message.type_)
+        });
+        wanting.map(|(id, destination)| (id.clone(), Arc::clone(&destination.source))).collect()
+    };
+    let sent = wanted.into_iter().map(|(id, source)| deliver(&shared, &message, id, source));
+    futures::future::join_all(sent).await;
 }
 
 async fn deliver(
     shared: &Arc<DeliveryState>,
     message: &CloudEvent,
-    which: DestinationId,
+    id: DestinationId,
     source: Arc<CloudEventSource>,
 ) {
-    let mut pause = MIN_RETRY_DELAY;
-    let mut failure = String::new();
-    let rested =
-        shared.destinations().get(&which).is_some_and(|destination| destination.failing_since.is_some());
+    let mut delay = MIN_RETRY_DELAY;
+    let mut failure = None;
+    let was_failing =
+        shared.destinations().get(&id).is_some_and(|destination| destination.failing_since.is_some());
     // A destination that failed before has one attempt.
-    let attempts = if rested { 1 } else { MAX_ATTEMPTS };
+    let attempts = if was_failing { 1 } else { MAX_ATTEMPTS };
     for attempt in 1..=attempts {
         match send(shared, message, &source).await {
             Ok(()) => {
-                if let Some(destination) = shared.destinations().get_mut(&which) {
+                if let Some(destination) = shared.destinations().get_mut(&id) {
                     destination.emitted += 1;
                     destination.failing_since = None;
                 }
-                if rested {
-                    shared.say(which, &source, true);
+                if was_failing {
+                    shared.write_status(id, &source, true);
                 }
                 return;
             }
-            Err(error) => failure = error,
+            Err(error) => failure = Some(error),
         }
         if attempt < attempts {
-            tokio::time::sleep(pause).await;
-            pause *= 2;
+            tokio::time::sleep(delay).await;
+            delay *= 2;
         }
     }
-    tracing::warn!(destination = %which.name.name, failure, "a destination of CloudEvents takes none and is left alone");
-    if let Some(destination) = shared.destinations().get_mut(&which) {
+    let failure = failure.map(|error| error.to_string());
+    tracing::warn!(destination = %id.name.name, failure, "a destination of CloudEvents takes none and is left alone");
+    if let Some(destination) = shared.destinations().get_mut(&id) {
         destination.failed += 1;
         destination.failing_since = Some(Instant::now());
     }
-    shared.say(which, &source, false);
+    shared.write_status(id, &source, false);
 }
 
-async fn send(shared: &DeliveryState, message: &CloudEvent, source: &CloudEventSource) -> Result<(), String> {
+async fn send(
+    shared: &DeliveryState,
+    message: &CloudEvent,
+    source: &CloudEventSource,
+) -> Result<(), DeliveryError> {
     let uri = source.spec.destination.http.as_ref().map(|http| http.uri.clone()).unwrap_or_default();
     let cluster = match source.spec.cluster_name.as_str() {
         "" => &shared.cluster,
         own => own,
     };
-    let client =
-        HttpClient::new(Endpoint { url: uri, ..Endpoint::default() }).map_err(|error| error.to_string())?;
-    let mut ask = HttpRequest::new(Method::POST, "")
+    let client = HttpClient::new(Endpoint { url: uri, ..Endpoint::default() })?;
+    let mut request = HttpRequest::new(Method::POST, "")
         .body(message.body())
         .timeout(ATTEMPT_TIMEOUT)
         .max_bytes(MAX_RESPONSE_BYTES);
     for (name, value) in message.headers(cluster, &shared.namespace) {
-        let value = HeaderValue::from_str(&value).map_err(|error| error.to_string())?;
-        ask = ask.header(HeaderName::from_static(name), value);
+        let value = HeaderValue::from_str(&value)?;
+        request = request.header(HeaderName::from_static(name), value);
     }
-    let answer = client.send(ask).await.map_err(|error| error.to_string())?;
-    if answer.status.is_success() { Ok(()) } else { Err(format!("it answered {}", answer.status)) }
+    let response = client.send(request).await?;
+    if response.status.is_success() { Ok(()) } else { Err(DeliveryError::Refused(response.status)) }
 }
 
 impl DeliveryState {
     /// Writes into the status of a destination whether events are delivered.
-    pub(super) fn say(self: &Arc<Self>, which: DestinationId, source: &CloudEventSource, is_active: bool) {
+    pub(super) fn write_status(
+        self: &Arc<Self>,
+        destination: DestinationId,
+        source: &CloudEventSource,
+        is_active: bool,
+    ) {
         let condition = if is_active {
             let message = "Is configured to send events to the configured destination";
             Condition::new(types::ACTIVE, ConditionStatus::True, "CloudEventSourceActive", message)
@@ -114,17 +152,9 @@ impl DeliveryState {
         }
         let shared = Arc::clone(self);
         tokio::spawn(async move {
-            let plural = if which.of_cluster { "clustercloudeventsources" } else { "cloudeventsources" };
-            let path = ResourcePath {
-                group: EVENTING_GROUP,
-                version: "v1alpha1",
-                plural,
-                namespace: &which.name.namespace,
-                name: &which.name.name,
-            };
-            let patch = json!({"status": {"conditions": [condition]}});
-            if let Err(error) = shared.client.merge::<Value>(path, "status", &patch).await {
-                tracing::debug!(destination = %which.name.name, %error, "failed to write a status");
+            let effect = DestinationEffect { destination, condition };
+            if let Err(error) = write_destination(&shared.client, &effect).await {
+                tracing::debug!(destination = %effect.destination.name.name, %error, "failed to write a status");
             }
         });
     }

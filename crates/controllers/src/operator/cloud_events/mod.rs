@@ -15,11 +15,11 @@ use api::meta::ObjectMeta;
 use api::provider::Compat;
 use cluster::Clock;
 use keda::event::Event;
+use runtime::reconcile_loop::PanicCounter;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::id::EventSubject;
-use super::id::NamespacedName;
+use super::id::{DestinationId, EventSubject};
 use super::leader_client::LeaderClient;
 use super::settings::OperatorSettings;
 use super::store::Store;
@@ -48,13 +48,6 @@ struct DeliveryState {
     dropped: AtomicU64,
 }
 
-/// Identifies a destination.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct DestinationId {
-    of_cluster: bool,
-    name: NamespacedName,
-}
-
 /// A destination of CloudEvents.
 #[derive(Clone, Debug)]
 struct Destination {
@@ -74,7 +67,13 @@ impl Destination {
 }
 
 impl CloudEvents {
-    pub(crate) fn start(client: LeaderClient, settings: &OperatorSettings, clock: Clock) -> Arc<Self> {
+    /// Starts deliveries; `panics` counts those that panic.
+    pub(crate) fn start(
+        client: LeaderClient,
+        settings: &OperatorSettings,
+        clock: Clock,
+        panics: PanicCounter,
+    ) -> Arc<Self> {
         let (queue, waiting) = mpsc::channel(MAX_QUEUED_EVENTS);
         let shared = Arc::new(DeliveryState {
             client,
@@ -84,7 +83,7 @@ impl CloudEvents {
             destinations: Mutex::default(),
             dropped: AtomicU64::new(0),
         });
-        tokio::spawn(deliver::run(waiting, Arc::clone(&shared)));
+        tokio::spawn(deliver::run(waiting, Arc::clone(&shared), panics));
         Arc::new(Self { queue, shared, clock })
     }
 
@@ -98,21 +97,21 @@ impl CloudEvents {
             if source.metadata.deletion_timestamp.is_some() {
                 continue;
             }
-            let which = DestinationId { of_cluster, name: name.clone() };
+            let id = DestinationId { of_cluster, name: name.clone() };
             if source.spec.destination.http.is_none() {
                 // Only HTTP is supported: the status says that nothing is delivered.
-                self.shared.say(which, source, false);
+                self.shared.write_status(id, source, false);
                 continue;
             }
-            let known = held.remove(&which).filter(|known| known.source.spec == source.spec);
+            let known = held.remove(&id).filter(|known| known.source.spec == source.spec);
             let is_new = known.is_none();
             let fresh =
                 || Destination { source: Arc::clone(source), failing_since: None, emitted: 0, failed: 0 };
             let mut destination = known.unwrap_or_else(fresh);
             destination.source = Arc::clone(source);
-            new.insert(which.clone(), destination);
+            new.insert(id.clone(), destination);
             if is_new {
-                self.shared.say(which, source, true);
+                self.shared.write_status(id, source, true);
             }
         }
         *held = new;
@@ -129,16 +128,16 @@ impl CloudEvents {
         }
     }
 
-    pub(crate) fn figures(&self, page: &mut MetricsWriter) {
+    pub(crate) fn export(&self, page: &mut MetricsWriter) {
         let held = self.shared.destinations();
         let help = "Measured the number of emitted cloudevents.";
         page.family("counter", "keda_cloudeventsource_events_emitted_total", help);
-        for (which, destination) in held.iter() {
+        for (id, destination) in held.iter() {
             let states = [("emitted", destination.emitted), ("failed", destination.failed)];
             for (state, count) in states {
                 let labels = [
-                    ("namespace", &*which.name.namespace),
-                    ("cloudeventsource", &*which.name.name),
+                    ("namespace", &*id.name.namespace),
+                    ("cloudeventsource", &*id.name.name),
                     ("eventsink", "http"),
                     ("state", state),
                 ];

@@ -2,6 +2,7 @@
 
 use api::keda::EventSubscription;
 use jiff::Timestamp;
+use runtime::reconcile_loop::PanicCounter;
 use serde_json::Value;
 
 use super::event::{CloudEvent, wants};
@@ -12,7 +13,7 @@ fn metadata() -> ObjectMeta {
 }
 
 #[test]
-fn controllers_events_are_told_and_those_of_rounds_are_not() {
+fn events_of_reconciles_are_cloud_events_and_those_of_polls_are_not() {
     let event = Event::warning("ScaledObjectCheckFailed", "no");
     let message = CloudEvent::of(EventSubject::Object, &metadata(), &event, Timestamp::UNIX_EPOCH).unwrap();
     let headers = message.headers("kubernetes-default", "keda");
@@ -29,7 +30,7 @@ fn controllers_events_are_told_and_those_of_rounds_are_not() {
 }
 
 #[test]
-fn what_is_included_wins_over_what_is_excluded() {
+fn included_event_types_win_over_excluded_ones() {
     let subscription = |included: &[&str], excluded: &[&str]| EventSubscription {
         included_event_types: included.iter().map(|&text| text.to_owned()).collect(),
         excluded_event_types: excluded.iter().map(|&text| text.to_owned()).collect(),
@@ -41,7 +42,7 @@ fn what_is_included_wins_over_what_is_excluded() {
 }
 
 #[test]
-fn who_takes_nothing_is_left_alone_for_a_while() {
+fn failing_destination_is_skipped_for_a_while() {
     let now = Instant::now();
     let failing_since =
         |since| Destination { source: Arc::default(), failing_since: since, emitted: 0, failed: 0 };
@@ -54,12 +55,12 @@ fn who_takes_nothing_is_left_alone_for_a_while() {
     assert!(!failing_since(Some(now)).is_due(later, Compat::Strict));
 }
 
-/// Takes one request and answers it; what was asked, as text.
+/// Serves requests; returns their text.
 async fn server() -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/take", listener.local_addr().unwrap());
-    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, requests) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut text = Vec::new();
@@ -72,22 +73,23 @@ async fn server() -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
                 .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
                 .await
                 .unwrap();
-            tell.send(String::from_utf8(text).unwrap()).unwrap();
+            sender.send(String::from_utf8(text).unwrap()).unwrap();
         }
     });
-    (address, told)
+    (address, requests)
 }
 
 #[tokio::test]
-async fn an_event_reaches_those_who_want_it() {
+async fn event_reaches_destinations_that_want_it() {
     let running = localkube::Cluster::start(localkube::Options { workloads: false, ..Default::default() })
         .await
         .unwrap();
     let client = running.client();
     let discovery = cluster::discovery::Discovery::new(client.clone());
     let client = LeaderClient::new(client, discovery, cluster::lease::Leadership::without_election());
-    let events = CloudEvents::start(client, &OperatorSettings::default(), Clock::system());
-    let (address, mut told) = server().await;
+    let events =
+        CloudEvents::start(client, &OperatorSettings::default(), Clock::system(), PanicCounter::default());
+    let (address, mut requests) = server().await;
     let mut store = Store::default();
     let destination = |name: &str, excluded: &[&str]| {
         serde_json::from_value(serde_json::json!({
@@ -101,15 +103,15 @@ async fn an_event_reaches_those_who_want_it() {
         .unwrap()
     };
     let one = cluster::watch::WatchEvent::Applied(destination("one", &[]));
-    store.take_destination(false, "", one);
+    store.apply_destination(false, "", one);
     let other = cluster::watch::WatchEvent::Applied(destination("other", &["keda.scaledobject.ready.v1"]));
-    store.take_destination(false, "", other);
+    store.apply_destination(false, "", other);
     events.update(&store);
     events.offer(EventSubject::Object, &metadata(), &Event::normal("ScaledObjectReady", "yes"));
     events.offer(EventSubject::Object, &metadata(), &Event::normal("ScaledObjectPaused", "yes"));
     let mut all = Vec::new();
     for _ in 0..3 {
-        all.push(told.recv().await.unwrap());
+        all.push(requests.recv().await.unwrap());
     }
     let to = |cluster: &str| {
         all.iter().filter(|text| text.contains(&format!("ce-subject: /{cluster}/shop"))).count()

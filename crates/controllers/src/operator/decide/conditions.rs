@@ -45,6 +45,12 @@ pub(crate) fn has_finalizer(metadata: &ObjectMeta) -> bool {
     metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
 }
 
+/// The patch that removes our finalizer and keeps those of others.
+pub(crate) fn without_finalizer(metadata: &ObjectMeta) -> Value {
+    let others: Vec<&String> = metadata.finalizers.iter().filter(|own| *own != FINALIZER).collect();
+    json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": others}})
+}
+
 /// The patch that adds the finalizer and, on a ScaledObject, the label with its name: both in one write. None if they are there.
 pub(crate) fn adoption(kind: ResourceKind, metadata: &ObjectMeta) -> Option<Value> {
     let is_held = has_finalizer(metadata);

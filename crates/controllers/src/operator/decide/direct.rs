@@ -29,7 +29,7 @@ pub(crate) fn scale_effect(
     let Some(target) = object.status.scale_target_gvkr.clone() else {
         return Some(Err(failed(TARGET_NOT_RESOLVED.to_owned())));
     };
-    let expected = observation.scale.as_ref().ok().map(|scale| scale.spec_replicas);
+    let expected = observation.scale.as_ref().ok().map(|scale| scale.spec_replicas.get());
     let name = object.spec.scale_target_ref.name.clone();
     Some(Ok(ScaleEffect { target, name, expected, to, why: None }))
 }

@@ -51,9 +51,9 @@ pub(crate) fn collect_metrics(
             }
             Err(error) => error,
         };
-        all.failures.push(Effect::Event(Event::warning("KEDAScalerFailed", error.clone())));
+        all.failures.push(Effect::Event(Event::warning("KEDAScalerFailed", error.to_string())));
         if compat.is_strict() {
-            return Err(HpaMetricsError { cause: error, failures: all.failures });
+            return Err(HpaMetricsError { cause: error.to_string(), failures: all.failures });
         }
         if let Some(trigger) = object.spec.triggers.get(index) {
             let named =

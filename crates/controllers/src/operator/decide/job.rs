@@ -3,6 +3,7 @@
 use api::keda::ScaledJob;
 use api::provider::Compat;
 use jiff::Timestamp;
+use keda::OperationError;
 use keda::jobs::{self, JobPoll, JobTriggerResult, JobView, Propagation};
 
 use crate::operator::effect::Effect;
@@ -25,7 +26,7 @@ pub(crate) struct JobConclusion {
 /// The answers of all triggers, for the rules of ScaledJobs. In KEDA a trigger that cannot be built ends the poll.
 pub(crate) fn answers(
     answers: Vec<JobTriggerResult>,
-    build_error: Option<String>,
+    build_error: Option<OperationError>,
     compat: Compat,
 ) -> Vec<JobTriggerResult> {
     match build_error {
@@ -53,7 +54,7 @@ pub(crate) fn decide(
 pub(crate) fn conclude(
     job: &ScaledJob,
     round: &JobPoll,
-    created: &[Result<(), String>],
+    created: &[Result<(), OperationError>],
     jobs: &[JobView],
     now: Timestamp,
     compat: Compat,

@@ -26,18 +26,18 @@ fn max_written_age(object: &ScaledObject) -> Duration {
     poll.max(Duration::from_secs(cooldown).clamp(MIN_WRITTEN_AGE, MAX_WRITTEN_AGE))
 }
 
-/// The object with the latest known time of last activity. A written time in the future is left over from a clock that was set
-/// back, and does not count.
+/// The object with the latest known time of last activity and its creation, both by the clock as it is now. A written time in the
+/// future is left over from a clock that was set back, and does not count.
 pub(crate) fn latest(
     remembered: Option<Timestamp>,
+    created: Option<Timestamp>,
     object: &Arc<ScaledObject>,
     now: Timestamp,
 ) -> Arc<ScaledObject> {
     let written = object.status.last_active_time;
-    let created = object.metadata.creation_timestamp;
     // After the clock was set back, the creation may be in the future and says nothing about the remembered time.
     let is_comparable = created.is_none_or(|created| created <= now);
-    let remembered = if is_comparable { since_creation(remembered, object) } else { remembered };
+    let remembered = if is_comparable { since_creation(remembered, created) } else { remembered };
     let latest = match (remembered, written) {
         (Some(remembered), written) => Some(
             written.filter(|written| *written <= now).map_or(remembered, |written| written.max(remembered)),
@@ -49,11 +49,12 @@ pub(crate) fn latest(
         }
         (None, written) => written,
     };
-    if latest == written {
+    if latest == written && created == object.metadata.creation_timestamp {
         return Arc::clone(object);
     }
     let mut object = (**object).clone();
     object.status.last_active_time = latest;
+    object.metadata.creation_timestamp = created;
     Arc::new(object)
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn coalesce(
         *remembered = Some(time);
     } else {
         // The time of last activity is written together with the end of activity.
-        changes.last_active_time = since_creation(*remembered, object);
+        changes.last_active_time = since_creation(*remembered, object.metadata.creation_timestamp);
     }
     let (Some(time), Some(written)) = (changes.last_active_time, object.status.last_active_time) else {
         return changes;
@@ -81,8 +82,7 @@ pub(crate) fn coalesce(
 }
 
 /// A remembered time, unless it belongs to an older object with the same name.
-fn since_creation(remembered: Option<Timestamp>, object: &ScaledObject) -> Option<Timestamp> {
-    let created = object.metadata.creation_timestamp;
+fn since_creation(remembered: Option<Timestamp>, created: Option<Timestamp>) -> Option<Timestamp> {
     remembered.filter(|time| created.is_none_or(|created| *time >= created))
 }
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn last_active(remembered: Option<Timestamp>, object: &Arc<ScaledObject>, now: i64) -> Option<Timestamp> {
-        latest(remembered, object, at(now)).status.last_active_time
+        latest(remembered, object.metadata.creation_timestamp, object, at(now)).status.last_active_time
     }
 
     #[test]
@@ -169,6 +169,15 @@ mod tests {
         assert_eq!(last_active(Some(at(40)), &object(ConditionStatus::True, 3600), 50), Some(at(40)));
         // The clock was set back to before the creation.
         assert_eq!(last_active(Some(at(-60)), &object(ConditionStatus::True, 0), -50), Some(at(-60)));
+    }
+
+    #[test]
+    fn creation_follows_a_clock_that_was_set() {
+        let object = object(ConditionStatus::False, 100);
+        let moved = latest(None, Some(at(3600)), &object, at(3700));
+        assert_eq!(moved.metadata.creation_timestamp, Some(at(3600)));
+        let unmoved = latest(None, Some(at(0)), &object, at(3700));
+        assert!(Arc::ptr_eq(&unmoved, &object));
     }
 
     #[test]

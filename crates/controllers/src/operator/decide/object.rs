@@ -28,6 +28,8 @@ pub(crate) struct ObjectPoll<'a> {
     pub(crate) build_error: Option<&'a str>,
     /// When the object was last active, as far as this replica has seen.
     pub(crate) last_active: Option<Timestamp>,
+    /// When the object was created, by the machine's clock as it is now.
+    pub(crate) created: Option<Timestamp>,
     pub(crate) compat: Compat,
 }
 
@@ -91,7 +93,7 @@ pub(crate) fn evaluate(poll: &ObjectPoll<'_>) -> Evaluation {
     let mut object = if activity.active || compat.is_strict() {
         Arc::clone(object)
     } else {
-        last_active::latest(poll.last_active, object, now)
+        last_active::latest(poll.last_active, poll.created, object, now)
     };
     // A trigger that cannot be built has no fallback: its error is reported.
     if poll.build_error.is_some() && !activity.is_falling_back && object.spec.fallback.is_some() {

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use keda::activity::{MetricSample, MetricValue, Reading, TriggerMetric, TriggerResult};
 use keda::executor::{self, ExecutorInput, ScaleReason, ScaleResult};
 use keda::fallback::TargetFacts;
+use scalers::ScalerError;
 use serde_json::json;
 
 use super::conditions::{ReconcileOutcome, Reconciled, adoption, conclude_object, set_paused};
@@ -18,7 +19,7 @@ use super::object::{Evaluation, NextStep, ObjectPoll, PollSkip, conclude, evalua
 use super::{hpa, job};
 use crate::operator::effect::Effect;
 use crate::operator::id::ResourceKind;
-use crate::operator::scalers_cache::TriggerMetrics;
+use crate::operator::scalers_cache::{SampleError, TriggerMetrics};
 use crate::operator::settings::ScalingMode;
 use crate::operator::validate::ReconcileStep;
 
@@ -72,6 +73,7 @@ fn evaluated(
         formula: None,
         build_error: None,
         last_active,
+        created: object.metadata.creation_timestamp,
         compat: Compat::Better,
     })
 }
@@ -158,7 +160,7 @@ fn jobs_are_created_for_the_queue_and_reported() {
     let decision = job::decide(&scaled_job, &[answer], &[], Compat::Better);
     let Some(Effect::CreateJobs { count, .. }) = &decision.create else { panic!("no job is created") };
     assert_eq!(*count, 3);
-    let created = [Ok(()), Ok(()), Err("quota exceeded".to_owned())];
+    let created = [Ok(()), Ok(()), Err("quota exceeded".into())];
     let conclusion = job::conclude(&scaled_job, &decision.round, &created, &[], at(0), Compat::Better);
     assert!(reasons(&conclusion.events).contains(&"KEDAJobCreateFailed"), "{:?}", conclusion.events);
     assert!(matches!(conclusion.status, Some(Effect::PatchStatus(_))));
@@ -196,7 +198,12 @@ fn trigger_that_fails_keeps_its_metrics_and_is_reported() {
         "metric": {"name": "s0-redis"}, "target": {"type": "AverageValue", "averageValue": "1"}}}))
     .unwrap();
     let listed = |last| {
-        vec![TriggerMetrics { index: 0, specs: Err("connection refused".into()), is_built: true, last }]
+        vec![TriggerMetrics {
+            index: 0,
+            specs: Err(SampleError::Source(ScalerError::new("connection refused"))),
+            is_built: true,
+            last,
+        }]
     };
     let collect = |last, compat| hpa::collect_metrics(&object, listed(last), None, ScalingMode::Hpa, compat);
     let metrics = collect(vec![last], Compat::Better).unwrap();

@@ -7,18 +7,19 @@ use api::keda::ScaledObject;
 use cluster::index::TargetKind;
 use cluster::metrics::MetricScope;
 use engine::spec::{Metric, MetricSource, MetricTarget};
-use engine::{MetricSamples, Observation, PodSelection, Scale, ScaleReadError};
+use engine::{MetricSamples, Observation, PodSelection, RecordedError, Scale, ScaleReadError};
+use keda::OperationError;
 use keda::activity::{self, MetricQuery};
 use keda::direct::{external_samples, needs_pods, plan};
 use keda::executor::{ExecutorInput, TARGET_NOT_RESOLVED};
 
-use super::object::decide_and_scale;
+use super::scale::decide_and_scale;
 use crate::operator::apply::{Applied, Applier};
 use crate::operator::context::OperatorContext;
 use crate::operator::decide::direct::{conclude, decide, scale_effect, written};
 use crate::operator::decide::object::ObjectPoll;
 use crate::operator::effect::Effect;
-use crate::operator::object_state::ObjectEntry;
+use crate::operator::object_state::{DirectState, ObjectEntry};
 use crate::operator::record::{self, RoundRecord};
 
 /// Decides and applies after a poll. The caller holds the object's lock. `specs` are the metrics of each trigger; a trigger that
@@ -43,18 +44,18 @@ pub(super) async fn decide_directly(
         }
     };
     let jumped = context.clock.jumped();
-    let mut direct = entry.state().direct.take().unwrap_or_default();
+    let mut direct = TakenDirectState::take(entry);
     let mut observation = Observation {
         config: context.settings.config.clone(),
         spec: Arc::new(plan.spec),
-        status: std::mem::take(&mut direct.status),
+        status: std::mem::take(&mut direct.state.status),
         scale: scale(context, object).await,
         selection: PodSelection::Ours,
         pods: Vec::new(),
         samples: Vec::new(),
     };
     let looked_at_pods = complete(context, &poll, &input, &mut observation).await;
-    let step = decide(&mut direct.engine, &observation, &input, compat);
+    let step = decide(&mut direct.state.engine, &observation, &input, compat);
     let result = match scale_effect(object, &observation, &step) {
         None => None,
         Some(Err(failed)) => Some(failed),
@@ -63,21 +64,41 @@ pub(super) async fn decide_directly(
             _ => None,
         },
     };
-    let mut settled = step.settle(&mut direct.engine, context.clock.now(), &observation, result);
+    let mut settled = step.settle(&mut direct.state.engine, context.clock.now(), &observation, result);
     if !looked_at_pods {
         // Pods that were not listed must not be reported as zero pods.
         settled.decision.selected = None;
     }
-    direct.status = settled.decision.status.clone();
+    direct.state.status = settled.decision.status.clone();
     // A jump of the clock while this state was taken out has not shifted it.
-    direct.engine.shift(context.clock.jumped().saturating_sub(jumped));
+    direct.state.engine.shift(context.clock.jumped().saturating_sub(jumped));
     let effects = conclude(&settled, state.changes.clone());
     let (status, events): (Vec<_>, Vec<_>) =
         effects.into_iter().partition(|effect| matches!(effect, Effect::MergeStatus(_)));
     applier.log_failed_status(applier.apply_all(events).await);
     record::keep(context, id, object, &observation.spec, &settled.decision, record);
-    entry.state().direct = Some(direct);
+    drop(direct);
     applier.log_failed_status(applier.apply_all(status).await);
+}
+
+/// The engine's state of an object, taken out for a poll. It is put back when this is dropped, also when the poll panics, so that
+/// stabilization windows are not lost.
+struct TakenDirectState<'a> {
+    entry: &'a ObjectEntry,
+    state: Box<DirectState>,
+}
+
+impl<'a> TakenDirectState<'a> {
+    fn take(entry: &'a ObjectEntry) -> Self {
+        let state = entry.state().direct.take().unwrap_or_default();
+        Self { entry, state }
+    }
+}
+
+impl Drop for TakenDirectState<'_> {
+    fn drop(&mut self) {
+        self.entry.state().direct = Some(std::mem::take(&mut self.state));
+    }
 }
 
 fn count_changed(count: i32) -> String {
@@ -111,18 +132,19 @@ async fn complete(
     let read = |metric: &str| {
         let question = MetricQuery { now: input.now, object, metric, formula: poll.formula };
         let answer = activity::respond(&question, poll.samples, poll.facts, compat);
-        Some(answer.values.map(|values| values.into_iter().map(|value| value.value).collect()))
+        let values = answer.values.map(|values| values.into_iter().map(|value| value.value).collect());
+        Some(values.map_err(OperationError::from_error))
     };
     let external = external_samples(&observation.spec, read);
     let is_external_average = |metric: &Metric| {
         matches!((&metric.source, &metric.goal), (MetricSource::External(_), MetricTarget::AverageValue(_)))
     };
     let wants_pods = !observation.spec.metrics.iter().all(is_external_average)
-        && needs_pods(input, scale.spec_replicas, compat);
+        && needs_pods(input, scale.spec_replicas.get(), compat);
     if wants_pods {
         match context.reader.pods_of(&object.metadata.namespace, &scale.selector).await {
             Ok(pods) => observation.pods = pods,
-            Err(error) => observation.selection = PodSelection::Invalid(error),
+            Err(error) => observation.selection = PodSelection::Invalid(error.to_string()),
         }
     }
     let asker = MetricScope {
@@ -131,12 +153,12 @@ async fn complete(
         pods: &observation.pods,
         shared: false,
     };
-    let mut samples: Vec<Result<MetricSamples, String>> = Vec::new();
+    let mut samples: Vec<Result<MetricSamples, RecordedError>> = Vec::new();
     for (metric, external) in observation.spec.metrics.iter().zip(external) {
         samples.push(match (external, &context.samples) {
-            (Some(sample), _) => sample,
-            (None, Some(metrics)) => metrics.samples(asker, metric).await,
-            (None, None) => Err("no source of pod metrics is configured".to_owned()),
+            (Some(sample), _) => sample.map_err(|error| error.to_string().into()),
+            (None, Some(metrics)) => metrics.samples(asker, metric).await.map_err(Into::into),
+            (None, None) => Err("no source of pod metrics is configured".into()),
         });
     }
     observation.samples = samples;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use keda::OperationError;
+
 use super::SHARED_SAMPLE_MAX_AGE;
 use crate::operator::apply::{Applied, Applier};
 use crate::operator::context::OperatorContext;
@@ -42,7 +44,9 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
     let applier = Applier { context, id, metadata: &job.metadata };
     let created = match decision.create {
         Some(effect) => match applier.apply(effect).await {
-            Ok(Applied::Jobs(created)) => created,
+            Ok(Applied::Jobs(created)) => {
+                created.into_iter().map(|job| job.map_err(OperationError::from_error)).collect()
+            }
             _ => Vec::new(),
         },
         None => Vec::new(),

@@ -4,6 +4,7 @@
 //! object   one poll of a ScaledObject
 //! direct   the same without an HPA
 //! job      one poll of a ScaledJob
+//! scale    activation, deactivation and the replica count
 //! push     a trigger that reports activity by itself
 //! ```
 
@@ -11,10 +12,11 @@ mod direct;
 mod job;
 mod object;
 mod push;
+mod scale;
 
 use std::time::Duration;
 
-pub(crate) use push::pushed;
+pub(crate) use push::act_on_push;
 
 use super::context::OperatorContext;
 use super::id::{ResourceId, ResourceKind};

@@ -5,30 +5,29 @@ use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
 use api::keda::{ConditionStatus, ScaledObject, types};
+use keda::OperationError;
 use keda::activity::{self, TriggerMetric, TriggerResult};
-use keda::executor::{self, ExecutorInput};
-use keda::{fallback, status};
+use keda::executor::ExecutorInput;
+use keda::fallback;
 use tokio::time::Instant;
 
+use super::scale::decide_and_scale;
 use super::{PollOutcome, SHARED_SAMPLE_MAX_AGE, direct};
-use crate::operator::apply::{Applied, Applier, ScaleOutcome};
+use crate::operator::apply::Applier;
 use crate::operator::context::OperatorContext;
 use crate::operator::decide::object::{
-    Evaluation, NextStep, ObjectPoll, PollSkip, conclude, evaluate, is_hpa_stale, scale_effect, skip,
+    Evaluation, NextStep, ObjectPoll, PollSkip, evaluate, is_hpa_stale, skip,
 };
 use crate::operator::effect::Effect;
-use crate::operator::id::{EventSubject, NamespacedName, ResourceId};
+use crate::operator::id::{EventSubject, ResourceId};
 use crate::operator::object_state::ObjectEntry;
 use crate::operator::raw_metrics::MetricRequester;
-use crate::operator::record::{self, RoundRecord};
+use crate::operator::record::RoundRecord;
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::scalers_cache::{
     CachedScaler, SampleQuery, ScalersCache, TriggerSamples, build_error, object_samples,
 };
 use crate::operator::settings::ScalingMode;
-
-/// Decisions that are made in one poll when the replica count keeps changing in between.
-const MAX_SCALE_ATTEMPTS: u32 = 3;
 
 /// Whether a poll uses samples that are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,19 +62,22 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
         return PollOutcome::default();
     }
     let applier = Applier { context, id, metadata: &object.metadata };
-    let (formula, build_error) = (scalers.formula(), build_error.as_deref());
+    let (formula, build_error) = (scalers.formula(), build_error.as_ref().map(OperationError::as_str));
     let target_missing = entry.state().target_missing;
     match skip(&object, formula, build_error, target_missing, compat) {
         Some(PollSkip::Silent) => return PollOutcome::default(),
         Some(PollSkip::ScalerFailed(event)) => {
-            context.events.record_poll(EventSubject::Object, &object.metadata, &event);
+            applier.log_failed_status(applier.apply(Effect::Event(event)).await);
             context.counters.count_build_failure(&object.metadata, EventSubject::Object);
             return PollOutcome::default();
         }
         None => {}
     }
     let facts = context.reader.facts(&object, fallback::needs(&object, &samples, compat)).await;
-    let last_active = entry.state().last_active;
+    let (last_active, created) = {
+        let state = entry.state();
+        (state.last_active, state.creation_time(&object.metadata))
+    };
     let poll = ObjectPoll {
         now: context.clock.now(),
         queried_at,
@@ -85,6 +87,7 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
         formula,
         build_error,
         last_active,
+        created,
         compat,
     };
     let Evaluation { activity, effects, next } = evaluate(&poll);
@@ -151,52 +154,6 @@ fn max_sample_age(
     }
     let since = entry.state().poll_queried_at.map_or(Duration::ZERO, |at| at.elapsed());
     context.settings.sample_age.min(owner.interval() / 2).min(since).max(SHARED_SAMPLE_MAX_AGE)
-}
-
-/// Decides whether the target is activated or deactivated, writes its replica count, records events and the status
-/// (docs/spec/keda.md 3.6, 3.9). The caller holds the object's lock.
-pub(super) async fn decide_and_scale(
-    applier: Applier<'_>,
-    object: &ScaledObject,
-    input: ExecutorInput<'_>,
-    changes: status::StatusChanges,
-    record: engine::TriggerPoll,
-) {
-    let (context, id, compat) = (applier.context, applier.id, applier.context.settings.compat);
-    let name = NamespacedName::new(&object.metadata.namespace, &object.status.hpa_name);
-    let condition = context.store().hpas.get(&name).and_then(|hpa| hpa.scaling_active.clone());
-    let conditions = condition.as_deref().map(std::slice::from_ref);
-    let mut current = context.reader.current(object).await;
-    let mut attempt = 1;
-    let (input, decision, scaled) = loop {
-        let input = input.clone().with(current, conditions);
-        let decision = executor::decide(&input, compat);
-        if let Some(error) = &decision.error {
-            tracing::warn!(object = %id, error, "nothing can be decided");
-        }
-        let outcome = match scale_effect(&input, &decision, compat) {
-            Some(effect) => match applier.apply(Effect::Scale(effect)).await {
-                Ok(Applied::Scaled(outcome)) => Some(outcome),
-                _ => None,
-            },
-            None => None,
-        };
-        match outcome {
-            // The cached count was old: the decision is made again from the count that was found.
-            Some(ScaleOutcome::Moved { to }) if attempt < MAX_SCALE_ATTEMPTS => {
-                current = Ok(to);
-                attempt += 1;
-            }
-            outcome => break (input, decision, outcome.map(|outcome| outcome.into_scaled(keeps_changing))),
-        }
-    };
-    record::keep_activity(context, id, &input, &decision, scaled.as_ref(), record);
-    let effects = conclude(decision, scaled.as_ref(), changes);
-    applier.log_failed_status(applier.apply_all(effects).await);
-}
-
-fn keeps_changing(_count: i32) -> String {
-    "others change the count all the time; the next round decides again".to_owned()
 }
 
 /// Remembers what the next poll and exported metrics need.

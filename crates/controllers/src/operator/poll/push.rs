@@ -8,22 +8,26 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::SHARED_SAMPLE_MAX_AGE;
-use super::object::{SampleAge, decide_and_scale, poll_object};
+use super::object::{SampleAge, poll_object};
+use super::scale::decide_and_scale;
 use crate::operator::apply::Applier;
 use crate::operator::context::OperatorContext;
 use crate::operator::id::{ResourceId, ResourceKind};
 use crate::operator::object_state::{ObjectEntry, PushState};
 use crate::operator::record;
-use crate::operator::scalers_cache::{PendingPush, PushNotification};
+use crate::operator::scalers_cache::PendingPush;
 use crate::operator::settings::ScalingMode;
 
 /// The time that the source has to report a value before the target is activated without one.
 const QUERY_HEAD_START: Duration = Duration::from_millis(50);
 
 /// Acts on a push. A push before the first reconcile of the object is dropped: the first poll finds the activity.
-pub(crate) async fn pushed(context: &OperatorContext, push: PushNotification) {
-    let PushNotification { id, trigger, pending } = push;
-    let id = &id;
+pub(crate) async fn act_on_push(
+    context: &OperatorContext,
+    id: &ResourceId,
+    trigger: usize,
+    pending: PendingPush,
+) {
     if id.kind == ResourceKind::Job || !context.client.leadership.is_leader() {
         return;
     }
@@ -69,6 +73,7 @@ async fn query_and_activate(context: &OperatorContext, id: &ResourceId, entry: &
     if !entry.state().polled || !begin(entry) {
         return;
     }
+    let _reset = ResetPushState(entry);
     loop {
         let last = entry.state().push_queried_at;
         if let Some(next) =
@@ -101,6 +106,15 @@ fn begin(entry: &ObjectEntry) -> bool {
     let was = state.push;
     state.push = if was == PushState::Idle { PushState::Querying } else { PushState::QueryingAgain };
     was == PushState::Idle
+}
+
+/// Ends queries when it is dropped, so that a panic does not block the pushes that follow.
+struct ResetPushState<'a>(&'a ObjectEntry);
+
+impl Drop for ResetPushState<'_> {
+    fn drop(&mut self) {
+        self.0.state().push = PushState::Idle;
+    }
 }
 
 /// Whether queries are over; otherwise another one follows.

@@ -141,6 +141,13 @@ impl PollScheduler {
         self.place(id);
     }
 
+    /// Makes the next poll of a polled object due at `at` at the latest.
+    pub fn poll_by(&mut self, id: &ResourceId, at: Instant) {
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        entry.tick = entry.tick.map(|tick| tick.min(at));
+        self.place(id);
+    }
+
     /// Sets or removes the poll schedule. An object that was not polled before is due at once.
     pub fn set_schedule(&mut self, id: &ResourceId, schedule: Option<PollSchedule>, now: Instant) {
         let grid = self.grid(now);
@@ -247,6 +254,16 @@ impl PollScheduler {
         } else {
             self.place(id);
         }
+    }
+
+    /// The processing of an object has panicked: the object is due again after `delay`, whatever its poll schedule.
+    pub fn finish_with_delay(&mut self, id: &ResourceId, now: Instant, delay: Duration) {
+        if let Some(entry) = self.entries.get_mut(id).filter(|entry| !entry.gone) {
+            let at = now + delay;
+            entry.wake = Some(at);
+            entry.tick = entry.schedule.map(|_| at);
+        }
+        self.finish(id, now);
     }
 
     /// When `next_due` is to be called again.

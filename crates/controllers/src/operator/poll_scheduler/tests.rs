@@ -272,3 +272,46 @@ async fn activation_polls_the_group_at_once() {
     scheduler.set_schedule(&id("b"), None, start + secs(31));
     assert_eq!(scheduler.groups, HashMap::from([(7, 2), (8, 1)]));
 }
+
+#[tokio::test(start_paused = true)]
+async fn panicked_object_is_due_after_its_delay_whatever_its_schedule() {
+    let start = Instant::now();
+    let mut scheduler = PollScheduler::new(LIMITS);
+    scheduler.add(&id("a"), start);
+    scheduler.next_due(start).unwrap();
+    scheduler.finish_with_delay(&id("a"), start, secs(4));
+    assert_eq!(scheduler.next_due_at(), Some(start + secs(4)), "it was not polled before");
+    scheduler.next_due(start + secs(4)).unwrap();
+    scheduler.set_schedule(&id("a"), Some(every(10, "a")), start + secs(4));
+    scheduler.finish(&id("a"), start + secs(4));
+    scheduler.next_due(start + secs(4)).unwrap();
+    scheduler.finish_with_delay(&id("a"), start + secs(4), secs(60));
+    assert_eq!(scheduler.next_due_at(), Some(start + secs(64)), "longer than its polling interval");
+    assert_eq!(scheduler.next_due(start + secs(64)).unwrap().poll_delay, Some(Duration::ZERO));
+    scheduler.finish(&id("a"), start + secs(64));
+    assert!(scheduler.next_due_at().unwrap() <= start + secs(74), "it is polled by its schedule again");
+    scheduler.next_due(start + secs(74)).unwrap();
+    scheduler.remove(&id("a"));
+    scheduler.finish_with_delay(&id("a"), start + secs(74), secs(1));
+    assert!(scheduler.is_empty(), "an object that is gone is not retried");
+}
+
+#[tokio::test(start_paused = true)]
+async fn poll_may_be_hastened_but_not_delayed() {
+    let start = Instant::now();
+    let mut scheduler = PollScheduler::new(LIMITS);
+    scheduler.add(&id("a"), start);
+    scheduler.next_due(start).unwrap();
+    scheduler.set_schedule(&id("a"), Some(every(3600, "a")), start);
+    scheduler.finish(&id("a"), start);
+    scheduler.next_due(start).unwrap();
+    scheduler.finish(&id("a"), start);
+    scheduler.poll_by(&id("a"), start + secs(2));
+    scheduler.poll_by(&id("a"), start + secs(3));
+    assert_eq!(scheduler.next_due_at(), Some(start + secs(2)));
+    assert_eq!(scheduler.next_due(start + secs(2)).unwrap().poll_delay, Some(Duration::ZERO));
+    scheduler.set_schedule(&id("a"), None, start + secs(2));
+    scheduler.finish(&id("a"), start + secs(2));
+    scheduler.poll_by(&id("a"), start + secs(3));
+    assert_eq!(scheduler.next_due_at(), None, "it is not polled");
+}

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use api::keda::{AuthenticationRef, FINALIZER, TriggerAuthentication};
 use cluster::request::ApiError;
 use keda::event::Event;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::finalize::without_finalizer;
 use super::retry_delay;
+use crate::operator::apply::AuthenticationApplier;
 use crate::operator::context::OperatorContext;
-use crate::operator::decide::conditions::has_finalizer;
+use crate::operator::decide::conditions::{has_finalizer, without_finalizer};
+use crate::operator::effect::AuthenticationEffect;
 use crate::operator::id::{EventSubject, NamespacedName, ResourceId, ResourceKind};
-use crate::operator::leader_client::ResourcePath;
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::store::{AuthenticationChange, Store, users_of};
 
@@ -28,16 +28,6 @@ const MAX_FINALIZER_ATTEMPTS: u32 = 18;
 enum Usage {
     Used,
     Unused,
-}
-
-fn path(name: &NamespacedName) -> ResourcePath<'_> {
-    let plural =
-        if name.namespace.is_empty() { "clustertriggerauthentications" } else { "triggerauthentications" };
-    ResourcePath::keda(plural, &name.namespace, &name.name)
-}
-
-fn subject(name: &NamespacedName) -> EventSubject {
-    if name.namespace.is_empty() { EventSubject::ClusterAuthentication } else { EventSubject::Authentication }
 }
 
 /// Adds an object to the users of its TriggerAuthentications. `before` are the names of those that it used before, joined with
@@ -86,19 +76,17 @@ async fn write_users(
             "metadata": {"resourceVersion": found.metadata.resource_version},
             "status": {field: Some(new).filter(|new| !new.is_empty())},
         });
-        match context.client.merge::<TriggerAuthentication>(path(name), "status", &patch).await {
-            Ok(written) => {
-                context.store().wrote_authentication(name, written);
-                return Ok(());
-            }
+        let applier = AuthenticationApplier { context, name, metadata: &found.metadata };
+        match applier.apply(AuthenticationEffect::PatchStatus(patch)).await {
+            Ok(_) => return Ok(()),
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error) if error.is_conflict() && attempt < MAX_STATUS_ATTEMPTS => attempt += 1,
             Err(error) => return Err(error),
         }
         // An empty patch returns the newest object and needs no permission to read it.
-        let newest: TriggerAuthentication = context.client.merge(path(name), "status", &json!({})).await?;
-        context.store().wrote_authentication(name, newest.clone());
-        found = Arc::new(newest);
+        let newest = applier.apply(AuthenticationEffect::PatchStatus(json!({}))).await?;
+        let Some(newest) = newest else { return Ok(()) };
+        found = newest;
     }
 }
 
@@ -174,38 +162,36 @@ async fn update_finalizer(
     change: AuthenticationChange,
 ) -> Result<(), ApiError> {
     let Some(found) = find(context, name) else { return Ok(()) };
-    let (metadata, subject) = (&found.metadata, subject(name));
+    let (metadata, subject) = (&found.metadata, EventSubject::authentication(name));
+    let applier = AuthenticationApplier { context, name, metadata };
     let (kind, is_cluster) = (subject.kind(), subject == EventSubject::ClusterAuthentication);
     if metadata.deletion_timestamp.is_some() {
         if has_finalizer(metadata) {
-            match context.client.merge::<Value>(path(name), "", &without_finalizer(metadata)).await {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
+            applier.apply(AuthenticationEffect::RemoveFinalizer(without_finalizer(metadata))).await?;
             let reason = if is_cluster {
                 "ClusterTriggerAuthenticationDeleted"
             } else {
                 "TriggerAuthenticationDeleted"
             };
             let event = Event::normal(reason, format!("{kind} was deleted"));
-            context.events.record_reconcile(subject, metadata, &event);
+            applier.apply(AuthenticationEffect::Event(event)).await?;
         }
         return Ok(());
     }
     if has_finalizer(metadata) {
         if change == AuthenticationChange::SpecEdited {
-            context.events.record_reconcile(subject, metadata, &updated(context, subject, &name.name));
+            let event = updated(context, subject, &name.name);
+            applier.apply(AuthenticationEffect::Event(event)).await?;
         }
         return Ok(());
     }
     let mut finalizers = metadata.finalizers.clone();
     finalizers.push(FINALIZER.to_owned());
     let patch = json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": finalizers}});
-    let written = context.client.merge::<TriggerAuthentication>(path(name), "", &patch).await?;
-    context.store().wrote_authentication(name, written);
+    applier.apply(AuthenticationEffect::PatchObject(patch)).await?;
     let reason = if is_cluster { "ClusterTriggerAuthenticationAdded" } else { "TriggerAuthenticationAdded" };
     let event = Event::normal(reason, format!("New {kind} configured"));
-    context.events.record_reconcile(subject, metadata, &event);
+    applier.apply(AuthenticationEffect::Event(event)).await?;
     Ok(())
 }
 

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use api::keda::{FINALIZER, ScaledJob, ScaledObject};
-use api::meta::ObjectMeta;
+use api::keda::{ScaledJob, ScaledObject};
 use keda::event::Event;
 use keda::executor::ScaleResult;
-use serde_json::{Value, json};
 
-use super::{authentication_users, pause};
+use super::authentication_users;
+use super::steps::{delete_hpa, scale, stop_polls};
 use crate::operator::apply::Applier;
 use crate::operator::context::OperatorContext;
-use crate::operator::decide::conditions::{ReconcileOutcome, has_finalizer, polls_stopped};
+use crate::operator::decide::conditions::{ReconcileOutcome, has_finalizer, without_finalizer};
 use crate::operator::effect::{Effect, ScaleEffect};
 use crate::operator::id::ResourceId;
-use crate::operator::object_state::ObjectEntry;
 use crate::operator::scaled_resource::ScaledResource;
 
 /// Attempts to restore the original replica count of a target.
@@ -40,7 +38,7 @@ pub(super) async fn object(
     if restores_replicas(object) {
         if !context.settings.compat.is_strict() {
             // The HPA exists until it is garbage-collected, and would scale the restored target.
-            if let Err(error) = pause::delete_hpa(applier, &entry, object).await {
+            if let Err(error) = delete_hpa(applier, &entry, object).await {
                 tracing::warn!(object = %id, %error, "failed to delete the HPA of a deleted object");
             }
         }
@@ -73,15 +71,6 @@ pub(super) async fn job(
     finish(applier, ScaledResource::Job(Arc::clone(job)), event).await
 }
 
-/// Drops the scalers and ends polls; an event follows if the object was polled.
-pub(super) async fn stop_polls(applier: Applier<'_>, entry: &ObjectEntry) {
-    entry.drop_scalers();
-    let was_polled = std::mem::take(&mut entry.state().polled);
-    if was_polled {
-        applier.log_failed_status(applier.apply(polls_stopped()).await);
-    }
-}
-
 async fn finish(applier: Applier<'_>, owner: ScaledResource, event: Event) -> ReconcileOutcome {
     let patch = without_finalizer(owner.metadata());
     if let Err(error) = applier.apply(Effect::RemoveFinalizer(patch)).await {
@@ -91,12 +80,6 @@ async fn finish(applier: Applier<'_>, owner: ScaledResource, event: Event) -> Re
     authentication_users::remove(applier.context, &owner).await;
     applier.log_failed_status(applier.apply(Effect::ReconcileEvent(event)).await);
     ReconcileOutcome::Deleted
-}
-
-/// The patch that removes our finalizer and keeps those of others.
-pub(super) fn without_finalizer(metadata: &ObjectMeta) -> Value {
-    let others: Vec<&String> = metadata.finalizers.iter().filter(|own| *own != FINALIZER).collect();
-    json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": others}})
 }
 
 fn restores_replicas(object: &ScaledObject) -> bool {
@@ -119,7 +102,7 @@ async fn restore_replicas(applier: Applier<'_>, object: &ScaledObject) -> Result
     }
     let effect =
         ScaleEffect { target: target.clone(), name: name.clone(), expected: None, to: count, why: None };
-    match pause::scale(applier, effect).await {
+    match scale(applier, effect).await {
         ScaleResult::Written { .. } => Ok(()),
         ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. } => Err(RestoreError(error)),
     }

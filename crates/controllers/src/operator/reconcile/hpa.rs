@@ -7,7 +7,7 @@ use api::keda::{ConditionStatus, ScaledObject, types};
 use cluster::request::ApiError;
 use keda::hpa::{self, GeneratedHpa};
 
-use super::pause;
+use super::steps::delete_hpa;
 use crate::operator::apply::{Applied, Applier};
 use crate::operator::decide::conditions::{polls_started, scaler_built};
 use crate::operator::decide::hpa::{HpaMetrics, HpaMetricsError, collect_metrics, writes};
@@ -72,7 +72,7 @@ pub(super) async fn ensure(
     object.status.health = status.health;
     if mode == ScalingMode::Direct {
         object.status.conditions.remove(types::HPA_ACTIVE);
-        pause::delete_hpa(applier, entry, object).await.map_err(|error| failed(&error))?;
+        delete_hpa(applier, entry, object).await.map_err(|error| failed(&error))?;
         object.status.hpa_name = String::new();
     } else if !is_unchanged(applier, entry, object, &wanted) {
         let found = match found {
@@ -115,7 +115,7 @@ async fn write(
         let is_creation = matches!(effect, Effect::CreateHpa(_));
         let applied = match applier.apply(effect).await {
             // An HPA that somebody else created is overwritten. KEDA does so only under the first name.
-            Err(error) if is_creation && error.code == HTTP_CONFLICT && !compat.is_strict() => {
+            Err(error) if is_creation && error.code == Some(HTTP_CONFLICT) && !compat.is_strict() => {
                 applier.apply(Effect::UpdateHpa(Box::new(wanted.clone()))).await?
             }
             applied => applied?,

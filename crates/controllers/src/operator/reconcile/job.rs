@@ -8,7 +8,7 @@ use keda::jobs::{OutdatedJobs, outdated};
 use keda::status;
 use serde_json::{Value, json};
 
-use super::finalize::stop_polls;
+use super::steps::stop_polls;
 use super::{authentication_users, finalize, write_failed};
 use crate::operator::apply::Applier;
 use crate::operator::context::OperatorContext;
@@ -129,7 +129,7 @@ async fn build_scalers(
         let error = listed.specs.err().filter(|_| !(listed.is_built && context.settings.compat.is_strict()));
         if let Some(error) = error {
             context.counters.count_build_failure(&job.metadata, EventSubject::Job);
-            let event = Event::warning("KEDAScalerFailed", error.clone());
+            let event = Event::warning("KEDAScalerFailed", error.to_string());
             applier.log_failed_status(applier.apply(Effect::Event(event)).await);
             first_error.get_or_insert(error);
             continue;

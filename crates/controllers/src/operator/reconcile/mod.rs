@@ -6,6 +6,7 @@
 //!   pause                 paused ScaledObjects
 //! job                   ScaledJobs
 //! finalize              deleted objects
+//! steps                 steps that several of them share
 //! authentication_users  the users of a TriggerAuthentication, in its status
 //! ```
 
@@ -15,6 +16,7 @@ mod hpa;
 mod job;
 mod object;
 mod pause;
+mod steps;
 
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 use api::keda::ScaledObject;
 use keda::status;
 
+use super::steps::resolve_target;
 use super::{authentication_users, finalize, hpa, pause, write_failed};
 use crate::operator::apply::Applier;
 use crate::operator::context::OperatorContext;
@@ -12,7 +13,6 @@ use crate::operator::decide::conditions::{
 use crate::operator::effect::Effect;
 use crate::operator::id::{ResourceId, ResourceKind};
 use crate::operator::object_state::ObjectEntry;
-use crate::operator::resolve::target;
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::validate::{self, ReconcileStep, StepFailure};
 
@@ -69,16 +69,4 @@ async fn steps(
     (object.status.triggers_types, object.status.authentications_types) = (Some(types), Some(names));
     let broken_trigger = hpa::ensure(applier, entry, object).await?;
     Ok(Reconciled::Ready { broken_trigger })
-}
-
-/// Resolves the target; a failure may have an event of its own.
-pub(super) async fn resolve_target(
-    applier: Applier<'_>,
-    object: &ScaledObject,
-) -> Result<target::ResolvedTarget, target::TargetFailure> {
-    let resolved = target::resolve(applier.context, object).await;
-    if let Err(target::TargetFailure { event: Some(event), .. }) = &resolved {
-        applier.log_failed_status(applier.apply(Effect::ReconcileEvent(event.clone())).await);
-    }
-    resolved
 }

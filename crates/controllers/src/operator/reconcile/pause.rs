@@ -1,16 +1,13 @@
 //! Paused ScaledObjects (docs/spec/keda.md 2.4).
 
 use api::keda::ScaledObject;
-use cluster::request::ApiError;
 use keda::executor::ScaleResult;
 
-use super::finalize::stop_polls;
-use super::object::resolve_target;
-use crate::operator::apply::{Applied, Applier, ScaleOutcome};
+use super::steps::{delete_hpa, resolve_target, scale, stop_polls};
+use crate::operator::apply::Applier;
 use crate::operator::decide::conditions::set_paused;
-use crate::operator::decide::hpa;
-use crate::operator::effect::{Effect, ScaleEffect};
-use crate::operator::id::{NamespacedName, ResourceKind};
+use crate::operator::effect::ScaleEffect;
+use crate::operator::id::ResourceKind;
 use crate::operator::object_state::ObjectEntry;
 use crate::operator::validate::{self, ReconcileStep, StepFailure};
 
@@ -70,42 +67,4 @@ async fn scale_to_paused(
             Err(step().failed(format!("failed to scale target to paused replica count: {error}")))
         }
     }
-}
-
-/// Writes a replica count, whatever the count is.
-pub(super) async fn scale(applier: Applier<'_>, effect: ScaleEffect) -> ScaleResult {
-    match applier.apply(Effect::Scale(effect)).await {
-        Ok(Applied::Scaled(ScaleOutcome::Tried(scaled))) => scaled,
-        Ok(Applied::Scaled(ScaleOutcome::Moved { to })) => {
-            ScaleResult::NotWritten { from: to, error: format!("the count is {to}") }
-        }
-        Ok(_) => ScaleResult::NotRead("no replica count was written".to_owned()),
-        Err(error) => ScaleResult::NotRead(error.message),
-    }
-}
-
-/// Deletes the HPA of an object, if it has one and owns it.
-pub(super) async fn delete_hpa(
-    applier: Applier<'_>,
-    entry: &ObjectEntry,
-    object: &ScaledObject,
-) -> Result<(), ApiError> {
-    let name = hpa::name(object);
-    let full = NamespacedName::new(&object.metadata.namespace, &name);
-    let (is_known, owner) = {
-        let store = applier.context.store();
-        let found = store.hpas.get(&full);
-        (found.is_some(), found.and_then(|hpa| hpa.owner.clone()))
-    };
-    // An HPA that was never adopted belongs to somebody else. One that the watch has not delivered yet may be ours.
-    if is_known && owner.as_ref() != Some(applier.id) {
-        return Ok(());
-    }
-    // The HPA may have been created a moment ago, even if the status does not name it.
-    let is_created = entry.state().hpa.is_some();
-    if is_known || is_created || !object.status.hpa_name.is_empty() {
-        applier.apply(Effect::DeleteHpa(name)).await?;
-    }
-    entry.state().hpa = None;
-    Ok(())
 }

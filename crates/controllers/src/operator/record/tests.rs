@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use keda::OperationError;
 use serde_json::{Value, json};
 
 use super::*;
@@ -9,7 +10,7 @@ fn object(spec: &Value) -> ScaledObject {
     serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
 }
 
-fn sample(name: &str, reading: Result<activity::Reading, String>) -> TriggerResult {
+fn sample(name: &str, reading: Result<activity::Reading, OperationError>) -> TriggerResult {
     let target = MetricTarget {
         type_: "AverageValue".into(),
         average_value: Some(quantity::Quantity::parse("20").unwrap()),
@@ -23,14 +24,14 @@ fn value(name: &str, text: &str) -> activity::MetricValue {
     activity::MetricValue { name: name.into(), value: quantity::Quantity::parse(text).unwrap() }
 }
 
-fn round(object: &ScaledObject, told: &[TriggerResult]) -> TriggerPoll {
+fn round(object: &ScaledObject, samples: &[TriggerResult]) -> TriggerPoll {
     let facts = TargetFacts { current: Ok(2), ready_pods: Ok(2) };
     let (now, compat) = (Timestamp::UNIX_EPOCH, Compat::Better);
-    RoundRecord { now, object, told, facts: &facts, formula: None, active: true, compat }.round()
+    RoundRecord { now, object, samples, facts: &facts, formula: None, active: true, compat }.round()
 }
 
 #[test]
-fn a_round_is_kept_with_limits_and_units() {
+fn poll_is_recorded_with_limits_and_units() {
     let triggers = json!([{"type": "metrics-api", "name": "queue", "metadata": {
         "url": "http://x", "valueLocation": "queues.messages", "targetValue": "20", "activationTargetValue": "5.5"}}]);
     let object = object(&json!({"scaleTargetRef": {"name": "worker"}, "triggers": triggers}));
@@ -40,33 +41,33 @@ fn a_round_is_kept_with_limits_and_units() {
     let [trigger] = round.triggers.as_slice() else { panic!("{round:?}") };
     assert_eq!(
         (trigger.label(), trigger.unit.as_str(), trigger.activation),
-        ("queue", "messages", Some(5500))
+        ("queue", "messages", Some(5500.into()))
     );
-    let [heard] = trigger.metrics.as_slice() else { panic!("{round:?}") };
+    let [metric] = trigger.metrics.as_slice() else { panic!("{round:?}") };
     assert_eq!(
-        (heard.value, heard.target, heard.each, heard.active),
-        (Some(12_500), Some(20_000), true, true)
+        (metric.value, metric.target, metric.each, metric.active),
+        (Some(12_500.into()), Some(20_000.into()), true, true)
     );
     assert_eq!(round.cooldown.unwrap().period, SignedDuration::from_secs(300));
 }
 
 #[test]
-fn what_cannot_be_read_is_not_zero_and_may_be_stood_in_for() {
+fn failed_sample_is_not_zero_and_may_have_a_fallback() {
     let mut object = object(&json!({"scaleTargetRef": {"name": "worker"}, "minReplicaCount": 2,
         "fallback": {"failureThreshold": 0, "replicas": 6},
         "triggers": [{"type": "redis", "metadata": {"listName": "jobs"}}]}));
-    let told = [sample("s0-redis-jobs", Err("x".repeat(9000)))];
-    let heard = round(&object, &told).triggers[0].metrics[0].clone();
-    assert_eq!((heard.value, heard.fallback, heard.active), (None, Some(6), true));
-    assert_eq!(heard.failure.unwrap().chars().count(), MAX_ERROR_CHARS + 1);
-    assert_eq!(round(&object, &told).cooldown, None, "it never rests");
+    let samples = [sample("s0-redis-jobs", Err("x".repeat(9000).into()))];
+    let metric = round(&object, &samples).triggers[0].metrics[0].clone();
+    assert_eq!((metric.value, metric.fallback, metric.active), (None, Some(6.into()), true));
+    assert_eq!(metric.failure.unwrap().chars().count(), MAX_ERROR_CHARS + 1);
+    assert_eq!(round(&object, &samples).cooldown, None, "it never rests");
     object.spec.fallback = None;
-    let heard = round(&object, &told).triggers[0].metrics[0].clone();
-    assert_eq!((heard.value, heard.fallback, heard.active), (None, None, false));
+    let metric = round(&object, &samples).triggers[0].metrics[0].clone();
+    assert_eq!((metric.value, metric.fallback, metric.active), (None, None, false));
 }
 
 #[test]
-fn a_push_names_its_trigger() {
+fn push_record_names_its_trigger() {
     let object = object(&json!({"scaleTargetRef": {"name": "worker"}, "triggers": [
         {"type": "cron", "metadata": {}}, {"type": "external-push", "name": "mail", "metadata": {}}]}));
     let round = pushed(&object, "s1-mail");
@@ -81,8 +82,8 @@ fn limits_are_numbers() {
         let metadata = json!({"a": "1", name: value});
         activation_threshold(&serde_json::from_value(json!({"type": "x", "metadata": metadata})).unwrap())
     };
-    assert_eq!(with("activationThreshold", "3"), Some(3000));
-    assert_eq!(with("ACTIVATIONVALUE", "0.5"), Some(500));
+    assert_eq!(with("activationThreshold", "3"), Some(3000.into()));
+    assert_eq!(with("ACTIVATIONVALUE", "0.5"), Some(500.into()));
     assert_eq!(with("activationThreshold", "NaN"), None);
     assert_eq!(with("activé", "3"), None);
     assert_eq!(with("threshold", "3"), None);

@@ -2,6 +2,7 @@
 
 use api::keda::{GroupVersionKindResource, ScaledObject};
 use cluster::discovery::ScaleKind;
+use cluster::request::ApiError;
 use keda::admission::{Target, TargetError};
 use keda::event::Event;
 use serde_json::Value;
@@ -39,12 +40,24 @@ pub(crate) struct TargetFailure {
     pub(crate) event: Option<Event>,
 }
 
+/// Why the kind of a target is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum KindError {
+    /// The reference is invalid, or the cluster has no such kind.
+    #[error(transparent)]
+    Reference(#[from] TargetError),
+    /// Discovery failed.
+    #[error(transparent)]
+    Discovery(#[from] ApiError),
+}
+
 /// Finds the target and its replica count.
 pub(crate) async fn resolve(
     context: &OperatorContext,
     object: &ScaledObject,
 ) -> Result<ResolvedTarget, TargetFailure> {
-    let resource = find(context, object).await.map_err(|cause| {
+    let resource = find(context, object).await.map_err(|error| {
+        let cause = error.to_string();
         let event = Event::warning("ScaledObjectUpdateFailed", cause.clone());
         TargetFailure { cause, event: Some(event) }
     })?;
@@ -52,11 +65,14 @@ pub(crate) async fn resolve(
     Ok(ResolvedTarget { resource, replicas })
 }
 
-/// The resource of the target's kind. The error is the message of KEDA.
-async fn find(context: &OperatorContext, object: &ScaledObject) -> Result<GroupVersionKindResource, String> {
+/// The resource of the target's kind.
+async fn find(
+    context: &OperatorContext,
+    object: &ScaledObject,
+) -> Result<GroupVersionKindResource, KindError> {
     let reference = &object.spec.scale_target_ref;
     let target = Target::parse(&reference.api_version, &reference.kind, &reference.name);
-    let Target { group, version, kind, .. } = target.map_err(|error| error.to_string())?;
+    let Target { group, version, kind, .. } = target?;
     let resource = match kind.as_str() {
         // In KEDA these kinds need no discovery, in any group.
         "Deployment" => "deployments".to_owned(),
@@ -64,11 +80,11 @@ async fn find(context: &OperatorContext, object: &ScaledObject) -> Result<GroupV
         _ => {
             // A failed discovery request does not mean that the kind is unknown.
             let known = context.client.discovery.mapping(&group, &version, &kind).await;
-            match known.map_err(|error| error.message)? {
+            match known? {
                 Some(resource) => resource.plural,
                 None => {
                     let version = object.target_api_version().to_owned();
-                    return Err(TargetError::NoMatch { kind, version }.to_string());
+                    return Err(TargetError::NoMatch { kind, version }.into());
                 }
             }
         }
@@ -87,10 +103,10 @@ async fn replicas(
         return Ok(known);
     }
     let error = match context.client.scale(namespace, name, target).await {
-        Ok(held) => return Ok(held.scale.spec_replicas),
+        Ok(held) => return Ok(held.scale.spec_replicas.get()),
         Err(error) => error,
     };
-    if error.code == HTTP_FORBIDDEN && !context.settings.compat.is_strict() {
+    if error.code == Some(HTTP_FORBIDDEN) && !context.settings.compat.is_strict() {
         // Whether the target exists is unknown; a permission is missing.
         let cause = format!("{}; {}", error.message, missing_permission(target));
         return Err(TargetFailure { cause, event: None });
@@ -106,7 +122,7 @@ async fn replicas(
         Ok(_) => Some(NOT_SCALABLE_NOTE),
         Err(error) if error.is_not_found() => Some(NOT_FOUND_NOTE),
         // Scaling a target needs no permission to get it, but discovery shows whether its kind has a scale.
-        Err(other) if other.code == HTTP_FORBIDDEN && error.is_not_found() => {
+        Err(other) if other.code == Some(HTTP_FORBIDDEN) && error.is_not_found() => {
             note_by_kind(context, target).await
         }
         // The reason is unknown; the condition shows the error.

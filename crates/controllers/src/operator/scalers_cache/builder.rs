@@ -10,6 +10,7 @@ use scalers::backends::Backends;
 use scalers::{Scaler, ScalerError};
 use serde_json::Value;
 
+use super::error::ScalerBuildError;
 use crate::operator::auth::{AuthQuery, AuthResolver, ResolvedAuth, names_variables};
 use crate::operator::counters::HttpRequestDurations;
 use crate::operator::credential_reader::CredentialReader;
@@ -33,7 +34,7 @@ pub(crate) struct ScalerBuilder {
 
 /// A scaler, or why it could not be built; and the objects that credentials were read from.
 pub(super) struct BuiltScaler {
-    pub(super) scaler: Result<Arc<dyn Scaler>, String>,
+    pub(super) scaler: Result<Arc<dyn Scaler>, ScalerBuildError>,
     pub(super) used: Vec<(SourceRef, String)>,
 }
 
@@ -61,7 +62,7 @@ impl ScalerBuilder {
         index: usize,
         trigger: &Trigger,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<Arc<dyn Scaler>, String> {
+    ) -> Result<Arc<dyn Scaler>, ScalerBuildError> {
         let template = self.template(owner, trigger).await?;
         let (namespace, container) = (owner.metadata().namespace.as_str(), owner.container());
         let environment = if names_variables(&trigger.metadata) || !container.is_empty() {
@@ -70,24 +71,24 @@ impl ScalerBuilder {
                     seen.extend(environment.seen);
                     environment.variables
                 }
-                Err(error) => {
-                    seen.extend(error.seen);
-                    return Err(error.text);
+                Err(mut error) => {
+                    seen.append(&mut error.seen);
+                    return Err(error.into());
                 }
             }
         } else {
             BTreeMap::new()
         };
         let authentication = trigger.authentication_ref.as_ref();
-        let asked = AuthQuery { namespace, authentication, template: template.as_ref(), container };
-        let ResolvedAuth { parameters, identity, .. } = match self.auth.resolve(asked).await {
+        let query = AuthQuery { namespace, authentication, template: template.as_ref(), container };
+        let ResolvedAuth { parameters, identity, .. } = match self.auth.resolve(query).await {
             Ok(mut resolved) => {
                 seen.append(&mut resolved.seen);
                 resolved
             }
-            Err(error) => {
-                seen.extend(error.seen);
-                return Err(error.text);
+            Err(mut error) => {
+                seen.append(&mut error.seen);
+                return Err(error.into());
             }
         };
         let id = owner.id();
@@ -108,7 +109,7 @@ impl ScalerBuilder {
             feeds_formula: owner.has_formula(),
             http_timeout: self.http_timeout,
         };
-        (self.build)(&trigger, &self.backends).map_err(String::from)
+        Ok((self.build)(&trigger, &self.backends)?)
     }
 
     /// The pod template of the target, if the trigger needs it.
@@ -116,7 +117,7 @@ impl ScalerBuilder {
         &self,
         owner: &ScaledResource,
         trigger: &Trigger,
-    ) -> Result<Option<PodTemplate>, String> {
+    ) -> Result<Option<PodTemplate>, ScalerBuildError> {
         let object = match owner {
             ScaledResource::Job(job) => {
                 return Ok(job.spec.job_target_ref.as_ref().and_then(PodTemplate::of_job));
@@ -135,7 +136,7 @@ impl ScalerBuilder {
             return Ok(None);
         }
         let Some(target) = &object.status.scale_target_gvkr else {
-            return Err(keda::executor::TARGET_NOT_RESOLVED.to_owned());
+            return Err(ScalerBuildError::TargetNotResolved);
         };
         let path = ResourcePath {
             group: &target.group,
@@ -144,7 +145,7 @@ impl ScalerBuilder {
             namespace,
             name: &object.spec.scale_target_ref.name,
         };
-        let workload: Value = self.client.get(path).await.map_err(|error| error.message)?;
+        let workload: Value = self.client.get(path).await?;
         Ok(PodTemplate::of_workload(&workload))
     }
 }

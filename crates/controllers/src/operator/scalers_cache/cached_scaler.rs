@@ -8,6 +8,7 @@ use api::autoscaling::v2::{MetricSpec, MetricTarget};
 use api::keda::Trigger;
 use api::map::StringMap;
 use api::time::parse_go_duration;
+use keda::OperationError;
 use keda::activity::{MetricSample, MetricValue, Reading};
 use keda::environment::SourceRef;
 use scalers::Scaler;
@@ -15,9 +16,10 @@ use scalers::web::{RequestLog, with_max_age, with_request_log};
 use tokio::time::{Instant, timeout};
 
 use super::builder::{BuiltScaler, ScalerBuilder};
+use super::error::{SampleError, ScalerBuildError};
 use super::metrics::Metrics;
 use super::push::{PushChannel, PushStream};
-use super::samples::Samples;
+use super::samples::{CachedSample, Samples};
 use super::{SampleQuery, TriggerSamples};
 use crate::operator::scaled_resource::ScaledResource;
 
@@ -47,10 +49,13 @@ pub(crate) struct CachedScaler {
     state: Mutex<ScalerState>,
 }
 
+/// A scaler, or why it could not be built.
+type CachedBuild = Result<Arc<dyn Scaler>, Arc<ScalerBuildError>>;
+
 #[derive(Default)]
 struct ScalerState {
     /// The scaler, or why it could not be built; none if it is to be built.
-    scaler: Option<Result<Arc<dyn Scaler>, String>>,
+    scaler: Option<CachedBuild>,
     used: Vec<(SourceRef, String)>,
     specs: Option<(Instant, Metrics)>,
     samples: Samples,
@@ -70,22 +75,12 @@ struct ScalerState {
     empty: u64,
 }
 
-/// The last sample of a metric.
-#[derive(Clone, Debug)]
-pub(crate) struct CachedSample {
-    pub(crate) at: Instant,
-    /// The values, or why there are none.
-    pub(crate) reading: Result<Reading, String>,
-    /// How long the query took.
-    pub(crate) latency: Duration,
-}
-
 impl CachedScaler {
     pub(super) fn new(index: usize, trigger: &Trigger, push: Option<PushChannel>) -> Self {
         let (building, state) = (tokio::sync::Mutex::default(), Mutex::default());
         let timeout = trigger.metadata.get("timeout").and_then(|text| match text.parse::<u64>() {
             Ok(milliseconds) => Some(Duration::from_millis(milliseconds)),
-            Err(_) => parse_go_duration(text).and_then(|said| Duration::try_from(said).ok()),
+            Err(_) => parse_go_duration(text).and_then(|timeout| Duration::try_from(timeout).ok()),
         });
         // The spellings that Go parses as true; the default is true.
         let is_true = |text: &String| matches!(text.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True");
@@ -113,8 +108,8 @@ impl CachedScaler {
 
     /// The deadline of a query: the trigger's own `timeout` and a margin, if that is longer than the default.
     fn query_deadline(&self, deadline: Duration) -> Duration {
-        self.timeout.map_or(deadline, |said| {
-            deadline.max(said.saturating_add(TIMEOUT_MARGIN)).min(MAX_QUERY_DEADLINE)
+        self.timeout.map_or(deadline, |timeout| {
+            deadline.max(timeout.saturating_add(TIMEOUT_MARGIN)).min(MAX_QUERY_DEADLINE)
         })
     }
 
@@ -166,7 +161,7 @@ impl CachedScaler {
         owner: &ScaledResource,
         age: Duration,
         deadline: Duration,
-    ) -> Result<Vec<MetricSpec>, String> {
+    ) -> Result<Vec<MetricSpec>, SampleError> {
         let deadline = self.query_deadline(deadline);
         {
             let mut state = self.state();
@@ -177,21 +172,15 @@ impl CachedScaler {
                 return Ok(specs.specs());
             }
         }
-        let scaler = self.scaler(builder, owner).await?;
-        let mut told = specs_of(&scaler, deadline).await;
-        if !matches!(&told, Ok(specs) if !specs.is_empty())
-            && !matches!(told, Err(QueryError::TimedOut(_)))
+        let scaler = self.scaler(builder, owner).await.map_err(SampleError::Build)?;
+        let mut listed = specs_of(&scaler, deadline).await;
+        if !matches!(listed, Ok(_) | Err(SampleError::TimedOut(_)))
             && let Some(scaler) = self.rebuilt(builder, owner, &scaler).await
         {
-            told = specs_of(&scaler, deadline).await;
+            listed = specs_of(&scaler, deadline).await;
         }
-        let told = match told {
-            Ok(specs) if specs.is_empty() => Err("got empty metric spec".to_owned()),
-            Ok(specs) => Ok(specs),
-            Err(error) => Err(error.into_text()),
-        };
         let mut state = self.state();
-        match &told {
+        match &listed {
             Ok(specs) => {
                 state.specs = Some((Instant::now(), Metrics::of(specs)));
                 let names: Vec<&str> = specs.iter().filter_map(external).map(|(name, _)| name).collect();
@@ -199,7 +188,7 @@ impl CachedScaler {
             }
             Err(_) => state.errors += 1,
         }
-        told
+        listed
     }
 
     /// Queries all wanted metrics.
@@ -218,10 +207,10 @@ impl CachedScaler {
             }
         };
         let wanted = specs.iter().filter_map(external).filter(|(name, _)| (query.wanted)(name));
-        let asked = wanted
+        let queries = wanted
             .take(MAX_METRICS_PER_TRIGGER)
             .map(|(name, target)| self.sample(builder, owner, name, target, query));
-        let samples = futures::future::join_all(asked).await;
+        let samples = futures::future::join_all(queries).await;
         TriggerSamples { specs: Ok(specs), samples, is_built: true }
     }
 
@@ -236,7 +225,7 @@ impl CachedScaler {
     }
 
     /// Failed samples of the metrics that the trigger had, because it does not list them now.
-    fn failed_samples(&self, error: &str, query: SampleQuery<'_>) -> Vec<MetricSample> {
+    fn failed_samples(&self, error: &SampleError, query: SampleQuery<'_>) -> Vec<MetricSample> {
         let specs = self.last_specs();
         let wanted = specs.iter().filter_map(external).filter(|(name, _)| (query.wanted)(name));
         let mut state = self.state();
@@ -245,12 +234,17 @@ impl CachedScaler {
             let is_remembered =
                 kept.is_some_and(|kept| kept.reading.is_err() && kept.at.elapsed() < query.max_failure_age);
             if !is_remembered {
-                let reading = Err(error.to_owned());
+                let reading = Err(error.clone());
                 let kept = CachedSample { at: Instant::now(), reading, latency: Duration::ZERO };
                 state.samples.insert(name, kept);
             }
             let (name, target) = (name.to_owned(), target.clone());
-            MetricSample { name, target, reading: Err(error.to_owned()), is_remembered }
+            MetricSample {
+                name,
+                target,
+                reading: Err(OperationError::from_error(error.clone())),
+                is_remembered,
+            }
         };
         wanted.take(MAX_METRICS_PER_TRIGGER).map(one).collect()
     }
@@ -263,7 +257,7 @@ impl CachedScaler {
         target: &MetricTarget,
         query: SampleQuery<'_>,
     ) -> MetricSample {
-        let told = |reading, is_remembered| MetricSample {
+        let sample = |reading, is_remembered| MetricSample {
             name: name.to_owned(),
             target: target.clone(),
             reading,
@@ -271,17 +265,17 @@ impl CachedScaler {
         };
         let record = query.records.filter(|_| self.trigger.use_cached_metrics).and_then(|all| all.get(name));
         if let Some(record) = record {
-            return told(record.clone(), true);
+            return sample(record.clone(), true);
         }
         if let Some(kept) = self.state().samples.get(name)
             && kept.at.elapsed() < if kept.reading.is_err() { query.max_failure_age } else { query.max_age }
         {
-            return told(kept.reading.clone(), true);
+            return sample(kept.reading.clone().map_err(OperationError::from_error), true);
         }
         let began = Instant::now();
         let reading = with_max_age(query.max_shared_age, self.read(builder, owner, name, query.deadline));
-        let ((reading, since), account) = Box::pin(with_request_log(reading)).await;
-        builder.durations.observe(&self.trigger.type_, &account);
+        let ((reading, since), log) = Box::pin(with_request_log(reading)).await;
+        builder.durations.observe(&self.trigger.type_, &log);
         let now = Instant::now();
         // A shared response is as old as the query that got it.
         let kept = CachedSample { at: since.unwrap_or(now), reading: reading.clone(), latency: now - began };
@@ -292,9 +286,9 @@ impl CachedScaler {
             (state.failures, state.rebuild_after) = (0, None);
         }
         state.samples.insert(name, kept);
-        state.count(&account);
+        state.count(&log);
         drop(state);
-        told(reading, false)
+        sample(reading.map_err(OperationError::from_error), false)
     }
 
     async fn read(
@@ -303,24 +297,20 @@ impl CachedScaler {
         owner: &ScaledResource,
         name: &str,
         deadline: Duration,
-    ) -> Result<Reading, String> {
+    ) -> Result<Reading, SampleError> {
         let deadline = self.query_deadline(deadline);
-        let scaler = self.scaler(builder, owner).await?;
+        let scaler = self.scaler(builder, owner).await.map_err(SampleError::Build)?;
         match reading_of(&scaler, name, deadline).await {
-            Err(QueryError::Failed(error)) => match self.rebuilt(builder, owner, &scaler).await {
-                Some(scaler) => reading_of(&scaler, name, deadline).await.map_err(QueryError::into_text),
+            Err(error @ SampleError::Source(_)) => match self.rebuilt(builder, owner, &scaler).await {
+                Some(scaler) => reading_of(&scaler, name, deadline).await,
                 None => Err(error),
             },
-            told => told.map_err(QueryError::into_text),
+            reading => reading,
         }
     }
 
     /// The scaler, built if it is not. A failed build is not retried for a while.
-    async fn scaler(
-        &self,
-        builder: &ScalerBuilder,
-        owner: &ScaledResource,
-    ) -> Result<Arc<dyn Scaler>, String> {
+    async fn scaler(&self, builder: &ScalerBuilder, owner: &ScaledResource) -> CachedBuild {
         if let Some(known) = self.cached() {
             return known;
         }
@@ -332,7 +322,7 @@ impl CachedScaler {
         }
     }
 
-    fn cached(&self) -> Option<Result<Arc<dyn Scaler>, String>> {
+    fn cached(&self) -> Option<CachedBuild> {
         let state = self.state();
         match &state.scaler {
             Some(Err(_)) if state.rebuild_after.is_none_or(|at| at <= Instant::now()) => None,
@@ -364,15 +354,12 @@ impl CachedScaler {
         Box::pin(self.build(builder, owner)).await.ok()
     }
 
-    async fn build(
-        &self,
-        builder: &ScalerBuilder,
-        owner: &ScaledResource,
-    ) -> Result<Arc<dyn Scaler>, String> {
+    async fn build(&self, builder: &ScalerBuilder, owner: &ScaledResource) -> CachedBuild {
         let Some(trigger) = owner.triggers().get(self.index) else {
-            return Err("the object was edited meanwhile".to_owned());
+            return Err(Arc::new(ScalerBuildError::Edited));
         };
         let BuiltScaler { scaler, used } = builder.build_scaler(owner, self.index, trigger).await;
+        let scaler = scaler.map_err(Arc::new);
         let stream = match (&scaler, &self.push) {
             (Ok(scaler), Some(push)) => push.open(scaler),
             _ => None,
@@ -387,9 +374,9 @@ impl CachedScaler {
 }
 
 impl ScalerState {
-    fn count(&mut self, account: &RequestLog) {
-        self.empty += u64::from(account.empty);
-        for code in account.sent.iter().map(|sent| sent.code) {
+    fn count(&mut self, log: &RequestLog) {
+        self.empty += u64::from(log.empty);
+        for code in log.sent.iter().map(|sent| sent.code) {
             match self.sent.iter_mut().find(|(own, _)| *own == code) {
                 Some((_, count)) => *count += 1,
                 None => {
@@ -408,33 +395,22 @@ impl ScalerState {
     }
 }
 
-/// Why a query failed.
-enum QueryError {
-    /// The source reported this error.
-    Failed(String),
-    /// The deadline passed.
-    TimedOut(Duration),
+/// The metrics of a scaler, at least one.
+async fn specs_of(scaler: &Arc<dyn Scaler>, deadline: Duration) -> Result<Vec<MetricSpec>, SampleError> {
+    let listed = timeout(deadline, scaler.specs()).await.map_err(|_| SampleError::TimedOut(deadline))?;
+    let specs = listed.map_err(SampleError::Source)?;
+    if specs.is_empty() { Err(SampleError::NoMetrics) } else { Ok(specs) }
 }
 
-impl QueryError {
-    fn into_text(self) -> String {
-        match self {
-            Self::Failed(text) => text,
-            Self::TimedOut(after) => format!("no answer within {} s", after.as_secs_f64()),
-        }
-    }
-}
-
-async fn specs_of(scaler: &Arc<dyn Scaler>, deadline: Duration) -> Result<Vec<MetricSpec>, QueryError> {
-    let told = timeout(deadline, scaler.specs()).await.map_err(|_| QueryError::TimedOut(deadline))?;
-    told.map_err(|error| QueryError::Failed(error.into()))
-}
-
-async fn reading_of(scaler: &Arc<dyn Scaler>, name: &str, deadline: Duration) -> Result<Reading, QueryError> {
-    let told = timeout(deadline, scaler.read(name)).await.map_err(|_| QueryError::TimedOut(deadline))?;
-    let told = told.map_err(|error| QueryError::Failed(error.into()))?;
+async fn reading_of(
+    scaler: &Arc<dyn Scaler>,
+    name: &str,
+    deadline: Duration,
+) -> Result<Reading, SampleError> {
+    let read = timeout(deadline, scaler.read(name)).await.map_err(|_| SampleError::TimedOut(deadline))?;
+    let read = read.map_err(SampleError::Source)?;
     let value = |value: scalers::MetricValue| MetricValue { name: value.name, value: value.value };
-    Ok(Reading { values: told.values.into_iter().map(value).collect(), active: told.active })
+    Ok(Reading { values: read.values.into_iter().map(value).collect(), active: read.active })
 }
 
 /// Name and target of an external metric.

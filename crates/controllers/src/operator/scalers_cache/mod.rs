@@ -3,6 +3,7 @@
 //! ```text
 //! builder        from a trigger to a scaler: credentials, environment          needs a client
 //! cached_scaler  one scaler with its samples; rebuilds it when it fails
+//! error          why a trigger has no scaler or no sample
 //! metrics        the metrics that a trigger listed last
 //! samples        the last sample of each metric of a trigger
 //! push           triggers that report activity themselves
@@ -10,6 +11,7 @@
 
 mod builder;
 mod cached_scaler;
+mod error;
 mod metrics;
 mod push;
 mod samples;
@@ -20,6 +22,7 @@ use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
 use api::provider::Compat;
+use keda::OperationError;
 use keda::activity::{self, CachedReading};
 use keda::environment::SourceRef;
 use keda::modifiers::{CompiledFormula, ModifiersError};
@@ -28,7 +31,8 @@ use tokio::time::Instant;
 pub use builder::BuildScaler;
 pub(crate) use builder::{ScalerBuilder, display_name};
 pub(crate) use cached_scaler::CachedScaler;
-pub(crate) use push::{PendingPush, PushNotification, PushSender};
+pub(crate) use error::SampleError;
+pub(crate) use push::{PendingPush, PushNotification, PushReport, PushSender};
 
 use super::scaled_resource::{ScaledResource, query_group};
 
@@ -63,7 +67,7 @@ pub(crate) struct SampleQuery<'a> {
 #[derive(Debug)]
 pub(crate) struct TriggerSamples {
     /// All metrics of the trigger, or why it did not list them.
-    pub(crate) specs: Result<Vec<MetricSpec>, String>,
+    pub(crate) specs: Result<Vec<MetricSpec>, SampleError>,
     /// Samples of the external metrics that were wanted. If the trigger did not list its metrics, those it had fail with the same
     /// error.
     pub(crate) samples: Vec<activity::MetricSample>,
@@ -76,7 +80,7 @@ pub(crate) struct TriggerSamples {
 pub(crate) struct TriggerMetrics {
     pub(crate) index: usize,
     /// The metrics, or why the trigger does not list them.
-    pub(crate) specs: Result<Vec<MetricSpec>, String>,
+    pub(crate) specs: Result<Vec<MetricSpec>, SampleError>,
     pub(crate) is_built: bool,
     /// The metrics that it listed last, if it does not list them now.
     pub(crate) last: Vec<MetricSpec>,
@@ -91,7 +95,8 @@ impl TriggerSamples {
             let metrics = self.samples.into_iter().map(activity::TriggerMetric::External).collect();
             return activity::TriggerResult { trigger, metrics: Ok(metrics) };
         }
-        let metrics = self.specs.map(|specs| {
+        let specs = self.specs.map_err(OperationError::from_error);
+        let metrics = specs.map(|specs| {
             let resources = std::iter::repeat_n(activity::TriggerMetric::Resource, resources(&specs));
             resources.chain(self.samples.into_iter().map(activity::TriggerMetric::External)).collect()
         });
@@ -102,7 +107,7 @@ impl TriggerSamples {
     pub(crate) fn for_job(self, compat: Compat) -> keda::jobs::JobTriggerResult {
         let specs = match self.specs {
             Err(_) if self.is_built && compat.is_strict() => Ok(Vec::new()),
-            specs => specs,
+            specs => specs.map_err(OperationError::from_error),
         };
         let has_none = specs.as_ref().is_ok_and(Vec::is_empty);
         let sample = |sample: activity::MetricSample| {
@@ -123,8 +128,9 @@ pub(crate) fn object_samples(samples: Vec<TriggerSamples>, compat: Compat) -> Ve
 }
 
 /// Why the first scaler that could not be built could not.
-pub(crate) fn build_error(samples: &[TriggerSamples]) -> Option<String> {
-    samples.iter().filter(|samples| !samples.is_built).find_map(|samples| samples.specs.clone().err())
+pub(crate) fn build_error(samples: &[TriggerSamples]) -> Option<OperationError> {
+    let unbuilt = samples.iter().filter(|samples| !samples.is_built);
+    unbuilt.filter_map(|samples| samples.specs.clone().err()).map(OperationError::from_error).next()
 }
 
 impl ScalersCache {

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use runtime::reconcile_loop::PanicCounter;
+use runtime::{ReconcileResult, Reconciles};
 use scalers::Scaler;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -17,14 +20,22 @@ const MAX_BUFFERED_REPORTS: usize = 4;
 /// Minimum time between two reports of one trigger, so that a source that reports without end does not keep the operator busy.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A push trigger has reported activity.
+/// What the stream of a push trigger reports.
 #[derive(Debug)]
 pub(crate) struct PushNotification {
     pub(crate) id: ResourceId,
     /// The index of the trigger.
     pub(crate) trigger: usize,
-    /// To be dropped when the report is acted on: a later report is a new one.
-    pub(crate) pending: PendingPush,
+    pub(crate) report: PushReport,
+}
+
+/// A report of a push trigger.
+#[derive(Debug)]
+pub(crate) enum PushReport {
+    /// There is load. To be dropped when the report is acted on: a later report is a new one.
+    Active(PendingPush),
+    /// The stream panicked; it is opened again after a delay.
+    Panicked { message: String, retry_after: Duration },
 }
 
 /// Marks, while it exists, that a report of a trigger waits.
@@ -46,9 +57,17 @@ impl Drop for PendingPush {
 
 /// Sends the reports of all push triggers to the operator's loop.
 #[derive(Clone, Debug)]
-pub(crate) struct PushSender(pub(crate) mpsc::UnboundedSender<PushNotification>);
+pub(crate) struct PushSender {
+    notifications: mpsc::UnboundedSender<PushNotification>,
+    panics: PanicCounter,
+}
 
 impl PushSender {
+    /// Sends to `notifications`; `panics` counts streams that panic.
+    pub(crate) fn new(notifications: mpsc::UnboundedSender<PushNotification>, panics: PanicCounter) -> Self {
+        Self { notifications, panics }
+    }
+
     /// The channel of one trigger.
     pub(crate) fn channel(&self, id: &ResourceId, trigger: usize) -> PushChannel {
         PushChannel { sender: self.clone(), id: id.clone(), trigger, waits: Arc::default() }
@@ -75,35 +94,55 @@ impl Drop for PushStream {
 }
 
 impl PushChannel {
-    fn notify(&self) {
-        if let Some(pending) = PendingPush::new(&self.waits) {
-            // Sending fails only when the operator has ended.
-            let _ =
-                self.sender.0.send(PushNotification { id: self.id.clone(), trigger: self.trigger, pending });
-        }
+    fn send(&self, report: PushReport) {
+        let notification = PushNotification { id: self.id.clone(), trigger: self.trigger, report };
+        // Sending fails only when the operator has ended.
+        let _ = self.sender.notifications.send(notification);
     }
 
-    /// Opens the stream of a scaler, if it is a push scaler.
+    /// Opens the stream of a scaler, if it is a push scaler. A stream that panics is reported and opened again.
     pub(crate) fn open(&self, scaler: &Arc<dyn Scaler>) -> Option<PushStream> {
+        let mut stream = self.follow(scaler)?;
+        let (channel, scaler) = (self.clone(), Arc::clone(scaler));
+        let task = tokio::spawn(async move {
+            let mut streams = Reconciles::new(channel.sender.panics.clone());
+            loop {
+                streams.start((), stream);
+                let Some(((), ReconcileResult::Panicked { message, retry_after })) = streams.next().await
+                else {
+                    return;
+                };
+                channel.send(PushReport::Panicked { message, retry_after });
+                tokio::time::sleep(retry_after).await;
+                let Some(next) = channel.follow(&scaler) else { return };
+                stream = next;
+            }
+        });
+        Some(PushStream(task.abort_handle()))
+    }
+
+    /// The stream of a scaler, whose reports are forwarded.
+    fn follow(&self, scaler: &Arc<dyn Scaler>) -> Option<BoxFuture<'static, ()>> {
         let (sender, mut reports) = mpsc::channel(MAX_BUFFERED_REPORTS);
         let stream = Arc::clone(scaler).push(sender)?;
         let channel = self.clone();
-        let task = tokio::spawn(async move {
-            let forward = async {
-                while let Some(active) = reports.recv().await {
-                    // Polls find out that a trigger is inactive (docs/spec/keda.md 3.8).
-                    if active {
-                        channel.notify();
-                        tokio::time::sleep(MIN_REPORT_INTERVAL).await;
+        let forward = async move {
+            while let Some(active) = reports.recv().await {
+                // Polls find out that a trigger is inactive (docs/spec/keda.md 3.8).
+                if active {
+                    if let Some(pending) = PendingPush::new(&channel.waits) {
+                        channel.send(PushReport::Active(pending));
                     }
+                    tokio::time::sleep(MIN_REPORT_INTERVAL).await;
                 }
-            };
+            }
+        };
+        Some(Box::pin(async move {
             tokio::select! {
                 () = stream => {}
                 () = forward => {}
             }
-        });
-        Some(PushStream(task.abort_handle()))
+        }))
     }
 }
 
@@ -131,16 +170,17 @@ mod tests {
 
         fn push(
             self: Arc<Self>,
-            tell: mpsc::Sender<bool>,
+            reports: mpsc::Sender<bool>,
         ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-            Some(Box::pin(async move { while tell.send(true).await.is_ok() {} }))
+            Some(Box::pin(async move { while reports.send(true).await.is_ok() {} }))
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_report_waits_and_the_next_is_not_lost() {
         let (sender, mut pushes) = mpsc::unbounded_channel();
-        let channel = PushSender(sender).channel(&ResourceId::object("shop", "worker"), 3);
+        let channel = PushSender::new(sender, PanicCounter::default())
+            .channel(&ResourceId::object("shop", "worker"), 3);
         let scaler: Arc<dyn Scaler> = Arc::new(Torrent);
         let stream = channel.open(&scaler);
         assert!(stream.is_some());

@@ -1,8 +1,22 @@
 //! The last sample of each metric of a trigger. Most triggers have one metric, for which a list is smaller than a map.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::cached_scaler::CachedSample;
+use keda::activity::Reading;
+use tokio::time::Instant;
+
+use super::error::SampleError;
+
+/// The last sample of a metric.
+#[derive(Clone, Debug)]
+pub(crate) struct CachedSample {
+    pub(crate) at: Instant,
+    /// The values, or why there are none.
+    pub(crate) reading: Result<Reading, SampleError>,
+    /// How long the query took.
+    pub(crate) latency: Duration,
+}
 
 /// The last samples, by metric.
 #[derive(Debug, Default)]

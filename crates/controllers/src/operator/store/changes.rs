@@ -6,7 +6,6 @@ use api::keda::annotations::SCALED_OBJECT_NAME;
 use api::keda::{AuthenticationRef, FINALIZER, ScaledObject};
 use api::map::StringMap;
 use api::meta::ObjectMeta;
-use cluster::watch::WatchEvent;
 
 use super::StoreEvent;
 use crate::operator::id::{NamespacedName, ResourceId};
@@ -61,19 +60,4 @@ pub(super) fn is_ours_alone(old: &ObjectMeta, new: &ObjectMeta) -> bool {
         meta
     };
     !differs(&plain(old), &plain(new))
-}
-
-pub(super) fn keyed<T, U>(
-    change: WatchEvent<T>,
-    with: impl FnOnce(T) -> (NamespacedName, U),
-) -> WatchEvent<(NamespacedName, U)> {
-    match change {
-        WatchEvent::Listing => WatchEvent::Listing,
-        WatchEvent::Listed => WatchEvent::Listed,
-        WatchEvent::Applied(object) => WatchEvent::Applied(with(object)),
-        WatchEvent::Deleted { namespace, name } => WatchEvent::Deleted { namespace, name },
-        WatchEvent::Unreadable { namespace, name, error } => {
-            WatchEvent::Unreadable { namespace, name, error }
-        }
-    }
 }

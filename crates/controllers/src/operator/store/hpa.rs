@@ -5,8 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use api::autoscaling::v2::{HorizontalPodAutoscaler, HorizontalPodAutoscalerCondition};
+use runtime::Versioned;
 
-use super::Versioned;
 use crate::operator::id::ResourceId;
 
 /// An HPA.
@@ -24,7 +24,7 @@ pub(crate) struct Hpa {
 }
 
 impl Versioned for Hpa {
-    fn version(&self) -> &str {
+    fn resource_version(&self) -> &str {
         &self.version
     }
 }
@@ -38,11 +38,12 @@ impl Hpa {
                 && owner.api_version == api::keda::API_VERSION
         });
         let owner = owner.map(|owner| ResourceId::object(&meta.namespace, &owner.name));
-        let said = hpa.status.conditions.iter().find(|condition| condition.type_ == "ScalingActive").cloned();
+        let condition =
+            hpa.status.conditions.iter().find(|condition| condition.type_ == "ScalingActive").cloned();
         Self {
             version: meta.resource_version.clone(),
             fingerprint: fingerprint(&hpa),
-            scaling_active: said.map(Box::new),
+            scaling_active: condition.map(Box::new),
             full: owner.is_some().then(|| Arc::new(hpa)),
             owner,
         }

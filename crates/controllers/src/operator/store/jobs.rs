@@ -6,11 +6,11 @@ use std::sync::Arc;
 use api::keda::annotations::SCALED_JOB_NAME;
 use cluster::watch::{View, WatchEvent};
 use keda::jobs::{JobPodView, JobView};
+use runtime::{StoreChange, Versioned};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::changes::keyed;
-use super::object_store::{ObjectStore, StoreChange, Versioned};
+use super::ObjectStore;
 use crate::operator::id::NamespacedName;
 
 /// Names of deleted jobs that are remembered: more than creations are under way at once.
@@ -81,13 +81,13 @@ impl View for JobPod {
 }
 
 impl Versioned for Job {
-    fn version(&self) -> &str {
+    fn resource_version(&self) -> &str {
         &self.version
     }
 }
 
 impl Versioned for JobPod {
-    fn version(&self) -> &str {
+    fn resource_version(&self) -> &str {
         &self.version
     }
 }
@@ -145,14 +145,14 @@ impl Jobs {
     /// Adds a job that we created, before the watch delivers it, unless it is deleted already.
     pub(crate) fn add_created(&mut self, job: Job) {
         if !self.gone.iter().any(|gone| (&*gone.namespace, &*gone.name) == job.key()) {
-            self.take_job("", WatchEvent::Applied(job));
+            self.apply_job("", WatchEvent::Applied(job));
         }
     }
 
-    /// Applies a change of jobs.
-    pub(crate) fn take_job(&mut self, scope: &str, change: WatchEvent<Job>) {
+    /// Applies an event of the watch of jobs.
+    pub(crate) fn apply_job(&mut self, scope: &str, event: WatchEvent<Job>) {
         let named = |job: Job| (NamespacedName::new(&job.namespace, &job.view.name), job);
-        match self.all.take(scope, keyed(change, named)) {
+        match self.all.apply(scope, event.map(named)) {
             StoreChange::Applied(name, old) => {
                 if let Some(old) = old {
                     self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
@@ -161,7 +161,7 @@ impl Jobs {
                     self.of_scaled_job.add(&name.namespace, &job.of, &name.name);
                 }
             }
-            StoreChange::Removed(gone) => {
+            StoreChange::Deleted(gone) => {
                 for (name, old) in gone {
                     self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
                     self.gone.push_back(name);
@@ -169,7 +169,7 @@ impl Jobs {
                 let many = self.gone.len().saturating_sub(MAX_REMEMBERED_DELETIONS);
                 self.gone.drain(..many);
             }
-            StoreChange::Undecodable(name, old, _) => {
+            StoreChange::Unreadable(name, old, _) => {
                 if let Some(old) = old {
                     self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
                 }
@@ -178,10 +178,10 @@ impl Jobs {
         }
     }
 
-    /// Applies a change of pods.
-    pub(crate) fn take_pod(&mut self, scope: &str, change: WatchEvent<JobPod>) {
+    /// Applies an event of the watch of pods.
+    pub(crate) fn apply_pod(&mut self, scope: &str, event: WatchEvent<JobPod>) {
         let named = |pod: JobPod| (NamespacedName::new(&pod.namespace, &pod.name), pod);
-        match self.pods.take(scope, keyed(change, named)) {
+        match self.pods.apply(scope, event.map(named)) {
             StoreChange::Applied(name, old) => {
                 if let Some(old) = old {
                     self.of_job.remove(&name.namespace, &old.job, &name.name);
@@ -190,12 +190,12 @@ impl Jobs {
                     self.of_job.add(&name.namespace, &pod.job, &name.name);
                 }
             }
-            StoreChange::Removed(gone) => {
+            StoreChange::Deleted(gone) => {
                 for (name, old) in gone {
                     self.of_job.remove(&name.namespace, &old.job, &name.name);
                 }
             }
-            StoreChange::Undecodable(name, old, _) => {
+            StoreChange::Unreadable(name, old, _) => {
                 if let Some(old) = old {
                     self.of_job.remove(&name.namespace, &old.job, &name.name);
                 }

@@ -4,8 +4,8 @@ mod changes;
 mod hpa;
 mod interner;
 mod jobs;
-mod object_store;
 mod slim;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -16,17 +16,18 @@ use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::keda::{AuthenticationRef, CloudEventSource, ScaledJob, ScaledObject, TriggerAuthentication};
 use cluster::index::{CachedScale, Target, TargetIndex, TargetKind};
 use cluster::watch::WatchEvent;
+use runtime::StoreChange;
 
 use super::id::{NamespacedName, ResourceId, ResourceKind};
 use super::poll_scheduler::PollSchedule;
 use super::scaled_resource::{poll_interval, query_group};
-use changes::{applied, differs, is_ours_alone, keyed, name_of, target_of};
+use changes::{applied, differs, is_ours_alone, name_of, target_of};
 pub(crate) use changes::{authentication_name, users_of};
 pub(crate) use hpa::{Hpa, fingerprint};
 use interner::ConditionInterner;
 pub(crate) use jobs::{Job, JobPod, Jobs};
-pub(crate) use object_store::{ObjectStore, StoreChange, Versioned};
 pub(crate) use slim::Slim;
+use stored::Stored;
 
 /// What a change means for the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub(crate) enum StoreEvent {
 }
 
 /// How a TriggerAuthentication has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum AuthenticationChange {
     /// Its spec was edited.
     SpecEdited,
@@ -58,30 +59,22 @@ pub(crate) enum AuthenticationChange {
     Other,
 }
 
-macro_rules! versioned {
-    ($($of:ty),*) => {
-        $(impl Versioned for Arc<$of> {
-            fn version(&self) -> &str {
-                &self.metadata.resource_version
-            }
-        })*
-    };
-}
-versioned!(ScaledObject, ScaledJob, TriggerAuthentication, CloudEventSource);
+/// All objects of one kind.
+pub(crate) type ObjectStore<V> = runtime::ObjectStore<NamespacedName, V>;
 
 /// All watched objects.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    pub(crate) objects: ObjectStore<Arc<ScaledObject>>,
-    pub(crate) scaled_jobs: ObjectStore<Arc<ScaledJob>>,
+    pub(crate) objects: ObjectStore<Stored<ScaledObject>>,
+    pub(crate) scaled_jobs: ObjectStore<Stored<ScaledJob>>,
     /// TriggerAuthentications of all namespaces.
-    pub(crate) authentications: ObjectStore<Arc<TriggerAuthentication>>,
-    pub(crate) destinations: ObjectStore<Arc<CloudEventSource>>,
-    pub(crate) cluster_destinations: ObjectStore<Arc<CloudEventSource>>,
+    pub(crate) authentications: ObjectStore<Stored<TriggerAuthentication>>,
+    pub(crate) destinations: ObjectStore<Stored<CloudEventSource>>,
+    pub(crate) cluster_destinations: ObjectStore<Stored<CloudEventSource>>,
     pub(crate) hpas: ObjectStore<Hpa>,
     pub(crate) targets: TargetIndex,
     pub(crate) jobs: Jobs,
-    cluster_authentications: ObjectStore<Arc<TriggerAuthentication>>,
+    cluster_authentications: ObjectStore<Stored<TriggerAuthentication>>,
     /// The users of each TriggerAuthentication; those of the cluster have no namespace.
     users: HashMap<NamespacedName, HashSet<ResourceId>>,
     /// The ScaledObjects of each target.
@@ -95,12 +88,12 @@ pub(crate) struct Store {
 impl Store {
     /// A ScaledObject.
     pub(crate) fn object(&self, id: &ResourceId) -> Option<Arc<ScaledObject>> {
-        self.objects.get(&id.full_name()).filter(|_| id.kind == ResourceKind::Object).cloned()
+        self.objects.get(&id.full_name()).filter(|_| id.kind == ResourceKind::Object).map(Stored::share)
     }
 
     /// A ScaledJob.
     pub(crate) fn scaled_job(&self, id: &ResourceId) -> Option<Arc<ScaledJob>> {
-        self.scaled_jobs.get(&id.full_name()).filter(|_| id.kind == ResourceKind::Job).cloned()
+        self.scaled_jobs.get(&id.full_name()).filter(|_| id.kind == ResourceKind::Job).map(Stored::share)
     }
 
     /// All objects and their poll schedules.
@@ -130,23 +123,21 @@ impl Store {
         let name = authentication_name(namespace, of);
         let object_store =
             if name.namespace.is_empty() { &self.cluster_authentications } else { &self.authentications };
-        object_store.get(&name).cloned()
+        object_store.get(&name).map(Stored::share)
     }
 
-    /// All TriggerAuthentications, then all ClusterTriggerAuthentications.
-    pub(crate) fn all_authentications(
-        &self,
-    ) -> impl Iterator<Item = (&NamespacedName, &Arc<TriggerAuthentication>)> {
-        self.authentications.iter().chain(self.cluster_authentications.iter())
+    /// The names of all TriggerAuthentications, then of all ClusterTriggerAuthentications, which have no namespace.
+    pub(crate) fn authentication_names(&self) -> impl Iterator<Item = &NamespacedName> {
+        self.authentications.iter().chain(self.cluster_authentications.iter()).map(|(name, _)| name)
     }
 
     /// Stores the result of our own write, unless the spec was edited: the watch reports an edit.
-    pub(crate) fn wrote_authentication(&mut self, name: &NamespacedName, object: TriggerAuthentication) {
+    pub(crate) fn wrote_authentication(&mut self, name: &NamespacedName, object: Arc<TriggerAuthentication>) {
         let of_cluster = name.namespace.is_empty();
         let object_store =
             if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
         if object_store.get(name).is_some_and(|held| held.spec == object.spec) {
-            object_store.wrote(name, Arc::new(object));
+            object_store.apply_own_write(name, Stored::from(object));
         }
     }
 
@@ -154,14 +145,14 @@ impl Store {
     pub(crate) fn wrote_object(&mut self, name: &NamespacedName, mut object: ScaledObject) {
         if self.objects.get(name).is_some_and(|held| is_ours_alone(&held.metadata, &object.metadata)) {
             self.interner.share(&mut object);
-            self.objects.wrote(name, Arc::new(object));
+            self.objects.apply_own_write(name, Stored::new(object));
         }
     }
 
     /// The same for a ScaledJob.
-    pub(crate) fn wrote_scaled_job(&mut self, name: &NamespacedName, object: Arc<ScaledJob>) {
+    pub(crate) fn wrote_scaled_job(&mut self, name: &NamespacedName, object: ScaledJob) {
         if self.scaled_jobs.get(name).is_some_and(|held| is_ours_alone(&held.metadata, &object.metadata)) {
-            self.scaled_jobs.wrote(name, object);
+            self.scaled_jobs.apply_own_write(name, Stored::new(object));
         }
     }
 
@@ -177,7 +168,7 @@ impl Store {
 
     /// The kinds of targets that can be watched.
     pub(crate) fn target_kinds(&mut self) -> Arc<HashSet<TargetKind>> {
-        let kind = |object: &Arc<ScaledObject>| {
+        let kind = |object: &ScaledObject| {
             let group = api::scale::group_of(object.target_api_version()).ok()?;
             TargetKind::of(group, object.target_kind())
         };
@@ -185,18 +176,17 @@ impl Store {
         Arc::clone(self.kinds.get_or_insert_with(find))
     }
 
-    /// Applies a change of ScaledObjects.
-    pub(crate) fn take_object(&mut self, scope: &str, change: WatchEvent<ScaledObject>) -> Vec<StoreEvent> {
-        let change = keyed(change, |object| {
+    /// Applies an event of the watch of ScaledObjects.
+    pub(crate) fn apply_object(&mut self, scope: &str, event: WatchEvent<ScaledObject>) -> Vec<StoreEvent> {
+        let event = event.map(|object| {
             let mut object = object.slim();
             self.interner.share(&mut object);
-            (name_of(&object.metadata), Arc::new(object))
+            (name_of(&object.metadata), Stored::new(object))
         });
-        let done = self.objects.take(scope, change);
-        match done {
+        match self.objects.apply(scope, event) {
             StoreChange::Unchanged => Vec::new(),
             StoreChange::Applied(name, old) => {
-                let Some(new) = self.objects.get(&name).cloned() else { return Vec::new() };
+                let Some(new) = self.objects.get(&name).map(Stored::share) else { return Vec::new() };
                 let id = ResourceId::of(ResourceKind::Object, &name);
                 let was = old.as_ref().map(|old| (users_of(&name, &old.spec.triggers), target_of(old)));
                 let (users, target) = (users_of(&name, &new.spec.triggers), target_of(&new));
@@ -206,23 +196,24 @@ impl Store {
                     }
                     self.link(&id, users, Some(target));
                 }
-                let is_edited = |old: &Arc<ScaledObject>| old.metadata.generation != new.metadata.generation;
+                let is_edited =
+                    |old: &Stored<ScaledObject>| old.metadata.generation != new.metadata.generation;
                 if old.as_ref().is_none_or(is_edited) {
                     self.kinds = None;
                 }
                 applied(id, old.map(|old| differs(&old.metadata, &new.metadata)))
             }
-            StoreChange::Removed(gone) => {
+            StoreChange::Deleted(gone) => {
                 self.kinds = None;
-                let mut signals = Vec::new();
+                let mut events = Vec::new();
                 for (name, old) in gone {
                     let id = ResourceId::of(ResourceKind::Object, &name);
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), Some(&target_of(&old)));
-                    signals.push(StoreEvent::Gone(id));
+                    events.push(StoreEvent::Gone(id));
                 }
-                signals
+                events
             }
-            StoreChange::Undecodable(name, old, error) => {
+            StoreChange::Unreadable(name, old, error) => {
                 let id = ResourceId::of(ResourceKind::Object, &name);
                 if let Some(old) = old {
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), Some(&target_of(&old)));
@@ -232,14 +223,13 @@ impl Store {
         }
     }
 
-    /// Applies a change of ScaledJobs.
-    pub(crate) fn take_scaled_job(&mut self, scope: &str, change: WatchEvent<ScaledJob>) -> Vec<StoreEvent> {
-        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object.slim())));
-        let done = self.scaled_jobs.take(scope, change);
-        match done {
+    /// Applies an event of the watch of ScaledJobs.
+    pub(crate) fn apply_scaled_job(&mut self, scope: &str, event: WatchEvent<ScaledJob>) -> Vec<StoreEvent> {
+        let event = event.map(|object| (name_of(&object.metadata), Stored::new(object.slim())));
+        match self.scaled_jobs.apply(scope, event) {
             StoreChange::Unchanged => Vec::new(),
             StoreChange::Applied(name, old) => {
-                let Some(new) = self.scaled_jobs.get(&name).cloned() else { return Vec::new() };
+                let Some(new) = self.scaled_jobs.get(&name).map(Stored::share) else { return Vec::new() };
                 let id = ResourceId::of(ResourceKind::Job, &name);
                 if let Some(old) = &old {
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
@@ -247,16 +237,16 @@ impl Store {
                 self.link(&id, users_of(&name, &new.spec.triggers), None);
                 applied(id, old.map(|old| differs(&old.metadata, &new.metadata)))
             }
-            StoreChange::Removed(gone) => {
-                let mut signals = Vec::new();
+            StoreChange::Deleted(gone) => {
+                let mut events = Vec::new();
                 for (name, old) in gone {
                     let id = ResourceId::of(ResourceKind::Job, &name);
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
-                    signals.push(StoreEvent::Gone(id));
+                    events.push(StoreEvent::Gone(id));
                 }
-                signals
+                events
             }
-            StoreChange::Undecodable(name, old, error) => {
+            StoreChange::Unreadable(name, old, error) => {
                 let id = ResourceId::of(ResourceKind::Job, &name);
                 if let Some(old) = old {
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
@@ -266,23 +256,22 @@ impl Store {
         }
     }
 
-    /// Applies a change of TriggerAuthentications or ClusterTriggerAuthentications.
-    pub(crate) fn take_authentication(
+    /// Applies an event of the watch of TriggerAuthentications or ClusterTriggerAuthentications.
+    pub(crate) fn apply_authentication(
         &mut self,
         of_cluster: bool,
         scope: &str,
-        change: WatchEvent<TriggerAuthentication>,
+        event: WatchEvent<TriggerAuthentication>,
     ) -> Vec<StoreEvent> {
-        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
+        let event = event.map(|object| (name_of(&object.metadata), Stored::new(object)));
         let object_store =
             if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
-        let done = object_store.take(scope, change);
         let mut kind = AuthenticationChange::Other;
-        let names = match done {
+        let names = match object_store.apply(scope, event) {
             StoreChange::Unchanged => return Vec::new(),
             StoreChange::Applied(name, old) => {
                 // A change of the status is our own write.
-                let same = |old: &Arc<TriggerAuthentication>| {
+                let same = |old: &Stored<TriggerAuthentication>| {
                     object_store.get(&name).is_some_and(|new| {
                         new.spec == old.spec
                             && new.metadata.finalizers == old.metadata.finalizers
@@ -297,35 +286,35 @@ impl Store {
                 }
                 vec![name]
             }
-            StoreChange::Removed(gone) => gone.into_iter().map(|(name, _)| name).collect(),
-            StoreChange::Undecodable(name, ..) => vec![name],
+            StoreChange::Deleted(gone) => gone.into_iter().map(|(name, _)| name).collect(),
+            StoreChange::Unreadable(name, ..) => vec![name],
         };
         names.into_iter().map(|name| StoreEvent::Authentication(name, kind)).collect()
     }
 
-    /// Applies a change of CloudEventSources or ClusterCloudEventSources.
-    pub(crate) fn take_destination(
+    /// Applies an event of the watch of CloudEventSources or ClusterCloudEventSources.
+    pub(crate) fn apply_destination(
         &mut self,
         of_cluster: bool,
         scope: &str,
-        change: WatchEvent<CloudEventSource>,
+        event: WatchEvent<CloudEventSource>,
     ) -> Vec<StoreEvent> {
-        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
+        let event = event.map(|object| (name_of(&object.metadata), Stored::new(object)));
         let object_store = if of_cluster { &mut self.cluster_destinations } else { &mut self.destinations };
-        match object_store.take(scope, change) {
+        match object_store.apply(scope, event) {
             StoreChange::Unchanged => Vec::new(),
             _ => vec![StoreEvent::Destination],
         }
     }
 
-    /// Applies a change of HPAs; only HPAs of ScaledObjects cause events.
-    pub(crate) fn take_hpa(
+    /// Applies an event of the watch of HPAs; only HPAs of ScaledObjects cause events.
+    pub(crate) fn apply_hpa(
         &mut self,
         scope: &str,
-        change: WatchEvent<HorizontalPodAutoscaler>,
+        event: WatchEvent<HorizontalPodAutoscaler>,
     ) -> Vec<StoreEvent> {
-        let change = keyed(change, |hpa| (name_of(&hpa.metadata), Hpa::of(hpa)));
-        match self.hpas.take(scope, change) {
+        let event = event.map(|hpa| (name_of(&hpa.metadata), Hpa::of(hpa)));
+        match self.hpas.apply(scope, event) {
             StoreChange::Applied(name, old) => {
                 let Some(new) = self.hpas.get_mut(&name) else { return Vec::new() };
                 let known = old.as_ref().is_some_and(|old| old.fingerprint == new.fingerprint);
@@ -340,12 +329,12 @@ impl Store {
                 let now = new.owner.clone().map(|owner| StoreEvent::Hpa(owner, Some(new.fingerprint)));
                 before.map(|owner| StoreEvent::Hpa(owner, None)).into_iter().chain(now).collect()
             }
-            StoreChange::Removed(gone) => gone
+            StoreChange::Deleted(gone) => gone
                 .into_iter()
                 .filter_map(|(_, old)| old.owner)
                 .map(|owner| StoreEvent::Hpa(owner, None))
                 .collect(),
-            StoreChange::Unchanged | StoreChange::Undecodable(..) => Vec::new(),
+            StoreChange::Unchanged | StoreChange::Unreadable(..) => Vec::new(),
         }
     }
 
@@ -356,9 +345,9 @@ impl Store {
         }
     }
 
-    /// Applies a change of targets of one kind; an event follows for the ScaledObjects of a target that is new or gone.
-    pub(crate) fn take_target(&mut self, kind: TargetKind, change: WatchEvent<Target>) -> Vec<StoreEvent> {
-        let (namespace, name) = match change {
+    /// Applies an event of the watch of targets of one kind; an event follows for the ScaledObjects of a target that is new or gone.
+    pub(crate) fn apply_target(&mut self, kind: TargetKind, event: WatchEvent<Target>) -> Vec<StoreEvent> {
+        let (namespace, name) = match event {
             WatchEvent::Listing => {
                 self.targets.listing(kind);
                 return Vec::new();

@@ -26,36 +26,39 @@ fn edits_cause_events_and_own_writes_do_not() {
     let mut store = Store::default();
     let id = ResourceId::object("ns", "a");
     let one = object("a", 1, &spec());
-    assert_eq!(store.take_object("", WatchEvent::Applied(one.clone())), [StoreEvent::New(id.clone())]);
+    assert_eq!(store.apply_object("", WatchEvent::Applied(one.clone())), [StoreEvent::New(id.clone())]);
     let mut status = one.clone();
     status.metadata.resource_version = "2".into();
     status.status.hpa_name = "keda-hpa-a".into();
-    assert_eq!(store.take_object("", WatchEvent::Applied(status.clone())), []);
+    assert_eq!(store.apply_object("", WatchEvent::Applied(status.clone())), []);
     let mut edited = status;
     edited.metadata.resource_version = "3".into();
     edited.metadata.generation = 2;
-    assert_eq!(store.take_object("", WatchEvent::Applied(edited.clone())), [StoreEvent::Changed(id.clone())]);
+    assert_eq!(
+        store.apply_object("", WatchEvent::Applied(edited.clone())),
+        [StoreEvent::Changed(id.clone())]
+    );
     edited.metadata.resource_version = "4".into();
     edited.metadata.annotations.insert(api::keda::annotations::PAUSED.into(), "true".into());
-    assert_eq!(store.take_object("", WatchEvent::Applied(edited)), [StoreEvent::Changed(id.clone())]);
-    assert_eq!(store.take_object("", gone("a")), [StoreEvent::Gone(id)]);
+    assert_eq!(store.apply_object("", WatchEvent::Applied(edited)), [StoreEvent::Changed(id.clone())]);
+    assert_eq!(store.apply_object("", gone("a")), [StoreEvent::Gone(id)]);
 }
 
 #[test]
 fn users_of_an_authentication_follow_the_triggers() {
     let mut store = Store::default();
     let name = NamespacedName::new("ns", "creds");
-    store.take_object("", WatchEvent::Applied(object("a", 1, &spec())));
-    store.take_object("", WatchEvent::Applied(object("b", 2, &spec())));
+    store.apply_object("", WatchEvent::Applied(object("a", 1, &spec())));
+    store.apply_object("", WatchEvent::Applied(object("b", 2, &spec())));
     assert_eq!(store.users(&name).len(), 2);
     let mut other = spec();
     other["triggers"][0]["authenticationRef"] =
         json!({"name": "creds", "kind": "ClusterTriggerAuthentication"});
-    store.take_object("", WatchEvent::Applied(object("b", 3, &other)));
+    store.apply_object("", WatchEvent::Applied(object("b", 3, &other)));
     assert_eq!(store.users(&name), [ResourceId::object("ns", "a")]);
     assert_eq!(store.users(&NamespacedName::new("", "creds")), [ResourceId::object("ns", "b")]);
-    store.take_object("", gone("a"));
-    store.take_object("", gone("b"));
+    store.apply_object("", gone("a"));
+    store.apply_object("", gone("b"));
     assert!(store.users.is_empty() && store.scalers_of.is_empty());
 }
 
@@ -63,11 +66,11 @@ fn users_of_an_authentication_follow_the_triggers() {
 fn undecodable_object_uses_and_scales_nothing() {
     let mut store = Store::default();
     for version in [1, 2, 3] {
-        store.take_object("", WatchEvent::Applied(object("a", version, &spec())));
+        store.apply_object("", WatchEvent::Applied(object("a", version, &spec())));
         assert_eq!(store.scalers_of[&NamespacedName::new("ns", "web")], [ResourceId::object("ns", "a")]);
         let odd = WatchEvent::Unreadable { namespace: "ns".into(), name: "a".into(), error: "odd".into() };
         assert_eq!(
-            store.take_object("", odd),
+            store.apply_object("", odd),
             [StoreEvent::Undecodable(ResourceId::object("ns", "a"), "odd".into())]
         );
         assert!(store.users.is_empty() && store.scalers_of.is_empty());
@@ -83,10 +86,10 @@ fn job_deleted_before_its_creation_was_answered_stays_deleted() {
     };
     let mut jobs = Jobs::default();
     jobs.add_created(job("slow"));
-    assert_eq!(jobs.of(&NamespacedName::new("ns", "sj")).len(), 1, "the watch need not have told");
+    assert_eq!(jobs.of(&NamespacedName::new("ns", "sj")).len(), 1, "the watch has not delivered it");
     for name in ["slow", "swift"] {
-        jobs.take_job("", WatchEvent::Applied(job(name)));
-        jobs.take_job("", WatchEvent::Deleted { namespace: "ns".into(), name: name.into() });
+        jobs.apply_job("", WatchEvent::Applied(job(name)));
+        jobs.apply_job("", WatchEvent::Deleted { namespace: "ns".into(), name: name.into() });
     }
     jobs.add_created(job("swift"));
     assert_eq!(jobs.of(&NamespacedName::new("ns", "sj")), []);
@@ -106,23 +109,23 @@ fn hpa(version: u32, owner: bool, max: i32, active: &str) -> HorizontalPodAutosc
 fn full_hpa_is_kept_until_it_was_checked() {
     let mut store = Store::default();
     let (id, name) = (ResourceId::object("ns", "a"), NamespacedName::new("ns", "keda-hpa-a"));
-    let signals = store.take_hpa("", WatchEvent::Applied(hpa(1, true, 5, "True")));
+    let events = store.apply_hpa("", WatchEvent::Applied(hpa(1, true, 5, "True")));
     let fingerprint = store.hpas.get(&name).unwrap().fingerprint;
-    assert_eq!(signals, [StoreEvent::Hpa(id.clone(), Some(fingerprint))]);
+    assert_eq!(events, [StoreEvent::Hpa(id.clone(), Some(fingerprint))]);
     store.checked_hpa(&name, fingerprint + 1);
     assert!(store.hpas.get(&name).unwrap().full.is_some(), "another one was looked at");
     store.checked_hpa(&name, fingerprint);
     assert_eq!(
-        store.take_hpa("", WatchEvent::Applied(hpa(2, true, 5, "False"))),
+        store.apply_hpa("", WatchEvent::Applied(hpa(2, true, 5, "False"))),
         [],
         "only its status has changed"
     );
     let held = store.hpas.get(&name).unwrap();
     assert!(held.full.is_none() && held.scaling_active.as_ref().unwrap().status == "False");
-    assert_eq!(store.take_hpa("", WatchEvent::Applied(hpa(3, true, 6, "False"))).len(), 1);
+    assert_eq!(store.apply_hpa("", WatchEvent::Applied(hpa(3, true, 6, "False"))).len(), 1);
     assert!(store.hpas.get(&name).unwrap().full.is_some());
     assert_eq!(
-        store.take_hpa("", WatchEvent::Applied(hpa(4, false, 6, "False"))),
+        store.apply_hpa("", WatchEvent::Applied(hpa(4, false, 6, "False"))),
         [StoreEvent::Hpa(id, None)]
     );
 }
@@ -140,20 +143,20 @@ fn jobs_are_found_with_their_pods() {
             .unwrap(),
         )
     };
-    store.jobs.take_job("", job("sj-1", "1", json!([])));
-    store.jobs.take_job("", job("sj-2", "2", json!([])));
+    store.jobs.apply_job("", job("sj-1", "1", json!([])));
+    store.jobs.apply_job("", job("sj-2", "2", json!([])));
     let pod = serde_json::from_value(json!({
         "metadata": {"name": "sj-1-x", "namespace": "ns", "resourceVersion": "3", "labels": {"job-name": "sj-1"}},
         "status": {"phase": "Running"},
     }));
-    store.jobs.take_pod("", WatchEvent::Applied(pod.unwrap()));
+    store.jobs.apply_pod("", WatchEvent::Applied(pod.unwrap()));
     let jobs = store.jobs.of(&name);
     assert_eq!(jobs.len(), 2);
     assert_eq!(jobs[0].pods.as_ref().unwrap()[0].phase, "Running");
     assert_eq!(jobs[1].pods, Some(Vec::new()));
-    store.jobs.take_job("", job("sj-1", "4", json!([{"type": "Complete", "status": "True"}])));
+    store.jobs.apply_job("", job("sj-1", "4", json!([{"type": "Complete", "status": "True"}])));
     assert_eq!(store.jobs.of(&name)[0].state, keda::jobs::JobState::Complete);
-    store.jobs.take_job("", WatchEvent::Deleted { namespace: "ns".into(), name: "sj-1".into() });
+    store.jobs.apply_job("", WatchEvent::Deleted { namespace: "ns".into(), name: "sj-1".into() });
     assert_eq!(store.jobs.of(&name).len(), 1);
 }
 
@@ -162,14 +165,14 @@ fn edit_that_comes_back_with_own_write_is_reported() {
     let mut store = Store::default();
     let (id, name) = (ResourceId::object("ns", "a"), NamespacedName::new("ns", "a"));
     let one = object("a", 1, &spec());
-    store.take_object("", WatchEvent::Applied(one.clone()));
+    store.apply_object("", WatchEvent::Applied(one.clone()));
     // Only our own write: the watch adds nothing.
     let mut written = one.clone();
     written.metadata.resource_version = "2".into();
     written.metadata.finalizers.push(FINALIZER.to_owned());
     store.wrote_object(&name, written.clone());
     assert_eq!(store.object(&id).unwrap().metadata.finalizers, [FINALIZER]);
-    assert_eq!(store.take_object("", WatchEvent::Applied(written.clone())), []);
+    assert_eq!(store.apply_object("", WatchEvent::Applied(written.clone())), []);
     // Another client edits the object at version 3, the operator writes its status at version 4.
     let mut edited = written;
     edited.metadata.resource_version = "3".into();
@@ -178,8 +181,8 @@ fn edit_that_comes_back_with_own_write_is_reported() {
     written.metadata.resource_version = "4".into();
     written.status.hpa_name = "keda-hpa-a".into();
     store.wrote_object(&name, written.clone());
-    assert_eq!(store.take_object("", WatchEvent::Applied(edited)), [StoreEvent::Changed(id)]);
-    assert_eq!(store.take_object("", WatchEvent::Applied(written)), []);
+    assert_eq!(store.apply_object("", WatchEvent::Applied(edited)), [StoreEvent::Changed(id)]);
+    assert_eq!(store.apply_object("", WatchEvent::Applied(written)), []);
 }
 
 #[test]
@@ -193,7 +196,8 @@ fn only_a_changed_spec_of_an_authentication_is_an_edit() {
         let secret = json!([{"parameter": "password", "name": "secret", "key": key}]);
         serde_json::from_value(json!({"metadata": metadata, "spec": {"secretTargetRef": secret}})).unwrap()
     };
-    let mut take = |authentication| store.take_authentication(false, "", WatchEvent::Applied(authentication));
+    let mut take =
+        |authentication| store.apply_authentication(false, "", WatchEvent::Applied(authentication));
     assert_eq!(
         take(authentication(1, &[], "a")),
         [StoreEvent::Authentication(name.clone(), AuthenticationChange::Other)]

@@ -5,27 +5,27 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::bench::{Bench, deployments, objects, trigger};
-use super::script::Says;
+use super::env::{TestEnv, deployments, objects, trigger};
+use super::sources::SourceResponse;
 use crate::operator::{OperatorSettings, ScalingMode};
 
 #[tokio::test(start_paused = true)]
-async fn our_own_engine_does_all_of_it() {
-    let bench =
-        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+async fn direct_mode_scales_without_an_hpa() {
+    let env =
+        TestEnv::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
             .await;
-    bench.deployment("worker", 0).await;
+    env.deployment("worker", 0).await;
     let spec = json!({"pollingInterval": 5, "cooldownPeriod": 60, "maxReplicaCount": 8, "triggers": [trigger("orders")]});
-    bench.scaled_object("worker", spec).await;
-    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "False").await;
-    assert!(bench.hpa("keda-hpa-worker").await.is_none());
-    assert_eq!(bench.status("worker").await["externalMetricNames"], json!(["s0-orders"]));
+    env.scaled_object("worker", spec).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "False").await;
+    assert!(env.hpa("keda-hpa-worker").await.is_none());
+    assert_eq!(env.status("worker").await["externalMetricNames"], json!(["s0-orders"]));
 
-    bench.script.say("orders", Says::Value(45));
-    bench.until("as many as there is work for", async || bench.replicas("worker").await == 5).await;
-    bench.script.say("orders", Says::Value(1000));
-    bench.until("no more than allowed", async || bench.replicas("worker").await == 8).await;
-    let records = bench.handle.records().of("shop", "so.worker");
+    env.sources.set("orders", SourceResponse::Value(45));
+    env.until("as many as there is work for", async || env.replicas("worker").await == 5).await;
+    env.sources.set("orders", SourceResponse::Value(1000));
+    env.until("no more than allowed", async || env.replicas("worker").await == 8).await;
+    let records = env.handle.records().of("shop", "so.worker");
     let last = records.last().unwrap();
     assert_eq!(last.decision.desired, 8);
     assert_eq!(last.api_version, "operator.plimsoll.dev/v1alpha1");
@@ -33,35 +33,35 @@ async fn our_own_engine_does_all_of_it() {
     assert_eq!(said[0], "at rest: scripted is 0");
     assert_eq!(said[1], "scripted is 45; scripted wants 5; scale-up limit is 4 this time");
 
-    bench.script.say("orders", Says::Fails("connection refused"));
+    env.sources.set("orders", SourceResponse::Fails("connection refused"));
     sleep(Duration::from_mins(10)).await;
-    assert_eq!(bench.replicas("worker").await, 8, "what is not known is not zero");
-    bench.script.say("orders", Says::Value(15));
-    bench.until("it comes down by its window", async || bench.replicas("worker").await == 2).await;
-    bench.script.say("orders", Says::Value(0));
-    bench.until("it sleeps", async || bench.replicas("worker").await == 0).await;
-    bench.stop().await;
+    assert_eq!(env.replicas("worker").await, 8, "what is not known is not zero");
+    env.sources.set("orders", SourceResponse::Value(15));
+    env.until("it comes down by its window", async || env.replicas("worker").await == 2).await;
+    env.sources.set("orders", SourceResponse::Value(0));
+    env.until("it sleeps", async || env.replicas("worker").await == 0).await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_says_itself_how_it_acts() {
-    let bench = Bench::start().await;
-    bench.deployment("worker", 1).await;
-    bench.script.say("orders", Says::Value(35));
-    bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
-    bench.until("there is an HPA", async || bench.hpa("keda-hpa-worker").await.is_some()).await;
+async fn annotation_selects_the_scaling_mode() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 1).await;
+    env.sources.set("orders", SourceResponse::Value(35));
+    env.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
+    env.until("there is an HPA", async || env.hpa("keda-hpa-worker").await.is_some()).await;
     sleep(Duration::from_secs(30)).await;
-    assert_eq!(bench.replicas("worker").await, 1, "the HPA would do that");
+    assert_eq!(env.replicas("worker").await, 1, "the HPA would do that");
     let direct = json!({"metadata": {"annotations": {"plimsoll.dev/act": "direct"}}});
-    bench.patch(&objects("worker"), direct).await;
-    bench.until("the HPA is gone", async || bench.hpa("keda-hpa-worker").await.is_none()).await;
-    bench.until("we do it", async || bench.replicas("worker").await == 4).await;
-    bench.patch(&objects("worker"), json!({"metadata": {"annotations": {"plimsoll.dev/act": null}}})).await;
-    bench.until("the HPA is back", async || bench.hpa("keda-hpa-worker").await.is_some()).await;
-    bench.patch(&deployments("worker"), json!({"spec": {"replicas": 2}})).await;
+    env.patch(&objects("worker"), direct).await;
+    env.until("the HPA is gone", async || env.hpa("keda-hpa-worker").await.is_none()).await;
+    env.until("we do it", async || env.replicas("worker").await == 4).await;
+    env.patch(&objects("worker"), json!({"metadata": {"annotations": {"plimsoll.dev/act": null}}})).await;
+    env.until("the HPA is back", async || env.hpa("keda-hpa-worker").await.is_some()).await;
+    env.patch(&deployments("worker"), json!({"spec": {"replicas": 2}})).await;
     sleep(Duration::from_secs(30)).await;
-    assert_eq!(bench.replicas("worker").await, 2);
-    bench.stop().await;
+    assert_eq!(env.replicas("worker").await, 2);
+    env.stop().await;
 }
 
 fn pushed(interval: u32) -> serde_json::Value {
@@ -70,85 +70,83 @@ fn pushed(interval: u32) -> serde_json::Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_pushed_is_sized_at_once() {
-    let bench =
-        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+async fn push_scales_to_the_load_at_once_in_direct_mode() {
+    let env =
+        TestEnv::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
             .await;
-    bench.deployment("worker", 0).await;
-    bench.scaled_object("worker", pushed(3600)).await;
-    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "False").await;
+    env.deployment("worker", 0).await;
+    env.scaled_object("worker", pushed(3600)).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "False").await;
     for (work, replicas) in [(35, 4), (75, 8)] {
-        bench.script.say("orders", Says::Value(work));
+        env.sources.set("orders", SourceResponse::Value(work));
         let began = Instant::now();
-        bench.script.push();
-        bench
-            .until("as many as there is work for", async || bench.replicas("worker").await == replicas)
-            .await;
+        env.sources.push();
+        env.until("as many as there is work for", async || env.replicas("worker").await == replicas).await;
         assert!(began.elapsed() <= Duration::from_millis(100), "{:?}", began.elapsed());
         sleep(Duration::from_secs(20)).await;
     }
-    assert_eq!(bench.condition("worker", "Active").await.0, "True");
-    bench.stop().await;
+    assert_eq!(env.condition("worker", "Active").await.0, "True");
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_slow_to_say_how_much_there_is_does_not_delay_the_waking() {
-    let bench =
-        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+async fn slow_source_does_not_delay_the_activation_by_a_push() {
+    let env =
+        TestEnv::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
             .await;
-    bench.deployment("worker", 0).await;
-    bench.scaled_object("worker", pushed(3600)).await;
-    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "False").await;
-    bench.script.say("orders", Says::Hangs);
+    env.deployment("worker", 0).await;
+    env.scaled_object("worker", pushed(3600)).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "False").await;
+    env.sources.set("orders", SourceResponse::Hangs);
     let began = Instant::now();
-    bench.script.push();
-    bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
+    env.sources.push();
+    env.until("it is woken", async || env.replicas("worker").await == 1).await;
     assert!(began.elapsed() <= Duration::from_millis(200), "{:?}", began.elapsed());
     sleep(Duration::from_mins(1)).await;
-    assert_eq!(bench.replicas("worker").await, 1, "a source that hangs is no idle one");
-    bench.stop().await;
+    assert_eq!(env.replicas("worker").await, 1, "a source that hangs is no idle one");
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_often_it_is_pushed_a_source_is_not_flooded() {
-    let bench =
-        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+async fn many_pushes_query_the_source_once_per_second() {
+    let env =
+        TestEnv::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
             .await;
-    bench.deployment("worker", 0).await;
-    bench.scaled_object("worker", pushed(3600)).await;
-    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "False").await;
-    let asked = bench.script.asked("orders");
-    bench.script.say("orders", Says::Value(5));
+    env.deployment("worker", 0).await;
+    env.scaled_object("worker", pushed(3600)).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "False").await;
+    let asked = env.sources.queries("orders");
+    env.sources.set("orders", SourceResponse::Value(5));
     for _ in 0..500 {
-        bench.script.push();
+        env.sources.push();
         sleep(Duration::from_millis(10)).await;
     }
-    bench.script.say("orders", Says::Value(25));
-    bench.script.push();
-    bench.until("the last is heard", async || bench.replicas("worker").await == 3).await;
-    let asked = bench.script.asked("orders") - asked;
+    env.sources.set("orders", SourceResponse::Value(25));
+    env.sources.push();
+    env.until("the last is heard", async || env.replicas("worker").await == 3).await;
+    let asked = env.sources.queries("orders") - asked;
     assert!((3..=9).contains(&asked), "{asked} questions in five seconds");
-    bench.stop().await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trigger_that_is_broken_by_an_edit_scales_nothing_in() {
-    let bench =
-        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+async fn trigger_broken_by_an_edit_does_not_scale_in() {
+    let env =
+        TestEnv::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
             .await;
-    bench.deployment("worker", 1).await;
-    bench.script.say("orders", Says::Value(20));
-    bench.script.say("mails", Says::Value(80));
+    env.deployment("worker", 1).await;
+    env.sources.set("orders", SourceResponse::Value(20));
+    env.sources.set("mails", SourceResponse::Value(80));
     let triggers = json!([trigger("orders"), trigger("mails")]);
-    bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": triggers})).await;
-    bench.until("as many as there is work for", async || bench.replicas("worker").await == 8).await;
+    env.scaled_object("worker", json!({"pollingInterval": 5, "triggers": triggers})).await;
+    env.until("as many as there is work for", async || env.replicas("worker").await == 8).await;
     let broken = json!({"type": "scripted", "metadata": {"source": "mails", "needs-password": "yes"}});
-    bench.patch(&objects("worker"), json!({"spec": {"triggers": [trigger("orders"), broken]}})).await;
-    bench.until("it says so", async || bench.condition("worker", "Ready").await.2.contains("password")).await;
+    env.patch(&objects("worker"), json!({"spec": {"triggers": [trigger("orders"), broken]}})).await;
+    env.until("it says so", async || env.condition("worker", "Ready").await.2.contains("password")).await;
     sleep(Duration::from_mins(15)).await;
-    assert_eq!(bench.replicas("worker").await, 8, "what is not known is not zero");
-    bench.patch(&objects("worker"), json!({"spec": {"triggers": triggers}})).await;
-    bench.script.say("mails", Says::Value(10));
-    bench.until("what is known decides", async || bench.replicas("worker").await == 2).await;
-    bench.stop().await;
+    assert_eq!(env.replicas("worker").await, 8, "what is not known is not zero");
+    env.patch(&objects("worker"), json!({"spec": {"triggers": triggers}})).await;
+    env.sources.set("mails", SourceResponse::Value(10));
+    env.until("what is known decides", async || env.replicas("worker").await == 2).await;
+    env.stop().await;
 }

@@ -2,25 +2,26 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
-mod answers;
-mod bench;
-mod cached;
+mod authentication_users;
+mod cached_metrics;
+mod client_faults;
 mod clocks;
+mod concurrency;
+mod cooldowns;
 mod direct;
+mod env;
+mod external_metrics;
+mod failures;
 mod fallbacks;
 mod formulas;
 mod hpas;
 mod jobs;
-mod life;
-mod many;
+mod lifecycle;
 mod pauses;
 mod raw_metrics;
 mod records;
-mod rests;
-mod script;
-mod stale;
+mod sources;
+mod stale_reads;
 mod strict;
+mod supervision;
 mod targets;
-mod trouble;
-mod users;
-mod wire;

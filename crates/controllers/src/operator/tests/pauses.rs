@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::bench::{Bench, objects, trigger};
-use super::script::Says;
+use super::env::{TestEnv, objects, trigger};
+use super::sources::SourceResponse;
 
 fn annotate(key: &str, value: impl Into<Value>) -> Value {
     let value = value.into();
@@ -14,77 +14,75 @@ fn annotate(key: &str, value: impl Into<Value>) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_pause_pins_the_target_and_removes_the_hpa_until_it_ends() {
-    let bench = Bench::start().await;
-    bench.deployment("worker", 1).await;
-    bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
-    bench.script.say("orders", Says::Value(5));
-    bench.until("it is active", async || bench.condition("worker", "Active").await.0 == "True").await;
+async fn pause_sets_the_replica_count_and_deletes_the_hpa_until_it_ends() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 1).await;
+    env.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
+    env.sources.set("orders", SourceResponse::Value(5));
+    env.until("it is active", async || env.condition("worker", "Active").await.0 == "True").await;
 
-    bench.patch(&objects("worker"), annotate("paused-replicas", "4")).await;
-    bench.until("it is pinned", async || bench.replicas("worker").await == 4).await;
-    bench.until("the HPA is gone", async || bench.hpa("keda-hpa-worker").await.is_none()).await;
-    bench.until("it says so", async || bench.condition("worker", "Paused").await.0 == "True").await;
-    assert_eq!(bench.status("worker").await["pausedReplicaCount"], 4);
-    assert_eq!(bench.condition("worker", "Ready").await.2, "ScaledObject is paused");
-    let asked = bench.script.asked("orders");
+    env.patch(&objects("worker"), annotate("paused-replicas", "4")).await;
+    env.until("it is pinned", async || env.replicas("worker").await == 4).await;
+    env.until("the HPA is gone", async || env.hpa("keda-hpa-worker").await.is_none()).await;
+    env.until("it says so", async || env.condition("worker", "Paused").await.0 == "True").await;
+    assert_eq!(env.status("worker").await["pausedReplicaCount"], 4);
+    assert_eq!(env.condition("worker", "Ready").await.2, "ScaledObject is paused");
+    let asked = env.sources.queries("orders");
     sleep(Duration::from_mins(1)).await;
-    assert_eq!(bench.script.asked("orders"), asked, "nobody is asked while it is paused");
+    assert_eq!(env.sources.queries("orders"), asked, "nobody is asked while it is paused");
 
-    bench.patch(&objects("worker"), annotate("paused-replicas", Value::Null)).await;
-    bench.until("the HPA is back", async || bench.hpa("keda-hpa-worker").await.is_some()).await;
-    bench
-        .until("it says so", async || bench.condition("worker", "Paused").await.1 == "ScaledObjectUnpaused")
+    env.patch(&objects("worker"), annotate("paused-replicas", Value::Null)).await;
+    env.until("the HPA is back", async || env.hpa("keda-hpa-worker").await.is_some()).await;
+    env.until("it says so", async || env.condition("worker", "Paused").await.1 == "ScaledObjectUnpaused")
         .await;
-    assert!(bench.status("worker").await.get("pausedReplicaCount").is_none());
-    bench.until("it is asked again", async || bench.script.asked("orders") > asked).await;
+    assert!(env.status("worker").await.get("pausedReplicaCount").is_none());
+    env.until("it is asked again", async || env.sources.queries("orders") > asked).await;
 
-    bench.patch(&objects("worker"), annotate("paused", "yes")).await;
-    bench.until("the HPA is gone again", async || bench.hpa("keda-hpa-worker").await.is_none()).await;
-    assert_eq!(bench.replicas("worker").await, 4, "it stays where it is");
-    bench.stop().await;
+    env.patch(&objects("worker"), annotate("paused", "yes")).await;
+    env.until("the HPA is gone again", async || env.hpa("keda-hpa-worker").await.is_none()).await;
+    assert_eq!(env.replicas("worker").await, 4, "it stays where it is");
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_that_cannot_be_read_is_said_and_tried_again() {
-    let bench = Bench::start().await;
-    bench.deployment("worker", 1).await;
-    bench.scaled_object("worker", json!({"triggers": [trigger("orders")]})).await;
-    bench.until("there is an HPA", async || bench.hpa("keda-hpa-worker").await.is_some()).await;
-    bench.patch(&objects("worker"), annotate("paused-replicas", "abc")).await;
-    bench
-        .until("it says so", async || {
-            bench.condition("worker", "Ready").await.2.contains("failed to parse paused replica count")
-        })
-        .await;
-    bench.patch(&objects("worker"), annotate("paused-replicas", "2")).await;
-    bench.until("it is pinned", async || bench.replicas("worker").await == 2).await;
-    bench.stop().await;
+async fn invalid_paused_replicas_are_reported_and_retried() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 1).await;
+    env.scaled_object("worker", json!({"triggers": [trigger("orders")]})).await;
+    env.until("there is an HPA", async || env.hpa("keda-hpa-worker").await.is_some()).await;
+    env.patch(&objects("worker"), annotate("paused-replicas", "abc")).await;
+    env.until("it says so", async || {
+        env.condition("worker", "Ready").await.2.contains("failed to parse paused replica count")
+    })
+    .await;
+    env.patch(&objects("worker"), annotate("paused-replicas", "2")).await;
+    env.until("it is pinned", async || env.replicas("worker").await == 2).await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_in_one_direction_stops_that_one_only() {
-    let bench = Bench::start().await;
-    bench.deployment("worker", 0).await;
+async fn pause_in_one_direction_stops_only_that_direction() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 0).await;
     let spec = json!({"pollingInterval": 5, "cooldownPeriod": 5, "triggers": [trigger("orders")]});
-    bench.scaled_object("worker", spec).await;
-    bench.until("there is an HPA", async || bench.hpa("keda-hpa-worker").await.is_some()).await;
-    bench.patch(&objects("worker"), annotate("paused-scale-out", "true")).await;
+    env.scaled_object("worker", spec).await;
+    env.until("there is an HPA", async || env.hpa("keda-hpa-worker").await.is_some()).await;
+    env.patch(&objects("worker"), annotate("paused-scale-out", "true")).await;
     let policy = async |direction: &str| {
-        let hpa = bench.hpa("keda-hpa-worker").await.unwrap();
+        let hpa = env.hpa("keda-hpa-worker").await.unwrap();
         hpa["spec"]["behavior"][direction]["selectPolicy"].clone()
     };
-    bench.until("the HPA knows", async || policy("scaleUp").await == "Disabled").await;
-    bench.script.say("orders", Says::Value(9));
+    env.until("the HPA knows", async || policy("scaleUp").await == "Disabled").await;
+    env.sources.set("orders", SourceResponse::Value(9));
     sleep(Duration::from_mins(1)).await;
-    assert_eq!(bench.replicas("worker").await, 0);
+    assert_eq!(env.replicas("worker").await, 0);
 
-    bench.patch(&objects("worker"), annotate("paused-scale-out", Value::Null)).await;
-    bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
-    bench.patch(&objects("worker"), annotate("paused-scale-in", "true")).await;
-    bench.until("the HPA knows", async || policy("scaleDown").await == "Disabled").await;
-    bench.script.say("orders", Says::Value(0));
+    env.patch(&objects("worker"), annotate("paused-scale-out", Value::Null)).await;
+    env.until("it is woken", async || env.replicas("worker").await == 1).await;
+    env.patch(&objects("worker"), annotate("paused-scale-in", "true")).await;
+    env.until("the HPA knows", async || policy("scaleDown").await == "Disabled").await;
+    env.sources.set("orders", SourceResponse::Value(0));
     sleep(Duration::from_mins(1)).await;
-    assert_eq!(bench.replicas("worker").await, 1);
-    bench.stop().await;
+    assert_eq!(env.replicas("worker").await, 1);
+    env.stop().await;
 }

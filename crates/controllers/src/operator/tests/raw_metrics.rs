@@ -1,12 +1,12 @@
-//! Who listens hears every value as it is read.
+//! Subscribers of raw metrics receive every value as it is read.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::bench::Bench;
-use super::script::Says;
+use super::env::TestEnv;
+use super::sources::SourceResponse;
 use crate::operator::{MetricRequester, OperatorSettings, RawMetric, RawMetricsSubscriber};
 
 #[derive(Default)]
@@ -26,29 +26,29 @@ impl RawMetricsSubscriber for Heard {
 }
 
 #[tokio::test(start_paused = true)]
-async fn polls_and_questions_of_hpas_are_heard_and_failures_are_no_values() {
-    let bench =
-        Bench::with(OperatorSettings { sample_age: Duration::ZERO, ..OperatorSettings::default() }).await;
+async fn raw_metrics_have_polls_and_hpa_requests_but_no_failures() {
+    let env =
+        TestEnv::with(OperatorSettings { sample_age: Duration::ZERO, ..OperatorSettings::default() }).await;
     let heard = Arc::new(Heard::default());
-    bench.handle.subscribe_raw_metrics(heard.clone());
+    env.handle.subscribe_raw_metrics(heard.clone());
     let count = |by: MetricRequester| heard.0.lock().unwrap().iter().filter(|(who, _)| *who == by).count();
-    bench.deployment("worker", 1).await;
-    bench.script.say("orders", Says::Value(25));
-    bench.script.say("mails", Says::Fails("connection refused"));
+    env.deployment("worker", 1).await;
+    env.sources.set("orders", SourceResponse::Value(25));
+    env.sources.set("mails", SourceResponse::Fails("connection refused"));
     let source =
         |name: &str, called: &str| json!({"type": "scripted", "name": called, "metadata": {"source": name}});
     let triggers = json!([source("orders", "queue"), source("mails", "")]);
-    bench.scaled_object("worker", json!({"pollingInterval": 60, "triggers": triggers})).await;
-    bench.until("it is polled", async || count(MetricRequester::Poll) > 0).await;
+    env.scaled_object("worker", json!({"pollingInterval": 60, "triggers": triggers})).await;
+    env.until("it is polled", async || count(MetricRequester::Poll) > 0).await;
     assert_eq!(count(MetricRequester::Hpa), 0);
-    bench.handle.metric("shop", "worker", "s0-orders").await.unwrap();
-    assert!(bench.handle.metric("shop", "worker", "s1-mails").await.is_err());
+    env.handle.metric("shop", "worker", "s0-orders").await.unwrap();
+    assert!(env.handle.metric("shop", "worker", "s1-mails").await.is_err());
     assert_eq!(count(MetricRequester::Hpa), 1);
     let all = heard.0.lock().unwrap().clone();
     assert!(all.iter().all(|(_, text)| text == "shop/worker queue: [25.0] true"), "{all:?}");
-    bench.script.say("mails", Says::Value(0));
-    bench.handle.metric("shop", "worker", "s1-mails").await.unwrap();
+    env.sources.set("mails", SourceResponse::Value(0));
+    env.handle.metric("shop", "worker", "s1-mails").await.unwrap();
     let last = heard.0.lock().unwrap().last().unwrap().1.clone();
     assert_eq!(last, "shop/worker scripted: [0.0] false", "without a name, what its type is called");
-    bench.stop().await;
+    env.stop().await;
 }

@@ -1,4 +1,4 @@
-//! What can be scaled, and what cannot.
+//! Targets that can be scaled, and targets that cannot.
 
 use api::provider::Compat;
 use cluster::Clock;
@@ -8,14 +8,14 @@ use http::Method;
 use keda::admission::{AdmissionInput, AdmissionKind, Operation, Verdict};
 use serde_json::{Value, json};
 
-use super::bench::{Bench, objects, trigger};
-use super::script::Says;
+use super::env::{TestEnv, objects, trigger};
+use super::sources::SourceResponse;
 use crate::operator::Admission;
 
 const WIDGETS: &str = "/apis/example.com/v1beta1/namespaces/shop/widgets";
 
-/// A kind of our own, in two versions of which the second is not the preferred one.
-async fn widgets(bench: &Bench) {
+/// A custom resource in two versions; the second is not the preferred one.
+async fn widgets(env: &TestEnv) {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let version = |name: &str, storage: bool| {
         json!({"name": name, "served": true, "storage": storage, "schema": schema,
@@ -28,10 +28,10 @@ async fn widgets(bench: &Bench) {
             "names": {"kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget"},
             "versions": [version("v1", true), version("v1beta1", false)]},
     });
-    bench.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    env.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
     let widget = json!({"apiVersion": "example.com/v1beta1", "kind": "Widget", "metadata": {"name": "w"},
         "spec": {"size": 0}});
-    bench.create(WIDGETS, widget).await;
+    env.create(WIDGETS, widget).await;
 }
 
 fn spec(api_version: &str, kind: &str) -> Value {
@@ -40,27 +40,27 @@ fn spec(api_version: &str, kind: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_of_others_are_scaled_in_the_version_that_is_named() {
-    let bench = Bench::start().await;
-    widgets(&bench).await;
-    bench.script.say("orders", Says::Value(5));
-    bench.scaled_object("so", spec("example.com/v1beta1", "Widget")).await;
-    let size = async || bench.get(&format!("{WIDGETS}/w")).await.unwrap()["spec"]["size"].clone();
-    bench.until("it is woken", async || size().await == 1).await;
-    let status = bench.status("so").await;
+async fn custom_resources_are_scaled_in_the_referenced_version() {
+    let env = TestEnv::start().await;
+    widgets(&env).await;
+    env.sources.set("orders", SourceResponse::Value(5));
+    env.scaled_object("so", spec("example.com/v1beta1", "Widget")).await;
+    let size = async || env.get(&format!("{WIDGETS}/w")).await.unwrap()["spec"]["size"].clone();
+    env.until("it is woken", async || size().await == 1).await;
+    let status = env.status("so").await;
     assert_eq!(status["scaleTargetKind"], "example.com/v1beta1.Widget");
     assert_eq!(status["scaleTargetGVKR"]["resource"], "widgets");
-    let target = &bench.hpa("keda-hpa-so").await.unwrap()["spec"]["scaleTargetRef"];
+    let target = &env.hpa("keda-hpa-so").await.unwrap()["spec"]["scaleTargetRef"];
     assert_eq!(target, &json!({"apiVersion": "example.com/v1beta1", "kind": "Widget", "name": "w"}));
-    bench.stop().await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_or_cannot_be_scaled_is_said() {
-    let bench = Bench::start().await;
-    widgets(&bench).await;
+async fn missing_or_unscalable_target_is_reported() {
+    let env = TestEnv::start().await;
+    widgets(&env).await;
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w"}});
-    bench.create("/api/v1/namespaces/shop/configmaps", map).await;
+    env.create("/api/v1/namespaces/shop/configmaps", map).await;
     let wrong = "ScaledObject doesn't have correct scaleTargetRef specification: ";
     let cases = [
         (
@@ -81,84 +81,83 @@ async fn what_is_not_there_or_cannot_be_scaled_is_said() {
         ("not-there", "apps/v1", "StatefulSet", "", "Target resource doesn't exist"),
     ];
     for (name, api_version, kind, _, _) in cases {
-        bench.scaled_object(name, spec(api_version, kind)).await;
+        env.scaled_object(name, spec(api_version, kind)).await;
     }
     for (name, _, _, cause, note) in cases {
-        bench
-            .until(name, async || {
-                let (state, reason, message) = bench.condition(name, "Ready").await;
-                (&*state, &*reason) == ("False", "ScaledObjectCheckFailed") && message.starts_with(wrong)
-            })
-            .await;
-        assert!(bench.condition(name, "Ready").await.2.contains(cause), "{name}");
-        assert_eq!(bench.condition(name, "Active").await.1, "UnknownState");
-        let told = async || bench.events(name).await.into_iter().any(|(_, text)| text == note);
+        env.until(name, async || {
+            let (state, reason, message) = env.condition(name, "Ready").await;
+            (&*state, &*reason) == ("False", "ScaledObjectCheckFailed") && message.starts_with(wrong)
+        })
+        .await;
+        assert!(env.condition(name, "Ready").await.2.contains(cause), "{name}");
+        assert_eq!(env.condition(name, "Active").await.1, "UnknownState");
+        let told = async || env.events(name).await.into_iter().any(|(_, text)| text == note);
         if !note.is_empty() {
-            bench.until(note, told).await;
+            env.until(note, told).await;
         }
-        assert!(bench.hpa(&format!("keda-hpa-{name}")).await.is_none());
+        assert!(env.hpa(&format!("keda-hpa-{name}")).await.is_none());
     }
-    bench.stop().await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_not_be_read_is_not_said_to_be_missing() {
-    let bench = Bench::start().await;
-    widgets(&bench).await;
-    bench.script.say("orders", Says::Value(5));
-    bench.wire.refuse(Method::GET, "/widgets/w/scale", 403, u32::MAX);
-    bench.scaled_object("so", spec("example.com/v1", "Widget")).await;
-    let ready = async || bench.condition("so", "Ready").await;
+async fn forbidden_target_is_not_reported_as_missing() {
+    let env = TestEnv::start().await;
+    widgets(&env).await;
+    env.sources.set("orders", SourceResponse::Value(5));
+    env.client_faults.refuse(Method::GET, "/widgets/w/scale", 403, u32::MAX);
+    env.scaled_object("so", spec("example.com/v1", "Widget")).await;
+    let ready = async || env.condition("so", "Ready").await;
     let needed = "a role that allows to get and update widgets/scale of API group \"example.com\"";
-    bench.until("it says what it needs", async || ready().await.2.contains(needed)).await;
+    env.until("it says what it needs", async || ready().await.2.contains(needed)).await;
     assert_eq!(ready().await.1, "ScaledObjectCheckFailed");
-    let notes: Vec<String> = bench.events("so").await.into_iter().map(|(_, note)| note).collect();
+    let notes: Vec<String> = env.events("so").await.into_iter().map(|(_, note)| note).collect();
     assert!(!notes.iter().any(|note| note.starts_with("Target resource")), "{notes:?}");
-    bench.wire.let_through();
-    let size = async || bench.get(&format!("{WIDGETS}/w")).await.unwrap()["spec"]["size"].clone();
-    bench.until("it is woken once it may be", async || size().await == 1).await;
-    bench.stop().await;
+    env.client_faults.clear_refusals();
+    let size = async || env.get(&format!("{WIDGETS}/w")).await.unwrap()["spec"]["size"].clone();
+    env.until("it is woken once it may be", async || size().await == 1).await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn whether_a_target_is_there_is_known_without_the_right_to_get_it() {
-    let bench = Bench::start().await;
-    widgets(&bench).await;
-    bench.wire.refuse(Method::GET, "/widgets/", 404, 1);
-    bench.wire.refuse(Method::GET, "/widgets/", 403, 1);
-    bench.scaled_object("so", spec("example.com/v1", "Widget")).await;
-    let notes = async || bench.events("so").await.into_iter().map(|(_, note)| note).collect::<Vec<_>>();
+async fn missing_target_is_found_without_permission_to_get_it() {
+    let env = TestEnv::start().await;
+    widgets(&env).await;
+    env.client_faults.refuse(Method::GET, "/widgets/", 404, 1);
+    env.client_faults.refuse(Method::GET, "/widgets/", 403, 1);
+    env.scaled_object("so", spec("example.com/v1", "Widget")).await;
+    let notes = async || env.events("so").await.into_iter().map(|(_, note)| note).collect::<Vec<_>>();
     let told = "Target resource doesn't exist".to_owned();
-    bench.until("it is told", async || notes().await.contains(&told)).await;
-    bench.stop().await;
+    env.until("it is told", async || notes().await.contains(&told)).await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_may_turn_to_another_target() {
-    let bench = Bench::start().await;
-    bench.deployment("one", 2).await;
-    bench.deployment("two", 0).await;
-    bench.script.say("orders", Says::Value(5));
+async fn edited_reference_scales_the_new_target() {
+    let env = TestEnv::start().await;
+    env.deployment("one", 2).await;
+    env.deployment("two", 0).await;
+    env.sources.set("orders", SourceResponse::Value(5));
     let target = |name: &str| json!({"name": name});
     let spec =
         json!({"pollingInterval": 3600, "scaleTargetRef": target("one"), "triggers": [trigger("orders")]});
-    bench.scaled_object("so", spec).await;
-    bench.until("it is active", async || bench.condition("so", "Active").await.0 == "True").await;
-    bench.patch(&objects("so"), json!({"spec": {"scaleTargetRef": target("two")}})).await;
-    bench.until("it wakes the other at once", async || bench.replicas("two").await == 1).await;
-    let hpa = bench.hpa("keda-hpa-so").await.unwrap();
+    env.scaled_object("so", spec).await;
+    env.until("it is active", async || env.condition("so", "Active").await.0 == "True").await;
+    env.patch(&objects("so"), json!({"spec": {"scaleTargetRef": target("two")}})).await;
+    env.until("it wakes the other at once", async || env.replicas("two").await == 1).await;
+    let hpa = env.hpa("keda-hpa-so").await.unwrap();
     assert_eq!(hpa["spec"]["scaleTargetRef"]["name"], "two");
-    assert_eq!(bench.status("so").await["originalReplicaCount"], 2, "the first count is that of the first");
-    bench.stop().await;
+    assert_eq!(env.status("so").await["originalReplicaCount"], 2, "the first count is that of the first");
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_webhook_takes_what_the_operator_can_scale() {
-    let bench = Bench::start().await;
-    widgets(&bench).await;
-    let recorder = EventRecorder::start(bench.client.clone(), "keda-admission", Clock::system());
-    let discovery = Discovery::new(bench.client.clone());
-    let admission = Admission::new(bench.client.clone(), discovery, &recorder, Compat::Better);
+async fn webhook_accepts_what_the_operator_can_scale() {
+    let env = TestEnv::start().await;
+    widgets(&env).await;
+    let recorder = EventRecorder::start(env.client.clone(), "keda-admission", Clock::system());
+    let discovery = Discovery::new(env.client.clone());
+    let admission = Admission::new(env.client.clone(), discovery, &recorder, Compat::Better);
     let judge = async |api_version: &str, kind: &str| {
         let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
             "metadata": {"name": "so", "namespace": "shop"}, "spec": spec(api_version, kind)});
@@ -179,5 +178,5 @@ async fn the_webhook_takes_what_the_operator_can_scale() {
     }
     let denied = "no matches for kind \"Widget\" in version \"example.com/v7\"";
     assert_eq!(judge("example.com/v7", "Widget").await.as_deref(), Some(denied));
-    bench.stop().await;
+    env.stop().await;
 }

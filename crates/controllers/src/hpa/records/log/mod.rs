@@ -1,5 +1,5 @@
-//! Decisions as lines of JSON in a file. Deciding never waits for the disk: lines go through a bounded queue to a thread,
-//! and those that do not fit are counted.
+//! The decision log: lines of JSON in a file. Reconciles never wait for the disk: lines go through a bounded queue to a thread,
+//! and lines that do not fit into the queue are dropped and counted.
 
 #[cfg(test)]
 mod tests;
@@ -17,55 +17,55 @@ use cluster::AutoscalerKey;
 
 use super::run::Run;
 
-/// Lines that may wait.
-const WAITING: usize = 4096;
-/// Lines written at once.
-const AT_ONCE: usize = 256;
-/// How long the last lines may take when nobody needs the log any more.
-const LAST_LINES: Duration = Duration::from_secs(2);
+/// How many lines may wait.
+const MAX_QUEUED_LINES: usize = 4096;
+/// How many lines are written with one call.
+const MAX_LINES_PER_WRITE: usize = 256;
+/// How long dropping the log waits for the last lines.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Writes decisions to a file. Cheap to clone; the last clone waits until everything is written.
 #[derive(Clone, Debug)]
-pub struct DecisionLog(Arc<Inner>);
+pub struct DecisionLog(Arc<DecisionLogState>);
 
 #[derive(Debug)]
-struct Inner {
+struct DecisionLogState {
     all: bool,
     lost: Arc<AtomicU64>,
-    /// None once the log is closed.
+    /// None after the log is closed.
     queue: Option<SyncSender<Line>>,
-    /// Disconnected once the thread has ended.
+    /// Disconnected when the thread has ended.
     ended: Mutex<Receiver<()>>,
 }
 
-/// What becomes a line: put into words by the thread, not by whoever decides.
+/// The content of a line, which the thread serializes.
 type Line = (AutoscalerKey, Arc<Run>);
 
 impl DecisionLog {
-    /// Appends to `file`, which is opened again when it was renamed or removed.
+    /// Appends to `file`, which is opened again after it was renamed or removed.
     pub fn open(file: &Path, all: bool) -> io::Result<Self> {
         let lost = Arc::new(AtomicU64::new(0));
-        let mut writer = Writer::open(file, lost.clone())?;
-        let (queue, lines) = sync_channel::<Line>(WAITING);
+        let mut writer = LogWriter::open(file, lost.clone())?;
+        let (queue, lines) = sync_channel::<Line>(MAX_QUEUED_LINES);
         let (end, ended) = sync_channel(0);
         std::thread::Builder::new().name("decision-log".into()).spawn(move || {
-            // Dropped with the thread, whichever way it ends.
+            // Dropped when the thread ends, also by a panic.
             let _end: SyncSender<()> = end;
             while let Ok(first) = lines.recv() {
-                let more = lines.try_iter().take(AT_ONCE - 1);
+                let more = lines.try_iter().take(MAX_LINES_PER_WRITE - 1);
                 let batch: Vec<Line> = std::iter::once(first).chain(more).collect();
                 writer.write(&batch);
             }
         })?;
-        Ok(Self(Arc::new(Inner { all, lost, queue: Some(queue), ended: Mutex::new(ended) })))
+        Ok(Self(Arc::new(DecisionLogState { all, lost, queue: Some(queue), ended: Mutex::new(ended) })))
     }
 
-    /// Whether every decision is wanted, not only those that differ from the one before.
+    /// Whether every decision is logged, not only each that differs from the one before.
     pub(super) fn wants_all(&self) -> bool {
         self.0.all
     }
 
-    /// Lines that were not written.
+    /// The number of lines that were not written.
     pub(super) fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }
@@ -79,56 +79,56 @@ impl DecisionLog {
     }
 }
 
-impl Drop for Inner {
+impl Drop for DecisionLogState {
     fn drop(&mut self) {
         self.queue = None;
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Nothing is ever sent: this returns when the thread has ended.
-        let _ = ended.recv_timeout(LAST_LINES);
+        // Nothing is sent on this channel: receiving returns when the thread has ended.
+        let _ = ended.recv_timeout(CLOSE_TIMEOUT);
     }
 }
 
-/// The thread's end of it.
-struct Writer {
+/// The state of the thread.
+struct LogWriter {
     path: PathBuf,
     lost: Arc<AtomicU64>,
     /// None after an error.
-    file: Option<Opened>,
-    /// Whether the trouble has been told.
+    file: Option<OpenLogFile>,
+    /// Whether the current error was logged.
     told: bool,
-    /// Whether the last write may have left half a line.
+    /// Whether the last write may have left an incomplete line.
     torn: bool,
 }
 
-struct Opened {
+struct OpenLogFile {
     file: File,
     /// Device and inode.
     identity: (u64, u64),
 }
 
-impl Opened {
+impl OpenLogFile {
     fn at(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         let meta = file.metadata()?;
         Ok(Self { file, identity: (meta.dev(), meta.ino()) })
     }
 
-    /// Whether the path still leads to this file.
+    /// Whether the path still refers to this file.
     fn is_at(&self, path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|meta| (meta.dev(), meta.ino()) == self.identity)
     }
 }
 
-impl Writer {
+impl LogWriter {
     fn open(path: &Path, lost: Arc<AtomicU64>) -> io::Result<Self> {
-        let file = Some(Opened::at(path)?);
+        let file = Some(OpenLogFile::at(path)?);
         Ok(Self { path: path.to_owned(), lost, file, told: false, torn: false })
     }
 
     fn write(&mut self, batch: &[Line]) {
         let mut text = Vec::new();
         for (key, run) in batch {
-            // Numbers and strings only: this cannot fail.
+            // Serializing numbers and strings cannot fail.
             if serde_json::to_writer(&mut text, &run.record(key)).is_ok() {
                 text.push(b'\n');
             }
@@ -149,7 +149,7 @@ impl Writer {
     fn append(&mut self, text: &[u8]) -> io::Result<()> {
         let opened = match self.file.take().filter(|opened| opened.is_at(&self.path)) {
             Some(opened) => opened,
-            None => Opened::at(&self.path)?,
+            None => OpenLogFile::at(&self.path)?,
         };
         let file = &mut self.file.insert(opened).file;
         if std::mem::replace(&mut self.torn, true) {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use api::decisions::{DecisionMode, DecisionRecord};
 use cluster::AutoscalerKey;
 
-use super::{DecisionLog, Inner, Line, Writer};
+use super::{DecisionLog, DecisionLogState, Line, LogWriter};
 use crate::hpa::records::Records;
 use crate::hpa::records::run::Run;
 use crate::hpa::records::tests::{PERIOD, mk_spec, once};
@@ -81,7 +81,7 @@ fn a_file_that_cannot_be_opened_is_told_at_the_start() {
 fn lines_go_on_in_a_new_file_when_the_old_one_was_renamed() {
     let scratch = Scratch::new("rotated");
     let (file, old) = (scratch.file("now.jsonl"), scratch.file("old.jsonl"));
-    let mut writer = Writer::open(&file, Arc::default()).unwrap();
+    let mut writer = LogWriter::open(&file, Arc::default()).unwrap();
     writer.write(&[line(0), line(15)]);
     std::fs::rename(&file, &old).unwrap();
     writer.write(&[line(30)]);
@@ -97,7 +97,7 @@ fn trouble_is_counted_and_survived() {
     let scratch = Scratch::new("trouble");
     let file = scratch.file("decisions.jsonl");
     let lost = Arc::new(AtomicU64::new(0));
-    let mut writer = Writer::open(&file, lost.clone()).unwrap();
+    let mut writer = LogWriter::open(&file, lost.clone()).unwrap();
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
     writer.write(&[line(0), line(15)]);
@@ -116,7 +116,7 @@ fn a_torn_line_is_ended() {
     let scratch = Scratch::new("torn");
     let file = scratch.file("decisions.jsonl");
     std::fs::write(&file, "{\"half\":").unwrap();
-    let mut writer = Writer::open(&file, Arc::default()).unwrap();
+    let mut writer = LogWriter::open(&file, Arc::default()).unwrap();
     writer.torn = true;
     writer.write(&[line(0)]);
     writer.write(&[line(15)]);
@@ -129,7 +129,8 @@ fn a_torn_line_is_ended() {
 fn nobody_waits_for_a_full_queue() {
     let (queue, _waiting) = sync_channel(2);
     let (_, ended) = sync_channel(0);
-    let inner = Inner { all: true, lost: Arc::default(), queue: Some(queue), ended: Mutex::new(ended) };
+    let inner =
+        DecisionLogState { all: true, lost: Arc::default(), queue: Some(queue), ended: Mutex::new(ended) };
     let log = DecisionLog(Arc::new(inner));
     for second in 0..5 {
         let (key, run) = line(second);

@@ -1,4 +1,4 @@
-//! The same over a real API, in memory.
+//! The same with an API server in memory.
 
 use cluster::request::{Request, send};
 use http::Method;
@@ -15,7 +15,7 @@ async fn create(client: &Client, uri: &str, object: &Value) {
 }
 
 #[tokio::test]
-async fn objects_and_tokens_come_from_the_server() {
+async fn objects_and_tokens_are_read_from_the_api_server() {
     let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
     let client = running.client();
     let core = |resource: &str| format!("/api/v1/namespaces/default/{resource}");
@@ -34,13 +34,14 @@ async fn objects_and_tokens_come_from_the_server() {
     assert_eq!(server.token("default", "me", lasting).await.unwrap().split('.').count(), 3);
 
     let gone = server.secret("default", "y").await.unwrap_err();
-    assert_eq!(gone, FetchError { not_found: true, text: "secrets \"y\" not found".to_owned() });
-    assert!(server.token("default", "nobody", lasting).await.unwrap_err().not_found);
-    assert!(server.authentication(None, "ta").await.unwrap_err().not_found);
-    assert!(server.secret("default", "../configmaps/x").await.unwrap_err().not_found);
+    assert!(gone.is_not_found());
+    assert_eq!(gone.to_string(), "secrets \"y\" not found");
+    assert!(server.token("default", "nobody", lasting).await.unwrap_err().is_not_found());
+    assert!(server.authentication(None, "ta").await.unwrap_err().is_not_found());
+    assert!(server.secret("default", "../configmaps/x").await.unwrap_err().is_not_found());
 }
 
-/// ManifestObjects, but accounts have tokens.
+/// `ManifestObjects` whose service accounts have tokens.
 struct WithTokens(ManifestObjects, ApiServerObjects);
 
 impl AuthObjects for WithTokens {

@@ -8,6 +8,58 @@ use serde_json::{Map, Value};
 /// Characters of Vault's message in an error.
 const MAX_ERROR_CHARS: usize = 200;
 
+/// Why a response holds no data.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VaultDataError {
+    /// It has no data in the form of KV version 2.
+    #[error("has no data of the second version of the store")]
+    NotVersion2,
+    /// It has no data.
+    #[error("has no data")]
+    NoData,
+    /// The type of the secret is unknown.
+    #[error("is of type {0:?}, which is not known")]
+    UnknownType(String),
+}
+
+/// Why a value is missing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VaultValueError {
+    /// The secret has no such key.
+    #[error("vault secret {path:?} has no key {key:?}")]
+    NoKey {
+        /// The path of the secret.
+        path: String,
+        /// The key.
+        key: String,
+    },
+    /// The value is an object or a list.
+    #[error("vault secret {path:?}: the value of key {key:?} is not text")]
+    NotText {
+        /// The path of the secret.
+        path: String,
+        /// The key.
+        key: String,
+    },
+}
+
+/// Why a response was refused. It holds Vault's messages, but not the body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VaultResponseError {
+    /// There is nothing at this path.
+    #[error("it does not exist")]
+    NotFound,
+    /// The status, without a message.
+    #[error("answered {0}")]
+    Status(u16),
+    /// The status and Vault's message.
+    #[error("answered {0}: {1}")]
+    Message(u16, String),
+    /// The body is not JSON.
+    #[error("answered what is not JSON")]
+    NotJson,
+}
+
 /// Secrets that one response holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct VaultRequest<'a> {
@@ -51,52 +103,50 @@ impl VaultRequest<'_> {
     }
 
     /// The keys and values of a response. KV version 2 wraps them once more.
-    pub(super) fn data(&self, mut answer: Value) -> Result<Value, String> {
-        let mut data = answer.get_mut("data").map(Value::take).unwrap_or_default();
+    pub(super) fn data(&self, mut response: Value) -> Result<Value, VaultDataError> {
+        let mut data = response.get_mut("data").map(Value::take).unwrap_or_default();
         let wrapped = data.get("data").is_some_and(Value::is_object);
         match self.type_ {
             "" | "secretV2" if wrapped => Ok(data.get_mut("data").map(Value::take).unwrap_or_default()),
-            "secretV2" => Err("has no data of the second version of the store".to_owned()),
+            "secretV2" => Err(VaultDataError::NotVersion2),
             "" | "secret" | "pki" if data.is_object() => Ok(data),
-            "" | "secret" | "pki" => Err("has no data".to_owned()),
-            other => Err(format!("is of type {other:?}, which is not known")),
+            "" | "secret" | "pki" => Err(VaultDataError::NoData),
+            other => Err(VaultDataError::UnknownType(other.to_owned())),
         }
     }
 }
 
 /// The value of a key, as text. A certificate chain is joined to one text.
-pub(super) fn value(data: &Value, secret: &VaultSecret) -> Result<String, String> {
-    let missing = || format!("vault secret {:?} has no key {:?}", secret.path, secret.key);
+pub(super) fn value(data: &Value, secret: &VaultSecret) -> Result<String, VaultValueError> {
+    let (path, key) = (secret.path.clone(), secret.key.clone());
     match data.get(&secret.key) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(Value::Array(chain)) if secret.type_ == "pki" => {
             Ok(chain.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"))
         }
         Some(plain @ (Value::Number(_) | Value::Bool(_))) => Ok(plain.to_string()),
-        None | Some(Value::Null) => Err(missing()),
-        Some(_) => {
-            Err(format!("vault secret {:?}: the value of key {:?} is not text", secret.path, secret.key))
-        }
+        None | Some(Value::Null) => Err(VaultValueError::NoKey { path, key }),
+        Some(_) => Err(VaultValueError::NotText { path, key }),
     }
 }
 
-/// The decoded response. An error holds Vault's messages, but not the body.
-pub(super) fn answer(status: u16, body: &[u8]) -> Result<Value, String> {
+/// Decodes a response.
+pub(super) fn decode(status: u16, body: &[u8]) -> Result<Value, VaultResponseError> {
     let parsed: Option<Value> = serde_json::from_slice(body).ok();
     if !(200..300).contains(&status) {
-        let errors = parsed.as_ref().and_then(|answer| answer.get("errors")?.as_array());
+        let errors = parsed.as_ref().and_then(|response| response.get("errors")?.as_array());
         let words: Vec<&str> = errors.into_iter().flatten().filter_map(Value::as_str).collect();
         let words: String = words.join("; ").chars().take(MAX_ERROR_CHARS).collect();
         return Err(match (status, words) {
-            (404, words) if words.is_empty() => "it does not exist".to_owned(),
-            (_, words) if words.is_empty() => format!("answered {status}"),
-            (_, words) => format!("answered {status}: {words}"),
+            (404, words) if words.is_empty() => VaultResponseError::NotFound,
+            (_, words) if words.is_empty() => VaultResponseError::Status(status),
+            (_, words) => VaultResponseError::Message(status, words),
         });
     }
     match parsed {
-        Some(answer) => Ok(answer),
+        Some(response) => Ok(response),
         // A renewal may have an empty response.
         None if body.is_empty() => Ok(Value::Object(Map::new())),
-        None => Err("answered what is not JSON".to_owned()),
+        None => Err(VaultResponseError::NotJson),
     }
 }

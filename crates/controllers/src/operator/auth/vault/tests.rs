@@ -8,32 +8,32 @@ use tokio::sync::mpsc;
 
 use super::super::tests::{auth, reference};
 use super::super::{AuthError, AuthQuery, ResolvedAuth};
-use super::query::{answer, groups};
+use super::query::{decode, groups};
 
-/// What a fake Vault was asked: method, path, token, body.
+/// A request to a fake Vault: method, path, token, body.
 type Question = (String, String, String, String);
 
-/// Serves until the test ends; answers by path.
+/// Serves responses by path until the test ends.
 async fn vault(
     answers: &'static [(&'static str, u16, &'static str)],
 ) -> (String, mpsc::UnboundedReceiver<Question>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, told) = mpsc::unbounded_channel();
+    let (sender, requests) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let tell = tell.clone();
-            tokio::spawn(async move { while serve(&stream, answers, &tell).await.is_some() {} });
+            let sender = sender.clone();
+            tokio::spawn(async move { while serve(&stream, answers, &sender).await.is_some() {} });
         }
     });
-    (address, told)
+    (address, requests)
 }
 
-/// One request of a connection; none when it ends.
+/// Serves one request of a connection; none when it ends.
 async fn serve(
     stream: &TcpStream,
     answers: &[(&str, u16, &str)],
-    tell: &mpsc::UnboundedSender<Question>,
+    sender: &mpsc::UnboundedSender<Question>,
 ) -> Option<()> {
     let mut text = String::new();
     let (head, mut body) = loop {
@@ -56,7 +56,7 @@ async fn serve(
         .iter()
         .find(|(own, ..)| *own == path)
         .map_or((404, r#"{"errors": []}"#), |(_, status, answer)| (*status, *answer));
-    tell.send((method, path, header("x-vault-token").unwrap_or_default(), body)).ok()?;
+    sender.send((method, path, header("x-vault-token").unwrap_or_default(), body)).ok()?;
     let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{answer}", answer.len());
     let mut rest = answer.as_bytes();
     while !rest.is_empty() {
@@ -98,16 +98,16 @@ async fn resolve(vault: Value, compat: Compat) -> Result<ResolvedAuth, AuthError
     .await
 }
 
-fn drain(mut told: mpsc::UnboundedReceiver<Question>) -> Vec<Question> {
-    std::iter::from_fn(|| told.try_recv().ok()).collect()
+fn drain(mut requests: mpsc::UnboundedReceiver<Question>) -> Vec<Question> {
+    std::iter::from_fn(|| requests.try_recv().ok()).collect()
 }
 
 const LOOKUP: (&str, u16, &str) =
     ("/v1/auth/token/lookup-self", 200, r#"{"data": {"renewable": true, "ttl": 60}}"#);
 
 #[tokio::test]
-async fn a_token_is_renewed_and_each_secret_read_once() {
-    let (address, told) = vault(&[
+async fn token_is_renewed_and_each_path_is_read_once() {
+    let (address, requests) = vault(&[
         LOOKUP,
         ("/v1/auth/token/renew-self", 200, "{}"),
         ("/v1/secret/data/db", 200, r#"{"data": {"data": {"user": "u", "port": 5432}, "metadata": {}}}"#),
@@ -128,10 +128,10 @@ async fn a_token_is_renewed_and_each_secret_read_once() {
     let resolved = resolve(given, Compat::Better).await.unwrap();
     let wanted = [("ca", "A\nB"), ("cert", "C"), ("old", "v1"), ("port", "5432"), ("user", "u")];
     assert_eq!(resolved.parameters, wanted.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
-    let asked = drain(told);
-    assert!(asked.iter().all(|(_, _, token, _)| token == "t0"));
+    let sent = drain(requests);
+    assert!(sent.iter().all(|(_, _, token, _)| token == "t0"));
     let lines: Vec<String> =
-        asked.iter().map(|(method, path, _, body)| format!("{method} {path} {body}")).collect();
+        sent.iter().map(|(method, path, _, body)| format!("{method} {path} {body}")).collect();
     assert_eq!(
         lines,
         [
@@ -145,14 +145,14 @@ async fn a_token_is_renewed_and_each_secret_read_once() {
 }
 
 #[tokio::test]
-async fn a_service_account_logs_in() {
+async fn service_account_logs_in() {
     let claims = base64::Engine::encode(
         &base64::engine::general_purpose::URL_SAFE_NO_PAD,
         r#"{"sub": "system:serviceaccount:ns:me"}"#,
     );
     let file = std::env::temp_dir().join(format!("plimsoll-vault-{}", std::process::id()));
     std::fs::write(&file, format!("x.{claims}.y\n")).unwrap();
-    let (address, told) = vault(&[
+    let (address, requests) = vault(&[
         ("/v1/auth/k8s/login", 200, r#"{"auth": {"client_token": "t1"}}"#),
         ("/v1/auth/token/lookup-self", 200, r#"{"data": {"renewable": false}}"#),
         ("/v1/kv/a", 200, r#"{"data": {"k": "v"}}"#),
@@ -168,9 +168,9 @@ async fn a_service_account_logs_in() {
     let path = file.to_str().unwrap();
     let resolved = resolve(given("k8s", path), Compat::Better).await.unwrap();
     assert_eq!(resolved.parameters["p"], "v");
-    let asked = drain(told);
-    assert!(asked[0].3.contains("x.") && asked[0].3.contains("\"role\":\"r\""));
-    assert_eq!((&*asked[2].1, &*asked[2].2), ("/v1/kv/a", "t1"));
+    let sent = drain(requests);
+    assert!(sent[0].3.contains("x.") && sent[0].3.contains("\"role\":\"r\""));
+    assert_eq!((&*sent[2].1, &*sent[2].2), ("/v1/kv/a", "t1"));
     let error = resolve(given("", path), Compat::Better).await.unwrap_err().to_string();
     assert_eq!(error, "TriggerAuthentication ns/ta: auth mount not in config");
     let error = resolve(given("k8s", "/dev/null"), Compat::Better).await.unwrap_err().to_string();
@@ -182,14 +182,14 @@ async fn a_service_account_logs_in() {
 }
 
 #[tokio::test]
-async fn what_vault_does_not_give_is_named_without_the_token() {
+async fn missing_vault_secret_is_named_without_the_token() {
     let (address, _told) = vault(&[
         LOOKUP,
         ("/v1/kv/a", 200, r#"{"data": {"k": "v"}}"#),
         ("/v1/kv/b", 403, r#"{"errors": ["1 error occurred: permission denied"]}"#),
     ])
     .await;
-    let says = async |path: &str, key: &str, compat| {
+    let resolve_path = async |path: &str, key: &str, compat| {
         let secrets = json!([{"parameter": "p", "path": path, "key": key}]);
         let credential = json!({"token": "hunter2"});
         let given = json!({"address": address, "authentication": "token", "credential": credential, "secrets": secrets});
@@ -200,14 +200,14 @@ async fn what_vault_does_not_give_is_named_without_the_token() {
         ("kv/b", "k", "permission denied"),
         ("kv/c", "k", "does not exist"),
     ] {
-        let error = says(path, key, Compat::Better).await.unwrap_err().to_string();
+        let error = resolve_path(path, key, Compat::Better).await.unwrap_err().to_string();
         assert!(error.contains(words) && !error.contains("hunter2"), "{error}");
-        assert_eq!(says(path, key, Compat::Strict).await.unwrap().parameters["p"], "");
+        assert_eq!(resolve_path(path, key, Compat::Strict).await.unwrap().parameters["p"], "");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_an_error_either_way() {
+async fn unreachable_vault_is_an_error_in_both_modes() {
     for compat in [Compat::Better, Compat::Strict] {
         let credential = json!({"token": "t"});
         let secrets = json!([{"parameter": "p", "path": "kv/a", "key": "k"}]);
@@ -217,17 +217,17 @@ async fn a_server_that_is_not_there_is_an_error_either_way() {
 }
 
 #[test]
-fn answers_of_any_kind_are_read() {
-    assert_eq!(answer(200, b"").unwrap(), json!({}));
-    assert!(answer(200, b"<html>").is_err());
-    assert_eq!(answer(404, b"{\"errors\": []}").unwrap_err(), "it does not exist");
-    assert_eq!(answer(500, b"garbage").unwrap_err(), "answered 500");
+fn vault_responses_are_decoded() {
+    assert_eq!(decode(200, b"").unwrap(), json!({}));
+    assert!(decode(200, b"<html>").is_err());
+    assert_eq!(decode(404, b"{\"errors\": []}").unwrap_err().to_string(), "it does not exist");
+    assert_eq!(decode(500, b"garbage").unwrap_err().to_string(), "answered 500");
     let long = format!("{{\"errors\": [\"{}\"]}}", "x".repeat(10_000));
-    assert!(answer(500, long.as_bytes()).unwrap_err().len() < 300);
+    assert!(decode(500, long.as_bytes()).unwrap_err().to_string().len() < 300);
 }
 
 #[test]
-fn secrets_at_one_path_are_one_question() {
+fn secrets_at_one_path_are_one_request() {
     let secret = |path: &str, key: &str| VaultSecret {
         path: path.to_owned(),
         key: key.to_owned(),

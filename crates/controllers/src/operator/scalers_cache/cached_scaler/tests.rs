@@ -13,15 +13,15 @@ fn query_future_is_small() {
 #[test]
 fn timeout_of_a_trigger_extends_the_deadline_up_to_a_bound() {
     let deadline = Duration::from_secs(10);
-    for (said, expected) in
+    for (timeout, expected) in
         [("", 10), ("500", 10), ("20000", 21), ("30s", 31), ("1h", 120), ("soon", 10), ("-5s", 10)]
     {
         let mut trigger = Trigger::default();
-        if !said.is_empty() {
-            trigger.metadata.insert("timeout".to_owned(), said.to_owned());
+        if !timeout.is_empty() {
+            trigger.metadata.insert("timeout".to_owned(), timeout.to_owned());
         }
-        let slot = CachedScaler::new(0, &trigger, None);
-        assert_eq!(slot.query_deadline(deadline), Duration::from_secs(expected), "{said}");
+        let scaler = CachedScaler::new(0, &trigger, None);
+        assert_eq!(scaler.query_deadline(deadline), Duration::from_secs(expected), "{timeout}");
     }
 }
 

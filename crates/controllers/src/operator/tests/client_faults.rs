@@ -1,4 +1,4 @@
-//! What is between the operator and the server: requests may be refused, and what is watched may come late.
+//! Faults between the operator and the API server: requests are refused or slow, watch events are held back.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,47 +27,47 @@ struct Refusal {
     times: u32,
 }
 
-/// Between the operator and the server.
+/// The faults of one client.
 #[derive(Clone, Debug)]
-pub(super) struct Wire {
+pub(super) struct ClientFaults {
     refusals: Arc<Mutex<Vec<Refusal>>>,
     seen: Arc<Mutex<Vec<(Method, String)>>>,
     /// Requests that take long: method, part of the path, how long.
     slow: Arc<Mutex<Vec<(Method, String, Duration)>>>,
-    /// OperatorParts of the paths of watches that tell nothing at the moment.
+    /// Parts of the paths of watches whose events are held back.
     held: Arc<watch::Sender<Vec<String>>>,
 }
 
-impl Default for Wire {
+impl Default for ClientFaults {
     fn default() -> Self {
         let held = Arc::new(watch::Sender::default());
         Self { refusals: Arc::default(), seen: Arc::default(), slow: Arc::default(), held }
     }
 }
 
-impl Wire {
-    /// The next so many requests of a method to a path with this part are answered with this code.
+impl ClientFaults {
+    /// Answers the next `times` requests of a method to paths with this part with this code.
     pub(super) fn refuse(&self, method: Method, part: &str, code: u16, times: u32) {
         self.refusals.lock().unwrap().push(Refusal { method, part: part.to_owned(), code, times });
     }
 
-    /// Requests of a method to a path with this part take so long from now on.
+    /// Delays requests of a method to paths with this part.
     pub(super) fn slow(&self, method: Method, part: &str, by: Duration) {
         self.slow.lock().unwrap().push((method, part.to_owned(), by));
     }
 
-    /// Everything is let through from now on.
-    pub(super) fn let_through(&self) {
+    /// Refuses no more requests.
+    pub(super) fn clear_refusals(&self) {
         self.refusals.lock().unwrap().clear();
     }
 
-    /// Watches of paths with this part tell nothing until they are released; what they would have told is not lost.
-    pub(super) fn hold(&self, part: &str) {
+    /// Holds back the events of watches of paths with this part until they are released; none is lost.
+    pub(super) fn hold_watch(&self, part: &str) {
         self.held.send_modify(|held| held.push(part.to_owned()));
     }
 
-    /// All watches tell again.
-    pub(super) fn release(&self) {
+    /// Delivers the events of all watches again.
+    pub(super) fn release_watches(&self) {
         self.held.send_modify(Vec::clear);
     }
 
@@ -77,7 +77,7 @@ impl Wire {
         seen.iter().filter(|(own, path)| own == method && path.contains(part)).count()
     }
 
-    /// A client on this wire.
+    /// A client with these faults.
     pub(super) fn client(&self, inner: &Client) -> Client {
         let (wire, inner) = (self.clone(), inner.clone());
         let service = tower::service_fn(move |request: Request<Body>| {

@@ -1,4 +1,4 @@
-//! External metrics, pushes, figures.
+//! External metrics, pushes, exported metrics.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use cluster::lease::{self, Election};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::bench::{Bench, trigger};
-use super::script::Says;
+use super::env::{TestEnv, trigger};
+use super::sources::SourceResponse;
 use crate::operator::OperatorSettings;
 
 fn question(metric: &str, selector: &str) -> ExternalMetricQuery {
@@ -21,22 +21,22 @@ fn question(metric: &str, selector: &str) -> ExternalMetricQuery {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_is_answered_with_what_the_last_poll_found_if_it_is_fresh() {
-    let bench = Bench::start().await;
-    bench.deployment("worker", 1).await;
-    bench.script.say("orders", Says::Value(25));
-    bench.scaled_object("worker", json!({"pollingInterval": 60, "triggers": [trigger("orders")]})).await;
-    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "True").await;
-    let metrics = bench.handle.external_metrics();
+async fn external_metric_request_uses_a_recent_sample() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 1).await;
+    env.sources.set("orders", SourceResponse::Value(25));
+    env.scaled_object("worker", json!({"pollingInterval": 60, "triggers": [trigger("orders")]})).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "True").await;
+    let metrics = env.handle.external_metrics();
     let selector = "scaledobject.keda.sh/name=worker";
-    let asked = bench.script.asked("orders");
+    let asked = env.sources.queries("orders");
     for name in ["s0-orders", "S0-Orders"] {
         let values = metrics.values(&question(name, selector)).await.unwrap();
         assert_eq!((&*values[0].metric, &*values[0].value.to_string()), ("s0-orders", "25"));
     }
-    assert_eq!(bench.script.asked("orders"), asked, "nobody was asked");
+    assert_eq!(env.sources.queries("orders"), asked, "nobody was asked");
     sleep(Duration::from_secs(20)).await;
-    bench.script.say("orders", Says::Value(30));
+    env.sources.set("orders", SourceResponse::Value(30));
     let values = metrics.values(&question("s0-orders", selector)).await.unwrap();
     assert_eq!(values[0].value.to_string(), "30", "what is too old is asked for again");
 
@@ -46,51 +46,51 @@ async fn who_asks_is_answered_with_what_the_last_poll_found_if_it_is_fresh() {
     assert!(failure.to_string().contains("no matching metrics found for s0-other"), "{failure}");
     let failure = metrics.values(&question("s0-x", "scaledobject.keda.sh/name=none")).await.unwrap_err();
     assert!(failure.to_string().contains("not found"), "{failure}");
-    bench.stop().await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn polls_and_the_questions_of_an_hpa_share_one_sample_per_interval() {
-    let bench = Bench::start().await;
-    bench.deployment("worker", 1).await;
-    bench.script.say("orders", Says::Value(25));
-    bench.scaled_object("worker", json!({"pollingInterval": 30, "triggers": [trigger("orders")]})).await;
-    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "True").await;
-    let asked = bench.script.asked("orders");
-    // An HPA comes again a moment after its period, so that it comes at every moment between two polls sooner or later.
+async fn polls_and_hpa_requests_share_one_sample_per_interval() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 1).await;
+    env.sources.set("orders", SourceResponse::Value(25));
+    env.scaled_object("worker", json!({"pollingInterval": 30, "triggers": [trigger("orders")]})).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "True").await;
+    let asked = env.sources.queries("orders");
+    // The HPA's period is a little longer than the interval, so that its requests fall on every moment between two polls.
     let (period, begun) = (Duration::from_millis(15_200), Instant::now());
     while begun.elapsed() < Duration::from_mins(20) {
         sleep(period).await;
-        assert!(bench.handle.metric("shop", "worker", "s0-orders").await.is_ok());
+        assert!(env.handle.metric("shop", "worker", "s0-orders").await.is_ok());
     }
-    let asked = bench.script.asked("orders") - asked;
+    let asked = env.sources.queries("orders") - asked;
     assert!((40..=42).contains(&asked), "40 intervals, but {asked} samples");
-    bench.stop().await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_pushed_is_acted_on_at_once() {
-    let bench = Bench::start().await;
-    bench.deployment("worker", 0).await;
+async fn push_activates_the_target_at_once() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 0).await;
     let push = json!({"type": "scripted-push", "metadata": {"source": "orders"}});
-    bench.scaled_object("worker", json!({"pollingInterval": 3600, "triggers": [push]})).await;
-    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "False").await;
+    env.scaled_object("worker", json!({"pollingInterval": 3600, "triggers": [push]})).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "False").await;
     let began = Instant::now();
-    bench.script.push();
-    bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
+    env.sources.push();
+    env.until("it is woken", async || env.replicas("worker").await == 1).await;
     assert!(began.elapsed() <= Duration::from_millis(100), "{:?}", began.elapsed());
-    bench.until("it says so", async || bench.condition("worker", "Active").await.0 == "True").await;
-    bench.stop().await;
+    env.until("it says so", async || env.condition("worker", "Active").await.0 == "True").await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn figures_are_those_of_keda() {
-    let bench = Bench::start().await;
-    bench.deployment("worker", 1).await;
-    bench.script.say("orders", Says::Value(25));
-    bench.scaled_object("worker", json!({"triggers": [trigger("orders")]})).await;
-    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "True").await;
-    let page = bench.handle.exported_metrics();
+async fn exported_metrics_are_those_of_keda() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 1).await;
+    env.sources.set("orders", SourceResponse::Value(25));
+    env.scaled_object("worker", json!({"triggers": [trigger("orders")]})).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "True").await;
+    let page = env.handle.exported_metrics();
     let labels = r#"namespace="shop",metric="s0-orders",scaledObject="worker",scaler="scripted",triggerIndex="0",type="scaledobject""#;
     for line in [
         format!("keda_scaler_metrics_value{{{labels}}} 25"),
@@ -103,14 +103,14 @@ async fn figures_are_those_of_keda() {
     ] {
         assert!(page.lines().any(|own| own == line), "{line}\nis not in\n{page}");
     }
-    bench.stop().await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_lead_answers_but_writes_nothing() {
+async fn follower_serves_metrics_but_writes_nothing() {
     let mut kept = None;
-    let bench = Bench::led(OperatorSettings::default(), |client, clock| {
-        // Somebody else holds the lease, for longer than this takes.
+    let env = TestEnv::led(OperatorSettings::default(), |client, clock| {
+        // Another process holds the lease for the whole test.
         let lease = lease::LeaseSettings {
             lease_duration: Duration::from_hours(10),
             renew_deadline: Duration::from_hours(5),
@@ -123,14 +123,14 @@ async fn who_does_not_lead_answers_but_writes_nothing() {
         leadership
     })
     .await;
-    bench.deployment("worker", 0).await;
-    bench.script.say("orders", Says::Value(25));
-    bench.scaled_object("worker", json!({"pollingInterval": 1, "triggers": [trigger("orders")]})).await;
-    let ask = async || bench.handle.metric("shop", "worker", "s0-orders").await;
-    bench.until("it is known", async || ask().await.is_ok()).await;
+    env.deployment("worker", 0).await;
+    env.sources.set("orders", SourceResponse::Value(25));
+    env.scaled_object("worker", json!({"pollingInterval": 1, "triggers": [trigger("orders")]})).await;
+    let ask = async || env.handle.metric("shop", "worker", "s0-orders").await;
+    env.until("it is known", async || ask().await.is_ok()).await;
     assert_eq!(ask().await.unwrap()[0].value.to_string(), "25");
     sleep(Duration::from_mins(1)).await;
-    assert_eq!(bench.status("worker").await, json!(null));
-    assert_eq!(bench.replicas("worker").await, 0);
-    bench.stop().await;
+    assert_eq!(env.status("worker").await, json!(null));
+    assert_eq!(env.replicas("worker").await, 0);
+    env.stop().await;
 }

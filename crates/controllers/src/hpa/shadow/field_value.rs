@@ -1,30 +1,30 @@
-//! What a status says of a field, and when two of them say the same.
+//! The value of a compared field, and when two values count as equal.
 //!
-//! Some words of `AbleToScale` tell what was done, not what was decided, and who only looks does nothing:
+//! Some reasons of `AbleToScale` report a write, not a decision, and shadow mode never writes:
 //!
-//! | theirs | ours | why it is the same |
+//! | theirs | ours | why they count as equal |
 //! |---|---|---|
-//! | `True SucceededRescale` | `True`, any reason | it wrote the count in its last pass; we never write, and at our next decision its count is the current one |
-//! | `True`, any reason | `True SucceededRescale` | left over in the status from its pass, ours begins with it |
+//! | `True SucceededRescale` | `True`, any reason | it wrote the count in its last reconcile; we never write, and at our next decision its count is the current one |
+//! | `True`, any reason | `True SucceededRescale` | our decision starts from the status of its last reconcile |
 //! | `False FailedUpdateScale` | `True`, and we would write too | its write failed; ours was not tried |
 //!
-//! The counts are compared all the same, so nothing that matters hides behind these.
+//! Replica counts are always compared, so that no scaling difference is hidden.
 
 use std::fmt;
 
 use engine::report::condition;
 use engine::{Condition, Decision, ScaleOutcome, Status};
 
-/// What a status says of a field.
+/// The value of a field in a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum FieldValue {
     /// `desiredReplicas`.
     Replicas(i32),
-    /// Status and reason of a condition; empty if it is not there.
+    /// Status and reason of a condition; empty if it is absent.
     Condition(String),
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for FieldValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Replicas(count) => write!(f, "{count}"),
@@ -34,11 +34,11 @@ impl fmt::Display for Said {
     }
 }
 
-/// What each says of `field`, unless it is the same: theirs, ours.
-pub(super) fn disagree(field: &str, theirs: &Status, ours: &Decision) -> Option<(Said, Said)> {
+/// Their and our value of `field`, unless they count as equal.
+pub(super) fn disagree(field: &str, theirs: &Status, ours: &Decision) -> Option<(FieldValue, FieldValue)> {
     if !condition_types().contains(&field) {
-        let (theirs, ours) = (theirs.desired_replicas, ours.status.desired_replicas);
-        return (theirs != ours).then_some((Said::Replicas(theirs), Said::Replicas(ours)));
+        let (theirs, ours) = (theirs.desired_replicas.get(), ours.status.desired_replicas.get());
+        return (theirs != ours).then_some((FieldValue::Replicas(theirs), FieldValue::Replicas(ours)));
     }
     let (their, our) = (theirs.condition(field), ours.status.condition(field));
     let same = match (their, our) {
@@ -49,7 +49,7 @@ pub(super) fn disagree(field: &str, theirs: &Status, ours: &Decision) -> Option<
         _ => false,
     };
     let words = |c: Option<&Condition>| {
-        Said::Condition(c.map(|c| format!("{} {}", c.status, c.reason)).unwrap_or_default())
+        FieldValue::Condition(c.map(|c| format!("{} {}", c.status, c.reason)).unwrap_or_default())
     };
     (!same).then(|| (words(their), words(our)))
 }

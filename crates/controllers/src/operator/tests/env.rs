@@ -18,20 +18,20 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::script::Script;
-use super::wire::Wire;
+use super::client_faults::ClientFaults;
+use super::sources::TestSources;
 use crate::operator::{Operator, OperatorHandle, OperatorParts, OperatorSettings};
 
 /// Time limit of every wait, in the cluster's time.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(5);
 
-pub(super) struct Bench {
+pub(super) struct TestEnv {
     pub(super) running: Running,
     pub(super) client: Client,
-    pub(super) script: Script,
-    pub(super) wire: Wire,
+    pub(super) sources: TestSources,
+    pub(super) client_faults: ClientFaults,
     pub(super) handle: OperatorHandle,
-    /// How far the machine's clock is off the cluster's.
+    /// The difference between the machine's clock and the cluster's.
     offset: Arc<Mutex<SignedDuration>>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -51,7 +51,7 @@ fn definitions() -> Vec<Value> {
     found
 }
 
-impl Bench {
+impl TestEnv {
     pub(super) async fn start() -> Self {
         Self::with(OperatorSettings::default()).await
     }
@@ -60,7 +60,7 @@ impl Bench {
         Self::led(settings, |_, _| Leadership::without_election()).await
     }
 
-    /// An operator that leads or not.
+    /// Starts an operator with this leadership.
     pub(super) async fn led(
         settings: OperatorSettings,
         leadership: impl FnOnce(Client, Clock) -> Leadership,
@@ -73,9 +73,9 @@ impl Bench {
         }
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
         post(&client, "/api/v1/namespaces", &namespace).await;
-        let script = Script::default();
-        let wire = Wire::default();
-        let own = wire.client(&client);
+        let sources = TestSources::default();
+        let client_faults = ClientFaults::default();
+        let own = client_faults.client(&client);
         let time = running.clock();
         let offset = Arc::new(Mutex::new(SignedDuration::ZERO));
         let jumped = offset.clone();
@@ -90,15 +90,15 @@ impl Bench {
             web: scalers::web::HttpSettings::default(),
             auth: None,
             samples: None,
-            build: Some(script.build()),
+            build: Some(sources.build()),
             records: crate::hpa::Records::default(),
         };
         let (operator, handle) = Operator::new(parts);
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(operator.run(stopped));
-        let bench = Self { running, client, script, wire, handle, offset, stop, task };
-        bench.until("the operator sees the cluster", async || bench.handle.synced()).await;
-        bench
+        let env = Self { running, client, sources, client_faults, handle, offset, stop, task };
+        env.until("the operator sees the cluster", async || env.handle.synced()).await;
+        env
     }
 
     /// Sets the machine's clock.
@@ -145,7 +145,7 @@ impl Bench {
         ask(&self.client, Method::DELETE, path, "application/json", &json!({})).await;
     }
 
-    /// A deployment of so many replicas.
+    /// Creates a deployment.
     pub(super) async fn deployment(&self, name: &str, replicas: i32) {
         let labels = json!({"app": name});
         let template =
@@ -156,7 +156,7 @@ impl Bench {
         self.create("/apis/apps/v1/namespaces/shop/deployments", object).await;
     }
 
-    /// A ScaledObject of the deployment of the same name.
+    /// Creates a ScaledObject for the deployment with the same name.
     pub(super) async fn scaled_object(&self, name: &str, spec: Value) {
         let mut spec = spec;
         if spec.get("scaleTargetRef").is_none() {
@@ -202,7 +202,7 @@ impl Bench {
     }
 }
 
-/// Adds an annotation, or takes it away.
+/// The patch that adds an annotation, or removes it.
 pub(super) fn annotate(key: &str, value: impl Into<Value>) -> Value {
     json!({"metadata": {"annotations": {key: value.into()}}})
 }

@@ -5,36 +5,36 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::bench::{Bench, trigger};
-use super::script::Says;
+use super::env::{TestEnv, trigger};
+use super::sources::SourceResponse;
 use crate::operator::OperatorSettings;
 
 #[tokio::test(start_paused = true)]
-async fn sources_that_hang_do_not_make_others_late() {
-    // Fewer places than objects that hang.
-    let bench = Bench::with(OperatorSettings {
+async fn hanging_sources_do_not_delay_others() {
+    // Fewer places than objects whose source hangs.
+    let env = TestEnv::with(OperatorSettings {
         concurrency: 16,
         slow_concurrency: 16,
         ..OperatorSettings::default()
     })
     .await;
-    bench.script.say("hung", Says::Hangs);
+    env.sources.set("hung", SourceResponse::Hangs);
     for number in 0..200 {
         let name = format!("w{number}");
         let source = if number % 2 == 0 { "hung".to_owned() } else { name.clone() };
-        bench.deployment(&name, 0).await;
-        bench.scaled_object(&name, json!({"pollingInterval": 10, "triggers": [trigger(&source)]})).await;
+        env.deployment(&name, 0).await;
+        env.scaled_object(&name, json!({"pollingInterval": 10, "triggers": [trigger(&source)]})).await;
     }
     let ready = async || {
         let mut count = 0;
         for number in (1..200).step_by(2) {
-            let (_, reason, _) = bench.condition(&format!("w{number}"), "Active").await;
+            let (_, reason, _) = env.condition(&format!("w{number}"), "Active").await;
             count += usize::from(reason == "ScalerNotActive");
         }
         count
     };
-    bench.until("all that do not hang were polled", async || ready().await == 100).await;
-    let asked = |number: usize| bench.script.asked(&format!("w{number}"));
+    env.until("all that do not hang were polled", async || ready().await == 100).await;
+    let asked = |number: usize| env.sources.queries(&format!("w{number}"));
     sleep(Duration::from_mins(1)).await;
     let before: Vec<u64> = (1..200).step_by(2).map(asked).collect();
     sleep(Duration::from_secs(100)).await;
@@ -43,47 +43,47 @@ async fn sources_that_hang_do_not_make_others_late() {
     assert!(polls.iter().all(|polls| (9..=11).contains(polls)), "{polls:?}");
 
     for number in (1..200).step_by(2) {
-        bench.script.say(&format!("w{number}"), Says::Value(5));
+        env.sources.set(&format!("w{number}"), SourceResponse::Value(5));
     }
     let began = Instant::now();
     let awake = async || {
         let mut count = 0;
         for number in (1..200).step_by(2) {
-            count += usize::from(bench.replicas(&format!("w{number}")).await == 1);
+            count += usize::from(env.replicas(&format!("w{number}")).await == 1);
         }
         count
     };
-    bench.until("all are awake", async || awake().await == 100).await;
+    env.until("all are awake", async || awake().await == 100).await;
     assert!(began.elapsed() <= Duration::from_secs(12), "{:?}", began.elapsed());
-    let (_, reason, message) = bench.condition("w0", "Ready").await;
+    let (_, reason, message) = env.condition("w0", "Ready").await;
     assert_eq!(reason, "TriggerError");
     assert!(message.contains("no answer within 10 s"), "{message}");
-    bench.stop().await;
+    env.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_ask_the_same_wake_together() {
-    let bench = Bench::start().await;
+async fn objects_with_the_same_query_are_activated_together() {
+    let env = TestEnv::start().await;
     let names: Vec<String> = (0..20).map(|number| format!("w{number}")).collect();
     for name in &names {
-        bench.deployment(name, 0).await;
-        bench.scaled_object(name, json!({"pollingInterval": 60, "triggers": [trigger("same")]})).await;
+        env.deployment(name, 0).await;
+        env.scaled_object(name, json!({"pollingInterval": 60, "triggers": [trigger("same")]})).await;
     }
-    let rest = async |name: &String| bench.condition(name, "Active").await.1 == "ScalerNotActive";
+    let rest = async |name: &String| env.condition(name, "Active").await.1 == "ScalerNotActive";
     for name in &names {
-        bench.until("it was polled", async || rest(name).await).await;
+        env.until("it was polled", async || rest(name).await).await;
     }
-    bench.script.say("same", Says::Value(5));
+    env.sources.set("same", SourceResponse::Value(5));
     let awake = async || {
         let mut count = 0;
         for name in &names {
-            count += usize::from(bench.replicas(name).await == 1);
+            count += usize::from(env.replicas(name).await == 1);
         }
         count
     };
-    bench.until("one is awake", async || awake().await > 0).await;
+    env.until("one is awake", async || awake().await > 0).await;
     let first = Instant::now();
-    bench.until("all are awake", async || awake().await == names.len()).await;
+    env.until("all are awake", async || awake().await == names.len()).await;
     assert!(first.elapsed() < Duration::from_secs(1), "{:?}", first.elapsed());
-    bench.stop().await;
+    env.stop().await;
 }

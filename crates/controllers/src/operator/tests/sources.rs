@@ -1,4 +1,4 @@
-//! Sources that say what a test tells them to.
+//! Sources whose responses a test sets.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -13,64 +13,73 @@ use tokio::sync::{mpsc, watch};
 
 use crate::operator::BuildScaler;
 
-/// What a source says.
+/// How a source responds to a query.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Says {
+pub(super) enum SourceResponse {
     /// This value; active if it is above zero.
     Value(i64),
-    /// The same, but not at once.
-    Late(Duration, i64),
-    /// That something is wrong.
+    /// The same, after a delay.
+    Delayed(Duration, i64),
+    /// An error.
     Fails(&'static str),
-    /// Nothing, for ever.
+    /// No response.
     Hangs,
-    /// Not even which metrics it has.
-    Mute(&'static str),
-    /// That it has no metrics.
+    /// An error, also to the request for its metrics.
+    SpecsFail(&'static str),
+    /// An empty list of metrics.
     Empty,
+    /// The query panics.
+    Panics,
 }
 
 #[derive(Debug, Default)]
 struct Source {
-    says: Option<Says>,
+    response: Option<SourceResponse>,
     /// Number of queries, and of builds.
-    asked: u64,
-    built: u64,
+    queries: u64,
+    builds: u64,
 }
 
 /// All sources, by the name in `metadata.source`.
-#[derive(Clone)]
-pub(super) struct Script {
+#[derive(Clone, Default)]
+pub(super) struct TestSources {
     sources: Arc<Mutex<HashMap<String, Source>>>,
-    pushes: Arc<watch::Sender<u64>>,
+    pushes: Arc<watch::Sender<Push>>,
 }
 
-impl Default for Script {
-    fn default() -> Self {
-        Self { sources: Arc::default(), pushes: Arc::new(watch::Sender::new(0)) }
-    }
+/// What the stream of a push source reports next.
+#[derive(Clone, Copy, Debug, Default)]
+enum Push {
+    #[default]
+    Active,
+    Panic,
 }
 
-impl Script {
-    pub(super) fn say(&self, source: &str, says: Says) {
-        self.sources.lock().unwrap().entry(source.to_owned()).or_default().says = Some(says);
+impl TestSources {
+    pub(super) fn set(&self, source: &str, response: SourceResponse) {
+        self.sources.lock().unwrap().entry(source.to_owned()).or_default().response = Some(response);
     }
 
-    pub(super) fn asked(&self, source: &str) -> u64 {
-        self.sources.lock().unwrap().get(source).map_or(0, |source| source.asked)
+    pub(super) fn queries(&self, source: &str) -> u64 {
+        self.sources.lock().unwrap().get(source).map_or(0, |source| source.queries)
     }
 
-    pub(super) fn built(&self, source: &str) -> u64 {
-        self.sources.lock().unwrap().get(source).map_or(0, |source| source.built)
+    pub(super) fn builds(&self, source: &str) -> u64 {
+        self.sources.lock().unwrap().get(source).map_or(0, |source| source.builds)
     }
 
-    /// All sources of type `scripted-push` tell of activity.
+    /// All sources of type `scripted-push` report activity.
     pub(super) fn push(&self) {
-        self.pushes.send_modify(|count| *count += 1);
+        self.pushes.send_replace(Push::Active);
+    }
+
+    /// The streams of all sources of type `scripted-push` panic.
+    pub(super) fn panic_in_push(&self) {
+        self.pushes.send_replace(Push::Panic);
     }
 
     pub(super) fn build(&self) -> BuildScaler {
-        let script = self.clone();
+        let sources = self.clone();
         Arc::new(move |trigger, _| {
             if !trigger.type_.starts_with("scripted") {
                 return Err(ScalerError::new(format!("no scaler found for type: {}", trigger.type_)));
@@ -79,14 +88,14 @@ impl Script {
                 return Err(ScalerError::new("missing required parameter \"password\""));
             }
             let source = trigger.metadata.get("source").cloned().unwrap_or_default();
-            script.sources.lock().unwrap().entry(source.clone()).or_default().built += 1;
-            Ok(Arc::new(Scripted { script: script.clone(), source, trigger: trigger.clone() }))
+            sources.sources.lock().unwrap().entry(source.clone()).or_default().builds += 1;
+            Ok(Arc::new(Scripted { sources: sources.clone(), source, trigger: trigger.clone() }))
         })
     }
 }
 
 struct Scripted {
-    script: Script,
+    sources: TestSources,
     source: String,
     trigger: Trigger,
 }
@@ -112,11 +121,12 @@ impl Scaler for Scripted {
             }),
             ..MetricSpec::default()
         };
-        let says = self.script.sources.lock().unwrap().get(&self.source).and_then(|own| own.says.clone());
+        let response =
+            self.sources.sources.lock().unwrap().get(&self.source).and_then(|own| own.response.clone());
         Box::pin(async move {
-            match says {
-                Some(Says::Mute(why)) => Err(ScalerError::new(why)),
-                Some(Says::Empty) => Ok(Vec::new()),
+            match response {
+                Some(SourceResponse::SpecsFail(why)) => Err(ScalerError::new(why)),
+                Some(SourceResponse::Empty) => Ok(Vec::new()),
                 _ => Ok(vec![spec]),
             }
         })
@@ -124,37 +134,45 @@ impl Scaler for Scripted {
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
-            // A source that needs no time at all would be none.
+            // No source responds at once.
             tokio::time::sleep(Duration::from_millis(2)).await;
-            let says = {
-                let mut sources = self.script.sources.lock().unwrap();
+            let response = {
+                let mut sources = self.sources.sources.lock().unwrap();
                 let source = sources.entry(self.source.clone()).or_default();
-                source.asked += 1;
-                source.says.clone()
+                source.queries += 1;
+                source.response.clone()
             };
-            if let Some(Says::Late(after, _)) = says {
+            if let Some(SourceResponse::Delayed(after, _)) = response {
                 tokio::time::sleep(after).await;
             }
-            match says.unwrap_or(Says::Value(0)) {
-                Says::Value(value) | Says::Late(_, value) => {
+            match response.unwrap_or(SourceResponse::Value(0)) {
+                SourceResponse::Value(value) | SourceResponse::Delayed(_, value) => {
                     let quantity = Quantity::new(value, quantity::Format::DecimalSi);
                     Ok(Reading::one(metric, quantity, value > 0))
                 }
-                Says::Fails(why) | Says::Mute(why) => Err(ScalerError::new(why)),
-                Says::Empty => Ok(Reading::default()),
-                Says::Hangs => std::future::pending().await,
+                SourceResponse::Fails(why) | SourceResponse::SpecsFail(why) => Err(ScalerError::new(why)),
+                SourceResponse::Empty => Ok(Reading::default()),
+                SourceResponse::Hangs => std::future::pending().await,
+                SourceResponse::Panics => std::panic::resume_unwind(Box::new("injected fault")),
             }
         })
     }
 
-    fn push(self: Arc<Self>, tell: mpsc::Sender<bool>) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+    fn push(
+        self: Arc<Self>,
+        reports: mpsc::Sender<bool>,
+    ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         if self.trigger.type_ != "scripted-push" {
             return None;
         }
-        let mut pushes = self.script.pushes.subscribe();
+        let mut pushes = self.sources.pushes.subscribe();
         Some(Box::pin(async move {
             while pushes.changed().await.is_ok() {
-                let _ = tell.send(true).await;
+                let push = *pushes.borrow_and_update();
+                match push {
+                    Push::Active => reports.send(true).await.unwrap_or_default(),
+                    Push::Panic => std::panic::resume_unwind(Box::new("injected fault")),
+                }
             }
         }))
     }

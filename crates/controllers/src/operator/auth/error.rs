@@ -1,0 +1,224 @@
+//! Why credentials cannot be resolved. No text holds a secret.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cluster::request::ApiError;
+use keda::environment::{EnvironmentError, SourceRef};
+
+use super::vault::VaultError;
+
+/// Why a resolution failed, and the objects that were read.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub struct AuthError {
+    /// Why it failed.
+    #[source]
+    pub cause: AuthFailure,
+    /// The objects that were read; the last one usually caused the failure.
+    pub seen: Vec<SourceRef>,
+}
+
+/// Why a resolution failed.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthFailure {
+    /// The `authenticationRef` has an unknown kind.
+    #[error(
+        "authenticationRef {name:?} is of kind {kind:?}; TriggerAuthentication and ClusterTriggerAuthentication are known"
+    )]
+    UnknownKind {
+        /// The name of the reference.
+        name: String,
+        /// The kind of the reference.
+        kind: String,
+    },
+    /// An object does not exist.
+    #[error("{0} does not exist")]
+    Missing(SourceRef),
+    /// An object was not read.
+    #[error("failed to read {object}: {source}")]
+    Unread {
+        /// The object.
+        object: SourceRef,
+        /// Why.
+        source: Box<FetchError>,
+    },
+    /// A ServiceAccount was not read.
+    #[error(transparent)]
+    ServiceAccount(FetchError),
+    /// No token of a ServiceAccount was issued.
+    #[error("failed to get a token of {object}: {source}")]
+    NoToken {
+        /// The ServiceAccount.
+        object: SourceRef,
+        /// Why.
+        source: Box<FetchError>,
+    },
+    /// A Secret or ConfigMap lacks a key.
+    #[error("{object} has no key {key:?}")]
+    NoKey {
+        /// The Secret or ConfigMap.
+        object: SourceRef,
+        /// The key.
+        key: String,
+    },
+    /// The value of a key is not UTF-8.
+    #[error("the value of key {key:?} of {object} is not text")]
+    NotText {
+        /// The Secret.
+        object: SourceRef,
+        /// The key.
+        key: String,
+    },
+    /// Secrets are read in one namespace only.
+    #[error("{object} is not read: secrets are restricted to namespace {namespace}")]
+    RestrictedSecret {
+        /// The Secret.
+        object: SourceRef,
+        /// The only namespace.
+        namespace: String,
+    },
+    /// Environment variables of the workload cannot be resolved.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// The same, for parameters that end in `FromEnv`.
+    #[error("error resolving secrets for ScaleTarget: {0}")]
+    TargetEnvironment(#[source] EnvironmentError),
+    /// A file is given by an object of another kind.
+    #[error("filePath is only supported for ClusterTriggerAuthentication, got kind: {0}")]
+    FilePathKind(String),
+    /// A file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Vault failed.
+    #[error(transparent)]
+    Vault(Arc<VaultError>),
+    /// The secret manager of a cloud is not supported.
+    #[error("{0} is not supported yet")]
+    UnsupportedProvider(&'static str),
+    /// The pod identity names a role, but the workload owns the identity.
+    #[error("roleArn of the podIdentity cannot be set if its identityOwner is workload")]
+    RoleOfWorkload,
+    /// The ServiceAccount of the workload has no role.
+    #[error("ServiceAccount {namespace}/{account} of the workload has no annotation {annotation}")]
+    NoRole {
+        /// Namespace of the workload.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        account: String,
+        /// The annotation that holds the role.
+        annotation: &'static str,
+    },
+    /// The identity is empty.
+    #[error("IdentityID of PodIdentity should not be empty")]
+    EmptyIdentityId,
+    /// A TriggerAuthentication cannot be used.
+    #[error("{object}: {source}")]
+    Of {
+        /// The TriggerAuthentication.
+        object: SourceRef,
+        /// Why.
+        source: Box<AuthFailure>,
+    },
+}
+
+/// Why an object was not read. The text is the message of Kubernetes: `secrets "x" not found`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// The object does not exist.
+    #[error("{resource} \"{name}\" not found")]
+    NotFound {
+        /// The resource, with its group.
+        resource: String,
+        /// The name.
+        name: String,
+    },
+    /// The request failed.
+    #[error(transparent)]
+    Request(ApiError),
+    /// The object cannot be decoded. The position is that of the JSON text, which may hold a secret.
+    #[error("{object}: not understood at {position:?}")]
+    Undecodable {
+        /// Resource and name.
+        object: String,
+        /// Line and column.
+        position: (usize, usize),
+    },
+    /// A value of a Secret is not base64.
+    #[error("secrets {name:?}: the value of {key:?} is not base64")]
+    NotBase64 {
+        /// The name of the Secret.
+        name: String,
+        /// The key.
+        key: String,
+    },
+    /// A manifest cannot be decoded.
+    #[error("{kind} {name:?}: {error}")]
+    Manifest {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// The decoding error.
+        error: String,
+    },
+    /// Manifests have no tokens.
+    #[error("serviceaccounts {0:?}: manifests have no tokens")]
+    NoTokens(String),
+}
+
+impl FetchError {
+    /// The object does not exist.
+    pub fn not_found(resource: &str, name: &str) -> Self {
+        Self::NotFound { resource: resource.to_owned(), name: name.to_owned() }
+    }
+
+    /// Whether the object does not exist.
+    pub fn is_not_found(&self) -> bool {
+        match self {
+            Self::NotFound { .. } => true,
+            Self::Request(error) => error.is_not_found(),
+            _ => false,
+        }
+    }
+}
+
+impl From<ApiError> for FetchError {
+    fn from(error: ApiError) -> Self {
+        Self::Request(error)
+    }
+}
+
+/// Why a file of the operator cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// No folder is configured.
+    #[error("filepath-auth-root-path not configured")]
+    NoRoot,
+    /// The path leads out of the folder.
+    #[error("filePath must be relative and not contain '..'")]
+    OutsideRoot,
+    /// The content is something else. The text of the JSON error is left out, since it may quote the file.
+    #[error("{} is not a JSON object of texts", .0.display())]
+    NotParameters(PathBuf),
+    /// The content is not a token of a service account.
+    #[error("{0} is not the token of a service account")]
+    NotAccountToken(String),
+    /// The file cannot be read.
+    #[error("failed to read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is a folder, a device or a pipe.
+    #[error("{} is not a regular file", .0.display())]
+    NotRegular(PathBuf),
+    /// It is too large.
+    #[error("{} is larger than 1 MiB", .0.display())]
+    TooLarge(PathBuf),
+    /// The thread that reads ended.
+    #[error(transparent)]
+    Thread(#[from] tokio::task::JoinError),
+}

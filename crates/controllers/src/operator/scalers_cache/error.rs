@@ -1,0 +1,47 @@
+//! Why a trigger has no scaler or no sample.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::request::ApiError;
+use keda::executor::TARGET_NOT_RESOLVED;
+use scalers::ScalerError;
+
+use crate::operator::auth::AuthError;
+
+/// Why a scaler could not be built.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ScalerBuildError {
+    /// Credentials or environment variables could not be resolved.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The trigger is invalid.
+    #[error(transparent)]
+    Trigger(#[from] ScalerError),
+    /// The target is not resolved yet.
+    #[error("{TARGET_NOT_RESOLVED}")]
+    TargetNotResolved,
+    /// The workload was not read.
+    #[error(transparent)]
+    Workload(#[from] ApiError),
+    /// The trigger is no longer there.
+    #[error("the object was edited meanwhile")]
+    Edited,
+}
+
+/// Why a trigger has no sample. Cheap to clone.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum SampleError {
+    /// There is no scaler.
+    #[error(transparent)]
+    Build(Arc<ScalerBuildError>),
+    /// The source reported this error.
+    #[error(transparent)]
+    Source(ScalerError),
+    /// The source lists no metrics.
+    #[error("got empty metric spec")]
+    NoMetrics,
+    /// The deadline passed.
+    #[error("no answer within {} s", .0.as_secs_f64())]
+    TimedOut(Duration),
+}

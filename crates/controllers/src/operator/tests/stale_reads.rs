@@ -1,0 +1,123 @@
+//! The store may be outdated: no replicas are removed because of that, and no write is lost.
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::env::{TestEnv, deployments, objects, trigger};
+use super::sources::SourceResponse;
+
+/// An operator with one object, whose target changes without a watch event.
+async fn moved(spec: Value, seen: i32, real: i32) -> TestEnv {
+    let env = TestEnv::start().await;
+    env.deployment("worker", seen).await;
+    let mut whole = json!({"pollingInterval": 5, "triggers": [trigger("orders")]});
+    whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    env.scaled_object("worker", whole).await;
+    env.until("it was polled", async || env.sources.queries("orders") > 2).await;
+    // Targets are watched a moment after the first object was created.
+    sleep(Duration::from_secs(5)).await;
+    env.client_faults.hold_watch("/deployments");
+    env.patch(&deployments("worker"), json!({"spec": {"replicas": real}})).await;
+    env
+}
+
+async fn is_active(env: &TestEnv) -> bool {
+    env.condition("worker", "Active").await.0 == "True"
+}
+
+#[tokio::test(start_paused = true)]
+async fn activation_keeps_replicas_that_somebody_else_added() {
+    let env = moved(json!({}), 0, 5).await;
+    env.sources.set("orders", SourceResponse::Value(25));
+    env.until("it is active", async || is_active(&env).await).await;
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(env.replicas("worker").await, 5);
+    assert!(!env.has_event("worker", "KEDAScaleTargetActivationFailed").await, "nothing has failed");
+    assert!(env.status("worker").await["lastActiveTime"].is_string(), "it was active");
+    env.client_faults.release_watches();
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn raising_to_the_minimum_keeps_replicas_that_somebody_else_added() {
+    let env = moved(json!({}), 0, 0).await;
+    env.client_faults.release_watches();
+    env.sources.set("orders", SourceResponse::Value(1));
+    env.until("it is active", async || is_active(&env).await).await;
+    env.until("it is woken", async || env.replicas("worker").await == 1).await;
+    sleep(Duration::from_secs(5)).await;
+    // The count in the store is below the minimum, the real count is not.
+    env.client_faults.hold_watch("/deployments");
+    env.patch(&deployments("worker"), json!({"spec": {"replicas": 9}})).await;
+    env.patch(&objects("worker"), json!({"spec": {"minReplicaCount": 4}})).await;
+    env.sources.set("orders", SourceResponse::Value(0));
+    env.until("it is not active", async || !is_active(&env).await).await;
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(env.replicas("worker").await, 9);
+    env.client_faults.release_watches();
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn activation_decides_again_when_the_count_has_changed() {
+    let env = moved(json!({"minReplicaCount": 3, "idleReplicaCount": 0}), 0, 1).await;
+    assert_eq!(env.replicas("worker").await, 1);
+    env.sources.set("orders", SourceResponse::Value(25));
+    env.until("it is woken, though the watch is late", async || env.replicas("worker").await == 3).await;
+    let told = async || env.events("worker").await.into_iter().any(|(_, note)| note.contains("from 1 to 3"));
+    env.until("it is told", told).await;
+    env.client_faults.release_watches();
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pause_reads_the_current_count() {
+    let env = moved(json!({}), 0, 7).await;
+    env.patch(&objects("worker"), super::env::annotate("autoscaling.keda.sh/paused-replicas", "0")).await;
+    env.until("it says so", async || env.condition("worker", "Paused").await.0 == "True").await;
+    assert_eq!(env.replicas("worker").await, 0);
+    env.client_faults.release_watches();
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pause_deletes_an_hpa_that_the_watch_has_not_delivered() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 1).await;
+    env.client_faults.hold_watch("/horizontalpodautoscalers");
+    env.client_faults.refuse(Method::PATCH, "/scaledobjects/worker/status", 500, u32::MAX);
+    env.scaled_object("worker", json!({"triggers": [trigger("orders")]})).await;
+    env.until("there is an HPA", async || env.hpa("keda-hpa-worker").await.is_some()).await;
+    assert!(env.status("worker").await.get("hpaName").is_none());
+    env.patch(&objects("worker"), super::env::annotate("autoscaling.keda.sh/paused", "true")).await;
+    sleep(Duration::from_secs(1)).await;
+    env.client_faults.clear_refusals();
+    env.until("it says so", async || env.condition("worker", "Paused").await.0 == "True").await;
+    assert!(env.hpa("keda-hpa-worker").await.is_none(), "it would scale what is paused");
+    env.client_faults.release_watches();
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn samples_from_before_a_push_do_not_deactivate() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 0).await;
+    let trigger = json!({"type": "scripted-push", "metadata": {"source": "orders"}});
+    let spec = json!({"pollingInterval": 20, "cooldownPeriod": 0, "triggers": [trigger]});
+    env.scaled_object("worker", spec).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "False").await;
+    env.sources.set("orders", SourceResponse::Delayed(Duration::from_secs(4), 0));
+    let asked = env.sources.queries("orders");
+    env.until("it is asked", async || env.sources.queries("orders") > asked).await;
+    sleep(Duration::from_secs(1)).await;
+    env.sources.push();
+    env.until("it is woken", async || env.replicas("worker").await == 1).await;
+    // By now the source has reported no load.
+    sleep(Duration::from_secs(6)).await;
+    assert_eq!(env.replicas("worker").await, 1);
+    env.until("the next answer counts", async || env.replicas("worker").await == 0).await;
+    env.stop().await;
+}
