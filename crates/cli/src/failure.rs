@@ -25,6 +25,9 @@ pub(crate) enum Failure {
     Quiet,
 }
 
+/// Any error, where only its text is shown.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// The result of a command.
 pub(crate) type Outcome = Result<(), Failure>;
 

@@ -8,14 +8,14 @@ use api::yaml::SourceFile;
 use crate::failure::{self, Failure};
 
 /// The maximum size of an input file, a guard against wrong files.
-const LARGEST: u64 = 64 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Reads a file; `-` is standard input.
 pub(crate) fn read(path: &Path) -> Result<SourceFile, Failure> {
     if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
         std::io::stdin()
-            .take(LARGEST)
+            .take(MAX_FILE_BYTES)
             .read_to_end(&mut bytes)
             .map_err(|e| Failure::file("read", Path::new("standard input"), &e))?;
         return Ok(SourceFile::from_bytes("<stdin>", &bytes)?);
@@ -35,8 +35,8 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     };
     let file = std::fs::File::open(path).map_err(|e| fail(&e))?;
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| fail(&e))?;
-    if bytes.len() as u64 > LARGEST {
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|e| fail(&e))?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Failure::input(format!("{} is larger than 64 MiB", path.display())));
     }
     Ok(bytes)

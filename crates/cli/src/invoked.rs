@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_commands_are_renamed() {
+    fn plugin_help_names_commands_as_typed() {
         assert_eq!(
             as_typed(
                 "Examples:\n  plimsoll get\n  kubectl x | plimsoll convert - --to plimsoll.dev/v1alpha1"
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_are_known_by_their_file() {
+    fn kubectl_plugin_is_recognized_by_its_file_name() {
         for (program, expected) in [
             ("/usr/local/bin/kubectl-plimsoll", true),
             ("kubectl_plimsoll", true),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_of_other_servers_start_ours() {
+    fn program_names_of_replaced_servers_start_ours() {
         for (line, expected) in [
             ("/metrics-server --cert-dir=/tmp", "/metrics-server metrics --cert-dir=/tmp"),
             ("adapter --log_dir=/a_b", "adapter metrics --log-dir=/a_b"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_passes_clap_assertions() {
         crate::Cli::command().debug_assert();
         renamed(crate::Cli::command()).debug_assert();
     }

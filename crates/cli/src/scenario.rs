@@ -1,5 +1,6 @@
 //! Scenarios as commands use them: loading, naming, showing, summing up.
 
+use std::io;
 use std::path::Path;
 
 use api::autoscaling::{print, v2};
@@ -15,7 +16,7 @@ use crate::files;
 
 /// Reads a scenario with the user's changes, and its trace files.
 pub(crate) fn load(sources: &[SourceFile], variation: Variation<'_>) -> Result<Scenario, Failure> {
-    let read = |path: &Path| files::bytes(path).map_err(|failure| failure.to_string());
+    let read = |path: &Path| files::bytes(path).map_err(|failure| io::Error::other(failure.to_string()));
     Ok(Scenario::load_varied(sources, variation, &read)?)
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::Client;
-use serve::{App, Certificate, HealthChecks, Server};
+use serve::{App, Certificate, CheckFailure, HealthChecks, Server};
 
 use crate::failure::Failure;
 
@@ -67,7 +67,7 @@ pub(crate) fn port(number: i64) -> Result<u16, Failure> {
 /// A liveness check of the loop and a readiness check of its watches. Replicas that are not the leader are ready too.
 pub(crate) fn checks(
     turns: impl Fn(Duration) -> bool + Send + Sync + 'static,
-    watches: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    watches: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
 ) -> HealthChecks {
     let mut checks = HealthChecks::new();
     checks.add_live(
@@ -76,7 +76,7 @@ pub(crate) fn checks(
             if turns(MAX_LOOP_SILENCE) { Ok(()) } else { Err("the loop is stuck".into()) }
         },
     );
-    checks.add_ready("watches", move || watches().map_err(Into::into));
+    checks.add_ready("watches", watches);
     checks
 }
 

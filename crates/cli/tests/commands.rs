@@ -42,7 +42,7 @@ fn completion_knows_the_kinds() {
 /// In the place of metrics-server or prometheus-adapter we are called as they are, and take their flags.
 #[cfg(unix)]
 #[test]
-fn names_of_the_servers_replaced() {
+fn program_names_of_replaced_servers() {
     let folder = std::env::temp_dir().join(format!("plimsoll-replaced-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let say = |name: &str, words: &[&str]| {

@@ -1,4 +1,6 @@
 //! The long-running commands as processes: they start, say what they do, take new settings, and stop in order.
+
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::io::{BufRead, BufReader, Read};
@@ -101,7 +103,7 @@ fn hurried() -> String {
 }
 
 #[test]
-fn up_scales_tells_and_leaves_nothing_behind() {
+fn up_scales_prints_and_cleans_up() {
     let folder = folder("up");
     let (file, kubeconfig) = (folder.join("up.yaml"), folder.join("kubeconfig"));
     std::fs::write(&file, hurried()).unwrap();
@@ -136,7 +138,7 @@ async fn create(client: &kube::Client, path: &str, object: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn up_has_a_worker_that_sleeps_until_there_are_orders() {
+async fn up_scales_a_worker_from_zero_when_orders_arrive() {
     let folder = folder("orders");
     let kubeconfig = folder.join("kubeconfig");
     let file = kubeconfig.to_str().unwrap().to_owned();
@@ -156,7 +158,7 @@ async fn up_has_a_worker_that_sleeps_until_there_are_orders() {
     );
     assert!(why.contains("wakes when queue has more than 5 messages\n"), "{why}");
 
-    // As with KEDA, unless the object says otherwise: an HPA does the rest, and why tells of both.
+    // As with KEDA, an HPA scales from one to many unless the object says otherwise; `why` explains both.
     let target = cluster::connect::ConnectTarget { kubeconfig: Some(kubeconfig.clone()), context: None };
     let client = cluster::connect::connect(&target).await.unwrap().client;
     let labels = serde_json::json!({"app": "mails"});
@@ -203,7 +205,7 @@ async fn up_has_a_worker_that_sleeps_until_there_are_orders() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_leads_takes_new_settings_and_gives_its_lease_back() {
+async fn controller_leads_reloads_settings_and_releases_its_lease() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let server = cluster.serve().await.unwrap();
     let folder = folder("controller");
@@ -250,7 +252,7 @@ async fn a_controller_leads_takes_new_settings_and_gives_its_lease_back() {
 }
 
 #[test]
-fn wrong_flags_and_files_are_told_at_once() {
+fn invalid_flags_and_files_fail_at_start() {
     let folder = folder("flags");
     let config = folder.join("controller.yaml");
     std::fs::write(&config, "horizontalPodAutoscalerSyncPeriode: 1s\n").unwrap();

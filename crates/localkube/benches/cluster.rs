@@ -2,6 +2,8 @@
 //!
 //! All requests go through the API as a tower service in this process: they are decoded, defaulted, validated and
 //! stored, and answers and events are encoded. Only the sockets are left out.
+
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 use std::process::ExitCode;
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 /// The allocator of the binary.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

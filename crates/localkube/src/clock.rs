@@ -18,6 +18,7 @@ impl Clock {
     }
 
     /// A clock that starts at the system's time.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of the machine that others are given")]
     pub fn system() -> Self {
         let since_1970 =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

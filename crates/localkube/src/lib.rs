@@ -15,6 +15,7 @@
 //! | the form of answers | `verbs::present`, `tables`, `discovery`, `openapi`, `status` |
 //! | authentication, authorization, admission | `access`, `admission` (webhooks), `aggregate` (aggregated APIs) |
 //! | controllers | `housekeeping`, `workloads`, `nodes` |
+//! | listeners | `listen`: accept loop, TLS handshake and HTTP of all simulated servers |
 //! | metrics APIs | `metrics`: the three metrics APIs of simulated nodes and of scripts |
 
 pub mod access;
@@ -30,9 +31,11 @@ mod duplicates;
 pub mod fields;
 mod housekeeping;
 mod http;
+mod json;
 pub mod jsonpath;
 pub mod kinds;
 mod list_watch;
+pub mod listen;
 pub mod metrics;
 pub mod nodes;
 mod object;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::sync::Arc;
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -10,14 +10,13 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt as _;
 
 use crate::access::User;
 use crate::cluster::Cluster;
 use crate::http::Api;
-
-/// How long a TLS handshake may take.
-const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::listen;
 
 /// A listening cluster; it stops when this is dropped.
 #[derive(Debug)]
@@ -35,9 +34,17 @@ impl Server {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let url = format!("https://{}", listener.local_addr()?);
         let access = &cluster.0.access;
-        let acceptor = TlsAcceptor::from(access.pki.server_config().map_err(io::Error::other)?);
+        let acceptor = TlsAcceptor::from(Arc::new(access.pki.server_config().map_err(io::Error::other)?));
         let kubeconfig = access.pki.kubeconfig(&url);
-        let task = tokio::spawn(accept(listener, acceptor, cluster));
+        let serve = move |stream| {
+            let (acceptor, cluster) = (acceptor.clone(), cluster.clone());
+            async move {
+                if let Some(stream) = listen::handshake(&acceptor, stream).await {
+                    serve(stream, cluster).await;
+                }
+            }
+        };
+        let task = tokio::spawn(listen::accept(listener, serve));
         Ok(Self { url, kubeconfig, task })
     }
 }
@@ -48,27 +55,7 @@ impl Drop for Server {
     }
 }
 
-/// Serves connections until it is dropped.
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor, cluster: Cluster) {
-    let mut connections = tokio::task::JoinSet::new();
-    loop {
-        tokio::select! {
-            // Accepting fails for one connection, or while file descriptors are exhausted.
-            Ok((stream, _)) = listener.accept() => {
-                connections.spawn(serve(stream, acceptor.clone(), cluster.clone()));
-            }
-            Some(_) = connections.join_next() => {}
-            else => tokio::time::sleep(Duration::from_millis(10)).await,
-        }
-    }
-}
-
-async fn serve(stream: TcpStream, acceptor: TlsAcceptor, cluster: Cluster) {
-    // Small watch frames must not be delayed.
-    let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await else {
-        return;
-    };
+async fn serve(stream: TlsStream<TcpStream>, cluster: Cluster) {
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let user = certificate.and_then(|certificate| User::of_certificate(certificate.as_ref()));
     let api = Api::new(cluster).map_request(move |mut request: http::Request<hyper::body::Incoming>| {

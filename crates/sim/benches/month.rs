@@ -1,5 +1,6 @@
-//! What a month costs: `examples/month.yaml` in virtual time, on one core.
+//! Cost of a simulated month: `examples/month.yaml` on one core.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::print_stdout)]
 
 #[path = "../../engine/benches/table/mod.rs"]
@@ -61,18 +62,18 @@ fn main() -> ExitCode {
 fn load(path: &Path) -> Result<Scenario, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let source = SourceFile::from_bytes("month.yaml", &bytes).map_err(|problem| problem.render(false))?;
-    let files = |path: &Path| std::fs::read(path).map_err(|error| error.to_string());
+    let files = |path: &Path| std::fs::read(path);
     Scenario::load(&[source], &files)
         .map_err(|problems| problems.iter().map(|p| p.render(false)).collect::<Vec<_>>().join("\n"))
 }
 
-/// The one function whose instructions are counted.
+/// The only function whose instructions are counted.
 #[inline(never)]
 fn measured(scenario: &Scenario, observer: &mut dyn Observer) {
     black_box(Simulation::new(black_box(scenario)).run(observer));
 }
 
-/// The best of three: a neighbour can only make it slower.
+/// The best of three runs, since other load can only make it slower.
 fn time(mut work: impl FnMut()) -> f64 {
     let once = |_| {
         let started = Instant::now();
@@ -82,7 +83,7 @@ fn time(mut work: impl FnMut()) -> f64 {
     (0..3).map(once).fold(f64::INFINITY, f64::min)
 }
 
-/// How much there was to do.
+/// The amount of work.
 #[derive(Default)]
 struct Seen {
     decisions: u32,

@@ -1,80 +1,93 @@
-//! What the metrics APIs answer: the model's measurements as an autoscaler gets to see them.
+//! Responses of the metrics APIs: the model's samples as an autoscaler reads them.
 
 use std::sync::Arc;
 
-use engine::{MetricSamples, PodSamples, Sample};
+use engine::{MetricSamples, MilliValue, PodSamples, RecordedError, Sample};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::load::LoadCurve;
 use crate::random::Seed;
-use crate::scenario::document::Signal;
 use crate::time::{Millis, to_the_second};
 use crate::workload::{ModelPod, ScrapeWindow, UsageMeter, Workload};
 
-/// One metric of one autoscaler: what it asks for, and when it gets no answer.
+/// One metric of one autoscaler: its query and the outages that affect it.
 #[derive(Clone, Debug)]
 pub struct MetricInput {
-    /// What it asks for.
+    /// What is read.
     pub ask: MetricRequest,
-    /// When it gets no answer.
+    /// When it cannot be read.
     pub outages: Vec<OutageWindow>,
 }
 
-/// What a metric asks for.
+/// What a metric reads.
 #[derive(Clone, Debug)]
 pub enum MetricRequest {
-    /// A resource of pods: per workload that is looked at, what is added up in each pod.
+    /// A resource of pods: one meter per selected workload.
     Resource {
-        /// In the order of the workloads that are looked at.
+        /// In the order of the selected workloads.
         meters: Vec<UsageMeter>,
-        /// From a measurement until it can be read.
+        /// Time from a sample until it can be read.
         delay: Millis,
     },
-    /// A custom metric of pods: per workload that is looked at, what tells it.
+    /// A custom metric of pods: the series of each selected workload, if it has one.
     Pods(Vec<Option<MetricSeries>>),
-    /// Numbers that belong to no pod.
+    /// Series without a pod.
     Totals(Vec<MetricSeries>),
-    /// Nothing: its selector or target is broken.
+    /// Nothing, since the selector or target is invalid.
     Nothing,
 }
 
-/// Numbers over time.
+/// Values over time.
 #[derive(Clone, Debug)]
 pub struct MetricSeries {
-    /// The workload it tells of, by its place in the scenario.
+    /// Index of its workload in the scenario.
     pub workload: usize,
-    /// What it tells.
+    /// Source of the values.
     pub value: SeriesValue,
-    /// What that is multiplied with.
+    /// Factor for the values.
     pub scale: f64,
-    /// From a measurement until it can be read.
+    /// Time from a sample until it can be read.
     pub delay: Millis,
 }
 
-/// What a series tells.
+/// Source of the values of a series.
 #[derive(Clone, Debug)]
 pub enum SeriesValue {
-    /// Something about its workload.
+    /// A property of its workload.
     Signal(Signal),
-    /// A curve of its own.
+    /// A load curve.
     Curve(Arc<LoadCurve>),
 }
 
-/// A time without an answer.
+/// The property of a workload that a metric reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Signal {
+    /// Units of work per second that arrive.
+    Offered,
+    /// Units of work per second that are done.
+    Served,
+    /// Units of work per second that are lost.
+    Unserved,
+    /// Units of work that wait.
+    Backlog,
+}
+
+/// A time in which a metric cannot be read.
 #[derive(Clone, Debug)]
 pub struct OutageWindow {
-    /// Its begin.
+    /// Start.
     pub from: Millis,
-    /// Its end.
+    /// End.
     pub to: Millis,
-    /// What the API says instead.
+    /// Error text of the API.
     pub error: String,
-    /// Only this share of the pods has no measurement.
+    /// Share of the pods without a sample; absent if the whole request fails.
     pub pods: Option<(f64, Seed)>,
 }
 
 impl MetricInput {
-    /// How much work an answer is, in pods and shapes looked at, with at most so many pods per workload.
+    /// Estimated cost of one read, in pods and load shapes, with at most `pods` pods per workload.
     pub fn effort(&self, pods: usize) -> usize {
         let ask = match &self.ask {
             MetricRequest::Resource { meters, .. } => pods.saturating_mul(meters.len()),
@@ -85,28 +98,29 @@ impl MetricInput {
         ask.saturating_add(self.outages.len())
     }
 
-    /// The answer at `now`. `used` is an earlier answer whose memory can be used again.
+    /// Reads the metric at `now`. The allocation of `used`, an earlier result, is reused.
     pub fn read(
         &self,
-        ground: &MetricsView<'_>,
+        view: &MetricsView<'_>,
         now: Millis,
-        used: Result<MetricSamples, String>,
-    ) -> Result<MetricSamples, String> {
+        used: Result<MetricSamples, RecordedError>,
+    ) -> Result<MetricSamples, RecordedError> {
         let failing = self.outages.iter().find(|outage| outage.from <= now && now < outage.to);
         if let Some(OutageWindow { error, pods: None, .. }) = failing {
-            return Err(error.clone());
+            return Err(error.as_str().into());
         }
-        let mut list = List { ground, missing: failing.and_then(|outage| outage.pods), by_pod: memory(used) };
+        let mut list =
+            SampleList { view, missing: failing.and_then(|outage| outage.pods), by_pod: recycled(used) };
         match &self.ask {
             MetricRequest::Resource { meters, delay } => {
-                for (workload, meter) in ground.looked_at().zip(meters) {
+                for (workload, meter) in view.selected().zip(meters) {
                     let window = workload.window(now - *delay);
                     list.add(workload, window, |pod, window| meter.read(pod.activity(window)?));
                 }
                 list.finish("no metrics returned from resource metrics API")
             }
             MetricRequest::Pods(series) => {
-                for (workload, series) in ground.looked_at().zip(series) {
+                for (workload, series) in view.selected().zip(series) {
                     let window = series.as_ref().and_then(|series| workload.window(now - series.delay));
                     list.add(workload, window, |pod, window| series.as_ref()?.of_pod(pod, window));
                 }
@@ -114,52 +128,52 @@ impl MetricInput {
             }
             MetricRequest::Totals(series) => {
                 let window =
-                    |series: &MetricSeries| ground.workloads.get(series.workload)?.window(now - series.delay);
+                    |series: &MetricSeries| view.workloads.get(series.workload)?.window(now - series.delay);
                 let total = |series: &MetricSeries| Some(milli(series.total(&window(series)?)));
                 Ok(MetricSamples::Totals(series.iter().filter_map(total).collect()))
             }
-            MetricRequest::Nothing => Ok(MetricSamples::NotAsked),
+            MetricRequest::Nothing => Ok(MetricSamples::NotQueried),
         }
     }
 }
 
-/// Where answers come from.
+/// The part of a simulation that metrics read.
 pub struct MetricsView<'a> {
     /// All workloads of the scenario.
     pub workloads: &'a [Workload],
-    /// Those whose pods are looked at, by their place.
+    /// Indexes of the workloads whose pods are selected.
     pub places: &'a [usize],
     /// When virtual time begins.
     pub start: Timestamp,
 }
 
 impl<'a> MetricsView<'a> {
-    /// The workloads whose pods are looked at.
-    pub fn looked_at(&self) -> impl Iterator<Item = &'a Workload> {
+    /// The workloads whose pods are selected.
+    pub fn selected(&self) -> impl Iterator<Item = &'a Workload> {
         let workloads = self.workloads;
         self.places.iter().filter_map(|place| workloads.get(*place))
     }
 }
 
-/// A list of samples that grows pod by pod.
-struct List<'a> {
-    ground: &'a MetricsView<'a>,
+/// Samples in the order of the pods.
+struct SampleList<'a> {
+    view: &'a MetricsView<'a>,
     missing: Option<(f64, Seed)>,
     by_pod: Vec<Option<Sample>>,
 }
 
-impl List<'_> {
+impl SampleList<'_> {
     fn add(
         &mut self,
         workload: &Workload,
         window: Option<ScrapeWindow>,
-        read: impl Fn(&ModelPod, &ScrapeWindow) -> Option<i64>,
+        read: impl Fn(&ModelPod, &ScrapeWindow) -> Option<MilliValue>,
     ) {
         let Some(window) = window else {
             self.by_pod.extend(workload.fleet().pods().iter().map(|_| None));
             return;
         };
-        let at = to_the_second(window.to.at.after(self.ground.start));
+        let at = to_the_second(window.to.at.after(self.view.start));
         let length = window.length().duration();
         let missing = self.missing;
         self.by_pod.extend(workload.fleet().pods().iter().map(|pod| {
@@ -169,15 +183,16 @@ impl List<'_> {
         }));
     }
 
-    fn finish(self, error: &str) -> Result<MetricSamples, String> {
+    fn finish(self, error: &str) -> Result<MetricSamples, RecordedError> {
         if self.by_pod.iter().all(Option::is_none) {
-            return Err(error.to_owned());
+            return Err(error.into());
         }
         Ok(MetricSamples::PerPod(PodSamples { by_pod: self.by_pod, stray: Vec::new() }))
     }
 }
 
-fn memory(used: Result<MetricSamples, String>) -> Vec<Option<Sample>> {
+/// The emptied vector of an earlier result.
+fn recycled(used: Result<MetricSamples, RecordedError>) -> Vec<Option<Sample>> {
     match used {
         Ok(MetricSamples::PerPod(PodSamples { mut by_pod, .. })) => {
             by_pod.clear();
@@ -206,8 +221,8 @@ impl MetricSeries {
         value * self.scale
     }
 
-    /// A pod's own work, or its even share of the whole.
-    fn of_pod(&self, pod: &ModelPod, window: &ScrapeWindow) -> Option<i64> {
+    /// The work of the pod itself, or an equal share of the workload's value.
+    fn of_pod(&self, pod: &ModelPod, window: &ScrapeWindow) -> Option<MilliValue> {
         let activity = pod.activity(window)?;
         let value = match &self.value {
             SeriesValue::Signal(Signal::Served) => activity.work * self.scale,
@@ -220,6 +235,6 @@ impl MetricSeries {
     }
 }
 
-fn milli(value: f64) -> i64 {
-    (value * 1000.0).round() as i64
+fn milli(value: f64) -> MilliValue {
+    MilliValue::new((value * 1000.0).round() as i64)
 }

@@ -1,4 +1,4 @@
-//! Who watches a run.
+//! Observers of a simulation run.
 
 use engine::{Decision, Observation};
 use jiff::Timestamp;
@@ -6,30 +6,30 @@ use serde::Serialize;
 
 use crate::time::Millis;
 
-/// Watches a run. Every method has a default, so that a watcher implements what it cares for.
+/// Observes a run. Every method has a default implementation.
 pub trait Observer {
-    /// An autoscaler has decided, and what it decided has been done.
+    /// An autoscaler has decided, and its decision has been carried out.
     fn step(&mut self, due: &DueDecision, seen: &Observation, decision: &Decision) {
         let _ = (due, seen, decision);
     }
 
-    /// A workload was looked at; rates are means since the last time.
+    /// A workload was sampled. Rates are means since the previous sample.
     fn sample(&mut self, at: Timestamp, workload: usize, sample: &WorkloadSample) {
         let _ = (at, workload, sample);
     }
 
-    /// Whether the decision that is due should record every pod by name.
+    /// Whether the next decision records every pod by name.
     fn wants_detail(&self, due: &DueDecision) -> bool {
         let _ = due;
         false
     }
 
-    /// The run is over.
+    /// The run has ended.
     fn end(&mut self, elapsed: Millis) {
         let _ = elapsed;
     }
 
-    /// Whether to go on; asked after every moment at which something was decided or sampled.
+    /// Whether the run continues; called after every decision and sample.
     fn keep_going(&self) -> bool {
         true
     }
@@ -38,21 +38,21 @@ pub trait Observer {
 /// A decision that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueDecision {
-    /// When, on the wall clock of the scenario.
+    /// Time on the wall clock of the scenario.
     pub at: Timestamp,
-    /// When, from the start of the scenario.
+    /// Time from the start of the scenario.
     pub elapsed: Millis,
     /// When the same autoscaler will decide again, from the start of the scenario.
     pub next: Millis,
-    /// Which autoscaler, by its place in the scenario.
+    /// Index of the autoscaler in the scenario.
     pub autoscaler: usize,
 }
 
-/// One look at a workload.
+/// One sample of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSample {
-    /// When, from the start of the scenario.
+    /// Time from the start of the scenario.
     pub at: Millis,
     /// Units of work per second that arrived.
     pub offered: f64,
@@ -62,33 +62,33 @@ pub struct WorkloadSample {
     pub unserved: f64,
     /// Units of work that wait.
     pub backlog: f64,
-    /// Units of work per second that ready pods can do; absent where that has no bound.
+    /// Units of work per second that ready pods can do; absent if it is unlimited.
     pub capacity: Option<f64>,
     /// Pods that take work.
     pub ready: usize,
     /// Pods that exist.
     pub pods: usize,
-    /// Replicas asked for.
+    /// Desired replicas.
     pub replicas: usize,
 }
 
-/// Watches nothing.
+/// An observer that records nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullObserver;
 
 impl Observer for NullObserver {}
 
-/// Keeps the decisions in force at one moment, complete, and ends the run once it has them.
+/// Keeps the decisions in force at one time with all detail, and ends the run when it has them.
 #[derive(Clone, Debug)]
 pub struct DecisionCapture {
     at: Millis,
     past: bool,
-    /// Per autoscaler: what it saw and decided last before the moment, if it had decided by then.
+    /// For each autoscaler, the last observation and decision before that time, if any.
     pub found: Vec<Option<(Observation, Decision)>>,
 }
 
 impl DecisionCapture {
-    /// Looks at `at`, in a scenario with so many autoscalers.
+    /// Captures the decisions at `at` of this many autoscalers.
     pub fn new(at: Millis, autoscalers: usize) -> Self {
         Self { at, past: false, found: vec![None; autoscalers] }
     }

@@ -1,6 +1,6 @@
-//! Chance without state: every number is a function of the seed and of what it is for, so nothing depends on order.
+//! Random numbers without state: every number is a function of the seed and an index, so the order of calls does not matter.
 
-/// Where numbers come from; parts of a scenario derive their own.
+/// A seed. Parts of a scenario derive seeds of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(u64);
 
@@ -26,7 +26,7 @@ impl Seed {
         2.0 * self.share(index) - 1.0
     }
 
-    /// All bits, for names.
+    /// All 64 bits, for names.
     pub fn bits(self) -> u64 {
         self.0
     }

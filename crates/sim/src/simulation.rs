@@ -1,4 +1,4 @@
-//! The run: workloads move on in virtual time, autoscalers decide when they are due.
+//! A simulation run: workloads advance in virtual time, and autoscalers decide when they are due.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use api::overlap::SelectorRegistry;
 use api::selector::Selector;
 
 use engine::{
-    DecisionDetail, MetricSamples, Observation, PodSelection, Scale, ScaleWriteResult, State, Status,
+    DecisionDetail, MetricSamples, Observation, PodSelection, Replicas, Scale, ScaleWriteResult, State,
+    Status,
 };
 use jiff::Timestamp;
 
@@ -17,35 +18,36 @@ use crate::summary::{AutoscalerTally, Summary};
 use crate::time::{Millis, to_the_second};
 use crate::workload::Workload;
 
-/// A scenario in progress.
+/// A running scenario.
 pub struct Simulation<'a> {
     scenario: &'a Scenario,
     workloads: Vec<Workload>,
-    autoscalers: Vec<Autoscaler<'a>>,
+    autoscalers: Vec<SimulatedAutoscaler<'a>>,
     registry: SelectorRegistry,
     next_sample: Millis,
     over: bool,
 }
 
-/// An autoscaler in progress.
-struct Autoscaler<'a> {
+/// A running autoscaler.
+struct SimulatedAutoscaler<'a> {
     plan: &'a AutoscalerPlan,
     selector: Option<Selector>,
     state: State,
-    /// What it saw last; rebuilt in place.
+    /// Its last observation, which is updated in place.
     seen: Observation,
-    /// Which state of the pods that was.
+    /// Sum of the change counters of the observed pods.
     pods_seen: Option<u64>,
     next: Millis,
     tally: AutoscalerTally,
 }
 
 impl<'a> Simulation<'a> {
-    /// At the start.
+    /// A simulation at its start.
     pub fn new(scenario: &'a Scenario) -> Self {
         let workloads =
             scenario.workloads.iter().map(|w| Workload::new(&w.plan, &scenario.cadence)).collect();
-        let autoscalers = scenario.autoscalers.iter().map(|plan| Autoscaler::new(plan, scenario)).collect();
+        let autoscalers =
+            scenario.autoscalers.iter().map(|plan| SimulatedAutoscaler::new(plan, scenario)).collect();
         let mut registry = SelectorRegistry::default();
         for plan in scenario.autoscalers.iter().filter(|plan| !plan.dry_run) {
             registry.register(&plan.spec.namespace, &plan.spec.name);
@@ -53,7 +55,7 @@ impl<'a> Simulation<'a> {
         Self { scenario, workloads, autoscalers, registry, next_sample: Millis::ZERO, over: false }
     }
 
-    /// Runs to the end, or until the observer has seen enough.
+    /// Runs to the end, or until the observer stops the run.
     pub fn run(&mut self, observer: &mut dyn Observer) -> Summary {
         while !self.over {
             self.advance(observer);
@@ -61,7 +63,7 @@ impl<'a> Simulation<'a> {
         self.summary()
     }
 
-    /// Moves on to the next moment at which something is decided or sampled.
+    /// Advances to the next decision or sample.
     fn advance(&mut self, observer: &mut dyn Observer) {
         let end = self.scenario.duration;
         let due = self.autoscalers.iter().map(|a| a.next).min().unwrap_or(Millis::NEVER);
@@ -85,7 +87,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Lets one autoscaler decide, if it is due, and does what it decides.
+    /// Lets one autoscaler decide, if it is due, and carries out the decision.
     fn decide(&mut self, index: usize, now: Millis, observer: &mut dyn Observer) {
         let Some(autoscaler) = self.autoscalers.get_mut(index).filter(|a| a.next <= now) else { return };
         let plan = autoscaler.plan;
@@ -102,7 +104,7 @@ impl<'a> Simulation<'a> {
         if let Some(replicas) = decision.write() {
             let written = match self.workloads.get_mut(plan.workload) {
                 Some(workload) if !plan.dry_run => {
-                    workload.scale(replicas);
+                    workload.scale(replicas.get());
                     ScaleWriteResult::Done
                 }
                 _ => ScaleWriteResult::DryRun,
@@ -115,7 +117,7 @@ impl<'a> Simulation<'a> {
         autoscaler.seen.status = stored(decision.status);
     }
 
-    /// The sums so far.
+    /// The totals so far.
     pub fn summary(&self) -> Summary {
         Summary {
             workloads: self.workloads.iter().map(Workload::summary).collect(),
@@ -124,14 +126,18 @@ impl<'a> Simulation<'a> {
     }
 }
 
-impl<'a> Autoscaler<'a> {
+impl<'a> SimulatedAutoscaler<'a> {
     fn new(plan: &'a AutoscalerPlan, scenario: &Scenario) -> Self {
         let selector = scenario.workloads.get(plan.workload).map(|w| w.selector.clone()).unwrap_or_default();
         let seen = Observation {
             config: scenario.config.clone(),
             spec: plan.spec.clone(),
             status: Status::default(),
-            scale: Ok(Scale { spec_replicas: 0, status_replicas: 0, selector: selector.clone() }),
+            scale: Ok(Scale {
+                spec_replicas: Replicas::ZERO,
+                status_replicas: Replicas::ZERO,
+                selector: selector.clone(),
+            }),
             selection: PodSelection::Ours,
             pods: Vec::new(),
             samples: Vec::new(),
@@ -148,7 +154,7 @@ impl<'a> Autoscaler<'a> {
         }
     }
 
-    /// Looks at everything a step needs.
+    /// Updates the observation of a step.
     fn observe(
         &mut self,
         now: Millis,
@@ -159,17 +165,17 @@ impl<'a> Autoscaler<'a> {
         let Self { plan, seen, .. } = self;
         let Ok(scale) = &mut seen.scale else { return };
         if let Some(target) = workloads.get(plan.workload) {
-            scale.spec_replicas = target.fleet().wanted() as i32;
-            scale.status_replicas = target.fleet().active() as i32;
+            scale.spec_replicas = Replicas::new(target.fleet().wanted() as i32);
+            scale.status_replicas = Replicas::new(target.fleet().active() as i32);
         }
         let needed = Observation::needs_metrics(&seen.config, &seen.spec, &seen.status, scale);
-        let ground = MetricsView { workloads, places: &plan.looked_at, start: scenario.start };
-        // Sums of counters that only grow: equal means that nothing has changed.
-        let changes = ground.looked_at().map(|w| w.fleet().changes()).sum();
+        let view = MetricsView { workloads, places: &plan.selected_workloads, start: scenario.start };
+        // The counters only increase, so an equal sum means that no pod changed.
+        let changes = view.selected().map(|w| w.fleet().changes()).sum();
         if self.pods_seen != Some(changes) {
             self.pods_seen = Some(changes);
             seen.pods.clear();
-            seen.pods.extend(ground.looked_at().flat_map(|w| w.fleet().pods()).map(|pod| pod.view.clone()));
+            seen.pods.extend(view.selected().flat_map(|w| w.fleet().pods()).map(|pod| pod.view.clone()));
         }
         if !needed {
             seen.samples.clear();
@@ -180,15 +186,15 @@ impl<'a> Autoscaler<'a> {
         {
             seen.selection = selection(plan, selector, scenario, workloads, registry);
         }
-        seen.samples.resize(plan.inputs.len(), Ok(MetricSamples::NotAsked));
+        seen.samples.resize(plan.inputs.len(), Ok(MetricSamples::NotQueried));
         for (slot, input) in seen.samples.iter_mut().zip(&plan.inputs) {
-            let used = std::mem::replace(slot, Ok(MetricSamples::NotAsked));
-            *slot = input.read(&ground, now, used);
+            let used = std::mem::replace(slot, Ok(MetricSamples::NotQueried));
+            *slot = input.read(&view, now, used);
         }
     }
 }
 
-/// Whether other autoscalers select the same pods (docs/spec/hpa.md 3.6 step 1). One that only looks neither minds nor disturbs.
+/// Whether other autoscalers select the same pods (docs/spec/hpa.md 3.6 step 1). An autoscaler in dry-run mode is not part of this check.
 fn selection(
     plan: &AutoscalerPlan,
     selector: &Selector,
@@ -198,12 +204,13 @@ fn selection(
 ) -> PodSelection {
     registry.select(&plan.spec.namespace, &plan.spec.name, selector.clone());
     let has_pods = |place: &&usize| workloads.get(**place).is_some_and(|w| !w.fleet().pods().is_empty());
-    let labels = plan.looked_at.iter().filter(has_pods).filter_map(|place| scenario.workloads.get(*place));
+    let labels =
+        plan.selected_workloads.iter().filter(has_pods).filter_map(|place| scenario.workloads.get(*place));
     let keys = registry.selecting(&plan.spec.namespace, &labels.map(|w| -> &BTreeMap<_, _> { &w.labels }));
     if keys.len() > 1 { PodSelection::Shared(keys) } else { PodSelection::Ours }
 }
 
-/// A status as the API stores it: times have whole seconds.
+/// The status as the API stores it, with times in whole seconds.
 fn stored(mut status: Status) -> Status {
     let cut = |at: &mut Option<Timestamp>| *at = at.map(to_the_second);
     cut(&mut status.last_scale_time);

@@ -1,14 +1,14 @@
-//! What a run cost and what it gave.
+//! Totals of a run.
 
 use engine::evaluate::Arithmetic;
 use engine::spec::Tolerances;
-use engine::{ControllerConfig, Decision, ScaleOutcome};
+use engine::{ControllerConfig, Decision, Replicas, ScaleOutcome};
 use serde::Serialize;
 
 use crate::scenario::AutoscalerPlan;
 use crate::workload::WorkloadSummary;
 
-/// What a run cost and what it gave.
+/// Totals of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -18,19 +18,19 @@ pub struct Summary {
     pub autoscalers: Vec<AutoscalerSummary>,
 }
 
-/// What one autoscaler did.
+/// Totals of one autoscaler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AutoscalerSummary {
     /// Decisions.
     pub decisions: u64,
-    /// Changes upwards; for an autoscaler that only looks, those it would have made.
+    /// Scale-ups; in dry-run mode those that it would have made.
     pub ups: u64,
-    /// Changes downwards.
+    /// Scale-downs.
     pub downs: u64,
-    /// Changes in the other direction than the change before.
+    /// Changes in the direction opposite to the previous change.
     pub reversals: u64,
-    /// Decisions that could not be made because metrics or pods could not be told.
+    /// Decisions that failed because metrics could not be read or pods could not be identified.
     pub failures: u64,
     /// Seconds in which some metric was above its target by more than the tolerance.
     pub above_target_seconds: f64,
@@ -38,12 +38,13 @@ pub struct AutoscalerSummary {
     pub at_max_seconds: f64,
 }
 
-/// An autoscaler's sums while it runs.
+/// Running totals of an autoscaler.
 #[derive(Clone, Debug, Default)]
 pub struct AutoscalerTally {
     sums: AutoscalerSummary,
     last_up: Option<bool>,
-    looked: Option<(i32, i32)>,
+    /// The change of the last decision in dry-run mode.
+    dry_run_change: Option<(Replicas, Replicas)>,
 }
 
 impl AutoscalerTally {
@@ -53,10 +54,10 @@ impl AutoscalerTally {
         let sums = &mut self.sums;
         sums.decisions += 1;
         let wanted = (decision.current(), decision.desired);
-        let looked = (decision.outcome == ScaleOutcome::DryRun).then_some(wanted);
-        let before = std::mem::replace(&mut self.looked, looked);
+        let change = (decision.outcome == ScaleOutcome::DryRun).then_some(wanted);
+        let before = std::mem::replace(&mut self.dry_run_change, change);
         match decision.outcome {
-            ScaleOutcome::DryRun if before == looked => {}
+            ScaleOutcome::DryRun if before == change => {}
             ScaleOutcome::Scaled | ScaleOutcome::DryRun => {
                 let up = wanted.1 > wanted.0;
                 *(if up { &mut sums.ups } else { &mut sums.downs }) += 1;
@@ -76,7 +77,7 @@ impl AutoscalerTally {
         }
     }
 
-    /// The sums so far.
+    /// The totals so far.
     pub fn summary(&self) -> AutoscalerSummary {
         self.sums.clone()
     }

@@ -1,4 +1,4 @@
-//! Virtual time: milliseconds from the start of a scenario, and lengths of time as people write them.
+//! Virtual time: milliseconds from the start of a scenario, and the text form of durations.
 
 use std::fmt;
 use std::ops::{Add, Mul, Sub};
@@ -12,16 +12,16 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub i64);
 
-/// A text that is no length of time.
+/// Why a text is not a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotADuration {
-    /// It cannot be read.
+    /// It cannot be parsed.
     #[error("expected a duration such as `30s`, `1m30s` or `7d`")]
     Text,
-    /// It has parts that the virtual clock cannot tell apart.
+    /// It has a fraction smaller than a millisecond.
     #[error("a duration here is at least a millisecond exact; this one is finer")]
     TooFine,
-    /// It does not fit.
+    /// It is too long.
     #[error("a duration of more than 10000 days")]
     TooLong,
 }
@@ -30,13 +30,13 @@ const SECOND: i64 = 1_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Longer than anything a scenario may ask for.
-const LONGEST: i64 = 10_000 * DAY;
+/// Maximum duration, in milliseconds.
+const MAX_DURATION_MS: i64 = 10_000 * DAY;
 
 impl Millis {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// Later than everything.
+    /// Later than any other time.
     pub const NEVER: Self = Self(i64::MAX);
 
     /// Whole seconds.
@@ -54,17 +54,17 @@ impl Millis {
         Self(hours.saturating_mul(HOUR))
     }
 
-    /// In seconds.
+    /// The time in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / SECOND as f64
     }
 
-    /// As the engine's kind of duration.
+    /// The time as a [`SignedDuration`].
     pub fn duration(self) -> SignedDuration {
         SignedDuration::from_millis(self.0)
     }
 
-    /// The moment on the wall clock of a scenario that begins at `start`.
+    /// The time on the wall clock of a scenario that starts at `start`.
     pub fn after(self, start: Timestamp) -> Timestamp {
         let end = if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
         start.checked_add(self.duration()).unwrap_or(end)
@@ -82,7 +82,7 @@ impl Millis {
     }
 }
 
-/// A moment as the Kubernetes API stores it: cut to whole seconds.
+/// A time as the Kubernetes API stores it: rounded down to whole seconds.
 pub fn to_the_second(at: Timestamp) -> Timestamp {
     let below = i64::from(at.subsec_nanosecond() < 0);
     Timestamp::from_second(at.as_second() - below).unwrap_or(at)
@@ -140,7 +140,8 @@ impl FromStr for Millis {
         if nanos % 1_000_000 != 0 {
             return Err(NotADuration::TooFine);
         }
-        let millis = i64::try_from(millis).ok().filter(|m| *m <= LONGEST).ok_or(NotADuration::TooLong)?;
+        let millis =
+            i64::try_from(millis).ok().filter(|m| *m <= MAX_DURATION_MS).ok_or(NotADuration::TooLong)?;
         Ok(Self(if negative { -millis } else { millis }))
     }
 }
@@ -161,7 +162,7 @@ fn nanoseconds(number: &str, unit: &str) -> Result<i128, NotADuration> {
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return Err(NotADuration::Text);
     }
-    // Longer numbers are beyond every limit here, and below a nanosecond nothing is kept.
+    // Longer numbers exceed every limit, and fractions of a nanosecond are dropped.
     let whole: i128 = match whole {
         "" => 0,
         _ if whole.len() > 15 => return Err(NotADuration::TooLong),
@@ -201,8 +202,8 @@ impl Serialize for Millis {
 
 impl<'de> Deserialize<'de> for Millis {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct DurationVisitor;
+        impl Visitor<'_> for DurationVisitor {
             type Value = Millis;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -225,7 +226,7 @@ impl<'de> Deserialize<'de> for Millis {
                 }
             }
         }
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(DurationVisitor)
     }
 }
 
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_cut_to_seconds() {
+    fn times_are_rounded_down_to_seconds() {
         let at = |text: &str| -> Timestamp { text.parse().unwrap() };
         assert_eq!(to_the_second(at("2026-01-01T00:00:01.9Z")), at("2026-01-01T00:00:01Z"));
         assert_eq!(to_the_second(at("1960-01-01T00:00:01.9Z")), at("1960-01-01T00:00:01Z"));

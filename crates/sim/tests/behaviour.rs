@@ -37,7 +37,7 @@ fn the_first_decision_is_one_period_late() {
 }
 
 #[test]
-fn a_steady_load_ends_at_its_size() {
+fn a_constant_load_converges() {
     // 40 units × 25m = 1000m; half of 200m is 100m: ten pods.
     let web = Web::new(&format!("duration: 10m\n{}", workload("- constant: 40", "")));
     let (summary, recording) = web.run();
@@ -56,7 +56,7 @@ fn two_autoscalers_on_one_target_are_ambiguous() {
     let mut log = Log::default();
     Simulation::new(&web.scenario()).run(&mut log);
     let shared = PodSelection::Shared(vec!["default/a".into(), "default/b".into()]);
-    // The first to decide does so once, as long as the other has not told what it selects (T33).
+    // The first autoscaler decides once, since the selector of the other one is not yet known (T33).
     assert_eq!(log.steps[0], (15, 0, ScaleOutcome::Scaled, PodSelection::Ours));
     assert_eq!(log.steps[1], (15, 1, ScaleOutcome::Failed, shared.clone()));
     assert!(log.steps[2..].iter().all(|s| s.2 == ScaleOutcome::Failed && s.3 == shared), "{:?}", log.steps);
@@ -68,7 +68,7 @@ fn two_autoscalers_on_one_target_are_ambiguous() {
 }
 
 #[test]
-fn one_that_only_looks_neither_acts_nor_disturbs() {
+fn dry_run_neither_scales_nor_makes_selectors_ambiguous() {
     let mut web = Web::new(&format!("duration: 5m\n{}", workload("- constant: 40", "")));
     let (alone, _) = web.run();
     let looking = hpa("looking", 1, 20, "dryRun: true\nsyncPeriodSeconds: 20")
@@ -86,7 +86,7 @@ fn one_that_only_looks_neither_acts_nor_disturbs() {
 }
 
 #[test]
-fn nothing_shrinks_while_metrics_are_out() {
+fn no_scale_down_while_metrics_fail() {
     let spec = format!(
         "duration: 30m\n{}\noutages: [{{from: 5m, to: 20m}}]",
         workload("- step: {from: 40, to: 4, at: 5m}", "")
@@ -99,7 +99,7 @@ fn nothing_shrinks_while_metrics_are_out() {
 }
 
 #[test]
-fn a_starting_pod_is_not_taken_as_load() {
+fn cpu_of_a_starting_pod_is_not_load() {
     // Each pod burns two cores until it is ready; decisions ignore it as long as it is not.
     let starting = "pods: {startDelay: 5s, readyDelay: 50s}";
     let spec = format!("duration: 10m\n{}", workload("- step: {from: 8, to: 16, at: 1m}", starting))
@@ -116,7 +116,7 @@ fn a_capture_has_every_pod_and_ends_the_run() {
     assert_eq!(summary.autoscalers[0].decisions, 3, "it stopped soon after");
     let (seen, decision) = capture.found[0].as_ref().unwrap();
     assert_eq!(decision.at, Millis::from_secs(30).after(scenario.start));
-    assert_eq!((seen.pods.len(), decision.desired), (4, 8));
+    assert_eq!((seen.pods.len(), decision.desired.get()), (4, 8));
     let json = serde_json::to_string(&decision.evaluations).unwrap();
     assert!(seen.pods.iter().all(|pod| json.contains(&*pod.name)), "{json}");
     // A recorded observation replays to the same decision.
@@ -126,7 +126,7 @@ fn a_capture_has_every_pod_and_ends_the_run() {
 }
 
 #[test]
-fn pods_of_others_with_the_same_labels_are_looked_at() {
+fn pods_of_other_workloads_with_matching_labels_count() {
     // A second Deployment whose pods the selector of the first selects: Kubernetes counts them (docs/spec/hpa.md 5.3).
     let mut web = Web::new("");
     web.spec = format!("duration: 5m\n{}", workload("- constant: 8", ""))
@@ -139,12 +139,12 @@ fn pods_of_others_with_the_same_labels_are_looked_at() {
         1,
     );
     let scenario = common::load("web.yaml", scenario.as_bytes());
-    assert_eq!(scenario.autoscalers[0].looked_at, [0, 1]);
+    assert_eq!(scenario.autoscalers[0].selected_workloads, [0, 1]);
     let mut capture = DecisionCapture::new(Millis::from_secs(15), 1);
     Simulation::new(&scenario).run(&mut capture);
     let (seen, decision) = capture.found[0].as_ref().unwrap();
     // (2 × 100m + 1000m) ÷ 600m = 200 %.
-    assert_eq!((seen.pods.len(), decision.recommendation.as_ref().unwrap().replicas), (3, 12));
+    assert_eq!((seen.pods.len(), decision.recommendation.as_ref().unwrap().replicas.get()), (3, 12));
 }
 
 #[test]

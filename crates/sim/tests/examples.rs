@@ -1,4 +1,4 @@
-//! Every example runs and tells what its comments say.
+//! Every example runs and gives the results that its comments describe.
 
 // Clippy takes helpers of tests for code that ships.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
@@ -30,7 +30,7 @@ fn replicas_at(recording: &Recording, workload: usize, seconds: f64) -> f64 {
 }
 
 #[test]
-fn all_of_them_run_twice_the_same() {
+fn every_example_is_deterministic() {
     let files = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
     let scenarios = files.filter(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     let names = scenarios.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
@@ -130,7 +130,7 @@ fn month() {
     assert_eq!(summary.autoscalers[0].decisions, 172_800);
     assert_eq!((summary.workloads[0].min_replicas, summary.workloads[0].max_replicas), (5, 50));
     assert!(summary.workloads[0].unserved_share < 0.01, "{}", summary.workloads[0].unserved_share);
-    assert!(recording.workloads[0].seconds.len() < sim::recording::ROWS);
+    assert!(recording.workloads[0].seconds.len() < sim::recording::DEFAULT_MAX_ROWS);
 }
 
 #[test]

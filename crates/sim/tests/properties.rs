@@ -1,4 +1,4 @@
-//! What holds for every scenario.
+//! Properties of all scenarios.
 
 mod common;
 
@@ -50,7 +50,7 @@ fn behavior() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), both]
 }
 
-/// Remembers the replicas after each decision and the sums of each sample.
+/// Records the replicas after each decision and the sums of each sample.
 #[derive(Default)]
 struct Counts {
     replicas: Vec<usize>,
@@ -91,13 +91,13 @@ proptest! {
         Simulation::new(&web.scenario()).run(&mut counts);
         let bounds = min as usize..=(min + more) as usize;
         prop_assert!(counts.replicas.iter().all(|n| bounds.contains(n)), "{:?}", counts.replicas);
-        // Work does not vanish.
+        // All work is served, waiting or lost.
         let left = counts.arrived - counts.gone - counts.backlog;
         prop_assert!(left.abs() < 1e-6 * (1.0 + counts.arrived), "{left}");
     }
 
     #[test]
-    fn no_scale_down_while_everything_is_out(
+    fn no_scale_down_while_all_metrics_fail(
         load in load(), pods in pods(), behavior in behavior(), from in 0..20_i64, length in 1..10_i64, seed: u32,
     ) {
         let to = from + length;
@@ -126,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn broken_files_are_problems_not_panics(
+    fn invalid_files_are_problems_not_panics(
         cuts in prop::collection::vec((0_usize..2000, 0_usize..12, "[-0-9a-z{}:\\[\\], \n.%]{0,6}"), 1..5),
     ) {
         let load = "- constant: 3\n- step: {to: 9, at: 1m}\n- noise: {amplitude: 10%}\n- daily: {low: 0, high: 5, peak: \"12:00\"}";
@@ -140,7 +140,7 @@ proptest! {
                 text.replace_range(at..end, &new);
             }
         }
-        let files = |_: &Path| Err("no files here".to_owned());
+        let files = |_: &Path| Err(std::io::Error::other("no files here"));
         match Scenario::load(&[SourceFile::new("web.yaml", text)], &files) {
             Ok(scenario) if scenario.duration <= Millis::from_hours(1) && scenario.workloads.iter().all(|w| w.plan.replicas < 500) => {
                 Simulation::new(&scenario).run(&mut NullObserver);

@@ -13,12 +13,12 @@ Examples:
   source <(plimsoll completion bash)
   plimsoll completion zsh > ~/.zfunc/_plimsoll
   plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish")]
-pub(crate) struct Args {
+pub(crate) struct CompletionArgs {
     /// Which shell.
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &CompletionArgs) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Cli::command(), "plimsoll", &mut script);
     output::text_out(&String::from_utf8_lossy(&script))

@@ -22,7 +22,7 @@ Examples:
   plimsoll convert old-hpa.yaml --to autoscaling/v2
   plimsoll convert hpa.yaml --to plimsoll.dev/v1alpha1 > autoscaler.yaml
   kubectl get hpa web -o yaml | plimsoll convert - --to autoscaling/v1 -o json")]
-pub(crate) struct Args {
+pub(crate) struct ConvertArgs {
     /// Files with manifests; - is standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -30,12 +30,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "VERSION")]
     to: String,
     /// How to print.
-    #[arg(short, long, value_enum, default_value_t = Form::Yaml)]
-    output: Form,
+    #[arg(short, long, value_enum, default_value_t = ConvertForm::Yaml)]
+    output: ConvertForm,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
+enum ConvertForm {
     Yaml,
     Json,
 }
@@ -53,7 +53,7 @@ enum Admitted {
     Autoscaler(Autoscaler),
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     let goal = goal(&args.to)?;
     let mut converted = Vec::new();
     for source in files::read_all(&args.files)? {
@@ -62,11 +62,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     let text = match (args.output, converted.as_slice()) {
-        (Form::Json, [only]) => format!("{only:#}\n"),
-        (Form::Json, all) => {
+        (ConvertForm::Json, [only]) => format!("{only:#}\n"),
+        (ConvertForm::Json, all) => {
             format!("{:#}\n", serde_json::json!({"apiVersion": "v1", "kind": "List", "items": all}))
         }
-        (Form::Yaml, all) => all.iter().map(yaml::to_yaml).collect::<Vec<_>>().join("---\n"),
+        (ConvertForm::Yaml, all) => all.iter().map(yaml::to_yaml).collect::<Vec<_>>().join("---\n"),
     };
     output::text_out(&text)
 }

@@ -27,7 +27,7 @@ use crate::scenario;
 Examples:
   kubectl get hpa web -o yaml | plimsoll describe -
   plimsoll describe examples/php-apache.yaml --at 5m")]
-pub(crate) struct Args {
+pub(crate) struct DescribeArgs {
     /// Files with manifests, or those of one scenario with --at; - is standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     gates: GatesArg,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &DescribeArgs) -> Outcome {
     match &args.at {
         Some(at) => simulated(args, at),
         None => written(args),
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// Objects as they are written.
-fn written(args: &Args) -> Outcome {
+fn written(args: &DescribeArgs) -> Outcome {
     let gates = args.gates.gates()?;
     let mut texts = Vec::new();
     for source in files::read_all(&args.files)? {
@@ -84,7 +84,7 @@ fn written(args: &Args) -> Outcome {
 }
 
 /// The autoscalers of a scenario at a moment.
-fn simulated(args: &Args, at: &str) -> Outcome {
+fn simulated(args: &DescribeArgs, at: &str) -> Outcome {
     let sources = files::read_all(&args.files)?;
     let scenario = scenario::load(&sources, Variation::default())?;
     let chosen = scenario::choose(&scenario, args.autoscaler.as_deref())?;

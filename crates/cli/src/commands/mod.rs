@@ -54,20 +54,20 @@ pub(crate) const EXAMPLES: &str = examples!("");
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    Up(up::Args),
-    Controller(Box<controller::Args>),
-    Metrics(Box<metrics::Args>),
-    Operator(Box<operator::Args>),
-    Scalers(scalers::Args),
-    Simulate(simulate::Args),
-    Why(why::Args),
-    Get(get::Args),
-    Top(top::Args),
-    Shadow(shadow::Args),
-    Validate(validate::Args),
-    Convert(convert::Args),
-    Describe(describe::Args),
-    Completion(completion::Args),
+    Up(up::UpArgs),
+    Controller(Box<controller::ControllerArgs>),
+    Metrics(Box<metrics::MetricsArgs>),
+    Operator(Box<operator::OperatorArgs>),
+    Scalers(scalers::ScalersArgs),
+    Simulate(simulate::SimulateArgs),
+    Why(why::WhyArgs),
+    Get(get::GetArgs),
+    Top(top::TopArgs),
+    Shadow(shadow::ShadowArgs),
+    Validate(validate::ValidateArgs),
+    Convert(convert::ConvertArgs),
+    Describe(describe::DescribeArgs),
+    Completion(completion::CompletionArgs),
 }
 
 /// Runs a command.

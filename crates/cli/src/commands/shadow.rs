@@ -16,13 +16,13 @@ use crate::output::{self, Format};
 
 /// Show what shadow mode found
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ShadowArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ShadowCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum ShadowCommand {
     Report(Report),
 }
 
@@ -49,8 +49,8 @@ struct Report {
     place: ClusterArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
-    let Command::Report(report) = &args.command;
+pub(crate) fn run(args: &ShadowArgs) -> Outcome {
+    let ShadowCommand::Report(report) = &args.command;
     if let Some(path) = &report.html {
         files::check_writable(path)?;
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_says_how_much_was_looked_at_first() {
+    fn report_starts_with_the_number_of_compared_objects() {
         let now = "2026-01-05T10:00:00Z".parse().unwrap();
         let page = Page { width: None, colour: false };
         let mut found = DifferenceList { autoscalers: 12, compared: 1204, ..DifferenceList::default() };

@@ -5,13 +5,13 @@ use crate::failure::{Failure, Outcome};
 /// Not in this binary: run a local cluster
 #[derive(clap::Args)]
 #[command(hide = true)]
-pub(crate) struct Args {
+pub(crate) struct UpArgs {
     /// Ignored.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<String>,
 }
 
-pub(crate) fn run(_: &Args) -> Outcome {
+pub(crate) fn run(_: &UpArgs) -> Outcome {
     Err(Failure::input(
         "this binary is built without `plimsoll up`; build one with `cargo build -p plimsoll --features desk`, or run \
          `make up` in the repository",

@@ -26,7 +26,7 @@ Examples:
   plimsoll validate examples/php-apache.yaml
   helm template ./chart | plimsoll validate -
   plimsoll validate --feature-gates HPAScaleToZero=true hpa.yaml")]
-pub(crate) struct Args {
+pub(crate) struct ValidateArgs {
     /// Files with manifests; - is standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 /// The result for one document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Finding {
+struct ValidationFinding {
     file: String,
     line: u32,
     kind: String,
@@ -62,7 +62,7 @@ struct Complaint {
     message: String,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ValidateArgs) -> Outcome {
     let gates = args.gates.gates()?;
     let mut findings = Vec::new();
     let mut problems = Vec::new();
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if matches!(args.output, Format::Json | Format::Yaml) {
         output::value(args.output, &findings)?;
     } else if !args.quiet {
-        let line = |f: &Finding| format!("{}:{}: {}/{} is valid\n", f.file, f.line, f.kind, f.name);
+        let line = |f: &ValidationFinding| format!("{}:{}: {}/{} is valid\n", f.file, f.line, f.kind, f.name);
         let lines = findings.iter().filter(|f| f.valid).map(line).collect::<Vec<_>>().concat();
         output::text_out(&lines)?;
     }
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 fn check(
     source: &SourceFile,
     gates: FeatureGates,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<ValidationFinding>,
     problems: &mut Vec<Diagnostic>,
 ) -> Outcome {
     let documents: Vec<Document> = yaml::parse(source)?.into_iter().flat_map(Document::into_items).collect();
@@ -124,8 +124,8 @@ fn complaints(document: &Document, gates: FeatureGates) -> Vec<Diagnostic> {
     admitted.err().unwrap_or_default()
 }
 
-fn finding(source: &SourceFile, document: &Document, problems: &[Diagnostic]) -> Finding {
-    Finding {
+fn finding(source: &SourceFile, document: &Document, problems: &[Diagnostic]) -> ValidationFinding {
+    ValidationFinding {
         file: source.name.to_string(),
         line: document.root.span.line,
         kind: word(document, "kind"),

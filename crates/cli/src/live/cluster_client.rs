@@ -11,7 +11,10 @@ use super::{ClusterArgs, RequestError, Scope};
 use crate::failure::Failure;
 
 /// The timeout of a request.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How often a request is sent again to an overloaded server.
+const MAX_RETRIES: u32 = 2;
 
 /// A cluster and a namespace.
 pub(crate) struct ClusterClient {
@@ -37,8 +40,26 @@ impl ClusterClient {
 
     /// Gets a path as JSON.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RequestError> {
-        let text = self.in_time(self.connection.client.request_text(request(path)?)).await?;
+        let text = self.in_time(self.get_text(request(path)?)).await?;
         serde_json::from_str(&text).map_err(|error| RequestError::Nonsense(error.to_string()))
+    }
+
+    /// Gets a text. A server that is overloaded is asked again, after the time of its `Retry-After`, which the limiter of the
+    /// connection keeps.
+    async fn get_text(&self, request: Request<Vec<u8>>) -> kube::Result<String> {
+        let mut retries = 0;
+        loop {
+            match self.connection.client.request_text(request.clone()).await {
+                Err(kube::Error::Api(status))
+                    if matches!(status.code, 429 | 503)
+                        && retries < MAX_RETRIES
+                        && self.connection.limiter.snapshot().held_until.is_some() =>
+                {
+                    retries += 1;
+                }
+                result => return result,
+            }
+        }
     }
 
     /// Gets a path line by line, as the lines arrive.
@@ -51,7 +72,7 @@ impl ClusterClient {
     }
 
     async fn in_time<T>(&self, answer: impl Future<Output = kube::Result<T>>) -> Result<T, RequestError> {
-        match tokio::time::timeout(PATIENCE, answer).await {
+        match tokio::time::timeout(REQUEST_TIMEOUT, answer).await {
             Ok(answer) => answer.map_err(|error| RequestError::of(&error, &self.connection)),
             Err(_) => {
                 let late = io::Error::from(io::ErrorKind::TimedOut);
@@ -90,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_cannot_leave_their_place_in_a_url() {
+    fn path_segments_are_escaped() {
         assert_eq!(encoded("web-1.x_y~"), "web-1.x_y~");
         assert_eq!(encoded("a/b?c=d&é"), "a%2Fb%3Fc%3Dd%26%C3%A9");
     }

@@ -11,9 +11,9 @@ use super::objects::Object;
 use super::{AutoscalerName, ClusterClient, RequestError, Scope};
 
 /// A controller without a decision for this many periods may be down.
-const PERIODS: i32 = 4;
+const MAX_SILENT_PERIODS: i32 = 4;
 /// The minimum time before a controller counts as down.
-const LEAST: SignedDuration = SignedDuration::from_mins(1);
+const MIN_SILENCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Why there is no decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,8 +167,8 @@ pub(crate) fn decider(kind: AutoscalerKind) -> &'static str {
 
 /// Whether the last decision is so old that the controller may be down.
 pub(crate) fn silent(record: &DecisionRecord, until: Timestamp) -> bool {
-    let patience = record.period.checked_mul(PERIODS).unwrap_or(SignedDuration::MAX);
-    record.mode != DecisionMode::Off && until.duration_since(record.last) > patience.max(LEAST)
+    let patience = record.period.checked_mul(MAX_SILENT_PERIODS).unwrap_or(SignedDuration::MAX);
+    record.mode != DecisionMode::Off && until.duration_since(record.last) > patience.max(MIN_SILENCE)
 }
 
 /// Only the controller has shadow mode.

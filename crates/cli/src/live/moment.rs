@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn another_day_is_said() {
+    fn times_of_another_day_have_a_date() {
         let now = at("2026-01-05T00:00:10Z");
         assert_eq!(stamp(at("2026-01-05T00:00:00Z"), now), "00:00:00");
         assert_eq!(stamp(at("2026-01-04T23:59:55Z"), now), "2026-01-04 23:59:55");

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_files_or_autoscalers() {
+    fn words_are_parsed_as_files_or_autoscalers() {
         for (words, expected) in [
             (&["hpa/web"][..], Some("hpa/web")),
             (&["hpa", "web"], Some("hpa/web")),
@@ -183,10 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_a_scaled_job_is_told_where_to_look() {
+    fn scaled_job_is_refused_with_an_alternative() {
         for words in [&["sj/mails"][..], &["sj", "mails"], &["hpa/web", "ScaledJobs.keda.sh/mails"]] {
-            let told = no_jobs(words.iter().copied()).unwrap_err();
-            assert!(format!("{told:?}").contains("kubectl describe scaledjob mails "), "{told:?}");
+            let refusal = no_jobs(words.iter().copied()).unwrap_err();
+            assert!(format!("{refusal:?}").contains("kubectl describe scaledjob mails "), "{refusal:?}");
         }
         assert!(no_jobs(["sj"]).is_err());
         assert!(no_jobs(["so/sj", "hpa", "web"]).is_ok());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_are_refused() {
+    fn invalid_names_are_refused() {
         assert!(check("name", "web-1.shop").is_ok());
         for name in ["", "..", "a/b", "Web", "a b"] {
             assert!(check("name", name).is_err(), "{name}");

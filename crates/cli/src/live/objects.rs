@@ -14,9 +14,9 @@ use super::{AutoscalerName, ClusterClient, RequestError, Scope};
 use crate::failure::Failure;
 
 /// Objects per request, as kubectl asks for them.
-const PAGE: usize = 500;
+const LIST_PAGE_SIZE: usize = 500;
 /// Names that a message lists.
-const LISTED: usize = 5;
+const MAX_LISTED_NAMES: usize = 5;
 
 /// An autoscaler.
 #[derive(Clone, Debug)]
@@ -142,7 +142,11 @@ impl ClusterClient {
         if let Some(labels) = which.labels {
             query.push(format!("labelSelector={}", encoded(labels)));
         }
-        query.push(if which.cached { "resourceVersion=0".to_owned() } else { format!("limit={PAGE}") });
+        query.push(if which.cached {
+            "resourceVersion=0".to_owned()
+        } else {
+            format!("limit={LIST_PAGE_SIZE}")
+        });
         let path = path(kind, which.scope);
         let raws = self.pages(&format!("{path}?{}", query.join("&"))).await?;
         raws.into_iter().map(|raw| Object::read(kind, raw)).collect()
@@ -214,8 +218,8 @@ fn unknown(namespace: &str, named: &AutoscalerName, here: &[Object], elsewhere: 
     text += &match of_kind.as_slice() {
         [] => format!("; that namespace has no {}", named.kind.name()),
         all => {
-            let names = all.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
-            let more = all.len().saturating_sub(LISTED);
+            let names = all.iter().take(MAX_LISTED_NAMES).copied().collect::<Vec<_>>().join(", ");
+            let more = all.len().saturating_sub(MAX_LISTED_NAMES);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("\n  there: {names}{more}")
         }
@@ -275,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_comes_with_what_is() {
+    fn missing_object_is_reported_with_existing_names() {
         let named = AutoscalerName { kind: AutoscalerKind::Hpa, name: "chekout".into() };
         let say = |here: &[Object], elsewhere: &[&str]| unknown("shop", &named, here, elsewhere);
         assert_eq!(
@@ -301,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wrote_what_is_left_out() {
+    fn managed_fields_are_removed() {
         let raw = serde_json::json!({
             "metadata": {"name": "a", "managedFields": [{"manager": "kubectl"}], "uid": "1"}, "spec": {"maxReplicas": 3}
         });
@@ -310,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_a_list_say_what_they_are() {
+    fn items_of_a_list_get_kind_and_version() {
         assert_eq!(object(AutoscalerKind::Autoscaler, "a").raw["apiVersion"], "plimsoll.dev/v1alpha1");
         assert!(
             object(AutoscalerKind::Hpa, "a")

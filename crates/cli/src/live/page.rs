@@ -9,10 +9,10 @@ use engine::explain::Explanation;
 use crate::failure::use_colour;
 
 /// If the last column would be narrower than this, it is printed on separate lines.
-const NARROW: usize = 24;
+const MIN_LAST_COLUMN_WIDTH: usize = 24;
 /// The minimum width of a column.
-const LEAST: usize = 9;
-const GAP: usize = 3;
+const MIN_COLUMN_WIDTH: usize = 9;
+const COLUMN_GAP: usize = 3;
 
 /// How text is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) enum Paint {
 
 /// A line, and which row of the table it belongs to; none is the heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct PageLine {
     pub(crate) row: Option<usize>,
     pub(crate) text: String,
 }
@@ -75,7 +75,7 @@ impl Page {
         text.push('\n');
         let labels = explanation.rows.iter().map(|r| length(&r.label)).max().unwrap_or(0).max(9) + 2;
         for row in &explanation.rows {
-            let room = width.saturating_sub(labels).max(LEAST);
+            let room = width.saturating_sub(labels).max(MIN_COLUMN_WIDTH);
             let mut lines = wrap(&row.text, room);
             if row.decided {
                 mark(&mut lines, room);
@@ -92,7 +92,7 @@ impl Page {
 
     /// Whether all columns of a table fit, with room for the last one.
     pub(crate) fn has_room(self, table: &Table) -> bool {
-        self.width.is_none_or(|width| taken(&natural(table), GAP) + NARROW <= width)
+        self.width.is_none_or(|width| taken(&natural(table), COLUMN_GAP) + MIN_LAST_COLUMN_WIDTH <= width)
     }
 
     /// A table. In a terminal that is too narrow the last column is wrapped, and others are cut.
@@ -104,16 +104,20 @@ impl Page {
     }
 
     /// The lines of a table.
-    fn lines(self, table: &Table) -> Vec<Line> {
+    fn lines(self, table: &Table) -> Vec<PageLine> {
         self.lines_by(table, Layout::wrapping)
     }
 
     /// The lines of a table that has one for each row: in a terminal that is too narrow, texts are cut.
-    pub(crate) fn single_lines(self, table: &Table) -> Vec<Line> {
+    pub(crate) fn single_lines(self, table: &Table) -> Vec<PageLine> {
         self.lines_by(table, Layout::cutting)
     }
 
-    fn lines_by<'a>(self, table: &'a Table, layout: impl Fn(&'a Table, usize) -> Layout<'a>) -> Vec<Line> {
+    fn lines_by<'a>(
+        self,
+        table: &'a Table,
+        layout: impl Fn(&'a Table, usize) -> Layout<'a>,
+    ) -> Vec<PageLine> {
         let plain = table.to_string();
         let row = |index: usize| index.checked_sub(1);
         match self.width {
@@ -121,7 +125,7 @@ impl Page {
             _ => plain
                 .lines()
                 .enumerate()
-                .map(|(i, text)| Line { row: row(i), text: text.to_owned() })
+                .map(|(i, text)| PageLine { row: row(i), text: text.to_owned() })
                 .collect(),
         }
     }
@@ -150,25 +154,25 @@ enum Last {
 impl<'a> Layout<'a> {
     fn wrapping(table: &'a Table, width: usize) -> Self {
         let mut columns = natural(table);
-        let room = width.saturating_sub(taken(&columns, GAP));
-        if room >= NARROW {
-            return Self { table, columns, gap: GAP, last: Last::Wrapped(room) };
+        let room = width.saturating_sub(taken(&columns, COLUMN_GAP));
+        if room >= MIN_LAST_COLUMN_WIDTH {
+            return Self { table, columns, gap: COLUMN_GAP, last: Last::Wrapped(room) };
         }
         // First spaces are removed, then the longest texts are cut.
-        let gap = GAP - 1;
+        let gap = COLUMN_GAP - 1;
         squeeze(table, &mut columns, gap, width + gap);
-        Self { table, columns, gap, last: Last::Below(width.saturating_sub(2).max(LEAST)) }
+        Self { table, columns, gap, last: Last::Below(width.saturating_sub(2).max(MIN_COLUMN_WIDTH)) }
     }
 
     fn cutting(table: &'a Table, width: usize) -> Self {
         let mut columns = natural(table);
-        let gap = GAP - 1;
-        squeeze(table, &mut columns, gap, width.saturating_sub(NARROW));
+        let gap = COLUMN_GAP - 1;
+        squeeze(table, &mut columns, gap, width.saturating_sub(MIN_LAST_COLUMN_WIDTH));
         let room = width.saturating_sub(taken(&columns, gap));
         Self { table, columns, gap, last: Last::Cut(room) }
     }
 
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self) -> Vec<PageLine> {
         let titles: Vec<String> = self.table.columns.iter().map(|title| title.to_uppercase()).collect();
         let mut lines = Vec::new();
         self.row(&mut lines, None, &titles);
@@ -178,7 +182,7 @@ impl<'a> Layout<'a> {
         lines
     }
 
-    fn row(&self, lines: &mut Vec<Line>, row: Option<usize>, cells: &[String]) {
+    fn row(&self, lines: &mut Vec<PageLine>, row: Option<usize>, cells: &[String]) {
         let mut text = String::new();
         for (width, cell) in self.columns.iter().zip(cells) {
             let cell = cut(cell, *width);
@@ -187,7 +191,7 @@ impl<'a> Layout<'a> {
             text.extend(std::iter::repeat_n(' ', padding));
         }
         let last = cells.get(self.columns.len()).map_or("", String::as_str);
-        let mut say = |text: &str| lines.push(Line { row, text: text.trim_end().to_owned() });
+        let mut say = |text: &str| lines.push(PageLine { row, text: text.trim_end().to_owned() });
         match self.last {
             Last::Cut(room) => say(&format!("{text}{}", cut(last, room))),
             Last::Wrapped(room) => {
@@ -230,7 +234,7 @@ fn squeeze(table: &Table, columns: &mut [usize], gap: usize, width: usize) {
     let mut first = names.map_or(0, |at| at + 1).min(columns.len());
     while taken(columns, gap) > width {
         let rest = columns.iter_mut().skip(first);
-        match rest.max_by_key(|width| **width).filter(|widest| **widest > LEAST) {
+        match rest.max_by_key(|width| **width).filter(|widest| **widest > MIN_COLUMN_WIDTH) {
             Some(widest) => *widest -= 1,
             None if first > 0 => first = 0,
             None => return,

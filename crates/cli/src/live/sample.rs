@@ -53,9 +53,9 @@ pub(crate) fn record_of(name: &str, now: &str, replicas: i32, usages: &[i64]) ->
         shape: shape.clone(),
     };
     let period = SignedDuration::from_secs(15);
-    let sample = |milli: &i64| Some(Sample { at: now, window: period, milli: *milli });
+    let sample = |milli: &i64| Some(Sample { at: now, window: period, milli: (*milli).into() });
     let samples = if usages.is_empty() {
-        Err("unable to fetch metrics from resource metrics API: the server is currently unable to handle the request (get pods.metrics.k8s.io)".to_owned())
+        Err("unable to fetch metrics from resource metrics API: the server is currently unable to handle the request (get pods.metrics.k8s.io)".into())
     } else {
         Ok(MetricSamples::PerPod(PodSamples {
             by_pod: usages.iter().map(sample).collect(),
@@ -67,8 +67,8 @@ pub(crate) fn record_of(name: &str, now: &str, replicas: i32, usages: &[i64]) ->
         spec: Arc::new(spec.clone()),
         status: Status::default(),
         scale: Ok(Scale {
-            spec_replicas: replicas,
-            status_replicas: replicas,
+            spec_replicas: replicas.into(),
+            status_replicas: replicas.into(),
             selector: format!("app={name}"),
         }),
         selection: PodSelection::Ours,

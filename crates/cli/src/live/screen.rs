@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_covers_the_last_and_ends_at_the_bottom() {
+    fn frame_overwrites_the_previous_and_fits_the_screen() {
         assert_eq!(frame("a\nb\nc\n", 2), "\x1b[Ha\x1b[K\r\nb\x1b[K\x1b[J");
         assert_eq!(frame("", 2), "\x1b[H\x1b[J");
     }

@@ -1,4 +1,6 @@
 //! The commands on a cluster: localkube over TLS, with decisions behind its aggregation layer.
+
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod controller;
@@ -26,7 +28,7 @@ fn failed(ended: &Ended, code: i32, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_takes_the_last_decision_apart() {
+async fn why_explains_the_last_decision() {
     let setting = Setting::new().await;
     setting.hpa("shop", "web").await;
     setting.controller().await.keep(ago("web", 60, 1, &[610])).keep(ago("web", 10, 4, &[100; 4]));
@@ -54,7 +56,7 @@ async fn why_takes_the_last_decision_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_name_comes_with_the_right_one() {
+async fn unknown_name_is_reported_with_existing_names() {
     let setting = Setting::new().await;
     setting.hpa("shop", "checkout").await;
     setting.hpa("default", "php-apache").await;
@@ -78,7 +80,7 @@ async fn a_wrong_name_comes_with_the_right_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_controller_the_object_tells_what_it_can() {
+async fn why_without_a_controller_uses_the_object() {
     let setting = Setting::new().await;
     setting.hpa("shop", "web").await;
     setting
@@ -119,7 +121,7 @@ note        this is all that the object itself tells; decisions cannot be read
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_that_does_not_answer_is_told_from_none() {
+async fn unreachable_controller_differs_from_missing_controller() {
     let setting = Setting::new().await;
     setting.hpa("shop", "web").await;
     setting.register(1).await;
@@ -132,7 +134,7 @@ async fn a_controller_that_does_not_answer_is_told_from_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_nobody_has_looked_at_yet_says_so() {
+async fn why_reports_an_object_without_decisions() {
     let setting = Setting::new().await;
     setting.hpa("shop", "web").await;
     let _controller = setting.controller().await;
@@ -145,7 +147,7 @@ async fn an_object_nobody_has_looked_at_yet_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn follow_prints_what_is_new_and_comes_back() {
+async fn follow_prints_new_decisions_and_reconnects() {
     let setting = Setting::new().await;
     setting.hpa("shop", "web").await;
     let controller = setting.controller().await;
@@ -164,7 +166,7 @@ async fn follow_prints_what_is_new_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn get_lists_what_kubectl_lists_and_the_last_decision() {
+async fn get_prints_kubectl_columns_and_the_last_decision() {
     let setting = Setting::new().await;
     setting.hpa("shop", "web").await;
     setting.hpa("shop", "api").await;
@@ -203,7 +205,7 @@ async fn get_lists_what_kubectl_lists_and_the_last_decision() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_of_get_prints_changes() {
+async fn get_watch_prints_changes() {
     let setting = Setting::new().await;
     setting.hpa("shop", "web").await;
     let controller = setting.controller().await;
@@ -218,7 +220,7 @@ async fn a_watch_of_get_prints_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn top_without_a_terminal_is_one_table() {
+async fn top_without_a_terminal_prints_one_table() {
     let setting = Setting::new().await;
     for name in ["calm", "blind"] {
         setting.hpa("shop", name).await;
@@ -238,7 +240,7 @@ async fn top_without_a_terminal_is_one_table() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shadow_report_ends_with_three_if_there_are_differences() {
+async fn shadow_report_exits_with_3_on_differences() {
     let setting = Setting::new().await;
     let controller = setting.controller().await;
     let none = setting.run(&["shadow", "report"]).await;
@@ -257,7 +259,7 @@ async fn a_shadow_report_ends_with_three_if_there_are_differences() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_is_not_there_is_named() {
+async fn unreachable_cluster_is_named() {
     let setting = Setting::nowhere();
     for words in [&["why", "hpa/web"][..], &["get"], &["top"], &["shadow", "report"]] {
         let ended = tokio::time::timeout(Duration::from_secs(20), setting.run(words)).await.unwrap();

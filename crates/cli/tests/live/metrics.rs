@@ -55,7 +55,7 @@ fn flags(port: u16, authority: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_and_pods_have_metrics_and_doctor_is_content() {
+async fn metrics_are_served_and_doctor_finds_no_problem() {
     let setting = Setting::new().await;
     let nodes = Nodes::start(setting.client(), Plan { count: 2, ..Plan::default() }).await.unwrap();
     let authority = setting.folder.join("kubelets.pem");
@@ -104,13 +104,13 @@ async fn nodes_and_pods_have_metrics_and_doctor_is_content() {
     assert_eq!(json["groups"][0]["servedBy"], "plimsoll");
     going.terminate();
     assert_eq!(going.end().await, Some(0));
-    // Whoever does not answer any more is said to.
+    // A kubelet that no longer responds is reported.
     let gone: Ended = setting.run(&["metrics", "doctor"]).await;
     assert_ne!(gone.code, 0, "{gone:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubelets_that_are_not_trusted_are_told_with_a_remedy() {
+async fn untrusted_kubelets_are_reported_with_remedy() {
     let setting = Setting::new().await;
     let _nodes = Nodes::start(setting.client(), Plan { count: 2, ..Plan::default() }).await.unwrap();
     // Somebody else's authority.
@@ -145,7 +145,7 @@ async fn kubelets_that_are_not_trusted_are_told_with_a_remedy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_cannot_be_asked_cannot_be_told_about() {
+async fn doctor_fails_on_an_unreachable_cluster() {
     let ended = Setting::nowhere().run(&["metrics", "doctor"]).await;
     assert_eq!(ended.code, 2, "{ended:?}");
     assert!(ended.err.contains("connection refused"), "{ended:?}");
@@ -186,7 +186,7 @@ async fn prometheus() -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_of_the_adapter_serve_custom_and_external_metrics_and_may_change() {
+async fn adapter_rules_serve_metrics_and_are_reloaded() {
     let setting = Setting::new().await;
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "web", "image": "web"}]}});
@@ -227,7 +227,7 @@ async fn rules_of_the_adapter_serve_custom_and_external_metrics_and_may_change()
     assert!(doctor.out.contains("custom.metrics.k8s.io    served by plimsoll from 127.0.0.1:"), "{doctor:?}");
     assert!(doctor.out.contains(", 2 metrics\n"), "{doctor:?}");
 
-    // Rules that are wrong are refused, told, and the old ones stay.
+    // Invalid rules are refused and reported, and the old ones stay.
     std::fs::write(&rules, "rules: [{seriesquery: x}]").unwrap();
     let report = "/apis/metrics.plimsoll.dev/v1alpha1/reports/current";
     until("a refusal", async || {

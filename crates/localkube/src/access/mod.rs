@@ -23,8 +23,10 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use jiff::Timestamp;
 
-pub use self::pki::{Authority, FRONT_PROXY, Identity, Pki, PkiError, SERVER_NAMES, kubeconfig};
-pub(crate) use self::pki::{parts, roots};
+pub(crate) use self::pki::parts;
+pub use self::pki::{
+    Authority, FRONT_PROXY, Identity, Pki, PkiError, SERVER_NAMES, kubeconfig, roots, server_config,
+};
 pub use self::policy::{AccessTarget, Attributes, DenyRule};
 pub use self::review::{answer, token_request};
 pub use self::tokens::{ISSUER, ServiceAccountRef, TokenError, Tokens};

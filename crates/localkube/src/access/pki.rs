@@ -149,6 +149,28 @@ fn subject(name: &str, group: Option<&str>) -> DistinguishedName {
     subject
 }
 
+/// The TLS configuration of a server with HTTP/1.1 and HTTP/2. Client certificates are optional, and must be signed by one
+/// of `clients`.
+pub fn server_config(identity: &Identity, clients: Option<RootCertStore>) -> Result<ServerConfig, PkiError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = match clients {
+        None => WebPkiClientVerifier::no_client_auth(),
+        Some(roots) => WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .allow_unauthenticated()
+            .build()
+            .map_err(tls)?,
+    };
+    let (chain, key) = parts(identity)?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(tls)?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)
+        .map_err(tls)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
 impl Pki {
     /// Creates new authorities and all certificates that they sign.
     pub fn new() -> Result<Self, PkiError> {
@@ -173,23 +195,9 @@ impl Pki {
         self.front_proxy.certificate().to_owned()
     }
 
-    /// The TLS configuration of the server: HTTP/1.1 and HTTP/2, with optional client certificates.
-    pub fn server_config(&self) -> Result<Arc<ServerConfig>, PkiError> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let roots = Arc::new(roots(self.cluster.certificate().as_bytes())?);
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
-            .allow_unauthenticated()
-            .build()
-            .map_err(tls)?;
-        let (chain, key) = parts(&self.server)?;
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(tls)?
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, key)
-            .map_err(tls)?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
+    /// The TLS configuration of the server, with optional client certificates.
+    pub fn server_config(&self) -> Result<ServerConfig, PkiError> {
+        server_config(&self.server, Some(roots(self.cluster.certificate().as_bytes())?))
     }
 
     /// A kubeconfig for the administrator.
@@ -203,7 +211,7 @@ fn tls(error: impl std::fmt::Display) -> PkiError {
 }
 
 /// The root certificates in a PEM file, which must contain at least one.
-pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, PkiError> {
+pub fn roots(pem: &[u8]) -> Result<RootCertStore, PkiError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         roots.add(certificate.map_err(tls)?).map_err(tls)?;

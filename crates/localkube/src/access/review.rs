@@ -8,6 +8,7 @@ use super::Access;
 use super::policy::{AccessTarget, Attributes};
 use super::tokens::{ISSUER, ServiceAccountRef};
 use super::user::User;
+use crate::json::{strings, text};
 use crate::request::ResourcePath;
 use crate::status::{About, Cause, Status};
 
@@ -42,21 +43,12 @@ pub fn answer(
     Ok(answer)
 }
 
-fn texts(value: &Value, path: &str) -> Vec<String> {
-    let list = value.pointer(path).and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    value.pointer(path).and_then(Value::as_str).unwrap_or_default()
-}
-
 fn token_review(access: &Access, review: &Value, now: Timestamp) -> Result<Value, Status> {
-    let token = text(review, "/spec/token");
+    let token = text(review, "spec.token");
     if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
-    let mut wanted = texts(review, "/spec/audiences");
+    let mut wanted = strings(review, "spec.audiences");
     if wanted.is_empty() {
         wanted.push(ISSUER.to_owned());
     }
@@ -78,14 +70,14 @@ fn access_review(access: &Access, review: &Value, own: Option<&User>) -> Result<
             faults.push(FieldError::invalid("spec.resourceAttributes", AsJson(&Value::Null), detail));
         }
         (Some(_), Some(path)) => {
-            let shown = json!({"Path": text(path, "/path"), "Verb": text(path, "/verb")});
+            let shown = json!({"Path": text(path, "path"), "Verb": text(path, "verb")});
             let detail = "cannot be specified in combination with resourceAttributes";
             faults.push(FieldError::invalid("spec.nonResourceAttributes", AsJson(&shown), detail));
         }
         _ => {}
     }
-    let groups = texts(review, "/spec/groups");
-    if own.is_none() && text(review, "/spec/user").is_empty() && groups.is_empty() {
+    let groups = strings(review, "spec.groups");
+    if own.is_none() && text(review, "spec.user").is_empty() && groups.is_empty() {
         faults.push(FieldError::invalid("spec.user", "", "at least one of user or group must be specified"));
     }
     let metadata = review.get("metadata").and_then(Value::as_object);
@@ -95,12 +87,12 @@ fn access_review(access: &Access, review: &Value, own: Option<&User>) -> Result<
     if !faults.is_empty() {
         return Err(invalid(About::new("authorization.k8s.io", "", ""), &faults));
     }
-    let asked = User { name: text(review, "/spec/user").to_owned(), groups, ..User::default() };
+    let asked = User { name: text(review, "spec.user").to_owned(), groups, ..User::default() };
     let wanted = match (resource, path) {
         (Some(given), _) => resource_attributes(given),
         (_, Some(given)) => {
-            let target = AccessTarget::Path(text(given, "/path").to_owned());
-            Attributes { verb: text(given, "/verb").to_owned(), target }
+            let target = AccessTarget::Path(text(given, "path").to_owned());
+            Attributes { verb: text(given, "verb").to_owned(), target }
         }
         _ => Attributes::default(),
     };
@@ -110,15 +102,15 @@ fn access_review(access: &Access, review: &Value, own: Option<&User>) -> Result<
 fn resource_attributes(given: &Value) -> Attributes {
     let optional = |path: &str| Some(text(given, path).to_owned()).filter(|text| !text.is_empty());
     let path = ResourcePath {
-        group: text(given, "/group").to_owned(),
-        version: text(given, "/version").to_owned(),
-        namespace: optional("/namespace"),
-        resource: text(given, "/resource").to_owned(),
-        name: optional("/name"),
-        subresource: optional("/subresource"),
+        group: text(given, "group").to_owned(),
+        version: text(given, "version").to_owned(),
+        namespace: optional("namespace"),
+        resource: text(given, "resource").to_owned(),
+        name: optional("name"),
+        subresource: optional("subresource"),
         watch: false,
     };
-    Attributes { verb: text(given, "/verb").to_owned(), target: AccessTarget::Resource(path) }
+    Attributes { verb: text(given, "verb").to_owned(), target: AccessTarget::Resource(path) }
 }
 
 fn invalid(about: About, faults: &[FieldError]) -> Status {
@@ -140,7 +132,7 @@ pub fn token_request(
     request: Value,
     now: Timestamp,
 ) -> Result<Value, Status> {
-    let mut audiences = texts(&request, "/spec/audiences");
+    let mut audiences = strings(&request, "spec.audiences");
     if audiences.is_empty() {
         audiences.push(ISSUER.to_owned());
     }

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::review::AdmissionRequest;
+use crate::json::{list, text};
 
 /// A webhook to be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub(super) enum WebhookTarget {
 /// The webhooks that match a write, in the order of the configurations' names and of the list in each.
 pub(super) fn matching(configurations: &[Value], review: &AdmissionRequest) -> Vec<Webhook> {
     let mut configurations: Vec<&Value> = configurations.iter().collect();
-    configurations.sort_by_key(|configuration| text(configuration, "/metadata/name"));
+    configurations.sort_by_key(|configuration| text(configuration, "metadata.name"));
     configurations
         .into_iter()
         .flat_map(|configuration| list(configuration, "webhooks"))
@@ -42,39 +43,31 @@ pub(super) fn matching(configurations: &[Value], review: &AdmissionRequest) -> V
         .collect()
 }
 
-fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    value.pointer(path).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
 impl Webhook {
     fn read(webhook: &Value) -> Option<Self> {
         let client = webhook.get("clientConfig")?;
         let target = match client.get("service").filter(|service| service.is_object()) {
             Some(service) => WebhookTarget::Service {
-                namespace: text(service, "/namespace").to_owned(),
-                name: text(service, "/name").to_owned(),
+                namespace: text(service, "namespace").to_owned(),
+                name: text(service, "name").to_owned(),
                 port: service.get("port").and_then(Value::as_u64).map_or(443, |port| port as u16),
-                path: format!("/{}", text(service, "/path").trim_start_matches('/')),
+                path: format!("/{}", text(service, "path").trim_start_matches('/')),
             },
-            None => WebhookTarget::Url(text(client, "/url").to_owned()),
+            None => WebhookTarget::Url(text(client, "url").to_owned()),
         };
         Some(Self {
-            name: text(webhook, "/name").to_owned(),
+            name: text(webhook, "name").to_owned(),
             target,
-            bundle: STANDARD.decode(text(client, "/caBundle")).unwrap_or_default(),
+            bundle: STANDARD.decode(text(client, "caBundle")).unwrap_or_default(),
             timeout: Duration::from_secs(webhook.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or(10)),
-            optional: text(webhook, "/failurePolicy") == "Ignore",
+            optional: text(webhook, "failurePolicy") == "Ignore",
         })
     }
 }
 
 fn wants(webhook: &Value, review: &AdmissionRequest) -> bool {
     // All versions of a resource count as equivalent; the object is sent in the version of the request.
-    let equivalent = text(webhook, "/matchPolicy") != "Exact";
+    let equivalent = text(webhook, "matchPolicy") != "Exact";
     list(webhook, "rules").iter().any(|rule| covers(rule, review, equivalent))
         && selects(webhook.get("namespaceSelector"), namespace_labels(review))
         && (webhook.get("objectSelector").is_none() || wants_object(webhook.get("objectSelector"), review))
@@ -82,7 +75,7 @@ fn wants(webhook: &Value, review: &AdmissionRequest) -> bool {
 
 fn covers(rule: &Value, review: &AdmissionRequest, equivalent: bool) -> bool {
     let has = |field: &str, wanted: &str| list(rule, field).iter().any(|one| one == "*" || one == wanted);
-    let scope = match text(rule, "/scope") {
+    let scope = match text(rule, "scope") {
         "Cluster" => !review.namespaced,
         "Namespaced" => review.namespaced,
         _ => true,

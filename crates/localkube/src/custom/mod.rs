@@ -30,7 +30,8 @@ use serde_json::Value;
 pub use self::names::accepted;
 pub use self::rules::RULES;
 
-use self::node::{SchemaNode, list, texts};
+use self::node::SchemaNode;
+use crate::json::{self, list, strings};
 use crate::schema::Schema;
 
 /// A custom resource definition.
@@ -135,8 +136,8 @@ impl Definition {
             list_kind: text(names, "listKind"),
             plural: text(names, "plural"),
             singular: text(names, "singular"),
-            short: texts(names, "shortNames"),
-            categories: texts(names, "categories"),
+            short: strings(names, "shortNames"),
+            categories: strings(names, "categories"),
             namespaced: text(spec, "scope") == "Namespaced",
             group,
             versions,
@@ -229,15 +230,15 @@ impl DefinedVersion {
 
 /// Whether the condition `Established` is true.
 fn is_established(crd: &Value) -> bool {
-    let conditions = crd.get("status").map(|status| list(status, "conditions")).unwrap_or_default();
-    let is = |condition: &Value, field: &str, word: &str| {
-        condition.get(field).and_then(Value::as_str) == Some(word)
-    };
-    conditions.iter().any(|condition| is(condition, "type", "Established") && is(condition, "status", "True"))
+    let conditions = list(crd, "status.conditions").iter();
+    let is = |condition: &Value, field: &str, word: &str| json::text(condition, field) == word;
+    conditions
+        .into_iter()
+        .any(|condition| is(condition, "type", "Established") && is(condition, "status", "True"))
 }
 
 fn text(value: &Value, name: &str) -> String {
-    value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    json::text(value, name).to_owned()
 }
 
 fn scale_paths(scale: &Value) -> Option<ScalePaths> {

@@ -6,7 +6,7 @@ use api::field::FieldError;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::node::texts;
+use crate::json::strings;
 use crate::rules::faults::letter_label_faults;
 
 /// Error in the name of a kind.
@@ -109,7 +109,7 @@ impl TakenNames {
 fn values(names: &Value, field: &str) -> Vec<String> {
     match names.get(field) {
         Some(Value::String(name)) if !name.is_empty() => vec![name.clone()],
-        Some(Value::Array(_)) => texts(names, field),
+        Some(Value::Array(_)) => strings(names, field),
         _ => Vec::new(),
     }
 }

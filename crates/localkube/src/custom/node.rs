@@ -4,6 +4,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::formats::Format;
+use crate::json::{list, strings};
 use crate::schema::{ListKind, list_kind};
 
 /// The schema of one value.
@@ -77,7 +78,7 @@ impl SchemaNode {
             properties: properties
                 .map(|map| map.iter().map(|(name, inner)| (name.clone(), Self::read(inner))).collect())
                 .unwrap_or_default(),
-            required: texts(schema, "required"),
+            required: strings(schema, "required"),
             additional: match schema.get("additionalProperties") {
                 None | Some(Value::Null) => AdditionalProperties::Unsaid,
                 Some(Value::Bool(true)) => AdditionalProperties::Allowed,
@@ -135,12 +136,4 @@ impl ValueLimits {
 
 fn text(value: &Value, name: &str) -> Option<String> {
     value.get(name).and_then(Value::as_str).map(str::to_owned)
-}
-
-pub(crate) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-pub(crate) fn texts(value: &Value, name: &str) -> Vec<String> {
-    list(value, name).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }

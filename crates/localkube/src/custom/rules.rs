@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::faults::fault;
 use super::names::kind_fault;
-use super::node::{list, texts};
 use super::structural;
+use crate::json::{flag, list, strings, text};
 use crate::rules::Rules;
 use crate::rules::faults::letter_label_faults;
 
@@ -69,26 +69,18 @@ fn versions(crd: &Value) -> &[Value] {
     crd.get("spec").map(|spec| list(spec, "versions")).unwrap_or_default()
 }
 
-fn flag(version: &Value, name: &str) -> bool {
-    version.get(name).and_then(Value::as_bool).unwrap_or_default()
-}
-
-fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    value.pointer(path).and_then(Value::as_str).unwrap_or_default()
-}
-
 fn storage_versions(crd: &Value) -> Vec<&str> {
     versions(crd)
         .iter()
         .filter(|version| flag(version, "storage"))
-        .map(|version| text(version, "/name"))
+        .map(|version| text(version, "name"))
         .collect()
 }
 
 fn validate(crd: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
-    let name = text(crd, "/metadata/name");
-    if name != format!("{}.{}", text(crd, "/spec/names/plural"), text(crd, "/spec/group")) {
+    let name = text(crd, "metadata.name");
+    if name != format!("{}.{}", text(crd, "spec.names.plural"), text(crd, "spec.group")) {
         out.push(FieldError::invalid("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
     }
     validate_spec(crd, &mut out);
@@ -107,14 +99,15 @@ fn validate_update(crd: &Value, old: &Value) -> Vec<FieldError> {
     validate_spec(crd, &mut out);
     for path in fixed.into_iter().filter(|path| crd.pointer(path) != old.pointer(path)) {
         let field = path.trim_start_matches('/').replace('/', ".");
-        out.push(FieldError::invalid(field, text(crd, path), "field is immutable"));
+        let value = text(crd, &field);
+        out.push(FieldError::invalid(&field, value, "field is immutable"));
     }
     validate_stored(crd, &mut out);
     out
 }
 
 fn validate_spec(crd: &Value, out: &mut Vec<FieldError>) {
-    let group = text(crd, "/spec/group");
+    let group = text(crd, "spec.group");
     if group.is_empty() {
         out.push(FieldError::required("spec.group", ""));
     } else {
@@ -125,7 +118,7 @@ fn validate_spec(crd: &Value, out: &mut Vec<FieldError>) {
             out.push(FieldError::invalid("spec.group", group, faults.join(",")));
         }
     }
-    match text(crd, "/spec/scope") {
+    match text(crd, "spec.scope") {
         "" => out.push(FieldError::required("spec.scope", "")),
         "Cluster" | "Namespaced" => {}
         other => out.push(FieldError::not_supported("spec.scope", other, &["Cluster", "Namespaced"])),
@@ -145,13 +138,13 @@ fn validate_versions(crd: &Value, out: &mut Vec<FieldError>) {
     let all = versions(crd);
     for (at, version) in all.iter().enumerate() {
         let path = format!("spec.versions[{at}]");
-        let name = text(version, "/name");
+        let name = text(version, "name");
         let faults = letter_label_faults(name);
         if !faults.is_empty() {
             out.push(FieldError::invalid(format!("{path}.name"), name, faults.join(",")));
         }
         if version.get("deprecationWarning").is_some() && !flag(version, "deprecated") {
-            let warning = text(version, "/deprecationWarning");
+            let warning = text(version, "deprecationWarning");
             let detail = "can only be set for deprecated versions";
             out.push(FieldError::invalid(format!("{path}.deprecationWarning"), warning, detail));
         }
@@ -159,7 +152,7 @@ fn validate_versions(crd: &Value, out: &mut Vec<FieldError>) {
             out.push(FieldError::required(format!("{path}.schema.openAPIV3Schema"), ""));
         }
     }
-    let names: BTreeSet<&str> = all.iter().map(|version| text(version, "/name")).collect();
+    let names: BTreeSet<&str> = all.iter().map(|version| text(version, "name")).collect();
     let mut whole = |detail: &str| {
         let shown = crd.pointer("/spec/versions").map_or_else(|| "null".to_owned(), |_| internal(all));
         out.push(fault(FieldErrorKind::Invalid, "spec.versions", shown, detail.to_owned()));
@@ -171,7 +164,7 @@ fn validate_versions(crd: &Value, out: &mut Vec<FieldError>) {
         whole("must have exactly one version marked as storage version");
     }
     // The server also validates the first version in a deprecated field.
-    if let Some(first) = all.first().map(|version| text(version, "/name")).filter(|name| !name.is_empty()) {
+    if let Some(first) = all.first().map(|version| text(version, "name")).filter(|name| !name.is_empty()) {
         let faults = letter_label_faults(first);
         if !faults.is_empty() {
             out.push(FieldError::invalid("spec.version", first, faults.join(",")));
@@ -184,7 +177,7 @@ fn internal(versions: &[Value]) -> String {
     let each: Vec<String> = versions
         .iter()
         .map(|version| {
-            let name = api::gotext::quote(text(version, "/name"));
+            let name = api::gotext::quote(text(version, "name"));
             let (served, storage, deprecated) =
                 (flag(version, "served"), flag(version, "storage"), flag(version, "deprecated"));
             format!(
@@ -212,12 +205,12 @@ fn validate_names(crd: &Value, out: &mut Vec<FieldError>) {
         }
     }
     for field in ["shortNames", "categories"] {
-        for (at, name) in texts(names, field).iter().enumerate() {
+        for (at, name) in strings(names, field).iter().enumerate() {
             label(&format!("spec.names.{field}[{at}]"), name, out);
         }
     }
-    let kind = text(names, "/kind");
-    if !kind.is_empty() && kind == text(names, "/listKind") {
+    let kind = text(names, "kind");
+    if !kind.is_empty() && kind == text(names, "listKind") {
         out.push(FieldError::invalid("spec.names.listKind", kind, "kind and listKind may not be the same"));
     }
 }
@@ -237,7 +230,7 @@ fn validate_conversion(crd: &Value, out: &mut Vec<FieldError>) {
     let at = |field: &str| format!("spec.conversion.{field}");
     let client = crd.pointer("/spec/conversion/webhook/clientConfig").is_some();
     let reviews = crd.pointer("/spec/conversion/webhook/conversionReviewVersions").is_some();
-    let strategy = text(crd, "/spec/conversion/strategy");
+    let strategy = text(crd, "spec.conversion.strategy");
     if !matches!(strategy, "" | "None") && crd.pointer("/spec/preserveUnknownFields") == Some(&json!(true)) {
         let detail = "must be None if spec.preserveUnknownFields is true";
         out.push(FieldError::invalid(at("strategy"), strategy, detail));
@@ -268,12 +261,12 @@ fn validate_conversion(crd: &Value, out: &mut Vec<FieldError>) {
 
 fn validate_stored(crd: &Value, out: &mut Vec<FieldError>) {
     let field = "status.storedVersions";
-    let stored = crd.get("status").map(|status| texts(status, "storedVersions")).unwrap_or_default();
+    let stored = crd.get("status").map(|status| strings(status, "storedVersions")).unwrap_or_default();
     if stored.is_empty() {
         out.push(FieldError::invalid(field, &stored[..], "must have at least one stored version"));
         return;
     }
-    let known: BTreeSet<&str> = versions(crd).iter().map(|version| text(version, "/name")).collect();
+    let known: BTreeSet<&str> = versions(crd).iter().map(|version| text(version, "name")).collect();
     for (at, version) in stored.iter().enumerate().filter(|(_, version)| !known.contains(version.as_str())) {
         let detail = format!(
             "missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions \
@@ -292,7 +285,7 @@ fn validate_stored(crd: &Value, out: &mut Vec<FieldError>) {
 /// Groups of the Kubernetes project need an approval annotation.
 fn approval(crd: &Value, out: &mut Vec<FieldError>) {
     const ANNOTATION: &str = "api-approved.kubernetes.io";
-    let group = text(crd, "/spec/group");
+    let group = text(crd, "spec.group");
     let protected = ["k8s.io", "kubernetes.io"]
         .iter()
         .any(|domain| group == *domain || group.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.')));

@@ -6,8 +6,9 @@ use api::field::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::faults::{fault, json};
-use super::node::{SchemaNode, list, texts};
+use super::node::SchemaNode;
 use super::validate as object;
+use crate::json::{flag, list, strings, text};
 
 const SCHEMA_TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
@@ -62,14 +63,6 @@ fn check_status_root(version: &Value, out: &mut Vec<FieldError>) {
         let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
         out.push(FieldError::invalid("spec.validation.openAPIV3Schema.type", root, detail));
     }
-}
-
-fn flag(schema: &Value, name: &str) -> bool {
-    schema.get(name).and_then(Value::as_bool).unwrap_or_default()
-}
-
-fn text<'a>(schema: &'a Value, name: &str) -> &'a str {
-    schema.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn check(schema: &Value, path: &str, cursor: SchemaPosition, out: &mut Vec<FieldError>) {
@@ -173,7 +166,7 @@ fn check_pattern(schema: &Value, path: &str, out: &mut Vec<FieldError>) {
 fn check_list(schema: &Value, path: &str, out: &mut Vec<FieldError>) {
     let at = |field: &str| format!("{path}.{field}");
     let (kind, list_type) = (text(schema, "type"), text(schema, "x-kubernetes-list-type"));
-    let keys = texts(schema, "x-kubernetes-list-map-keys");
+    let keys = strings(schema, "x-kubernetes-list-map-keys");
     if !list_type.is_empty() && kind != "array" {
         let detail = "must be array if x-kubernetes-list-type is specified";
         out.push(FieldError::invalid(at("type"), kind, detail));
@@ -231,7 +224,7 @@ fn check_keys(schema: &Value, path: &str, keys: &[String], out: &mut Vec<FieldEr
         out.push(FieldError::invalid(format!("{path}.x-kubernetes-list-map-keys"), keys, detail));
         return;
     }
-    let required = schema.get("items").map(|items| texts(items, "required")).unwrap_or_default();
+    let required = schema.get("items").map(|items| strings(items, "required")).unwrap_or_default();
     for key in keys {
         if !required.contains(key) && property(key).is_none_or(|property| property.get("default").is_none()) {
             let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required \

@@ -141,11 +141,6 @@ impl Script {
         self.lock().contents.external.remove(&(namespace.to_owned(), metric.to_lowercase()));
     }
 
-    /// Removes all external metrics of a namespace.
-    pub fn clear_external(&self, namespace: &str) {
-        self.lock().contents.external.retain(|(other, _), _| other != namespace);
-    }
-
     /// Removes all values and faults; request counts stay.
     pub fn clear(&self) {
         let mut play = self.lock();

@@ -1,6 +1,5 @@
 //! The TLS listener (HTTP/1.1 and HTTP/2), and injected faults.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,25 +12,19 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
 use rustls::ServerConfig;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::MetricsApiError;
 use super::answer::{MetricsRequest, read};
 use super::script::{Outage, Script};
-use crate::access::{Authority, PkiError, parts};
+use crate::access::{Authority, PkiError, server_config};
 use crate::clock::Clock;
+use crate::listen;
 use crate::response::{PLAIN_TEXT, ResponseBody, respond};
 use crate::status::Status;
-
-/// How long a TLS handshake may take.
-const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Response header with the port of the server, so that registration can verify which server answers.
 pub(super) const SERVED_BY_HEADER: &str = "x-simulated-metrics-port";
@@ -70,53 +63,26 @@ impl MetricsEndpoint {
 }
 
 fn config(authority: &Authority, names: &[&str]) -> Result<Arc<ServerConfig>, PkiError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let (chain, key) = parts(&authority.server(names)?)?;
-    let tls = |error: rustls::Error| PkiError::Tls(error.to_string());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(tls)?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(tls)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok(Arc::new(server_config(&authority.server(names)?, None)?))
 }
 
 /// Serves connections until it is dropped.
 pub(super) async fn accept(endpoint: MetricsEndpoint, listener: TcpListener, script: Script, clock: Clock) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(connection(endpoint.clone(), stream, script.clone(), clock));
-                }
-                // Most likely out of file descriptors, until another connection ends.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            },
-            Some(_) = connections.join_next() => {}
-        }
-    }
+    let serve = |stream| serve(endpoint.clone(), stream, script.clone(), clock);
+    listen::accept(listener, serve).await;
 }
 
-async fn connection(endpoint: MetricsEndpoint, stream: TcpStream, script: Script, clock: Clock) {
-    let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) =
-        tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, endpoint.acceptor().accept(stream)).await
-    else {
-        return;
-    };
-    let service = service_fn(move |request: Request<Incoming>| {
+async fn serve(endpoint: MetricsEndpoint, stream: TcpStream, script: Script, clock: Clock) {
+    let Some(stream) = listen::handshake(&endpoint.acceptor(), stream).await else { return };
+    let respond = move |request: Request<Incoming>| {
         let (script, port) = (script.clone(), endpoint.port);
         async move {
             let mut response = answer(&script, &request.into_parts().0, clock).await;
             response.headers_mut().insert(SERVED_BY_HEADER, HeaderValue::from(port));
-            Ok::<_, Infallible>(response)
+            response
         }
-    });
-    // Errors of clients are ignored.
-    let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+    };
+    listen::serve_http(stream, respond).await;
 }
 
 async fn answer(script: &Script, parts: &Parts, clock: Clock) -> Response<ResponseBody> {

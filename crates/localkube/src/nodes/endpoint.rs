@@ -1,35 +1,27 @@
 //! The port of each node, which answers like a kubelet: `/metrics/resource` over TLS, for authenticated clients.
 
-use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::ServerConfig;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::NodesError;
 use super::plan::Admission;
 use super::run::SharedState;
-
-/// How long a TLS handshake may take.
-const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::access::{Authority, parts};
+use crate::listen;
 
 /// The TLS configuration of all nodes, and the CA certificate for clients.
 pub(crate) struct KubeletTls {
@@ -40,26 +32,16 @@ pub(crate) struct KubeletTls {
 impl KubeletTls {
     /// Creates an authority and one certificate for all nodes, which share an address.
     pub(crate) fn new() -> Result<Self, NodesError> {
-        let mut authority = CertificateParams::default();
-        authority.distinguished_name.push(DnType::CommonName, "simulated-kubelets");
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let authority_key = KeyPair::generate()?;
-        let ca_pem = authority.self_signed(&authority_key)?.pem();
-        let issuer = Issuer::new(authority, authority_key);
-        let key = KeyPair::generate()?;
-        let names = vec![Ipv4Addr::LOCALHOST.to_string(), "localhost".to_owned()];
-        let certificate = CertificateParams::new(names)?.signed_by(&key, &issuer)?;
-
+        let authority = Authority::new("simulated-kubelets")?;
+        let (chain, key) = parts(&authority.server(&[&Ipv4Addr::LOCALHOST.to_string(), "localhost"])?)?;
         let provider = Arc::new(aws_lc_rs::default_provider());
         let anyone = Arc::new(AnyClient(provider.signature_verification_algorithms));
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(anyone)
-            .with_single_cert(vec![certificate.der().clone()], key)?;
+            .with_single_cert(chain, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { ca_pem, tls: TlsAcceptor::from(Arc::new(config)) })
+        Ok(Self { ca_pem: authority.certificate().to_owned(), tls: TlsAcceptor::from(Arc::new(config)) })
     }
 
     /// Serves a node on `listener` until it is dropped.
@@ -71,42 +53,20 @@ impl KubeletTls {
         admission: Admission,
     ) -> impl Future<Output = ()> + Send + use<> {
         let tls = self.tls.clone();
-        async move {
-            let mut connections = JoinSet::new();
-            loop {
-                tokio::select! {
-                    accepted = listener.accept() => match accepted {
-                        Ok((stream, _)) => {
-                            connections.spawn(connection(tls.clone(), stream, node, shared.clone(), admission));
-                        }
-                        // Most likely out of file descriptors, until another connection ends.
-                        Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-                    },
-                    Some(_) = connections.join_next() => {}
-                }
-            }
-        }
+        let serve = move |stream| serve(tls.clone(), stream, node, shared.clone(), admission);
+        async move { listen::accept(listener, serve).await }
     }
 }
 
-async fn connection(
-    tls: TlsAcceptor,
-    stream: TcpStream,
-    node: usize,
-    shared: SharedState,
-    admission: Admission,
-) {
-    let Ok(Ok(stream)) = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, tls.accept(stream)).await else {
-        return;
-    };
-    let certified = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
-    let service = service_fn(move |request: http::Request<Incoming>| {
+async fn serve(tls: TlsAcceptor, stream: TcpStream, node: usize, shared: SharedState, admission: Admission) {
+    let Some(stream) = listen::handshake(&tls, stream).await else { return };
+    let certified = listen::has_certificate(&stream);
+    let respond = move |request: http::Request<Incoming>| {
         let admitted = admission == Admission::Anyone || certified || has_token(request.headers());
         let answer = answer(request.method(), request.uri().path(), admitted, || shared.metrics(node));
-        std::future::ready(Ok::<_, Infallible>(answer))
-    });
-    // Errors of clients are ignored.
-    let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+        std::future::ready(answer)
+    };
+    listen::serve_http(stream, respond).await;
 }
 
 fn has_token(headers: &HeaderMap) -> bool {

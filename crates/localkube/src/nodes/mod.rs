@@ -80,7 +80,7 @@ pub enum NodesError {
     Listen(#[from] std::io::Error),
     /// The kubelets' certificate could not be created.
     #[error("failed to make a certificate for kubelets")]
-    Certificate(#[from] rcgen::Error),
+    Certificate(#[from] crate::access::PkiError),
     /// The certificate is not usable.
     #[error("failed to set up TLS for kubelets")]
     Tls(#[from] rustls::Error),

@@ -1,7 +1,9 @@
-//! Accessors for JSON objects whose types were already checked.
+//! Changes of JSON objects whose types were already checked: defaults, omitted empty values, canonical quantities.
 
 use quantity::Quantity;
 use serde_json::{Map, Value};
+
+pub(super) use crate::json::{at, entries, flag, has, list, number, text, texts};
 
 /// Maps with arbitrary keys: their contents are kept, and an empty map is omitted.
 const FREE_MAPS: &[&str] = &[
@@ -155,49 +157,6 @@ pub(super) fn part_of<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Val
 /// The items of a list, mutable.
 pub(super) fn each<'a>(value: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
     value.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
-}
-
-/// The value at a path of field names; null if it is absent.
-pub(super) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
-    path.split('.').try_fold(value, |value, key| value.get(key)).unwrap_or(&Value::Null)
-}
-
-/// Whether a value is set.
-pub(super) fn has(value: &Value, path: &str) -> bool {
-    !at(value, path).is_null()
-}
-
-/// The string at a path; empty if it is absent.
-pub(super) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    at(value, path).as_str().unwrap_or_default()
-}
-
-/// The number at a path.
-pub(super) fn number(value: &Value, path: &str) -> Option<i64> {
-    at(value, path).as_i64()
-}
-
-/// Whether a flag is set.
-pub(super) fn flag(value: &Value, path: &str) -> bool {
-    at(value, path).as_bool().unwrap_or_default()
-}
-
-/// The items of the list at a path.
-pub(super) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
-    at(value, path).as_array().map_or(&[], Vec::as_slice)
-}
-
-/// The strings of a list.
-pub(super) fn texts<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = &'a str> {
-    list(value, path).iter().filter_map(Value::as_str)
-}
-
-/// The entries of a map, sorted by key.
-pub(super) fn entries<'a>(value: &'a Value, path: &str) -> Vec<(&'a str, &'a Value)> {
-    let mut entries: Vec<_> =
-        at(value, path).as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), value)).collect();
-    entries.sort_by_key(|(key, _)| *key);
-    entries
 }
 
 /// A number derived from the uid, for values that a real cluster allocates or randomizes.

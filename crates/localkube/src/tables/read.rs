@@ -1,17 +1,9 @@
-//! Accessors for JSON with optional fields. Paths are like `status.phase`.
+//! Accessors for the cells of tables.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The value at a path; null if it is absent.
-pub(super) fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
-    path.split('.').fold(object, |value, field| value.get(field).unwrap_or(&Value::Null))
-}
-
-/// The string at a path, or an empty one.
-pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
-    plain(at(object, path))
-}
+pub(super) use crate::json::{at, list as items, text};
 
 /// A string, or an empty one.
 pub(super) fn plain(value: &Value) -> &str {
@@ -21,11 +13,6 @@ pub(super) fn plain(value: &Value) -> &str {
 /// The number at a path, or zero.
 pub(super) fn number(object: &Value, path: &str) -> i64 {
     at(object, path).as_i64().unwrap_or_default()
-}
-
-/// The items of the list at a path.
-pub(super) fn items<'a>(object: &'a Value, path: &str) -> &'a [Value] {
-    at(object, path).as_array().map_or(&[], Vec::as_slice)
 }
 
 /// The number of entries of a map.

@@ -1,4 +1,4 @@
-//! Load: how much work arrives, as a sum of shapes over virtual time.
+//! Load: the work that arrives over virtual time, as a sum of shapes.
 
 #[cfg(test)]
 mod tests;
@@ -19,16 +19,16 @@ pub struct LoadCurve {
     noises: Vec<Noise>,
 }
 
-/// One summand.
+/// One shape of a load curve.
 #[derive(Clone, Debug)]
 pub enum CurveShape {
-    /// Always the same.
+    /// A constant level.
     Constant(f64),
     /// One level before `at`, another from then on; back again at `until`.
     Step {
-        /// Before, and after `until`.
+        /// Level before `at` and after `until`.
         from: f64,
-        /// In between.
+        /// Level in between.
         to: f64,
         /// When the level changes.
         at: Millis,
@@ -46,7 +46,7 @@ pub enum CurveShape {
         /// Where it ends.
         end: Millis,
     },
-    /// Nothing, then up, then nothing again.
+    /// A spike: rises, stays and falls back to zero.
     Spike {
         /// The level on top.
         height: f64,
@@ -70,22 +70,22 @@ pub enum CurveShape {
         /// Any one of the peaks.
         peak: Millis,
     },
-    /// Numbers from a file.
+    /// Values from a file.
     Trace(Arc<Trace>),
 }
 
-/// Chance on top of the shapes.
+/// Random noise that is added to the shapes.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise {
-    /// How far it goes to each side.
+    /// Largest deviation in each direction.
     pub amplitude: Amplitude,
-    /// How long it takes from one random number to the next; in between is a straight line.
+    /// Time between two random numbers; values in between are interpolated.
     pub period: Millis,
-    /// Which numbers.
+    /// Seed of the numbers.
     pub seed: Seed,
 }
 
-/// How far noise goes.
+/// Largest deviation of noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amplitude {
     /// In units per second.
@@ -100,29 +100,29 @@ impl LoadCurve {
         Self { shapes, noises }
     }
 
-    /// How many shapes it has, noise included.
+    /// Number of shapes, including noise.
     pub fn len(&self) -> usize {
         self.shapes.len() + self.noises.len()
     }
 
-    /// Whether it is nothing at all.
+    /// Whether it has no shapes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The level at a moment; what came before the start is as it is at the start. Never below zero.
+    /// The level at a time, never below zero. Before the start it is that of the start.
     pub fn at(&self, at: Millis) -> f64 {
         let at = at.max(Millis::ZERO);
         let base: f64 = self.shapes.iter().map(|shape| shape.at(at)).sum();
         let noise: f64 = self.noises.iter().map(|noise| noise.at(at, base)).sum();
         let level = base + noise;
-        // Also what is not a number becomes zero here.
+        // `max` also replaces NaN by zero.
         if level > 0.0 { level } else { 0.0 }
     }
 }
 
 impl CurveShape {
-    /// The level at a moment.
+    /// The level at a time.
     pub fn at(&self, now: Millis) -> f64 {
         match *self {
             Self::Constant(level) => level,

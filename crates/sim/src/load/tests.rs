@@ -1,6 +1,6 @@
 use api::yaml::SourceFile;
 
-use super::trace::Reading;
+use super::trace::TraceOptions;
 use super::*;
 
 fn secs(seconds: i64) -> Millis {
@@ -64,8 +64,8 @@ fn noise_is_bounded_and_repeatable() {
     assert_eq!(units.at(secs(55)), load.at(secs(55)));
 }
 
-fn reading() -> Reading<'static> {
-    Reading {
+fn reading() -> TraceOptions<'static> {
+    TraceOptions {
         column: None,
         interpolate: true,
         repeat: false,
@@ -75,7 +75,7 @@ fn reading() -> Reading<'static> {
     }
 }
 
-fn trace(text: &str, reading: &Reading<'_>) -> Result<Trace, String> {
+fn trace(text: &str, reading: &TraceOptions<'_>) -> Result<Trace, String> {
     Trace::parse(&SourceFile::new("load.csv", text), reading).map_err(|problem| problem.to_string())
 }
 
@@ -86,8 +86,8 @@ fn traces_by_table() {
     let unix = "1767225600;10\n1767225610;20\n1767225620;0";
     let later = "1000,10\n1010,20\n1020,0";
     let wide = "\u{FEFF}\"when\",\"a\",\"b\"\n0,1,10\n10,1,20\n20,1,0\n";
-    let from_start = Reading { from_start: true, ..reading() };
-    let column = Reading { column: Some("b"), ..reading() };
+    let from_start = TraceOptions { from_start: true, ..reading() };
+    let column = TraceOptions { column: Some("b"), ..reading() };
     for (text, how) in
         [(plain, reading()), (clock, reading()), (unix, reading()), (later, from_start), (wide, column)]
     {
@@ -97,17 +97,17 @@ fn traces_by_table() {
             [10.0, 10.0, 15.0, 20.0, 10.0, 0.0, 0.0]
         );
     }
-    let held = trace(plain, &Reading { interpolate: false, scale: 2.0, ..reading() }).unwrap();
+    let held = trace(plain, &TraceOptions { interpolate: false, scale: 2.0, ..reading() }).unwrap();
     assert_eq!([0, 9, 10, 99].map(|s| held.at(secs(s))), [20.0, 20.0, 40.0, 0.0]);
-    let again = trace(plain, &Reading { repeat: true, ..reading() }).unwrap();
+    let again = trace(plain, &TraceOptions { repeat: true, ..reading() }).unwrap();
     assert_eq!([0, 20, 25, 30, 35, -5].map(|s| again.at(secs(s))), [10.0, 0.0, 5.0, 10.0, 15.0, 5.0]);
-    let one = trace("0,7", &Reading { repeat: true, ..reading() }).unwrap();
+    let one = trace("0,7", &TraceOptions { repeat: true, ..reading() }).unwrap();
     assert_eq!(one.at(secs(1234)), 7.0);
 }
 
 #[test]
-fn bad_traces_say_where() {
-    let named = Reading { column: Some("load"), ..reading() };
+fn invalid_traces_are_reported_with_position() {
+    let named = TraceOptions { column: Some("load"), ..reading() };
     for (text, how, expected) in [
         ("", reading(), "load.csv:1:1: the trace has no rows"),
         ("time,value\n", reading(), "load.csv:1:1: the trace has no rows"),

@@ -5,12 +5,12 @@ use jiff::Timestamp;
 
 use crate::time::Millis;
 
-/// Rows a trace may have.
-const MOST_ROWS: usize = 2_000_000;
-/// Numbers from here on are seconds since 1970, not since the start of the scenario.
-const EPOCH: f64 = 1e9;
-/// No time is later and no value larger.
-const LARGEST: f64 = 1e12;
+/// Maximum number of rows of a trace.
+const MAX_TRACE_ROWS: usize = 2_000_000;
+/// Times from this number on are Unix seconds; smaller ones are seconds since the start of the scenario.
+const FIRST_UNIX_SECONDS: f64 = 1e9;
+/// Maximum of times and values.
+const MAX_TRACE_NUMBER: f64 = 1e12;
 
 /// A recorded load.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,22 +18,22 @@ pub struct Trace {
     times: Vec<i64>,
     values: Vec<f64>,
     interpolate: bool,
-    /// From one begin to the next, if it repeats.
+    /// Time from one repetition to the next; absent if the trace does not repeat.
     period: Option<i64>,
 }
 
-/// How a file is to be read.
+/// How a trace file is read.
 #[derive(Clone, Debug)]
-pub struct Reading<'a> {
+pub struct TraceOptions<'a> {
     /// Name of the column with the values; absent: the second.
     pub column: Option<&'a str>,
-    /// Straight lines between rows; otherwise each row holds until the next.
+    /// Whether values between rows are interpolated; otherwise each row holds until the next.
     pub interpolate: bool,
-    /// Begins again after the last row.
+    /// Whether the trace starts again after its last row.
     pub repeat: bool,
-    /// Whether the first row is laid at the start of the scenario.
+    /// Whether times are shifted so that the first row is at the start of the scenario.
     pub from_start: bool,
-    /// What values are multiplied with.
+    /// Factor for the values.
     pub scale: f64,
     /// When the scenario begins.
     pub start: Timestamp,
@@ -41,8 +41,8 @@ pub struct Reading<'a> {
 
 impl Trace {
     /// Reads a file.
-    pub fn parse(source: &SourceFile, reading: &Reading<'_>) -> Result<Self, Diagnostic> {
-        let mut rows = Rows::new(source);
+    pub fn parse(source: &SourceFile, reading: &TraceOptions<'_>) -> Result<Self, Diagnostic> {
+        let mut rows = TraceRows::new(source);
         let mut column = 1;
         let mut first = true;
         let (mut times, mut values) = (Vec::new(), Vec::new());
@@ -69,8 +69,8 @@ impl Trace {
             if times.last().is_some_and(|last| *last >= time) {
                 return Err(row.problem(0, "the time is not later than that of the row before"));
             }
-            if times.len() == MOST_ROWS {
-                return Err(row.problem(0, format!("a trace has at most {MOST_ROWS} rows")));
+            if times.len() == MAX_TRACE_ROWS {
+                return Err(row.problem(0, format!("a trace has at most {MAX_TRACE_ROWS} rows")));
             }
             times.push(time);
             values.push(value * reading.scale);
@@ -91,18 +91,18 @@ impl Trace {
         Ok(Self { times, values, interpolate: reading.interpolate, period })
     }
 
-    /// First and last moment.
+    /// First and last time.
     pub fn range(&self) -> (Millis, Millis) {
         let at = |time: Option<&i64>| Millis(time.copied().unwrap_or_default());
         (at(self.times.first()), at(self.times.last()))
     }
 
-    /// Whether it begins again after its end.
+    /// Whether it repeats.
     pub fn repeats(&self) -> bool {
         self.period.is_some()
     }
 
-    /// The level at a moment: before the first row that of the first, after the last that of the last.
+    /// The level at a time. Before the first row it is that of the first, after the last row that of the last.
     pub fn at(&self, now: Millis) -> f64 {
         let begin = self.times.first().copied().unwrap_or_default();
         let now = match self.period {
@@ -128,37 +128,37 @@ impl Trace {
 fn moment(text: &str, start: Timestamp) -> Option<i64> {
     if let Some(seconds) = number(text) {
         let millis = (seconds * 1000.0).round() as i64;
-        return Some(if seconds >= EPOCH { millis - start.as_millisecond() } else { millis });
+        return Some(if seconds >= FIRST_UNIX_SECONDS { millis - start.as_millisecond() } else { millis });
     }
     let at: Timestamp = text.parse().ok()?;
     Some(at.as_millisecond() - start.as_millisecond())
 }
 
 fn number(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|n: &f64| n.abs() <= LARGEST)
+    text.parse().ok().filter(|n: &f64| n.abs() <= MAX_TRACE_NUMBER)
 }
 
-/// The rows of a file; comments and empty lines are none.
-struct Rows<'a> {
+/// The rows of a file, without comments and empty lines.
+struct TraceRows<'a> {
     source: &'a SourceFile,
     at: usize,
     separator: Option<char>,
 }
 
 /// One row.
-struct Row<'a> {
+struct TraceRow<'a> {
     source: &'a SourceFile,
-    /// Where each field begins, and its text.
+    /// Byte offset and text of each field.
     fields: Vec<(usize, &'a str)>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> TraceRows<'a> {
     fn new(source: &'a SourceFile) -> Self {
         let at = if source.text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
         Self { source, at, separator: None }
     }
 
-    fn next(&mut self) -> Option<Row<'a>> {
+    fn next(&mut self) -> Option<TraceRow<'a>> {
         loop {
             let rest = self.source.text.get(self.at..).filter(|rest| !rest.is_empty())?;
             let line = rest.split('\n').next().unwrap_or_default();
@@ -178,12 +178,12 @@ impl<'a> Rows<'a> {
                 fields.push((place + lead, text.trim_matches('"')));
                 place += field.len() + separator.len_utf8();
             }
-            return Some(Row { source: self.source, fields });
+            return Some(TraceRow { source: self.source, fields });
         }
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> TraceRow<'a> {
     fn field(&self, index: usize) -> &'a str {
         self.fields.get(index).map_or("", |(_, text)| *text)
     }

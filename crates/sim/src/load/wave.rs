@@ -1,4 +1,5 @@
-//! A cosine from plain arithmetic: the libraries of operating systems differ in the last bit, this one does not.
+//! A cosine from plain arithmetic. The math libraries of operating systems differ in the last bit; this one gives the same
+//! result everywhere.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -9,7 +10,7 @@ pub(super) fn cosine(turn: f64) -> f64 {
     if half > 0.25 { -quarter(0.5 - half) } else { quarter(half) }
 }
 
-/// One by the factorials of the even numbers, with alternating sign.
+/// Coefficients of the Taylor series: reciprocals of the factorials of even numbers, with alternating sign.
 const SERIES: [f64; 11] = [
     1.0,
     -1.0 / 2.0,

@@ -1,36 +1,36 @@
-//! What kept a count from being what metrics recommend.
+//! Why a count differs from the recommendation.
 
 use engine::normalize::{ScalingLimit, StabilizationHold};
 use engine::{Course, Decision, ScaleOutcome};
 use serde::Serialize;
 
-/// What kept a count from being what metrics recommend.
+/// Why a count differs from the recommendation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HoldReason {
-    /// Nothing.
+    /// It does not differ.
     #[default]
     Nothing,
-    /// The window for shrinking.
+    /// The scale-down window.
     DownWindow,
-    /// The window for growing.
+    /// The scale-up window.
     UpWindow,
-    /// The rate of growing.
+    /// The scale-up rate.
     UpRate,
-    /// The rate of shrinking.
+    /// The scale-down rate.
     DownRate,
     /// The lower bound.
     Min,
     /// The upper bound.
     Max,
-    /// Metrics or pods that could not be told.
+    /// Metrics could not be read, or pods could not be identified.
     Failure,
-    /// The target was scaled to zero by somebody else.
+    /// The target was scaled to zero by another client.
     Paused,
 }
 
 impl HoldReason {
-    /// All of them; the place in this list is the code.
+    /// All reasons; the index in this list is the code.
     pub const ALL: [Self; 9] = [
         Self::Nothing,
         Self::DownWindow,
@@ -43,7 +43,7 @@ impl HoldReason {
         Self::Paused,
     ];
 
-    /// What held the count of a decision.
+    /// The reason of a decision.
     pub fn of(decision: &Decision) -> Self {
         match (&decision.course, &decision.normalized) {
             _ if matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) => {
@@ -65,7 +65,7 @@ impl HoldReason {
         }
     }
 
-    /// Its place in [`HoldReason::ALL`].
+    /// Its index in [`HoldReason::ALL`].
     pub fn code(self) -> u8 {
         Self::ALL.iter().position(|held| *held == self).unwrap_or_default() as u8
     }

@@ -1,4 +1,4 @@
-//! What a report is made of: a run in compact columns, every change with its reason, and what went wrong.
+//! The recording of a run: compact columns, every change with its reason, and problems.
 
 mod held;
 mod table;
@@ -19,29 +19,29 @@ use crate::observer::{DueDecision, Observer, WorkloadSample};
 use crate::scenario::Scenario;
 use crate::time::Millis;
 
-/// Rows per table unless asked otherwise.
-pub const ROWS: usize = 2000;
-/// Changes and troubles that are kept one by one.
-const LISTED: usize = 10_000;
+/// Default number of rows per table.
+pub const DEFAULT_MAX_ROWS: usize = 2000;
+/// Maximum number of changes, and of problems, that are listed.
+const MAX_LISTED_ENTRIES: usize = 10_000;
 
 /// A run in compact columns.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recording {
-    /// Per workload, in the order of the scenario: columns `offered`, `served`, `unserved`, `backlog`, `capacity`,
+    /// For each workload, in the order of the scenario: columns `offered`, `served`, `unserved`, `backlog`, `capacity`,
     /// `ready`, `pods`, `replicas`.
     pub workloads: Vec<Table>,
-    /// Per autoscaler, in the order of the scenario.
+    /// For each autoscaler, in the order of the scenario.
     pub autoscalers: Vec<AutoscalerTrack>,
     /// Every change, in order of time.
-    pub changes: Vec<Change>,
-    /// What went wrong, in order of its begin.
-    pub troubles: Vec<Trouble>,
-    /// Changes and troubles beyond those listed.
+    pub changes: Vec<ReplicaChange>,
+    /// Problems in the order of their start.
+    pub troubles: Vec<RecordedProblem>,
+    /// Number of changes and problems that are not listed.
     pub unlisted: u64,
 }
 
-/// What one autoscaler saw and decided.
+/// Recorded values of one autoscaler.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AutoscalerTrack {
@@ -56,79 +56,79 @@ pub struct AutoscalerTrack {
     #[serde(skip)]
     open: Vec<usize>,
     #[serde(skip)]
-    looked: Option<(i32, i32)>,
+    dry_run_change: Option<(i32, i32)>,
 }
 
 /// One metric of an autoscaler.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricTrack {
-    /// How people call it: `cpu`, `cpu of app`, `queue_length`.
+    /// Short name: `cpu`, `cpu of app`, `queue_length`.
     pub label: String,
-    /// What its numbers are.
-    pub unit: Unit,
-    /// What it should be; absent if its target is broken.
+    /// Unit of its values.
+    pub unit: MetricUnit,
+    /// Target; absent if it is invalid.
     pub target: Option<f64>,
 }
 
-/// What numbers are.
+/// Unit of metric values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Unit {
+pub enum MetricUnit {
     /// Percent of requests or limits.
     Percent,
     /// Cores.
     Cores,
     /// Bytes.
     Bytes,
-    /// Whatever the metric counts.
+    /// No unit.
     Plain,
 }
 
 /// One change of a replica count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Change {
-    /// When.
+pub struct ReplicaChange {
+    /// Time.
     pub at: Timestamp,
-    /// When, in seconds from the start of the scenario.
+    /// Time in seconds from the start of the scenario.
     pub seconds: f64,
-    /// Which autoscaler, by its place in the scenario.
+    /// Index of the autoscaler in the scenario.
     pub autoscaler: usize,
     /// Replicas before.
     pub from: i32,
     /// Replicas after.
     pub to: i32,
-    /// What metrics recommended, where they were looked at.
+    /// Recommended replicas, if metrics were evaluated.
     pub recommended: Option<i32>,
-    /// Why, in the words of the event.
+    /// Reason as in the event.
     pub reason: String,
-    /// What kept it from going further.
+    /// Why it differs from the recommendation.
     pub held: HoldReason,
-    /// Whether it was only looked at, not done.
+    /// Whether it was not made, because of dry-run mode.
     pub dry_run: bool,
 }
 
-/// Something that went wrong in the same way for a while.
+/// A warning that was repeated in consecutive decisions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Trouble {
-    /// Which autoscaler, by its place in the scenario.
+pub struct RecordedProblem {
+    /// Index of the autoscaler in the scenario.
     pub autoscaler: usize,
-    /// When it was first seen.
+    /// Time of the first warning.
     pub since: Timestamp,
-    /// When it was last seen.
+    /// Time of the last warning.
     pub until: Timestamp,
-    /// How often.
+    /// Number of warnings.
     pub count: u64,
     /// Reason of the event.
     pub reason: String,
-    /// Its message.
+    /// Message of the event.
     pub message: String,
 }
 
 impl Recording {
-    /// An empty recording with at most so many rows per table.
+    /// An empty recording with at most `rows` rows per table.
     pub fn new(scenario: &Scenario, rows: usize) -> Self {
         const COLUMNS: [(&str, Merge); 8] = [
             ("offered", Merge::Mean),
@@ -152,7 +152,14 @@ impl Recording {
             let own = own.map(|(name, merge)| (name.to_owned(), merge));
             let columns = own.into_iter().chain(metrics.iter().map(|m| (m.label.clone(), Merge::Mean)));
             let table = Table::new(columns, rows);
-            AutoscalerTrack { min: spec.min, max: spec.max, metrics, table, open: Vec::new(), looked: None }
+            AutoscalerTrack {
+                min: spec.min.get(),
+                max: spec.max.get(),
+                metrics,
+                table,
+                open: Vec::new(),
+                dry_run_change: None,
+            }
         };
         Self {
             workloads: scenario.workloads.iter().map(workload).collect(),
@@ -166,9 +173,9 @@ impl Recording {
     fn note_change(&mut self, due: &DueDecision, decision: &Decision) {
         let dry_run = decision.outcome == ScaleOutcome::DryRun;
         if let Some(track) = self.autoscalers.get_mut(due.autoscaler) {
-            // One that only looks wants the same in the next decision; that is told once.
-            let wanted = dry_run.then_some((decision.current(), decision.desired));
-            let before = std::mem::replace(&mut track.looked, wanted);
+            // In dry-run mode the next decision asks for the same change, which is recorded once.
+            let wanted = dry_run.then_some((decision.current().get(), decision.desired.get()));
+            let before = std::mem::replace(&mut track.dry_run_change, wanted);
             if dry_run && before == wanted {
                 return;
             }
@@ -176,24 +183,24 @@ impl Recording {
         if decision.outcome != ScaleOutcome::Scaled && !dry_run {
             return;
         }
-        if self.changes.len() >= LISTED {
+        if self.changes.len() >= MAX_LISTED_ENTRIES {
             self.unlisted += 1;
             return;
         }
-        self.changes.push(Change {
+        self.changes.push(ReplicaChange {
             at: due.at,
             seconds: due.elapsed.as_secs_f64(),
             autoscaler: due.autoscaler,
-            from: decision.current(),
-            to: decision.desired,
-            recommended: decision.recommendation.as_ref().map(|r| r.replicas),
+            from: decision.current().get(),
+            to: decision.desired.get(),
+            recommended: decision.recommendation.as_ref().map(|r| r.replicas.get()),
             reason: decision.reason.clone(),
             held: HoldReason::of(decision),
             dry_run,
         });
     }
 
-    /// Warnings that come again in the next decision prolong the trouble they began.
+    /// Adds warnings. One that is repeated in the next decision extends its problem.
     fn note_troubles(&mut self, due: &DueDecision, decision: &Decision) {
         let Self { autoscalers, troubles, unlisted, .. } = self;
         let Some(track) = autoscalers.get_mut(due.autoscaler) else { return };
@@ -207,9 +214,9 @@ impl Recording {
                 trouble.until = due.at;
                 trouble.count += 1;
                 open.extend(known);
-            } else if troubles.len() < LISTED {
+            } else if troubles.len() < MAX_LISTED_ENTRIES {
                 open.push(troubles.len());
-                troubles.push(Trouble {
+                troubles.push(RecordedProblem {
                     autoscaler: due.autoscaler,
                     since: due.at,
                     until: due.at,
@@ -234,15 +241,17 @@ impl Observer for Recording {
             self.note_troubles(due, decision);
         }
         if let Some(track) = self.autoscalers.get_mut(due.autoscaler) {
-            let recommended = decision.recommendation.as_ref().map_or(f64::NAN, |r| f64::from(r.replicas));
+            let recommended =
+                decision.recommendation.as_ref().map_or(f64::NAN, |r| f64::from(r.replicas.get()));
             let own = [
-                f64::from(decision.current()),
+                f64::from(decision.current().get()),
                 recommended,
-                f64::from(decision.desired),
+                f64::from(decision.desired.get()),
                 f64::from(HoldReason::of(decision).code()),
             ];
             let count = track.metrics.len();
-            let metrics = (0..count).map(|index| decision.evaluations.get(index).map_or(f64::NAN, found));
+            let metrics =
+                (0..count).map(|index| decision.evaluations.get(index).map_or(f64::NAN, current_value));
             track.table.push(due.elapsed, own.into_iter().chain(metrics));
         }
     }
@@ -272,14 +281,14 @@ impl MetricTrack {
                 (format!("{name} of {container}"), unit_of(name))
             }
             MetricSource::Pods(id) | MetricSource::External(id) | MetricSource::Object { metric: id, .. } => {
-                (id.name.clone(), Unit::Plain)
+                (id.name.clone(), MetricUnit::Plain)
             }
-            MetricSource::Unknown(kind) => (kind.clone(), Unit::Plain),
+            MetricSource::Unknown(kind) => (kind.clone(), MetricUnit::Plain),
         };
         let (unit, target) = match metric.goal {
-            MetricTarget::Utilization(percent) => (Unit::Percent, Some(f64::from(percent))),
+            MetricTarget::Utilization(percent) => (MetricUnit::Percent, Some(f64::from(percent))),
             MetricTarget::AverageValue(milli) | MetricTarget::Value(milli) => {
-                (plain, Some(milli as f64 / 1000.0))
+                (plain, Some(milli.get() as f64 / 1000.0))
             }
             MetricTarget::Missing => (plain, None),
         };
@@ -287,21 +296,23 @@ impl MetricTrack {
     }
 }
 
-fn unit_of(resource: &str) -> Unit {
+fn unit_of(resource: &str) -> MetricUnit {
     match resource {
-        "cpu" => Unit::Cores,
-        "memory" => Unit::Bytes,
-        _ => Unit::Plain,
+        "cpu" => MetricUnit::Cores,
+        "memory" => MetricUnit::Bytes,
+        _ => MetricUnit::Plain,
     }
 }
 
-/// What a metric was found to be, in the unit of its target; NaN if it could not be read.
-fn found(evaluation: &Evaluation) -> f64 {
+/// The current value of a metric, in the unit of its target; NaN if it could not be read.
+fn current_value(evaluation: &Evaluation) -> f64 {
     match evaluation.result.as_ref().map(|proposal| &proposal.sum) {
         Ok(Arithmetic::PerPod(sum)) if sum.requests.is_some() => sum.found as f64,
         Ok(Arithmetic::PerPod(sum)) => sum.found as f64 / 1000.0,
-        Ok(Arithmetic::Total(sum)) => sum.usage as f64 / 1000.0,
-        Ok(Arithmetic::PerReplica(sum)) => sum.usage as f64 / 1000.0 / f64::from(sum.replicas.max(1)),
+        Ok(Arithmetic::Total(sum)) => sum.usage.get() as f64 / 1000.0,
+        Ok(Arithmetic::PerReplica(sum)) => {
+            sum.usage.get() as f64 / 1000.0 / f64::from(sum.replicas.get().max(1))
+        }
         Err(_) => f64::NAN,
     }
 }

@@ -1,18 +1,18 @@
-//! Columns of numbers over time that never grow beyond a bound: when full, two rows become one.
+//! A table of values over time with a bounded number of rows: a full table merges pairs of rows.
 
 use serde::Serialize;
 
 use crate::time::Millis;
 
-/// Numbers over time, one column per series; gaps are NaN (`null` in JSON).
+/// Values over time, one column per series. Gaps are NaN (`null` in JSON).
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Table {
-    /// Seconds from the start of the scenario, one per row: the end of the time the row stands for.
+    /// Seconds from the start of the scenario, one per row: the end of the time that the row covers.
     pub seconds: Vec<f64>,
     /// The series.
     pub columns: Vec<Column>,
-    /// How many rows as they were recorded became one.
+    /// Number of recorded rows per row.
     pub stride: u32,
     #[serde(skip)]
     most: usize,
@@ -26,9 +26,9 @@ pub struct Table {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Column {
-    /// What it shows.
+    /// Name.
     pub name: String,
-    /// One number per row.
+    /// One value per row.
     pub values: Vec<f64>,
     #[serde(skip)]
     merge: Merge,
@@ -36,7 +36,7 @@ pub struct Column {
     open: Open,
 }
 
-/// How two rows become one.
+/// How two rows are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
     /// Their mean.
@@ -54,7 +54,7 @@ struct Open {
 }
 
 impl Table {
-    /// An empty table of these columns with fewer than so many rows (an even number, at least two).
+    /// An empty table with these columns and fewer than `rows` rows (an even number, at least two).
     pub fn new(columns: impl IntoIterator<Item = (String, Merge)>, most: usize) -> Self {
         let column = |(name, merge)| Column { name, values: Vec::new(), merge, open: Open::default() };
         Self {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_table_halves_itself() {
+    fn a_full_table_merges_pairs_of_rows() {
         let columns = [("mean", Merge::Mean), ("max", Merge::Max), ("last", Merge::Last)];
         let mut table = Table::new(columns.map(|(name, merge)| (name.to_owned(), merge)), 4);
         for second in 1..=4 {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_within_its_bound() {
+    fn table_stays_within_its_row_limit() {
         let mut table = Table::new([("x".to_owned(), Merge::Mean)], 100);
         (0..10_007).for_each(|second| table.push(Millis::from_secs(second), [3.0]));
         table.flush();

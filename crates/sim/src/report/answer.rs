@@ -1,38 +1,38 @@
-//! The answer: one sentence, then the sums it stands on.
+//! The summary section: one sentence, then the table of totals.
 
 use super::page::{Figures, ReportPage};
-use super::{Swatch, Text, meanings, sentence, words};
+use super::{HtmlText, Swatch, meanings, sentence, words};
 
-/// One column of the table of sums.
-struct Column {
+/// One column of the table of totals.
+struct SumColumn {
     head: &'static str,
     meaning: &'static str,
-    /// The number as it is written; absent if not known.
+    /// The formatted value; absent if it is not known.
     show: fn(&Figures) -> Option<String>,
-    /// The number by which runs are compared, less being better; absent if nobody is better.
+    /// The value by which runs are compared, lower being better; absent if runs are not compared by it.
     rank: fn(&Figures) -> Option<f64>,
 }
 
-const COLUMNS: [Column; 9] = [
-    Column {
+const COLUMNS: [SumColumn; 9] = [
+    SumColumn {
         head: "pod-hours",
         meaning: "hours of all pods that existed, ready or not",
         show: |f| Some(words::number(f.pod_hours)),
         rank: |f| Some(f.pod_hours),
     },
-    Column {
+    SumColumn {
         head: "load unserved",
         meaning: "share of the work that arrived and was lost",
         show: |f| f.unserved_share.map(words::percent),
         rank: |f| f.unserved_share,
     },
-    Column {
+    SumColumn {
         head: "short of pods",
         meaning: "time in which more work arrived than ready pods could do",
         show: |f| f.short_seconds.map(words::length),
         rank: |f| f.short_seconds,
     },
-    Column {
+    SumColumn {
         head: "worst reaction",
         meaning: "longest time until ready pods could do the work again",
         show: |f| {
@@ -41,19 +41,19 @@ const COLUMNS: [Column; 9] = [
         },
         rank: |f| f.worst_reaction_seconds,
     },
-    Column {
+    SumColumn {
         head: "above target",
         meaning: "time in which a metric was above its target by more than the tolerance",
         show: |f| f.above_target_seconds.map(words::length),
         rank: |f| f.above_target_seconds,
     },
-    Column {
+    SumColumn {
         head: "changes",
         meaning: "how often the replica count changed",
         show: |f| Some(words::number(f.changes as f64)),
         rank: |f| Some(f.changes as f64),
     },
-    Column {
+    SumColumn {
         head: "replicas",
         meaning: "mean, and fewest to most, of the replicas asked for",
         show: |f| {
@@ -61,13 +61,13 @@ const COLUMNS: [Column; 9] = [
         },
         rank: |_| None,
     },
-    Column {
+    SumColumn {
         head: "capacity used",
         meaning: "share of what ready pods could do that was done",
         show: |f| f.used_share.map(words::percent),
         rank: |_| None,
     },
-    Column {
+    SumColumn {
         head: "most waiting",
         meaning: "most units of work that waited",
         show: |f| f.max_backlog.map(words::number),
@@ -77,7 +77,7 @@ const COLUMNS: [Column; 9] = [
 
 pub(super) fn write(out: &mut String, page: &ReportPage) {
     *out += "<section id=\"answer\">\n<h2>Answer</h2>\n";
-    *out += &format!("<p class=\"answer\">{}</p>\n", Text(&sentence::sentence(page)));
+    *out += &format!("<p class=\"answer\">{}</p>\n", HtmlText(&sentence::sentence(page)));
     if page.workloads.iter().any(|workload| !workload.tracks.is_empty()) {
         table(out, page);
     }
@@ -87,7 +87,7 @@ pub(super) fn write(out: &mut String, page: &ReportPage) {
 fn table(out: &mut String, page: &ReportPage) {
     let compared = page.runs.len() > 1;
     let all = || page.workloads.iter().flat_map(|workload| &workload.tracks).map(|track| &track.figures);
-    let columns: Vec<&Column> =
+    let columns: Vec<&SumColumn> =
         COLUMNS.iter().filter(|column| all().any(|f| (column.show)(f).is_some())).collect();
     *out += "<div class=\"wide\"><table class=\"cards figures\">\n<thead><tr><th scope=\"col\">workload</th>";
     if compared {
@@ -100,10 +100,11 @@ fn table(out: &mut String, page: &ReportPage) {
     for workload in &page.workloads {
         *out += "<tbody>\n";
         for (index, track) in workload.tracks.iter().enumerate() {
-            *out += &format!("<tr><th scope=\"row\" data-label=\"workload\">{}</th>", Text(&workload.name));
+            *out +=
+                &format!("<tr><th scope=\"row\" data-label=\"workload\">{}</th>", HtmlText(&workload.name));
             if compared {
                 let name = page.runs.get(index).map_or("", |run| &run.name);
-                *out += &format!("<td data-label=\"run\">{}{}</td>", Swatch(index), Text(name));
+                *out += &format!("<td data-label=\"run\">{}{}</td>", Swatch(index), HtmlText(name));
             }
             for column in &columns {
                 let text = (column.show)(&track.figures).unwrap_or_else(|| "–".to_owned());
@@ -113,7 +114,7 @@ fn table(out: &mut String, page: &ReportPage) {
                 *out += &format!(
                     "<td class=\"{class}\" data-label=\"{}\">{}{mark}</td>",
                     column.head,
-                    Text(&text)
+                    HtmlText(&text)
                 );
             }
             *out += "</tr>\n";
@@ -125,8 +126,8 @@ fn table(out: &mut String, page: &ReportPage) {
     meanings(out, columns.iter().map(|column| (column.head, column.meaning)).chain(best));
 }
 
-/// Whether the figures at `index` are lowest, and not all the same.
-fn is_best<'a>(column: &Column, index: usize, figures: impl Iterator<Item = &'a Figures>) -> bool {
+/// Whether the value of run `index` is the lowest, and not all values are equal.
+fn is_best<'a>(column: &SumColumn, index: usize, figures: impl Iterator<Item = &'a Figures>) -> bool {
     let ranks: Vec<Option<f64>> = figures.map(column.rank).collect();
     let known = || ranks.iter().flatten().copied();
     let lowest = known().fold(f64::INFINITY, f64::min);

@@ -1,11 +1,11 @@
-//! Runs of the simulator become a page.
+//! Converts runs of the simulator to a report page.
 
 use jiff::Timestamp;
 
 use super::lane::Lane;
 use super::page::{
-    Autoscaler, Change, Figures, Load, Metric, ReportPage, Reproduce, Run, Series, Track, Trouble, Unit,
-    Workload,
+    Figures, Load, Metric, PageAutoscaler, PageChange, PageProblem, PageTrack, PageUnit, PageWorkload,
+    ReportPage, Reproduce, Run, Series,
 };
 use super::witness::{ReportRecorder, limit};
 use super::words;
@@ -13,28 +13,28 @@ use crate::recording::{self, HoldReason, MetricTrack, Table};
 use crate::scenario::{AutoscalerPlan, Scenario, WorkloadPlan};
 use crate::summary::Summary;
 
-/// A run that is over.
+/// A finished run.
 #[derive(Clone, Copy, Debug)]
 pub struct FinishedRun<'a> {
-    /// What the run is called where several are compared, such as the name of its file.
+    /// Name of the run in comparisons, such as its file name.
     pub name: &'a str,
-    /// What makes it different, in a few words; may be empty.
+    /// Short description of the difference to other runs; may be empty.
     pub about: &'a str,
-    /// What was run.
+    /// The scenario.
     pub scenario: &'a Scenario,
-    /// What it cost and what it gave.
+    /// Totals of the run.
     pub summary: &'a Summary,
-    /// What was seen.
+    /// The recording.
     pub witness: &'a ReportRecorder,
 }
 
 impl ReportPage {
-    /// The page of one run, or of several that are compared: all have the workloads and the time of the first.
+    /// The page of one run or of a comparison. All runs have the workloads and the duration of the first.
     pub fn of(runs: &[FinishedRun<'_>], reproduce: Reproduce) -> Self {
         let Some(first) = runs.first() else {
             return Self { reproduce, ..Self::empty() };
         };
-        let workloads: Vec<Workload> =
+        let workloads: Vec<PageWorkload> =
             first.scenario.workloads.iter().map(|plan| workload(first.scenario, plan, runs)).collect();
         let mut page = Self {
             title: first.scenario.name.clone(),
@@ -66,7 +66,7 @@ impl ReportPage {
 }
 
 /// `Load of deployment/php-apache: 1 to 32 per second, 10.3 on average.`
-fn question(workload: &Workload) -> Option<String> {
+fn question(workload: &PageWorkload) -> Option<String> {
     let load = workload.tracks.iter().find_map(|track| track.load.as_ref())?;
     let low = load.offered.iter().copied().reduce(f64::min)?;
     let high = load.offered.iter().copied().reduce(f64::max)?;
@@ -77,7 +77,7 @@ fn question(workload: &Workload) -> Option<String> {
     Some(format!("Load of {}: between {low} and {high} per second.", workload.name))
 }
 
-/// What a reader must know about the numbers of a run.
+/// A note about the precision of the values of a run.
 fn note(run: &FinishedRun<'_>) -> Option<String> {
     let ReportRecorder { recording, tracks, .. } = run.witness;
     let stride = recording.autoscalers.iter().map(|track| track.table.stride).max().unwrap_or(1);
@@ -93,22 +93,22 @@ fn note(run: &FinishedRun<'_>) -> Option<String> {
     (!text.is_empty()).then(|| text + "Sums are exact.")
 }
 
-fn workload(scenario: &Scenario, plan: &WorkloadPlan, runs: &[FinishedRun<'_>]) -> Workload {
+fn workload(scenario: &Scenario, plan: &WorkloadPlan, runs: &[FinishedRun<'_>]) -> PageWorkload {
     let elsewhere =
         scenario.workloads.iter().any(|w| w.namespace != plan.namespace) || plan.namespace != "default";
     let place = if elsewhere { format!(" in {}", plan.namespace) } else { String::new() };
     let name = format!("{}/{}{place}", plan.kind.to_lowercase(), plan.name);
-    Workload { name, tracks: runs.iter().map(|run| track(run, plan)).collect() }
+    PageWorkload { name, tracks: runs.iter().map(|run| track(run, plan)).collect() }
 }
 
-fn track(run: &FinishedRun<'_>, plan: &WorkloadPlan) -> Track {
+fn track(run: &FinishedRun<'_>, plan: &WorkloadPlan) -> PageTrack {
     let same = |other: &WorkloadPlan| {
         (&other.kind, &other.namespace, &other.name) == (&plan.kind, &plan.namespace, &plan.name)
     };
-    let Some(index) = run.scenario.workloads.iter().position(same) else { return Track::default() };
+    let Some(index) = run.scenario.workloads.iter().position(same) else { return PageTrack::default() };
     let table = run.witness.recording.workloads.get(index);
     let autoscalers = run.scenario.autoscalers.iter().enumerate().filter(|(_, plan)| plan.workload == index);
-    Track {
+    PageTrack {
         figures: figures(run, index),
         load: table.map(load),
         ready: table.map(|table| series(table, "ready")).unwrap_or_default(),
@@ -121,7 +121,7 @@ fn figures(run: &FinishedRun<'_>, workload: usize) -> Figures {
     let plans = run.scenario.autoscalers.iter().zip(&run.summary.autoscalers);
     let autoscalers = plans.filter(|(plan, _)| plan.workload == workload);
     let acting = autoscalers.clone().filter(|(plan, _)| !plan.dry_run);
-    // Pods that can do any amount of work are never short of it, which says nothing.
+    // Pods with unlimited capacity are never overloaded, so these values are left out.
     let bounded = sums.used_share.is_some() || sums.short_seconds > 0.0;
     let known = |value: f64| bounded.then_some(value);
     Figures {
@@ -140,7 +140,7 @@ fn figures(run: &FinishedRun<'_>, workload: usize) -> Figures {
     }
 }
 
-/// Rates are means since the row before: each holds from there.
+/// Load over time. Rates are means since the previous row, so each holds from there.
 fn load(table: &Table) -> Load {
     let column = |name: &str| table.column(name).unwrap_or_default();
     let [offered, served, unserved, backlog] = ["offered", "served", "unserved", "backlog"].map(column);
@@ -160,7 +160,7 @@ fn load(table: &Table) -> Load {
     load
 }
 
-/// Rows as they were recorded hold from their time on; means of several hold from the row before.
+/// Values over time. Unmerged rows hold from their time on, merged rows from the previous row.
 fn series(table: &Table, name: &str) -> Series {
     rows(table, table.column(name).unwrap_or_default())
 }
@@ -172,16 +172,16 @@ fn rows(table: &Table, values: &[f64]) -> Series {
     times.zip(values.iter().map(|value| Some(*value).filter(|v| v.is_finite()))).collect()
 }
 
-fn autoscaler(run: &FinishedRun<'_>, index: usize, plan: &AutoscalerPlan) -> Option<Autoscaler> {
+fn autoscaler(run: &FinishedRun<'_>, index: usize, plan: &AutoscalerPlan) -> Option<PageAutoscaler> {
     let ReportRecorder { recording, whys, tracks, .. } = run.witness;
     let (track, seen) = (recording.autoscalers.get(index)?, tracks.get(index)?);
     let own = recording.changes.iter().zip(whys).filter(|(change, _)| change.autoscaler == index);
-    let changes: Vec<Change> = own.map(|(c, why)| change(c, why)).collect();
+    let changes: Vec<PageChange> = own.map(|(c, why)| change(c, why)).collect();
     let metrics = track.metrics.iter().enumerate().map(|(place, metric)| {
-        // The first four columns are the autoscaler's own.
+        // The first four columns are not metrics.
         let values = track.table.columns.get(4 + place).map(|column| column.values.as_slice());
         let mut series = rows(&track.table, values.unwrap_or_default());
-        // Out of bounds, the count goes straight back and metrics are not looked at: they are not missing.
+        // Outside the bounds metrics are not evaluated, so they do not count as missing.
         let held = track.table.column("held").unwrap_or_default();
         let out = |code: &&f64| {
             [HoldReason::Min, HoldReason::Max].iter().any(|held| f64::from(held.code()) == **code)
@@ -192,11 +192,11 @@ fn autoscaler(run: &FinishedRun<'_>, index: usize, plan: &AutoscalerPlan) -> Opt
         series.values.drain(..aside);
         metric_of(metric, series)
     });
-    // Means of counts would hide steps; changes do not, if all are known and were made.
+    // Means would hide steps, so the changes are used if all of them are listed and were made.
     let exact = track.table.stride > 1 && recording.unlisted == 0 && !plan.dry_run && !changes.is_empty();
     let begin = changes.first().map(|first| (0.0, f64::from(first.from)));
     let steps = changes.iter().map(|change| (change.at, f64::from(change.to)));
-    Some(Autoscaler {
+    Some(PageAutoscaler {
         name: plan.object.short_name(),
         min: track.min,
         max: track.max,
@@ -220,9 +220,9 @@ fn autoscaler(run: &FinishedRun<'_>, index: usize, plan: &AutoscalerPlan) -> Opt
     })
 }
 
-fn change(change: &recording::Change, why: &str) -> Change {
+fn change(change: &recording::ReplicaChange, why: &str) -> PageChange {
     let dry = if change.dry_run { " (dry run: not done)" } else { "" };
-    Change {
+    PageChange {
         at: change.seconds,
         from: change.from,
         to: change.to,
@@ -232,9 +232,9 @@ fn change(change: &recording::Change, why: &str) -> Change {
     }
 }
 
-fn trouble(run: &FinishedRun<'_>, trouble: &recording::Trouble) -> Trouble {
+fn trouble(run: &FinishedRun<'_>, trouble: &recording::RecordedProblem) -> PageProblem {
     let seconds = |at: Timestamp| at.duration_since(run.scenario.start).as_secs_f64();
-    Trouble {
+    PageProblem {
         from: seconds(trouble.since),
         to: seconds(trouble.until),
         times: trouble.count,
@@ -245,10 +245,10 @@ fn trouble(run: &FinishedRun<'_>, trouble: &recording::Trouble) -> Trouble {
 
 fn metric_of(metric: &MetricTrack, series: Series) -> Metric {
     let unit = match metric.unit {
-        recording::Unit::Percent => Unit::Percent,
-        recording::Unit::Cores => Unit::Cores,
-        recording::Unit::Bytes => Unit::Bytes,
-        recording::Unit::Plain => Unit::Plain,
+        recording::MetricUnit::Percent => PageUnit::Percent,
+        recording::MetricUnit::Cores => PageUnit::Cores,
+        recording::MetricUnit::Bytes => PageUnit::Bytes,
+        recording::MetricUnit::Plain => PageUnit::Plain,
     };
     Metric { name: metric.label.clone(), unit, target: metric.target, series }
 }

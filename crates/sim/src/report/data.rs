@@ -1,15 +1,15 @@
-//! What the script draws, as JSON that can stand within a script element.
+//! The data of the charts, as JSON that is safe within a script element.
 
 use serde::Serialize;
 
-use super::page::{Autoscaler, Limit, Load, Mark, Metric, ReportPage, Run, Series, Track};
+use super::page::{Limit, Load, Mark, Metric, PageAutoscaler, PageTrack, ReportPage, Run, Series};
 use super::thin::Thin;
 
-/// Rows per series, which several runs share, and those that each run has at least.
-const ROWS: usize = 4000;
-const FEWEST: usize = 1000;
-/// Spans of an autoscaler beyond which they go without their sentences.
-const EXPLAINED: usize = 2000;
+/// Maximum rows per series, divided among all runs, and the minimum of each run.
+const MAX_ROWS_OF_ALL_RUNS: usize = 4000;
+const MIN_ROWS_PER_RUN: usize = 1000;
+/// Maximum number of spans of an autoscaler that are written with their sentences.
+const MAX_EXPLAINED_SPANS: usize = 2000;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,14 +54,14 @@ struct AutoscalerData<'a> {
     limits: Spans<'a>,
 }
 
-/// Changes in columns. Their reasons are in the table of changes, in the same order; those beyond it have none.
+/// Changes in columns. Their reasons are in the table of changes, in the same order; changes that it does not list have none.
 #[derive(Serialize)]
 struct Changes {
     at: Vec<f64>,
     from: Vec<i32>,
     to: Vec<i32>,
     wanted: Vec<Option<i32>>,
-    /// Places in the list of limits.
+    /// Indexes in the list of limits.
     limit: Vec<Option<usize>>,
 }
 
@@ -76,7 +76,7 @@ struct Spans<'a> {
 }
 
 pub(super) fn json(page: &ReportPage) -> String {
-    let thin = Thin { rows: (ROWS / page.runs.len().max(1)).max(FEWEST) };
+    let thin = Thin { rows: (MAX_ROWS_OF_ALL_RUNS / page.runs.len().max(1)).max(MIN_ROWS_PER_RUN) };
     let data = Data {
         start: page.start.as_millisecond() as f64 / 1000.0,
         seconds: page.seconds,
@@ -91,13 +91,13 @@ pub(super) fn json(page: &ReportPage) -> String {
             })
             .collect(),
     };
-    // Numbers that are none become null; nothing else in there can fail.
+    // NaN becomes null; serialization cannot fail otherwise.
     let text = serde_json::to_string(&data).unwrap_or_else(|_| "null".to_owned());
-    // Within strings only: JSON has no other use for these, and a script element ends at the first `</script`.
+    // These characters occur only within JSON strings. A script element would end at the first `</script`.
     text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-fn track(track: &Track, thin: Thin) -> TrackData<'_> {
+fn track(track: &PageTrack, thin: Thin) -> TrackData<'_> {
     TrackData {
         load: track.load.as_ref().map(|load| thin.load(load)),
         ready: thin.series(&track.ready),
@@ -105,12 +105,12 @@ fn track(track: &Track, thin: Thin) -> TrackData<'_> {
     }
 }
 
-fn autoscaler(autoscaler: &Autoscaler, thin: Thin) -> AutoscalerData<'_> {
-    let Autoscaler { changes, more_changes, limits, .. } = autoscaler;
+fn autoscaler(autoscaler: &PageAutoscaler, thin: Thin) -> AutoscalerData<'_> {
+    let PageAutoscaler { changes, more_changes, limits, .. } = autoscaler;
     let listed = changes.iter().map(|c| Mark { at: c.at, from: c.from, to: c.to });
     let marks: Vec<Mark> = listed.chain(more_changes.iter().copied()).collect();
     let place = |limit: Limit| Limit::ALL.iter().position(|other| *other == limit);
-    let explained = if limits.len() <= EXPLAINED { limits.len() } else { 0 };
+    let explained = if limits.len() <= MAX_EXPLAINED_SPANS { limits.len() } else { 0 };
     AutoscalerData {
         name: &autoscaler.name,
         min: autoscaler.min,

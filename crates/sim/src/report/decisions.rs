@@ -1,21 +1,21 @@
-//! Every change and why, and how long each limit applied.
+//! The tables of changes with their reasons, of limits and of problems.
 
-use super::page::{Autoscaler, Change, Limit, LimitSum, ReportPage};
-use super::{Swatch, Text, meanings, words};
+use super::page::{Limit, LimitSum, PageAutoscaler, PageChange, ReportPage};
+use super::{HtmlText, Swatch, meanings, words};
 
-/// Changes that are listed; a page must not become too large to be mailed.
-const LISTED: usize = 10_000;
-/// Tables longer than this scroll on a screen.
-const SHORT: usize = 40;
-/// Tables longer than this are laid out only when they are looked at.
-const HUGE: usize = 500;
+/// Maximum number of listed changes, so that the page can be sent by mail.
+const MAX_LISTED_CHANGES: usize = 10_000;
+/// Tables with more rows scroll on a screen.
+const MAX_UNSCROLLED_ROWS: usize = 40;
+/// Tables with more rows are laid out only when they become visible.
+const MAX_EAGER_ROWS: usize = 500;
 
-/// One change and where it belongs.
-struct Row<'a> {
-    /// Workload, run, autoscaler and change by their places; how the script finds the mark.
+/// One change with its run and autoscaler.
+struct ChangeRow<'a> {
+    /// Indexes of workload, run, autoscaler and change, by which the script finds the mark in the chart.
     place: [usize; 4],
     autoscaler: &'a str,
-    change: &'a Change,
+    change: &'a PageChange,
 }
 
 pub(super) fn write(out: &mut String, page: &ReportPage) {
@@ -37,7 +37,7 @@ pub(super) fn write(out: &mut String, page: &ReportPage) {
     troubles(out, page);
 }
 
-fn autoscalers(page: &ReportPage) -> impl Iterator<Item = ([usize; 3], &Autoscaler)> {
+fn autoscalers(page: &ReportPage) -> impl Iterator<Item = ([usize; 3], &PageAutoscaler)> {
     page.workloads.iter().enumerate().flat_map(|(w, workload)| {
         workload.tracks.iter().enumerate().flat_map(move |(t, track)| {
             track.autoscalers.iter().enumerate().map(move |(a, autoscaler)| ([w, t, a], autoscaler))
@@ -45,10 +45,10 @@ fn autoscalers(page: &ReportPage) -> impl Iterator<Item = ([usize; 3], &Autoscal
     })
 }
 
-fn rows(page: &ReportPage) -> Vec<Row<'_>> {
-    let mut rows: Vec<Row<'_>> = autoscalers(page)
+fn rows(page: &ReportPage) -> Vec<ChangeRow<'_>> {
+    let mut rows: Vec<ChangeRow<'_>> = autoscalers(page)
         .flat_map(|([w, t, a], autoscaler)| {
-            autoscaler.changes.iter().enumerate().map(move |(c, change)| Row {
+            autoscaler.changes.iter().enumerate().map(move |(c, change)| ChangeRow {
                 place: [w, t, a, c],
                 autoscaler: &autoscaler.name,
                 change,
@@ -56,16 +56,17 @@ fn rows(page: &ReportPage) -> Vec<Row<'_>> {
         })
         .collect();
     rows.sort_by(|a, b| a.change.at.total_cmp(&b.change.at));
-    rows.truncate(LISTED);
+    rows.truncate(MAX_LISTED_CHANGES);
     rows
 }
 
-fn changes(out: &mut String, page: &ReportPage, rows: &[Row<'_>]) {
+fn changes(out: &mut String, page: &ReportPage, rows: &[ChangeRow<'_>]) {
     let compared = page.runs.len() > 1;
     let several = autoscalers(page)
         .any(|(_, autoscaler)| Some(autoscaler.name.as_str()) != rows.first().map(|r| r.autoscaler));
-    let width =
-        |pick: fn(&Change) -> i32| rows.iter().map(|r| pick(r.change).to_string().len()).max().unwrap_or(1);
+    let width = |pick: fn(&PageChange) -> i32| {
+        rows.iter().map(|r| pick(r.change).to_string().len()).max().unwrap_or(1)
+    };
     let (from_width, to_width) = (width(|c| c.from), width(|c| c.to));
     *out += &format!("{}<table class=\"changes\">\n", frame(rows.len(), "Every change"));
     *out += "<thead><tr><th scope=\"col\">time (UTC)</th>";
@@ -76,31 +77,31 @@ fn changes(out: &mut String, page: &ReportPage, rows: &[Row<'_>]) {
         *out += "<th scope=\"col\">autoscaler</th>";
     }
     *out += "<th scope=\"col\">replicas</th><th scope=\"col\">why</th><th scope=\"col\">limit</th></tr></thead>\n<tbody>\n";
-    for Row { place: [w, t, a, c], autoscaler, change } in rows {
+    for ChangeRow { place: [w, t, a, c], autoscaler, change } in rows {
         let time = words::moment(page, change.at);
         *out += &format!(
             "<tr data-change=\"{w}.{t}.{a}.{c}\"><td class=\"time\"><a href=\"#w{w}\">{time}</a></td>"
         );
         if compared {
             let name = page.runs.get(*t).map_or("", |run| &run.name);
-            *out += &format!("<td class=\"of\">{}{}</td>", Swatch(*t), Text(name));
+            *out += &format!("<td class=\"of\">{}{}</td>", Swatch(*t), HtmlText(name));
         }
         if several {
-            *out += &format!("<td class=\"of\">{}</td>", Text(autoscaler));
+            *out += &format!("<td class=\"of\">{}</td>", HtmlText(autoscaler));
         }
         let (from, to) = (change.from, change.to);
         let sign = if to > from { "▲" } else { "▼" };
         *out += &format!(
             "<td class=\"step\">{from:>from_width$} → {to:<to_width$} <span class=\"sign\">{sign}</span></td>"
         );
-        *out += &format!("<td class=\"why\">{}</td>", Text(&change.why));
-        *out += &format!("<td class=\"limit\">{}</td></tr>\n", Text(&limit(change)));
+        *out += &format!("<td class=\"why\">{}</td>", HtmlText(&change.why));
+        *out += &format!("<td class=\"limit\">{}</td></tr>\n", HtmlText(&limit(change)));
     }
     *out += "</tbody></table></div>\n";
 }
 
 /// `rate limit (wanted 7)`.
-fn limit(change: &Change) -> String {
+fn limit(change: &PageChange) -> String {
     match (change.limit, change.wanted.filter(|wanted| *wanted != change.to)) {
         (Some(limit), Some(wanted)) => format!("{} (wanted {wanted})", limit.label()),
         (Some(limit), None) => limit.label().to_owned(),
@@ -117,14 +118,14 @@ fn limits(out: &mut String, page: &ReportPage) {
                 "<tr><td data-label=\"autoscaler\">{}</td><th scope=\"row\" data-label=\"limit\">{}</th>\
                  <td class=\"n\" data-label=\"times\">{}</td><td class=\"n\" data-label=\"in all\">{}</td>\
                  <td data-label=\"longest\">{} – {} ({})</td><td class=\"why\" data-label=\"then\">{}</td></tr>\n",
-                Text(&whose(page, place, autoscaler)),
+                HtmlText(&autoscaler_label(page, place, autoscaler)),
                 longest.limit.label(),
                 words::number(*times as f64),
                 words::length(*seconds),
                 words::moment(page, longest.from),
                 words::moment(page, longest.to),
                 words::length(longest.to - longest.from),
-                Text(&longest.why),
+                HtmlText(&longest.why),
             );
         }
     }
@@ -145,7 +146,7 @@ fn limits(out: &mut String, page: &ReportPage) {
     *out += "</section>\n";
 }
 
-/// What went wrong, in the words of the events.
+/// The table of problems, with the texts of the events.
 fn troubles(out: &mut String, page: &ReportPage) {
     let mut rows = String::new();
     for (place, autoscaler) in autoscalers(page) {
@@ -154,12 +155,12 @@ fn troubles(out: &mut String, page: &ReportPage) {
                 "<tr><td data-label=\"autoscaler\">{}</td><td data-label=\"when\">{} – {}</td>\
                  <td class=\"n\" data-label=\"times\">{}</td><th scope=\"row\" data-label=\"event\">{}</th>\
                  <td class=\"why\" data-label=\"says\">{}</td></tr>\n",
-                Text(&whose(page, place, autoscaler)),
+                HtmlText(&autoscaler_label(page, place, autoscaler)),
                 words::moment(page, trouble.from),
                 words::moment(page, trouble.to),
                 words::number(trouble.times as f64),
-                Text(&trouble.reason),
-                Text(&trouble.message),
+                HtmlText(&trouble.reason),
+                HtmlText(&trouble.message),
             );
         }
     }
@@ -172,18 +173,18 @@ fn troubles(out: &mut String, page: &ReportPage) {
     }
 }
 
-/// What a table of so many rows stands in.
+/// The opening tag around a table with this many rows.
 fn frame(rows: usize, name: &str) -> String {
     let class = match rows {
-        _ if rows > HUGE => "wide long huge",
-        _ if rows > SHORT => "wide long",
+        _ if rows > MAX_EAGER_ROWS => "wide long huge",
+        _ if rows > MAX_UNSCROLLED_ROWS => "wide long",
         _ => return "<div class=\"wide\">".to_owned(),
     };
     format!("<div class=\"{class}\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">")
 }
 
-/// The autoscaler, with its run where several are compared.
-fn whose(page: &ReportPage, [_, run, _]: [usize; 3], autoscaler: &Autoscaler) -> String {
+/// Name of the autoscaler, with that of its run in comparisons.
+fn autoscaler_label(page: &ReportPage, [_, run, _]: [usize; 3], autoscaler: &PageAutoscaler) -> String {
     let run = page.runs.get(run).filter(|_| page.runs.len() > 1);
     run.map_or_else(|| autoscaler.name.clone(), |run| format!("{}: {}", run.name, autoscaler.name))
 }

@@ -1,17 +1,17 @@
-//! When one limit applied: exact sums, and as many spans as can be drawn.
+//! The times in which one limit applied: exact totals, and a bounded number of spans for the chart.
 
 use super::page::{Limit, LimitSum, Span};
 
-/// Spans beyond which those closest together are drawn as one.
-const SPANS: usize = 4000;
+/// Maximum number of spans; beyond it, neighbouring spans are merged.
+const MAX_DRAWN_SPANS: usize = 4000;
 
-/// When one limit applied.
+/// The times in which one limit applied.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
     limit: Limit,
     /// Spans in order of time.
     pub(super) spans: Vec<Span>,
-    /// Spans closer together than this, in seconds, are one.
+    /// Spans with a smaller gap, in seconds, are merged.
     pub(super) gap: f64,
     open: Option<Span>,
     longest: Option<Span>,
@@ -24,12 +24,12 @@ impl Lane {
         Self { limit, spans: Vec::new(), gap: 0.0, open: None, longest: None, times: 0, seconds: 0.0 }
     }
 
-    /// Which limit.
+    /// The limit.
     pub(super) fn limit(&self) -> Limit {
         self.limit
     }
 
-    /// A decision was limited, which holds from one moment to another.
+    /// Adds a limited decision with the time in which it holds.
     pub(super) fn add(&mut self, from: f64, to: f64, why: impl FnOnce() -> String) {
         self.seconds += to - from;
         if let Some(open) = self.open.as_mut().filter(|open| open.to >= from) {
@@ -47,12 +47,12 @@ impl Lane {
             }
             (_, open) => self.spans.extend(open.clone()),
         }
-        if self.spans.len() > SPANS {
+        if self.spans.len() > MAX_DRAWN_SPANS {
             self.merge();
         }
     }
 
-    /// The sums so far; nothing if the limit never applied.
+    /// The totals so far; absent if the limit never applied.
     pub(super) fn sum(&self) -> Option<LimitSum> {
         let longest = longer(self.longest.as_ref(), self.open.as_ref())?.clone();
         Some(LimitSum { times: self.times, seconds: self.seconds, longest })
@@ -64,7 +64,7 @@ impl Lane {
         }
     }
 
-    /// Makes fewer spans of many: half as many, those with the smallest gaps becoming one.
+    /// Halves the number of spans by merging those with the smallest gaps.
     fn merge(&mut self) {
         let gaps = self.spans.windows(2).filter_map(|pair| match pair {
             [a, b] => Some(b.from - a.to),
@@ -87,7 +87,7 @@ impl Lane {
     }
 }
 
-/// The longer of two, or the earlier of two of one length.
+/// The longer of two spans; the earlier one if both have the same length.
 fn longer<'a>(a: Option<&'a Span>, b: Option<&'a Span>) -> Option<&'a Span> {
     match (a, b) {
         (Some(a), Some(b)) if b.to - b.from > a.to - a.from => Some(b),
@@ -114,15 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn too_many_spans_become_fewer_and_sums_stay_exact() {
+    fn many_spans_are_merged_and_totals_stay_exact() {
         let mut lane = Lane::new(Limit::Window);
         let mut from = 0.0;
         for index in 0..100_000 {
             lane.add(from, from + 15.0, String::new);
             from += if index % 100 == 0 { 6000.0 } else { 30.0 };
         }
-        assert!(lane.spans.len() <= SPANS, "{}", lane.spans.len());
-        assert!(lane.spans.len() >= SPANS / 8, "{}", lane.spans.len());
+        assert!(lane.spans.len() <= MAX_DRAWN_SPANS, "{}", lane.spans.len());
+        assert!(lane.spans.len() >= MAX_DRAWN_SPANS / 8, "{}", lane.spans.len());
         let sum = lane.sum().unwrap();
         assert_eq!((sum.times, sum.seconds), (100_000, 1_500_000.0));
         assert_eq!(lane.spans.iter().map(|s| s.decisions).sum::<usize>(), 100_000);

@@ -1,4 +1,4 @@
-//! A run, or several compared, as one HTML page that needs nothing else: it can be mailed, printed and kept.
+//! A report about one run or a comparison of runs: one self-contained HTML page.
 
 mod answer;
 mod convert;
@@ -44,7 +44,7 @@ pub fn html(page: &ReportPage) -> String {
 }
 
 fn head(out: &mut String, page: &ReportPage) {
-    // Nothing is loaded, and only these very scripts and styles are used, whatever names in the data contain.
+    // The policy allows only these scripts and styles and no requests, whatever the data contains.
     let policy = format!(
         "default-src 'none'; script-src {} {}; style-src {} {}; base-uri 'none'; form-action 'none'",
         digest::allow(CHARTS_SCRIPT),
@@ -56,7 +56,7 @@ fn head(out: &mut String, page: &ReportPage) {
     *out += &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n");
     *out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
     *out += "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n";
-    *out += &format!("<title>{} · Plimsoll</title>\n", Text(&page.title));
+    *out += &format!("<title>{} · Plimsoll</title>\n", HtmlText(&page.title));
     *out += &format!("<style>{CHARTS_STYLE}</style>\n<style>{STYLE}</style>\n</head>\n<body>\n");
 }
 
@@ -66,26 +66,27 @@ fn charts(out: &mut String, page: &ReportPage) {
     *out += "<p class=\"hint script\">Point at a chart to read it, at a mark to see why. Drag to look closer; double-click \
              to see all. With the keyboard: Tab to the replicas, then ← and → go from change to change.</p>\n";
     for (index, workload) in page.workloads.iter().enumerate() {
-        *out += &format!("<section class=\"workload\" id=\"w{index}\">\n<h3>{}</h3>\n", Text(&workload.name));
+        *out +=
+            &format!("<section class=\"workload\" id=\"w{index}\">\n<h3>{}</h3>\n", HtmlText(&workload.name));
         *out += &format!("<div class=\"charts\" data-workload=\"{index}\"></div>\n</section>\n");
     }
     if page.workloads.is_empty() {
         *out += "<p>Nothing was scaled.</p>\n";
     }
     for note in &page.notes {
-        *out += &format!("<p class=\"note\">{}</p>\n", Text(note));
+        *out += &format!("<p class=\"note\">{}</p>\n", HtmlText(note));
     }
     *out += "</section>\n";
 }
 
 fn tail(out: &mut String, page: &ReportPage) {
-    *out += &format!("<footer>Made by plimsoll {}.</footer>\n", Text(&page.reproduce.version));
+    *out += &format!("<footer>Made by plimsoll {}.</footer>\n", HtmlText(&page.reproduce.version));
     *out += &format!("<script type=\"application/json\" id=\"data\">{}</script>\n", data::json(page));
     *out += &format!("<!-- uPlot 1.6.32\n{}\n-->\n", CHARTS_LICENSE.trim_end());
     *out += &format!("<script>{CHARTS_SCRIPT}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n");
 }
 
-/// What the words of a table mean, for those who want to know.
+/// The legend of a table.
 fn meanings<'a>(out: &mut String, words: impl Iterator<Item = (&'a str, &'a str)>) {
     *out += "<details class=\"note print\"><summary>What these mean</summary>\n<dl>\n";
     for (word, meaning) in words {
@@ -94,10 +95,10 @@ fn meanings<'a>(out: &mut String, words: impl Iterator<Item = (&'a str, &'a str)
     *out += "</dl></details>\n";
 }
 
-/// Text that is shown as it is, within an element or a quoted attribute.
-struct Text<'a>(&'a str);
+/// Escaped text, for elements and quoted attributes.
+struct HtmlText<'a>(&'a str);
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for HtmlText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.chars() {
             match c {
@@ -106,7 +107,7 @@ impl fmt::Display for Text<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                // HTML has no way to write these.
+                // HTML cannot represent these characters.
                 _ if c.is_control() && c != '\n' && c != '\t' => f.write_str("\u{FFFD}")?,
                 _ => write!(f, "{c}")?,
             }

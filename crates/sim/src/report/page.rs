@@ -1,75 +1,75 @@
-//! What a report shows: plain values in the units in which people read them, ready to be put on a page.
+//! The content of a report page: plain values in the units in which they are shown.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// All that one page shows.
+/// Content of one page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportPage {
-    /// What the page is about, such as the name of the scenario.
+    /// Title, such as the name of the scenario.
     pub title: String,
-    /// What was asked, one sentence per line: specs compared, load.
+    /// Introduction, one sentence per line: compared specs, load.
     pub question: Vec<String>,
     /// When virtual time begins.
     pub start: Timestamp,
-    /// How long it lasts, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// What is compared; one entry if nothing is.
+    /// The runs; one entry if nothing is compared.
     pub runs: Vec<Run>,
-    /// What was scaled, each in all runs.
-    pub workloads: Vec<Workload>,
-    /// What a reader must know about the numbers, such as how many decisions one point stands for.
+    /// The workloads, each in all runs.
+    pub workloads: Vec<PageWorkload>,
+    /// Notes about the precision of the values, such as the number of decisions per point.
     pub notes: Vec<String>,
-    /// How to make this page again.
+    /// How to reproduce this page.
     pub reproduce: Reproduce,
 }
 
-/// One of the runs compared.
+/// One run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// Short name, such as the name of its file.
     pub name: String,
-    /// What makes it different, in a few words; may be empty.
+    /// Short description of the difference to other runs; may be empty.
     pub about: String,
 }
 
 /// One workload in all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Workload {
+pub struct PageWorkload {
     /// Its name, such as `deployment/php-apache`.
     pub name: String,
-    /// What happened to it, in the order of the runs.
-    pub tracks: Vec<Track>,
+    /// Its values in each run, in the order of the runs.
+    pub tracks: Vec<PageTrack>,
 }
 
 /// One workload in one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Track {
-    /// Sums over the run.
+pub struct PageTrack {
+    /// Totals of the run.
     pub figures: Figures,
-    /// The work that arrived and what became of it; absent if that is not known.
+    /// Work that arrived, was served and was lost; absent if it is not known.
     pub load: Option<Load>,
     /// Ready pods over time.
     pub ready: Series,
-    /// Who scaled it.
-    pub autoscalers: Vec<Autoscaler>,
+    /// Its autoscalers.
+    pub autoscalers: Vec<PageAutoscaler>,
 }
 
-/// Sums over a run. What is not known is absent and not shown.
+/// Totals of a run. Values that are not known are absent and not shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
     /// Hours of all pods that existed.
     pub pod_hours: f64,
-    /// Mean of the replicas asked for.
+    /// Mean of the desired replicas.
     pub mean_replicas: f64,
-    /// Fewest replicas asked for.
+    /// Minimum of the desired replicas.
     pub min_replicas: usize,
-    /// Most replicas asked for.
+    /// Maximum of the desired replicas.
     pub max_replicas: usize,
     /// Seconds in which more work arrived than ready pods could do.
     pub short_seconds: Option<f64>,
@@ -81,11 +81,11 @@ pub struct Figures {
     pub short_at_end: bool,
     /// Most units of work that waited, where work can wait.
     pub max_backlog: Option<f64>,
-    /// Share of what ready pods could do that was used, from 0 to 1.
+    /// Used share of the capacity of ready pods, from 0 to 1.
     pub used_share: Option<f64>,
     /// Seconds in which some metric was above its target by more than the tolerance.
     pub above_target_seconds: Option<f64>,
-    /// How often replicas changed.
+    /// Number of changes of the replicas.
     pub changes: u64,
 }
 
@@ -95,52 +95,52 @@ pub struct Figures {
 pub struct Load {
     /// Seconds from the start.
     pub at: Vec<f64>,
-    /// What arrived.
+    /// Work that arrived.
     pub offered: Vec<f64>,
-    /// What was done.
+    /// Work that was done.
     pub served: Vec<f64>,
-    /// What was lost.
+    /// Work that was lost.
     pub unserved: Vec<f64>,
     /// Units that wait.
     pub backlog: Vec<f64>,
 }
 
-/// Numbers over time; both columns have the same length, each number holds until the next.
+/// Values over time. Both columns have the same length, and each value holds until the next.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Series {
     /// Seconds from the start.
     pub at: Vec<f64>,
-    /// Absent where the number was not known: that is not zero.
+    /// The values; absent where a value is not known, which is different from zero.
     pub values: Vec<Option<f64>>,
 }
 
 /// One autoscaler in one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Autoscaler {
+pub struct PageAutoscaler {
     /// Its name, such as `hpa/php-apache`.
     pub name: String,
     /// Lower bound of replicas.
     pub min: i32,
     /// Upper bound of replicas.
     pub max: i32,
-    /// Whether it only looked, so that its changes were not made.
+    /// Whether it was in dry-run mode, so that its changes were not made.
     pub dry_run: bool,
-    /// The count that should be, after each decision.
+    /// Desired replicas after each decision.
     pub desired: Series,
-    /// What it measured.
+    /// Its metrics.
     pub metrics: Vec<Metric>,
     /// Every change of the count, or the first of very many.
-    pub changes: Vec<Change>,
-    /// Changes after those, as many as can be drawn.
+    pub changes: Vec<PageChange>,
+    /// Further changes, at most as many as can be drawn.
     pub more_changes: Vec<Mark>,
-    /// When something kept it from doing what its metrics asked for.
+    /// Times in which a limit changed the recommendation.
     pub limits: Vec<Span>,
     /// How often and how long each limit applied.
     pub limit_sums: Vec<LimitSum>,
-    /// What went wrong.
-    pub troubles: Vec<Trouble>,
+    /// Problems.
+    pub troubles: Vec<PageProblem>,
 }
 
 /// A metric over time.
@@ -149,18 +149,18 @@ pub struct Autoscaler {
 pub struct Metric {
     /// Its name, such as `cpu`.
     pub name: String,
-    /// How its numbers are written.
-    pub unit: Unit,
-    /// What it should be.
+    /// Format of its values.
+    pub unit: PageUnit,
+    /// Target.
     pub target: Option<f64>,
-    /// What it was.
+    /// Current values.
     pub series: Series,
 }
 
-/// How numbers are written.
+/// Format of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Unit {
+pub enum PageUnit {
     /// `76 %`.
     Percent,
     /// `12Mi`.
@@ -174,18 +174,18 @@ pub enum Unit {
 /// One change of the count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Change {
+pub struct PageChange {
     /// Seconds from the start.
     pub at: f64,
     /// The count before.
     pub from: i32,
     /// The count after.
     pub to: i32,
-    /// The count that metrics asked for, where that is another one.
+    /// The recommended count, if it differs.
     pub wanted: Option<i32>,
-    /// Why, in one sentence.
+    /// Reason in one sentence.
     pub why: String,
-    /// What limited it.
+    /// The limit that applied.
     pub limit: Option<Limit>,
 }
 
@@ -209,11 +209,11 @@ pub struct Span {
     pub from: f64,
     /// Seconds from the start.
     pub to: f64,
-    /// Which limit.
+    /// The limit.
     pub limit: Limit,
-    /// How many decisions it limited.
+    /// Number of limited decisions.
     pub decisions: usize,
-    /// Why, in one sentence, as of the first of them.
+    /// Reason of the first of them, in one sentence.
     pub why: String,
 }
 
@@ -221,35 +221,35 @@ pub struct Span {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LimitSum {
-    /// Times that were not right after one another.
+    /// Number of separate times.
     pub times: usize,
-    /// Seconds in all.
+    /// Total in seconds.
     pub seconds: f64,
     /// The longest of those times.
     pub longest: Span,
 }
 
-/// Something that went wrong in the same way for a while.
+/// A warning that was repeated in consecutive decisions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Trouble {
-    /// When it was first seen, in seconds from the start.
+pub struct PageProblem {
+    /// Time of the first warning, in seconds from the start.
     pub from: f64,
-    /// When it was last seen.
+    /// Time of the last warning.
     pub to: f64,
-    /// How often.
+    /// Number of warnings.
     pub times: u64,
-    /// One word, such as `FailedGetResourceMetric`.
+    /// Reason, such as `FailedGetResourceMetric`.
     pub reason: String,
-    /// What was said.
+    /// Message.
     pub message: String,
 }
 
-/// What can keep an autoscaler from doing what its metrics ask for.
+/// A limit that can change the recommendation of an autoscaler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Limit {
-    /// Scaling policies, or the classic doubling, allow only so much per period.
+    /// Scaling policies, or without `behavior` the limit of doubling.
     Rate,
     /// A stabilization window.
     Window,
@@ -263,7 +263,7 @@ pub enum Limit {
     Target,
 }
 
-/// How to make the page again.
+/// How to reproduce the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reproduce {
@@ -288,7 +288,7 @@ pub struct File {
 }
 
 impl Limit {
-    /// All of them, in the order in which they are shown.
+    /// All limits, in the order in which they are shown.
     pub const ALL: [Self; 6] = [Self::Rate, Self::Window, Self::Max, Self::Min, Self::Metric, Self::Target];
 
     /// One or two words.
@@ -303,7 +303,7 @@ impl Limit {
         }
     }
 
-    /// What it means.
+    /// Explanation.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Rate => "metrics asked for a larger step than scaling policies allow at once",

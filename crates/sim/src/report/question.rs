@@ -1,20 +1,20 @@
-//! What was asked: which autoscalers, under which load.
+//! The first section: autoscalers and their load.
 
-use super::page::{Autoscaler, ReportPage};
-use super::{Swatch, Text, words};
+use super::page::{PageAutoscaler, ReportPage};
+use super::{HtmlText, Swatch, words};
 
 pub(super) fn write(out: &mut String, page: &ReportPage) {
-    *out += &format!("<header>\n<h1>{}</h1>\n", Text(&page.title));
+    *out += &format!("<header>\n<h1>{}</h1>\n", HtmlText(&page.title));
     let length = words::length(page.seconds);
     *out += &format!("<p class=\"when\">{length} of virtual time · {}</p>\n", words::interval(page));
     for sentence in &page.question {
-        *out += &format!("<p>{}</p>\n", Text(sentence));
+        *out += &format!("<p>{}</p>\n", HtmlText(sentence));
     }
     specs(out, page);
     *out += "</header>\n";
 }
 
-/// A row per autoscaler and run; runs with the same spec share one.
+/// One row per autoscaler and run. Runs with the same spec share a row.
 fn specs(out: &mut String, page: &ReportPage) {
     let compared = page.runs.len() > 1;
     let differ = compared && page.runs.iter().any(|run| !run.about.is_empty());
@@ -26,16 +26,21 @@ fn specs(out: &mut String, page: &ReportPage) {
                 rows += "<tr>";
                 if compared {
                     let name = run.map_or("", |run| &run.name);
-                    rows +=
-                        &format!("<th scope=\"row\" data-label=\"run\">{}{}</th>", Swatch(index), Text(name));
+                    rows += &format!(
+                        "<th scope=\"row\" data-label=\"run\">{}{}</th>",
+                        Swatch(index),
+                        HtmlText(name)
+                    );
                 }
-                rows += &format!("<td data-label=\"autoscaler\">{}</td>", Text(&name(autoscaler)));
+                rows += &format!("<td data-label=\"autoscaler\">{}</td>", HtmlText(&name(autoscaler)));
                 rows += &format!("<td data-label=\"replicas\">{} – {}</td>", autoscaler.min, autoscaler.max);
-                rows +=
-                    &format!("<td class=\"text\" data-label=\"targets\">{}</td>", Text(&targets(autoscaler)));
+                rows += &format!(
+                    "<td class=\"text\" data-label=\"targets\">{}</td>",
+                    HtmlText(&targets(autoscaler))
+                );
                 if differ {
                     let about = run.map_or("", |run| &run.about);
-                    rows += &format!("<td class=\"text\" data-label=\"differs in\">{}</td>", Text(about));
+                    rows += &format!("<td class=\"text\" data-label=\"differs in\">{}</td>", HtmlText(about));
                 }
                 rows += "</tr>\n";
             }
@@ -52,12 +57,12 @@ fn specs(out: &mut String, page: &ReportPage) {
     *out += &format!("{about}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n");
 }
 
-fn name(autoscaler: &Autoscaler) -> String {
+fn name(autoscaler: &PageAutoscaler) -> String {
     let only = if autoscaler.dry_run { " (dry run)" } else { "" };
     format!("{}{only}", autoscaler.name)
 }
 
-fn targets(autoscaler: &Autoscaler) -> String {
+fn targets(autoscaler: &PageAutoscaler) -> String {
     let each = autoscaler.metrics.iter().map(|metric| match metric.target {
         Some(target) => format!("{} {}", metric.name, words::amount(metric.unit, target)),
         None => format!("{} without a usable target", metric.name),

@@ -1,9 +1,9 @@
-//! The answer in a sentence or two.
+//! The summary of a report in one or two sentences.
 
-use super::page::{Figures, ReportPage, Workload};
+use super::page::{Figures, PageWorkload, ReportPage};
 use super::words;
 
-/// The sums of one run over all workloads. What cannot be added up is that of the workload that fared worst.
+/// The totals of one run over all workloads. Values that cannot be added are those of the worst workload.
 struct Total {
     pod_hours: f64,
     changes: u64,
@@ -45,7 +45,7 @@ impl Total {
 }
 
 /// One workload in one run.
-fn alone(page: &ReportPage, workload: &Workload, total: &Total) -> String {
+fn alone(page: &ReportPage, workload: &PageWorkload, total: &Total) -> String {
     let Some(Figures { short_seconds, unserved_share, worst_reaction_seconds, short_at_end, .. }) =
         workload.tracks.first().map(|track| &track.figures)
     else {
@@ -121,7 +121,7 @@ fn against(base: &str, first: &Total, other: &str, second: &Total, several: bool
     text + &format!(", and made {} instead of {}.", words::plural(second.changes, "change"), first.changes)
 }
 
-/// `12 % fewer`; nothing if that rounds to zero.
+/// `12 % fewer`; absent if it rounds to zero.
 fn relative(base: f64, other: f64) -> Option<String> {
     let change = (other - base) / base * 100.0;
     let (size, word) = (change.abs(), if change < 0.0 { "fewer" } else { "more" });

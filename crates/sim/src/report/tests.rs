@@ -7,9 +7,9 @@ fn series(values: &[f64]) -> Series {
     Series::complete(values.iter().enumerate().map(|(i, v)| (i as f64 * 15.0, *v)))
 }
 
-fn autoscaler(name: &str, why: &str) -> Autoscaler {
+fn autoscaler(name: &str, why: &str) -> PageAutoscaler {
     let span = Span { from: 15.0, to: 30.0, limit: Limit::Rate, decisions: 1, why: format!("{why} (span)") };
-    Autoscaler {
+    PageAutoscaler {
         name: name.to_owned(),
         min: 1,
         max: 10,
@@ -17,12 +17,12 @@ fn autoscaler(name: &str, why: &str) -> Autoscaler {
         desired: series(&[1.0, 4.0, 7.0, 7.0]),
         metrics: vec![Metric {
             name: "cpu".to_owned(),
-            unit: Unit::Percent,
+            unit: PageUnit::Percent,
             target: Some(50.0),
             series: [(0.0, Some(10.0)), (15.0, None), (30.0, Some(76.0))].into_iter().collect(),
         }],
         changes: vec![
-            Change {
+            PageChange {
                 at: 15.0,
                 from: 1,
                 to: 4,
@@ -30,12 +30,12 @@ fn autoscaler(name: &str, why: &str) -> Autoscaler {
                 why: format!("{why} first"),
                 limit: Some(Limit::Rate),
             },
-            Change { at: 30.0, from: 4, to: 7, wanted: None, why: format!("{why} second"), limit: None },
+            PageChange { at: 30.0, from: 4, to: 7, wanted: None, why: format!("{why} second"), limit: None },
         ],
         more_changes: Vec::new(),
         limits: vec![span.clone()],
         limit_sums: vec![LimitSum { times: 1, seconds: 15.0, longest: span }],
-        troubles: vec![Trouble {
+        troubles: vec![PageProblem {
             from: 15.0,
             to: 15.0,
             times: 1,
@@ -46,7 +46,7 @@ fn autoscaler(name: &str, why: &str) -> Autoscaler {
 }
 
 fn page(runs: usize, name: &str) -> ReportPage {
-    let track = |run: usize| Track {
+    let track = |run: usize| PageTrack {
         figures: Figures {
             pod_hours: 2.0 + run as f64,
             unserved_share: Some(0.1),
@@ -73,7 +73,7 @@ fn page(runs: usize, name: &str) -> ReportPage {
         runs: (0..runs)
             .map(|run| Run { name: format!("{name} {run}"), about: format!("{name} about") })
             .collect(),
-        workloads: vec![Workload { name: name.to_owned(), tracks: (0..runs).map(track).collect() }],
+        workloads: vec![PageWorkload { name: name.to_owned(), tracks: (0..runs).map(track).collect() }],
         notes: vec![format!("Note on {name}.")],
         reproduce: Reproduce {
             command: format!("plimsoll simulate {name}"),
@@ -157,7 +157,7 @@ fn every_change_and_its_reason_is_in_the_table() {
 }
 
 #[test]
-fn the_page_is_well_formed_and_asks_nobody() {
+fn the_page_is_well_formed_and_loads_nothing() {
     for page in [page(1, "shop"), page(2, "shop"), page(6, "shop"), page(0, "shop")] {
         let html = own(&html(&page));
         assert_eq!(unclosed(&html), Vec::<String>::new());
@@ -169,7 +169,7 @@ fn the_page_is_well_formed_and_asks_nobody() {
         }
         assert!(html.contains("default-src 'none'"));
     }
-    // The script names the kind of its elements, and asks nobody.
+    // The script creates elements by name and sends no requests.
     assert_eq!(SCRIPT.replace("http://www.w3.org/2000/svg", "").matches("://").count(), 0);
     for part in ["fetch(", "XMLHttpRequest", "innerHTML", "eval(", "import("] {
         assert!(!SCRIPT.contains(part), "{part}");
@@ -178,7 +178,7 @@ fn the_page_is_well_formed_and_asks_nobody() {
 }
 
 #[test]
-fn what_is_missing_is_not_zero() {
+fn missing_values_are_not_zero() {
     let html = html(&page(1, "shop"));
     let metric = &data(&html)["workloads"][0]["tracks"][0]["autoscalers"][0]["metrics"][0];
     assert_eq!(metric["series"]["values"], serde_json::json!([10.0, null, 76.0]));
@@ -189,7 +189,7 @@ fn what_is_missing_is_not_zero() {
 fn an_empty_run_has_a_page() {
     let mut page = page(1, "shop");
     page.seconds = 0.0;
-    page.workloads[0].tracks[0] = Track::default();
+    page.workloads[0].tracks[0] = PageTrack::default();
     let html = html(&page);
     assert!(html.contains("The replica count never changed."));
     page.workloads.clear();
@@ -200,7 +200,7 @@ fn an_empty_run_has_a_page() {
 }
 
 #[test]
-fn numbers_that_are_none_do_no_harm() {
+fn nan_values_are_tolerated() {
     let mut page = page(2, "shop");
     for value in [f64::NAN, f64::INFINITY, -1e308] {
         page.seconds = value;
@@ -222,7 +222,7 @@ fn the_same_page_gives_the_same_bytes() {
 }
 
 #[test]
-fn the_answer_comes_in_words() {
+fn the_summary_is_a_sentence() {
     let answer = |page: &ReportPage| sentence::sentence(page);
     let one = page(1, "shop");
     assert_eq!(
@@ -255,7 +255,7 @@ mod simulated {
     const EXAMPLE: &str = include_str!("../../../../examples/php-apache.yaml");
 
     fn run(yaml: &str) -> (Scenario, Summary, ReportRecorder) {
-        let files = |_: &Path| Err("there are no files".to_owned());
+        let files = |_: &Path| Err(std::io::Error::other("there are no files"));
         let scenario = Scenario::load(&[SourceFile::new("example.yaml", yaml)], &files).unwrap();
         let mut witness = ReportRecorder::new(&scenario);
         let summary = Simulation::new(&scenario).run(&mut witness);
@@ -306,7 +306,7 @@ mod simulated {
     }
 
     #[test]
-    fn runs_are_laid_beside_each_other() {
+    fn several_runs_are_compared() {
         let other = EXAMPLE.replace("averageUtilization: 50", "averageUtilization: 80");
         let page = page(&[EXAMPLE, &other]);
         let targets = page.workloads[0].tracks.iter().map(|track| track.autoscalers[0].metrics[0].target);
@@ -317,7 +317,7 @@ mod simulated {
     }
 
     #[test]
-    fn a_long_run_stays_small_and_says_so() {
+    fn a_long_run_gives_a_small_page_with_a_note() {
         let page = page(&[&EXAMPLE.replace("duration: 20m", "duration: 20d")]);
         assert!(
             page.notes[0].starts_with("One point of a line is the mean of 32 decisions (8 min)."),

@@ -1,8 +1,8 @@
-//! Series with no more rows than can be drawn, and no more digits than can be seen.
+//! Reduces series to the rows that can be drawn and the digits that can be seen.
 
 use super::page::{Load, Series};
 
-/// Rows per series beyond which extremes stand for the rest.
+/// Reduces series with more rows than a limit to their extreme values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thin {
     pub(super) rows: usize,
@@ -12,7 +12,7 @@ impl Thin {
     pub(super) fn series(self, series: &Series) -> Series {
         let rows: Vec<(f64, Option<f64>)> =
             series.rows().map(|(at, value)| (at, value.filter(|v| v.is_finite()).map(rounded))).collect();
-        // What holds until the next row need not be said again.
+        // A value holds until the next row, so equal consecutive rows are dropped.
         let mut kept: Vec<(f64, Option<f64>)> = Vec::new();
         for row in rows {
             if kept.last().is_none_or(|last| last.1 != row.1) {
@@ -41,7 +41,8 @@ impl Thin {
         }
     }
 
-    /// Which of `rows` to draw: all, or of each stretch the first and last, every column's extremes, and the edges of gaps.
+    /// Indexes of the rows to draw: all, or for each section its first and last row, the extremes of every column, and the
+    /// edges of gaps.
     fn extremes(self, rows: usize, columns: &[&[Option<f64>]]) -> Vec<bool> {
         if rows <= self.rows {
             return vec![true; rows];
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_lose_only_digits_nobody_sees() {
+    fn numbers_keep_six_significant_digits() {
         for (value, shown) in
             [(0.1 + 0.2, 0.3), (123_456.78, 123_457.0), (-1e-9, -1e-9), (f64::NAN, 0.0), (1e300, 1e300)]
         {

@@ -1,13 +1,13 @@
-//! The charts as tables, for readers who cannot see them: the run cut into equal parts.
+//! The charts as tables, for readers who cannot see them. The run is divided into equal parts.
 
-use super::page::{Load, ReportPage, Series, Track, Workload};
-use super::{Text, words};
+use super::page::{Load, PageTrack, PageWorkload, ReportPage, Series};
+use super::{HtmlText, words};
 
-/// Into how many parts a run is cut.
-const PARTS: usize = 30;
+/// Number of parts of a run.
+const CHART_TABLE_ROWS: usize = 30;
 
-/// One column: its head and what it shows for a part of the run.
-struct Column<'a> {
+/// One column: its heading, and its cell for a part of the run.
+struct ChartTableColumn<'a> {
     head: String,
     cell: Box<dyn Fn(f64, f64) -> String + 'a>,
 }
@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut String, page: &ReportPage) {
     *out += "</section>\n";
 }
 
-fn table(out: &mut String, page: &ReportPage, workload: &Workload) {
+fn table(out: &mut String, page: &ReportPage, workload: &PageWorkload) {
     let mut columns = Vec::new();
     if let Some(load) = workload.tracks.iter().find_map(|track| track.load.as_ref()) {
         columns.push(rate("offered /s".to_owned(), load, &load.offered));
@@ -33,25 +33,26 @@ fn table(out: &mut String, page: &ReportPage, workload: &Workload) {
         let prefix = run.map(|run| format!("{}: ", run.name)).unwrap_or_default();
         track_columns(&mut columns, &prefix, track);
     }
-    *out += &format!("<details><summary>{} in {PARTS} parts</summary>\n", Text(&workload.name));
+    *out +=
+        &format!("<details><summary>{} in {CHART_TABLE_ROWS} parts</summary>\n", HtmlText(&workload.name));
     *out += "<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">from</th>";
     for column in &columns {
-        *out += &format!("<th scope=\"col\" class=\"n\">{}</th>", Text(&column.head));
+        *out += &format!("<th scope=\"col\" class=\"n\">{}</th>", HtmlText(&column.head));
     }
     *out += "</tr></thead>\n<tbody>\n";
-    for part in 0..PARTS {
-        let bound = |part: usize| page.seconds * part as f64 / PARTS as f64;
+    for part in 0..CHART_TABLE_ROWS {
+        let bound = |part: usize| page.seconds * part as f64 / CHART_TABLE_ROWS as f64;
         let (from, to) = (bound(part), bound(part + 1));
         *out += &format!("<tr><th scope=\"row\">{}</th>", words::moment(page, from.round()));
         for column in &columns {
-            *out += &format!("<td class=\"n\">{}</td>", Text(&(column.cell)(from, to)));
+            *out += &format!("<td class=\"n\">{}</td>", HtmlText(&(column.cell)(from, to)));
         }
         *out += "</tr>\n";
     }
     *out += "</tbody></table></div></details>\n";
 }
 
-fn track_columns<'a>(columns: &mut Vec<Column<'a>>, prefix: &str, track: &'a Track) {
+fn track_columns<'a>(columns: &mut Vec<ChartTableColumn<'a>>, prefix: &str, track: &'a PageTrack) {
     if let Some(load) = &track.load {
         columns.push(rate(format!("{prefix}served /s"), load, &load.served));
         columns.push(rate(format!("{prefix}unserved /s"), load, &load.unserved));
@@ -68,7 +69,10 @@ fn track_columns<'a>(columns: &mut Vec<Column<'a>>, prefix: &str, track: &'a Tra
                 let partly = if mean.missing && mean.value.is_some() { " (partly missing)" } else { "" };
                 mean.value.map_or_else(|| "missing".to_owned(), |value| show(value) + partly)
             };
-            columns.push(Column { head: format!("{prefix}{}{target}", metric.name), cell: Box::new(cell) });
+            columns.push(ChartTableColumn {
+                head: format!("{prefix}{}{target}", metric.name),
+                cell: Box::new(cell),
+            });
         }
     }
     columns.push(count(format!("{prefix}ready"), &track.ready));
@@ -77,15 +81,15 @@ fn track_columns<'a>(columns: &mut Vec<Column<'a>>, prefix: &str, track: &'a Tra
     }
 }
 
-fn rate<'a>(head: String, load: &'a Load, values: &'a [f64]) -> Column<'a> {
+fn rate<'a>(head: String, load: &'a Load, values: &'a [f64]) -> ChartTableColumn<'a> {
     let cell = move |from, to| {
         let rows = load.at.iter().copied().zip(values.iter().copied().map(Some));
         mean(rows, from, to).value.map_or_else(|| "–".to_owned(), words::number)
     };
-    Column { head, cell: Box::new(cell) }
+    ChartTableColumn { head, cell: Box::new(cell) }
 }
 
-fn count(head: String, series: &Series) -> Column<'_> {
+fn count(head: String, series: &Series) -> ChartTableColumn<'_> {
     let cell = |from, to| {
         let mut values = pieces(series.rows(), from, to).filter_map(|(_, value)| value);
         let Some(first) = values.next() else { return "–".to_owned() };
@@ -96,10 +100,10 @@ fn count(head: String, series: &Series) -> Column<'_> {
             format!("{} – {}", words::number(low), words::number(high))
         }
     };
-    Column { head, cell: Box::new(cell) }
+    ChartTableColumn { head, cell: Box::new(cell) }
 }
 
-/// A mean over time, and whether the number was missing for some of it.
+/// A mean over time, and whether the value was missing for a part of the time.
 struct Mean {
     value: Option<f64>,
     missing: bool,
@@ -119,7 +123,7 @@ fn mean(rows: impl Iterator<Item = (f64, Option<f64>)>, from: f64, to: f64) -> M
     Mean { value: (weight > 0.0).then(|| sum / weight), missing }
 }
 
-/// The values that held between `from` and `to`, and for how long each did.
+/// The values between `from` and `to`, each with its duration.
 fn pieces(
     rows: impl Iterator<Item = (f64, Option<f64>)>,
     from: f64,
@@ -139,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_weigh_by_time_and_tell_what_is_missing() {
+    fn means_are_weighted_by_time_and_mark_missing_values() {
         let series: Series = [(0.0, Some(2.0)), (10.0, None), (20.0, Some(4.0))].into_iter().collect();
         let of = |from, to| mean(series.rows(), from, to);
         assert_eq!((of(0.0, 10.0).value, of(0.0, 10.0).missing), (Some(2.0), false));

@@ -1,4 +1,4 @@
-//! Watches a run for a report: columns for the charts, and a sentence for every change and every limit.
+//! Records a run for a report: columns for the charts, and a sentence for every change and every limit.
 
 use std::sync::Arc;
 
@@ -13,53 +13,53 @@ use crate::recording::{HoldReason, Recording};
 use crate::scenario::Scenario;
 use crate::time::Millis;
 
-/// Rows per chart.
-const ROWS: usize = 4000;
+/// Maximum rows per chart.
+const MAX_CHART_ROWS: usize = 4000;
 
-/// Watches a run for a report.
+/// Records a run for a report.
 #[derive(Clone, Debug)]
 pub struct ReportRecorder {
     pub(super) recording: Recording,
-    /// Why each of the recording's changes was made, in the same order.
+    /// The reason of each change of the recording, in the same order.
     pub(super) whys: Vec<String>,
-    /// Per autoscaler.
-    pub(super) tracks: Vec<Track>,
+    /// One track for each autoscaler.
+    pub(super) tracks: Vec<LimitTrack>,
     end: f64,
 }
 
-/// What is seen of one autoscaler.
+/// Limits and further changes of one autoscaler.
 #[derive(Clone, Debug)]
-pub(super) struct Track {
+pub(super) struct LimitTrack {
     spec: Arc<Spec>,
     /// When each limit applied.
     pub(super) lanes: [Lane; Limit::ALL.len()],
-    /// Changes that the recording does not list, as many as can be drawn.
+    /// Changes that the recording does not list, at most as many as can be drawn.
     pub(super) more_changes: Vec<Mark>,
 }
 
 impl ReportRecorder {
-    /// Has seen nothing yet.
+    /// An empty recorder.
     pub fn new(scenario: &Scenario) -> Self {
-        let track = |spec: &Arc<Spec>| Track {
+        let track = |spec: &Arc<Spec>| LimitTrack {
             spec: Arc::clone(spec),
             lanes: Limit::ALL.map(Lane::new),
             more_changes: Vec::new(),
         };
         Self {
-            recording: Recording::new(scenario, ROWS),
+            recording: Recording::new(scenario, MAX_CHART_ROWS),
             whys: Vec::new(),
             tracks: scenario.autoscalers.iter().map(|plan| track(&plan.spec)).collect(),
             end: scenario.duration.as_secs_f64(),
         }
     }
 
-    /// What it has recorded.
+    /// The recording.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 }
 
-impl Track {
+impl LimitTrack {
     fn note_limit(&mut self, from: f64, to: f64, decision: &Decision) {
         let Some(limit) = limit(HoldReason::of(decision)) else { return };
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.limit() == limit) {
@@ -67,10 +67,10 @@ impl Track {
         }
     }
 
-    /// One change up and one down for each bit of the chart that can be told from the next.
+    /// Keeps one scale-up and one scale-down for each visible column of the chart.
     fn note_unlisted(&mut self, at: f64, end: f64, decision: &Decision) {
-        let mark = Mark { at, from: decision.current(), to: decision.desired };
-        let place = |at: f64| (at / end * ROWS as f64).floor();
+        let mark = Mark { at, from: decision.current().get(), to: decision.desired.get() };
+        let place = |at: f64| (at / end * MAX_CHART_ROWS as f64).floor();
         let same = |other: &&Mark| (other.to > other.from) == (mark.to > mark.from);
         let last = self.more_changes.iter().rev().take(2).find(same);
         if last.is_none_or(|last| place(last.at) != place(at)) {
@@ -101,7 +101,7 @@ impl Observer for ReportRecorder {
     }
 }
 
-/// What a page calls it.
+/// The limit as the page names it.
 pub(super) fn limit(held: HoldReason) -> Option<Limit> {
     match held {
         HoldReason::Nothing => None,

@@ -1,14 +1,14 @@
-//! Numbers and times as people write them.
+//! Formatting of numbers and times for people.
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::page::{ReportPage, Unit};
+use super::page::{PageUnit, ReportPage};
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// The moment so many seconds after the start: time of day in UTC, with the date where the page spans several days.
+/// The time this many seconds after the start: time of day in UTC, with the date where the page spans several days.
 pub(super) fn moment(page: &ReportPage, seconds: f64) -> String {
     let at = instant(page, seconds);
     let date = if spans_days(page) { at.strftime("%a %-d %b ").to_string() } else { String::new() };
@@ -72,7 +72,7 @@ pub(super) fn number(value: f64) -> String {
     fixed(value, decimals)
 }
 
-/// A share from 0 to 1 as a percentage; what is not zero is not shown as zero.
+/// A share from 0 to 1 as a percentage. A value above zero is not shown as zero.
 pub(super) fn percent(share: f64) -> String {
     let value = share * 100.0;
     if value > 0.0 && value < 0.01 {
@@ -83,18 +83,18 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// A metric's number.
-pub(super) fn amount(unit: Unit, value: f64) -> String {
+/// A value of a metric.
+pub(super) fn amount(unit: PageUnit, value: f64) -> String {
     const KIBI: f64 = 1024.0;
     match unit {
-        Unit::Percent => format!("{} %", fixed(value, usize::from(value.abs() < 9.95))),
-        Unit::Bytes => {
+        PageUnit::Percent => format!("{} %", fixed(value, usize::from(value.abs() < 9.95))),
+        PageUnit::Bytes => {
             let steps = [(KIBI.powi(4), "Ti"), (KIBI.powi(3), "Gi"), (KIBI.powi(2), "Mi"), (KIBI, "Ki")];
             let step = steps.into_iter().find(|(size, _)| value.abs() >= *size);
             step.map_or_else(|| number(value), |(size, name)| format!("{}{name}", number(value / size)))
         }
-        Unit::Cores if value != 0.0 && value.abs() < 10.0 => format!("{}m", fixed(value * 1000.0, 0)),
-        Unit::Cores | Unit::Plain => number(value),
+        PageUnit::Cores if value != 0.0 && value.abs() < 10.0 => format!("{}m", fixed(value * 1000.0, 0)),
+        PageUnit::Cores | PageUnit::Plain => number(value),
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn plural_number(value: f64, noun: &str) -> String {
     format!("{number} {noun}{end}")
 }
 
-/// A number with at most so many decimals and groups of three digits.
+/// A number with at most `decimals` decimals and groups of three digits.
 fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -173,9 +173,9 @@ mod tests {
         {
             assert_eq!(percent(share), text);
         }
-        assert_eq!(amount(Unit::Bytes, 12.0 * 1024.0 * 1024.0), "12Mi");
-        assert_eq!(amount(Unit::Cores, 0.25), "250m");
-        assert_eq!(amount(Unit::Percent, 76.0), "76 %");
+        assert_eq!(amount(PageUnit::Bytes, 12.0 * 1024.0 * 1024.0), "12Mi");
+        assert_eq!(amount(PageUnit::Cores, 0.25), "250m");
+        assert_eq!(amount(PageUnit::Percent, 76.0), "76 %");
         assert_eq!(plural(1, "change") + ", " + &plural(2000, "change"), "1 change, 2,000 changes");
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Declared {
 }
 
 impl AutoscalerObject {
-    /// How people call it: `hpa/php-apache`.
+    /// Short name: `hpa/php-apache`.
     pub fn short_name(&self) -> String {
         match self {
             Self::Hpa(hpa) => format!("hpa/{}", hpa.metadata.name),
@@ -59,7 +59,7 @@ pub(super) fn read(document: &Document, config: &ControllerConfig) -> Result<Dec
     }
 }
 
-/// An Autoscaler, with its own period and whether it only looks.
+/// Reads an Autoscaler with its period and dry-run mode.
 fn own(autoscaler: Autoscaler) -> Declared {
     Declared {
         spec: api::convert::spec_of_autoscaler(&autoscaler),

@@ -1,4 +1,4 @@
-//! Autoscalers are connected with what they act on and with what answers their metrics.
+//! Connects autoscalers with their targets and with the sources of their metrics.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::wiring::Wiring;
 use super::{AutoscalerPlan, WorkloadPlan, limits};
 use crate::random::Seed;
 
-/// What autoscalers are connected with.
+/// The parts of a scenario that autoscalers refer to.
 pub(super) struct Parts<'a> {
     pub(super) scenario: &'a ScenarioSpec,
     pub(super) common: &'a Settings,
@@ -22,7 +22,7 @@ pub(super) struct Parts<'a> {
     pub(super) workloads: &'a [WorkloadPlan],
 }
 
-/// Finds the target of an autoscaler and the answers to its metrics.
+/// Finds the target of an autoscaler and the sources of its metrics.
 pub(super) fn connect(
     faults: &mut Faults<'_>,
     declared: Declared,
@@ -30,15 +30,18 @@ pub(super) fn connect(
 ) -> Option<AutoscalerPlan> {
     let Declared { object, spec, period, dry_run } = declared;
     let workload = target(faults, &spec, parts)?;
-    if usize::try_from(spec.max).is_ok_and(|max| max > limits::MOST_PODS) {
-        let message =
-            format!("the simulator has at most {} pods per workload, found {}", limits::MOST_PODS, spec.max);
+    if usize::try_from(spec.max.get()).is_ok_and(|max| max > limits::MAX_PODS_PER_WORKLOAD) {
+        let message = format!(
+            "the simulator has at most {} pods per workload, found {}",
+            limits::MAX_PODS_PER_WORKLOAD,
+            spec.max
+        );
         faults.add("spec.maxReplicas", message);
     }
-    let looked_at = looked_at(parts.workloads, workload);
+    let selected_workloads = selected_workloads(parts.workloads, workload);
     let wiring = Wiring {
         workloads: parts.workloads,
-        looked_at: &looked_at,
+        selected_workloads: &selected_workloads,
         outages: &parts.scenario.outages,
         delay: parts.common.delay,
         seed: Seed::new(parts.scenario.seed).part(u64::MAX),
@@ -48,10 +51,18 @@ pub(super) fn connect(
         metrics.map(|(index, metric)| wiring.input(faults, &format!("spec.metrics[{index}]"), metric));
     let inputs = inputs.collect();
     let period = period.unwrap_or(parts.common.sync_period);
-    Some(AutoscalerPlan { object, spec: Arc::new(spec), workload, looked_at, inputs, period, dry_run })
+    Some(AutoscalerPlan {
+        object,
+        spec: Arc::new(spec),
+        workload,
+        selected_workloads,
+        inputs,
+        period,
+        dry_run,
+    })
 }
 
-/// The workload an autoscaler acts on.
+/// The target workload of an autoscaler.
 fn target(faults: &mut Faults<'_>, spec: &Spec, parts: &Parts<'_>) -> Option<usize> {
     let path = "spec.scaleTargetRef";
     // The kind may be written in lower case (T27).
@@ -65,7 +76,7 @@ fn target(faults: &mut Faults<'_>, spec: &Spec, parts: &Parts<'_>) -> Option<usi
     }
     let (kind, name) = (&spec.target.kind, &spec.target.name);
     if parts.workloads.len() < parts.scenario.workloads.len() {
-        // A workload is known to be wrong; most likely this one.
+        // A workload is invalid, most likely this one, so no second problem is reported.
     } else if parts.manifests.iter().any(|m| is_target(&m.kind, &m.namespace, &m.name)) {
         let hint = Some("list it under `workloads` of the Scenario".to_owned());
         faults.add_with_hint(
@@ -84,8 +95,8 @@ fn target(faults: &mut Faults<'_>, spec: &Spec, parts: &Parts<'_>) -> Option<usi
     None
 }
 
-/// The workloads whose pods the selector of `workload` selects: Kubernetes does not ask who owns a pod (docs/spec/hpa.md 5.3).
-fn looked_at(workloads: &[WorkloadPlan], workload: usize) -> Vec<usize> {
+/// The workloads whose pods the selector of `workload` selects: Kubernetes ignores the owner of a pod (docs/spec/hpa.md 5.3).
+fn selected_workloads(workloads: &[WorkloadPlan], workload: usize) -> Vec<usize> {
     let Some(target) = workloads.get(workload) else { return Vec::new() };
     let selector = Selector::parse(&target.selector).unwrap_or_else(|_| Selector::nothing());
     let selected = |w: &WorkloadPlan| w.namespace == target.namespace && selector.matches_map(&w.labels);

@@ -1,4 +1,4 @@
-//! What the files of a scenario hold, sorted by kind.
+//! The documents of a scenario, sorted by kind.
 
 use api::yaml::{self, Diagnostic, Document, SourceFile};
 
@@ -6,7 +6,7 @@ use super::API_VERSION;
 use super::document::ScenarioDocument;
 use super::manifest::{self, Manifest};
 
-/// What the files hold.
+/// The documents of all files.
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) scenarios: Vec<(Document, ScenarioDocument)>,
@@ -14,18 +14,18 @@ pub(super) struct Contents {
     pub(super) autoscalers: Vec<Document>,
 }
 
-/// What differs from the scenario as it is written.
+/// Changes to a scenario.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Variation<'a> {
-    /// Files whose autoscalers take the place of all others, and whose workloads take that of those of the same name.
-    /// The load stays: a `Scenario` document in them is not looked at.
+    /// Files whose autoscalers replace all others, and whose workloads replace those with the same name. The load stays: a
+    /// `Scenario` document in them is ignored.
     pub sources: &'a [SourceFile],
-    /// Other random numbers.
+    /// Another seed.
     pub seed: Option<u64>,
 }
 
 impl Contents {
-    /// Lets what others say take its place.
+    /// Replaces parts by those of `other`.
     pub(super) fn vary(&mut self, other: Self) {
         if !other.autoscalers.is_empty() {
             self.autoscalers = other.autoscalers;
@@ -91,7 +91,7 @@ fn sort(document: Document, contents: &mut Contents) -> Result<(), Vec<Diagnosti
         "ScaledObject" | "ScaledJob" => {
             return Err(vec![document.problem("kind", format!("{kind} cannot be simulated yet"))]);
         }
-        // Services, ConfigMaps and the like make no difference here; a slip of the pen does.
+        // Other kinds, such as Services and ConfigMaps, are ignored, but a misspelt kind is a problem.
         other => {
             if let Some(near) = yaml::nearest(other, OURS) {
                 let problem = document.problem("kind", format!("unknown kind `{other}`"));

@@ -1,10 +1,10 @@
-//! Collects what is wrong with a document, each with its place.
+//! Collects the problems of a document with their positions.
 
 use api::yaml::{Diagnostic, Document};
 
 use crate::time::Millis;
 
-/// What is wrong with one document.
+/// The problems of one document.
 pub(super) struct Faults<'a> {
     document: &'a Document,
     problems: &'a mut Vec<Diagnostic>,
@@ -21,12 +21,12 @@ impl<'a> Faults<'a> {
         self.document
     }
 
-    /// Something is wrong at a path.
+    /// Adds a problem at a path.
     pub(super) fn add(&mut self, path: &str, message: impl AsRef<str>) {
         self.problems.push(self.document.problem(path, message));
     }
 
-    /// Something is wrong at a path, and this would help.
+    /// Adds a problem at a path, with a hint.
     pub(super) fn add_with_hint(&mut self, path: &str, message: impl AsRef<str>, hint: Option<String>) {
         let problem = self.document.problem(path, message);
         self.problems.push(match hint {
@@ -35,12 +35,12 @@ impl<'a> Faults<'a> {
         });
     }
 
-    /// Something is wrong elsewhere.
+    /// Adds a problem of another file.
     pub(super) fn push(&mut self, problem: Diagnostic) {
         self.problems.push(problem);
     }
 
-    /// The number, if it is between `low` and `high`; otherwise a problem, and `low`.
+    /// Returns the number if it is between `low` and `high`; otherwise adds a problem and returns `low`.
     pub(super) fn number(&mut self, path: &str, number: f64, low: f64, high: f64) -> f64 {
         if (low..=high).contains(&number) {
             return number;
@@ -50,7 +50,7 @@ impl<'a> Faults<'a> {
         low
     }
 
-    /// The length of time, if it is between `low` and `high`; otherwise a problem, and `low`.
+    /// Returns the duration if it is between `low` and `high`; otherwise adds a problem and returns `low`.
     pub(super) fn length(&mut self, path: &str, length: Millis, low: Millis, high: Millis) -> Millis {
         if (low..=high).contains(&length) {
             return length;
@@ -60,7 +60,7 @@ impl<'a> Faults<'a> {
     }
 }
 
-/// A number that may be very long, short.
+/// Formats a number with few digits.
 fn shown(number: f64) -> String {
     if number.abs() < 1e12 { number.to_string() } else { format!("{number:e}") }
 }
@@ -71,7 +71,7 @@ fn field(path: &str) -> &str {
     name.split('[').next().unwrap_or(name)
 }
 
-/// "did you mean …?", or what there is.
+/// The hint "did you mean …?", or a list of the known names.
 pub(super) fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
     if let Some(nearest) = api::yaml::nearest(word, known.clone()) {
         return Some(format!("did you mean `{nearest}`?"));

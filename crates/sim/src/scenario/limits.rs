@@ -1,24 +1,24 @@
-//! Bounds that keep a simulation from never ending, each far beyond sensible use.
+//! Bounds of a simulation, so that it ends in reasonable time. Each is far beyond sensible use.
 
 use super::faults::Faults;
 use super::{AutoscalerPlan, WorkloadPlan};
 use crate::time::Millis;
 use crate::workload::ModelTiming;
 
-/// Pods of one workload.
-pub(super) const MOST_PODS: usize = 10_000;
-/// Length of a simulation.
-pub(super) const LONGEST: Millis = Millis::from_hours(400 * 24);
-/// Looks at shapes of load, over all workloads: half a minute or so.
-const MOST_TICKS: i64 = 500_000_000;
-/// Looks at pods and series, over all decisions: a minute or so.
-const MOST_LOOKS: i64 = 2_000_000_000;
-/// Levels of load, in units per second.
-pub(super) const MOST_LOAD: f64 = 1e9;
-/// Every other delay and period.
-pub(super) const LONGEST_DELAY: Millis = Millis::from_hours(24);
+/// Maximum number of pods of one workload.
+pub(super) const MAX_PODS_PER_WORKLOAD: usize = 10_000;
+/// Maximum duration of a simulation.
+pub(super) const MAX_SCENARIO_DURATION: Millis = Millis::from_hours(400 * 24);
+/// Maximum evaluations of load shapes over all workloads; they take about half a minute.
+const MAX_LOAD_EVALUATIONS: i64 = 500_000_000;
+/// Maximum reads of pods and series over all decisions; they take about a minute.
+const MAX_SAMPLE_READS: i64 = 2_000_000_000;
+/// Maximum level of a load, in units per second.
+pub(super) const MAX_UNITS_PER_SECOND: f64 = 1e9;
+/// Maximum of all other delays and periods.
+pub(super) const MAX_DELAY: Millis = Millis::from_hours(24);
 
-/// Refuses what would take too long.
+/// Rejects a scenario that would take too long.
 pub(super) fn check(
     faults: &mut Faults<'_>,
     duration: Millis,
@@ -29,9 +29,10 @@ pub(super) fn check(
     let ticks = duration.0 / cadence.tick.0.max(1);
     let shapes: usize = workloads.iter().map(|w| 1 + w.plan.load.len()).sum();
     let looks = ticks.saturating_mul(shapes as i64);
-    if looks > MOST_TICKS {
-        let message =
-            format!("this would look at shapes of load {looks} times; {MOST_TICKS} times are allowed");
+    if looks > MAX_LOAD_EVALUATIONS {
+        let message = format!(
+            "this would look at shapes of load {looks} times; {MAX_LOAD_EVALUATIONS} times are allowed"
+        );
         faults.add_with_hint(
             "spec.duration",
             message,
@@ -40,14 +41,15 @@ pub(super) fn check(
     }
     let looks = autoscalers.iter().map(|autoscaler| {
         let decisions = duration.0 / autoscaler.period.0.max(1);
-        let pods = usize::try_from(autoscaler.spec.max).unwrap_or_default();
+        let pods = usize::try_from(autoscaler.spec.max.get()).unwrap_or_default();
         let effort: usize = autoscaler.inputs.iter().map(|input| input.effort(pods)).sum();
         decisions.saturating_mul(effort as i64)
     });
     let looks = looks.fold(0_i64, i64::saturating_add);
-    if looks > MOST_LOOKS {
-        let message =
-            format!("this would look at pods and metrics {looks} times; {MOST_LOOKS} times are allowed");
+    if looks > MAX_SAMPLE_READS {
+        let message = format!(
+            "this would look at pods and metrics {looks} times; {MAX_SAMPLE_READS} times are allowed"
+        );
         let hint = "shorten `duration`, lower `maxReplicas` or lengthen `controller.syncPeriod`";
         faults.add_with_hint("spec.duration", message, Some(hint.to_owned()));
     }

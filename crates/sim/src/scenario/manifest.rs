@@ -1,4 +1,4 @@
-//! Deployments, StatefulSets and ReplicaSets: what the simulator needs of them, and nothing else.
+//! Reads the fields of Deployments, StatefulSets and ReplicaSets that the simulator needs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use engine::PodTemplate;
 use serde::Deserialize;
 
 use super::faults::{Faults, meant};
-use super::limits::MOST_PODS;
+use super::limits::MAX_PODS_PER_WORKLOAD;
 use crate::workload::PodManagement;
 
 /// Group and version of workloads.
@@ -40,7 +40,7 @@ impl Manifest {
     }
 }
 
-/// The fields that are read; others pass.
+/// The fields that are read. Others are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Wire {
@@ -81,10 +81,14 @@ pub(super) fn read(document: &Document) -> Result<Manifest, Vec<Diagnostic>> {
         faults.add("metadata", format!("this {} has no name", wire.kind));
     }
     let replicas = wire.spec.replicas.unwrap_or(1);
-    let replicas = usize::try_from(replicas).ok().filter(|n| *n <= MOST_PODS).unwrap_or_else(|| {
-        faults.add("spec.replicas", format!("`replicas` must be from 0 to {MOST_PODS}, found {replicas}"));
-        0
-    });
+    let replicas =
+        usize::try_from(replicas).ok().filter(|n| *n <= MAX_PODS_PER_WORKLOAD).unwrap_or_else(|| {
+            faults.add(
+                "spec.replicas",
+                format!("`replicas` must be from 0 to {MAX_PODS_PER_WORKLOAD}, found {replicas}"),
+            );
+            0
+        });
     let labels: BTreeMap<String, String> = wire.spec.template.metadata.labels.into_iter().collect();
     let selector = match LabelSelector::to_selector_or_nothing(wire.spec.selector.as_ref()) {
         Ok(selector) => selector,
@@ -128,7 +132,7 @@ pub(super) fn namespace(metadata: &ObjectMeta) -> String {
     if metadata.namespace.is_empty() { "default".to_owned() } else { metadata.namespace.clone() }
 }
 
-/// Fields we do not read pass, unless they look like one that we do.
+/// Reports unknown fields that look like a misspelt known field. Other unknown fields are ignored.
 fn misspelt(faults: &mut Faults<'_>) {
     let document = faults.document();
     let mut look = |path: &str, node: Option<&Node>, ours: &[&str], others: &[&str]| {

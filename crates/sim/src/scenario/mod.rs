@@ -1,4 +1,4 @@
-//! Files become a scenario that can run: manifests and the `Scenario` document are read, checked and wired together.
+//! Reads a scenario: manifests and the `Scenario` document are read, checked and connected.
 
 mod autoscaler;
 mod connect;
@@ -16,6 +16,7 @@ mod wiring;
 mod workload;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,25 +40,25 @@ use crate::random::Seed;
 use crate::time::Millis;
 use crate::workload::{ContainerUsageModel, ModelTiming, WorkloadModel};
 
-/// Group and version of our own kinds.
+/// Group and version of Plimsoll's own kinds.
 pub const API_VERSION: &str = "plimsoll.dev/v1alpha1";
 
-/// A scenario, complete and checked.
+/// A complete, validated scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Its name.
     pub name: String,
     /// When virtual time begins.
     pub start: Timestamp,
-    /// How long it runs.
+    /// Duration.
     pub duration: Millis,
-    /// Chooses the random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// Time between two decisions, unless an autoscaler has its own; also between two samples.
     pub sync_period: Millis,
     /// Settings of the controller.
     pub config: Arc<ControllerConfig>,
-    /// How the model is looked at.
+    /// Timing of the model.
     pub cadence: ModelTiming,
     /// Workloads in the order of the `Scenario` document.
     pub workloads: Vec<WorkloadPlan>,
@@ -65,7 +66,7 @@ pub struct Scenario {
     pub autoscalers: Vec<AutoscalerPlan>,
 }
 
-/// A workload and how it behaves.
+/// A workload and its model.
 #[derive(Clone, Debug)]
 pub struct WorkloadPlan {
     /// Kind of its manifest.
@@ -78,11 +79,11 @@ pub struct WorkloadPlan {
     pub labels: BTreeMap<String, String>,
     /// Selector of its scale, as text.
     pub selector: String,
-    /// How it behaves.
+    /// Its model.
     pub plan: WorkloadModel,
-    /// What its containers use.
+    /// Resource usage of its containers.
     pub containers: Vec<ContainerUsageModel>,
-    /// Metrics that tell of it.
+    /// Its custom and external metrics.
     pub metrics: Vec<MetricPlan>,
 }
 
@@ -97,47 +98,47 @@ pub struct MetricPlan {
     pub object: Option<DescribedObject>,
     /// Labels that a metric selector can match.
     pub labels: BTreeMap<String, String>,
-    /// What it tells.
+    /// Source of the values.
     pub value: SeriesValue,
-    /// What that is multiplied with.
+    /// Factor for the values.
     pub scale: f64,
-    /// From a measurement until it can be read.
+    /// Time from a sample until it can be read.
     pub delay: Millis,
 }
 
-/// An autoscaler and what it acts on.
+/// An autoscaler, its target and its metrics.
 #[derive(Clone, Debug)]
 pub struct AutoscalerPlan {
     /// The object as it was written, with defaults.
     pub object: AutoscalerObject,
-    /// What the engine makes of it.
+    /// The engine's spec of it.
     pub spec: Arc<Spec>,
-    /// Its target, by its place among the workloads.
+    /// Index of its target among the workloads.
     pub workload: usize,
-    /// Workloads whose pods its target's selector selects, by their place; usually just the target.
-    pub looked_at: Vec<usize>,
-    /// Where each metric comes from, in the order of the spec.
+    /// Indexes of the workloads whose pods the selector of its target selects; usually only the target.
+    pub selected_workloads: Vec<usize>,
+    /// Source of each metric, in the order of the spec.
     pub inputs: Vec<MetricInput>,
     /// Time between two decisions.
     pub period: Millis,
-    /// Whether it only looks.
+    /// Whether it is in dry-run mode.
     pub dry_run: bool,
 }
 
-/// Reads the files a scenario refers to; the simulator itself opens none.
+/// Reads the files that a scenario refers to. The simulator itself opens no files.
 pub trait Files {
-    /// The bytes of a file, or why it cannot be read.
-    fn read(&self, path: &Path) -> Result<Vec<u8>, String>;
+    /// Reads a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 }
 
-impl<F: Fn(&Path) -> Result<Vec<u8>, String>> Files for F {
-    fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
+impl<F: Fn(&Path) -> io::Result<Vec<u8>>> Files for F {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self(path)
     }
 }
 
 impl Scenario {
-    /// Reads a scenario from one file or several that belong together.
+    /// Reads a scenario from one or several files.
     pub fn load(sources: &[SourceFile], files: &dyn Files) -> Result<Self, Vec<Diagnostic>> {
         Self::load_varied(sources, Variation::default(), files)
     }
@@ -162,7 +163,7 @@ impl Scenario {
         if problems.is_empty() { Ok(built) } else { Err(problems) }
     }
 
-    /// Reads a moment: a length from the start (`12m30s`), a time of the day (`09:12:30`) or a full one (RFC 3339).
+    /// Parses a time: a duration from the start (`12m30s`), a time of day (`09:12:30`) or a full time (RFC 3339).
     pub fn moment(&self, text: &str) -> Option<Millis> {
         let at = if let Ok(TimeOfDay(time)) = text.parse() {
             let ahead = (time - TimeOfDay::of(self.start).0).0.rem_euclid(values::DAY.0);

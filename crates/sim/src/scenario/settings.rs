@@ -1,4 +1,4 @@
-//! The settings that apply to everything: time, controller, metrics pipeline.
+//! Settings of the whole scenario: time, controller, metrics pipeline.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use engine::ControllerConfig;
 
 use super::document::ScenarioSpec;
 use super::faults::{Faults, meant};
-use super::limits::{LONGEST, LONGEST_DELAY};
+use super::limits::{MAX_DELAY, MAX_SCENARIO_DURATION};
 use crate::time::Millis;
 use crate::workload::ModelTiming;
 
@@ -15,7 +15,7 @@ const GATES: [&str; 3] = ["HPAScaleToZero", "HPAConfigurableTolerance", "PodLeve
 /// The first Monday of 2026.
 const START: &str = "2026-01-05T00:00:00Z";
 
-/// What applies to everything.
+/// Settings of the whole scenario.
 pub(super) struct Settings {
     pub(super) duration: Millis,
     pub(super) sync_period: Millis,
@@ -27,23 +27,25 @@ pub(super) struct Settings {
 /// Checks the settings of a scenario and fills in defaults.
 pub(super) fn read(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> Settings {
     let second = Millis::from_secs(1);
-    let duration = faults.length("spec.duration", spec.duration, second, LONGEST);
+    let duration = faults.length("spec.duration", spec.duration, second, MAX_SCENARIO_DURATION);
     let start = spec.start.or_else(|| START.parse().ok()).unwrap_or_default();
-    if LONGEST.after(start).checked_add(LONGEST.duration()).is_err() || start < jiff::Timestamp::UNIX_EPOCH {
+    if MAX_SCENARIO_DURATION.after(start).checked_add(MAX_SCENARIO_DURATION.duration()).is_err()
+        || start < jiff::Timestamp::UNIX_EPOCH
+    {
         faults.add("spec.start", "`start` must be from 1970 to 9990");
     }
-    let tick = spec.tick.map_or(second, |tick| faults.length("spec.tick", tick, Millis(100), LONGEST_DELAY));
+    let tick = spec.tick.map_or(second, |tick| faults.length("spec.tick", tick, Millis(100), MAX_DELAY));
 
     let pipeline = &spec.metrics_pipeline;
     let resolution = pipeline.resolution.map_or(Millis::from_secs(15), |resolution| {
         faults.length("spec.metricsPipeline.resolution", resolution, second, Millis::from_hours(1))
     });
     let delay = pipeline.delay.map_or(Millis::from_secs(5), |delay| {
-        faults.length("spec.metricsPipeline.delay", delay, Millis::ZERO, LONGEST_DELAY)
+        faults.length("spec.metricsPipeline.delay", delay, Millis::ZERO, MAX_DELAY)
     });
 
     let sync_period = spec.controller.sync_period.map_or(Millis::from_secs(15), |period| {
-        faults.length("spec.controller.syncPeriod", period, second, LONGEST_DELAY)
+        faults.length("spec.controller.syncPeriod", period, second, MAX_DELAY)
     });
     let config = Arc::new(config(faults, spec));
     let cadence = ModelTiming { start, tick, resolution, oldest: delay };
@@ -67,7 +69,7 @@ fn config(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> ControllerConfig {
         ("initialReadinessDelay", controller.initial_readiness_delay, &mut config.initial_readiness_delay),
     ] {
         if let Some(given) = given {
-            *setting = faults.length(&at(field), given, Millis::ZERO, LONGEST_DELAY).duration();
+            *setting = faults.length(&at(field), given, Millis::ZERO, MAX_DELAY).duration();
         }
     }
     for (name, on) in &controller.feature_gates {

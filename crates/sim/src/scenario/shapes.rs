@@ -1,4 +1,4 @@
-//! Load shapes as written become a [`LoadCurve`].
+//! Converts load shapes of the document to a [`LoadCurve`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use jiff::Timestamp;
 use super::Files;
 use super::document::{Alignment, LoadShape, TraceShape};
 use super::faults::Faults;
-use super::limits::{LONGEST, LONGEST_DELAY, MOST_LOAD};
+use super::limits::{MAX_DELAY, MAX_SCENARIO_DURATION, MAX_UNITS_PER_SECOND};
 use super::values::{DAY, TimeOfDay, TimeOfWeek, WEEK};
-use crate::load::trace::Reading;
+use crate::load::trace::TraceOptions;
 use crate::load::{Amplitude, CurveShape, LoadCurve, Noise, Trace};
 use crate::random::Seed;
 use crate::time::Millis;
 
-/// Bytes a trace may have.
-const MOST_BYTES: usize = 128 << 20;
+/// Maximum size of a trace file.
+const MAX_TRACE_BYTES: usize = 128 << 20;
 /// The shortest period of a wave or of noise.
-const SHORTEST: Millis = Millis::from_secs(1);
+const MIN_PERIOD: Millis = Millis::from_secs(1);
 
-/// What shapes need to know of their scenario.
+/// The part of a scenario that shapes need.
 pub(super) struct Setting<'a> {
     pub(super) files: &'a dyn Files,
     pub(super) start: Timestamp,
@@ -42,16 +42,19 @@ pub(super) fn load(
         if let LoadShape::Noise(noise) = shape {
             let period = noise.period.unwrap_or(Millis::from_mins(1));
             let amplitude = match noise.amplitude.0 {
-                Amplitude::Units(units) => {
-                    Amplitude::Units(faults.number(&format!("{path}.noise.amplitude"), units, 0.0, MOST_LOAD))
-                }
+                Amplitude::Units(units) => Amplitude::Units(faults.number(
+                    &format!("{path}.noise.amplitude"),
+                    units,
+                    0.0,
+                    MAX_UNITS_PER_SECOND,
+                )),
                 Amplitude::Share(share) => {
                     let percent =
                         faults.number(&format!("{path}.noise.amplitude"), share * 100.0, 0.0, 1000.0);
                     Amplitude::Share(percent / 100.0)
                 }
             };
-            let period = faults.length(&format!("{path}.noise.period"), period, SHORTEST, WEEK);
+            let period = faults.length(&format!("{path}.noise.period"), period, MIN_PERIOD, WEEK);
             noises.push(Noise { amplitude, period, seed: seed.part(index as u64) });
         } else {
             sum.extend(one(faults, setting, &path, shape));
@@ -62,10 +65,10 @@ pub(super) fn load(
 
 fn one(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &LoadShape) -> Option<CurveShape> {
     let level = |faults: &mut Faults<'_>, field: &str, level: f64| {
-        faults.number(&format!("{path}.{field}"), level, -MOST_LOAD, MOST_LOAD)
+        faults.number(&format!("{path}.{field}"), level, -MAX_UNITS_PER_SECOND, MAX_UNITS_PER_SECOND)
     };
     let moment = |faults: &mut Faults<'_>, field: &str, at: Millis| {
-        faults.length(&format!("{path}.{field}"), at, Millis::ZERO, LONGEST)
+        faults.length(&format!("{path}.{field}"), at, Millis::ZERO, MAX_SCENARIO_DURATION)
     };
     Some(match shape {
         LoadShape::Constant(units) => CurveShape::Constant(level(faults, "constant", *units)),
@@ -115,7 +118,8 @@ fn one(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &LoadS
             peak: weekly.peak.0 - TimeOfWeek::of(setting.start).0,
         },
         LoadShape::Wave(wave) => {
-            let period = faults.length(&format!("{path}.wave.period"), wave.period, SHORTEST, LONGEST);
+            let period =
+                faults.length(&format!("{path}.wave.period"), wave.period, MIN_PERIOD, MAX_SCENARIO_DURATION);
             CurveShape::Wave {
                 low: level(faults, "wave.low", wave.low),
                 high: level(faults, "wave.high", wave.high),
@@ -130,17 +134,18 @@ fn one(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &LoadS
     })
 }
 
-/// Reads and checks a trace; its problems are those of its file.
+/// Reads and checks a trace. Problems are reported with their position in the trace file.
 fn trace(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &TraceShape) -> Option<Trace> {
     let at_file = format!("{path}.file");
-    let scale = faults.number(&format!("{path}.scale"), shape.scale, -MOST_LOAD, MOST_LOAD);
+    let scale =
+        faults.number(&format!("{path}.scale"), shape.scale, -MAX_UNITS_PER_SECOND, MAX_UNITS_PER_SECOND);
     let scenario = faults.document().source.name.clone();
     let file = Path::new(&*scenario).parent().unwrap_or(Path::new("")).join(&shape.file);
     let shown = file.display().to_string();
     let bytes = match setting.files.read(&file) {
-        Ok(bytes) if bytes.len() <= MOST_BYTES => bytes,
+        Ok(bytes) if bytes.len() <= MAX_TRACE_BYTES => bytes,
         Ok(_) => {
-            faults.add(&at_file, format!("{shown} is larger than {} MiB", MOST_BYTES >> 20));
+            faults.add(&at_file, format!("{shown} is larger than {} MiB", MAX_TRACE_BYTES >> 20));
             return None;
         }
         Err(error) => {
@@ -148,7 +153,7 @@ fn trace(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &Tra
             return None;
         }
     };
-    let reading = Reading {
+    let reading = TraceOptions {
         column: shape.column.as_deref(),
         interpolate: shape.interpolate,
         repeat: shape.repeat,
@@ -180,7 +185,7 @@ fn trace(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &Tra
     Some(trace)
 }
 
-/// The longest that anything but the simulation itself may take.
+/// Checks a delay against [`MAX_DELAY`].
 pub(super) fn delay(faults: &mut Faults<'_>, path: &str, given: Option<Millis>, default: Millis) -> Millis {
-    given.map_or(default, |given| faults.length(path, given, Millis::ZERO, LONGEST_DELAY))
+    given.map_or(default, |given| faults.length(path, given, Millis::ZERO, MAX_DELAY))
 }

@@ -57,8 +57,8 @@ fn load_with(text: &str, files: &dyn Files) -> Result<Scenario, Vec<String>> {
     })
 }
 
-fn no_files(_: &Path) -> Result<Vec<u8>, String> {
-    Err("no such file".to_owned())
+fn no_files(_: &Path) -> std::io::Result<Vec<u8>> {
+    Err(std::io::Error::other("no such file"))
 }
 
 fn load(text: &str) -> Result<Scenario, Vec<String>> {
@@ -76,11 +76,14 @@ fn a_good_scenario_has_defaults() {
     let usage = workload.containers[0].cpu;
     assert_eq!((usage.idle, usage.per_unit, usage.limit), (2.0, 25.0, 500.0));
     let [autoscaler] = scenario.autoscalers.as_slice() else { panic!() };
-    assert_eq!((autoscaler.looked_at.as_slice(), autoscaler.period), ([0].as_slice(), Millis::from_secs(15)));
+    assert_eq!(
+        (autoscaler.selected_workloads.as_slice(), autoscaler.period),
+        ([0].as_slice(), Millis::from_secs(15))
+    );
 }
 
 #[test]
-fn moments_in_every_form() {
+fn times_parse_in_every_form() {
     let text = GOOD.replace("duration: 10m", "start: 2026-01-05T23:55:00Z\n  duration: 10m");
     let scenario = load(&text).unwrap();
     for (text, expected) in [
@@ -290,7 +293,7 @@ fn bad_scenarios_by_table() {
 }
 
 #[test]
-fn what_would_take_too_long_is_refused() {
+fn scenarios_that_take_too_long_are_rejected() {
     let text = GOOD
         .replace("duration: 10m", "duration: 400d\n  controller: {syncPeriod: 1s}")
         .replace("maxReplicas: 10", "maxReplicas: 10000");
@@ -303,7 +306,7 @@ fn what_would_take_too_long_is_refused() {
 }
 
 #[test]
-fn documents_that_are_missing_or_twice() {
+fn missing_and_duplicate_documents_are_problems() {
     let documents: Vec<&str> = GOOD.split("---\n").collect();
     let [deployment, hpa, _, scenario] = documents.as_slice() else { panic!() };
     let without = |text: &str| load(text).map(|_| ()).unwrap_err().join("|");
@@ -370,7 +373,7 @@ fn metrics_find_their_series() {
 }
 
 #[test]
-fn traces_are_read_beside_the_scenario() {
+fn trace_paths_are_relative_to_the_scenario() {
     let text = GOOD.replace("- constant: 5", "- trace: {file: load.csv, column: b}");
     let file = |content: &'static str| {
         move |path: &Path| {

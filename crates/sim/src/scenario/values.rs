@@ -1,4 +1,4 @@
-//! Small values with a form of their own.
+//! Values with their own text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub struct TimeOfDay(pub Millis);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeOfWeek(pub Millis);
 
-/// How far noise goes: a number of units, or a percentage.
+/// Largest deviation of noise: a number of units, or a percentage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent(pub Amplitude);
 
@@ -74,14 +74,14 @@ fn full_name(day: &str) -> &'static str {
 }
 
 impl TimeOfDay {
-    /// The time of the day at a moment, in UTC.
+    /// The time of day of a timestamp, in UTC.
     pub fn of(at: Timestamp) -> Self {
         Self(Millis(at.as_millisecond().rem_euclid(DAY.0)))
     }
 }
 
 impl TimeOfWeek {
-    /// The time of the week at a moment, in UTC.
+    /// The time of the week of a timestamp, in UTC.
     pub fn of(at: Timestamp) -> Self {
         let day = at.to_zoned(TimeZone::UTC).weekday().to_monday_zero_offset();
         Self(DAY * i64::from(day) + TimeOfDay::of(at).0)
@@ -122,8 +122,8 @@ macro_rules! as_text {
 
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl Visitor<'_> for Text {
+                struct TextVisitor;
+                impl Visitor<'_> for TextVisitor {
                     type Value = $type;
 
                     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,7 +134,7 @@ macro_rules! as_text {
                         text.parse().map_err(|()| E::invalid_value(Unexpected::Str(text), &self))
                     }
                 }
-                deserializer.deserialize_str(Text)
+                deserializer.deserialize_str(TextVisitor)
             }
         }
     )*};

@@ -1,4 +1,4 @@
-//! Which measurements answer which metric of an autoscaler, and when they do not.
+//! Connects the metrics of an autoscaler with their sources and outages.
 
 use api::selector::Selector;
 use engine::spec::{Metric, MetricId, MetricSource};
@@ -13,20 +13,20 @@ use crate::workload::{ModelResource, UsageMeter};
 
 const UNABLE: &str = "the server is currently unable to handle the request";
 
-/// What the inputs of one autoscaler are made from.
+/// The parts of a scenario from which the inputs of one autoscaler are built.
 pub(super) struct Wiring<'a> {
     pub(super) workloads: &'a [WorkloadPlan],
-    /// The workloads whose pods are looked at, the target first.
-    pub(super) looked_at: &'a [usize],
+    /// Indexes of the selected workloads, the target first.
+    pub(super) selected_workloads: &'a [usize],
     pub(super) outages: &'a [Outage],
     pub(super) delay: Millis,
     pub(super) seed: Seed,
 }
 
 impl Wiring<'_> {
-    /// The input of the metric written at `path`; a problem if nothing in the scenario can answer it.
+    /// The input of the metric at `path`. A metric without a source in the scenario is a problem.
     pub(super) fn input(&self, faults: &mut Faults<'_>, path: &str, metric: &Metric) -> MetricInput {
-        let ask = if metric.can_be_asked() { self.ask(faults, path, &metric.source) } else { None };
+        let ask = if metric.is_queryable() { self.ask(faults, path, &metric.source) } else { None };
         MetricInput { ask: ask.unwrap_or(MetricRequest::Nothing), outages: self.failing(&metric.source) }
     }
 
@@ -45,7 +45,7 @@ impl Wiring<'_> {
                     let answers = |m: &&MetricPlan| m.answers(MetricKind::Pods, id, &selector);
                     metrics.iter().find(answers).map(|metric| metric.series(*place))
                 };
-                let series: Vec<Option<MetricSeries>> = self.looked_at.iter().map(found).collect();
+                let series: Vec<Option<MetricSeries>> = self.selected_workloads.iter().map(found).collect();
                 if series.iter().all(Option::is_none) {
                     self.unknown(faults, &format!("{path}.pods.metric"), MetricKind::Pods, id);
                 }
@@ -88,7 +88,7 @@ impl Wiring<'_> {
             faults.add(&format!("{path}.name"), format!("the simulator knows cpu and memory, not `{name}`"));
             return None;
         };
-        let workloads = || self.looked_at.iter().filter_map(|place| self.workloads.get(*place));
+        let workloads = || self.selected_workloads.iter().filter_map(|place| self.workloads.get(*place));
         let known = || workloads().flat_map(|w| w.containers.iter().map(|c| c.name.as_str()));
         if let Some(container) = container.filter(|container| !known().any(|name| name == *container)) {
             let known: Vec<&str> = known().collect();
@@ -160,7 +160,7 @@ impl Wiring<'_> {
     }
 }
 
-/// The selector of a metric; absent if it is broken.
+/// The selector of a metric; absent if it is invalid.
 fn selector(id: &MetricId) -> Option<Selector> {
     Selector::parse(id.selector.as_deref().ok()?).ok()
 }
@@ -179,14 +179,14 @@ impl MetricPlan {
         MetricSeries { workload, value: self.value.clone(), scale: self.scale, delay: self.delay }
     }
 
-    /// Whether two metrics cannot be told apart.
+    /// Whether two metrics have the same name, kind, object and labels.
     pub(super) fn is_same_series(&self, other: &Self) -> bool {
         let key = |m: &Self| (m.name.clone(), m.kind, m.object.clone(), m.labels.clone());
         key(self) == key(other)
     }
 }
 
-/// Checks the outages of a scenario against the metrics it has.
+/// Checks the outages of a scenario. They must refer to its metrics.
 pub(super) fn check_outages(faults: &mut Faults<'_>, outages: &[Outage], workloads: &[WorkloadPlan]) {
     for (index, outage) in outages.iter().enumerate() {
         let path = format!("spec.outages[{index}]");

@@ -1,29 +1,27 @@
-//! Settings and manifest of a workload become its plan.
+//! Builds the plan of a workload from its settings and its manifest.
 
 use std::sync::Arc;
 
 use engine::pod::Container;
 use quantity::Quantity;
 
-use super::document::{
-    ContainerSettings, MetricKind, MetricSettings, Signal, UsageSettings, WorkloadSettings,
-};
+use super::document::{ContainerSettings, MetricKind, MetricSettings, UsageSettings, WorkloadSettings};
 use super::faults::{Faults, meant};
-use super::limits::MOST_LOAD;
+use super::limits::MAX_UNITS_PER_SECOND;
 use super::manifest::Manifest;
 use super::shapes::{self, Setting};
 use super::{MetricPlan, WorkloadPlan};
-use crate::inputs::SeriesValue;
+use crate::inputs::{SeriesValue, Signal};
 use crate::random::Seed;
 use crate::time::Millis;
 use crate::workload::{
     ContainerUsageModel, ModelPodTemplate, PodDelays, PodFailure, ServiceCapacity, UsageModel, WorkloadModel,
 };
 
-/// What a container may use of anything.
-const MOST_USED: f64 = 1e15;
-/// With pods that end, others come in their place; beyond this share that hardly ends.
-const MOST_FAILED: f64 = 0.9;
+/// Maximum usage of a resource by a container.
+const MAX_CONTAINER_USAGE: f64 = 1e15;
+/// Maximum share of failing pods. Failed pods are replaced, so a higher share would create pods without end.
+const MAX_FAILING_SHARE: f64 = 0.9;
 
 /// Checks and builds the plan of the workload written at `path`.
 pub(super) fn plan(
@@ -72,7 +70,7 @@ fn template(
     let ready_delay = delay("readyDelay", pods.ready_delay, usual.ready);
     let stop_delay = delay("stopDelay", pods.stop_delay, usual.stop);
     let failed = pods.failure == PodFailure::Failed && pods.failing > 0.0;
-    let most = if failed { MOST_FAILED } else { 1.0 };
+    let most = if failed { MAX_FAILING_SHARE } else { 1.0 };
     let failing = faults.number(&format!("{path}.failing"), pods.failing, 0.0, most);
     if failed && start_delay + ready_delay < Millis::from_secs(1) {
         let message = "with `failure: Failed` pods must take at least 1s to start and become ready";
@@ -94,9 +92,11 @@ fn template(
 fn service(faults: &mut Faults<'_>, path: &str, settings: &WorkloadSettings) -> ServiceCapacity {
     let serves = &settings.serves;
     let per_pod = serves.per_pod.inspect(|per_pod| {
-        if !(*per_pod > 0.0 && *per_pod <= MOST_LOAD) {
-            faults
-                .add(&format!("{path}.perPod"), format!("`perPod` must be above 0 and at most {MOST_LOAD}"));
+        if !(*per_pod > 0.0 && *per_pod <= MAX_UNITS_PER_SECOND) {
+            faults.add(
+                &format!("{path}.perPod"),
+                format!("`perPod` must be above 0 and at most {MAX_UNITS_PER_SECOND}"),
+            );
         }
     });
     let limit =
@@ -108,7 +108,7 @@ fn service(faults: &mut Faults<'_>, path: &str, settings: &WorkloadSettings) -> 
     ServiceCapacity { per_pod, queue }
 }
 
-/// Every container that runs, with what it uses.
+/// All running containers with their usage.
 fn containers(
     faults: &mut Faults<'_>,
     path: &str,
@@ -157,7 +157,7 @@ fn usage(
 ) -> UsageModel {
     let mut milli = |field: &str, quantity: Option<&Quantity>| {
         let quantity = quantity?;
-        if quantity.sign() < 0 || quantity.as_f64() > MOST_USED {
+        if quantity.sign() < 0 || quantity.as_f64() > MAX_CONTAINER_USAGE {
             let message = format!("`{field}` must not be negative or beyond all sense, found {quantity}");
             faults.add(&format!("{path}.{field}"), message);
         }
@@ -193,7 +193,12 @@ fn metrics(
             object: metric.object.clone(),
             labels: metric.labels.clone(),
             value: metric.value.map_or_else(|| SeriesValue::Curve(Arc::new(curve)), SeriesValue::Signal),
-            scale: faults.number(&format!("{path}.scale"), metric.scale, -MOST_LOAD, MOST_LOAD),
+            scale: faults.number(
+                &format!("{path}.scale"),
+                metric.scale,
+                -MAX_UNITS_PER_SECOND,
+                MAX_UNITS_PER_SECOND,
+            ),
             delay: shapes::delay(faults, &format!("{path}.delay"), metric.delay, delay),
         };
         if plans.iter().any(|other| other.is_same_series(&plan)) {

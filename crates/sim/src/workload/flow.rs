@@ -1,11 +1,11 @@
 //! Work that arrives, is done, waits or is lost.
 
-/// How much pods can do, and what becomes of the rest.
+/// Capacity of pods and of the queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServiceCapacity {
-    /// Units of work per second one ready pod can do; absent: any amount.
+    /// Units of work per second that one ready pod can do; absent: unlimited.
     pub per_pod: Option<f64>,
-    /// How many units may wait; zero: what is not served at once is lost.
+    /// Units that can wait; zero: work that is not served at once is lost.
     pub queue: f64,
 }
 
@@ -18,7 +18,7 @@ pub struct FlowTotals {
     pub served: f64,
     /// Units that were lost.
     pub lost: f64,
-    /// Units that a pod would have done that was ready all the time.
+    /// Units that a pod would have done if it had been ready all the time.
     pub per_pod: f64,
 }
 
@@ -35,7 +35,7 @@ pub struct WorkloadFlow {
 }
 
 impl ServiceCapacity {
-    /// What so many ready pods can do, in units per second.
+    /// Capacity of this many ready pods, in units per second.
     pub fn capacity(&self, ready: usize) -> f64 {
         match self.per_pod {
             _ if ready == 0 => 0.0,
@@ -46,12 +46,12 @@ impl ServiceCapacity {
 }
 
 impl WorkloadFlow {
-    /// No work yet.
+    /// A flow without work.
     pub fn new(service: ServiceCapacity) -> Self {
         Self { service, rate: 0.0, backlog: 0.0, totals: FlowTotals::default() }
     }
 
-    /// Lets `seconds` pass with so many ready pods, which share the work evenly.
+    /// Advances by `seconds` with this many ready pods, which share the work evenly.
     pub fn advance(&mut self, seconds: f64, ready: usize) {
         let arrived = self.rate * seconds;
         let waiting = self.backlog + arrived;
@@ -66,7 +66,7 @@ impl WorkloadFlow {
         }
     }
 
-    /// What happens per second with so many ready pods, the backlog aside.
+    /// Rates with this many ready pods, without the backlog.
     pub fn rates(&self, ready: usize) -> FlowTotals {
         let served = self.rate.min(self.service.capacity(ready));
         let lost = if self.service.queue > 0.0 { 0.0 } else { self.rate - served };
@@ -74,20 +74,20 @@ impl WorkloadFlow {
         FlowTotals { offered: self.rate, served, lost, per_pod }
     }
 
-    /// Whether more arrives than so many ready pods can do.
+    /// Whether more work arrives than this many ready pods can do.
     pub fn is_short(&self, ready: usize) -> bool {
-        // A hair of slack: capacities are sums of fractions.
+        // The tolerance covers rounding errors, since capacities are sums of fractions.
         self.rate > self.service.capacity(ready) * (1.0 + 1e-9)
     }
 
-    /// How much pods can do, and what becomes of the rest.
+    /// Capacity of pods and of the queue.
     pub fn service(&self) -> ServiceCapacity {
         self.service
     }
 }
 
 impl FlowTotals {
-    /// What happened from `earlier` until now, per second.
+    /// Mean rates from `earlier` until now.
     pub fn rates_since(&self, earlier: &Self, seconds: f64) -> Self {
         let rate = |now: f64, then: f64| if seconds > 0.0 { (now - then).max(0.0) / seconds } else { 0.0 };
         Self {
@@ -98,7 +98,7 @@ impl FlowTotals {
         }
     }
 
-    /// Sums of a steady past, for the time before the start.
+    /// Sums of a constant load before the start.
     pub fn steady(rates: &Self, seconds: f64) -> Self {
         Self {
             offered: rates.offered * seconds,
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_queue_the_rest_is_lost() {
+    fn without_a_queue_excess_work_is_lost() {
         let mut flow = WorkloadFlow::new(ServiceCapacity { per_pod: Some(10.0), queue: 0.0 });
         flow.rate = 30.0;
         flow.advance(2.0, 2);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_capacity_one_pod_does_everything() {
+    fn without_a_capacity_one_pod_serves_all_work() {
         let mut flow = WorkloadFlow::new(ServiceCapacity { per_pod: None, queue: 0.0 });
         flow.rate = 1e9;
         flow.advance(1.0, 1);

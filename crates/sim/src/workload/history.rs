@@ -1,14 +1,14 @@
-//! What the metrics pipeline has measured: one scrape per interval, kept as long as somebody may ask for it.
+//! Scrapes of the metrics pipeline: one per interval, kept as long as a metric with delay can read them.
 
 use std::collections::VecDeque;
 
 use super::flow::FlowTotals;
 use crate::time::Millis;
 
-/// One look at a workload.
+/// One scrape of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScrapedTotals {
-    /// When.
+    /// Time of the scrape.
     pub at: Millis,
     /// Sums since the start.
     pub totals: FlowTotals,
@@ -21,9 +21,9 @@ pub struct ScrapedTotals {
 /// The time between two scrapes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScrapeWindow {
-    /// Its begin.
+    /// Start.
     pub from: ScrapedTotals,
-    /// Its end.
+    /// End.
     pub to: ScrapedTotals,
 }
 
@@ -36,7 +36,7 @@ pub struct ScrapeHistory {
 }
 
 impl ScrapeHistory {
-    /// A history that can be asked for windows up to `oldest` ago, with a past as steady as `now` and `rates`.
+    /// A history with windows up to `oldest` ago. Before the start, totals grew with the constant `rates` up to `now`.
     pub fn new(every: Millis, oldest: Millis, now: ScrapedTotals, rates: &FlowTotals) -> Self {
         let every = Millis(every.0.max(1));
         let keep = usize::try_from(oldest.0 / every.0).unwrap_or_default() + 3;

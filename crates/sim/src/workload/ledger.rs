@@ -1,4 +1,4 @@
-//! What a run cost and what it gave: sums over the life of a workload.
+//! Totals of one workload over a run: pod-hours, work served and work lost.
 
 use serde::Serialize;
 
@@ -22,19 +22,19 @@ pub struct WorkloadTotals {
     largest_backlog: f64,
 }
 
-/// What a run cost and what it gave, for one workload.
+/// Totals of one workload over a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSummary {
-    /// Hours of all pods that existed, whether they worked or not: what is paid for.
+    /// Hours of all pods that existed, whether they worked or not. This is the cost.
     pub pod_hours: f64,
     /// Hours of pods that were ready.
     pub ready_hours: f64,
-    /// Mean of the replicas asked for.
+    /// Mean of the desired replicas.
     pub mean_replicas: f64,
-    /// Most replicas asked for.
+    /// Maximum of the desired replicas.
     pub max_replicas: usize,
-    /// Fewest replicas asked for.
+    /// Minimum of the desired replicas.
     pub min_replicas: usize,
     /// Units of work that arrived.
     pub offered: f64,
@@ -54,12 +54,12 @@ pub struct WorkloadSummary {
     pub max_backlog: f64,
     /// Mean time a unit of work waited, in seconds.
     pub mean_wait_seconds: f64,
-    /// Share of what ready pods could do that was used; absent where that has no bound.
+    /// Used share of the capacity of ready pods; absent if the capacity is unlimited.
     pub used_share: Option<f64>,
 }
 
 impl WorkloadTotals {
-    /// Nothing has happened yet.
+    /// Totals at the start.
     pub fn new(replicas: usize) -> Self {
         Self {
             pod_seconds: 0.0,
@@ -76,7 +76,7 @@ impl WorkloadTotals {
         }
     }
 
-    /// Time has passed in which nothing but the backlog changed.
+    /// Adds a time in which only the backlog changed.
     pub fn pass(&mut self, seconds: f64, flow: &WorkloadFlow, fleet: &PodSet) {
         self.pod_seconds += seconds * fleet.pods().len() as f64;
         self.ready_seconds += seconds * fleet.ready() as f64;
@@ -101,13 +101,13 @@ impl WorkloadTotals {
         }
     }
 
-    /// The replicas asked for have changed.
+    /// The desired replicas have changed.
     pub fn note_replicas(&mut self, wanted: usize) {
         self.most = self.most.max(wanted);
         self.fewest = self.fewest.min(wanted);
     }
 
-    /// The sums at the end.
+    /// The summary at the end of a run.
     pub fn summary(&self, now: Millis, flow: &WorkloadFlow) -> WorkloadSummary {
         let hours = |seconds: f64| seconds / 3600.0;
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
@@ -127,7 +127,7 @@ impl WorkloadTotals {
             worst_reaction_seconds: self.worst_reaction.max(open).as_secs_f64(),
             short_at_end: self.short_since.is_some(),
             max_backlog: self.largest_backlog,
-            // Little's law: what waits is what arrives times how long it waits.
+            // Little's law: mean backlog = arrival rate × mean waiting time.
             mean_wait_seconds: share(self.backlog_seconds, totals.served),
             used_share: self.capacity_units.is_finite().then(|| share(totals.served, self.capacity_units)),
         }

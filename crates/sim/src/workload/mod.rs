@@ -1,15 +1,15 @@
-//! A workload in virtual time: pods that come and go, work that arrives, and what can be measured of both.
+//! A workload in virtual time: its pods, the work that arrives, and the samples of both.
 //!
-//! What is simpler here than in a cluster:
+//! Simplifications compared with a cluster:
 //!
-//! - The load is looked at once per tick and stays the same in between; pods change at their exact moments.
+//! - The load is evaluated once per tick and is constant in between; pods change at their exact times.
 //! - Ready pods share the work evenly, at once and without loss; a pod that is deleted stops taking work at once.
 //! - Every pod finds a node. Delays are the same for all pods, and so is what they use per unit of work.
 //! - All pods are measured at the same moments. A measurement is the mean of the time since the one before, for memory
 //!   too, and a pod has none until it has run for a whole such time.
-//! - Before the start everything was as steady as in the first moment: pods that exist then are ready and measured.
+//! - Before the start the load was constant: pods that exist at the start are ready and have samples.
 //! - A ReplicaSet deletes pods that do not run first, then those not ready, then those ready for the shortest time;
-//!   nodes, deletion costs and the chance that real ones add among pods of similar age are left out.
+//!   nodes, deletion costs and the random order among pods of similar age are not modelled.
 
 mod flow;
 mod history;
@@ -31,29 +31,29 @@ use crate::load::LoadCurve;
 use crate::observer::WorkloadSample;
 use crate::time::Millis;
 
-/// What a workload is made of.
+/// Parameters of a workload.
 #[derive(Clone, Debug)]
 pub struct WorkloadModel {
-    /// What its pods have in common.
+    /// Template of its pods.
     pub template: ModelPodTemplate,
     /// Pods at the start.
     pub replicas: usize,
-    /// How much pods can do.
+    /// Capacity of its pods.
     pub service: ServiceCapacity,
     /// Work that arrives.
     pub load: LoadCurve,
 }
 
-/// How the model is looked at.
+/// Timing of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelTiming {
     /// When virtual time begins.
     pub start: Timestamp,
-    /// How often the load is looked at.
+    /// Time between two evaluations of the load.
     pub tick: Millis,
-    /// How often metrics are scraped.
+    /// Time between two scrapes.
     pub resolution: Millis,
-    /// How old a scrape may be when somebody asks for it.
+    /// Maximum age of a scrape that can be read.
     pub oldest: Millis,
 }
 
@@ -72,7 +72,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// At the start: all pods ready, and a past as steady as the load of the first moment.
+    /// The workload at the start: all pods are ready, and the load was constant before.
     pub fn new(plan: &WorkloadModel, cadence: &ModelTiming) -> Self {
         let fleet = PodSet::new(plan.template.clone(), cadence.start, plan.replicas);
         let mut flow = WorkloadFlow::new(plan.service);
@@ -97,7 +97,7 @@ impl Workload {
         }
     }
 
-    /// Lets time pass until `to`.
+    /// Advances virtual time to `to`.
     pub fn advance(&mut self, to: Millis) {
         while self.now < to {
             if self.now >= self.next_tick {
@@ -125,7 +125,7 @@ impl Workload {
         }
     }
 
-    /// Asks for another number of replicas.
+    /// Sets the desired replicas.
     pub fn scale(&mut self, wanted: i32) {
         let wanted = usize::try_from(wanted).unwrap_or_default();
         self.fleet.scale(self.now, wanted, self.flow.totals.per_pod);
@@ -138,16 +138,16 @@ impl Workload {
         &self.fleet
     }
 
-    /// The latest window of measurement that had ended at `at`.
+    /// The latest scrape window that had ended at `at`.
     pub fn window(&self, at: Millis) -> Option<ScrapeWindow> {
         self.history.window(at)
     }
 
-    /// What happened since the last sample.
+    /// The sample since the previous one.
     pub fn sample(&mut self) -> WorkloadSample {
         let (since, before) = std::mem::replace(&mut self.sampled, (self.now, self.flow.totals));
         let rates = match (self.now - since).as_secs_f64() {
-            // Nothing has passed yet: what is about to.
+            // No time has passed, so the current rates are used.
             0.0 => self.flow.rates(self.fleet.ready()),
             seconds => self.flow.totals.rates_since(&before, seconds),
         };

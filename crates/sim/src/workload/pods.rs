@@ -11,10 +11,10 @@ use super::usage::PodActivity;
 use crate::random::Seed;
 use crate::time::{Millis, to_the_second};
 
-/// Failed pods that stay listed; older ones are collected.
-const FAILED_KEPT: usize = 20;
+/// Number of failed pods that stay listed; older ones are deleted.
+const MAX_LISTED_FAILED_PODS: usize = 20;
 /// Pods that exist at the start have been ready for this long.
-const WARM: Millis = Millis::from_hours(1);
+const INITIAL_READY_TIME: Millis = Millis::from_hours(1);
 
 /// How long the steps in the life of a pod take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct ModelPodTemplate {
     pub failing: f64,
     /// How they fail.
     pub failure: PodFailure,
-    /// Which of them fail.
+    /// Seed that selects the failing pods.
     pub seed: Seed,
 }
 
@@ -71,7 +71,7 @@ pub enum PodFailure {
     Failed,
 }
 
-/// Where a pod is in its life.
+/// Stage in the life of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodStage {
     /// Waits for its node, image and so on.
@@ -82,7 +82,7 @@ pub enum PodStage {
     Ready,
     /// Is being deleted; takes no work.
     Stopping,
-    /// Is over.
+    /// Has failed.
     Failed,
 }
 
@@ -91,13 +91,13 @@ pub enum PodStage {
 pub struct ModelPod {
     /// What the engine sees.
     pub view: Pod,
-    /// Where it is in its life.
+    /// Its stage.
     pub stage: PodStage,
-    /// When that ends.
+    /// End of the stage.
     next: Millis,
     running_at: Millis,
     ready_at: Millis,
-    /// The workload's sum of work per pod when it became ready, and when it stopped.
+    /// The workload's sum of work per pod at the time the pod became ready, and at the time it stopped.
     work: (f64, f64),
     number: u64,
     fails: bool,
@@ -111,7 +111,7 @@ pub struct PodSet {
     pods: Vec<ModelPod>,
     wanted: usize,
     created: u64,
-    /// Counts every change, so that others know when to look again.
+    /// Counter of all changes, so that observers know whether anything changed.
     changes: u64,
     next: Millis,
     ready: usize,
@@ -119,7 +119,7 @@ pub struct PodSet {
 }
 
 impl Default for PodDelays {
-    /// What pods take when nobody says anything else.
+    /// The default delays.
     fn default() -> Self {
         Self { start: Millis::from_secs(3), ready: Millis::from_secs(7), stop: Millis::from_secs(5) }
     }
@@ -133,7 +133,7 @@ impl ModelPodTemplate {
 }
 
 impl PodSet {
-    /// So many pods that have been ready for long.
+    /// A set of pods that have been ready for [`INITIAL_READY_TIME`].
     pub fn new(template: ModelPodTemplate, start: Timestamp, replicas: usize) -> Self {
         let pods = Vec::with_capacity(replicas);
         let mut fleet = Self {
@@ -148,10 +148,10 @@ impl PodSet {
             active: 0,
         };
         for number in 0..replicas as u64 {
-            let mut pod = fleet.newborn(Millis::ZERO - WARM, number);
+            let mut pod = fleet.newborn(Millis::ZERO - INITIAL_READY_TIME, number);
             fleet.created += 1;
             pod.fails = false;
-            pod.run(Millis::ZERO - WARM, &fleet.template);
+            pod.run(Millis::ZERO - INITIAL_READY_TIME, &fleet.template);
             pod.become_ready(pod.running_at, f64::NEG_INFINITY, start);
             fleet.pods.push(pod);
         }
@@ -164,7 +164,7 @@ impl PodSet {
         &self.pods
     }
 
-    /// Replicas asked for.
+    /// Desired replicas.
     pub fn wanted(&self) -> usize {
         self.wanted
     }
@@ -179,7 +179,7 @@ impl PodSet {
         self.active
     }
 
-    /// Goes up whenever a pod changes.
+    /// Counter that increases with every change of a pod.
     pub fn changes(&self) -> u64 {
         self.changes
     }
@@ -189,7 +189,7 @@ impl PodSet {
         self.next
     }
 
-    /// Asks for another number of pods. `work` is the sum of work per pod so far.
+    /// Sets the desired number of pods. `work` is the sum of work per pod so far.
     pub fn scale(&mut self, now: Millis, wanted: usize, work: f64) {
         self.wanted = wanted;
         self.reconcile(now, work);
@@ -197,7 +197,7 @@ impl PodSet {
         self.advance(now, work);
     }
 
-    /// Lets everything happen that is due.
+    /// Applies all changes that are due.
     pub fn advance(&mut self, now: Millis, work: f64) {
         while self.next <= now {
             let numbered = self.template.order != PodManagement::Any;
@@ -210,7 +210,7 @@ impl PodSet {
                     PodStage::Stopping | PodStage::Ready | PodStage::Failed => {}
                 }
             }
-            // A StatefulSet removes a failed pod to create it anew under the same name.
+            // A StatefulSet removes a failed pod and creates it again with the same name.
             self.pods.retain(|pod| match pod.stage {
                 PodStage::Stopping => pod.next > now,
                 PodStage::Failed => !numbered,
@@ -295,7 +295,7 @@ impl PodSet {
     fn delete(&mut self, index: usize, now: Millis, work: f64) {
         let stop_delay = self.template.stop_delay;
         if let Some(pod) = self.pods.get_mut(index) {
-            // What never ran is gone at once.
+            // A pod that never ran is removed at once.
             pod.next = if pod.stage == PodStage::Pending { now } else { now + stop_delay };
             pod.stage = PodStage::Stopping;
             pod.view.deleting = true;
@@ -333,7 +333,7 @@ impl PodSet {
         if self.template.order != PodManagement::Any {
             return format!("{name}-{number}");
         }
-        // A permutation of all names of five letters: none comes twice before all have come.
+        // A permutation of all five-letter suffixes, so that names do not repeat before all have been used.
         let mut rest = (number % NAMES * 9_677_701 + self.template.seed.bits() % NAMES) % NAMES;
         let mut suffix = String::with_capacity(8);
         for _ in 0..5 {
@@ -345,7 +345,7 @@ impl PodSet {
 
     fn collect_failed(&mut self) {
         let failed = self.pods.iter().filter(|pod| pod.stage == PodStage::Failed).count();
-        let mut surplus = failed.saturating_sub(FAILED_KEPT);
+        let mut surplus = failed.saturating_sub(MAX_LISTED_FAILED_PODS);
         self.pods.retain(|pod| {
             let collected = pod.stage == PodStage::Failed && surplus > 0;
             surplus -= usize::from(collected);
@@ -390,7 +390,7 @@ impl ModelPod {
         self.next = Millis::NEVER;
     }
 
-    /// What the pod did in a window; absent if it did not run all the time.
+    /// Activity of the pod in a window; absent if it did not run during the whole window.
     pub fn activity(&self, window: &ScrapeWindow) -> Option<PodActivity> {
         if self.running_at > window.from.at || self.stage == PodStage::Failed {
             return None;
@@ -407,7 +407,7 @@ impl ModelPod {
         self.ready_at <= window.to.at && window.to.totals.per_pod <= self.work.1
     }
 
-    /// The number that chance looks at.
+    /// Index for random numbers.
     pub fn number(&self) -> u64 {
         self.number
     }

@@ -92,7 +92,7 @@ fn a_pod_starts_becomes_ready_and_stops() {
 }
 
 #[test]
-fn the_least_useful_go_first() {
+fn scale_down_deletes_unready_and_young_pods_first() {
     let mut fleet = fleet(template(PodManagement::Any), 2);
     fleet.scale(secs(0), 3, 0.0);
     live(&mut fleet, 5);
@@ -128,7 +128,7 @@ fn no_delays_at_all() {
 }
 
 #[test]
-fn stateful_sets_are_numbered_and_go_one_by_one() {
+fn stateful_sets_number_their_pods_and_scale_one_by_one() {
     let mut fleet = fleet(template(PodManagement::OneByOne), 1);
     fleet.scale(secs(0), 3, 0.0);
     assert_eq!(names(&fleet), ["web-0", "web-1"]);
@@ -214,7 +214,7 @@ fn ready_pods_share_the_work_and_windows_are_means() {
 }
 
 #[test]
-fn a_ledger_knows_how_long_it_was_short() {
+fn overload_time_is_measured() {
     let step = CurveShape::Step { from: 5.0, to: 25.0, at: secs(30), until: secs(100) };
     let mut workload = workload(1, step);
     workload.advance(secs(45));

@@ -1,29 +1,31 @@
-//! What containers use while they work.
+//! The resource usage of containers.
 
-/// What sums of fractions may be off by without being rounded to the next number.
-const HAIR: f64 = 1e-6;
+use engine::MilliValue;
 
-/// Use of one resource by one container, in thousandths (of a core, of a byte).
+/// Rounding error of sums of fractions that does not round to the next number.
+const ROUNDING_SLACK: f64 = 1e-6;
+
+/// Usage of one resource by one container, in thousandths (of a core, of a byte).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsageModel {
-    /// While there is nothing to do.
+    /// Usage without work.
     pub idle: f64,
-    /// More for each unit of work per second.
+    /// Additional usage for each unit of work per second.
     pub per_unit: f64,
-    /// From running to ready, instead of `idle`.
+    /// Usage from running to ready, instead of `idle`.
     pub starting: f64,
-    /// Never more than this.
+    /// Upper limit.
     pub limit: f64,
 }
 
-/// Use of cpu and memory by one container.
+/// Usage of cpu and memory by one container.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainerUsageModel {
     /// Name of the container.
     pub name: String,
-    /// Use of cpu.
+    /// Usage of cpu.
     pub cpu: UsageModel,
-    /// Use of memory.
+    /// Usage of memory.
     pub memory: UsageModel,
 }
 
@@ -36,14 +38,14 @@ pub enum ModelResource {
     Memory,
 }
 
-/// What a metric adds up in one pod.
+/// The containers whose usage a metric sums in one pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsageMeter {
     parts: Vec<UsageModel>,
     resource: ModelResource,
 }
 
-/// What one pod did in one window of measurement.
+/// Activity of one pod in one scrape window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PodActivity {
     /// Share of the window in which it was not yet ready.
@@ -73,7 +75,7 @@ impl ContainerUsageModel {
 }
 
 impl UsageModel {
-    /// Mean use over a window.
+    /// Mean usage over a window.
     pub fn over(&self, activity: PodActivity) -> f64 {
         let base = self.idle + (self.starting - self.idle) * activity.starting;
         (base + self.per_unit * activity.work).min(self.limit)
@@ -87,19 +89,19 @@ impl UsageMeter {
         Self { parts: parts.map(|c| c.of(resource)).collect(), resource }
     }
 
-    /// What a pod's sample says, in thousandths; absent if it has no such container.
-    pub fn read(&self, activity: PodActivity) -> Option<i64> {
+    /// The sample of a pod; absent if it has no such container.
+    pub fn read(&self, activity: PodActivity) -> Option<MilliValue> {
         if self.parts.is_empty() {
             return None;
         }
         // Each container is rounded by itself: cpu up to a thousandth, memory down to a byte (docs/spec/hpa.md 5.1).
         let each = |part: &UsageModel| match self.resource {
-            ModelResource::Cpu => (part.over(activity) - HAIR).ceil() as i64,
+            ModelResource::Cpu => (part.over(activity) - ROUNDING_SLACK).ceil() as i64,
             ModelResource::Memory => {
-                (((part.over(activity) + HAIR) / 1000.0).floor() as i64).saturating_mul(1000)
+                (((part.over(activity) + ROUNDING_SLACK) / 1000.0).floor() as i64).saturating_mul(1000)
             }
         };
-        Some(self.parts.iter().map(each).fold(0, i64::saturating_add))
+        Some(MilliValue::new(self.parts.iter().map(each).fold(0, i64::saturating_add)))
     }
 }
 
@@ -119,7 +121,8 @@ mod tests {
         let proxy = UsageModel { idle: 10.0, per_unit: 0.1, starting: 10.0, limit: f64::INFINITY };
         let containers = [container("app", app), container("proxy", proxy)];
         let read = |container, starting, work| {
-            UsageMeter::new(&containers, ModelResource::Cpu, container).read(PodActivity { starting, work })
+            let meter = UsageMeter::new(&containers, ModelResource::Cpu, container);
+            meter.read(PodActivity { starting, work }).map(MilliValue::get)
         };
         assert_eq!(read(Some("app"), 0.0, 0.0), Some(2));
         assert_eq!(read(Some("app"), 0.0, 10.0), Some(252));
@@ -129,6 +132,6 @@ mod tests {
         assert_eq!(read(None, 0.0, 10.0), Some(252 + 11));
         assert_eq!(read(Some("other"), 0.0, 10.0), None);
         let memory = UsageMeter::new(&containers, ModelResource::Memory, Some("app"));
-        assert_eq!(memory.read(PodActivity { starting: 0.0, work: 0.0 }), Some(1_048_576_000));
+        assert_eq!(memory.read(PodActivity { starting: 0.0, work: 0.0 }), Some(1_048_576_000.into()));
     }
 }

@@ -1,17 +1,17 @@
-//! What the integration tests share.
+//! Helpers of the integration tests.
 // Clippy takes helpers of tests for code that ships.
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
 
 use api::yaml::SourceFile;
-use sim::recording::Change;
+use sim::recording::ReplicaChange;
 use sim::{Recording, Scenario, Simulation, Summary};
 
 /// Reads a scenario, or panics with its problems.
 pub(crate) fn load(name: &str, text: &[u8]) -> Scenario {
     let source = SourceFile::from_bytes(name, text).unwrap();
-    let files = |path: &Path| std::fs::read(path).map_err(|error| error.to_string());
+    let files = |path: &Path| std::fs::read(path);
     Scenario::load(&[source], &files).unwrap_or_else(|problems| {
         let text: Vec<String> = problems.iter().map(|p| p.render(false)).collect();
         panic!("{}", text.join("\n"))
@@ -20,14 +20,14 @@ pub(crate) fn load(name: &str, text: &[u8]) -> Scenario {
 
 /// Runs a scenario to its end.
 pub(crate) fn run(scenario: &Scenario) -> (Summary, Recording) {
-    let mut recording = Recording::new(scenario, sim::recording::ROWS);
+    let mut recording = Recording::new(scenario, sim::recording::DEFAULT_MAX_ROWS);
     let summary = Simulation::new(scenario).run(&mut recording);
     (summary, recording)
 }
 
 /// The changes of one autoscaler: seconds, replicas before and after.
 pub(crate) fn changes(recording: &Recording, autoscaler: usize) -> Vec<(f64, i32, i32)> {
-    let own = |change: &&Change| change.autoscaler == autoscaler;
+    let own = |change: &&ReplicaChange| change.autoscaler == autoscaler;
     recording.changes.iter().filter(own).map(|c| (c.seconds, c.from, c.to)).collect()
 }
 
@@ -68,7 +68,7 @@ impl Web {
     }
 }
 
-/// An HPA on `web` that wants half of the requested cpu; `more` is added to its spec.
+/// An HPA on `web` with a target of 50 % of the requested cpu; `more` is added to its spec.
 pub(crate) fn hpa(name: &str, min: i32, max: i32, more: &str) -> String {
     format!(
         "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: {name}}}\nspec:\n  scaleTargetRef: \

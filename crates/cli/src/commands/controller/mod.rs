@@ -10,8 +10,10 @@ use std::path::PathBuf;
 use crate::failure::Outcome;
 use crate::logs::LogArgs;
 
-pub(crate) use options::Options;
-pub(crate) use run::{Process, start, stopped};
+pub(crate) use options::ControllerOptions;
+pub(crate) use run::stopped;
+#[cfg(feature = "desk")]
+pub(crate) use run::{ControllerProcess, start};
 #[cfg(feature = "desk")]
 pub(crate) use service::SERVICE;
 
@@ -31,7 +33,7 @@ Examples:
 
 On one object, the annotation plimsoll.dev/mode: active|shadow|dry-run|off takes precedence over --mode.
 Manifests for a cluster are in deploy/.")]
-pub(crate) struct Args {
+pub(crate) struct ControllerArgs {
     /// Kubeconfig; without it, $KUBECONFIG, ~/.kube/config, or the service account of the pod.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -42,12 +44,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
-    options: Options,
+    options: ControllerOptions,
     #[command(flatten)]
     logs: LogArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ControllerArgs) -> Outcome {
     args.logs.init()?;
     let options = reload::merged(&args.options, args.config.as_deref())?;
     run::run(args, &options)

@@ -20,7 +20,7 @@ use crate::files;
 /// Options by flag or file. Names are those of kube-controller-manager where it has one.
 #[derive(Clone, Debug, Default, Deserialize, clap::Args)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(crate) struct Options {
+pub(crate) struct ControllerOptions {
     #[arg(skip)]
     api_version: Option<String>,
     #[arg(skip)]
@@ -151,7 +151,7 @@ fn gates(text: &str) -> Result<BTreeMap<String, bool>, String> {
         .collect()
 }
 
-impl Options {
+impl ControllerOptions {
     /// Reads a configuration file.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let source = files::read(path)?;
@@ -208,6 +208,7 @@ impl Options {
     }
 
     /// Options for `plimsoll up`: no leader election, any free port.
+    #[cfg(feature = "desk")]
     pub(crate) fn on_the_desk(scenario: &sim::Scenario) -> Self {
         let config = &scenario.config;
         Self {

@@ -5,41 +5,41 @@ use std::time::{Duration, SystemTime};
 
 use controllers::hpa::HpaControllerHandle;
 
-use super::options::Options;
+use super::options::ControllerOptions;
 use crate::failure::Failure;
 
 /// How often the file is checked for changes.
-const LOOK: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Merges flags with the file; flags take precedence.
-pub(crate) fn merged(flags: &Options, file: Option<&Path>) -> Result<Options, Failure> {
-    let file = file.map(Options::read).transpose()?.unwrap_or_default();
+pub(crate) fn merged(flags: &ControllerOptions, file: Option<&Path>) -> Result<ControllerOptions, Failure> {
+    let file = file.map(ControllerOptions::read).transpose()?.unwrap_or_default();
     Ok(flags.clone().over(file))
 }
 
 /// Watches the configuration file.
 pub(crate) struct Reloader {
-    flags: Options,
+    flags: ControllerOptions,
     file: Option<PathBuf>,
     seen: Option<SystemTime>,
 }
 
 impl Reloader {
-    pub(crate) fn new(flags: Options, file: Option<PathBuf>) -> Self {
+    pub(crate) fn new(flags: ControllerOptions, file: Option<PathBuf>) -> Self {
         let seen = file.as_deref().and_then(changed);
         Self { flags, file, seen }
     }
 
     /// Applies new settings whenever the file changes or `asked` resolves. An invalid file is reported, and
     /// the old settings stay.
-    pub(crate) async fn run(mut self, handle: HpaControllerHandle, mut asked: impl AsyncFnMut()) {
+    pub(crate) async fn run(mut self, handle: HpaControllerHandle, mut reload_requested: impl AsyncFnMut()) {
         loop {
-            let told = tokio::select! {
-                () = asked() => true,
-                () = tokio::time::sleep(LOOK) => false,
+            let requested = tokio::select! {
+                () = reload_requested() => true,
+                () = tokio::time::sleep(CHECK_INTERVAL) => false,
             };
             let now = self.file.as_deref().and_then(changed);
-            if !told && now == self.seen {
+            if !requested && now == self.seen {
                 continue;
             }
             self.seen = now;

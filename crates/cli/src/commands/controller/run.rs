@@ -15,20 +15,20 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::Args;
-use super::options::{GoDuration, Options};
+use super::ControllerArgs;
+use super::options::{ControllerOptions, GoDuration};
 use super::reload::Reloader;
 use super::service;
 use crate::failure::{Failure, Outcome};
 use crate::instance::{instance_identity, own_namespace};
 
 /// How long the controller waits for its events to be sent when it stops.
-const LAST_EVENTS: Duration = Duration::from_secs(3);
+const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// The component of events, as in Kubernetes.
 const COMPONENT: &str = "horizontal-pod-autoscaler";
 
 /// A running controller.
-pub(crate) struct Process {
+pub(crate) struct ControllerProcess {
     pub(crate) handle: HpaControllerHandle,
     pub(crate) server: Option<serve::Server>,
     stop: watch::Sender<bool>,
@@ -38,7 +38,7 @@ pub(crate) struct Process {
 }
 
 /// Runs until SIGINT or SIGTERM.
-pub(super) fn run(args: &Args, options: &Options) -> Outcome {
+pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Outcome {
     // Invalid options are reported before the cluster is contacted.
     options.settings()?;
     lease(options)?;
@@ -80,9 +80,9 @@ pub(crate) async fn stopped() -> Outcome {
 /// Starts a controller on a cluster.
 pub(crate) async fn start(
     connection: &Connection,
-    options: &Options,
+    options: &ControllerOptions,
     clock: Clock,
-) -> Result<Process, Failure> {
+) -> Result<ControllerProcess, Failure> {
     let settings = options.settings()?;
     let client = connection.client.clone();
     let discovery = Discovery::new(client.clone());
@@ -104,17 +104,17 @@ pub(crate) async fn start(
     let server = service::start(options, client, &handle).await?;
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(controller.run(stopped));
-    Ok(Process { handle, server, stop, task, election, recorder })
+    Ok(ControllerProcess { handle, server, stop, task, election, recorder })
 }
 
-impl Process {
+impl ControllerProcess {
     /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.
     pub(crate) async fn stop(self) {
         let _ = self.stop.send(true);
         if let Err(error) = self.task.await {
             tracing::error!(%error, "the controller ended badly");
         }
-        self.recorder.flush(LAST_EVENTS).await;
+        self.recorder.flush(EVENT_FLUSH_TIMEOUT).await;
         if let Some(election) = self.election {
             election.release().await;
         }
@@ -124,7 +124,7 @@ impl Process {
     }
 }
 
-fn records(options: &Options) -> Result<Records, Failure> {
+fn records(options: &ControllerOptions) -> Result<Records, Failure> {
     let records = Records::new(options.decisions.unwrap_or(20));
     match &options.decision_log {
         Some(file) => {
@@ -139,7 +139,7 @@ fn records(options: &Options) -> Result<Records, Failure> {
 /// Takes part in leader election, unless it is switched off.
 fn stand(
     connection: &Connection,
-    options: &Options,
+    options: &ControllerOptions,
     clock: &Clock,
 ) -> Result<(Option<Election>, Leadership), Failure> {
     let Some(lease) = lease(options)? else { return Ok((None, Leadership::without_election())) };
@@ -148,7 +148,7 @@ fn stand(
 }
 
 /// The lease; none without leader election.
-fn lease(options: &Options) -> Result<Option<LeaseSettings>, Failure> {
+fn lease(options: &ControllerOptions) -> Result<Option<LeaseSettings>, Failure> {
     // A controller that writes nothing needs no lease: several may run.
     let acts = matches!(options.mode, None | Some(super::options::ModeName::Active));
     if !options.leader_elect.unwrap_or(acts) {

@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use kube::Client;
 use serve::{App, Exposition, HealthChecks, Server};
 
-use super::options::Options;
+use super::options::ControllerOptions;
 use crate::failure::Failure;
 use crate::instance::own_namespace;
 use crate::serving;
@@ -40,7 +40,7 @@ impl serve::DecisionSource for Records {
 
 /// Starts the server, unless `--secure-port` is negative.
 pub(super) async fn start(
-    options: &Options,
+    options: &ControllerOptions,
     client: Client,
     handle: &HpaControllerHandle,
 ) -> Result<Option<Server>, Failure> {
@@ -59,13 +59,13 @@ pub(super) async fn start(
     if let Some(paths) = &options.authorization_always_allow_paths {
         served.open_paths.clone_from(paths);
     }
-    let figures = handle.clone();
+    let exported = handle.clone();
     let app = App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks: checks(handle),
         metrics: Some(Arc::new(move || Exposition {
             content_type: exported_metrics::CONTENT_TYPE.to_owned(),
-            text: figures.exposition(),
+            text: exported.exposition(),
         })),
         decisions: Some(Arc::new(Records(handle.clone()))),
         ..App::default()
@@ -78,7 +78,7 @@ fn checks(handle: &HpaControllerHandle) -> HealthChecks {
     let turns = move |silence| turning.turns(silence);
     serving::checks(turns, move || {
         if synced.synced() {
-            synced.watches_current()
+            synced.watches_current().map_err(|failure| failure.0.into())
         } else {
             Err("autoscalers and pods are not listed yet".into())
         }

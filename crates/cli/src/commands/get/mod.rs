@@ -36,7 +36,7 @@ Examples:
 
 With -o json and -o yaml the objects are those of the API, and a list has the decisions beside them (`decisions`).
 Exit codes: 0 all is well, 1 a named autoscaler is not there or the cluster cannot be read, 2 the input was wrong.")]
-pub(crate) struct Args {
+pub(crate) struct GetArgs {
     /// hpa, autoscalers, so or all, and names; or hpa/NAME, so/NAME.
     #[arg(value_name = "KIND|KIND/NAME", value_parser = named::Word, hide_possible_values = true)]
     words: Vec<String>,
@@ -53,15 +53,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", default_value = "2s", requires = "watch")]
     interval: String,
     /// How to print.
-    #[arg(short, long, value_enum, default_value_t = Form::Table)]
-    output: Form,
+    #[arg(short, long, value_enum, default_value_t = GetForm::Table)]
+    output: GetForm,
     #[command(flatten, next_help_heading = "Cluster")]
     place: ClusterArgs,
 }
 
 /// Forms in which autoscalers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum GetForm {
     /// For people.
     Table,
     /// For people, with more columns.
@@ -82,7 +82,7 @@ struct GetRequest {
     names: Vec<AutoscalerName>,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &GetArgs) -> Outcome {
     let wanted = wanted(&args.words)?;
     if let Some(selector) = &args.selector {
         if let Err(error) = api::selector::Selector::parse(selector) {
@@ -145,7 +145,7 @@ fn wanted(words: &[String]) -> Result<GetRequest, Failure> {
 
 /// The requested objects; a name that does not exist is a failure.
 async fn objects(
-    args: &Args,
+    args: &GetArgs,
     site: &ClusterClient,
     wanted: &GetRequest,
     cached: bool,
@@ -197,22 +197,23 @@ pub(crate) fn join(objects: Vec<Object>, records: &mut Vec<DecisionRecord>) -> V
 }
 
 fn print(
-    args: &Args,
+    args: &GetArgs,
     site: &ClusterClient,
     wanted: &GetRequest,
     entries: &[Entry],
     note: Option<&str>,
 ) -> Outcome {
     match args.output {
-        Form::Json | Form::Yaml => {
-            let format = if args.output == Form::Json { output::Format::Json } else { output::Format::Yaml };
+        GetForm::Json | GetForm::Yaml => {
+            let format =
+                if args.output == GetForm::Json { output::Format::Json } else { output::Format::Yaml };
             match (entries, wanted.names.len()) {
                 ([only], 1) => output::value(format, &only.object.raw),
                 (all, _) => output::value(format, &list(all)),
             }
         }
-        Form::Name => output::text_out(&entries.iter().map(Entry::resource_name).collect::<String>()),
-        Form::Table | Form::Wide => {
+        GetForm::Name => output::text_out(&entries.iter().map(Entry::resource_name).collect::<String>()),
+        GetForm::Table | GetForm::Wide => {
             if entries.is_empty() {
                 let place = match site.scope(args.all_namespaces) {
                     Scope::All => "in any namespace".to_owned(),
@@ -227,7 +228,7 @@ fn print(
             let (page, now) = (Page::stdout(), Timestamp::now());
             let mut table = columns(args).table(entries, now);
             if !page.has_room(&table) {
-                table = table::Columns { compact: true, ..columns(args) }.table(entries, now);
+                table = table::GetColumns { compact: true, ..columns(args) }.table(entries, now);
             }
             output::text_out(&page.table(&table))?;
             if let Some(note) = note {
@@ -238,8 +239,8 @@ fn print(
     }
 }
 
-fn columns(args: &Args) -> table::Columns {
-    table::Columns { namespace: args.all_namespaces, wide: args.output == Form::Wide, compact: false }
+fn columns(args: &GetArgs) -> table::GetColumns {
+    table::GetColumns { namespace: args.all_namespaces, wide: args.output == GetForm::Wide, compact: false }
 }
 
 fn list(entries: &[Entry]) -> Value {
@@ -249,7 +250,7 @@ fn list(entries: &[Entry]) -> Value {
 }
 
 /// Polls and prints changes.
-async fn watch(args: &Args, site: &ClusterClient, wanted: &GetRequest, interval: Duration) -> Outcome {
+async fn watch(args: &GetArgs, site: &ClusterClient, wanted: &GetRequest, interval: Duration) -> Outcome {
     let columns = columns(args);
     let mut growing = Growing::default();
     let mut first = true;
@@ -272,16 +273,18 @@ async fn watch(args: &Args, site: &ClusterClient, wanted: &GetRequest, interval:
         }
         let changed: Vec<&Entry> = growing.changed(&entries);
         match args.output {
-            Form::Table | Form::Wide => {
+            GetForm::Table | GetForm::Wide => {
                 output::text_out(&growing.lines(columns, &changed, Timestamp::now()))?;
             }
-            Form::Name => output::text_out(&changed.iter().map(|e| e.resource_name()).collect::<String>())?,
-            Form::Json => {
+            GetForm::Name => {
+                output::text_out(&changed.iter().map(|e| e.resource_name()).collect::<String>())?;
+            }
+            GetForm::Json => {
                 for entry in changed {
                     output::text_out(&format!("{}\n", entry.object.raw))?;
                 }
             }
-            Form::Yaml => {
+            GetForm::Yaml => {
                 for entry in changed {
                     output::text_out("---\n")?;
                     output::value(output::Format::Yaml, &entry.object.raw)?;
@@ -303,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_mean_kinds_and_names() {
+    fn words_are_parsed_as_kinds_and_names() {
         let read = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             wanted(&words)

@@ -23,7 +23,7 @@ pub(crate) struct Entry {
 
 /// Which columns there are beside those of `kubectl get hpa`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Columns {
+pub(crate) struct GetColumns {
     pub(crate) namespace: bool,
     pub(crate) wide: bool,
     /// Whether bounds and replicas share a column, for want of room.
@@ -89,7 +89,10 @@ impl Entry {
         }
         let decision = &self.record.as_ref()?.decision;
         let scale = decision.scale.as_ref()?;
-        Some(if decision.outcome == ScaleOutcome::Scaled { decision.desired } else { scale.spec_replicas })
+        Some(
+            if decision.outcome == ScaleOutcome::Scaled { decision.desired } else { scale.spec_replicas }
+                .get(),
+        )
     }
 
     /// The replicas that metrics proposed.
@@ -145,7 +148,7 @@ fn by_conditions_of_events(conditions: &[HorizontalPodAutoscalerCondition]) -> S
     }
 }
 
-impl Columns {
+impl GetColumns {
     fn titles(self) -> Vec<&'static str> {
         let mut titles = Vec::new();
         titles.extend(self.namespace.then_some("Namespace"));
@@ -212,7 +215,7 @@ impl Growing {
     }
 
     /// The lines of rows, the heading before the first.
-    pub(crate) fn lines(&mut self, columns: Columns, entries: &[&Entry], now: Timestamp) -> String {
+    pub(crate) fn lines(&mut self, columns: GetColumns, entries: &[&Entry], now: Timestamp) -> String {
         let rows: Vec<Vec<String>> = entries.iter().map(|entry| columns.cells(entry, now)).collect();
         let mut text = String::new();
         if self.widths.is_empty() && !rows.is_empty() {

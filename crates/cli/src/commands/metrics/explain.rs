@@ -9,7 +9,7 @@ use api::provider::Compat;
 use api::selector::Selector;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sources::prometheus::client::{PrometheusClient, QueryValue as Values};
+use sources::prometheus::client::{PrometheusClient, PrometheusError, QueryValue as Values};
 use sources::prometheus::config::AdapterConfig;
 use sources::prometheus::lint::{ExplainedMetric, Explanation, RuleSelection, explain, parse_series};
 use sources::prometheus::mapper::{GroupResource, RestMapper};
@@ -23,11 +23,11 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 
 /// How far back series discovery looks.
-const BACK: Duration = Duration::from_mins(10);
+const SERIES_LOOKBACK: Duration = Duration::from_mins(10);
 /// The timeout of a query.
-const PATIENCE: Duration = Duration::from_secs(30);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many series and values are shown per rule.
-const SHOWN: usize = 8;
+const MAX_SHOWN: usize = 8;
 
 /// Show what rules discover, and the exact PromQL they become
 ///
@@ -40,7 +40,7 @@ Examples:
   plimsoll metrics explain rules.yaml
   plimsoll metrics explain rules.yaml --rule 2 --series 'http_requests_total{namespace,pod,code}'
   plimsoll metrics explain rules.yaml --metric http_requests_per_second -n shop --prometheus-url http://localhost:9090")]
-pub(super) struct Args {
+pub(super) struct ExplainArgs {
     /// The file; - is standard input.
     config: PathBuf,
     /// Which rule: its number, rules[2], externalRules[0], its seriesQuery or its name.as; without it, all.
@@ -62,25 +62,25 @@ pub(super) struct Args {
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten)]
-    asked: QueryTargets,
+    targets: QueryTargets,
 }
 
 /// The current values by index of the metric and of the query; or why there are none.
-type Answers = Vec<((usize, usize), Result<Vec<String>, String>)>;
+type CurrentValues = Vec<((usize, usize), Result<Vec<String>, PrometheusError>)>;
 
 /// One explained rule with its current values.
-struct Explained {
+struct ExplainedRule {
     explanation: Explanation,
     /// How many series Prometheus has for it; none without a Prometheus.
     series: Option<u64>,
-    values: Answers,
+    values: CurrentValues,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &ExplainArgs) -> Outcome {
     let (_, config) = read(&args.config)?;
     crate::live::run(async move {
-        let mapper = args.asked.some_mapper(&config).await?;
-        let prometheus = args.asked.prometheus()?;
+        let mapper = args.targets.some_mapper(&config).await?;
+        let prometheus = args.targets.prometheus()?;
         let explained = look(args, &config, &mapper, prometheus.as_ref()).await?;
         if explained.is_empty() {
             return Err(none(args, &config));
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     })
 }
 
-fn none(args: &Args, config: &AdapterConfig) -> Failure {
+fn none(args: &ExplainArgs, config: &AdapterConfig) -> Failure {
     let count = config.rules.len() + config.external_rules.len();
     let wanted =
         args.metric.as_ref().map_or_else(|| format!("rule {}", args.rule), |name| format!("metric {name}"));
@@ -107,11 +107,11 @@ fn none(args: &Args, config: &AdapterConfig) -> Failure {
 }
 
 async fn look(
-    args: &Args,
+    args: &ExplainArgs,
     config: &AdapterConfig,
     mapper: &RestMapper,
     prometheus: Option<&PrometheusClient>,
-) -> Result<Vec<Explained>, Failure> {
+) -> Result<Vec<ExplainedRule>, Failure> {
     let compat = if args.compat == "strict" { Compat::Strict } else { Compat::Better };
     let wrong = |error: sources::prometheus::config::ConfigError| {
         let place = error.rule.map(|rule| format!("{}[{rule}]: ", error.stage)).unwrap_or_default();
@@ -126,12 +126,13 @@ async fn look(
         let (series, count) = match prometheus {
             Some(prometheus) => {
                 let now = Timestamp::now();
-                let found = prometheus.series(&selector, now - BACK, now).await.map_err(|error| {
-                    Failure::Outside(format!(
-                        "failed to ask Prometheus: {error}\n  remedy: {}",
-                        error.remedy()
-                    ))
-                })?;
+                let found =
+                    prometheus.series(&selector, now - SERIES_LOOKBACK, now).await.map_err(|error| {
+                        Failure::Outside(format!(
+                            "failed to ask Prometheus: {error}\n  remedy: {}",
+                            error.remedy()
+                        ))
+                    })?;
                 (found.shapes, Some(found.series))
             }
             None => (guessed(args, &selector), None),
@@ -145,7 +146,7 @@ async fn look(
                 continue;
             }
         }
-        let mut explained = Explained { explanation, series: count, values: Vec::new() };
+        let mut explained = ExplainedRule { explanation, series: count, values: Vec::new() };
         if let Some(prometheus) = prometheus {
             explained.values = values(args, &explained.explanation, &rules, family, mapper, prometheus).await;
         }
@@ -155,7 +156,7 @@ async fn look(
 }
 
 /// The series that a selector matches, or those that the user names.
-fn guessed(args: &Args, selector: &str) -> Vec<Series> {
+fn guessed(args: &ExplainArgs, selector: &str) -> Vec<Series> {
     if !args.series.is_empty() {
         return args.series.iter().map(|text| parse_series(text)).collect();
     }
@@ -167,18 +168,18 @@ fn guessed(args: &Args, selector: &str) -> Vec<Series> {
 
 /// The current values of the queries.
 async fn values(
-    args: &Args,
+    args: &ExplainArgs,
     explanation: &Explanation,
     rules: &Rules,
     family: RuleFamily,
     mapper: &RestMapper,
     prometheus: &PrometheusClient,
-) -> Answers {
+) -> CurrentValues {
     let Some(rule) = rules.get(family, explanation.rule) else { return Vec::new() };
     let everything = Selector::everything();
     let mut all = Vec::new();
     for (at, found) in
-        explanation.metrics.iter().enumerate().filter(|(_, found)| found.metric.is_some()).take(SHOWN)
+        explanation.metrics.iter().enumerate().filter(|(_, found)| found.metric.is_some()).take(MAX_SHOWN)
     {
         for place in 0..found.examples.len() {
             let query = match found.resources.get(place) {
@@ -196,14 +197,15 @@ async fn values(
                 None => rule.external_query(mapper, &found.series, &args.namespace, &everything),
             };
             let Ok(query) = query else { continue };
-            let reply = prometheus.query(&query, Timestamp::now(), PATIENCE).await;
-            let reply = reply
-                .map(|reply| shown(&reply.result))
-                .map_err(|error| format!("{error}; {}", error.remedy()));
-            all.push(((at, place), reply));
+            let reply = prometheus.query(&query, Timestamp::now(), QUERY_TIMEOUT).await;
+            all.push(((at, place), reply.map(|reply| shown(&reply.result))));
         }
     }
     all
+}
+
+fn with_remedy(error: &PrometheusError) -> String {
+    format!("{error}; {}", error.remedy())
 }
 
 fn shown(values: &Values) -> Vec<String> {
@@ -221,9 +223,9 @@ fn shown(values: &Values) -> Vec<String> {
     samples.iter().map(line).collect()
 }
 
-fn text(all: &[Explained]) -> String {
+fn text(all: &[ExplainedRule]) -> String {
     let mut text = String::new();
-    for Explained { explanation, series, values } in all {
+    for ExplainedRule { explanation, series, values } in all {
         let found = series.map(|count| format!(" ({count} series)")).unwrap_or_default();
         let _ = writeln!(
             text,
@@ -233,13 +235,13 @@ fn text(all: &[Explained]) -> String {
         if explanation.metrics.is_empty() {
             let _ = writeln!(text, "  finds     nothing to show; name a series with --series");
         }
-        for (at, metric) in explanation.metrics.iter().enumerate().take(SHOWN) {
+        for (at, metric) in explanation.metrics.iter().enumerate().take(MAX_SHOWN) {
             one(&mut text, metric, |place| {
                 values.iter().find(|(key, _)| *key == (at, place)).map(|(_, values)| values)
             });
         }
-        if explanation.metrics.len() > SHOWN {
-            let _ = writeln!(text, "  and {} more series", explanation.metrics.len() - SHOWN);
+        if explanation.metrics.len() > MAX_SHOWN {
+            let _ = writeln!(text, "  and {} more series", explanation.metrics.len() - MAX_SHOWN);
         }
         text.push('\n');
     }
@@ -251,7 +253,7 @@ fn text(all: &[Explained]) -> String {
 fn one<'a>(
     text: &mut String,
     found: &ExplainedMetric,
-    values: impl Fn(usize) -> Option<&'a Result<Vec<String>, String>>,
+    values: impl Fn(usize) -> Option<&'a Result<Vec<String>, PrometheusError>>,
 ) {
     let Some(metric) = &found.metric else {
         let _ = writeln!(text, "  series    {}: left out by seriesFilters or name.matches", found.series);
@@ -286,25 +288,25 @@ fn one<'a>(
                 let _ = writeln!(text, "  values    none at the moment");
             }
             Some(Ok(samples)) => {
-                for sample in samples.iter().take(SHOWN) {
+                for sample in samples.iter().take(MAX_SHOWN) {
                     let _ = writeln!(text, "  value     {sample}");
                 }
             }
-            Some(Err(why)) => {
-                let _ = writeln!(text, "  fails     {why}");
+            Some(Err(error)) => {
+                let _ = writeln!(text, "  fails     {}", with_remedy(error));
             }
             None => {}
         }
     }
 }
 
-fn value(explained: &Explained) -> Value {
-    let Explained { explanation, series, values } = explained;
+fn value(explained: &ExplainedRule) -> Value {
+    let ExplainedRule { explanation, series, values } = explained;
     let metric = |(at, found): (usize, &ExplainedMetric)| {
         let question = |(place, question): (usize, &sources::prometheus::lint::ExampleQuery)| {
             let values = values.iter().find(|(key, _)| *key == (at, place)).map(|(_, values)| values);
             json!({"path": question.path, "query": question.query.as_ref().ok(), "error": question.query.as_ref().err().map(ToString::to_string),
-                "values": values.and_then(|values| values.as_ref().ok()), "valuesError": values.and_then(|v| v.as_ref().err())})
+                "values": values.and_then(|values| values.as_ref().ok()), "valuesError": values.and_then(|v| v.as_ref().err()).map(with_remedy)})
         };
         let resources: Vec<Value> = found
             .resources

@@ -5,7 +5,6 @@ use std::time::Duration;
 use api::provider::Compat;
 use cluster::connect::{Credentials, Material};
 use controllers::metrics::kubelets::{KubeletSettings, NodeSharding};
-use jiff::Timestamp;
 use sources::Clock;
 use sources::http::{Auth, Endpoint, Secret};
 use sources::kubelet::trust::{self, BearerToken, Pem, TrustedAuthority};
@@ -36,7 +35,7 @@ pub(super) fn settings(
             ..client::KubeletClientSettings::default()
         },
         trust: trust(options, compat, ours)?,
-        clock: Clock::new(Timestamp::now),
+        clock: Clock::system(),
     };
     Ok(KubeletSettings { scraper, keep: options.keep, nodes: options.nodes.clone(), sharding: None })
 }
@@ -51,9 +50,9 @@ pub(super) fn division(shares: &Shares, resolution: Duration) -> NodeSharding {
         ..Endpoint::default()
     };
     // A pod in the network of its node has the node's host name.
-    let told = std::env::var("POD_NAME").ok().filter(|name| !name.is_empty());
-    let id = told.unwrap_or_else(crate::instance::hostname);
-    let settings = sharding::ShardingSettings { id, resolution, endpoint, clock: Clock::new(Timestamp::now) };
+    let pod_name = std::env::var("POD_NAME").ok().filter(|name| !name.is_empty());
+    let id = pod_name.unwrap_or_else(crate::instance::hostname);
+    let settings = sharding::ShardingSettings { id, resolution, endpoint, clock: Clock::system() };
     NodeSharding { namespace: shares.namespace.clone(), service: shares.service.clone(), settings }
 }
 

@@ -22,9 +22,9 @@ use crate::live::page::{Page, Paint};
 use crate::output::{self, Format};
 
 /// How far back series discovery looks.
-const BACK: Duration = Duration::from_mins(10);
+const SERIES_LOOKBACK: Duration = Duration::from_mins(10);
 /// Columns of a line that are shown.
-const WIDTH: usize = 120;
+const MAX_LINE_WIDTH: usize = 120;
 
 /// Report errors in a file of rules, with their positions
 ///
@@ -39,25 +39,25 @@ Examples:
   kubectl -n plimsoll-system get configmap plimsoll-metrics-rules -o jsonpath='{.data.rules\\.yaml}' | plimsoll metrics lint -
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 the file cannot be read.")]
-pub(super) struct Args {
+pub(super) struct LintArgs {
     /// The file; - is standard input.
     config: PathBuf,
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten)]
-    asked: QueryTargets,
+    targets: QueryTargets,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &LintArgs) -> Outcome {
     let source = files::read(&args.config)?;
     crate::live::run(async move {
-        let mapper = args.asked.mapper().await?;
+        let mapper = args.targets.mapper().await?;
         let mut findings = lint(&source.text, mapper.as_ref());
-        if let Some(prometheus) = args.asked.prometheus()?
+        if let Some(prometheus) = args.targets.prometheus()?
             && let Ok(config) = AdapterConfig::read(&source)
         {
-            let mapper = args.asked.some_mapper(&config).await?;
+            let mapper = args.targets.some_mapper(&config).await?;
             findings.extend(unmatched(&source, &config, &mapper, &prometheus).await?);
             findings.sort_by_key(|finding| (finding.location.line, finding.severity));
         }
@@ -85,7 +85,7 @@ async fn unmatched(
     let now = Timestamp::now();
     let mut found = Vec::new();
     for selector in rules.selectors() {
-        let listed = prometheus.series(&selector, now - BACK, now).await;
+        let listed = prometheus.series(&selector, now - SERIES_LOOKBACK, now).await;
         found.push((selector, listed));
     }
     if let Some((_, Err(error))) = found.first()
@@ -162,7 +162,8 @@ fn page(source: &SourceFile, findings: &[Finding], page: Page) -> String {
         let number = location.line.to_string();
         let margin = " ".repeat(number.len());
         let at = usize::try_from(location.line).unwrap_or_default().saturating_sub(1);
-        if let Some(line) = lines.get(at).filter(|line| line.chars().count() <= WIDTH && !line.contains('\t'))
+        if let Some(line) =
+            lines.get(at).filter(|line| line.chars().count() <= MAX_LINE_WIDTH && !line.contains('\t'))
         {
             let column = usize::try_from(location.column).unwrap_or_default().saturating_sub(1);
             let _ = writeln!(text, "{margin} |\n{number} | {line}\n{margin} | {}^", " ".repeat(column));

@@ -28,9 +28,9 @@ mod service;
 use crate::failure::{Failure, Outcome};
 use crate::program::{Replaced, replaced};
 use flags::Flags;
-pub(crate) use options::Options;
+pub(crate) use options::MetricsOptions;
 #[cfg(feature = "desk")]
-pub(crate) use run::{Process, start};
+pub(crate) use run::{MetricsProcess, start};
 #[cfg(feature = "desk")]
 pub(crate) use service::SERVICE;
 
@@ -54,21 +54,21 @@ Examples:
   plimsoll metrics doctor                                          # what is wrong with metrics on this cluster
 
 Flags that are only taken for compatibility are in docs/metrics.md. Manifests are in deploy/metrics/.")]
-pub(crate) struct Args {
+pub(crate) struct MetricsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<MetricsCommand>,
     #[command(flatten)]
     flags: Flags,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum MetricsCommand {
     /// Serve, as without a command
     #[command(disable_version_flag = true)]
     Serve(ServeArgs),
-    Doctor(doctor::Args),
-    Lint(lint::Args),
-    Explain(explain::Args),
+    Doctor(doctor::DoctorArgs),
+    Lint(lint::LintArgs),
+    Explain(explain::ExplainArgs),
 }
 
 #[derive(clap::Args)]
@@ -77,13 +77,13 @@ struct ServeArgs {
     flags: Flags,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &MetricsArgs) -> Outcome {
     match &args.command {
         None => serve(&args.flags),
-        Some(Command::Serve(args)) => serve(&args.flags),
-        Some(Command::Doctor(args)) => doctor::run(args),
-        Some(Command::Lint(args)) => lint::run(args),
-        Some(Command::Explain(args)) => explain::run(args),
+        Some(MetricsCommand::Serve(args)) => serve(&args.flags),
+        Some(MetricsCommand::Doctor(args)) => doctor::run(args),
+        Some(MetricsCommand::Lint(args)) => lint::run(args),
+        Some(MetricsCommand::Explain(args)) => explain::run(args),
     }
 }
 
@@ -91,7 +91,7 @@ fn serve(flags: &Flags) -> Outcome {
     if flags.bool("version")? {
         return crate::output::text_out(&format!("plimsoll {}\n", env!("CARGO_PKG_VERSION")));
     }
-    let mut options = Options::of(flags)?;
+    let mut options = MetricsOptions::of(flags)?;
     match replaced() {
         Some(Replaced::Adapter) if options.config.is_none() => {
             return Err(Failure::input("prometheus-adapter needs --config: the file with its rules"));

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::serving;
 
 /// The validated options of `plimsoll metrics`.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct MetricsOptions {
     pub(crate) compat: Compat,
     pub(crate) target: ConnectTarget,
     /// The value of `--resource-metrics`.
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     pub(crate) prometheus: Prometheus,
     pub(crate) upstreams: Option<PathBuf>,
     pub(crate) shares: Option<Shares>,
-    pub(crate) serving: Serving,
+    pub(crate) serving: MetricsServing,
     pub(crate) logs: LogArgs,
     /// Flags that were given and are ignored.
     pub(crate) idle: Vec<&'static str>,
@@ -100,7 +100,7 @@ pub(crate) struct Prometheus {
 
 /// Options of the server.
 #[derive(Clone, Debug)]
-pub(crate) struct Serving {
+pub(crate) struct MetricsServing {
     pub(crate) address: IpAddr,
     pub(crate) port: u16,
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
@@ -118,7 +118,7 @@ pub(crate) struct Serving {
     pub(crate) reviews: ReviewTtls,
 }
 
-impl Options {
+impl MetricsOptions {
     /// Reads flags; only the first error is reported.
     pub(crate) fn of(flags: &Flags) -> Result<Self, Failure> {
         let kubelets = Kubelets::of(flags)?;
@@ -148,20 +148,21 @@ impl Options {
             prometheus: Prometheus::of(flags)?,
             upstreams: flags.file("upstreams")?,
             shares: shares(flags)?,
-            serving: Serving::of(flags)?,
+            serving: MetricsServing::of(flags)?,
             logs: logs(flags)?,
             idle: flags.idle(),
         })
     }
 
     /// Options for `plimsoll up`: frequent scrapes, any free port.
+    #[cfg(feature = "desk")]
     pub(crate) fn on_the_desk(resolution: Duration) -> Result<Self, Failure> {
         let mut options = Self::of(&Flags::default())?;
         options.kubelets.resolution = resolution;
         options.kubelets.timeout = resolution;
         options.kubelets.address_types = vec!["InternalIP".to_owned()];
         options.kubelets.status_port = true;
-        options.serving.address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        options.serving.address = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
         options.serving.port = 0;
         Ok(options)
     }
@@ -298,7 +299,7 @@ impl Prometheus {
     }
 }
 
-impl Serving {
+impl MetricsServing {
     fn of(flags: &Flags) -> Result<Self, Failure> {
         Ok(Self {
             address: serving::address(flags.text("bind-address")?)?,

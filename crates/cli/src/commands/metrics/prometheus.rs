@@ -6,7 +6,6 @@ use api::provider::Compat;
 use api::yaml::SourceFile;
 use cluster::connect::{ConnectTarget, Connection, Credentials, Material, connect};
 use controllers::metrics::rules::RuleSettings;
-use jiff::Timestamp;
 use sources::Clock;
 use sources::http::{Auth, Endpoint, Secret};
 use sources::prometheus::client::{PrometheusSettings, QueryMethod};
@@ -48,7 +47,7 @@ pub(super) async fn settings(
         compat,
         discovery: plan,
         query_timeout: options.timeout,
-        ..provider::ProviderSettings::new(Clock::new(Timestamp::now))
+        ..provider::ProviderSettings::new(Clock::system())
     };
     Ok(RuleSettings {
         file,

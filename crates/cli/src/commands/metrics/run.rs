@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::options::{Options, Origin};
+use super::options::{MetricsOptions, Origin};
 use super::{kubelets, prometheus, service};
 use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
@@ -23,10 +23,10 @@ use crate::files;
 use crate::instance::{hostname, own_namespace};
 
 /// The maximum number of threads: more would only wait for the same data.
-const THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// A running metrics server.
-pub(crate) struct Process {
+pub(crate) struct MetricsProcess {
     pub(crate) server: serve::Server,
     pub(crate) sources: Sources,
     stop: watch::Sender<bool>,
@@ -34,11 +34,11 @@ pub(crate) struct Process {
 }
 
 /// Runs until SIGINT or SIGTERM.
-pub(super) fn run(options: &Options) -> Outcome {
+pub(super) fn run(options: &MetricsOptions) -> Outcome {
     // Invalid options are reported before the cluster is contacted.
     let rules = options.config.as_deref().map(prometheus::read).transpose()?;
     options.origin(rules.is_some_and(|(_, config)| config.resource_rules.is_some()))?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let outcome = runtime.block_on(async {
         let connection =
@@ -51,13 +51,13 @@ pub(super) fn run(options: &Options) -> Outcome {
         );
         let mut hangup = signal(SignalKind::hangup())?;
         let rules = process.sources.rules.clone();
-        let asked = async {
+        let stop_requested = async {
             while hangup.recv().await.is_some() {
                 rules.iter().for_each(Rules::ask);
             }
         };
         tokio::select! {
-            () = asked => {}
+            () = stop_requested => {}
             result = stopped() => result?,
         }
         tracing::info!("stopping");
@@ -71,7 +71,10 @@ pub(super) fn run(options: &Options) -> Outcome {
 }
 
 /// Starts a metrics server on a cluster.
-pub(crate) async fn start(connection: &Connection, options: &Options) -> Result<Process, Failure> {
+pub(crate) async fn start(
+    connection: &Connection,
+    options: &MetricsOptions,
+) -> Result<MetricsProcess, Failure> {
     if !options.idle.is_empty() {
         let flags: Vec<String> = options.idle.iter().map(|name| format!("--{name}")).collect();
         tracing::info!(
@@ -93,7 +96,7 @@ pub(crate) async fn start(connection: &Connection, options: &Options) -> Result<
             let shares = options.shares.as_ref().filter(|_| !options.compat.is_strict());
             settings.sharding = shares.map(|shares| kubelets::division(shares, options.kubelets.resolution));
             let started = Kubelets::start(client, census, settings, stopping, &mut tasks);
-            Some(started.map_err(Failure::Outside)?)
+            Some(started.map_err(|error| Failure::Outside(error.to_string()))?)
         }
         _ => None,
     };
@@ -124,12 +127,12 @@ pub(crate) async fn start(connection: &Connection, options: &Options) -> Result<
     let server =
         service::start(&options.serving, client.clone(), &sources, &providers, routes, guard).await?;
     said(&providers, origin, &sources);
-    Ok(Process { server, sources, stop, tasks })
+    Ok(MetricsProcess { server, sources, stop, tasks })
 }
 
 async fn rules(
     connection: &Connection,
-    options: &Options,
+    options: &MetricsOptions,
     file: &Path,
     config: AdapterConfig,
     origin: Origin,
@@ -154,7 +157,7 @@ async fn rules(
 
 /// The upstream metrics API servers.
 fn router(
-    options: &Options,
+    options: &MetricsOptions,
     own: &OwnService,
     rules: Option<&Rules>,
     tasks: &mut JoinSet<()>,
@@ -189,7 +192,7 @@ fn providers(kubelets: Option<&Kubelets>, rules: Option<&Rules>, router: Option<
 }
 
 /// Our identity in loop detection between servers: common to all our replicas.
-async fn own(connection: &Connection, options: &Options) -> OwnService {
+async fn own(connection: &Connection, options: &MetricsOptions) -> OwnService {
     let (namespace, service) = match &options.shares {
         Some(shares) => (shares.namespace.clone(), shares.service.clone()),
         None => (own_namespace(), service::SERVICE.to_owned()),
@@ -220,7 +223,7 @@ fn said(providers: &Providers, origin: Origin, sources: &Sources) {
     tracing::info!("serving metrics.k8s.io: {resource}; custom and external metrics: {others}");
 }
 
-impl Process {
+impl MetricsProcess {
     /// Stops in order: requests end, then scrapes.
     pub(crate) async fn stop(self) {
         self.server.stop().await;

@@ -11,7 +11,7 @@ use serve::metrics::{FreshnessHistogram, MetricsApiSettings, custom, external, r
 use serve::{App, Exposition, HealthChecks, RequestMetrics, Server};
 use sources::federation;
 
-use super::options::Serving;
+use super::options::MetricsServing;
 use super::reports;
 use crate::failure::Failure;
 use crate::instance::own_namespace;
@@ -22,7 +22,7 @@ pub(crate) const SERVICE: &str = "plimsoll-metrics";
 
 /// Starts the server.
 pub(super) async fn start(
-    serving: &Serving,
+    serving: &MetricsServing,
     client: Client,
     sources: &Sources,
     providers: &Providers,
@@ -66,14 +66,14 @@ fn app(
     let reporter = sources.clone();
     groups.push(reports::group(Arc::new(move || reporter.report(Timestamp::now()))));
     let traffic = Arc::new(RequestMetrics::default());
-    let (figures, asked) = (sources.clone(), Arc::clone(&traffic));
+    let (exported, requests) = (sources.clone(), Arc::clone(&traffic));
     App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks: checks(sources),
         metrics: Some(Arc::new(move || {
             let mut page = MetricsWriter::default();
-            figures.figures(&mut page, Timestamp::now());
-            served(&mut page, &settings.freshness.seen(), &asked);
+            exported.figures(&mut page, Timestamp::now());
+            served(&mut page, &settings.freshness.seen(), &requests);
             Exposition { content_type: CONTENT_TYPE.to_owned(), text: page.finish() }
         })),
         groups,
@@ -151,11 +151,12 @@ fn checks(sources: &Sources) -> HealthChecks {
         checks.add(name, || Ok(()));
     }
     for check in sources.checks() {
-        let name = check.name;
-        match check.scope {
-            CheckScope::All => checks.add(name, move || check.look().map_err(Into::into)),
-            CheckScope::Ready => checks.add_ready(name, move || check.look().map_err(Into::into)),
-            CheckScope::Live => checks.add_live(name, move || check.look().map_err(Into::into)),
+        let (name, scope) = (check.name, check.scope);
+        let look = move || check.look().map_err(|failure| failure.0.into());
+        match scope {
+            CheckScope::All => checks.add(name, look),
+            CheckScope::Ready => checks.add_ready(name, look),
+            CheckScope::Live => checks.add_live(name, look),
         }
     }
     checks

@@ -13,7 +13,7 @@ use serve::Status;
 use serve::admission::{AdmissionHandler, AdmissionRequest, AdmissionResponse};
 
 /// Bounds the namespaces in labels, because users choose their names.
-const MOST: usize = 10_000;
+const MAX_COUNTED_NAMESPACES: usize = 10_000;
 
 /// Applies the admission rules to requests of the server.
 pub(super) struct AdmissionWebhook {
@@ -38,18 +38,20 @@ impl AdmissionCounts {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (namespace.to_owned(), action.to_lowercase());
         // KEDA counts ScaledJobs only when they are refused.
-        if kind == AdmissionKind::ScaledObject && (counts.all.len() < MOST || counts.all.contains_key(&key)) {
+        if kind == AdmissionKind::ScaledObject
+            && (counts.all.len() < MAX_COUNTED_NAMESPACES || counts.all.contains_key(&key))
+        {
             *counts.all.entry(key.clone()).or_default() += 1;
         }
         let Some(label) = label else { return };
         let key = (key.0, key.1, label);
-        if counts.refused.len() < MOST || counts.refused.contains_key(&key) {
+        if counts.refused.len() < MAX_COUNTED_NAMESPACES || counts.refused.contains_key(&key) {
             *counts.refused.entry(key).or_default() += 1;
         }
     }
 
     /// Exports the counts.
-    pub(super) fn figures(&self, page: &mut MetricsWriter) {
+    pub(super) fn write_metrics(&self, page: &mut MetricsWriter) {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         page.family(
             "counter",

@@ -16,7 +16,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use serve::{BundleRenewal, CertificateBundle, CertificateError, CertificateLifetimes, Keyring};
 
-use super::options::{Serving, Shared};
+use super::options::{OperatorServing, Shared};
 
 /// How often the certificate is read.
 const READ_PERIOD: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ enum SharedCertificateError {
 
 /// Opens the shared certificate, if one is configured: a keyring, and the task that keeps it up to date.
 pub(super) async fn open(
-    serving: &Serving,
+    serving: &OperatorServing,
     client: &Client,
     clock: &Clock,
 ) -> Option<(Keyring, CertificateKeeper)> {
@@ -186,7 +186,7 @@ impl Secret {
                         return Ok(own.clone());
                     }
                     // Another replica was faster.
-                    Err(error) if error.code == 409 => continue,
+                    Err(error) if error.code == Some(409) => continue,
                     Err(error) => return Err(error.into()),
                 }
             };
@@ -201,7 +201,7 @@ impl Secret {
                     tracing::info!(secret = self.name, "the certificate of all replicas was renewed");
                     return Ok(other);
                 }
-                Err(error) if error.code == 409 => {}
+                Err(error) if error.code == Some(409) => {}
                 Err(error) if is_usable => {
                     tracing::warn!(%error, secret = self.name, "the certificate of all replicas was not renewed");
                     return Ok(known);
@@ -221,7 +221,7 @@ impl Secret {
             Request::get(self.place(Some(&self.name)), "secrets", REQUEST_TIMEOUT).named(&self.name);
         match send(&self.client, request).await {
             Ok(body) => Ok(serde_json::from_slice(&body).ok()),
-            Err(error) if error.code == 404 => Ok(None),
+            Err(error) if error.code == Some(404) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cluster::Clock;
 use controllers::metrics::MetricsWriter;
-use controllers::operator::OperatorHandle;
+use controllers::operator::{MetricRequestError, OperatorHandle};
 use external_scaler::metrics_adapter::{
     CallMetrics, DURATION_BUCKETS_SECONDS, MetricsSource, SourceValue, service,
 };
@@ -15,7 +15,7 @@ use http_body_util::BodyExt as _;
 use serve::{Body, ExtraListener, Keyring, Route, StartError};
 use tower::{ServiceExt as _, service_fn};
 
-use super::raw_metrics::{Mode, RawMetrics};
+use super::raw_metrics::{RawMetrics, RawMetricsMode};
 
 /// The path prefix of the raw metrics service.
 const RAW: &str = "/api.RawMetricsService/";
@@ -27,7 +27,14 @@ struct Values {
 }
 
 impl MetricsSource for Values {
-    async fn values(&self, namespace: &str, object: &str, metric: &str) -> Result<Vec<SourceValue>, String> {
+    type Error = MetricRequestError;
+
+    async fn values(
+        &self,
+        namespace: &str,
+        object: &str,
+        metric: &str,
+    ) -> Result<Vec<SourceValue>, MetricRequestError> {
         let found = self.handle.metric(namespace, object, metric).await?;
         let seconds = self.clock.now().as_second();
         let value = |value: keda::activity::MetricValue| SourceValue {
@@ -50,10 +57,10 @@ pub(super) struct ServiceInputs<'a> {
 pub(super) async fn start(
     address: SocketAddr,
     keyring: &Keyring,
-    asked: ServiceInputs<'_>,
-    raw_metrics: Option<Mode>,
+    inputs: ServiceInputs<'_>,
+    raw_metrics: Option<RawMetricsMode>,
 ) -> Result<ExtraListener, StartError> {
-    let ServiceInputs { handle, clock, calls } = asked;
+    let ServiceInputs { handle, clock, calls } = inputs;
     let raw = raw_metrics.map(|mode| RawMetrics { raw: RawMetricsBroker::default(), mode });
     let values = Values { handle: handle.clone(), clock: clock.clone() };
     let route = route(values, calls, raw.as_ref().map(|own| &own.raw));
@@ -73,19 +80,19 @@ fn route(source: impl MetricsSource, calls: Arc<CallMetrics>, raw: Option<&RawMe
     let values = Route::new(values);
     // Without raw metrics the first service answers `Unimplemented`.
     let Some(raw) = raw else { return values };
-    let told = raw
+    let raw_metrics_route = raw
         .service()
         .map_request(whole)
         .map_response(|answer: Response<_>| answer.map(|body| body.map_err(Into::into).boxed_unsync()));
-    let told = Route::new(told);
+    let raw_metrics_route = Route::new(raw_metrics_route);
     Route::new(service_fn(move |request: Request<Body>| {
-        let route = if request.uri().path().starts_with(RAW) { &told } else { &values };
+        let route = if request.uri().path().starts_with(RAW) { &raw_metrics_route } else { &values };
         route.clone().oneshot(request)
     }))
 }
 
 /// Exports the call metrics under the names of KEDA's gRPC library.
-pub(super) fn figures(page: &mut MetricsWriter, calls: &CallMetrics) {
+pub(super) fn write_metrics(page: &mut MetricsWriter, calls: &CallMetrics) {
     let seen = calls.counts();
     let labels =
         [("grpc_method", "GetMetrics"), ("grpc_service", "api.MetricsService"), ("grpc_type", "unary")];
@@ -145,7 +152,14 @@ mod tests {
     struct Seven;
 
     impl MetricsSource for Seven {
-        async fn values(&self, _: &str, _: &str, metric: &str) -> Result<Vec<SourceValue>, String> {
+        type Error = MetricRequestError;
+
+        async fn values(
+            &self,
+            _: &str,
+            _: &str,
+            metric: &str,
+        ) -> Result<Vec<SourceValue>, MetricRequestError> {
             Ok(vec![SourceValue { metric: metric.to_owned(), quantity: "7".to_owned(), seconds: 1 }])
         }
     }
@@ -165,8 +179,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_services_are_asked_at_one_address_and_the_second_only_if_it_is_wanted() {
-        let own = RawMetrics { raw: RawMetricsBroker::default(), mode: Mode::Hpa };
+    async fn one_address_serves_metrics_and_raw_metrics_if_enabled() {
+        let own = RawMetrics { raw: RawMetricsBroker::default(), mode: RawMetricsMode::Hpa };
         let service = service(Some(&own.raw));
         let answer = MetricsServiceClient::new(service.clone()).get_metrics(of("s0-q")).await.unwrap();
         let first = answer.into_inner().items.into_iter().next().unwrap();
@@ -176,8 +190,8 @@ mod tests {
         let subscription =
             SubscriptionRequest { subscriber: "me".into(), metric_metadata: Some(of("queue")) };
         assert!(!client.subscribe_metric(subscription).await.unwrap().into_inner().was_subscribed);
-        let asked = RawMetricsRequest { subscriber: "me".into() };
-        let mut stream = client.get_raw_metrics_stream(asked).await.unwrap().into_inner();
+        let inputs = RawMetricsRequest { subscriber: "me".into() };
+        let mut stream = client.get_raw_metrics_stream(inputs).await.unwrap().into_inner();
         for (by, value) in [(MetricRequester::Poll, 3), (MetricRequester::Hpa, 4)] {
             let value = Quantity::new(value, quantity::Format::DecimalSi);
             own.publish(&RawMetric {
@@ -190,9 +204,10 @@ mod tests {
                 active: true,
             });
         }
-        let told = stream.message().await.unwrap().unwrap().metrics;
-        let told: Vec<_> = told.iter().map(|one| (one.value, one.is_active)).collect();
-        assert_eq!(told, [(4.0, true)], "polls are not wanted in this mode");
+        let raw_metrics_route = stream.message().await.unwrap().unwrap().metrics;
+        let raw_metrics_route: Vec<_> =
+            raw_metrics_route.iter().map(|one| (one.value, one.is_active)).collect();
+        assert_eq!(raw_metrics_route, [(4.0, true)], "polls are not wanted in this mode");
 
         let mut without = RawMetricsServiceClient::new(self::service(None));
         let refused = without.get_raw_metrics_stream(RawMetricsRequest::default()).await.unwrap_err();

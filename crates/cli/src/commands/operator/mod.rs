@@ -26,9 +26,9 @@ mod trust;
 
 use crate::failure::Outcome;
 use flags::Flags;
-pub(crate) use options::Options;
+pub(crate) use options::OperatorOptions;
 #[cfg(feature = "desk")]
-pub(crate) use run::{Process, start};
+pub(crate) use run::{OperatorProcess, start};
 
 /// The name of the operator's Service, in manifests and in `plimsoll up`.
 pub(crate) const SERVICE: &str = "plimsoll-operator";
@@ -47,13 +47,13 @@ Examples:
   plimsoll scalers check my-scaledobject.yaml        # ask the real source what would be served
 
 Flags that are only taken for compatibility are in docs/operator.md. Manifests are in deploy/operator/.")]
-pub(crate) struct Args {
+pub(crate) struct OperatorArgs {
     #[command(flatten)]
     flags: Flags,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
-    let options = Options::of(&args.flags, |name| std::env::var(name).ok())?;
+pub(crate) fn run(args: &OperatorArgs) -> Outcome {
+    let options = OperatorOptions::of(&args.flags, |name| std::env::var(name).ok())?;
     options.logs.init()?;
     run::run(&options)
 }

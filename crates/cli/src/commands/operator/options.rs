@@ -11,23 +11,23 @@ use cluster::lease::LeaseSettings as Lease;
 use controllers::operator::{OperatorSettings, ScalingMode};
 
 use super::flags::Flags;
-use super::raw_metrics::Mode;
+use super::raw_metrics::RawMetricsMode;
 use crate::failure::Failure;
 use crate::instance::{instance_identity, own_namespace};
 use crate::logs::{LogArgs, LogFormat};
 use crate::serving;
 
 /// The default folder of KEDA's additional CAs.
-const AUTHORITIES: &str = "/custom/ca";
+const DEFAULT_CA_FOLDER: &str = "/custom/ca";
 
 /// The validated options of `plimsoll operator`.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct OperatorOptions {
     pub(crate) target: ConnectTarget,
     pub(crate) settings: OperatorSettings,
     pub(crate) web: scalers::web::HttpSettings,
     pub(crate) lease: Option<Lease>,
-    pub(crate) serving: Serving,
+    pub(crate) serving: OperatorServing,
     pub(crate) logs: LogArgs,
     /// Flags that were given and are ignored.
     pub(crate) idle: Vec<&'static str>,
@@ -35,7 +35,7 @@ pub(crate) struct Options {
 
 /// Options of the listeners.
 #[derive(Clone, Debug)]
-pub(crate) struct Serving {
+pub(crate) struct OperatorServing {
     pub(crate) address: IpAddr,
     pub(crate) port: u16,
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
@@ -50,11 +50,11 @@ pub(crate) struct Serving {
     /// The address for KEDA's own metrics adapter.
     pub(crate) metrics_service: Option<ListenAddress>,
     /// Which raw metrics are published there; none if they are not enabled.
-    pub(crate) raw_metrics: Option<Mode>,
+    pub(crate) raw_metrics: Option<RawMetricsMode>,
     /// The address of health without TLS.
     pub(crate) health: Option<ListenAddress>,
     /// The address of exported metrics without TLS.
-    pub(crate) figures: Option<ListenAddress>,
+    pub(crate) exported_metrics: Option<ListenAddress>,
 }
 
 /// Where the shared certificate is stored.
@@ -76,7 +76,7 @@ pub(crate) struct ListenAddress {
     pub(crate) wanted: bool,
 }
 
-impl Options {
+impl OperatorOptions {
     pub(crate) fn of(flags: &Flags, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         let namespace =
             variable("POD_NAMESPACE").filter(|name| !name.is_empty()).unwrap_or_else(own_namespace);
@@ -90,13 +90,14 @@ impl Options {
             settings: settings(flags, &variable, &namespace, web.timeout)?,
             web,
             lease: lease(flags, &variable, &namespace)?,
-            serving: Serving::of(flags, &variable, &namespace)?,
+            serving: OperatorServing::of(flags, &variable, &namespace)?,
             logs: logs(flags)?,
             idle: flags.idle(),
         })
     }
 
     /// Options for `plimsoll up`: on loopback only, on any port.
+    #[cfg(feature = "desk")]
     pub(crate) fn on_the_desk() -> Result<Self, Failure> {
         let mut options = Self::of(&Flags::default(), |_| None)?;
         options.serving.address = std::net::Ipv4Addr::LOCALHOST.into();
@@ -104,7 +105,7 @@ impl Options {
         // `plimsoll up` registers the APIServices itself.
         (options.serving.webhook, options.serving.api_service) = (None, false);
         (options.serving.shared, options.serving.metrics_service) = (Shared::Nothing, None);
-        (options.serving.health, options.serving.figures) = (None, None);
+        (options.serving.health, options.serving.exported_metrics) = (None, None);
         Ok(options)
     }
 }
@@ -179,7 +180,7 @@ fn lease(
     Ok(Some(lease))
 }
 
-impl Serving {
+impl OperatorServing {
     fn of(
         flags: &Flags,
         variable: &impl Fn(&str) -> Option<String>,
@@ -204,11 +205,11 @@ impl Serving {
             port: serving::port(flags.number("secure-port")?)?,
             shared: shared(flags, namespace, certificate.is_some())?,
             metrics_service: open(flags, "metrics-service-bind-address")?,
-            raw_metrics: Mode::of(variable),
+            raw_metrics: RawMetricsMode::of(variable),
             // Exported metrics have names of objects, so they are served without TLS only if a flag asks for it.
             health: open(flags, "health-probe-bind-address")?,
-            figures: open(flags, "metrics-bind-address")?
-                .filter(|figures| figures.wanted)
+            exported_metrics: open(flags, "metrics-bind-address")?
+                .filter(|exported_metrics| exported_metrics.wanted)
                 .filter(|_| flags.bool("enable-prometheus-metrics").unwrap_or(true)),
             certificate,
             names,
@@ -242,7 +243,7 @@ fn open(flags: &Flags, name: &str) -> Result<Option<ListenAddress>, Failure> {
 /// The CAs in the named folders; the default folder need not exist.
 fn authorities(flags: &Flags) -> Result<Vec<u8>, Failure> {
     let named = flags.repeated("ca-dir")?;
-    let folders = if named.is_empty() { vec![AUTHORITIES.to_owned()] } else { named.clone() };
+    let folders = if named.is_empty() { vec![DEFAULT_CA_FOLDER.to_owned()] } else { named.clone() };
     let mut all = Vec::new();
     for folder in folders {
         let entries = match std::fs::read_dir(&folder) {

@@ -5,7 +5,7 @@ use external_scaler::raw_metrics::{RawMetricsBroker, TriggerSample};
 
 /// Which values are published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum RawMetricsMode {
     /// All values.
     #[default]
     All,
@@ -15,7 +15,7 @@ pub(crate) enum Mode {
     Poll,
 }
 
-impl Mode {
+impl RawMetricsMode {
     /// The mode in KEDA's environment variables; none if raw metrics are not enabled.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         if variable("RAW_METRICS_GRPC_PROTOCOL").as_deref() != Some("enabled") {
@@ -40,7 +40,7 @@ impl Mode {
 /// Publishes the values that the operator reads.
 pub(super) struct RawMetrics {
     pub(super) raw: RawMetricsBroker,
-    pub(super) mode: Mode,
+    pub(super) mode: RawMetricsMode,
 }
 
 impl RawMetricsSubscriber for RawMetrics {
@@ -48,13 +48,13 @@ impl RawMetricsSubscriber for RawMetrics {
         self.raw.has_subscribers()
     }
 
-    fn publish(&self, told: &RawMetric<'_>) {
-        if !self.mode.takes(told.by) {
+    fn publish(&self, metric: &RawMetric<'_>) {
+        if !self.mode.takes(metric.by) {
             return;
         }
-        let values = told.values.iter().map(|value| value.value.as_f64());
-        let at = (told.at.as_second(), told.at.subsec_nanosecond());
-        let RawMetric { namespace, object, trigger, active, .. } = *told;
+        let values = metric.values.iter().map(|value| value.value.as_f64());
+        let at = (metric.at.as_second(), metric.at.subsec_nanosecond());
+        let RawMetric { namespace, object, trigger, active, .. } = *metric;
         self.raw.publish(&TriggerSample { namespace, object, trigger, at, active }, values);
     }
 }

@@ -9,22 +9,22 @@ use cluster::events::EventRecorder;
 use cluster::lease::{Election, Leadership};
 use controllers::hpa::Records;
 use controllers::operator::auth::{AuthRules, VaultRules};
-use controllers::operator::{Admission, Operator, OperatorHandle, OperatorParts, OperatorSettings};
+use controllers::operator::{Admission, Operator, OperatorParts, OperatorSettings};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::options::{Options, Shared};
+use super::options::{OperatorOptions, Shared};
 use super::trust::ServingCa;
 use super::{certificates, service, trust};
 use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
 
 /// How long the operator waits for its events to be sent when it stops.
-const LAST_EVENTS: Duration = Duration::from_secs(3);
+const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// The default component of events.
 const COMPONENT: &str = "keda-operator";
 /// How many decision records are kept per object; equal consecutive decisions are one record.
-const KEPT: usize = 60;
+const MAX_RECORDS_PER_OBJECT: usize = 60;
 /// Variables of KEDA's operator that are ignored.
 const IDLE_VARIABLES: [&str; 6] = [
     "KEDA_HTTP_TLS_CIPHER_LIST",
@@ -36,10 +36,11 @@ const IDLE_VARIABLES: [&str; 6] = [
 ];
 
 /// A running operator.
-pub(crate) struct Process {
+pub(crate) struct OperatorProcess {
     pub(crate) server: serve::Server,
     beside: Vec<serve::ExtraListener>,
-    pub(crate) handle: OperatorHandle,
+    #[cfg(feature = "desk")]
+    pub(crate) handle: controllers::operator::OperatorHandle,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     /// Tasks that keep certificates and `caBundle`s up to date.
@@ -49,7 +50,7 @@ pub(crate) struct Process {
 }
 
 /// Runs until SIGINT or SIGTERM.
-pub(super) fn run(options: &Options) -> Outcome {
+pub(super) fn run(options: &OperatorOptions) -> Outcome {
     // One thread: most of the time is spent waiting, and several threads spend CPU on waking each other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -75,14 +76,14 @@ pub(super) fn run(options: &Options) -> Outcome {
 }
 
 /// How long metrics of pods are cached.
-const FRESH: std::time::Duration = std::time::Duration::from_secs(5);
+const POD_METRICS_TTL: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Starts an operator on a cluster.
 pub(crate) async fn start(
     connection: &Connection,
-    options: &Options,
+    options: &OperatorOptions,
     clock: Clock,
-) -> Result<Process, Failure> {
+) -> Result<OperatorProcess, Failure> {
     let client = connection.client.clone();
     let discovery = Discovery::new(client.clone());
     let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
@@ -95,7 +96,7 @@ pub(crate) async fn start(
     };
     let admission = Admission::new(client.clone(), discovery.clone(), &recorder, options.settings.compat);
     // For `cpu` and `memory` triggers of objects that scale without an HPA.
-    let samples = cluster::metrics::MetricsClient::new(client.clone(), discovery.clone(), FRESH);
+    let samples = cluster::metrics::MetricsClient::new(client.clone(), discovery.clone(), POD_METRICS_TTL);
     let (operator, handle) = Operator::new(OperatorParts {
         client: client.clone(),
         discovery,
@@ -107,7 +108,7 @@ pub(crate) async fn start(
         auth: Some(credentials(&options.settings)),
         samples: Some(samples),
         build: None,
-        records: Records::new(KEPT),
+        records: Records::new(MAX_RECORDS_PER_OBJECT),
     });
     let mut keeping = JoinSet::new();
     let shared = certificates::open(&options.serving, &client, &clock).await;
@@ -133,7 +134,17 @@ pub(crate) async fn start(
     keeping.spawn(trust::keep(client, leadership, options.serving.clone(), authority));
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(operator.run(stopped));
-    Ok(Process { server, beside, handle, stop, task, keeping, election, recorder })
+    Ok(OperatorProcess {
+        server,
+        beside,
+        #[cfg(feature = "desk")]
+        handle,
+        stop,
+        task,
+        keeping,
+        election,
+        recorder,
+    })
 }
 
 /// How credentials are resolved: by the settings, and Vault by its own variables.
@@ -142,7 +153,7 @@ fn credentials(settings: &OperatorSettings) -> AuthRules {
     AuthRules { vault, ..AuthRules::from(settings) }
 }
 
-impl Process {
+impl OperatorProcess {
     /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.
     pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);
@@ -150,7 +161,7 @@ impl Process {
         if let Err(error) = self.task.await {
             tracing::error!(%error, "the operator ended badly");
         }
-        self.recorder.flush(LAST_EVENTS).await;
+        self.recorder.flush(EVENT_FLUSH_TIMEOUT).await;
         if let Some(election) = self.election {
             election.release().await;
         }

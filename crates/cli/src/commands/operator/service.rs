@@ -19,7 +19,7 @@ use serve::{
 
 use super::admission::{AdmissionCounts, AdmissionWebhook};
 use super::metrics_service;
-use super::options::{ListenAddress, Options};
+use super::options::{ListenAddress, OperatorOptions};
 use crate::failure::Failure;
 use crate::serving;
 use crate::stored_decisions::StoredDecisions;
@@ -42,7 +42,7 @@ pub(super) struct Listeners {
 }
 
 /// Starts all listeners.
-pub(super) async fn start(options: &Options, parts: ServiceParts) -> Result<Listeners, Failure> {
+pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Result<Listeners, Failure> {
     let ServiceParts { client, handle, admission, leadership, keyring, clock } = parts;
     let wanted = &options.serving;
     let certificate = match &keyring {
@@ -59,13 +59,13 @@ pub(super) async fn start(options: &Options, parts: ServiceParts) -> Result<List
     let admit: Arc<dyn AdmissionHandler> =
         Arc::new(AdmissionWebhook { rules: admission, judged: Arc::clone(&judged) });
     let lease = options.lease.as_ref().map(|lease| (lease.name.clone(), leadership));
-    let figures = page(handle.clone(), judged, Arc::clone(&calls), lease);
+    let exported_metrics = page(handle.clone(), judged, Arc::clone(&calls), lease);
     let mut groups = external(handle.external_metrics(), &MetricsApiSettings::from(options.settings.compat));
     groups.push(operator_group(Arc::new(StoredDecisions(handle.records()))));
     let app = App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks: checks(&handle),
-        metrics: Some(Arc::clone(&figures)),
+        metrics: Some(Arc::clone(&exported_metrics)),
         groups,
         routes: routes(&admit),
         ..App::default()
@@ -79,17 +79,17 @@ pub(super) async fn start(options: &Options, parts: ServiceParts) -> Result<List
             ExtraListener::health(open.address, checks(&handle)).await,
         )?);
     }
-    if let Some(open) = wanted.figures {
+    if let Some(open) = wanted.exported_metrics {
         beside.extend(had(
             "metrics-bind-address",
             open,
-            ExtraListener::exported_metrics(open.address, figures).await,
+            ExtraListener::exported_metrics(open.address, exported_metrics).await,
         )?);
     }
     // Without a shared certificate no client could present one.
     if let (Some(open), Some(keyring)) = (wanted.metrics_service, &keyring) {
-        let asked = metrics_service::ServiceInputs { handle: &handle, clock: &clock, calls };
-        let started = metrics_service::start(open.address, keyring, asked, wanted.raw_metrics).await;
+        let inputs = metrics_service::ServiceInputs { handle: &handle, clock: &clock, calls };
+        let started = metrics_service::start(open.address, keyring, inputs, wanted.raw_metrics).await;
         beside.extend(had("metrics-service-bind-address", open, started)?);
     }
     Ok(Listeners { server, beside })
@@ -126,8 +126,8 @@ fn page(
     Arc::new(move || {
         let mut page = MetricsWriter::default();
         page.written(&handle.exported_metrics());
-        judged.figures(&mut page);
-        metrics_service::figures(&mut page, &calls);
+        judged.write_metrics(&mut page);
+        metrics_service::write_metrics(&mut page, &calls);
         let help = "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. \
                     'name' is the string used to identify the lease. Please make sure to group by name.";
         page.family("gauge", "leader_election_master_status", help);
@@ -145,7 +145,7 @@ fn checks(handle: &OperatorHandle) -> HealthChecks {
     let turns = move |silence| turning.is_alive(silence);
     serving::checks(turns, move || {
         if synced.synced() {
-            Ok(())
+            synced.watches_current().map_err(|failure| failure.0.into())
         } else {
             Err("ScaledObjects and their targets are not listed yet".into())
         }

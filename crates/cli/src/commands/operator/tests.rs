@@ -7,27 +7,28 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use controllers::operator::ScalingMode;
 
 use super::flags::{FLAGS, Flags};
-use super::options::{Options, Shared};
-use super::raw_metrics::Mode;
+use super::options::{OperatorOptions, Shared};
+use super::raw_metrics::RawMetricsMode;
 use crate::flags::Does;
 
 #[derive(Parser)]
-struct Line {
+struct OperatorCommandLine {
     #[command(flatten)]
     flags: Flags,
 }
 
-fn parse(words: &[&str], variables: &[(&str, &str)]) -> Result<Options, String> {
+fn parse(words: &[&str], variables: &[(&str, &str)]) -> Result<OperatorOptions, String> {
     let words = std::iter::once("operator").chain(words.iter().copied());
-    let matches = Line::command().try_get_matches_from(words).map_err(|error| error.to_string())?;
-    let line = Line::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+    let matches =
+        OperatorCommandLine::command().try_get_matches_from(words).map_err(|error| error.to_string())?;
+    let line = OperatorCommandLine::from_arg_matches(&matches).map_err(|error| error.to_string())?;
     let variable =
         |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
-    Options::of(&line.flags, variable).map_err(|failure| format!("{failure:?}"))
+    OperatorOptions::of(&line.flags, variable).map_err(|failure| format!("{failure:?}"))
 }
 
 #[test]
-fn every_flag_stands_once_and_says_what_it_does() {
+fn every_flag_is_listed_once_with_a_description() {
     let mut names = HashSet::new();
     for flag in FLAGS {
         assert!(names.insert(flag.name), "{}", flag.name);
@@ -36,7 +37,7 @@ fn every_flag_stands_once_and_says_what_it_does() {
 }
 
 #[test]
-fn what_keda_s_manifests_pass_is_taken() {
+fn flags_of_keda_manifests_are_accepted() {
     let words = [
         "--leader-elect",
         "--disable-compression=true",
@@ -72,13 +73,16 @@ fn what_keda_s_manifests_pass_is_taken() {
 }
 
 #[test]
-fn figures_are_told_in_the_open_only_to_who_asks_for_that() {
-    let figures = |words: &[&str]| parse(words, &[]).unwrap().serving.figures;
-    assert_eq!(figures(&[]), None);
-    let open = figures(&["--metrics-bind-address=:8080"]).unwrap();
+fn exported_metrics_without_tls_need_a_flag() {
+    let exported_metrics = |words: &[&str]| parse(words, &[]).unwrap().serving.exported_metrics;
+    assert_eq!(exported_metrics(&[]), None);
+    let open = exported_metrics(&["--metrics-bind-address=:8080"]).unwrap();
     assert_eq!((open.address.to_string().as_str(), open.wanted), ("0.0.0.0:8080", true));
-    assert_eq!(figures(&["--metrics-bind-address=:8080", "--enable-prometheus-metrics=false"]), None);
-    assert_eq!(figures(&["--metrics-bind-address=0"]), None);
+    assert_eq!(
+        exported_metrics(&["--metrics-bind-address=:8080", "--enable-prometheus-metrics=false"]),
+        None
+    );
+    assert_eq!(exported_metrics(&["--metrics-bind-address=0"]), None);
     let health = |words: &[&str]| parse(words, &[]).unwrap().serving.health;
     assert!(health(&[]).is_some_and(|open| !open.wanted));
     assert!(health(&["--health-probe-bind-address=:8081"]).is_some_and(|open| open.wanted));
@@ -86,20 +90,20 @@ fn figures_are_told_in_the_open_only_to_who_asks_for_that() {
 }
 
 #[test]
-fn raw_metrics_are_told_only_where_somebody_wants_them() {
+fn raw_metrics_need_an_environment_variable() {
     let mode =
         |variables: &[(&'static str, &'static str)]| parse(&[], variables).unwrap().serving.raw_metrics;
     let on = ("RAW_METRICS_GRPC_PROTOCOL", "enabled");
     assert_eq!(mode(&[]), None);
     assert_eq!(mode(&[("RAW_METRICS_GRPC_PROTOCOL", "true"), ("RAW_METRICS_MODE", "hpa")]), None);
-    assert_eq!(mode(&[on]), Some(Mode::All));
-    assert_eq!(mode(&[on, ("RAW_METRICS_MODE", "hpa")]), Some(Mode::Hpa));
-    assert_eq!(mode(&[on, ("RAW_METRICS_MODE", "pollinginterval")]), Some(Mode::Poll));
-    assert_eq!(mode(&[on, ("RAW_METRICS_MODE", "what?")]), Some(Mode::All));
+    assert_eq!(mode(&[on]), Some(RawMetricsMode::All));
+    assert_eq!(mode(&[on, ("RAW_METRICS_MODE", "hpa")]), Some(RawMetricsMode::Hpa));
+    assert_eq!(mode(&[on, ("RAW_METRICS_MODE", "pollinginterval")]), Some(RawMetricsMode::Poll));
+    assert_eq!(mode(&[on, ("RAW_METRICS_MODE", "what?")]), Some(RawMetricsMode::All));
 }
 
 #[test]
-fn a_certificate_in_files_comes_first_then_a_secret_then_a_folder() {
+fn certificate_source_is_files_then_secret_then_folder() {
     let shared = |words: &[&str]| parse(words, &[("POD_NAMESPACE", "ns")]).unwrap().serving.shared;
     assert_eq!(shared(&[]), Shared::Nothing);
     assert_eq!(shared(&["--cert-dir=/x"]), Shared::Folder("/x".into()));
@@ -110,7 +114,7 @@ fn a_certificate_in_files_comes_first_then_a_secret_then_a_folder() {
 }
 
 #[test]
-fn the_tables_of_the_documentation_are_those_of_the_program() {
+fn documentation_tables_match_the_flag_table() {
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operator.md")).unwrap();
     for flag in FLAGS {
@@ -124,8 +128,8 @@ fn the_tables_of_the_documentation_are_those_of_the_program() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
-    for (words, variables, told) in [
+fn invalid_flags_are_reported() {
+    for (words, variables, message) in [
         (vec!["--act=both"], vec![], "possible values: hpa, direct"),
         (vec!["--secure-port=70000"], vec![], "from 0 to 65535"),
         (vec!["--tls-cert-file=a"], vec![], "belong together"),
@@ -136,12 +140,12 @@ fn what_is_wrong_is_told() {
         (vec![], vec![("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY", "7h")], "between 1h and 6h"),
     ] {
         let error = parse(&words, &variables).unwrap_err();
-        assert!(error.contains(told), "{words:?}: {error}");
+        assert!(error.contains(message), "{words:?}: {error}");
     }
 }
 
 #[test]
-fn defaults_are_those_of_keda() {
+fn defaults_equal_those_of_keda() {
     let options = parse(&[], &[]).unwrap();
     assert_eq!(options.settings.scaling_mode, ScalingMode::Hpa);
     assert_eq!(options.settings.cluster_name, "kubernetes-default");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use serve::Keyring;
 use serve::admission::set_ca_bundle;
 
-use super::options::Serving;
+use super::options::OperatorServing;
 
 /// How often the objects are checked.
 const CHECK_PERIOD: Duration = Duration::from_secs(30);
@@ -50,7 +50,12 @@ impl ServingCa {
 
 /// Keeps the `caBundle`s up to date while this replica is the leader and its CA is known. Missing objects are not created:
 /// a user who does not want the webhook leaves its configuration out.
-pub(super) async fn keep(client: Client, leadership: Leadership, serving: Serving, authority: ServingCa) {
+pub(super) async fn keep(
+    client: Client,
+    leadership: Leadership,
+    serving: OperatorServing,
+    authority: ServingCa,
+) {
     loop {
         let Some(pem) = authority.pem() else { return };
         if leadership.is_leader() {
@@ -83,7 +88,7 @@ async fn webhook(client: &Client, name: &str, authority: &str) -> Result<(), Api
 async fn api_service(
     client: &Client,
     path: &str,
-    serving: &Serving,
+    serving: &OperatorServing,
     authority: &str,
 ) -> Result<(), ApiError> {
     let Some(found) = read(client, path).await? else { return Ok(()) };
@@ -104,7 +109,7 @@ async fn api_service(
 async fn read(client: &Client, path: &str) -> Result<Option<Value>, ApiError> {
     match send(client, Request::get(path.to_owned(), "", REQUEST_TIMEOUT)).await {
         Ok(body) => Ok(serde_json::from_slice(&body).ok()),
-        Err(error) if error.code == 404 => Ok(None),
+        Err(error) if error.code == Some(404) => Ok(None),
         Err(error) => Err(error),
     }
 }

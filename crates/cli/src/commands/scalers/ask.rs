@@ -10,12 +10,13 @@ use scalers::backends::Backends;
 use scalers::{parameters, table};
 use serde::Serialize;
 
-use super::object::Object;
+use super::object::ScaledResource;
+use crate::failure::BoxError;
 
 /// The result of querying a trigger's source.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Finding {
+pub(super) struct TriggerFinding {
     pub(super) object: String,
     pub(super) trigger: usize,
     #[serde(rename = "type")]
@@ -33,14 +34,14 @@ pub(super) struct Finding {
 
 /// Queries the source of a trigger.
 pub(super) async fn ask(
-    object: &Object,
+    object: &ScaledResource,
     index: usize,
     trigger: &Trigger,
     auth: &AuthResolver,
     backends: &Backends,
     within: Duration,
-) -> Vec<Finding> {
-    let finding = |metric: &str, target: String| Finding {
+) -> Vec<TriggerFinding> {
+    let finding = |metric: &str, target: String| TriggerFinding {
         object: format!("{}/{}/{}", object.owner.kind, object.owner.namespace, object.owner.name),
         trigger: index,
         type_: trigger.type_.clone(),
@@ -51,13 +52,13 @@ pub(super) async fn ask(
         error: None,
         notes: Vec::new(),
     };
-    let failed = |error: String| vec![Finding { error: Some(error), ..finding("", String::new()) }];
+    let failed = |error: String| vec![TriggerFinding { error: Some(error), ..finding("", String::new()) }];
     let given = match given(object, index, trigger, auth, backends).await {
         Ok(given) => given,
-        Err(error) => return failed(error),
+        Err(error) => return failed(error.to_string()),
     };
     let notes = notes(object, &given);
-    let mut findings = asked(&given, backends, within, finding).await;
+    let mut findings = query_source(&given, backends, within, finding).await;
     if let Some(first) = findings.first_mut() {
         first.notes = notes;
     }
@@ -65,7 +66,7 @@ pub(super) async fn ask(
 }
 
 /// Warnings about a trigger itself.
-fn notes(object: &Object, trigger: &scalers::Trigger) -> Vec<String> {
+fn notes(object: &ScaledResource, trigger: &scalers::Trigger) -> Vec<String> {
     let Some(known) = table::find(&trigger.type_) else { return Vec::new() };
     // External scalers define their own parameters.
     let is_external = trigger.type_.starts_with("external");
@@ -78,13 +79,13 @@ fn notes(object: &Object, trigger: &scalers::Trigger) -> Vec<String> {
 }
 
 /// Builds the scaler and queries its source.
-async fn asked(
+async fn query_source(
     given: &scalers::Trigger,
     backends: &Backends,
     within: Duration,
-    finding: impl Fn(&str, String) -> Finding,
-) -> Vec<Finding> {
-    let failed = |error: String| vec![Finding { error: Some(error), ..finding("", String::new()) }];
+    finding: impl Fn(&str, String) -> TriggerFinding,
+) -> Vec<TriggerFinding> {
+    let failed = |error: String| vec![TriggerFinding { error: Some(error), ..finding("", String::new()) }];
     let scaler = match table::build(given, backends) {
         Ok(scaler) => scaler,
         Err(error) => return failed(error.to_string()),
@@ -128,22 +129,22 @@ fn advised(error: String) -> String {
 
 /// A trigger with its resolved parameters.
 async fn given(
-    object: &Object,
+    object: &ScaledResource,
     index: usize,
     trigger: &Trigger,
     auth: &AuthResolver,
     backends: &Backends,
-) -> Result<scalers::Trigger, String> {
+) -> Result<scalers::Trigger, BoxError> {
     let namespace = object.owner.namespace.as_str();
-    let asked = AuthQuery {
+    let query = AuthQuery {
         namespace,
         authentication: trigger.authentication_ref.as_ref(),
         template: object.template.as_ref(),
         container: &object.container,
     };
-    let resolved = auth.resolve(asked).await.map_err(|error| error.to_string())?;
+    let resolved = auth.resolve(query).await?;
     let environment = auth.environment(namespace, object.template.as_ref(), &object.container).await;
-    let environment: BTreeMap<String, String> = environment.map_err(|error| error.to_string())?.variables;
+    let environment: BTreeMap<String, String> = environment?.variables;
     Ok(scalers::Trigger {
         owner: object.owner.clone(),
         index,

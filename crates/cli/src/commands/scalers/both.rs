@@ -15,7 +15,7 @@ pub(super) struct Both {
 /// The second result, if the first found nothing.
 async fn or<T>(first: Fetch<'_, T>, second: Fetch<'_, T>) -> Result<T, FetchError> {
     match first.await {
-        Err(FetchError { not_found: true, .. }) => second.await,
+        Err(error) if error.is_not_found() => second.await,
         found => found,
     }
 }

@@ -16,7 +16,7 @@ use kube::Client;
 use scalers::backends::Backends;
 use serde_json::Value;
 
-use super::ask::{Finding, ask};
+use super::ask::{TriggerFinding, ask};
 use super::both::Both;
 use super::object::objects;
 use crate::failure::{Failure, Outcome};
@@ -35,7 +35,7 @@ Examples:
   plimsoll scalers check my-scaledobject.yaml --cluster -n shop -o json
 
 Exit codes: 0 every source answered, 1 one did not, 2 the input was wrong.")]
-pub(crate) struct Args {
+pub(crate) struct CheckScalersArgs {
     /// Files with manifests; - is standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     output: Format,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &CheckScalersArgs) -> Outcome {
     let manifests = read(args)?;
     let mut objects = objects(&manifests)?;
     if objects.is_empty() {
@@ -69,13 +69,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let cluster = cluster(args).await?;
         let files = ManifestObjects::new(manifests);
         let web = scalers::web::HttpSettings::from_environment(|name| std::env::var(name).ok());
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         let (source, backends): (Arc<dyn AuthObjects>, Backends) = match cluster {
             Some(client) => {
                 let discovery = Discovery::new(client.clone());
                 for object in &mut objects {
                     let lost = object.look(&client, &discovery).await.err();
-                    told.extend(lost.map(|why| format!("what {} scales: {why}", object.owner.name)));
+                    notes.extend(lost.map(|why| format!("what {} scales: {why}", object.owner.name)));
                 }
                 let reader = cluster_reader(client.clone(), discovery, Compat::Better);
                 let both = Both { files, cluster: ApiServerObjects::new(client) };
@@ -93,13 +93,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 findings.extend(ask(object, index, trigger, &auth, &backends, within).await);
             }
         }
-        print(args.output, &findings, &told)?;
+        print(args.output, &findings, &notes)?;
         if findings.iter().any(|finding| finding.error.is_some()) { Err(Failure::Printed(1)) } else { Ok(()) }
     })
 }
 
 /// The cluster, if --cluster is given.
-async fn cluster(args: &Args) -> Result<Option<Client>, Failure> {
+async fn cluster(args: &CheckScalersArgs) -> Result<Option<Client>, Failure> {
     if !args.cluster {
         return Ok(None);
     }
@@ -109,7 +109,7 @@ async fn cluster(args: &Args) -> Result<Option<Client>, Failure> {
 }
 
 /// All documents, each in a namespace.
-fn read(args: &Args) -> Result<Vec<Value>, Failure> {
+fn read(args: &CheckScalersArgs) -> Result<Vec<Value>, Failure> {
     let mut all = Vec::new();
     for source in files::read_all(&args.files)? {
         for document in yaml::parse(&source).map_err(|problem| Failure::Problems(vec![problem]))? {
@@ -125,7 +125,7 @@ fn read(args: &Args) -> Result<Vec<Value>, Failure> {
     Ok(all)
 }
 
-fn print(format: Format, findings: &[Finding], told: &[String]) -> Outcome {
+fn print(format: Format, findings: &[TriggerFinding], notes: &[String]) -> Outcome {
     if matches!(format, Format::Json | Format::Yaml) {
         return output::value(format, &findings);
     }
@@ -162,7 +162,7 @@ fn print(format: Format, findings: &[Finding], told: &[String]) -> Outcome {
             ));
         }
     }
-    for note in told {
+    for note in notes {
         page.push_str(&format!("\n! {note}\n"));
     }
     output::text_out(&page)

@@ -13,7 +13,7 @@ use crate::output::{self, Format};
 Examples:
   plimsoll scalers describe prometheus
   plimsoll scalers describe redis-streams -o json")]
-pub(crate) struct Args {
+pub(crate) struct DescribeScalerArgs {
     /// The type, as in the field `type`.
     #[arg(value_name = "TYPE")]
     name: String,
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     output: Format,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &DescribeScalerArgs) -> Outcome {
     let Some(found) = table::find(&args.name) else {
         let meant = table::nearest(&args.name).map(|one| format!("did you mean {}?", one.name));
         let remedy = meant.unwrap_or_else(|| "plimsoll scalers list shows all".to_owned());
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_has_a_page_that_names_all_its_parameters() {
+    fn every_scaler_type_describes_all_its_parameters() {
         for found in table::SCALER_TYPES.iter() {
             let page = page(found);
             for one in found.parameters.iter().filter(|one| one.removed.is_none()) {

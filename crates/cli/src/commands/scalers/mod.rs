@@ -20,17 +20,17 @@ Examples:
   plimsoll scalers describe rabbitmq
   plimsoll scalers check my-scaledobject.yaml            # with its Secrets in the same file, or ...
   plimsoll scalers check my-scaledobject.yaml --cluster  # ... in the cluster")]
-pub(crate) struct Args {
+pub(crate) struct ScalersArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ScalersCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum ScalersCommand {
     /// List all types of triggers
     List(ListArgs),
-    Describe(describe::Args),
-    Check(check::Args),
+    Describe(describe::DescribeScalerArgs),
+    Check(check::CheckScalersArgs),
 }
 
 #[derive(clap::Args)]
@@ -40,11 +40,11 @@ struct ListArgs {
     output: Format,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ScalersArgs) -> Outcome {
     match &args.command {
-        Command::List(args) => list(args.output),
-        Command::Describe(args) => describe::run(args),
-        Command::Check(args) => check::run(args),
+        ScalersCommand::List(args) => list(args.output),
+        ScalersCommand::Describe(args) => describe::run(args),
+        ScalersCommand::Check(args) => check::run(args),
     }
 }
 

@@ -11,12 +11,12 @@ use kube::Client;
 use scalers::Owner;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::{BoxError, Failure};
 
-const DEADLINE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A ScaledObject or ScaledJob.
-pub(super) struct Object {
+pub(super) struct ScaledResource {
     pub(super) owner: Owner,
     pub(super) triggers: Vec<Trigger>,
     pub(super) container: String,
@@ -28,7 +28,7 @@ pub(super) struct Object {
 }
 
 /// All of them.
-pub(super) fn objects(manifests: &[Value]) -> Result<Vec<Object>, Failure> {
+pub(super) fn objects(manifests: &[Value]) -> Result<Vec<ScaledResource>, Failure> {
     let mut found = Vec::new();
     for manifest in manifests {
         let kind = manifest.get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -45,7 +45,7 @@ pub(super) fn objects(manifests: &[Value]) -> Result<Vec<Object>, Failure> {
     Ok(found)
 }
 
-fn of_object(object: ScaledObject, manifests: &[Value]) -> Object {
+fn of_object(object: ScaledObject, manifests: &[Value]) -> ScaledResource {
     let (kind, reference) = (object.target_kind(), &object.spec.scale_target_ref);
     let target = manifests.iter().find(|other| {
         let text = |at: &str| other.pointer(at).and_then(Value::as_str).unwrap_or_default();
@@ -53,7 +53,7 @@ fn of_object(object: ScaledObject, manifests: &[Value]) -> Object {
             == (kind, &reference.name, &object.metadata.namespace)
     });
     let elsewhere = [reference.api_version.clone(), kind.to_owned(), reference.name.clone()];
-    Object {
+    ScaledResource {
         owner: owner("ScaledObject", &object.metadata.namespace, &object.metadata.name),
         feeds_formula: object.modifiers().is_some(),
         container: reference.env_source_container_name.clone(),
@@ -63,8 +63,8 @@ fn of_object(object: ScaledObject, manifests: &[Value]) -> Object {
     }
 }
 
-fn of_job(job: ScaledJob) -> Object {
-    Object {
+fn of_job(job: ScaledJob) -> ScaledResource {
+    ScaledResource {
         owner: owner("ScaledJob", &job.metadata.namespace, &job.metadata.name),
         feeds_formula: false,
         container: job.spec.env_source_container_name.clone(),
@@ -78,20 +78,19 @@ fn owner(kind: &str, namespace: &str, name: &str) -> Owner {
     Owner { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-impl Object {
+impl ScaledResource {
     /// Reads the scale target from the cluster, if the files do not have it.
-    pub(super) async fn look(&mut self, client: &Client, discovery: &Discovery) -> Result<(), String> {
+    pub(super) async fn look(&mut self, client: &Client, discovery: &Discovery) -> Result<(), BoxError> {
         let Some([version, kind, name]) = &self.elsewhere else { return Ok(()) };
-        let Target { group, version, kind, .. } =
-            Target::parse(version, kind, name).map_err(|error| error.to_string())?;
-        let known = discovery.mapping(&group, &version, &kind).await.map_err(|error| error.message)?;
+        let Target { group, version, kind, .. } = Target::parse(version, kind, name)?;
+        let known = discovery.mapping(&group, &version, &kind).await?;
         let resource = known.ok_or_else(|| format!("the cluster has no kind {kind} in {group}/{version}"))?;
         let group = if group.is_empty() { vec!["api"] } else { vec!["apis", &group] };
         let place = ["namespaces", &self.owner.namespace, &resource.plural, name];
         let uri = path(group.into_iter().chain([&*version]).chain(place));
-        let request = Request::get(uri, &resource.plural, DEADLINE).named(name);
-        let body = send(client, request).await.map_err(|error| error.message)?;
-        let target: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let request = Request::get(uri, &resource.plural, REQUEST_TIMEOUT).named(name);
+        let body = send(client, request).await?;
+        let target: Value = serde_json::from_slice(&body)?;
         (self.template, self.elsewhere) = (PodTemplate::of_workload(&target), None);
         Ok(())
     }

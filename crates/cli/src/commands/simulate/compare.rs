@@ -7,7 +7,7 @@ use sim::report::FinishedRun;
 use sim::scenario::Variation;
 use sim::{Scenario, Summary, WorkloadSummary};
 
-use super::{Args, play, stem};
+use super::{SimulateArgs, play, stem};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Format};
@@ -16,7 +16,7 @@ use crate::scenario;
 /// The results of one configuration for one workload.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Figures<'a> {
+struct RunResult<'a> {
     configuration: &'a str,
     workload: &'a str,
     changes: u64,
@@ -24,7 +24,7 @@ struct Figures<'a> {
     summary: &'a WorkloadSummary,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &SimulateArgs) -> Outcome {
     let given = files::read_all(&args.files)?;
     let variants = files::read_all(&args.compare)?;
     // Without FILE, the first configuration defines the load.
@@ -47,11 +47,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut sources = given.clone();
     sources.extend(variants.iter().cloned());
     super::report(args, &finished, &sources)?;
-    let figures: Vec<Figures<'_>> =
-        runs.iter().flat_map(|(name, scenario, _, summary)| figures(name, scenario, summary)).collect();
+    let results: Vec<RunResult<'_>> =
+        runs.iter().flat_map(|(name, scenario, _, summary)| results(name, scenario, summary)).collect();
     match args.output {
-        Format::Json | Format::Yaml => output::value(args.output, &figures)?,
-        Format::Table | Format::Wide => output::text_out(&table(&figures).to_string())?,
+        Format::Json | Format::Yaml => output::value(args.output, &results)?,
+        Format::Table | Format::Wide => output::text_out(&table(&results).to_string())?,
     }
     if let Some(report) = &args.report {
         eprintln!("report: {}", report.display());
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// Distinct names of the configurations: the file name, with its folder where needed.
-fn names(args: &Args) -> Vec<String> {
+fn names(args: &SimulateArgs) -> Vec<String> {
     let short: Vec<String> = args.compare.iter().map(|path| stem(path)).collect();
     let is_unique = |name: &String| short.iter().filter(|other| *other == name).count() == 1;
     short
@@ -70,13 +70,13 @@ fn names(args: &Args) -> Vec<String> {
         .collect()
 }
 
-fn figures<'a>(
+fn results<'a>(
     configuration: &'a str,
     scenario: &'a Scenario,
     summary: &'a Summary,
-) -> impl Iterator<Item = Figures<'a>> {
+) -> impl Iterator<Item = RunResult<'a>> {
     scenario.workloads.iter().zip(&summary.workloads).enumerate().map(move |(index, (plan, workload))| {
-        Figures {
+        RunResult {
             configuration,
             workload: &plan.name,
             changes: scenario::changes(scenario, summary, index),
@@ -85,11 +85,11 @@ fn figures<'a>(
     })
 }
 
-fn table(figures: &[Figures<'_>]) -> Table {
+fn table(results: &[RunResult<'_>]) -> Table {
     let columns =
         ["Configuration", "Workload", "Pod-hours", "Unserved", "Share", "Changes", "Worst reaction", "Max"];
     let mut table = Table::new(columns);
-    for row in figures {
+    for row in results {
         table.rows.push(vec![
             row.configuration.to_owned(),
             row.workload.to_owned(),

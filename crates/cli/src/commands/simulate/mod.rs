@@ -31,7 +31,7 @@ Examples:
   plimsoll simulate examples/php-apache.yaml --report report.html
   plimsoll simulate examples/month.yaml --quiet -o json > month.json
   plimsoll simulate --compare examples/behavior-tuning.yaml examples/behavior-tuning-b.yaml")]
-pub(crate) struct Args {
+pub(crate) struct SimulateArgs {
     /// Files of one scenario, read together; - is standard input.
     #[arg(required_unless_present = "compare")]
     files: Vec<PathBuf>,
@@ -64,7 +64,7 @@ struct Played<'a> {
     recording: &'a Recording,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &SimulateArgs) -> Outcome {
     if args.speed.is_some_and(|speed| !speed.is_finite() || speed <= 0.0) {
         return Err(Failure::input("--speed must be a number above 0"));
     }
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// Writes the report, if the user wants one.
-fn report(args: &Args, runs: &[FinishedRun<'_>], sources: &[SourceFile]) -> Outcome {
+fn report(args: &SimulateArgs, runs: &[FinishedRun<'_>], sources: &[SourceFile]) -> Outcome {
     let Some(path) = &args.report else { return Ok(()) };
     let file = |source: &SourceFile| File { name: source.name.to_string(), text: source.text.to_string() };
     let reproduce = Reproduce {
@@ -110,7 +110,7 @@ fn report(args: &Args, runs: &[FinishedRun<'_>], sources: &[SourceFile]) -> Outc
 }
 
 /// Runs a scenario, printing the table as it goes if the user wants one.
-fn play(args: &Args, scenario: &Scenario) -> Result<(ReportRecorder, Summary), Failure> {
+fn play(args: &SimulateArgs, scenario: &Scenario) -> Result<(ReportRecorder, Summary), Failure> {
     let table = matches!(args.output, Format::Table | Format::Wide) && !args.quiet && args.compare.is_empty();
     let mut watch = watch::Watch::new(scenario, table.then_some(args.output), args.speed);
     let summary = Simulation::new(scenario).run(&mut watch);
@@ -118,7 +118,7 @@ fn play(args: &Args, scenario: &Scenario) -> Result<(ReportRecorder, Summary), F
 }
 
 /// What a run cost and what it gave, in one line per workload.
-fn closing(args: &Args, scenario: &Scenario, summary: &Summary) -> String {
+fn closing(args: &SimulateArgs, scenario: &Scenario, summary: &Summary) -> String {
     let mut text = if args.quiet { String::new() } else { "\n".to_owned() };
     for line in scenario::summary_lines(scenario, summary) {
         text += &format!("{line}\n");

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sim::Millis;
 
 /// Runs that end sooner show nothing.
-const PATIENCE: Duration = Duration::from_millis(400);
+const PROGRESS_DELAY: Duration = Duration::from_millis(400);
 
 /// The progress of a run.
 pub(crate) struct Progress {
@@ -31,7 +31,7 @@ impl Progress {
         if !self.wanted || !self.steps.is_multiple_of(256) {
             return;
         }
-        if self.bar.is_none() && self.began.elapsed() > PATIENCE {
+        if self.bar.is_none() && self.began.elapsed() > PROGRESS_DELAY {
             let bar = ProgressBar::new(self.total.0.unsigned_abs());
             if let Ok(style) = ProgressStyle::with_template("simulating {wide_bar} {percent}% {eta} left") {
                 bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏░"));

@@ -18,7 +18,7 @@ use crate::scenario::row;
 pub(crate) struct Watch<'a> {
     scenario: &'a Scenario,
     witness: ReportRecorder,
-    table: Option<Columns>,
+    table: Option<SimulationColumns>,
     progress: Progress,
     pace: Option<Pace>,
     load: Vec<WorkloadSample>,
@@ -34,7 +34,7 @@ struct Pace {
 }
 
 /// Columns that only ever grow, so that a table can be printed row by row.
-struct Columns {
+struct SimulationColumns {
     wide: bool,
     widths: Vec<usize>,
 }
@@ -45,7 +45,7 @@ impl<'a> Watch<'a> {
         let mut watch = Self {
             scenario,
             witness: ReportRecorder::new(scenario),
-            table: table.map(|format| Columns { wide: format == Format::Wide, widths: Vec::new() }),
+            table: table.map(|format| SimulationColumns { wide: format == Format::Wide, widths: Vec::new() }),
             progress: Progress::new(scenario.duration, !printed_to_terminal),
             pace: speed.map(|factor| Pace { factor, began: Instant::now() }),
             load: Vec::new(),
@@ -162,7 +162,7 @@ impl Observer for Watch<'_> {
     }
 }
 
-impl Columns {
+impl SimulationColumns {
     /// A line with every cell padded to its column, and columns grown to fit.
     fn line(&mut self, cells: &[String]) -> String {
         let mut text = String::new();

@@ -33,7 +33,7 @@ Examples:
   plimsoll top -A -o json
 
 Ctrl-C ends it. Without a terminal, and with -o json or yaml, it looks once.")]
-pub(crate) struct Args {
+pub(crate) struct TopArgs {
     /// In all namespaces.
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
@@ -64,7 +64,7 @@ pub(crate) enum Sort {
     Replicas,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &TopArgs) -> Outcome {
     let interval = length("--interval", &args.interval)?;
     let interval = Duration::try_from(interval).unwrap_or(Duration::from_secs(2));
     if interval < Duration::from_millis(100) {
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         match args.output {
             Format::Json | Format::Yaml => return output::value(args.output, &overview),
             Format::Table | Format::Wide if args.once || !std::io::stdout().is_terminal() => {
-                let columns = view::Columns { namespace: args.all_namespaces };
+                let columns = view::TopColumns { namespace: args.all_namespaces };
                 return output::text_out(&columns.text(&overview, Page::stdout(), usize::MAX));
             }
             Format::Table | Format::Wide => {}
@@ -86,8 +86,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// Draws until the user quits.
-async fn live(args: &Args, site: &ClusterClient, first: Overview, interval: Duration) -> Outcome {
-    let columns = view::Columns { namespace: args.all_namespaces };
+async fn live(args: &TopArgs, site: &ClusterClient, first: Overview, interval: Duration) -> Outcome {
+    let columns = view::TopColumns { namespace: args.all_namespaces };
     let place = match site.scope(args.all_namespaces) {
         Scope::All => "all namespaces".to_owned(),
         Scope::Namespace(namespace) => format!("namespace {namespace}"),
@@ -126,7 +126,7 @@ async fn live(args: &Args, site: &ClusterClient, first: Overview, interval: Dura
     }
 }
 
-async fn look(args: &Args, site: &ClusterClient, cached: bool) -> Result<Overview, Failure> {
+async fn look(args: &TopArgs, site: &ClusterClient, cached: bool) -> Result<Overview, Failure> {
     let scope = site.scope(args.all_namespaces);
     let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached };
     let objects = site.objects(which).await.map_err(|trouble| site.failure("list autoscalers", &trouble))?;

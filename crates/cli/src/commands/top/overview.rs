@@ -23,13 +23,13 @@ pub(crate) struct Overview {
     /// The problems, worst first.
     pub(crate) problems: Vec<Problem>,
     /// Each autoscaler.
-    pub(crate) autoscalers: Vec<Line>,
+    pub(crate) autoscalers: Vec<AutoscalerLine>,
 }
 
 /// One autoscaler.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Line {
+pub(crate) struct AutoscalerLine {
     pub(crate) namespace: String,
     /// `hpa/web`.
     pub(crate) name: String,
@@ -55,7 +55,7 @@ impl Overview {
         let mut lines = Vec::new();
         for entry in entries {
             let troubles = troubles(entry, now);
-            lines.push(Line::of(entry, grade(entry, &troubles)));
+            lines.push(AutoscalerLine::of(entry, grade(entry, &troubles)));
             let who = format!("{}/{}", entry.object.namespace(), entry.object.named());
             for trouble in troubles {
                 // Differences in names and numbers do not make another cause; another remedy does.
@@ -82,7 +82,7 @@ impl Overview {
     }
 }
 
-impl Line {
+impl AutoscalerLine {
     fn of(entry: &Entry, state: Grade) -> Self {
         let hpa = &entry.object.hpa;
         // A status may be older than the decision: an unreadable metric has no ratio.
@@ -104,7 +104,7 @@ impl Line {
     }
 }
 
-fn sorted(lines: &mut [Line], sort: Sort) {
+fn sorted(lines: &mut [AutoscalerLine], sort: Sort) {
     lines.sort_by(|a, b| {
         let name = || (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name));
         let more = |x: f64, y: f64| y.total_cmp(&x);
@@ -112,7 +112,7 @@ fn sorted(lines: &mut [Line], sort: Sort) {
             Sort::Name => name(),
             Sort::Replicas => b.replicas.cmp(&a.replicas).then_with(name),
             Sort::Pressure => {
-                let pressure = |line: &Line| line.pressure.unwrap_or(-1.0);
+                let pressure = |line: &AutoscalerLine| line.pressure.unwrap_or(-1.0);
                 a.state.cmp(&b.state).then_with(|| more(pressure(a), pressure(b))).then_with(name)
             }
         }

@@ -120,8 +120,8 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
     if let Some(round) = record.round.as_ref().filter(|_| decision.evaluations.is_empty()) {
         let active = decision.activation.as_ref().is_some_and(|activation| !activation.by.is_empty());
         for trigger in &round.triggers {
-            let heard = trigger.metrics.iter().filter_map(|heard| heard.failure.as_ref());
-            for failure in trigger.failure.iter().chain(heard) {
+            let failures = trigger.metrics.iter().filter_map(|metric| metric.failure.as_ref());
+            for failure in trigger.failure.iter().chain(failures) {
                 found.push(AutoscalerProblem {
                     grade: if active { Grade::Partial } else { Grade::Failing },
                     cause: format!("trigger {} cannot be read", trigger.label()),

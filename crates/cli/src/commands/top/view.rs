@@ -4,20 +4,20 @@ use api::table::Table;
 use engine::explain::clock;
 use jiff::Timestamp;
 
-use super::overview::{Line, Overview};
+use super::overview::{AutoscalerLine, Overview};
 use super::problem::{Grade, Problem};
 use crate::live::page::{Page, Paint, cut, wrap};
 
 /// Causes that are shown.
-const CAUSES: usize = 5;
+const MAX_CAUSES: usize = 5;
 /// Lines that one text of a problem may take.
-const LINES: usize = 3;
+const MAX_TEXT_LINES: usize = 3;
 /// Names that are shown of those with one cause.
-const NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Which columns there are.
 #[derive(Clone, Copy)]
-pub(crate) struct Columns {
+pub(crate) struct TopColumns {
     pub(crate) namespace: bool,
 }
 
@@ -44,14 +44,14 @@ pub(crate) fn head(
     head
 }
 
-impl Columns {
+impl TopColumns {
     /// The whole text in so many lines at most.
     pub(crate) fn text(self, overview: &Overview, page: Page, height: usize) -> String {
         let mut lines = Vec::new();
         if let Some(note) = &overview.note {
             lines.extend(wrap(note, page.width.unwrap_or(usize::MAX)));
         }
-        let shown = overview.problems.iter().take(CAUSES);
+        let shown = overview.problems.iter().take(MAX_CAUSES);
         let mut problems: Vec<Vec<String>> = shown.map(|problem| problem_lines(problem, page)).collect();
         // Half of the screen is for the autoscalers.
         if problems.iter().map(Vec::len).sum::<usize>() > height / 2 {
@@ -60,7 +60,7 @@ impl Columns {
             }
         }
         lines.extend(problems.concat());
-        if let Some(more) = overview.problems.len().checked_sub(CAUSES).filter(|more| *more > 0) {
+        if let Some(more) = overview.problems.len().checked_sub(MAX_CAUSES).filter(|more| *more > 0) {
             lines.push(format!("and {more} more causes; -o json shows them all"));
         }
         if !lines.is_empty() {
@@ -79,9 +79,9 @@ impl Columns {
         for line in rows.iter().take(kept) {
             let paint = match line.row.and_then(|row| overview.autoscalers.get(row)) {
                 None => Paint::Bold,
-                Some(Line { state: Grade::Failing, .. }) => Paint::Red,
-                Some(Line { state: Grade::AtMax | Grade::Partial, .. }) => Paint::Yellow,
-                Some(Line { state: Grade::Paused, .. }) => Paint::Dim,
+                Some(AutoscalerLine { state: Grade::Failing, .. }) => Paint::Red,
+                Some(AutoscalerLine { state: Grade::AtMax | Grade::Partial, .. }) => Paint::Yellow,
+                Some(AutoscalerLine { state: Grade::Paused, .. }) => Paint::Dim,
                 Some(_) => Paint::Plain,
             };
             lines.push(page.paint(paint, &line.text));
@@ -94,7 +94,7 @@ impl Columns {
         lines.join("\n") + "\n"
     }
 
-    fn table(self, lines: &[Line], metrics: bool) -> Table {
+    fn table(self, lines: &[AutoscalerLine], metrics: bool) -> Table {
         let mut titles = Vec::new();
         titles.extend(self.namespace.then_some("Namespace"));
         titles.extend(["Name", "Pressure"]);
@@ -119,8 +119,8 @@ impl Columns {
 
 fn problem_lines(problem: &Problem, page: Page) -> Vec<String> {
     let count = problem.autoscalers.len();
-    let names: Vec<&str> = problem.autoscalers.iter().take(NAMES).map(String::as_str).collect();
-    let more = if count > NAMES { format!(" and {} more", count - NAMES) } else { String::new() };
+    let names: Vec<&str> = problem.autoscalers.iter().take(MAX_NAMES).map(String::as_str).collect();
+    let more = if count > MAX_NAMES { format!(" and {} more", count - MAX_NAMES) } else { String::new() };
     let who = match (count, problem.grade) {
         (1, Grade::Failing) => "1 autoscaler holds".to_owned(),
         (1, Grade::AtMax) => "1 autoscaler is at max".to_owned(),
@@ -145,8 +145,8 @@ fn problem_lines(problem: &Problem, page: Page) -> Vec<String> {
 fn indented(page: Page, indent: &str, text: &str) -> Vec<String> {
     let Some(width) = page.width else { return vec![format!("{indent}{text}")] };
     let mut lines = wrap(text, width.saturating_sub(indent.len()));
-    if lines.len() > LINES {
-        lines.truncate(LINES);
+    if lines.len() > MAX_TEXT_LINES {
+        lines.truncate(MAX_TEXT_LINES);
         if let Some(last) = lines.last_mut() {
             *last = cut(&format!("{last} …"), width.saturating_sub(indent.len()));
         }

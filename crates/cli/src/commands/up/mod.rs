@@ -32,7 +32,7 @@ Meanwhile, in another terminal:
   kubectl --kubeconfig .plimsoll/kubeconfig get hpa -w
   plimsoll why hpa/php-apache --kubeconfig .plimsoll/kubeconfig
   plimsoll why so/orders-worker --kubeconfig .plimsoll/kubeconfig")]
-pub(crate) struct Args {
+pub(crate) struct UpArgs {
     /// Manifests and a Scenario, as for `plimsoll simulate`; without them, php-apache and orders-worker.
     files: Vec<PathBuf>,
     /// How many simulated nodes there are.
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     logs: LogArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &UpArgs) -> Outcome {
     LogArgs { log_level: quieter(&args.logs.log_level), ..args.logs.clone() }.init()?;
     let limit = args.stop_after.as_deref().map(duration).transpose()?;
     // The cluster, its nodes and its clients run in one process, so it uses all cores.

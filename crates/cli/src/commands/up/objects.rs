@@ -10,7 +10,7 @@ use http::Method;
 use kube::Client;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::{BoxError, Failure};
 
 /// Creates each object except Scenarios.
 pub(super) async fn create(client: &Client, documents: &[Document]) -> Result<(), Failure> {
@@ -19,17 +19,19 @@ pub(super) async fn create(client: &Client, documents: &[Document]) -> Result<()
         if text(&object, "kind") == "Scenario" {
             continue;
         }
-        create_one(client, &object).await.map_err(|error| document.problem("kind", error))?;
+        create_one(client, &object).await.map_err(|error| document.problem("kind", error.to_string()))?;
     }
     Ok(())
 }
 
 /// Creates one object of any kind.
-pub(super) async fn create_one(client: &Client, object: &Value) -> Result<(), String> {
+pub(super) async fn create_one(client: &Client, object: &Value) -> Result<(), BoxError> {
     let (api_version, kind) = (text(object, "apiVersion"), text(object, "kind"));
-    let known = Discovery::new(client.clone()).mappings(group_of(api_version)?, kind).await?;
+    let group = group_of(api_version).map_err(|error| error.to_string())?;
+    let known = Discovery::new(client.clone()).mappings(group, kind).await;
+    let known = known.map_err(|error| error.to_string())?;
     let Some(resource) = known.first() else {
-        return Err(format!("the embedded cluster does not know {kind} of {api_version}"));
+        return Err(format!("the embedded cluster does not know {kind} of {api_version}").into());
     };
     let base = if api_version.contains('/') { "/apis" } else { "/api" };
     let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or("default");
@@ -42,7 +44,8 @@ pub(super) async fn create_one(client: &Client, object: &Value) -> Result<(), St
         body: Some(("application/json", object.to_string().into_bytes())),
         deadline: Duration::from_secs(30),
     };
-    request::send(client, request).await.map(|_| ()).map_err(|error| error.message)
+    request::send(client, request).await?;
+    Ok(())
 }
 
 fn text<'a>(object: &'a Value, field: &str) -> &'a str {

@@ -16,22 +16,22 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 /// The port of the example, used if it is free.
-const PORT: u16 = 7438;
+const EXAMPLE_PORT: u16 = 7438;
 /// The Deployment that takes orders.
 const WORKERS: &str = "/apis/apps/v1/namespaces/default/deployments/orders-worker";
 /// The period of bursts.
-const EVERY: f64 = 240.0;
+const BURST_PERIOD_SECONDS: f64 = 240.0;
 /// The begin and the length of a burst.
-const RUSH: (f64, f64) = (15.0, 100.0);
+const BURST_START_AND_LENGTH_SECONDS: (f64, f64) = (15.0, 100.0);
 /// Orders per second at the peak of a burst.
-const PEAK: f64 = 24.0;
+const PEAK_ORDERS_PER_SECOND: f64 = 24.0;
 /// Orders per second that one worker takes.
-const EACH: f64 = 2.0;
+const ORDERS_PER_WORKER_SECOND: f64 = 2.0;
 /// The step of the simulation.
-const TICK: Duration = Duration::from_millis(500);
+const STEP_INTERVAL: Duration = Duration::from_millis(500);
 /// The timeout and the maximum size of a request.
-const PATIENCE: Duration = Duration::from_secs(5);
-const LONGEST: usize = 8 * 1024;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_REQUEST_BYTES: usize = 8 * 1024;
 
 /// A running queue; dropping it ends it.
 pub(super) struct Queue {
@@ -47,7 +47,7 @@ struct Orders(f64);
 impl Orders {
     /// One step: `at` seconds after the start, `seconds` after the last step.
     fn step(self, at: f64, seconds: f64, workers: f64) -> Self {
-        Self((self.0 + arrivals(at) * seconds - workers * EACH * seconds).max(0.0))
+        Self((self.0 + arrivals(at) * seconds - workers * ORDERS_PER_WORKER_SECOND * seconds).max(0.0))
     }
 
     /// The number of whole orders.
@@ -61,15 +61,19 @@ impl Orders {
 
 /// Orders per second at a time after the start.
 fn arrivals(at: f64) -> f64 {
-    let (begin, length) = RUSH;
-    let since = at.rem_euclid(EVERY) - begin;
-    if (0.0..length).contains(&since) { PEAK * (PI * since / length).sin().powi(2) } else { 0.0 }
+    let (begin, length) = BURST_START_AND_LENGTH_SECONDS;
+    let since = at.rem_euclid(BURST_PERIOD_SECONDS) - begin;
+    if (0.0..length).contains(&since) {
+        PEAK_ORDERS_PER_SECOND * (PI * since / length).sin().powi(2)
+    } else {
+        0.0
+    }
 }
 
 impl Queue {
     /// Starts the queue.
     pub(super) async fn open(client: Client) -> io::Result<Self> {
-        let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)).await {
+        let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, EXAMPLE_PORT)).await {
             Ok(listener) => listener,
             Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
         };
@@ -83,7 +87,7 @@ impl Queue {
 
     /// The manifest with the address of this queue.
     pub(super) fn placed(&self, manifest: &str) -> String {
-        manifest.replace(&format!("127.0.0.1:{PORT}/"), &format!("127.0.0.1:{}/", self.port))
+        manifest.replace(&format!("127.0.0.1:{EXAMPLE_PORT}/"), &format!("127.0.0.1:{}/", self.port))
     }
 
     /// Orders per second now.
@@ -100,7 +104,7 @@ impl Drop for Queue {
 
 /// Runs the simulation.
 async fn work(client: Client, orders: Arc<Mutex<Orders>>, began: Instant) {
-    let mut ticks = interval(TICK);
+    let mut ticks = interval(STEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = began;
     loop {
@@ -124,22 +128,22 @@ async fn ready(client: &Client) -> Option<f64> {
 async fn answer(listener: TcpListener, orders: Arc<Mutex<Orders>>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(TICK).await;
+            tokio::time::sleep(STEP_INTERVAL).await;
             continue;
         };
         let waiting = orders.lock().unwrap_or_else(PoisonError::into_inner).waiting();
-        tokio::spawn(timeout(PATIENCE, say(stream, waiting)));
+        tokio::spawn(timeout(REQUEST_TIMEOUT, say(stream, waiting)));
     }
 }
 
 /// Answers every request with the number of waiting orders.
 async fn say(mut stream: TcpStream, waiting: u64) -> io::Result<()> {
-    let mut asked = Vec::new();
+    let mut request = Vec::new();
     let mut part = [0; 1024];
-    while !asked.windows(4).any(|end| end == b"\r\n\r\n") && asked.len() < LONGEST {
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_REQUEST_BYTES {
         match stream.read(&mut part).await? {
             0 => return Ok(()),
-            read => asked.extend_from_slice(part.get(..read).unwrap_or_default()),
+            read => request.extend_from_slice(part.get(..read).unwrap_or_default()),
         }
     }
     let body = format!("{{\"messages\":{waiting}}}\n");
@@ -156,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_rush_in_and_workers_take_them() {
+    fn queue_grows_in_a_burst_and_workers_drain_it() {
         let mut orders = Orders::default();
         let (mut woken, mut most) = (None, 0);
         for second in 0..240 {

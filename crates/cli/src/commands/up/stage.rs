@@ -12,10 +12,10 @@ use sim::Scenario;
 use sim::scenario::Variation;
 
 use super::queue::Queue;
-use super::{Args, DEFAULT, ORDERS, objects};
-use crate::commands::controller::{self, Options, Process, SERVICE};
+use super::{DEFAULT, ORDERS, UpArgs, objects};
+use crate::commands::controller::{self, ControllerOptions, ControllerProcess, SERVICE};
 use crate::commands::{metrics, operator};
-use crate::failure::Failure;
+use crate::failure::{BoxError, Failure};
 use crate::{files, scenario};
 
 /// A CustomResourceDefinition and its file.
@@ -37,17 +37,17 @@ const EVENTS: [(&str, &str); 6] = [
     definition!("clustercloudeventsources.eventing.keda.sh"),
 ];
 /// The scrape interval.
-const RESOLUTION: Duration = Duration::from_secs(5);
+const SCRAPE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Everything that runs; dropping it ends it.
 pub(super) struct Stage {
-    pub(super) process: Process,
+    pub(super) process: ControllerProcess,
     pub(super) scenario: Scenario,
     pub(super) began: Instant,
     ready: Duration,
     kubeconfig: std::path::PathBuf,
-    metrics: metrics::Process,
-    pub(super) operator: operator::Process,
+    metrics: metrics::MetricsProcess,
+    pub(super) operator: operator::OperatorProcess,
     /// The queue of orders, unless the user named files.
     pub(super) queue: Option<Queue>,
     _nodes: Nodes,
@@ -56,7 +56,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) async fn build(args: &Args) -> Result<Self, Failure> {
+    pub(super) async fn build(args: &UpArgs) -> Result<Self, Failure> {
         let sources = if args.files.is_empty() {
             vec![SourceFile::from_bytes("up.yaml", DEFAULT.as_bytes())?]
         } else {
@@ -65,7 +65,7 @@ impl Stage {
         let scenario = scenario::load(&sources, Variation::default())?;
         let start = Instant::now();
         let outside = |doing: &'static str| {
-            move |error: String| Failure::Outside(format!("failed to {doing}: {error}"))
+            move |error: BoxError| Failure::Outside(format!("failed to {doing}: {error}"))
         };
         let running = Cluster::start(localkube::Options::default()).await?;
         let server = running.serve().await?;
@@ -77,8 +77,7 @@ impl Stage {
         let client = running.client();
         let mut workloads = Vec::new();
         for plan in &scenario.workloads {
-            workloads
-                .push(Workload::of_scenario(plan).map_err(|e| outside("read a selector")(e.to_string()))?);
+            workloads.push(Workload::of_scenario(plan).map_err(|e| outside("read a selector")(e.into()))?);
         }
         let plan = Plan {
             count: usize::from(args.nodes),
@@ -88,7 +87,7 @@ impl Stage {
             ..Plan::default()
         };
         let nodes = Nodes::start(client.clone(), plan).await;
-        let nodes = nodes.map_err(|e| outside("start the simulated nodes")(e.to_string()))?;
+        let nodes = nodes.map_err(|e| outside("start the simulated nodes")(e.into()))?;
         let mut documents = Vec::new();
         for source in &sources {
             documents.extend(yaml::parse(source)?.into_iter().flat_map(yaml::Document::into_items));
@@ -104,13 +103,14 @@ impl Stage {
         let authority = Some(Material::Given(nodes.ca_pem().as_bytes().to_vec()));
         let credentials = Credentials { authority, ..connection.credentials.clone() };
         let measured = Connection { credentials, ..connection.clone() };
-        let metrics = metrics::start(&measured, &metrics::Options::on_the_desk(RESOLUTION)?).await?;
+        let metrics =
+            metrics::start(&measured, &metrics::MetricsOptions::on_the_desk(SCRAPE_INTERVAL)?).await?;
         let behind = ServiceBackend::ThisMachine(metrics.server.port());
         let place = ServiceRef { namespace: "kube-system".into(), service: metrics::SERVICE.into(), behind };
         for object in metrics.server.api_services(&place) {
             objects::create_one(&client, &object).await.map_err(outside("register the metrics APIs"))?;
         }
-        let options = Options::on_the_desk(&scenario);
+        let options = ControllerOptions::on_the_desk(&scenario);
         let process = controller::start(&connection, &options, Clock::system()).await?;
         if let Some(server) = &process.server {
             let behind = ServiceBackend::ThisMachine(server.port());
@@ -120,7 +120,7 @@ impl Stage {
             }
         }
         let operator =
-            operator::start(&connection, &operator::Options::on_the_desk()?, Clock::system()).await?;
+            operator::start(&connection, &operator::OperatorOptions::on_the_desk()?, Clock::system()).await?;
         let behind = ServiceBackend::ThisMachine(operator.server.port());
         let place = ServiceRef { namespace: "kube-system".into(), service: operator::SERVICE.into(), behind };
         for object in operator.server.api_services(&place) {
@@ -149,7 +149,7 @@ impl Stage {
     }
 
     /// Prints what runs and where.
-    pub(super) fn introduce(&self, args: &Args) {
+    pub(super) fn introduce(&self, args: &UpArgs) {
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         println!(
             "localkube ready in {} ms · {} · {} · roles: controller, metrics, operator\n",

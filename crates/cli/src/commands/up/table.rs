@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use sim::Millis;
 use sim::scenario::AutoscalerPlan;
 
-use super::Args;
+use super::UpArgs;
 use super::stage::Stage;
 use crate::failure::{Failure, Outcome as Ended};
 use crate::scenario::as_hpa;
@@ -21,7 +21,7 @@ use crate::scenario::as_hpa;
 const READ_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Prints decisions as they are made.
-pub(super) async fn watch(stage: &Stage, args: &Args) -> Ended {
+pub(super) async fn watch(stage: &Stage, args: &UpArgs) -> Ended {
     if args.quiet {
         std::future::pending::<()>().await;
     }

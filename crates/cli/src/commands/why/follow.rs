@@ -6,9 +6,9 @@ use api::decisions::DecisionRecord;
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::history::Line;
+use super::history::DecisionLine;
 use super::live;
-use super::{Args, pods};
+use super::{WhyArgs, pods};
 use crate::failure::{Failure, Outcome};
 use crate::live::decisions::{MissingDecision, decider};
 use crate::live::moment::stamp;
@@ -27,7 +27,7 @@ struct News {
     /// The newest known version.
     seen: Option<Timestamp>,
     /// The last printed text.
-    said: Option<Line>,
+    said: Option<DecisionLine>,
 }
 
 impl News {
@@ -37,7 +37,7 @@ impl News {
             return false;
         }
         self.seen = Some(record.last);
-        let line = Line::of(record);
+        let line = DecisionLine::of(record);
         let same = self.said.as_ref().is_some_and(|said| {
             (said.from, said.to, &said.why, said.recommended)
                 == (line.from, line.to, &line.why, line.recommended)
@@ -48,7 +48,7 @@ impl News {
 }
 
 pub(crate) async fn run(
-    args: &Args,
+    args: &WhyArgs,
     site: &ClusterClient,
     named: &AutoscalerName,
     since: Option<SignedDuration>,
@@ -60,7 +60,7 @@ pub(crate) async fn run(
 }
 
 async fn follow(
-    args: &Args,
+    args: &WhyArgs,
     site: &ClusterClient,
     named: &AutoscalerName,
     since: Option<SignedDuration>,
@@ -111,7 +111,7 @@ async fn follow(
     }
 }
 
-fn show(args: &Args, named: &AutoscalerName, news: &mut News, record: &DecisionRecord) -> Outcome {
+fn show(args: &WhyArgs, named: &AutoscalerName, news: &mut News, record: &DecisionRecord) -> Outcome {
     if !news.step(record, args.verbose) {
         return Ok(());
     }
@@ -143,7 +143,7 @@ fn show(args: &Args, named: &AutoscalerName, news: &mut News, record: &DecisionR
 
 /// One line for one decision.
 fn short(named: &AutoscalerName, record: &DecisionRecord, now: Timestamp) -> String {
-    let line = Line::of(record);
+    let line = DecisionLine::of(record);
     format!("{}  {named}  {:<9}  {}\n", stamp(record.decision.at, now), line.replicas(), line.why)
 }
 
@@ -153,7 +153,7 @@ mod tests {
     use crate::live::sample::{at, record};
 
     #[test]
-    fn only_what_is_new_is_news() {
+    fn follow_prints_only_new_decisions() {
         let mut news = News::default();
         let first = record("2026-01-05T09:15:00Z", 4, &[100; 4]);
         assert!(news.step(&first, false));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_when_what_and_why() {
+    fn decision_line_has_time_change_and_reason() {
         let named = AutoscalerName { kind: cluster::AutoscalerKind::Hpa, name: "web".into() };
         let grown = record("2026-01-05T09:14:45Z", 1, &[610]);
         assert_eq!(

@@ -6,7 +6,7 @@ use engine::ScaleOutcome as Became;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::Args;
+use super::WhyArgs;
 use crate::failure::Outcome;
 use crate::live::moment::stamp;
 use crate::live::page::Page;
@@ -15,7 +15,7 @@ use crate::output::{self, Format};
 /// A decision, made once or several times in a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Line {
+pub(crate) struct DecisionLine {
     pub(crate) at: Timestamp,
     pub(crate) last: Timestamp,
     pub(crate) times: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Line {
     pub(crate) why: String,
 }
 
-impl Line {
+impl DecisionLine {
     pub(crate) fn of(record: &DecisionRecord) -> Self {
         let decision = &record.decision;
         Self {
@@ -35,9 +35,9 @@ impl Line {
             last: record.last,
             times: record.times,
             autoscaler: record.metadata.name.replacen('.', "/", 1),
-            from: decision.current(),
-            to: decision.desired,
-            recommended: decision.recommendation.as_ref().map(|r| r.replicas),
+            from: decision.current().get(),
+            to: decision.desired.get(),
+            recommended: decision.recommendation.as_ref().map(|r| r.replicas.get()),
             changed: decision.outcome == Became::Scaled,
             why: record.sentence(),
         }
@@ -54,15 +54,15 @@ impl Line {
 }
 
 pub(crate) fn print(
-    args: &Args,
+    args: &WhyArgs,
     records: &[DecisionRecord],
     until: Timestamp,
     since: SignedDuration,
     now: Timestamp,
 ) -> Outcome {
     let from = until.checked_sub(since).unwrap_or(Timestamp::MIN);
-    let mut lines: Vec<Line> =
-        records.iter().filter(|r| r.last >= from && r.first <= until).map(Line::of).collect();
+    let mut lines: Vec<DecisionLine> =
+        records.iter().filter(|r| r.last >= from && r.first <= until).map(DecisionLine::of).collect();
     lines.sort_by_key(|line| line.at);
     if matches!(args.output, Format::Json | Format::Yaml) {
         return output::value(args.output, &lines);
@@ -73,7 +73,7 @@ pub(crate) fn print(
     output::text_out(&Page::stdout().table(&table(&lines, now)))
 }
 
-fn table(lines: &[Line], now: Timestamp) -> Table {
+fn table(lines: &[DecisionLine], now: Timestamp) -> Table {
     let several = lines.iter().any(|line| lines.first().is_some_and(|f| f.autoscaler != line.autoscaler));
     let mut columns = vec!["Time (UTC)", "Last", "Times"];
     columns.extend(several.then_some("Autoscaler"));
@@ -97,11 +97,11 @@ mod tests {
     use crate::live::sample::{at, record};
 
     #[test]
-    fn runs_say_how_long_they_lasted() {
+    fn repeated_decisions_have_a_duration() {
         let mut calm = record("2026-01-05T09:15:00Z", 4, &[100; 4]);
         calm.times = 4;
         calm.last = at("2026-01-05T09:15:45Z");
-        let lines = [Line::of(&record("2026-01-05T09:14:45Z", 1, &[610])), Line::of(&calm)];
+        let lines = [DecisionLine::of(&record("2026-01-05T09:14:45Z", 1, &[610])), DecisionLine::of(&calm)];
         assert_eq!(
             table(&lines, at("2026-01-05T10:00:00Z")).to_string(),
             "\

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Args, object, pods};
+use super::{WhyArgs, object, pods};
 use crate::failure::{Failure, Outcome};
 use crate::live::decisions::{MissingDecision, decider, silent};
 use crate::live::moment::stamp;
@@ -20,7 +20,7 @@ use crate::output::{self, Format};
 /// What `-o json` prints.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Explained {
+pub(crate) struct ExplainedDecision {
     autoscaler: String,
     namespace: String,
     explanation: Explanation,
@@ -87,7 +87,7 @@ pub(super) async fn explain_one(
     named: &AutoscalerName,
     at: Option<Timestamp>,
     now: Timestamp,
-) -> Result<Explained, Failure> {
+) -> Result<ExplainedDecision, Failure> {
     let missing = match site.decisions_of(&site.namespace, named).await {
         Ok(records) => {
             let mut found = explained(named, in_force(named, &records, at, now)?, at, now);
@@ -106,7 +106,7 @@ pub(super) async fn explain_one(
     };
     // Events may be forbidden; the rest is still worth showing.
     let events = site.events(&site.namespace, named).await.unwrap_or_default();
-    Ok(Explained {
+    Ok(ExplainedDecision {
         autoscaler: named.to_string(),
         namespace: site.namespace.clone(),
         explanation: object::explanation(named, &object.hpa, &events, &missing, now),
@@ -125,10 +125,10 @@ pub(super) async fn explain_one(
 /// The decision about the HPA of a ScaledObject, if it is available.
 pub(super) async fn explain_hpa(
     site: &ClusterClient,
-    of: &Explained,
+    of: &ExplainedDecision,
     at: Option<Timestamp>,
     now: Timestamp,
-) -> Option<Explained> {
+) -> Option<ExplainedDecision> {
     let name = of.round.as_ref()?.hpa.clone()?;
     explain_one(site, &AutoscalerName { kind: AutoscalerKind::Hpa, name }, at, now).await.ok()
 }
@@ -172,8 +172,8 @@ fn explained(
     record: &DecisionRecord,
     at: Option<Timestamp>,
     now: Timestamp,
-) -> Explained {
-    Explained {
+) -> ExplainedDecision {
+    ExplainedDecision {
         autoscaler: named.to_string(),
         namespace: record.metadata.namespace.clone(),
         explanation: explanation(named, record, at, now),
@@ -232,7 +232,7 @@ pub(crate) fn explanation(
     words
 }
 
-pub(super) fn print(args: &Args, explained: &[Explained]) -> Outcome {
+pub(super) fn print(args: &WhyArgs, explained: &[ExplainedDecision]) -> Outcome {
     match (args.output, explained) {
         (Format::Json | Format::Yaml, [only]) => output::value(args.output, only),
         (Format::Json | Format::Yaml, all) => output::value(args.output, &all),
@@ -244,7 +244,7 @@ pub(super) fn print(args: &Args, explained: &[Explained]) -> Outcome {
     }
 }
 
-fn text(args: &Args, page: Page, one: &Explained) -> String {
+fn text(args: &WhyArgs, page: Page, one: &ExplainedDecision) -> String {
     let mut text = page.explanation(&one.explanation);
     if (args.pods || args.output == Format::Wide)
         && let (Some(spec), Some(decision)) = (&one.spec, &one.decision)

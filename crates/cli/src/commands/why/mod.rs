@@ -36,7 +36,7 @@ Examples:
   plimsoll why examples/php-apache.yaml --at 10m --since 5m # every decision of five minutes
   plimsoll why examples/multi-metric-outage.yaml --at 12m --pods
   plimsoll why examples/php-apache.yaml --at 3m -o json")]
-pub(crate) struct Args {
+pub(crate) struct WhyArgs {
     /// An autoscaler on a cluster (hpa/NAME, so/NAME, or hpa NAME), or the files of one scenario; - is standard input.
     #[arg(required = true, value_name = "AUTOSCALER|FILE")]
     files: Vec<PathBuf>,
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     place: ClusterArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &WhyArgs) -> Outcome {
     let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     named::no_jobs(words.iter().filter(|word| !word.exists()).filter_map(|word| word.to_str()))?;
     if let Some(names) = AutoscalerName::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
@@ -108,7 +108,7 @@ fn not_a_file(path: &Path) -> String {
 }
 
 /// Explains autoscalers on a cluster.
-async fn on_cluster(args: &Args, names: &[AutoscalerName]) -> Outcome {
+async fn on_cluster(args: &WhyArgs, names: &[AutoscalerName]) -> Outcome {
     let now = Timestamp::now();
     let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
     let since = args.since.as_deref().map(|text| length("--since", text)).transpose()?;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_is_nothing_says_what_it_could_have_been() {
+    fn unknown_word_is_reported_with_the_accepted_forms() {
         let say = |path: &str| not_a_file(Path::new(path)).split_once('\n').map(|(_, hint)| hint.to_owned());
         assert_eq!(say("php-apache").unwrap(), "  an autoscaler on a cluster is written hpa/php-apache");
         assert_eq!(say("hap/web").unwrap(), "  did you mean hpa/web, on a cluster?");

@@ -11,7 +11,7 @@ use crate::live::moment::stamp;
 use crate::live::objects::ObjectEvent;
 
 /// Events that are shown.
-const EVENTS: usize = 5;
+const MAX_EVENTS: usize = 5;
 
 /// An explanation from the object, ending with the reason why there is no decision.
 pub(crate) fn explanation(
@@ -60,7 +60,7 @@ pub(crate) fn explanation(
     if status.conditions.is_empty() {
         say("conditions", "none: no controller has looked at it yet".to_owned());
     }
-    for event in events.iter().take(EVENTS) {
+    for event in events.iter().take(MAX_EVENTS) {
         let when = event.last().map_or_else(|| "some time".to_owned(), |_| age(event, now));
         let times =
             event.count.filter(|count| *count > 1).map(|n| format!(", {n} times")).unwrap_or_default();
@@ -96,7 +96,7 @@ mod tests {
     use crate::live::decisions::Unavailable;
 
     #[test]
-    fn all_that_the_object_tells() {
+    fn explanation_without_records_uses_status_and_events() {
         let hpa: v2::HorizontalPodAutoscaler = serde_json::from_value(serde_json::json!({
             "metadata": {"name": "web", "namespace": "shop"},
             "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "minReplicas": 2, "maxReplicas": 5,

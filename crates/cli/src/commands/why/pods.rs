@@ -3,15 +3,16 @@
 use api::table::Table;
 use engine::evaluate::{Arithmetic, PodGroup, Proposal};
 use engine::explain::short_name;
-use engine::{Decision, Spec};
+use engine::{Decision, MilliValue, Spec};
 
 use crate::live::page::Page;
 
 /// The table of pods, after a blank line; nothing if none was recorded.
 pub(crate) fn table(page: Page, spec: &Spec, decision: &Decision) -> String {
     let mut table = Table::new(["Metric", "Pod", "Counted", "Used", "Requested"]);
-    let milli = |value: Option<i64>| {
-        let shown = |v| quantity::Quantity::from_milli(v, quantity::Format::DecimalSi).to_string();
+    let milli = |value: Option<MilliValue>| {
+        let shown =
+            |v: MilliValue| quantity::Quantity::from_milli(v.get(), quantity::Format::DecimalSi).to_string();
         value.map_or_else(|| "-".to_owned(), shown)
     };
     for (evaluation, metric) in decision.evaluations.iter().zip(&spec.metrics) {

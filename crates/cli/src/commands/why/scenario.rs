@@ -7,7 +7,7 @@ use serde::Serialize;
 use sim::scenario::Variation;
 use sim::{DecisionCapture, DueDecision, Millis, Observer, Scenario, Simulation};
 
-use super::{Args, pods};
+use super::{WhyArgs, pods};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::live::page::Page;
@@ -16,13 +16,13 @@ use crate::scenario;
 
 /// What `-o json` prints.
 #[derive(Serialize)]
-struct Record<'a> {
+struct SimulatedRecord<'a> {
     autoscaler: String,
     explanation: &'a Explanation,
     decision: &'a Decision,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &WhyArgs) -> Outcome {
     let sources = files::read_all(&args.files)?;
     let scenario = scenario::load(&sources, Variation::default())?;
     let chosen = scenario::choose(&scenario, args.autoscaler.as_deref())?;
@@ -47,9 +47,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     match args.output {
         Format::Json | Format::Yaml => {
-            let all: Vec<Record<'_>> = records
+            let all: Vec<SimulatedRecord<'_>> = records
                 .iter()
-                .map(|(plan, explanation, decision)| Record {
+                .map(|(plan, explanation, decision)| SimulatedRecord {
                     autoscaler: plan.object.short_name(),
                     explanation,
                     decision,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// One line of the table of decisions.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct SimulatedDecisionLine {
     at: jiff::Timestamp,
     autoscaler: String,
     from: i32,
@@ -95,7 +95,7 @@ struct Span<'a> {
     from: Millis,
     to: Millis,
     past: bool,
-    lines: Vec<Line>,
+    lines: Vec<SimulatedDecisionLine>,
 }
 
 impl Observer for Span<'_> {
@@ -105,12 +105,12 @@ impl Observer for Span<'_> {
         if self.past || due.elapsed < self.from || !self.chosen.contains(&due.autoscaler) {
             return;
         }
-        self.lines.push(Line {
+        self.lines.push(SimulatedDecisionLine {
             at: due.at,
             autoscaler: plan.object.short_name(),
-            from: decision.current(),
-            to: decision.desired,
-            recommended: decision.recommendation.as_ref().map(|r| r.replicas),
+            from: decision.current().get(),
+            to: decision.desired.get(),
+            recommended: decision.recommendation.as_ref().map(|r| r.replicas.get()),
             changed: decision.outcome == Became::Scaled,
             why: sentence(&plan.spec, decision),
         });
@@ -121,7 +121,7 @@ impl Observer for Span<'_> {
     }
 }
 
-fn decisions(args: &Args, scenario: &Scenario, chosen: &[usize], at: Millis, since: &str) -> Outcome {
+fn decisions(args: &WhyArgs, scenario: &Scenario, chosen: &[usize], at: Millis, since: &str) -> Outcome {
     let since: Millis = since.parse().map_err(|e| {
         Failure::input(format!("--since {since}: {e}; write a duration such as 10m or 1h30m"))
     })?;

@@ -25,7 +25,7 @@ fn table() -> Table {
 }
 
 #[test]
-fn words_are_not_broken_unless_they_must_be() {
+fn words_are_broken_only_if_too_long() {
     assert_eq!(wrap("cpu wants 7; limit is 4", 12), ["cpu wants 7;", "limit is 4"]);
     assert_eq!(wrap("two  spaces stay", 40), ["two  spaces stay"]);
     assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
@@ -34,13 +34,13 @@ fn words_are_not_broken_unless_they_must_be() {
 }
 
 #[test]
-fn a_wide_terminal_changes_nothing() {
+fn wide_terminal_keeps_the_table() {
     assert_eq!(page(140).table(&table()), table().to_string());
     assert_eq!(Page { width: None, colour: false }.table(&table()), table().to_string());
 }
 
 #[test]
-fn the_last_column_is_wrapped_in_its_place() {
+fn last_column_is_wrapped_in_its_column() {
     assert_eq!(
         page(86).table(&table()),
         "\
@@ -53,7 +53,7 @@ hpa/checkout   Deployment/checkout   cpu: 51%/50%    cpu 51 % of 50 %: close eno
 }
 
 #[test]
-fn with_no_room_it_stands_below() {
+fn narrow_terminal_prints_the_last_column_below() {
     assert_eq!(
         page(44).table(&table()),
         "\
@@ -80,7 +80,7 @@ fn single_lines_are_cut() {
 }
 
 #[test]
-fn no_width_breaks_it() {
+fn every_terminal_width_is_supported() {
     for width in 1..120 {
         assert_eq!(page(width).single_lines(&table()).len(), 3, "{width}");
         let lines = page(width).lines(&table());
@@ -92,7 +92,7 @@ fn no_width_breaks_it() {
 }
 
 #[test]
-fn explanations_keep_their_labels_apart() {
+fn explanations_keep_their_label_column() {
     let row = |label: &str, text: &str, decided| Row { label: label.into(), text: text.into(), decided };
     let explanation = Explanation {
         headline: "hpa/web in shop".into(),

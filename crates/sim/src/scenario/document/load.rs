@@ -1,21 +1,21 @@
-//! The shapes of a load as they are written.
+//! The load shapes of the `Scenario` document.
 
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::values::{Extent, TimeOfDay, TimeOfWeek};
 use crate::time::Millis;
 
-/// One summand of a load.
+/// One shape of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LoadShape {
-    /// Always the same.
+    /// A constant level.
     Constant(f64),
-    /// Another level from a moment on.
+    /// A step to another level.
     Step(StepShape),
     /// A straight line from one level to another.
     Ramp(RampShape),
-    /// Up and down again.
+    /// A spike.
     Spike(SpikeShape),
     /// A wave with a period of one day.
     Daily(DailyShape),
@@ -23,24 +23,24 @@ pub enum LoadShape {
     Weekly(WeeklyShape),
     /// A wave with any period.
     Wave(WaveShape),
-    /// Random, with the scenario's seed.
+    /// Random noise with the scenario's seed.
     Noise(NoiseShape),
     /// Numbers from a CSV file.
     Trace(TraceShape),
 }
 
-/// Another level from a moment on.
+/// A step to another level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepShape {
-    /// The level before; default 0.
+    /// Level before `at`; default 0.
     #[serde(default)]
     pub from: f64,
-    /// The level from `at` on.
+    /// Level from `at` on.
     pub to: f64,
-    /// When, from the start of the scenario.
+    /// Time of the change, from the start of the scenario.
     pub at: Millis,
-    /// When it goes back; default: never.
+    /// Time at which the level changes back; default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Millis>,
 }
@@ -49,33 +49,33 @@ pub struct StepShape {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RampShape {
-    /// The level until `start`; default 0.
+    /// Level until `start`; default 0.
     #[serde(default)]
     pub from: f64,
-    /// The level from `end` on.
+    /// Level from `end` on.
     pub to: f64,
-    /// Where the line begins, from the start of the scenario; default `0s`.
+    /// Start of the ramp, from the start of the scenario; default `0s`.
     #[serde(default)]
     pub start: Millis,
-    /// Where the line ends.
+    /// End of the ramp.
     pub end: Millis,
 }
 
-/// Up and down again.
+/// A spike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SpikeShape {
-    /// The level on top.
+    /// Highest level.
     pub height: f64,
-    /// When it begins, from the start of the scenario.
+    /// Start, from the start of the scenario.
     pub at: Millis,
-    /// How long it takes to the top; default `0s`.
+    /// Time to the highest level; default `0s`.
     #[serde(default)]
     pub rise: Millis,
-    /// How long it stays there; default `1m`.
+    /// Time at the highest level; default `1m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Millis>,
-    /// How long it takes back; default `0s`.
+    /// Time back to zero; default `0s`.
     #[serde(default)]
     pub fall: Millis,
 }
@@ -84,11 +84,11 @@ pub struct SpikeShape {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DailyShape {
-    /// The lowest level, half a day from the peak.
+    /// Lowest level, half a day from the peak.
     pub low: f64,
-    /// The highest level.
+    /// Highest level.
     pub high: f64,
-    /// When it is highest, such as `15:00` (UTC).
+    /// Time of the peak, such as `15:00` (UTC).
     pub peak: TimeOfDay,
 }
 
@@ -96,11 +96,11 @@ pub struct DailyShape {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WeeklyShape {
-    /// The lowest level, half a week from the peak; may be below zero to take away from other shapes.
+    /// Lowest level, half a week from the peak; can be negative to reduce other shapes.
     pub low: f64,
-    /// The highest level.
+    /// Highest level.
     pub high: f64,
-    /// When it is highest, such as `Wed 12:00` (UTC).
+    /// Time of the peak, such as `Wed 12:00` (UTC).
     pub peak: TimeOfWeek,
 }
 
@@ -108,24 +108,24 @@ pub struct WeeklyShape {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaveShape {
-    /// The lowest level.
+    /// Lowest level.
     pub low: f64,
-    /// The highest level.
+    /// Highest level.
     pub high: f64,
-    /// From one peak to the next.
+    /// Time from one peak to the next.
     pub period: Millis,
-    /// When it is highest for the first time, from the start of the scenario; default: after half a period.
+    /// Time of the first peak, from the start of the scenario; default: after half a period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<Millis>,
 }
 
-/// Random, with the scenario's seed.
+/// Random noise with the scenario's seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NoiseShape {
-    /// How far it goes to each side: units per second, or a percentage of the other shapes such as `10%`.
+    /// Largest deviation in each direction: units per second, or a percentage of the other shapes such as `10%`.
     pub amplitude: Extent,
-    /// How long it takes from one random level to the next; default `1m`.
+    /// Time between two random levels; default `1m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Millis>,
 }
@@ -140,24 +140,24 @@ pub struct TraceShape {
     /// The name of the column with the values; default: the second column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// Whether levels between two rows lie on a straight line; otherwise each row holds until the next. Default true.
+    /// Whether values between two rows are interpolated; otherwise each row holds until the next. Default true.
     #[serde(default = "yes")]
     pub interpolate: bool,
-    /// Whether the trace begins again after its last row; otherwise the last level stays. Default false.
+    /// Whether the trace starts again after its last row; otherwise the last value stays. Default false.
     #[serde(default)]
     pub repeat: bool,
-    /// `Clock` (the default) takes times as they are; `Start` lays the first row at the start of the scenario.
+    /// `Clock` (the default) uses the times as they are; `Start` shifts them so that the first row is at the start of the scenario.
     #[serde(default)]
     pub align: Alignment,
-    /// What values are multiplied with; default 1.
+    /// Factor for the values; default 1.
     #[serde(default = "one")]
     pub scale: f64,
 }
 
-/// Where the first row of a trace is laid.
+/// Alignment of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Alignment {
-    /// Where its time says.
+    /// At its own time.
     #[default]
     Clock,
     /// At the start of the scenario.

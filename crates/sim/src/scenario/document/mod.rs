@@ -1,4 +1,4 @@
-//! The `Scenario` document as it is written. The sentences on these fields are the user's reference.
+//! The `Scenario` document. The comments of the fields are also the reference in `docs/simulate.md`.
 
 mod load;
 
@@ -14,10 +14,11 @@ pub use load::{
     WeeklyShape,
 };
 
+use crate::inputs::Signal;
 use crate::time::Millis;
 use crate::workload::PodFailure;
 
-/// A simulation: how long, how workloads behave, and what load they get.
+/// A simulation: duration, behavior of workloads, load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScenarioDocument {
@@ -28,32 +29,32 @@ pub struct ScenarioDocument {
     /// The name is shown in reports.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What happens.
+    /// Spec.
     pub spec: ScenarioSpec,
 }
 
-/// What happens in a simulation.
+/// Spec of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScenarioSpec {
-    /// When virtual time begins, in UTC; default `2026-01-05T00:00:00Z`, a Monday.
+    /// Start of virtual time, in UTC; default `2026-01-05T00:00:00Z`, a Monday.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Timestamp>,
-    /// How long the simulation runs, such as `30m` or `30d`; at most 400 days.
+    /// Duration of the simulation, such as `30m` or `30d`; at most 400 days.
     pub duration: Millis,
-    /// Chooses the random numbers of noise and of failing pods: the same seed gives the same run. Default 0.
+    /// Seed of the random numbers for noise and failing pods: the same seed gives the same run. Default 0.
     #[serde(default)]
     pub seed: u64,
-    /// How often the load is looked at; default `1s`.
+    /// Time between two evaluations of the load; default `1s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tick: Option<Millis>,
-    /// Settings of the controller; those left out are as in kube-controller-manager.
+    /// Settings of the controller; the defaults are those of kube-controller-manager.
     #[serde(default)]
     pub controller: ControllerSettings,
-    /// How metrics come about.
+    /// Timing of metrics.
     #[serde(default)]
     pub metrics_pipeline: MetricsPipeline,
-    /// How each workload behaves and what load it gets.
+    /// The workloads with their behavior and load.
     pub workloads: Vec<WorkloadSettings>,
     /// Times during which metrics cannot be read.
     #[serde(default)]
@@ -67,16 +68,16 @@ pub struct ControllerSettings {
     /// Time between two decisions about the same autoscaler; default `15s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_period: Option<Millis>,
-    /// How long a higher recommendation holds back a scale-down; default `5m`.
+    /// Scale-down stabilization window; default `5m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub downscale_stabilization: Option<Millis>,
-    /// How far usage may be from its target, as a share, before it counts; default 0.1.
+    /// Tolerance: how far the ratio of usage to target may differ from 1 without a change; default 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
-    /// How long after its start a pod's cpu usage is looked at with suspicion; default `5m`.
+    /// Time after a pod's start in which its cpu samples count only if the pod is ready; default `5m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_initialization_period: Option<Millis>,
-    /// How long after its start a pod may be unready without ever having been ready; default `30s`.
+    /// Time after a pod's start in which becoming unready counts as not yet ready; default `30s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_readiness_delay: Option<Millis>,
     /// Kubernetes feature gates: `HPAScaleToZero`, `HPAConfigurableTolerance`, `PodLevelResources`.
@@ -84,36 +85,36 @@ pub struct ControllerSettings {
     pub feature_gates: BTreeMap<String, bool>,
 }
 
-/// How metrics come about: every pod is looked at once per `resolution`, and what was seen can be read `delay` later.
+/// Timing of metrics: every pod is sampled once per `resolution`, and a sample can be read `delay` later.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MetricsPipeline {
-    /// Time between two measurements, and the length over which each is averaged; default `15s`.
+    /// Time between two samples, and the window of each sample; default `15s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Millis>,
-    /// From the end of a measurement until it can be read; default `5s`.
+    /// Time from the end of a sample until it can be read; default `5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Millis>,
 }
 
-/// How one workload behaves and what load it gets.
+/// Behavior and load of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSettings {
-    /// The Deployment, StatefulSet or ReplicaSet among the manifests that is meant.
+    /// The Deployment, StatefulSet or ReplicaSet of the manifests.
     pub target: Target,
-    /// How its pods come and go.
+    /// Delays and failures of its pods.
     #[serde(default)]
     pub pods: PodSettings,
-    /// How much work its pods can do.
+    /// Capacity of its pods.
     #[serde(default)]
     pub serves: ServiceSettings,
-    /// What each container uses; a container that is not listed uses nothing.
+    /// Resource usage of each container; a container that is not listed uses nothing.
     #[serde(default)]
     pub containers: Vec<ContainerSettings>,
     /// The work that arrives, in units per second: the sum of these shapes, never below zero.
     pub load: Vec<LoadShape>,
-    /// Custom and external metrics that tell about this workload.
+    /// Custom and external metrics of this workload.
     #[serde(default)]
     pub metrics: Vec<MetricSettings>,
 }
@@ -125,24 +126,24 @@ pub struct Target {
     /// `Deployment`, `StatefulSet` or `ReplicaSet`; default `Deployment`.
     #[serde(default = "deployment")]
     pub kind: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its namespace; default `default`.
+    /// Namespace; default `default`.
     #[serde(default = "default_namespace")]
     pub namespace: String,
 }
 
-/// How pods come and go.
+/// Delays and failures of pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSettings {
-    /// From creation until all containers run; default `3s`.
+    /// Time from creation until all containers run; default `3s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_delay: Option<Millis>,
-    /// From running until ready to take work; default `7s`.
+    /// Time from running until ready; default `7s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_delay: Option<Millis>,
-    /// From deletion until gone; the pod takes no work meanwhile. Default `5s`.
+    /// Time from deletion until the pod is gone, in which it takes no work; default `5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_delay: Option<Millis>,
     /// Share of new pods that fail, from 0 to 1; default 0. Pods that exist at the start do not fail.
@@ -151,45 +152,45 @@ pub struct PodSettings {
     pub failure: PodFailure,
 }
 
-/// How much work pods can do.
+/// Capacity of pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceSettings {
-    /// Units of work per second that one ready pod can do; default: any amount.
+    /// Units of work per second that one ready pod can do; default: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_pod: Option<f64>,
     /// Whether work that cannot be done at once waits; otherwise it is lost. Default false.
     pub queue: bool,
-    /// Units of work that may wait; what is beyond is lost. Default: any amount.
+    /// Units of work that can wait; further work is lost. Default: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_limit: Option<f64>,
 }
 
-/// What one container uses.
+/// Resource usage of one container.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerSettings {
-    /// Its name in the manifest.
+    /// Name in the manifest.
     pub name: String,
-    /// Use of cpu; never more than the container's limit.
+    /// Usage of cpu; never more than the container's limit.
     #[serde(default)]
     pub cpu: UsageSettings,
-    /// Use of memory; never more than the container's limit.
+    /// Usage of memory; never more than the container's limit.
     #[serde(default)]
     pub memory: UsageSettings,
 }
 
-/// Use of one resource by one container of one pod.
+/// Usage of one resource by one container of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UsageSettings {
-    /// Use without work, such as `2m` or `20Mi`; default 0.
+    /// Usage without work, such as `2m` or `20Mi`; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Quantity>,
-    /// More for each unit of work per second that this pod does; default 0.
+    /// Additional usage for each unit of work per second that the pod does; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_unit: Option<Quantity>,
-    /// Use from running until ready, in place of `idle`; default: the same as `idle`.
+    /// Usage from running until ready, instead of `idle`; default: the same as `idle`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starting: Option<Quantity>,
 }
@@ -198,27 +199,27 @@ pub struct UsageSettings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricSettings {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Which API serves it.
     #[serde(rename = "as")]
     pub served_as: MetricKind,
-    /// The object it describes; only, and always, with `as: Object`.
+    /// The object that it describes; required with `as: Object`, not allowed otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<DescribedObject>,
     /// Labels that a metric selector can match.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// What it tells; this or `load`.
+    /// The property of the workload that it reports; this or `load`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Signal>,
-    /// A curve of its own, independent of the workload; only for metrics that are not per pod.
+    /// A load curve that is independent of the workload; only for metrics that are not per pod.
     #[serde(default)]
     pub load: Vec<LoadShape>,
-    /// What the value is multiplied with; default 1.
+    /// Factor for the value; default 1.
     #[serde(default = "one")]
     pub scale: f64,
-    /// From a measurement until it can be read; default: that of the metrics pipeline.
+    /// Time from a sample until it can be read; default: that of the metrics pipeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Millis>,
 }
@@ -234,26 +235,13 @@ pub enum MetricKind {
     External,
 }
 
-/// What a metric tells of its workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Signal {
-    /// Units of work per second that arrive.
-    Offered,
-    /// Units of work per second that are done.
-    Served,
-    /// Units of work per second that are lost.
-    Unserved,
-    /// Units of work that wait.
-    Backlog,
-}
-
 /// The object a metric describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DescribedObject {
-    /// Its kind.
+    /// Kind.
     pub kind: String,
-    /// Its name.
+    /// Name.
     pub name: String,
 }
 
@@ -264,18 +252,18 @@ pub struct Outage {
     /// The custom or external metric that fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// The resource that fails: `cpu` or `memory`. Without this and `metric`, everything fails.
+    /// The resource that fails: `cpu` or `memory`. Without this and `metric`, all metrics fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// When it begins, from the start of the scenario.
+    /// Start, from the start of the scenario.
     pub from: Millis,
-    /// When it ends; default: never.
+    /// End; default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Millis>,
-    /// Share of the pods without a measurement, from 0 to 1; default: the API answers with an error.
+    /// Share of the pods without a sample, from 0 to 1; default: the API returns an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// What the API says; default `the server is currently unable to handle the request`.
+    /// Error text of the API; default `the server is currently unable to handle the request`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -28,8 +28,8 @@ fn entries() -> Vec<Entry> {
 }
 
 #[test]
-fn what_kubectl_shows_and_the_last_decision() {
-    let columns = Columns { namespace: false, wide: false, compact: false };
+fn table_has_the_columns_of_kubectl_and_the_last_decision() {
+    let columns = GetColumns { namespace: false, wide: false, compact: false };
     assert_eq!(
         columns.table(&entries(), at(NOW)).to_string(),
         "\
@@ -42,8 +42,8 @@ hpa/lost         Deployment/lost         cpu: <unknown>/50%   1         10      
 }
 
 #[test]
-fn wide_adds_what_was_wanted_and_what_limited_it() {
-    let table = Columns { namespace: true, wide: true, compact: false }.table(&entries(), at(NOW));
+fn wide_table_adds_recommendation_and_limit() {
+    let table = GetColumns { namespace: true, wide: true, compact: false }.table(&entries(), at(NOW));
     let cells = |row: usize| table.rows[row][8..11].join(" | ");
     assert_eq!(table.columns[8..11].join(" | "), "Wanted | Limited by | Since");
     assert_eq!(cells(0), "7 | up rate | 15s");
@@ -53,8 +53,8 @@ fn wide_adds_what_was_wanted_and_what_limited_it() {
 }
 
 #[test]
-fn with_little_room_bounds_and_replicas_share_a_column() {
-    let columns = Columns { namespace: false, wide: false, compact: true };
+fn narrow_table_merges_bounds_and_replicas() {
+    let columns = GetColumns { namespace: false, wide: false, compact: true };
     let text = columns.table(&entries(), at(NOW)).to_string();
     let row = text.lines().nth(1).unwrap();
     assert!(
@@ -66,8 +66,8 @@ fn with_little_room_bounds_and_replicas_share_a_column() {
 }
 
 #[test]
-fn a_watch_prints_what_changed_under_columns_that_grow() {
-    let columns = Columns { namespace: false, wide: false, compact: false };
+fn watch_prints_changed_rows_in_growing_columns() {
+    let columns = GetColumns { namespace: false, wide: false, compact: false };
     let mut growing = Growing::default();
     let mut all = entries();
     let changed = growing.changed(&all);

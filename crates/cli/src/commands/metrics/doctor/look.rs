@@ -10,7 +10,8 @@ use crate::live::{ClusterClient, RequestError};
 /// Reads everything; failures are recorded as unknown.
 pub(super) async fn at(site: &ClusterClient) -> Result<Findings, Failure> {
     let path = "/apis/apiregistration.k8s.io/v1/apiservices";
-    let listed: List = site.get(path).await.map_err(|trouble| site.failure("list APIServices", &trouble))?;
+    let listed: ApiServiceList =
+        site.get(path).await.map_err(|trouble| site.failure("list APIServices", &trouble))?;
     let wanted = |found: &Item| GROUPS.contains(&found.spec.group.as_str()) || found.spec.group == OWN;
     let services: Vec<ApiService> =
         listed.items.into_iter().filter(wanted).map(Item::into_api_service).collect();
@@ -42,7 +43,7 @@ async fn replicas(site: &ClusterClient, service: &Reference) -> Option<u64> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct List {
+struct ApiServiceList {
     items: Vec<Item>,
 }
 

@@ -31,7 +31,7 @@ Examples:
   plimsoll metrics doctor --context prod -o json
 
 Exit codes: 0 all is well, 1 something is wrong, 2 unknown.")]
-pub(crate) struct Args {
+pub(crate) struct DoctorArgs {
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     context: Option<String>,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &DoctorArgs) -> Outcome {
     crate::live::run(async move {
         let place = ClusterArgs {
             namespace: None,

@@ -11,15 +11,15 @@ use super::finding::{Findings, GroupFinding, GroupServer};
 use crate::live::page::{Page, Paint};
 
 /// Width of the groups' names.
-const NAME: usize = 25;
+const GROUP_NAME_WIDTH: usize = 25;
 /// How many names are shown per cause.
-const SHOWN: usize = 4;
+const MAX_NAMES_PER_CAUSE: usize = 4;
 
 pub(super) fn text(findings: &Findings, page: Page, now: Timestamp) -> String {
     let mut text = String::new();
     for group in &findings.groups {
         let report = findings.report.as_ref().filter(|_| group.served_by == GroupServer::Plimsoll);
-        let _ = writeln!(text, "{:<NAME$}{}", group.group, headline(group, findings, report));
+        let _ = writeln!(text, "{:<GROUP_NAME_WIDTH$}{}", group.group, headline(group, findings, report));
         group.problems.iter().for_each(|problem| said(&mut text, page, problem, "", now));
         match (group.group, report) {
             ("metrics.k8s.io", Some(ServerReport { resource: Some(found), .. })) => {
@@ -167,7 +167,7 @@ fn said(text: &mut String, page: Page, problem: &ReportedProblem, what: &str, no
 }
 
 fn names(problem: &ReportedProblem) -> String {
-    let shown: Vec<&str> = problem.names.iter().take(SHOWN).map(String::as_str).collect();
+    let shown: Vec<&str> = problem.names.iter().take(MAX_NAMES_PER_CAUSE).map(String::as_str).collect();
     let more = problem.count.saturating_sub(shown.len() as u64);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))

@@ -42,7 +42,7 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn what_is_wrong_stands_below_whom_it_concerns() {
+fn problems_are_printed_below_their_api_group() {
     let services = vec![
         api("metrics.k8s.io", "v1beta1", "plimsoll-metrics"),
         api("custom.metrics.k8s.io", "v1beta1", "plimsoll-metrics"),
@@ -72,7 +72,7 @@ external.metrics.k8s.io  served by plimsoll-system/keda-metrics-apiserver
 }
 
 #[test]
-fn an_api_that_cannot_be_reached_comes_with_a_remedy() {
+fn unreachable_api_is_reported_with_remedy() {
     for (reason, message, expected) in [
         (
             "FailedDiscoveryCheck",
@@ -99,7 +99,7 @@ fn an_api_that_cannot_be_reached_comes_with_a_remedy() {
 }
 
 #[test]
-fn custom_and_external_metrics_need_not_be_served() {
+fn missing_custom_and_external_metrics_are_no_problem() {
     let found = findings(&[api("metrics.k8s.io", "v1beta1", "metrics-server")], None);
     assert_eq!((found.grade(), found.groups.first().unwrap().served_by), (None, GroupServer::Other));
     let none = findings(&[], None);
@@ -109,7 +109,7 @@ fn custom_and_external_metrics_need_not_be_served() {
 }
 
 #[test]
-fn a_group_that_leads_to_two_servers_is_wrong() {
+fn group_served_by_two_servers_is_a_problem() {
     let services = vec![
         api("custom.metrics.k8s.io", "v1beta1", "adapter"),
         api("custom.metrics.k8s.io", "v1beta2", "plimsoll-metrics"),
@@ -124,7 +124,7 @@ fn a_group_that_leads_to_two_servers_is_wrong() {
 }
 
 #[test]
-fn what_cannot_be_read_is_unknown() {
+fn unreadable_objects_are_reported_as_unknown() {
     let services = || {
         vec![
             api("metrics.k8s.io", "v1beta1", "plimsoll-metrics"),

@@ -8,15 +8,15 @@ use super::*;
 use crate::flags::{Does, Kind, normal};
 
 #[derive(Parser)]
-struct Line {
+struct FlagsCommandLine {
     #[command(flatten)]
     flags: Flags,
 }
 
 fn parse(words: &[&str]) -> Result<Flags, String> {
     let words = std::iter::once("metrics").chain(words.iter().copied()).map(normal);
-    let matches = Line::command().disable_version_flag(true).try_get_matches_from(words);
-    let line = matches.and_then(|matches| Line::from_arg_matches(&matches));
+    let matches = FlagsCommandLine::command().disable_version_flag(true).try_get_matches_from(words);
+    let line = matches.and_then(|matches| FlagsCommandLine::from_arg_matches(&matches));
     line.map(|line| line.flags).map_err(|error| error.to_string())
 }
 
@@ -36,7 +36,7 @@ fn another(flag: &Flag) -> String {
 }
 
 #[test]
-fn every_flag_is_taken_in_every_form() {
+fn every_flag_is_accepted_in_every_form() {
     for flag in FLAGS {
         let value = another(flag);
         let given = parse(&[&format!("--{}={value}", flag.name)]).unwrap();
@@ -67,7 +67,7 @@ fn every_flag_is_taken_in_every_form() {
 }
 
 #[test]
-fn the_table_is_sound() {
+fn flag_table_passes_clap_assertions() {
     let mut names = HashSet::new();
     for flag in FLAGS {
         assert!(names.insert(flag.name), "{} is there twice", flag.name);
@@ -79,12 +79,12 @@ fn the_table_is_sound() {
             assert!(flag.default.is_empty() || words.contains(&flag.default), "{}", flag.name);
         }
     }
-    Line::command().disable_version_flag(true).debug_assert();
+    FlagsCommandLine::command().disable_version_flag(true).debug_assert();
 }
 
 /// The table of the documentation. `PLIMSOLL_WRITE_DOCS=1 cargo test -p plimsoll --bin plimsoll flags` writes it.
 #[test]
-fn the_documentation_has_every_flag() {
+fn documentation_lists_every_flag() {
     const PLACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
     let mut table = "\n| Flag | Default | What it does |\n|---|---|---|\n".to_owned();
     for flag in FLAGS {
@@ -112,7 +112,7 @@ fn the_documentation_has_every_flag() {
 
 /// The flags of both servers as their help lists them.
 #[test]
-fn no_flag_of_the_servers_replaced_is_missing() {
+fn every_flag_of_the_replaced_servers_is_accepted() {
     const THEIRS: &str = "kubeconfig metric-resolution version kubelet-request-timeout kubelet-port \
         kubelet-use-node-status-port kubelet-preferred-address-types kubelet-certificate-authority \
         kubelet-client-certificate kubelet-client-key kubelet-insecure-tls deprecated-kubelet-completely-insecure \
@@ -141,7 +141,7 @@ fn no_flag_of_the_servers_replaced_is_missing() {
 }
 
 #[test]
-fn of_several_the_last_counts_and_lists_add_up() {
+fn last_value_wins_and_lists_are_joined() {
     let flags = parse(&[
         "--kubelet-port=1",
         "--kubelet-port=2",
@@ -160,7 +160,7 @@ fn of_several_the_last_counts_and_lists_add_up() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_the_nearest_that_is_right() {
+fn unknown_flag_is_reported_with_the_nearest_known_flag() {
     for (words, expected) in [
         (&["--kubelet-prot=1"][..], "--kubelet-port"),
         (&["--kubelet-port=x"], "--kubelet-port=x: write a whole number"),
@@ -174,7 +174,7 @@ fn what_is_wrong_is_said_with_the_nearest_that_is_right() {
 }
 
 #[test]
-fn what_is_the_case_anyway_need_not_be_named() {
+fn idle_flags_with_their_default_are_not_reported() {
     let flags = parse(&["--profiling=true", "--cert-dir=/tmp", "--secure-port=10250"]).unwrap();
     assert_eq!(flags.idle(), ["cert-dir"]);
 }

@@ -5,20 +5,22 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use super::*;
 
 #[derive(Parser)]
-struct Line {
+struct MetricsCommandLine {
     #[command(flatten)]
     flags: Flags,
 }
 
-fn options(words: &[&str]) -> Result<Options, String> {
+fn options(words: &[&str]) -> Result<MetricsOptions, String> {
     let words = std::iter::once("metrics").chain(words.iter().copied());
-    let matches = Line::command().disable_version_flag(true).try_get_matches_from(words).unwrap();
-    Options::of(&Line::from_arg_matches(&matches).unwrap().flags).map_err(|failure| failure.to_string())
+    let matches =
+        MetricsCommandLine::command().disable_version_flag(true).try_get_matches_from(words).unwrap();
+    MetricsOptions::of(&MetricsCommandLine::from_arg_matches(&matches).unwrap().flags)
+        .map_err(|failure| failure.to_string())
 }
 
 /// The arguments of the shipped manifests of both servers.
 #[test]
-fn manifests_of_the_servers_replaced_work() {
+fn flags_of_published_manifests_are_accepted() {
     let server = options(&[
         "--cert-dir=/tmp",
         "--secure-port=10250",
@@ -50,7 +52,7 @@ fn manifests_of_the_servers_replaced_work() {
 }
 
 #[test]
-fn where_resource_metrics_come_from() {
+fn flags_select_the_source_of_resource_metrics() {
     for (words, rules, expected) in [
         (&[][..], false, Ok(Origin::Kubelets)),
         (&["--config=x"], false, Ok(Origin::Nowhere)),
@@ -68,7 +70,7 @@ fn where_resource_metrics_come_from() {
 }
 
 #[test]
-fn mistakes_are_told_as_the_servers_replaced_tell_them() {
+fn invalid_flags_have_the_messages_of_the_replaced_servers() {
     for (words, expected) in [
         (
             &["--metric-resolution=5s"][..],

@@ -73,7 +73,7 @@ async fn delete(client: &Client) {
 }
 
 #[tokio::test]
-async fn of_all_who_start_at_once_one_makes_it_and_the_others_use_it() {
+async fn concurrent_replicas_create_one_certificate_bundle() {
     let (running, days) = (cluster().await, Days::default());
     let (client, clock) = (running.client(), days.clock());
     let all = futures::future::join_all((0..8).map(|_| keeping(&client, &clock))).await;
@@ -85,7 +85,7 @@ async fn of_all_who_start_at_once_one_makes_it_and_the_others_use_it() {
 }
 
 #[tokio::test]
-async fn who_leads_renews_it_and_the_others_see_that() {
+async fn leader_renews_the_bundle_and_followers_load_it() {
     let (running, days) = (cluster().await, Days::default());
     let (client, clock) = (running.client(), days.clock());
     let (mut leader, mut other) = (keeping(&client, &clock).await, keeping(&client, &clock).await);
@@ -101,7 +101,7 @@ async fn who_leads_renews_it_and_the_others_see_that() {
     assert_eq!(leader.current.authorities, first.authorities);
     other.turn(false).await;
     assert_eq!(other.current, leader.current);
-    // Nobody led for two years: whoever comes repairs it.
+    // There was no leader for two years: the next replica renews the bundle.
     days.set(1000);
     other.turn(false).await;
     leader.turn(false).await;
@@ -110,7 +110,7 @@ async fn who_leads_renews_it_and_the_others_see_that() {
 }
 
 #[tokio::test]
-async fn what_others_put_there_is_kept_and_what_is_broken_is_repaired() {
+async fn foreign_secret_data_is_kept_and_broken_bundle_is_repaired() {
     let (running, days) = (cluster().await, Days::default());
     let (client, clock) = (running.client(), days.clock());
     let mut one = keeping(&client, &clock).await;
@@ -135,7 +135,7 @@ async fn what_others_put_there_is_kept_and_what_is_broken_is_repaired() {
 }
 
 #[tokio::test]
-async fn who_may_not_share_goes_on_alone_and_shares_when_he_may() {
+async fn replica_without_permission_uses_its_own_bundle_until_permitted() {
     let (running, days) = (cluster().await, Days::default());
     let (client, clock) = (running.client(), days.clock());
     // Nothing can be made in a namespace that is not there.

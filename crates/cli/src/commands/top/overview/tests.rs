@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::super::view::Columns;
+use super::super::view::TopColumns;
 use super::*;
 use crate::live::objects::sample as object;
 use crate::live::page::Page;
@@ -33,7 +33,7 @@ fn names(overview: &Overview) -> Vec<&str> {
 }
 
 #[test]
-fn what_needs_attention_comes_first() {
+fn autoscalers_with_problems_are_listed_first() {
     let all = entries();
     assert_eq!(
         names(&overview(&all, Sort::Pressure)),
@@ -48,7 +48,7 @@ fn what_needs_attention_comes_first() {
 
 #[test]
 fn problems_are_grouped_by_cause() {
-    let text = Columns { namespace: false }.text(
+    let text = TopColumns { namespace: false }.text(
         &overview(&entries(), Sort::Pressure),
         Page { width: Some(100), colour: false },
         usize::MAX,
@@ -76,9 +76,9 @@ hpa/calm     0.50×     cpu: <unknown>/50%  2 of 1–10   cpu wants 1; window ho
 }
 
 #[test]
-fn a_low_terminal_says_what_it_hides() {
+fn short_terminal_reports_the_number_of_hidden_rows() {
     let all: Vec<Entry> = (0..20).map(|i| entry(&format!("web-{i:02}"), 4, &[100; 4])).collect();
-    let text = Columns { namespace: false }.text(
+    let text = TopColumns { namespace: false }.text(
         &overview(&all, Sort::Name),
         Page { width: Some(100), colour: false },
         8,
@@ -88,7 +88,7 @@ fn a_low_terminal_says_what_it_hides() {
 }
 
 #[test]
-fn a_silent_controller_is_a_problem() {
+fn controller_without_recent_decisions_is_a_problem() {
     let overview =
         Overview::of(&[entry("calm", 4, &[100; 4])], None, Sort::Pressure, at("2026-01-05T09:30:00Z"));
     assert_eq!(overview.problems[0].cause, "the controller has gone silent");
@@ -96,7 +96,7 @@ fn a_silent_controller_is_a_problem() {
 }
 
 #[test]
-fn without_decisions_conditions_stand_in() {
+fn conditions_are_used_without_decision_records() {
     let condition = |kind: &str, status: &str, reason: &str| json!({"type": kind, "status": status, "reason": reason, "message": "because"});
     let with = |name: &str, conditions: serde_json::Value, cpu: i32| Entry {
         object: object(

@@ -6,7 +6,7 @@ fn web() -> AutoscalerName {
 }
 
 #[test]
-fn records_survive_the_wire() {
+fn decision_records_survive_serialization() {
     let record = record("2026-01-05T09:14:45Z", 1, &[610]);
     let back: DecisionRecord = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
     let now = at("2026-01-05T09:14:50Z");
@@ -14,7 +14,7 @@ fn records_survive_the_wire() {
 }
 
 #[test]
-fn the_clock_is_named_and_another_day_said() {
+fn times_have_a_zone_and_the_date_of_another_day() {
     let record = record("2026-01-05T09:14:45Z", 1, &[610]);
     let headline = |now| explanation(&web(), &record, Some(record.last), at(now)).headline;
     assert_eq!(headline("2026-01-05T09:14:50Z"), "hpa/web in shop · 09:14:45 UTC · scaled 1 → 4 (wanted 7)");
@@ -25,7 +25,7 @@ fn the_clock_is_named_and_another_day_said() {
 }
 
 #[test]
-fn what_surrounds_a_decision_is_told() {
+fn explanation_includes_mode_and_age() {
     let mut record = record("2026-01-05T09:14:45Z", 4, &[100; 4]);
     record.first = at("2026-01-05T09:10:00Z");
     record.times = 20;
@@ -53,7 +53,7 @@ fn what_surrounds_a_decision_is_told() {
 }
 
 #[test]
-fn the_decision_in_force_is_the_last_that_began_before() {
+fn decision_at_a_time_is_the_last_that_began_before_it() {
     let records = [record("2026-01-05T09:10:00Z", 1, &[100]), record("2026-01-05T09:12:00Z", 1, &[610])];
     let now = at("2026-01-05T10:00:00Z");
     let found = |text| in_force(&web(), &records, Some(at(text)), now).map(|record| record.first);
