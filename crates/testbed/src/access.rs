@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::components::{Ports, local};
+use crate::ensure::Parts;
 use crate::error::{Attempt, Error, read};
-use crate::parts::Parts;
 use crate::pki::{Authority, Identity, Pki, write_private};
 use crate::{kubeconfig, state};
 
@@ -31,8 +31,8 @@ pub struct Access {
 }
 
 /// The file with the ports, so that another process can find them.
-const PORTS: &str = "ports";
-const POLL: Duration = Duration::from_millis(20);
+const PORTS_FILE: &str = "ports";
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Access {
     pub(crate) fn new(folder: &Path, ports: Ports, pki: Pki, parts: Parts) -> Self {
@@ -53,7 +53,7 @@ impl Access {
             return Err(Error::NotRunning(folder.to_owned()));
         }
         let folder = folder.canonicalize().attempt(|| format!("find {}", folder.display()))?;
-        let path = folder.join(PORTS);
+        let path = folder.join(PORTS_FILE);
         let ports = parse(&read(&path)?).ok_or_else(|| Error::Io {
             attempt: format!("read {}", path.display()),
             source: std::io::ErrorKind::InvalidData.into(),
@@ -63,7 +63,7 @@ impl Access {
 
     /// Writes what `open` reads, and the kubeconfigs.
     pub(crate) fn write(&self) -> Result<(), Error> {
-        let path = self.folder.join(PORTS);
+        let path = self.folder.join(PORTS_FILE);
         fs::write(&path, print(self.ports)).attempt(|| format!("write {}", path.display()))?;
         self.pki.write(&pki_folder(&self.folder))?;
         write_private(&self.kubeconfig, &self.kubeconfig_for(&self.pki.admin))?;
@@ -82,7 +82,7 @@ impl Access {
         kubeconfig::text(&self.server, self.pki.cluster.certificate(), identity)
     }
 
-    /// The cluster's authority: signed the server's certificate, and whom it signs is a user.
+    /// The cluster's authority: it signed the server's certificate and signs client certificates of users.
     pub fn authority(&self) -> &Authority {
         &self.pki.cluster
     }
@@ -97,7 +97,7 @@ impl Access {
         &self.pki.admin
     }
 
-    /// As whom kube-apiserver calls aggregated servers.
+    /// The identity with which kube-apiserver calls aggregated servers.
     pub fn front_proxy_client(&self) -> &Identity {
         &self.pki.front_proxy_client
     }
@@ -133,7 +133,7 @@ impl Access {
             if Instant::now() > until {
                 return Err(error);
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(name)
     }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_read_as_they_were_written() {
+    fn ports_file_is_read_back() {
         let ports = Ports { etcd: 1, etcd_peer: 2, api_server: 3, controller_manager: 65535 };
         assert_eq!(parse(&print(ports)), Some(ports));
         assert_eq!(parse("etcd 1\n"), None);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_opened_where_nothing_runs() {
+    fn opening_a_folder_without_a_control_plane_fails() {
         let folder = std::env::temp_dir().join(format!("testbed-access-{}", std::process::id()));
         assert!(matches!(Access::open(&folder), Err(Error::NotRunning(_))));
         assert!(!folder.exists());

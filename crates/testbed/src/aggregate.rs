@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_names_the_service_twice_and_says_whom_to_trust() {
+    fn manifest_has_service_and_ca_bundle() {
         let mut api = Aggregated {
             group: "metrics.k8s.io".into(),
             version: "v1beta1".into(),

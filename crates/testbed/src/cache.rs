@@ -3,13 +3,11 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use crate::CACHE_VARIABLE;
 use crate::error::{Attempt, Error, make_folder};
 use crate::fetch;
 use crate::parts::{Part, Source};
 use crate::progress::Progress;
-
-/// Names the folder of the cache.
-pub const CACHE: &str = "PLIMSOLL_CACHE";
 
 /// The folder of everything that was built or fetched.
 #[derive(Debug, Clone)]
@@ -25,7 +23,7 @@ impl Cache {
     pub fn of_user() -> Result<Self, Error> {
         let root = root(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
         root.map(Self::at).ok_or_else(|| Error::Io {
-            attempt: format!("find a cache folder (set {CACHE})"),
+            attempt: format!("find a cache folder (set {CACHE_VARIABLE})"),
             source: std::io::Error::new(
                 std::io::ErrorKind::NotFound,
                 "neither XDG_CACHE_HOME nor HOME is set",
@@ -76,7 +74,7 @@ impl Cache {
 }
 
 fn root(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    variable(CACHE)
+    variable(CACHE_VARIABLE)
         .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("plimsoll")))
         .or_else(|| Some(variable("HOME")?.join(".cache").join("plimsoll")))
 }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hpa_controller_is_off_unless_asked_for() {
+    fn hpa_controller_is_disabled_by_default() {
         let controllers = |hpa| {
             let options = Options { hpa, ..Options::default() };
             let all = controller_manager(PORTS, Path::new("/pki"), Path::new("/kubeconfig"), &options);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_reach_both_and_further_flags_come_last() {
+    fn feature_gates_reach_both_components_and_extra_flags_come_last() {
         let options = Options {
             feature_gates: [("B".to_owned(), false), ("A".to_owned(), true)].into(),
             api_server_args: vec!["--v=4".into()],
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_stays_on_loopback() {
+    fn all_addresses_are_on_loopback() {
         let server = api_server(PORTS, Path::new("/pki"), &Options::default());
         assert!(has(&server, "--etcd-servers=http://127.0.0.1:1") && has(&server, "--secure-port=3"));
         assert!(has(&server, "--bind-address=127.0.0.1"));

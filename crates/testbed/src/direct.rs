@@ -37,7 +37,7 @@ pub struct Direct {
 
 /// What was answered.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct DirectResponse {
     /// The code.
     pub code: u16,
     /// All headers.
@@ -46,7 +46,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-const PATIENCE: Duration = Duration::from_mins(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl Caller {
     /// Who shows nothing.
@@ -86,12 +86,12 @@ impl Direct {
     }
 
     /// Asks for a page.
-    pub async fn get(&self, path: &str) -> io::Result<Answer> {
+    pub async fn get(&self, path: &str) -> io::Result<DirectResponse> {
         self.get_as(path, None).await
     }
 
     /// Asks for a page in a media type.
-    pub async fn get_as(&self, path: &str, accept: Option<&str>) -> io::Result<Answer> {
+    pub async fn get_as(&self, path: &str, accept: Option<&str>) -> io::Result<DirectResponse> {
         let mut request = Request::get(format!("https://127.0.0.1:{}{path}", self.port));
         for (name, value) in &self.headers {
             request = request.header(name, value);
@@ -103,13 +103,13 @@ impl Direct {
         let answered = async {
             let (parts, body) = self.client.request(request).await.map_err(io::Error::other)?.into_parts();
             let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-            Ok(Answer { code: parts.status.as_u16(), headers: parts.headers, body })
+            Ok(DirectResponse { code: parts.status.as_u16(), headers: parts.headers, body })
         };
-        tokio::time::timeout(PATIENCE, answered).await.map_err(io::Error::other)?
+        tokio::time::timeout(REQUEST_TIMEOUT, answered).await.map_err(io::Error::other)?
     }
 }
 
-impl Answer {
+impl DirectResponse {
     /// The body as JSON; null if it is none.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_default()

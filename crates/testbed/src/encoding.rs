@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_escape_what_would_end_them() {
+    fn quotes_are_escaped() {
         assert_eq!(quoted(r#"a "b" \ c"#), r#""a \"b\" \\ c""#);
         assert_eq!(quoted("a\nb"), r#""a\u000ab""#);
     }

@@ -1,22 +1,22 @@
-//! What can go wrong, and what to do about it.
+//! Errors of the testbed, with their remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::cache::CACHE;
+use crate::CACHE_VARIABLE;
 
 /// Why a part could not be built or a control plane could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The disk has no room left.
     #[error(
-        "the disk is full: failed to {attempt}\n  remedy: free some space, or let {CACHE} (what is built), GOCACHE and TMPDIR (what Go keeps meanwhile) name folders on another disk"
+        "the disk is full: failed to {attempt}\n  remedy: free some space, or let {CACHE_VARIABLE} (what is built), GOCACHE and TMPDIR (what Go keeps meanwhile) name folders on another disk"
     )]
     DiskFull {
         /// What needed the room.
         attempt: String,
     },
-    /// A file or program of this machine refused.
+    /// An operation on a file or a process failed.
     #[error("failed to {attempt}")]
     Io {
         /// What was tried.
@@ -108,7 +108,7 @@ pub enum Error {
     },
 }
 
-/// Says what was tried when the system refuses.
+/// Adds the attempted operation to an `io::Error`.
 pub(crate) trait Attempt<T> {
     fn attempt(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cause_of_a_failed_build_is_named() {
+    fn cause_of_a_failed_build_is_classified() {
         let lookup = "go: k8s.io/api@v0.36.4: dial tcp: lookup modules.example.org: no such host";
         assert!(matches!(build_failure("etcd", lookup.into()), Error::NoNetwork { .. }));
         let full = "write /tmp/go-build1/b001/_pkg_.a: no space left on device";
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_from_other_refusals() {
+    fn full_disk_has_its_own_error() {
         let full: io::Result<()> = Err(io::ErrorKind::StorageFull.into());
         let error = full.attempt(|| "write x".into()).unwrap_err();
         assert!(error.to_string().contains("PLIMSOLL_CACHE"), "{error}");

@@ -17,10 +17,10 @@ use crate::process::{last_lines, supervised};
 use crate::progress::Progress;
 
 /// How often a line of progress is drawn anew when nothing else happens.
-const TICK: Duration = Duration::from_millis(500);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How many lines of the output of a failed command are shown.
-const KEPT_LINES: usize = 25;
+const MAX_SHOWN_LINES: usize = 25;
 
 /// Leaves the programs of `part` in `draft/bin`.
 pub(crate) fn part(part: &Part, draft: &Path, progress: &mut Progress) -> Result<(), Error> {
@@ -60,7 +60,7 @@ fn run(
     let mut doing = String::from("working");
     let mut kept = Vec::new();
     loop {
-        match lines.recv_timeout(TICK) {
+        match lines.recv_timeout(REDRAW_INTERVAL) {
             Ok(line) => match understand(&line) {
                 Some(what) => doing = what,
                 None => kept.push(line),
@@ -72,7 +72,7 @@ fn run(
     }
     let status = child.wait().attempt(|| format!("run {shown}"))?;
     drop(leash);
-    Ok((status, last_lines(&kept.join("\n"), KEPT_LINES)))
+    Ok((status, last_lines(&kept.join("\n"), MAX_SHOWN_LINES)))
 }
 
 /// Where a program is on the search path.
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_understood_or_kept_and_the_code_is_passed_on() {
+    fn unparsed_lines_are_kept_and_exit_code_is_returned() {
         let mut understood = Vec::new();
         let script = "echo one >&2; echo 'two words' >&2; exit 3";
         let arguments = ["sh", "-c", script].map(OsString::from).to_vec();

@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kubeconfig_holds_server_authority_and_identity() {
+    fn kubeconfig_has_server_ca_and_identity() {
         let identity = Identity { certificate: "cert".into(), key: "key".into() };
         let text = text("https://127.0.0.1:6443", "ca", &identity);
         assert!(text.contains("    server: \"https://127.0.0.1:6443\"\n"), "{text}");

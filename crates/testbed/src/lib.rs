@@ -7,6 +7,8 @@
 //! [`peer`] is Kubernetes' own HPA controller alone, [`keda`] is KEDA as it comes, and [`etcd`] stores what no API server would take. [`kubelets`],
 //! [`sample`] and [`prometheus`] are what metrics come from, [`backends`] what scalers ask. See docs/testbed.md.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
+
 pub mod access;
 pub mod aggregate;
 pub mod backends;
@@ -14,6 +16,7 @@ pub mod cache;
 pub mod components;
 pub mod direct;
 mod encoding;
+mod ensure;
 mod error;
 pub mod etcd;
 mod fetch;
@@ -41,31 +44,35 @@ use std::sync::OnceLock;
 
 pub use access::Access;
 pub use cache::Cache;
+pub use ensure::{Parts, Peers, Prometheus};
 pub use error::Error;
 pub use options::Options;
-pub use parts::{Part, Parts, Peers, Prometheus};
+pub use parts::Part;
 pub use plane::ControlPlane;
-pub use process::processes_mentioning;
+pub use process::{ProcessUsage, processes_mentioning};
 pub use progress::Progress;
+
+/// The environment variable with the folder of the [`Cache`].
+pub const CACHE_VARIABLE: &str = "PLIMSOLL_CACHE";
 
 /// Names the state folder of a control plane that already runs, which [`shared`] then uses instead of a new one.
 pub const ATTACH: &str = "PLIMSOLL_TESTBED";
 
-enum Shared {
+enum SharedPlane {
     Attached(Access),
     Started(ControlPlane),
 }
 
 /// The control plane that all tests of this process share, started by the first who asks; each test uses its own namespace.
 pub fn shared() -> Result<&'static Access, &'static Error> {
-    static SHARED: OnceLock<Result<Shared, Error>> = OnceLock::new();
+    static SHARED: OnceLock<Result<SharedPlane, Error>> = OnceLock::new();
     let made = SHARED.get_or_init(|| match std::env::var_os(ATTACH) {
-        Some(folder) => Access::open(folder.as_ref()).map(Shared::Attached),
-        None => ControlPlane::start(&Options::default()).map(Shared::Started),
+        Some(folder) => Access::open(folder.as_ref()).map(SharedPlane::Attached),
+        None => ControlPlane::start(&Options::default()).map(SharedPlane::Started),
     });
     match made {
-        Ok(Shared::Attached(access)) => Ok(access),
-        Ok(Shared::Started(plane)) => Ok(plane.access()),
+        Ok(SharedPlane::Attached(access)) => Ok(access),
+        Ok(SharedPlane::Started(plane)) => Ok(plane.access()),
         Err(error) => Err(error),
     }
 }

@@ -1,10 +1,4 @@
-//! The table of parts: what is built, from which source, and where it is found afterwards.
-
-use std::path::PathBuf;
-
-use crate::cache::Cache;
-use crate::error::Error;
-use crate::progress::Progress;
+//! The table of parts: what is built, and from which source.
 
 /// Something that is built or fetched once per machine.
 #[derive(Debug, Clone, Copy)]
@@ -217,7 +211,7 @@ pub const VAULT: Part = Part {
 /// What Plimsoll is measured against.
 pub const PEERS: [Part; 4] = [METRICS_SERVER, PROMETHEUS_ADAPTER, KEDA, HELM];
 
-const METRICS_SERVER: Part = Part {
+pub(crate) const METRICS_SERVER: Part = Part {
     name: "metrics-server",
     version: "0.9.0",
     source: module!(
@@ -227,7 +221,7 @@ const METRICS_SERVER: Part = Part {
     ),
 };
 
-const PROMETHEUS_ADAPTER: Part = Part {
+pub(crate) const PROMETHEUS_ADAPTER: Part = Part {
     name: "prometheus-adapter",
     version: "0.12.0",
     source: module!(
@@ -237,7 +231,7 @@ const PROMETHEUS_ADAPTER: Part = Part {
     ),
 };
 
-const KEDA: Part = Part {
+pub(crate) const KEDA: Part = Part {
     name: "keda",
     version: "2.20.2",
     source: module!(
@@ -251,7 +245,7 @@ const KEDA: Part = Part {
     ),
 };
 
-const HELM: Part = Part {
+pub(crate) const HELM: Part = Part {
     name: "helm",
     version: "3.22.0",
     source: module!(
@@ -266,45 +260,6 @@ const HELM: Part = Part {
         &[("helm.sh/helm/v3/cmd/helm", "helm")]
     ),
 };
-
-/// The programs of a control plane.
-#[derive(Debug, Clone)]
-pub struct Parts {
-    /// The store.
-    pub etcd: PathBuf,
-    /// The API server.
-    pub kube_apiserver: PathBuf,
-    /// The controllers of Kubernetes itself.
-    pub kube_controller_manager: PathBuf,
-    /// The client.
-    pub kubectl: PathBuf,
-}
-
-/// The programs of Prometheus.
-#[derive(Debug, Clone)]
-pub struct Prometheus {
-    /// The server.
-    pub prometheus: PathBuf,
-    /// The tool that checks rules and queries.
-    pub promtool: PathBuf,
-}
-
-/// The programs that Plimsoll is measured against, and Helm.
-#[derive(Debug, Clone)]
-pub struct Peers {
-    /// Serves `metrics.k8s.io`.
-    pub metrics_server: PathBuf,
-    /// Serves `custom.metrics.k8s.io` and `external.metrics.k8s.io` from Prometheus.
-    pub prometheus_adapter: PathBuf,
-    /// KEDA's operator.
-    pub keda_operator: PathBuf,
-    /// KEDA's server of `external.metrics.k8s.io`.
-    pub keda_adapter: PathBuf,
-    /// KEDA's admission webhooks.
-    pub keda_webhooks: PathBuf,
-    /// The package manager, for charts.
-    pub helm: PathBuf,
-}
 
 impl Part {
     /// Name and version, as people say it.
@@ -325,58 +280,6 @@ impl Part {
     }
 }
 
-impl Parts {
-    /// Builds what is missing (minutes, the first time on a machine), reports progress on standard error, and returns the paths.
-    pub fn ensure() -> Result<Self, Error> {
-        Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
-    }
-
-    /// The same with another cache and progress output.
-    pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
-        let etcd = cache.ensure(&ETCD, progress)?;
-        let kubernetes = cache.ensure(&KUBERNETES, progress)?;
-        Ok(Self {
-            etcd: etcd.join("etcd"),
-            kube_apiserver: kubernetes.join("kube-apiserver"),
-            kube_controller_manager: kubernetes.join("kube-controller-manager"),
-            kubectl: kubernetes.join("kubectl"),
-        })
-    }
-}
-
-impl Prometheus {
-    /// Fetches Prometheus if it is missing, and returns the paths.
-    pub fn ensure() -> Result<Self, Error> {
-        Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
-    }
-
-    /// The same with another cache and progress output.
-    pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
-        let folder = cache.ensure(&PROMETHEUS, progress)?;
-        Ok(Self { prometheus: folder.join("prometheus"), promtool: folder.join("promtool") })
-    }
-}
-
-impl Peers {
-    /// Builds what is missing (a quarter of an hour, the first time on a machine), and returns the paths.
-    pub fn ensure() -> Result<Self, Error> {
-        Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
-    }
-
-    /// The same with another cache and progress output.
-    pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
-        let keda = cache.ensure(&KEDA, progress)?;
-        Ok(Self {
-            metrics_server: cache.ensure(&METRICS_SERVER, progress)?.join("metrics-server"),
-            prometheus_adapter: cache.ensure(&PROMETHEUS_ADAPTER, progress)?.join("prometheus-adapter"),
-            keda_operator: keda.join("keda-operator"),
-            keda_adapter: keda.join("keda-adapter"),
-            keda_webhooks: keda.join("keda-webhooks"),
-            helm: cache.ensure(&HELM, progress)?.join("helm"),
-        })
-    }
-}
-
 impl GoModule {
     /// The oldest Go that will do, as `go.mod` says.
     pub fn needs(&self) -> &'static str {
@@ -389,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_module_requires_the_version_it_is_named_for() {
+    fn go_modules_require_the_version_of_their_part() {
         for part in [KUBERNETES, ETCD, EXTERNAL_SCALER, VAULT].into_iter().chain(PEERS) {
             let Source::Go(module) = part.source else { panic!("{} is no Go module", part.name) };
             for (package, _) in module.programs {

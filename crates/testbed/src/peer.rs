@@ -1,16 +1,14 @@
 //! Kubernetes' own HPA controller, alone: what Plimsoll's is compared with.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::access::Access;
-use crate::error::{Error, make_folder, read};
-use crate::pki::write_private;
-use crate::process::{Component, processes_mentioning};
+use crate::error::Error;
+use crate::process::ProcessUsage;
+use crate::program::{Program, Room};
 use crate::proxy::{Fault, Proxy, ProxyOptions, Rewrite, Rule, Rules};
 
 /// How the controller is started; what is absent is left to Kubernetes.
@@ -52,31 +50,14 @@ impl PeerOptions {
 
 /// A running controller; it ends when this is dropped, and also when the process that holds it is killed.
 pub struct Peer {
-    component: Component,
-    folder: PathBuf,
-    program: PathBuf,
+    program: Program,
     proxy: Option<Proxy>,
-}
-
-/// What a process has used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessUsage {
-    /// Time on processors, for itself and in the kernel.
-    pub cpu: Duration,
-    /// Memory in use, in bytes.
-    pub resident: u64,
-    /// The most memory that was ever in use, in bytes.
-    pub peak: u64,
 }
 
 const NAME: &str = "kube-controller-manager";
 /// What it writes when it knows all autoscalers and pods and begins.
-const READY: &str = "Caches are synced";
-const DEADLINE: Duration = Duration::from_mins(2);
-const POLL: Duration = Duration::from_millis(20);
-/// The kernel counts in hundredths of a second for programs, whatever it does itself.
-const TICK: Duration = Duration::from_millis(10);
-
+const READY_LOG_LINE: &str = "Caches are synced";
+const READY_TIMEOUT: Duration = Duration::from_mins(2);
 impl Peer {
     /// Starts the controller on a real cluster and returns when it begins.
     pub async fn start(access: &Access, options: &PeerOptions) -> Result<Self, Error> {
@@ -91,40 +72,12 @@ impl Peer {
             kubeconfig = started.kubeconfig();
             proxy = Some(started);
         }
-        Self::launch(access, &kubeconfig, options, proxy).await
-    }
-
-    async fn launch(
-        access: &Access,
-        kubeconfig: &str,
-        options: &PeerOptions,
-        proxy: Option<Proxy>,
-    ) -> Result<Self, Error> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = access.folder.join("peers").join(format!("{}-{number}", std::process::id()));
-        make_folder(&folder.join("logs"))?;
-        let file = folder.join("kubeconfig");
-        write_private(&file, kubeconfig)?;
-        let program = access.parts.kube_controller_manager.clone();
-        let component = Component::start(NAME, &program, &arguments(&file, options), &folder, None)?;
-        let mut peer = Self { component, folder, program, proxy };
-        let until = Instant::now() + DEADLINE;
-        while !read(&peer.component.log).is_ok_and(|log| log.contains(READY)) {
-            if let Some(status) = peer.component.ended() {
-                return Err(peer.component.failure(format!("ended by itself ({status})")));
-            }
-            if Instant::now() > until {
-                return Err(peer.component.failure(format!("was not ready after {} s", DEADLINE.as_secs())));
-            }
-            tokio::time::sleep(POLL).await;
-        }
-        Ok(peer)
-    }
-
-    /// Its log.
-    pub fn log(&self) -> &Path {
-        &self.component.log
+        let room = Room::new()?;
+        let file = room.write("kubeconfig", &kubeconfig)?;
+        let program = &access.parts.kube_controller_manager;
+        let mut program = Program::start(NAME, program, &arguments(&file, options), room)?;
+        program.until_logged(READY_TIMEOUT, READY_LOG_LINE).await?;
+        Ok(Self { program, proxy })
     }
 
     /// The proxy it goes through, which counts its requests and can make faults.
@@ -134,42 +87,12 @@ impl Peer {
 
     /// Its process (Linux only; elsewhere none).
     pub fn pid(&self) -> Option<u32> {
-        // Among those that know the folder are also the shells that hold it.
-        let program = self.program.canonicalize().ok()?;
-        let is_it = |id: &u32| fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|link| link == program);
-        processes_mentioning(&self.folder).into_iter().find(is_it)
+        self.program.pid()
     }
 
     /// What it has used so far (Linux only; elsewhere nothing is known).
     pub fn usage(&self) -> Option<ProcessUsage> {
-        ProcessUsage::of(self.pid()?)
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        self.component.wait();
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-impl ProcessUsage {
-    /// What a process has used so far (Linux only; elsewhere nothing is known).
-    pub fn of(pid: u32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        Self::parse(&stat, &status)
-    }
-
-    fn parse(stat: &str, status: &str) -> Option<Self> {
-        // The name in parentheses may hold anything; behind it, the 12th and 13th fields are the two times.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks = |place: usize| fields.get(place)?.parse::<u32>().ok();
-        let size = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
-        };
-        Some(Self { cpu: TICK * (ticks(11)? + ticks(12)?), resident: size("VmRSS:")?, peak: size("VmHWM:")? })
+        self.program.usage()
     }
 }
 
@@ -259,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_say_what_was_asked_and_nothing_else() {
+    fn only_given_options_become_flags() {
         let plain = arguments(Path::new("/k"), &PeerOptions::default());
         assert!(plain.iter().all(|argument| !argument.starts_with("--horizontal")), "{plain:?}");
         let options = PeerOptions {
@@ -276,14 +199,5 @@ mod tests {
         ] {
             assert!(some.iter().any(|argument| argument == wanted), "{some:?}");
         }
-    }
-
-    #[test]
-    fn usage_is_read_from_the_kernel() {
-        let stat = "7 (kube) manager) S 1 7 7 0 -1 4194560 9 0 0 0 250 50 0 0 20 0 9 0 1 1 1";
-        let status = "Name:\tx\nVmHWM:\t  2048 kB\nVmRSS:\t  1024 kB\n";
-        let expected = ProcessUsage { cpu: Duration::from_secs(3), resident: 1 << 20, peak: 2 << 20 };
-        assert_eq!(ProcessUsage::parse(stat, status), Some(expected));
-        assert_eq!(ProcessUsage::parse("7 (x", status), None);
     }
 }

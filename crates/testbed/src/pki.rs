@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back_and_is_private() {
+    fn files_are_read_back_and_private() {
         let folder = std::env::temp_dir().join(format!("testbed-pki-{}", std::process::id()));
         let pki = Pki::new().unwrap();
         pki.write(&folder).unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_a_key_of_his_own() {
+    fn keys_are_unique() {
         let pki = Pki::new().unwrap();
         let keys: std::collections::BTreeSet<&str> = pki
             .files()

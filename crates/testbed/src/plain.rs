@@ -4,11 +4,12 @@ use std::io;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
 
 use crate::side;
 
@@ -29,4 +30,22 @@ pub(crate) async fn send(request: Request<Full<Bytes>>) -> io::Result<Response<B
         Ok(Response::from_parts(parts, body))
     };
     side::handle().spawn(answer).await.map_err(io::Error::other)?
+}
+
+/// Sends JSON with a header that authorizes the request, and returns the JSON of the answer. `null` is no body.
+pub(crate) async fn send_json(
+    method: Method,
+    url: &str,
+    (header, secret): (&str, &str),
+    body: &Value,
+) -> io::Result<Value> {
+    let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+    let request = Request::builder().method(method).uri(url).header(header, secret);
+    let request = request.header("content-type", "application/json").body(Full::new(body));
+    let answer = send(request.map_err(io::Error::other)?).await?;
+    if !answer.status().is_success() {
+        let said = String::from_utf8_lossy(answer.body()).into_owned();
+        return Err(io::Error::other(format!("{}: {said}", answer.status())));
+    }
+    Ok(serde_json::from_slice(answer.body()).unwrap_or_default())
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use crate::access::{Access, pki_folder};
 use crate::cache::Cache;
 use crate::components::{self, Ports};
+use crate::ensure::Parts;
 use crate::error::Error;
 use crate::options::Options;
-use crate::parts::Parts;
 use crate::pki::Pki;
 use crate::process::{Component, tail};
 use crate::progress::Progress;
@@ -26,8 +26,8 @@ pub struct ControlPlane {
 }
 
 /// Ports that were free may be taken a moment later; three times in a row they are not.
-const ATTEMPTS: usize = 3;
-const POLL: Duration = Duration::from_millis(20);
+const MAX_START_ATTEMPTS: usize = 3;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ControlPlane {
     /// Builds what is missing, starts everything and returns when it is ready.
@@ -43,7 +43,7 @@ impl ControlPlane {
         let mut plane = Self { access, components: Vec::new(), state };
         for attempt in 1.. {
             match plane.bring_up(options) {
-                Err(error) if attempt < ATTEMPTS && lost_a_port(&error) => {
+                Err(error) if attempt < MAX_START_ATTEMPTS && lost_a_port(&error) => {
                     plane.end();
                     let folder = plane.state.folder();
                     plane.access = Access::new(folder, Ports::free()?, pki.clone(), parts.clone());
@@ -67,7 +67,7 @@ impl ControlPlane {
     pub fn watch(&mut self) -> Result<(), Error> {
         while !self.state.asked_to_stop() {
             self.check()?;
-            std::thread::sleep(POLL * 5);
+            std::thread::sleep(POLL_INTERVAL * 5);
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl ControlPlane {
             {
                 return Err(last.failure(format!("was not ready after {} s", deadline.as_secs())));
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }

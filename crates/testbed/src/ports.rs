@@ -8,18 +8,18 @@ use crate::error::{Attempt, Error};
 
 /// Below the ephemeral ports of the system, which an outgoing connection might take before the program
 /// listens.
-const FIRST: u32 = 20_000;
-const COUNT: u32 = 12_000;
+const FIRST_PORT: u32 = 20_000;
+const PORT_COUNT: u32 = 12_000;
 
 /// A port on which nothing listens, and that this process does not give out again.
 pub fn free() -> Result<u16, Error> {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     // Processes that run at the same time begin at different ports.
     let begin = std::process::id().wrapping_mul(101);
-    let next = || begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT + FIRST;
+    let next = || begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORT_COUNT + FIRST_PORT;
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
     std::iter::repeat_with(next)
-        .take(COUNT as usize)
+        .take(PORT_COUNT as usize)
         .filter_map(|port| u16::try_from(port).ok())
         .find(is_free)
         .ok_or_else(|| IoError::from(ErrorKind::AddrInUse))
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_given_a_port_twice_or_one_of_connections() {
+    fn ports_are_unique_and_outside_the_ephemeral_range() {
         let ports: [u16; 50] = several().unwrap();
         let mut different = ports.to_vec();
         different.sort_unstable();
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_somebody_listens_on_is_passed_over() {
+    fn ports_in_use_are_skipped() {
         let taken = free().unwrap() + 1;
         let _held = TcpListener::bind((Ipv4Addr::UNSPECIFIED, taken));
         assert!(!several::<50>().unwrap().contains(&taken));

@@ -1,4 +1,4 @@
-//! Child processes that never outlive us.
+//! Child processes that end with this process.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -6,6 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use crate::error::{Attempt, Error};
 
@@ -26,7 +27,10 @@ exit "$code"
 "#;
 
 /// The environment variable with the folder that the supervisor removes.
-const DATA: &str = "TESTBED_DATA";
+const DATA_VARIABLE: &str = "TESTBED_DATA";
+
+/// The kernel counts in hundredths of a second for programs, whatever it does itself.
+const CLOCK_TICK: Duration = Duration::from_millis(10);
 
 /// How much of a log an error shows.
 const TAIL_LINES: usize = 20;
@@ -40,6 +44,17 @@ pub(crate) struct Component {
     child: Child,
 }
 
+/// What a process has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessUsage {
+    /// Time on processors, for itself and in the kernel.
+    pub cpu: Duration,
+    /// Memory in use, in bytes.
+    pub resident: u64,
+    /// The most memory that was ever in use, in bytes.
+    pub peak: u64,
+}
+
 /// A command that ends with us. Its standard input is the leash: keep the child's `stdin` open for as long as it shall run.
 pub(crate) fn supervised(
     program: impl AsRef<OsStr>,
@@ -48,7 +63,7 @@ pub(crate) fn supervised(
     let mut command = Command::new("sh");
     command.args(["-c", SUPERVISOR, "testbed-supervisor"]).arg(program).args(arguments);
     // Its own process group: Ctrl-C in a terminal reaches only us, and the supervisor ends the program in every case.
-    command.stdin(Stdio::piped()).process_group(0).env_remove(DATA);
+    command.stdin(Stdio::piped()).process_group(0).env_remove(DATA_VARIABLE);
     command
 }
 
@@ -79,9 +94,9 @@ impl Component {
         let mut command = supervised(program, arguments);
         command.current_dir(folder).stdout(out).stderr(err);
         if let Some(data) = data {
-            command.env(DATA, data);
+            command.env(DATA_VARIABLE, data);
         }
-        // The environment of a developer must not steer what the tests stand on.
+        // The developer's environment must not change the components.
         for variable in ["KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"] {
             command.env_remove(variable);
         }
@@ -129,6 +144,30 @@ impl Component {
 impl Drop for Component {
     fn drop(&mut self) {
         self.wait();
+    }
+}
+
+impl ProcessUsage {
+    /// What a process has used so far (Linux only; elsewhere nothing is known).
+    pub fn of(pid: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        Self::parse(&stat, &status)
+    }
+
+    fn parse(stat: &str, status: &str) -> Option<Self> {
+        // The name in parentheses may hold anything; behind it, the 12th and 13th fields are the two times.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks = |place: usize| fields.get(place)?.parse::<u32>().ok();
+        let size = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+        };
+        Some(Self {
+            cpu: CLOCK_TICK * (ticks(11)? + ticks(12)?),
+            resident: size("VmRSS:")?,
+            peak: size("VmHWM:")?,
+        })
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::cache::Cache;
 use crate::error::{Error, read};
-use crate::peer::ProcessUsage;
 use crate::pki::write_private;
 use crate::process::Component;
+use crate::process::ProcessUsage;
 use crate::state::State;
 
 /// A running program; it ends when this is dropped, and also when the process that holds it is killed.
@@ -20,7 +20,42 @@ pub struct Program {
 /// A folder for what a program reads; removed at the end unless a test fails.
 pub struct Room(State);
 
-const POLL: Duration = Duration::from_millis(20);
+/// A program that tests stop and start again: it runs, or its folder waits for the next start.
+pub(crate) struct Restartable {
+    running: Option<Program>,
+    idle: Option<Room>,
+}
+
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+impl Restartable {
+    /// Not started yet.
+    pub(crate) fn new(room: Room) -> Self {
+        Self { running: None, idle: Some(room) }
+    }
+
+    /// Its folder; none while it is being started.
+    pub(crate) fn room(&self) -> Option<&Room> {
+        self.running.as_ref().map(Program::room).or(self.idle.as_ref())
+    }
+
+    /// Kills the program. Its folder stays.
+    pub(crate) fn stop(&mut self) {
+        if let Some(program) = self.running.take() {
+            self.idle = Some(program.end());
+        }
+    }
+
+    /// The folder for the next start; none if the program runs.
+    pub(crate) fn take_idle(&mut self) -> Option<Room> {
+        self.idle.take()
+    }
+
+    /// The program runs.
+    pub(crate) fn started(&mut self, program: Program) {
+        self.running = Some(program);
+    }
+}
 
 impl Room {
     /// A new, empty one.
@@ -113,9 +148,15 @@ impl Program {
             if Instant::now() > until {
                 return Err(self.component.failure(format!("was not ready after {} s", deadline.as_secs())));
             }
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
+    }
+
+    /// Waits until its log contains a text.
+    pub async fn until_logged(&mut self, deadline: Duration, text: &str) -> Result<(), Error> {
+        let log = self.component.log.clone();
+        self.until(deadline, async || read(&log).is_ok_and(|log| log.contains(text))).await
     }
 
     /// Sends it the signal to end in order, as Kubernetes does.

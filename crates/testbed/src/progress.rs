@@ -18,7 +18,7 @@ struct Current {
 }
 
 /// No terminal is assumed to be wider.
-const WIDTH: usize = 78;
+const MAX_LINE_WIDTH: usize = 78;
 
 impl Progress {
     /// Progress on standard error.
@@ -47,7 +47,10 @@ impl Progress {
     pub(crate) fn doing(&mut self, what: &str) {
         let Some(current) = self.now.as_mut().filter(|_| self.terminal) else { return };
         current.drawn = true;
-        let text = shorten(&format!("{}  {}  {what}", current.title, human(current.since.elapsed())), WIDTH);
+        let text = shorten(
+            &format!("{}  {}  {what}", current.title, human(current.since.elapsed())),
+            MAX_LINE_WIDTH,
+        );
         // Nothing depends on whether progress can be shown.
         let _ = write!(self.out, "\r\x1b[K{text}");
         let _ = self.out.flush();
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_sees_a_line_that_changes_and_a_file_two_lines() {
+    fn terminal_line_is_redrawn_and_file_gets_two_lines() {
         assert_eq!(session(false), "etcd 3.6.5: building\netcd 3.6.5: ready after 0.0 s\n");
         let shown = session(true);
         assert!(shown.starts_with("\r\x1b[Ketcd 3.6.5  0.0 s  compiling go.etcd.io/bbolt"), "{shown:?}");

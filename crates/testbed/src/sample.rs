@@ -1,9 +1,7 @@
 //! A sample application: pods that count the requests they serve, a queue, and whatever else a test wants to be measured.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -11,15 +9,11 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
 use serde_json::{Value, json};
-use tokio::task::AbortHandle;
 
-use crate::error::{Attempt as _, Error};
+use crate::error::Error;
 use crate::kubelets::held;
-use crate::side;
+use crate::side::SideServer;
 
 /// The application; it answers until it is dropped.
 ///
@@ -29,13 +23,12 @@ use crate::side;
 /// /everything                   all pods on one page, with labels that say which
 /// ```
 pub struct SampleApp {
-    port: u16,
-    shop: Arc<Mutex<Shop>>,
-    task: AbortHandle,
+    server: SideServer,
+    shop: Arc<Mutex<SampleMetrics>>,
 }
 
 #[derive(Default)]
-struct Shop {
+struct SampleMetrics {
     /// Requests of each pod, by namespace and name.
     pods: BTreeMap<(String, String), Count>,
     /// Whatever else, by name and labels as they are written.
@@ -53,28 +46,12 @@ struct Count {
 impl SampleApp {
     /// Starts it without pods.
     pub fn start() -> Result<Self, Error> {
-        let failed = || "listen for the sample application".to_owned();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt(failed)?;
-        let port = listener.local_addr().attempt(failed)?.port();
-        listener.set_nonblocking(true).attempt(failed)?;
-        let _inside = side::handle().enter();
-        let listener = tokio::net::TcpListener::from_std(listener).attempt(failed)?;
-        let shop = Arc::new(Mutex::new(Shop::default()));
+        let shop = Arc::new(Mutex::new(SampleMetrics::default()));
         let state = Arc::clone(&shop);
-        let task = side::handle().spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let state = Arc::clone(&state);
-                let service = service_fn(move |request: Request<Incoming>| {
-                    let answer = held(&state).answer(request.uri().path());
-                    std::future::ready(Ok::<_, Infallible>(answer))
-                });
-                tokio::spawn(async move {
-                    let server = auto::Builder::new(TokioExecutor::new());
-                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
-                });
-            }
-        });
-        Ok(Self { port, shop, task: task.abort_handle() })
+        let server = SideServer::start_http("the sample application", move |request: Request<Incoming>| {
+            std::future::ready(held(&state).answer(request.uri().path()))
+        })?;
+        Ok(Self { server, shop })
     }
 
     /// How many requests a pod gets each second from now on; it is there from now on.
@@ -101,7 +78,7 @@ impl SampleApp {
 
     /// Scrape targets: each pod, and everything else.
     pub fn targets(&self) -> Value {
-        let place = format!("127.0.0.1:{}", self.port);
+        let place = format!("127.0.0.1:{}", self.server.port);
         let pod = |(namespace, name): &(String, String)| {
             json!({"targets": [place], "labels": {
                 "namespace": namespace, "pod": name, "__metrics_path__": format!("/pods/{namespace}/{name}/metrics")
@@ -114,13 +91,7 @@ impl SampleApp {
 
     /// One scrape target with all pods on one page, for tests with many pods.
     pub fn one_target(&self) -> Value {
-        json!([{"targets": [format!("127.0.0.1:{}", self.port)], "labels": {"__metrics_path__": "/everything"}}])
-    }
-}
-
-impl Drop for SampleApp {
-    fn drop(&mut self) {
-        self.task.abort();
+        json!([{"targets": [format!("127.0.0.1:{}", self.server.port)], "labels": {"__metrics_path__": "/everything"}}])
     }
 }
 
@@ -138,7 +109,7 @@ impl Count {
     }
 }
 
-impl Shop {
+impl SampleMetrics {
     fn answer(&self, path: &str) -> Response<Full<Bytes>> {
         let page = match path.split('/').collect::<Vec<_>>().as_slice() {
             ["", "metrics"] => Some(self.others()),
@@ -195,8 +166,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_say_what_was_set() {
-        let mut shop = Shop::default();
+    fn pages_have_the_values_that_were_set() {
+        let mut shop = SampleMetrics::default();
         shop.pods.insert(("shop".into(), "web-0".into()), Count { value: 8.0, ..Count::zero() });
         shop.others.insert("queue_depth{queue=\"orders\"}".into(), Count { value: 7.0, ..Count::zero() });
         let page = shop.of_pod("shop", "web-0").unwrap();

@@ -9,15 +9,15 @@ use crate::cache::Cache;
 use crate::error::{Attempt, Error, make_folder};
 
 /// The lock file of the process that runs the control plane; the kernel releases the lock however that process ends.
-const LOCK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 /// The file that asks for the end of the control plane.
-const STOP: &str = "stop";
+const STOP_FILE: &str = "stop";
 /// Holds the id of the process that runs the control plane, from the moment it is ready.
-const READY: &str = "ready";
+const READY_FILE: &str = "ready";
 
 /// How long logs of runs that failed or were killed are kept.
-const KEEP: Duration = Duration::from_hours(24);
-const POLL: Duration = Duration::from_millis(50);
+const FAILED_STATE_RETENTION: Duration = Duration::from_hours(24);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A state folder that this process holds.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct State {
 impl State {
     /// Claims a folder and empties it.
     pub(crate) fn claim(folder: &Path) -> Result<Self, Error> {
-        let foreign = !folder.join(LOCK).exists()
+        let foreign = !folder.join(LOCK_FILE).exists()
             && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
         if foreign {
             return Err(Error::NotOurs(folder.to_owned()));
@@ -44,7 +44,7 @@ impl State {
             if lock.is_some() {
                 break;
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
             lock = try_lock(&folder)?;
         }
         let Some(lock) = lock else { return Err(Error::Busy(folder)) };
@@ -70,19 +70,19 @@ impl State {
 
     /// Says that the control plane is ready.
     pub(crate) fn ready(&self) -> Result<(), Error> {
-        let path = self.folder.join(READY);
+        let path = self.folder.join(READY_FILE);
         fs::write(&path, std::process::id().to_string()).attempt(|| format!("write {}", path.display()))
     }
 
     /// Whether the end was requested.
     pub(crate) fn asked_to_stop(&self) -> bool {
-        self.folder.join(STOP).exists()
+        self.folder.join(STOP_FILE).exists()
     }
 
     /// Removes the folder, unless a test is failing, whose logs are kept.
     pub(crate) fn leave(&self) {
         // Best effort: what stays is swept by the next run.
-        let _ = fs::remove_file(self.folder.join(READY));
+        let _ = fs::remove_file(self.folder.join(READY_FILE));
         if self.temporary && !std::thread::panicking() {
             let _ = fs::remove_dir_all(&self.folder);
         }
@@ -96,12 +96,12 @@ pub(crate) fn data(folder: &Path) -> PathBuf {
 
 /// Which process says it runs a ready control plane in `folder`.
 pub fn holder(folder: &Path) -> Option<u32> {
-    fs::read_to_string(folder.join(READY)).ok()?.trim().parse().ok()
+    fs::read_to_string(folder.join(READY_FILE)).ok()?.trim().parse().ok()
 }
 
 /// Whether a process runs a control plane in `folder`.
 pub fn is_held(folder: &Path) -> Result<bool, Error> {
-    Ok(folder.join(LOCK).exists() && try_lock(folder)?.is_none())
+    Ok(folder.join(LOCK_FILE).exists() && try_lock(folder)?.is_none())
 }
 
 /// Asks the process that runs the control plane in `folder` to end it, and waits for that.
@@ -109,7 +109,7 @@ pub fn stop(folder: &Path, deadline: Duration) -> Result<(), Error> {
     if !is_held(folder)? {
         return Err(Error::NotRunning(folder.to_owned()));
     }
-    let request = folder.join(STOP);
+    let request = folder.join(STOP_FILE);
     fs::write(&request, "").attempt(|| format!("write {}", request.display()))?;
     let until = Instant::now() + deadline;
     while is_held(folder)? {
@@ -119,13 +119,13 @@ pub fn stop(folder: &Path, deadline: Duration) -> Result<(), Error> {
                 source: std::io::ErrorKind::TimedOut.into(),
             });
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
 
 fn try_lock(folder: &Path) -> Result<Option<File>, Error> {
-    let path = folder.join(LOCK);
+    let path = folder.join(LOCK_FILE);
     let file = File::options().create(true).truncate(false).write(true).open(&path);
     let file = file.attempt(|| format!("write {}", path.display()))?;
     match file.try_lock() {
@@ -137,7 +137,7 @@ fn try_lock(folder: &Path) -> Result<Option<File>, Error> {
 
 fn empty(folder: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(folder).attempt(|| format!("read {}", folder.display()))?;
-    for entry in entries.flatten().filter(|entry| entry.file_name() != LOCK) {
+    for entry in entries.flatten().filter(|entry| entry.file_name() != LOCK_FILE) {
         let path = entry.path();
         let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         removed.attempt(|| format!("remove {}", path.display()))?;
@@ -150,10 +150,12 @@ fn sweep(runs: &Path) {
     for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
         let folder = entry.path();
         // Without a lock file it is just being made.
-        let Ok(since) = fs::metadata(folder.join(LOCK)).and_then(|lock| lock.modified()) else { continue };
+        let Ok(since) = fs::metadata(folder.join(LOCK_FILE)).and_then(|lock| lock.modified()) else {
+            continue;
+        };
         let Ok(Some(_lock)) = try_lock(&folder) else { continue };
         let _ = fs::remove_dir_all(data(&folder));
-        if SystemTime::now().duration_since(since).is_ok_and(|age| age > KEEP) {
+        if SystemTime::now().duration_since(since).is_ok_and(|age| age > FAILED_STATE_RETENTION) {
             let _ = fs::remove_dir_all(&folder);
         }
     }
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_held_by_one_and_emptied_for_the_next() {
+    fn state_folder_is_locked_and_emptied_for_the_next_owner() {
         let folder = scratch("held");
         let first = State::claim(&folder).unwrap();
         fs::write(folder.join("kubeconfig"), "old").unwrap();
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_somebody_else_are_left_alone() {
+    fn foreign_files_are_kept() {
         let folder = scratch("foreign");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("thesis.txt"), "").unwrap();
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn to_stop_is_to_ask_and_to_wait() {
+    fn stop_requests_the_end_and_waits() {
         let folder = scratch("stop");
         assert!(matches!(stop(&folder, Duration::ZERO), Err(Error::NotRunning(_))));
         let state = State::claim(&folder).unwrap();
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_of_the_dead_is_swept_and_that_of_the_living_is_not() {
+    fn data_of_dead_processes_is_removed() {
         let cache = Cache::at(scratch("sweep"));
         let living = State::temporary(&cache).unwrap();
         fs::create_dir_all(data(living.folder())).unwrap();

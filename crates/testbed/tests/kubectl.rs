@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+#[path = "shared/kubectl.rs"]
+#[allow(dead_code, reason = "shared with other test programs, which use more of it")]
+mod kubectl;
 
+use std::path::Path;
+
+use kubectl::Kubectl;
 use localkube::nodes::{Nodes, Plan};
 use testbed::harness::{self, Cluster, Failure, LOCAL, REAL, Workloads};
 
@@ -73,57 +75,10 @@ const SCRIPT: &[Step] = &[
     Run("get hpa,deployments,replicasets,pods,services"),
 ];
 
-const MANIFEST: &str = "\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: php-apache
-spec:
-  selector:
-    matchLabels:
-      run: php-apache
-  template:
-    metadata:
-      labels:
-        run: php-apache
-    spec:
-      containers:
-      - name: php-apache
-        image: registry.k8s.io/hpa-example
-        ports:
-        - containerPort: 80
-        resources:
-          limits:
-            cpu: 500m
-          requests:
-            cpu: 200m
----
-apiVersion: v1
-kind: Service
-metadata:
-  name: php-apache
-  labels:
-    run: php-apache
-spec:
-  ports:
-  - port: 80
-  selector:
-    run: php-apache
-";
-
-/// How long a line of a watch may take.
-const PATIENCE: Duration = Duration::from_mins(3);
-
-/// What one kubectl runs against.
-#[derive(Clone)]
-struct Desk {
-    kubectl: PathBuf,
-    folder: PathBuf,
-    namespace: String,
-}
+const MANIFEST: &str = include_str!("shared/php-apache.yaml");
 
 #[test]
-fn the_walk_through_is_the_same_on_both() -> Result<(), Failure> {
+fn walkthrough_prints_the_same_on_both_clusters() -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let Some(real) = Cluster::real(Workloads::On).await? else { return Ok(()) };
@@ -152,74 +107,46 @@ async fn walk(
     let plan =
         Plan { count: 1, prefix: namespace.clone(), namespace: Some(namespace.clone()), ..Plan::default() };
     let nodes = Nodes::start(cluster.client.clone(), plan).await.unwrap();
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&namespace);
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("kubeconfig"), kubeconfig).unwrap();
-    std::fs::write(folder.join("php-apache.yaml"), MANIFEST).unwrap();
-    let desk = Desk { kubectl: kubectl.to_owned(), folder: folder.clone(), namespace };
-    let said = tokio::task::spawn_blocking(move || SCRIPT.iter().map(|step| desk.take(step)).collect())
-        .await
-        .unwrap();
+    let kubectl = Kubectl::of(kubectl.to_owned(), kubeconfig, &namespace);
+    kubectl.write("php-apache.yaml", MANIFEST);
+    let printed =
+        tokio::task::spawn_blocking(move || SCRIPT.iter().map(|step| take(&kubectl, step)).collect());
+    let printed = printed.await.unwrap();
     for name in nodes.names() {
         session.ask(http::Method::DELETE, &format!("/api/v1/nodes/{name}")).quietly().await;
     }
     drop(nodes);
     cluster.leave(&session).await;
-    std::fs::remove_dir_all(folder).unwrap();
-    Ok(said)
+    Ok(printed)
 }
 
-impl Desk {
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(&self.kubectl);
-        command.env("KUBECONFIG", self.folder.join("kubeconfig")).env("KUBERC", "off");
-        command.env("KUBECACHEDIR", self.folder.join("cache")).stdin(Stdio::null());
-        let file = self.folder.join("php-apache.yaml");
-        if !line.contains("--namespace") {
-            command.arg("--namespace").arg(&self.namespace);
+fn take(kubectl: &Kubectl, step: &Step) -> (String, Vec<String>) {
+    let (line, text) = match step {
+        Run(line) => (*line, run(kubectl, line)),
+        Watch(line, meanwhile, count) => (*line, watch(kubectl, line, meanwhile, *count)),
+    };
+    let folder = kubectl.folder();
+    let text = text.replace(folder.to_str().unwrap(), "{folder}").replace(&kubectl.namespace, "{ns}");
+    (line.to_owned(), normal(&text))
+}
+
+fn run(kubectl: &Kubectl, line: &str) -> String {
+    let output = kubectl.output(&line.replace("FILE", "php-apache.yaml"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    format!("{out}{err}exit {}\n", output.status.code().unwrap_or(-1))
+}
+
+fn watch(kubectl: &Kubectl, line: &str, meanwhile: &str, count: usize) -> String {
+    let watch = kubectl.watch(line);
+    let mut text = String::new();
+    for at in 0..count {
+        // The last line is of what happens meanwhile.
+        if at + 1 == count {
+            text += &run(kubectl, meanwhile);
         }
-        command.args(line.split(' ').map(|word| if word == "FILE" { file.to_str().unwrap() } else { word }));
-        command
+        text += &format!("{}\n", watch.next().unwrap_or_else(|| "<nothing>".into()));
     }
-
-    fn take(&self, step: &Step) -> (String, Vec<String>) {
-        let (line, text) = match step {
-            Run(line) => (*line, self.run(line)),
-            Watch(line, meanwhile, count) => (*line, self.watch(line, meanwhile, *count)),
-        };
-        let text = text.replace(self.folder.to_str().unwrap(), "{folder}").replace(&self.namespace, "{ns}");
-        (line.to_owned(), normal(&text))
-    }
-
-    fn run(&self, line: &str) -> String {
-        let output = self.command(line).output().unwrap();
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        format!("{out}{err}exit {}\n", output.status.code().unwrap_or(-1))
-    }
-
-    fn watch(&self, line: &str, meanwhile: &str, count: usize) -> String {
-        let mut child = self.command(line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let out = child.stdout.take().unwrap();
-        let (tell, lines) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        let mut text = String::new();
-        for at in 0..count {
-            // The last line is of what happens meanwhile.
-            if at + 1 == count {
-                text += &self.run(meanwhile);
-            }
-            text += &format!("{}\n", lines.recv_timeout(PATIENCE).unwrap_or_else(|_| "<nothing>".into()));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        text
-    }
+    text
 }
 
 fn compare(real: &[(String, Vec<String>)], local: &[(String, Vec<String>)]) {
@@ -316,7 +243,7 @@ fn is_age(text: &str) -> bool {
 }
 
 #[test]
-fn what_differs_from_run_to_run_is_replaced() {
+fn volatile_values_are_replaced() {
     let table = "NAME                          READY   AGE\npod/php-apache-5d9b8c7f6-x2x4z   1/1     2m10s\n";
     assert_eq!(normal(table), ["NAME  READY  AGE", "pod/php-apache-<hash>-<name>  1/1  <age>"]);
     assert_eq!(normal("Start Time:  Sun, 15 Nov 2026 05:24:57 +0000"), ["Start Time:  <time>"]);
@@ -326,7 +253,7 @@ fn what_differs_from_run_to_run_is_replaced() {
 }
 
 #[test]
-fn a_test_for_both_runs_on_each() -> Result<(), Failure> {
+fn test_runs_on_each_cluster() -> Result<(), Failure> {
     let seen = std::sync::Mutex::new(Vec::new());
     harness::on_both(|ns| {
         seen.lock().unwrap().push(ns.cluster);

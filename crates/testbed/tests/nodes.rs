@@ -85,7 +85,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_lives_grows_shrinks_and_goes() {
+async fn deployment_runs_scales_and_ends_on_simulated_nodes() {
     let env = NodesEnv::new("nodes-deployment", |_| {}).await;
     for name in env.nodes.names() {
         let node = env.get(&format!("/api/v1/nodes/{name}")).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_deployment_lives_grows_shrinks_and_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_without_room_waits_and_says_why() {
+async fn unschedulable_pod_waits_with_a_reason() {
     let env = NodesEnv::new("nodes-room", |plan| {
         plan.count = 1;
         plan.capacity.cpu = serde_json::from_value(json!("1")).unwrap();
@@ -142,7 +142,7 @@ async fn a_pod_without_room_waits_and_says_why() {
     let says = "0/1 nodes are available: 1 Insufficient cpu.";
     let scheduled = condition(&second, "PodScheduled");
     assert_eq!((&scheduled["reason"], &scheduled["message"]), (&json!("Unschedulable"), &json!(says)));
-    // The first pod may have come before the node, and been told of that.
+    // The first pod may have been created before the node, which leaves an event.
     let events =
         "/api/v1/namespaces/{ns}/events?fieldSelector=reason%3DFailedScheduling,involvedObject.name%3Dsecond";
     let told = async || {
@@ -159,7 +159,7 @@ async fn a_pod_without_room_waits_and_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_end_as_their_pods_are_told() {
+async fn jobs_end_with_the_exit_codes_of_their_pods() {
     let env = NodesEnv::new("nodes-jobs", |plan| plan.run_for = "300ms".parse().unwrap()).await;
     let job = |name: &str, code: &str| {
         let template = json!({
@@ -187,7 +187,7 @@ async fn jobs_end_as_their_pods_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_answer_as_kubelets_and_show_signs_of_life() {
+async fn nodes_serve_kubelet_metrics_and_renew_leases() {
     let env = NodesEnv::new("nodes-kubelet", |plan| plan.heartbeat = Some(Duration::from_millis(300))).await;
     env.create("/api/v1/namespaces/{ns}/pods", pod("web", "100m", &Value::Null)).await;
     let ready = |pods: &[Value]| condition(&pods[0], "Ready")["status"] == "True";

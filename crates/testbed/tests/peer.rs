@@ -160,7 +160,7 @@ fn say(script: &Script, number: usize, namespace: &str, pods: &[String], replica
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_peer_scales_on_every_metric_and_in_its_namespace_alone() -> Result<(), Failure> {
+async fn peer_scales_on_every_metric_in_its_namespace_only() -> Result<(), Failure> {
     let Some(env) = env().await? else { return Ok(()) };
     let (here, there) = (env.access.namespace("peer").unwrap(), env.access.namespace("alone").unwrap());
     let api = MetricsApi::start(MetricsSettings::default()).await.unwrap();
@@ -211,7 +211,7 @@ async fn the_peer_scales_on_every_metric_and_in_its_namespace_alone() -> Result<
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_in_the_store_is_served() -> Result<(), Failure> {
+async fn objects_written_to_etcd_are_served() -> Result<(), Failure> {
     let Some(env) = env().await? else { return Ok(()) };
     let namespace = env.access.namespace("stored").unwrap();
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});

@@ -1,4 +1,6 @@
 //! The control plane itself: it starts, it works, and it leaves nothing behind.
+
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::io::{Read, Write};
@@ -10,11 +12,11 @@ use std::time::{Duration, Instant};
 use testbed::aggregate::Aggregated;
 use testbed::{Access, ControlPlane, Options, Parts, processes_mentioning, state};
 
-/// Set in the process that [`what_is_killed_takes_its_components_with_it`] starts and kills.
-const HOLD: &str = "TESTBED_TEST_HOLD";
+/// Set in the process that [`killed_process_ends_its_components`] starts and kills.
+const HOLD_VARIABLE: &str = "TESTBED_TEST_HOLD";
 
 /// Far more than anything here takes, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_mins(3);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// A process that does not outlive the test.
 struct Holder(Child);
@@ -27,12 +29,12 @@ impl Drop for Holder {
 }
 
 fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + WAIT_TIMEOUT;
     loop {
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(Instant::now() < until, "{what}: not within {PATIENCE:?}");
+        assert!(Instant::now() < until, "{what}: not within {WAIT_TIMEOUT:?}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -50,7 +52,7 @@ fn words(access: &Access, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn it_works_and_leaves_nothing_behind() {
+fn control_plane_works_and_leaves_nothing_behind() {
     let plane = ControlPlane::start(&Options::default()).unwrap();
     let access = plane.access().clone();
     assert_eq!(
@@ -124,7 +126,7 @@ fn aggregated_apis_are_looked_for_on_this_machine(access: &Access) {
     listener.set_nonblocking(true).unwrap();
     let (mut caller, _) = eventually("a call of the API server", || listener.accept().ok());
     caller.set_nonblocking(false).unwrap();
-    caller.set_read_timeout(Some(PATIENCE)).unwrap();
+    caller.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     let mut greeting = [0; 4096];
     let length = caller.read(&mut greeting).unwrap();
     let name = api.server_name();
@@ -137,12 +139,12 @@ fn aggregated_apis_are_looked_for_on_this_machine(access: &Access) {
 }
 
 #[test]
-fn what_is_killed_takes_its_components_with_it() {
+fn killed_process_ends_its_components() {
     // First, so that the minutes this may take do not count below.
     Parts::ensure().unwrap();
     let folder = scratch("killed");
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "the_process_that_is_killed", "--nocapture"]).env(HOLD, &folder);
+    command.args(["--exact", "the_process_that_is_killed", "--nocapture"]).env(HOLD_VARIABLE, &folder);
     let mut holder = Holder(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
     eventually("a control plane in another process", || {
         assert!(holder.0.try_wait().unwrap().is_none(), "it could not be started");
@@ -162,7 +164,7 @@ fn what_is_killed_takes_its_components_with_it() {
 /// The body of the process that the test above kills; by itself there is nothing to hold.
 #[test]
 fn the_process_that_is_killed() {
-    let Some(folder) = std::env::var_os(HOLD) else { return };
+    let Some(folder) = std::env::var_os(HOLD_VARIABLE) else { return };
     // Should the test itself be killed, this process must not stay.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -174,7 +176,7 @@ fn the_process_that_is_killed() {
 }
 
 #[test]
-fn all_tests_of_a_process_share_one() {
+fn tests_of_a_process_share_a_control_plane() {
     let ask = || testbed::shared().unwrap().server.clone();
     let servers: Vec<String> = std::thread::scope(|scope| {
         let threads = [scope.spawn(ask), scope.spawn(ask)];
@@ -187,7 +189,7 @@ fn all_tests_of_a_process_share_one() {
 }
 
 #[test]
-fn a_component_that_refuses_its_flags_is_shown_with_its_log() {
+fn component_with_invalid_flags_is_reported_with_its_log() {
     let folder = scratch("refused");
     let options = Options {
         state: Some(folder.clone()),

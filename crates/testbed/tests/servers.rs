@@ -21,7 +21,7 @@ use testbed::harness::{self, Failure, TestNamespace, eventually, send};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// Speaks TLS with whoever shows a certificate of `clients`, or nobody's; answers with what `answer` makes of a request.
+/// Serves TLS for clients with a certificate of `clients` or none; `answer` makes the responses.
 async fn serve(
     identity: &Identity,
     clients: &str,
@@ -77,7 +77,7 @@ async fn front_proxy(client: &Client) -> String {
 }
 
 #[test]
-fn an_aggregated_api_knows_who_asks() -> Result<(), Failure> {
+fn aggregated_api_receives_the_user() -> Result<(), Failure> {
     harness::on_both(|ns| async move { aggregated(ns).await })
 }
 
@@ -156,7 +156,7 @@ async fn aggregated(TestNamespace { client, namespace, cluster, .. }: TestNamesp
 }
 
 #[test]
-fn a_webhook_refuses_what_it_does_not_like() -> Result<(), Failure> {
+fn webhook_denies_requests() -> Result<(), Failure> {
     harness::on_both(|ns| async move { webhook(ns).await })
 }
 

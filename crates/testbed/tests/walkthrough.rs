@@ -5,64 +5,26 @@
 
 #[path = "controller/env/controller.rs"]
 mod controller;
+#[path = "shared/kubectl.rs"]
+mod kubectl;
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use api::selector::Selector;
 use controllers::hpa::HpaSettings;
+use kubectl::{Kubectl, KubectlWatch};
 use localkube::metrics::MetricsApi;
 use localkube::nodes::{Nodes, Plan, Workload};
 use sim::load::{CurveShape, LoadCurve};
 use sim::workload::{ContainerUsageModel, PodDelays, ServiceCapacity, UsageModel};
 use testbed::harness::{self, Failure, TestNamespace};
 
-const MANIFEST: &str = "\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: php-apache
-spec:
-  selector:
-    matchLabels:
-      run: php-apache
-  template:
-    metadata:
-      labels:
-        run: php-apache
-    spec:
-      containers:
-      - name: php-apache
-        image: registry.k8s.io/hpa-example
-        resources:
-          limits:
-            cpu: 500m
-          requests:
-            cpu: 200m
-";
-
-/// How long something may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(3);
-
-struct Desk {
-    kubectl: PathBuf,
-    folder: PathBuf,
-    namespace: String,
-}
-
-/// `kubectl get hpa -w`, line by line.
-struct Table {
-    child: Child,
-    lines: Receiver<String>,
-    seen: Vec<String>,
-}
+const MANIFEST: &str = include_str!("shared/php-apache.yaml");
 
 #[test]
-fn php_apache_grows_and_shrinks_before_the_eyes_of_kubectl() -> Result<(), Failure> {
+fn kubectl_shows_php_apache_scale_up_and_down() -> Result<(), Failure> {
     harness::on_both(|ns| async {
         let Ok(access) = testbed::shared() else { return };
         let kubectl = access.parts.kubectl.clone();
@@ -70,7 +32,7 @@ fn php_apache_grows_and_shrinks_before_the_eyes_of_kubectl() -> Result<(), Failu
     })
 }
 
-async fn walk(ns: TestNamespace, kubectl: PathBuf) {
+async fn walk(ns: TestNamespace, program: PathBuf) {
     let TestNamespace { client, namespace, kubeconfig, .. } = ns;
     let plan = Plan {
         count: 1,
@@ -97,13 +59,10 @@ async fn walk(ns: TestNamespace, kubectl: PathBuf) {
         ..HpaSettings::default()
     };
     let ours = controller::RunningController::start(client.clone(), settings);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&namespace);
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("kubeconfig"), kubeconfig).unwrap();
-    std::fs::write(folder.join("php-apache.yaml"), MANIFEST).unwrap();
-    let desk = Desk { kubectl, folder: folder.clone(), namespace: namespace.clone() };
+    let kubectl = Kubectl::of(program, &kubeconfig, &namespace);
+    kubectl.write("php-apache.yaml", MANIFEST);
     let nodes = tokio::task::spawn_blocking(move || {
-        desk.follow(&nodes);
+        follow(&kubectl, &nodes);
         nodes
     })
     .await
@@ -111,7 +70,6 @@ async fn walk(ns: TestNamespace, kubectl: PathBuf) {
     ours.stop().await;
     metrics.unregister(&client, "kube-system").await;
     nodes.stop().await;
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// So many requests per second, each of which costs 25m of cpu.
@@ -132,92 +90,52 @@ fn load(namespace: &str, requests: f64) -> Workload {
     }
 }
 
-impl Desk {
-    fn follow(&self, nodes: &Nodes) {
-        self.run("apply -f php-apache.yaml");
-        self.run("rollout status deployment/php-apache");
-        self.run("autoscale deployment php-apache --cpu=50% --min=1 --max=10");
-        let mut table = self.watch("get hpa php-apache --watch");
-        table.until(|row| row.targets.starts_with("cpu: 1") && row.replicas == 1);
-        nodes.set_load(load(&self.namespace, 20.0));
-        table.until(|row| row.replicas == 5);
-        nodes.set_load(load(&self.namespace, 1.0));
-        table.until(|row| row.replicas == 1);
-        let text = self.run("describe hpa php-apache");
-        for wanted in [
-            "AbleToScale     True ",
-            "ScalingActive   True    ValidMetricFound",
-            "SuccessfulRescale",
-            "horizontal-pod-autoscaler",
-            "reason: cpu resource utilization (percentage of request) above target",
-            "New size: 1; reason: All metrics below target",
-        ] {
-            assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
-        }
-        self.run("delete hpa php-apache");
-        self.run("delete -f php-apache.yaml");
+fn follow(kubectl: &Kubectl, nodes: &Nodes) {
+    kubectl.say("apply -f php-apache.yaml");
+    kubectl.say("rollout status deployment/php-apache");
+    kubectl.say("autoscale deployment php-apache --cpu=50% --min=1 --max=10");
+    let table = kubectl.watch("get hpa php-apache --watch");
+    until(&table, |row| row.targets.starts_with("cpu: 1") && row.replicas == 1);
+    nodes.set_load(load(&kubectl.namespace, 20.0));
+    until(&table, |row| row.replicas == 5);
+    nodes.set_load(load(&kubectl.namespace, 1.0));
+    until(&table, |row| row.replicas == 1);
+    let text = kubectl.say("describe hpa php-apache");
+    for wanted in [
+        "AbleToScale     True ",
+        "ScalingActive   True    ValidMetricFound",
+        "SuccessfulRescale",
+        "horizontal-pod-autoscaler",
+        "reason: cpu resource utilization (percentage of request) above target",
+        "New size: 1; reason: All metrics below target",
+    ] {
+        assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
     }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(&self.kubectl);
-        command.env("KUBECONFIG", "kubeconfig").env("KUBERC", "off").env("KUBECACHEDIR", "cache");
-        command.current_dir(&self.folder).stdin(Stdio::null());
-        command.arg("--namespace").arg(&self.namespace).args(line.split(' '));
-        command
-    }
-
-    fn run(&self, line: &str) -> String {
-        let output = self.command(line).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "kubectl {line}: {text}{}", String::from_utf8_lossy(&output.stderr));
-        text
-    }
-
-    fn watch(&self, line: &str) -> Table {
-        let mut child = self.command(line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let out = child.stdout.take().unwrap();
-        let (tell, lines) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        Table { child, lines, seen: Vec::new() }
-    }
+    kubectl.say("delete hpa php-apache");
+    kubectl.say("delete -f php-apache.yaml");
 }
 
 /// What matters in a line of `kubectl get hpa`.
-struct Row {
+struct HpaRow {
     targets: String,
     replicas: u32,
 }
 
-impl Table {
-    /// Reads on until a line is as wanted.
-    fn until(&mut self, wanted: impl Fn(&Row) -> bool) {
-        loop {
-            let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("no such line among\n{}", self.seen.join("\n")));
-            self.seen.push(line.clone());
-            if row(&line).is_some_and(|row| wanted(&row)) {
-                return;
-            }
+/// Reads on until a line is as wanted.
+fn until(table: &KubectlWatch, wanted: impl Fn(&HpaRow) -> bool) {
+    let mut seen = Vec::new();
+    loop {
+        let line = table.next().unwrap_or_else(|| panic!("no such line among\n{}", seen.join("\n")));
+        if row(&line).is_some_and(|row| wanted(&row)) {
+            return;
         }
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        seen.push(line);
     }
 }
 
 /// NAME, REFERENCE, TARGETS (two words), MINPODS, MAXPODS, REPLICAS, AGE; none for the line of titles.
-fn row(line: &str) -> Option<Row> {
+fn row(line: &str) -> Option<HpaRow> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, _, metric, value, _, _, replicas, _] = words.as_slice() else { return None };
-    Some(Row { targets: format!("{metric} {value}"), replicas: replicas.parse().ok()? })
+    Some(HpaRow { targets: format!("{metric} {value}"), replicas: replicas.parse().ok()? })
 }

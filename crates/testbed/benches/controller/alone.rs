@@ -6,7 +6,7 @@ use localkube::metrics::{MetricsApi, MetricsSettings};
 use localkube::{Cluster, Options};
 
 use crate::load::Load;
-use crate::measure::{Measured, Subject};
+use crate::measure::{Measured, MeasuredController};
 use crate::shared::server::{ServerProcess, ready};
 use crate::shared::table;
 use crate::start_controller;
@@ -37,7 +37,7 @@ pub(crate) async fn run() -> bool {
     eprintln!("making {} autoscalers and their pods on localkube", WORKLOADS.autoscalers);
     let mut server = ServerProcess::start().await;
     let mut ours = start_controller(&server.kubeconfig);
-    let subject = Subject::new(ours.pid(), ours.port, None);
+    let subject = MeasuredController::new(ours.pid(), ours.port, None);
     subject.warm(WORKLOADS.autoscalers).await;
     let steady = subject.measure(WINDOW).await;
     ours.check();

@@ -7,7 +7,7 @@ use testbed::{Access, ControlPlane, Error, Options, harness, ports};
 use tokio::runtime::Runtime;
 
 use crate::load::Load;
-use crate::measure::{Measured, Subject};
+use crate::measure::{Measured, MeasuredController};
 use crate::shared::table::{ComparisonTable, mebibytes};
 use crate::start_controller;
 use crate::workloads::Workloads;
@@ -96,7 +96,7 @@ async fn theirs(access: &Access, load: &Load) -> [Measured; 2] {
     ];
     let options = PeerOptions { counted: true, args, ..PeerOptions::default() };
     let peer = Peer::start(access, &options).await.unwrap();
-    let subject = Subject::new(peer.pid().expect("its process is there"), port, peer.rules());
+    let subject = MeasuredController::new(peer.pid().expect("its process is there"), port, peer.rules());
     both(&subject, load).await
 }
 
@@ -104,14 +104,14 @@ async fn ours(kubeconfig: &str, load: &Load) -> [Measured; 2] {
     let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(kubeconfig, settings).await.unwrap();
     let mut ours = start_controller(&proxy.kubeconfig());
-    let subject = Subject::new(ours.pid(), ours.port, Some(proxy.rules()));
+    let subject = MeasuredController::new(ours.pid(), ours.port, Some(proxy.rules()));
     let measured = both(&subject, load).await;
     ours.check();
     measured
 }
 
 /// Both variants: values that stay, and values that change.
-async fn both(subject: &Subject, load: &Load) -> [Measured; 2] {
+async fn both(subject: &MeasuredController, load: &Load) -> [Measured; 2] {
     load.changes(false);
     subject.warm(WORKLOADS.autoscalers).await;
     let steady = subject.measure(WINDOW).await;

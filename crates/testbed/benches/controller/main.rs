@@ -7,6 +7,8 @@
 //! load       what pods use: constant, or another value in every period
 //! measure    what a controller exports, uses and requests
 //! ```
+
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod alone;
@@ -25,6 +27,7 @@ use shared::plimsoll::PlimsollProcess;
 use shared::server::SERVER;
 
 /// The allocator of the binary; localkube has much to hold here.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

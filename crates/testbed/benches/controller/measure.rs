@@ -15,7 +15,7 @@ const SYNCS: &str = "horizontal_pod_autoscaler_controller_reconciliations_total"
 const START_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A controller that is measured.
-pub(crate) struct Subject {
+pub(crate) struct MeasuredController {
     pub(crate) pid: u32,
     client: Client,
     rules: Option<Rules>,
@@ -64,7 +64,7 @@ impl Series {
     }
 }
 
-impl Subject {
+impl MeasuredController {
     pub(crate) fn new(pid: u32, port: u16, rules: Option<Rules>) -> Self {
         let mut config = Config::new(format!("https://127.0.0.1:{port}").parse().unwrap());
         // Both controllers sign their own certificate.

@@ -7,7 +7,7 @@ use testbed::kubelets::fleet::Fleet;
 use crate::env::MetricsBenchEnv;
 use crate::lists::{JSON, PROTOBUF, list, until_complete};
 use crate::shared::table::{at_most, mebibytes, millis, row};
-use crate::subject::Who;
+use crate::subject::Measured;
 
 const FLEET: Fleet = Fleet { nodes: 5_000, pods: 30, namespaces: 100 };
 const WINDOW: Duration = Duration::from_mins(1);
@@ -15,7 +15,7 @@ const MEMORY: f64 = 300.0;
 
 pub(crate) async fn run() -> bool {
     let env = MetricsBenchEnv::new(FLEET).await;
-    let mut subject = Who::Plimsoll.of_kubelets(&env).await;
+    let mut subject = Measured::Plimsoll.of_kubelets(&env).await;
     until_complete(&mut subject, FLEET.size()).await;
     let quiet = subject.measure(WINDOW).await;
     let (json, protobuf) = (list(&subject, JSON).await, list(&subject, PROTOBUF).await);

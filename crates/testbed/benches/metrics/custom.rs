@@ -13,7 +13,7 @@ use tokio::time::MissedTickBehavior;
 use crate::env::MetricsBenchEnv;
 use crate::shared::table::{ComparisonTable, millis};
 use crate::shared::usage::percentile;
-use crate::subject::{Subject, Who};
+use crate::subject::{Measured, Subject};
 
 /// 200 workloads of ten pods.
 const FLEET: Fleet = Fleet { nodes: 100, pods: 20, namespaces: 20 };
@@ -44,7 +44,7 @@ const RULES: &str = r#"rules:
   metricsQuery: 'sum(rate(<<.Series>>{<<.LabelMatchers>>}[1m])) by (<<.GroupBy>>)'
 "#;
 
-struct Figures {
+struct QueryMeasurement {
     answered: u64,
     failed: u64,
     took: Duration,
@@ -78,9 +78,9 @@ pub(crate) async fn run() -> bool {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     eprintln!("prometheus-adapter");
-    let theirs = figures(Who::Upstream, &env, &prometheus).await;
+    let theirs = figures(Measured::Upstream, &env, &prometheus).await;
     eprintln!("ours");
-    let ours = figures(Who::Plimsoll, &env, &prometheus).await;
+    let ours = figures(Measured::Plimsoll, &env, &prometheus).await;
 
     let title = format!(
         "{AUTOSCALERS} autoscalers' questions, {} a second for {} s",
@@ -88,8 +88,9 @@ pub(crate) async fn run() -> bool {
         WINDOW.as_secs()
     );
     let mut table = ComparisonTable::new(&title);
-    let rate = |figures: &Figures| figures.answered as f64 / figures.took.as_secs_f64();
-    let per_thousand = |figures: &Figures| figures.asked as f64 * 1000.0 / figures.answered.max(1) as f64;
+    let rate = |figures: &QueryMeasurement| figures.answered as f64 / figures.took.as_secs_f64();
+    let per_thousand =
+        |figures: &QueryMeasurement| figures.asked as f64 * 1000.0 / figures.answered.max(1) as f64;
     table.row("answers per second", rate(&theirs), rate(&ours), 0, None);
     table.row("answers that failed", theirs.failed as f64, ours.failed as f64, 0, None);
     table.row("queries of Prometheus", theirs.asked as f64, ours.asked as f64, 0, Some(0.1));
@@ -101,7 +102,7 @@ pub(crate) async fn run() -> bool {
     table.good() && ours.failed == 0
 }
 
-fn cores(figures: &Figures) -> f64 {
+fn cores(figures: &QueryMeasurement) -> f64 {
     figures.cpu.as_secs_f64() * 1000.0 / figures.took.as_secs_f64()
 }
 
@@ -122,7 +123,7 @@ fn question(number: usize) -> String {
     }
 }
 
-async fn figures(who: Who, env: &MetricsBenchEnv, prometheus: &Server) -> Figures {
+async fn figures(who: Measured, env: &MetricsBenchEnv, prometheus: &Server) -> QueryMeasurement {
     let mut subject = who.of_prometheus(env, &prometheus.url(), RULES).await;
     let begun = Instant::now();
     for number in [0, 4, AUTOSCALERS - 1] {
@@ -146,7 +147,7 @@ async fn figures(who: Who, env: &MetricsBenchEnv, prometheus: &Server) -> Figure
 }
 
 /// All autoscalers ask for some time, each one question at a time.
-async fn ask(subject: &Subject, window: Duration) -> Figures {
+async fn ask(subject: &Subject, window: Duration) -> QueryMeasurement {
     let failed = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
@@ -169,7 +170,7 @@ async fn ask(subject: &Subject, window: Duration) -> Figures {
         });
     }
     let mut took: Vec<Duration> = tasks.join_all().await.into_iter().flatten().collect();
-    Figures {
+    QueryMeasurement {
         answered: took.len() as u64,
         failed: failed.load(Ordering::Relaxed),
         took: begun.elapsed(),

@@ -9,6 +9,8 @@
 //! subject   a metrics server as a process
 //! lists     times of large lists
 //! ```
+
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod alone;
@@ -24,6 +26,7 @@ mod subject;
 use std::process::ExitCode;
 
 /// The allocator of the binary; the simulated side has much to hold here.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -8,7 +8,7 @@ use crate::env::MetricsBenchEnv;
 use crate::lists::{JSON, List, PROTOBUF, list, until_complete};
 use crate::shared::table::{ComparisonTable, mebibytes, millis};
 use crate::shared::usage::ProcessMeasurement;
-use crate::subject::Who;
+use crate::subject::Measured;
 
 const FLEET: Fleet = Fleet { nodes: 1_000, pods: 30, namespaces: 40 };
 /// Six periods.
@@ -16,7 +16,7 @@ const WINDOW: Duration = Duration::from_secs(90);
 /// Two periods, after which nothing is left of the start.
 const SETTLE: Duration = Duration::from_secs(30);
 
-struct Figures {
+struct ScrapeMeasurement {
     quiet: ProcessMeasurement,
     json: List,
     protobuf: List,
@@ -27,9 +27,9 @@ struct Figures {
 pub(crate) async fn run() -> bool {
     let env = MetricsBenchEnv::new(FLEET).await;
     eprintln!("metrics-server");
-    let theirs = figures(Who::Upstream, &env).await;
+    let theirs = figures(Measured::Upstream, &env).await;
     eprintln!("ours");
-    let ours = figures(Who::Plimsoll, &env).await;
+    let ours = figures(Measured::Plimsoll, &env).await;
     let title =
         format!("{} nodes × {} pods at 15 s, measured for {} s", FLEET.nodes, FLEET.pods, WINDOW.as_secs());
     let mut table = ComparisonTable::new(&title);
@@ -69,7 +69,7 @@ pub(crate) async fn run() -> bool {
 /// Keeps everything until standard input ends.
 pub(crate) async fn hold() {
     let env = MetricsBenchEnv::new(FLEET).await;
-    let mut subject = Who::Plimsoll.of_kubelets(&env).await;
+    let mut subject = Measured::Plimsoll.of_kubelets(&env).await;
     until_complete(&mut subject, FLEET.size()).await;
     println!("process {}: a line makes it list all pods", subject.program.pid().unwrap());
     let (tell, mut told) = tokio::sync::mpsc::channel(1);
@@ -85,11 +85,11 @@ pub(crate) async fn hold() {
     }
 }
 
-fn per_second(figures: &Figures) -> f64 {
+fn per_second(figures: &ScrapeMeasurement) -> f64 {
     figures.requests as f64 / figures.quiet.took.as_secs_f64()
 }
 
-async fn figures(who: Who, env: &MetricsBenchEnv) -> Figures {
+async fn figures(who: Measured, env: &MetricsBenchEnv) -> ScrapeMeasurement {
     let mut subject = who.of_kubelets(env).await;
     until_complete(&mut subject, FLEET.size()).await;
     tokio::time::sleep(SETTLE).await;
@@ -100,5 +100,5 @@ async fn figures(who: Who, env: &MetricsBenchEnv) -> Figures {
     let protobuf = list(&subject, PROTOBUF).await;
     subject.check();
     let peak = subject.program.usage().unwrap().peak;
-    Figures { quiet, json, protobuf, requests, peak }
+    ScrapeMeasurement { quiet, json, protobuf, requests, peak }
 }

@@ -19,12 +19,12 @@ pub(crate) struct Subject {
 
 /// Who is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Measured {
     Upstream,
     Plimsoll,
 }
 
-impl Who {
+impl Measured {
     /// What serves `metrics.k8s.io`.
     pub(crate) async fn of_kubelets(self, env: &MetricsBenchEnv) -> Subject {
         let (room, port) = (Room::new().unwrap(), ports::free().unwrap());

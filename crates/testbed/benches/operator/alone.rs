@@ -8,7 +8,7 @@ use crate::shared::table;
 use crate::shared::usage::{ProcessMeasurement, measure};
 use crate::source::Source;
 use crate::subject;
-use crate::workloads::{Queries, Workloads};
+use crate::workloads::{OperatorWorkloads, Queries};
 use crate::{INTERVAL, WINDOW};
 
 const OBJECTS: usize = 10_000;
@@ -20,7 +20,7 @@ pub(crate) async fn run() -> bool {
     let objects = std::env::var("BENCH_OBJECTS").ok().and_then(|text| text.parse().ok()).unwrap_or(OBJECTS);
     let source = Source::start(5).await;
     let env = OperatorBenchEnv::start().await;
-    let workloads = Workloads::new("alone", objects, &source.url, Queries::Distinct);
+    let workloads = OperatorWorkloads::new("alone", objects, &source.url, Queries::Distinct);
     workloads.make(&env.client).await;
     let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;
     // All are reconciled, and polled once more.

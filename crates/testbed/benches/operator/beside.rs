@@ -21,7 +21,7 @@ use crate::shared::table::{ComparisonTable, mebibytes};
 use crate::shared::usage::{ProcessMeasurement, measure};
 use crate::source::Source;
 use crate::subject;
-use crate::workloads::{Queries, Workloads};
+use crate::workloads::{OperatorWorkloads, Queries};
 use crate::{INTERVAL, WINDOW};
 
 const OBJECTS: usize = 1_000;
@@ -32,7 +32,7 @@ const HOME: &str = "keda";
 const QUESTION: &str = "/apis/external.metrics.k8s.io/v1beta1/namespaces/{ns}/s0-prometheus";
 
 /// What both sides did while they were asked in one way.
-struct Asked {
+struct MetricQueries {
     how: &'static str,
     theirs: Side,
     ours: Side,
@@ -53,7 +53,7 @@ impl Side {
     }
 }
 
-impl Asked {
+impl MetricQueries {
     /// Whether limits are kept.
     fn show(&self) -> bool {
         let title = format!(
@@ -104,7 +104,7 @@ async fn compare(access: &Access) -> bool {
     prepare(access, HOME).await.unwrap();
     let source = Source::start(5).await;
     let sides = ["theirs", "ours"]
-        .map(|namespace| Workloads::new(namespace, OBJECTS, &source.url, Queries::Distinct));
+        .map(|namespace| OperatorWorkloads::new(namespace, OBJECTS, &source.url, Queries::Distinct));
     for workloads in &sides {
         workloads.make(&client).await;
     }
@@ -114,11 +114,17 @@ async fn compare(access: &Access) -> bool {
     let ours = ours(access, &kubeconfig, &client, &source, &sides[1]).await;
     let how = ["asked by Kubernetes' HPA controller", "asked every 15 s, evenly over time"];
     let ways = how.into_iter().zip(theirs.into_iter().zip(ours));
-    let kept: Vec<bool> = ways.map(|(how, (theirs, ours))| Asked { how, theirs, ours }.show()).collect();
+    let kept: Vec<bool> =
+        ways.map(|(how, (theirs, ours))| MetricQueries { how, theirs, ours }.show()).collect();
     kept.into_iter().all(|kept| kept)
 }
 
-async fn theirs(access: &Access, client: &Client, source: &Source, workloads: &Workloads) -> [Side; 2] {
+async fn theirs(
+    access: &Access,
+    client: &Client,
+    source: &Source,
+    workloads: &OperatorWorkloads,
+) -> [Side; 2] {
     let options = KedaOptions {
         namespace: Some(workloads.namespace.to_owned()),
         home: HOME.to_owned(),
@@ -140,7 +146,7 @@ async fn ours(
     kubeconfig: &str,
     client: &Client,
     source: &Source,
-    workloads: &Workloads,
+    workloads: &OperatorWorkloads,
 ) -> [Side; 2] {
     let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(kubeconfig, settings).await.unwrap();
@@ -158,7 +164,7 @@ struct SideEnv<'a> {
     access: &'a Access,
     client: &'a Client,
     source: &'a Source,
-    workloads: &'a Workloads,
+    workloads: &'a OperatorWorkloads,
     /// Through which its requests go.
     rules: Rules,
 }

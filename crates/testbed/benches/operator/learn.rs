@@ -8,7 +8,7 @@ use crate::questions::Questions;
 use crate::shared::table;
 use crate::source::Source;
 use crate::subject;
-use crate::workloads::{Queries, Workloads};
+use crate::workloads::{OperatorWorkloads, Queries};
 
 const OBJECTS: usize = 300;
 /// How long it may take to write down what it has noted.
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) async fn run() -> bool {
     let source = Source::start(5).await;
     let env = OperatorBenchEnv::start().await;
-    let workloads = Workloads::new("learn", OBJECTS, &source.url, Queries::Distinct);
+    let workloads = OperatorWorkloads::new("learn", OBJECTS, &source.url, Queries::Distinct);
     workloads.make(&env.client).await;
     let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;
     source.until_asked(3 * OBJECTS as u64, OBJECTS).await;

@@ -14,6 +14,8 @@
 //! source      a scripted Prometheus that counts queries
 //! questions   the requests of an HPA controller
 //! ```
+
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod alone;
@@ -38,6 +40,7 @@ use std::time::Duration;
 use shared::server::SERVER;
 
 /// The allocator of the binary; localkube has much to hold here.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -12,7 +12,7 @@ use crate::env::{OperatorBenchEnv, counts};
 use crate::shared::table::{self, millis};
 use crate::shared::usage::percentile;
 use crate::subject;
-use crate::workloads::{Workloads, name};
+use crate::workloads::{OperatorWorkloads, name};
 
 const OBJECTS: usize = 300;
 /// Milliseconds.
@@ -23,13 +23,13 @@ pub(crate) async fn run() -> bool {
     let scaler = GoScaler::start(None).await.unwrap();
     let env = OperatorBenchEnv::start().await;
     let address = scaler.address();
-    let workloads = Workloads {
+    let workloads = OperatorWorkloads {
         replicas: 0,
         trigger: Arc::new(move |_| {
             let metadata = json!({"scalerAddress": address, "value": "0", "target": "10", "active": "no"});
             json!({"type": "external-push", "metadata": metadata})
         }),
-        ..Workloads::new("push", OBJECTS, "", crate::workloads::Queries::Same)
+        ..OperatorWorkloads::new("push", OBJECTS, "", crate::workloads::Queries::Same)
     };
     workloads.make(&env.client).await;
     let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;

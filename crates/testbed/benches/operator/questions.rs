@@ -8,7 +8,7 @@ use http::Request;
 use kube::Client;
 use tokio::task::JoinHandle;
 
-use crate::workloads::{Workloads, name};
+use crate::workloads::{OperatorWorkloads, name};
 
 /// The period of Kubernetes' own HPA controller.
 pub(crate) const PERIOD: Duration = Duration::from_secs(15);
@@ -21,7 +21,7 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    pub(crate) fn start(client: &Client, workloads: &Workloads) -> Self {
+    pub(crate) fn start(client: &Client, workloads: &OperatorWorkloads) -> Self {
         let (answered, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let counts = (Arc::clone(&answered), Arc::clone(&failed));
         let (client, namespace, objects) = (client.clone(), workloads.namespace, workloads.objects);

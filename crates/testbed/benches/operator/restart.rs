@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use crate::env::{OperatorBenchEnv, counts};
 use crate::shared::table;
 use crate::subject;
-use crate::workloads::{Queries, Workloads, name};
+use crate::workloads::{OperatorWorkloads, Queries, name};
 
 const OBJECTS: usize = 1_000;
 const INTERVAL: u64 = 5;
@@ -43,7 +43,7 @@ pub(crate) async fn run() -> bool {
     }
     let env = OperatorBenchEnv::start().await;
     let url = server.url();
-    let workloads = Workloads {
+    let workloads = OperatorWorkloads {
         interval: INTERVAL,
         cooldown: INTERVAL,
         replicas: 2,
@@ -52,7 +52,7 @@ pub(crate) async fn run() -> bool {
             let metadata = json!({"serverAddress": url, "query": query, "threshold": "100"});
             json!({"type": "prometheus", "metadata": metadata})
         }),
-        ..Workloads::new("restart", OBJECTS, "", Queries::Distinct)
+        ..OperatorWorkloads::new("restart", OBJECTS, "", Queries::Distinct)
     };
     workloads.make(&env.client).await;
     let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };

@@ -8,7 +8,7 @@ use crate::shared::table;
 use crate::shared::usage::measure;
 use crate::source::Source;
 use crate::subject;
-use crate::workloads::{Queries, Workloads};
+use crate::workloads::{OperatorWorkloads, Queries};
 use crate::{INTERVAL, WINDOW};
 
 const OBJECTS: usize = 1_000;
@@ -19,7 +19,7 @@ const ASKED: f64 = 3.0;
 pub(crate) async fn run() -> bool {
     let source = Source::start(5).await;
     let env = OperatorBenchEnv::start().await;
-    let workloads = Workloads::new("same", OBJECTS, &source.url, Queries::Same);
+    let workloads = OperatorWorkloads::new("same", OBJECTS, &source.url, Queries::Same);
     workloads.make(&env.client).await;
     let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;
     tokio::time::sleep(INTERVAL * 2 + Duration::from_secs(5)).await;

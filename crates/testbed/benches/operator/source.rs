@@ -21,11 +21,11 @@ const PATIENCE: Duration = Duration::from_mins(10);
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) url: String,
-    state: Arc<State>,
+    state: Arc<SourceState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SourceState {
     value: AtomicU64,
     asked: AtomicU64,
     queries: Mutex<HashSet<String>>,
@@ -36,7 +36,7 @@ impl Source {
     pub(crate) async fn start(value: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let state = Arc::new(State { value: AtomicU64::new(value), ..State::default() });
+        let state = Arc::new(SourceState { value: AtomicU64::new(value), ..SourceState::default() });
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
             loop {
@@ -81,7 +81,7 @@ impl Source {
     }
 }
 
-fn answer(state: &State, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+fn answer(state: &SourceState, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     state.asked.fetch_add(1, Ordering::SeqCst);
     let query = request.uri().query().unwrap_or_default();
     let query = query.split('&').find_map(|part| part.strip_prefix("query=")).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::shared::table;
 use crate::shared::usage::percentile;
 use crate::source::Source;
 use crate::subject;
-use crate::workloads::{Queries, Workloads};
+use crate::workloads::{OperatorWorkloads, Queries};
 
 const OBJECTS: usize = 1_250;
 /// Seconds.
@@ -40,8 +40,11 @@ pub(crate) async fn run() -> bool {
 async fn wake(queries: Queries, interval: u64) -> (Duration, Duration) {
     let source = Source::start(0).await;
     let env = OperatorBenchEnv::start().await;
-    let workloads =
-        Workloads { replicas: 0, interval, ..Workloads::new("wake", OBJECTS, &source.url, queries) };
+    let workloads = OperatorWorkloads {
+        replicas: 0,
+        interval,
+        ..OperatorWorkloads::new("wake", OBJECTS, &source.url, queries)
+    };
     workloads.make(&env.client).await;
     let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;
     let distinct = if queries == Queries::Distinct { OBJECTS } else { 1 };

@@ -11,7 +11,7 @@ use crate::shared::write_many;
 
 /// How much there is, and what it asks.
 #[derive(Clone)]
-pub(crate) struct Workloads {
+pub(crate) struct OperatorWorkloads {
     pub(crate) namespace: &'static str,
     pub(crate) objects: usize,
     /// Replicas of each deployment to begin with.
@@ -45,7 +45,7 @@ impl Queries {
     }
 }
 
-impl Workloads {
+impl OperatorWorkloads {
     /// Objects with a prometheus trigger each, polled every 30 s.
     pub(crate) fn new(namespace: &'static str, objects: usize, url: &str, queries: Queries) -> Self {
         let url = url.to_owned();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use testbed::peer::ProcessUsage;
+use testbed::ProcessUsage;
 
 /// What a process used in some time.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@ use crate::parts::EXTERNAL_SCALER;
 use crate::pki::Identity;
 use crate::plain;
 use crate::ports;
-use crate::program::{Program, Room};
+use crate::program::{Program, Restartable, Room};
 use crate::progress::Progress;
 
 /// A running external scaler. What it answers stands in the trigger: `value`, `target` and `active`.
@@ -19,8 +19,7 @@ pub struct GoScaler {
     port: u16,
     control: u16,
     tls: bool,
-    running: Option<Program>,
-    idle: Option<Room>,
+    process: Restartable,
 }
 
 impl GoScaler {
@@ -33,7 +32,7 @@ impl GoScaler {
         if let Some(identity) = tls {
             write_identity(&room, identity)?;
         }
-        let mut server = Self { program, port, control, tls: tls.is_some(), running: None, idle: Some(room) };
+        let mut server = Self { program, port, control, tls: tls.is_some(), process: Restartable::new(room) };
         server.resume().await?;
         Ok(server)
     }
@@ -45,14 +44,12 @@ impl GoScaler {
 
     /// Kills it.
     pub fn stop(&mut self) {
-        if let Some(program) = self.running.take() {
-            self.idle = Some(program.end());
-        }
+        self.process.stop();
     }
 
     /// Starts it again after [`GoScaler::stop`], and returns when it answers.
     pub async fn resume(&mut self) -> Result<(), Error> {
-        let Some(room) = self.idle.take() else { return Ok(()) };
+        let Some(room) = self.process.take_idle() else { return Ok(()) };
         let mut arguments =
             vec![format!("-listen=127.0.0.1:{}", self.port), format!("-control=127.0.0.1:{}", self.control)];
         if self.tls {
@@ -64,7 +61,7 @@ impl GoScaler {
         program
             .until(DEADLINE, async || tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok())
             .await?;
-        self.running = Some(program);
+        self.process.started(program);
         Ok(())
     }
 

@@ -1,8 +1,5 @@
 //! An HTTP API that says one number in several formats behind several doors: `/{door}/{format}`.
 
-use std::convert::Infallible;
-use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
@@ -11,22 +8,16 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use localkube::access::{roots, server_config};
+use localkube::listen;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 
 use crate::components::local;
-use crate::error::{Attempt as _, Error};
+use crate::error::Error;
 use crate::kubelets::held;
 use crate::pki::{Authority, Identity};
-use crate::side;
+use crate::side::SideServer;
 
 /// Who is let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +38,9 @@ pub enum Door {
 
 /// A running API; it ends when it is dropped.
 pub struct HttpApi {
-    port: u16,
-    tls_port: u16,
+    plain: SideServer,
+    secure: SideServer,
     said: Arc<Mutex<String>>,
-    tasks: [AbortHandle; 2],
 }
 
 const PASSWORD: &str = "hunter2";
@@ -86,40 +76,32 @@ impl Door {
 impl HttpApi {
     /// Starts one, with and without TLS; certificates of clients are those that this authority signed.
     pub fn start(identity: &Identity, clients: &Authority) -> Result<Self, Error> {
-        let failed = || "start an HTTP API".to_owned();
-        let tls = acceptor(identity, clients).attempt(failed)?;
+        let mut config = server_config(identity, Some(roots(clients.certificate().as_bytes())?))?;
+        config.alpn_protocols.clear();
+        let tls = TlsAcceptor::from(Arc::new(config));
         let said = Arc::new(Mutex::new("0".to_owned()));
-        let _inside = side::handle().enter();
-        let (plain, port) = listener().attempt(failed)?;
-        let (secure, tls_port) = listener().attempt(failed)?;
         let state = Arc::clone(&said);
-        let first = tokio::spawn(async move {
-            while let Ok((stream, _)) = plain.accept().await {
-                tokio::spawn(serve(stream, false, Arc::clone(&state)));
-            }
-        });
+        let plain = SideServer::start("an HTTP API", move |stream| serve(stream, false, Arc::clone(&state)))?;
         let state = Arc::clone(&said);
-        let second = tokio::spawn(async move {
-            while let Ok((stream, _)) = secure.accept().await {
-                let (tls, state) = (tls.clone(), Arc::clone(&state));
-                tokio::spawn(async move {
-                    let Ok(stream) = tls.accept(stream).await else { return };
-                    let certified = stream.get_ref().1.peer_certificates().is_some();
-                    serve(stream, certified, state).await;
-                });
+        let secure = SideServer::start("an HTTPS API", move |stream| {
+            let (tls, state) = (tls.clone(), Arc::clone(&state));
+            async move {
+                let Some(stream) = listen::handshake(&tls, stream).await else { return };
+                let certified = listen::has_certificate(&stream);
+                serve(stream, certified, state).await;
             }
-        });
-        Ok(Self { port, tls_port, said, tasks: [first.abort_handle(), second.abort_handle()] })
+        })?;
+        Ok(Self { plain, secure, said })
     }
 
     /// Where the number is in a format: `json`, `yaml`, `xml` or `prometheus`.
     pub fn url(&self, door: Door, format: &str) -> String {
-        format!("{}/{}/{format}", local("http", self.port), door.name())
+        format!("{}/{}/{format}", local("http", self.plain.port), door.name())
     }
 
     /// The same with TLS.
     pub fn tls_url(&self, door: Door, format: &str) -> String {
-        format!("{}/{}/{format}", local("https", self.tls_port), door.name())
+        format!("{}/{}/{format}", local("https", self.secure.port), door.name())
     }
 
     /// The password of all doors.
@@ -133,50 +115,12 @@ impl HttpApi {
     }
 }
 
-impl Drop for HttpApi {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
-}
-
-fn listener() -> io::Result<(tokio::net::TcpListener, u16)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    listener.set_nonblocking(true)?;
-    let port = listener.local_addr()?.port();
-    Ok((tokio::net::TcpListener::from_std(listener)?, port))
-}
-
-fn acceptor(identity: &Identity, clients: &Authority) -> io::Result<TlsAcceptor> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut store = RootCertStore::empty();
-    let authority =
-        CertificateDer::from_pem_slice(clients.certificate().as_bytes()).map_err(io::Error::other)?;
-    store.add(authority).map_err(io::Error::other)?;
-    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider))
-        .allow_unauthenticated()
-        .build()
-        .map_err(io::Error::other)?;
-    let chain = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).map_err(io::Error::other)?;
-    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(io::Error::other)?;
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_client_cert_verifier(clients)
-        .with_single_cert(vec![chain], key)
-        .map_err(io::Error::other)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
 async fn serve<S>(stream: S, certified: bool, said: Arc<Mutex<String>>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answer(&request, certified, &held(&said));
-        async move { Ok::<_, Infallible>(answer) }
-    });
-    // What a client does wrong is its own affair.
-    let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+    listen::serve_http(stream, move |request| std::future::ready(answer(&request, certified, &held(&said))))
+        .await;
 }
 
 fn answer(request: &Request<Incoming>, certified: bool, number: &str) -> Response<Full<Bytes>> {

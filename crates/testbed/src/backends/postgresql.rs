@@ -11,7 +11,7 @@ use crate::error::{Attempt as _, Error};
 use crate::parts::POSTGRESQL;
 use crate::pki::Identity;
 use crate::ports;
-use crate::program::{Program, Room};
+use crate::program::{Program, Restartable, Room};
 use crate::progress::Progress;
 
 /// A running PostgreSQL; user and database are `plimsoll`.
@@ -20,8 +20,7 @@ pub struct Postgresql {
     port: u16,
     password: String,
     tls: bool,
-    running: Option<Program>,
-    idle: Option<Room>,
+    process: Restartable,
 }
 
 /// PostgreSQL refuses to run as root. In a user namespace it has another user id, and can still read root's files.
@@ -56,8 +55,7 @@ impl Postgresql {
             port,
             password: password.to_owned(),
             tls: tls.is_some(),
-            running: None,
-            idle: Some(room),
+            process: Restartable::new(room),
         };
         server.resume().await?;
         server.sql_in("postgres", "CREATE DATABASE plimsoll").await?;
@@ -71,14 +69,12 @@ impl Postgresql {
 
     /// Kills it. Its data stay.
     pub fn stop(&mut self) {
-        if let Some(program) = self.running.take() {
-            self.idle = Some(program.end());
-        }
+        self.process.stop();
     }
 
     /// Starts it again after [`Postgresql::stop`], and returns when it answers.
     pub async fn resume(&mut self) -> Result<(), Error> {
-        let Some(room) = self.idle.take() else { return Ok(()) };
+        let Some(room) = self.process.take_idle() else { return Ok(()) };
         // Its children notice that it was killed, and hold its memory until then.
         let patience = Instant::now() + DEADLINE;
         while somebody_works_in(&room.path("data")) && Instant::now() < patience {
@@ -110,7 +106,7 @@ impl Postgresql {
             room,
         )?;
         program.until(DEADLINE, async || self.sql_in("postgres", "SELECT 1").await.is_ok()).await?;
-        self.running = Some(program);
+        self.process.started(program);
         Ok(())
     }
 

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use http::{Method, Request};
-use http_body_util::Full;
+use http::Method;
 use serde_json::{Value, json};
 
 use super::{DEADLINE, write_identity};
@@ -18,20 +16,20 @@ use crate::parts::RABBITMQ;
 use crate::pki::Identity;
 use crate::plain;
 use crate::ports;
-use crate::program::{Program, Room};
+use crate::program::{Program, Restartable, Room};
 use crate::progress::Progress;
 
 /// A running RabbitMQ; user and password are `guest`.
 pub struct Rabbitmq {
     programs: PathBuf,
-    ports: Ports,
-    tls: bool,
-    running: Option<(Program, Program)>,
-    idle: Option<Room>,
+    ports: RabbitmqPorts,
+    server: Restartable,
+    /// Erlang's port mapper.
+    mapper: Option<Program>,
 }
 
 #[derive(Clone, Copy)]
-struct Ports {
+struct RabbitmqPorts {
     amqp: u16,
     amqps: u16,
     http: u16,
@@ -45,14 +43,14 @@ impl Rabbitmq {
     pub async fn start(tls: Option<&Identity>) -> Result<Self, Error> {
         let programs = Cache::of_user()?.ensure(&RABBITMQ, &mut Progress::stderr())?;
         let [amqp, amqps, http, https, mapper, nodes] = ports::several()?;
-        let ports = Ports { amqp, amqps, http, https, mapper, nodes };
+        let ports = RabbitmqPorts { amqp, amqps, http, https, mapper, nodes };
         let room = Room::new()?;
         if let Some(identity) = tls {
             write_identity(&room, identity)?;
         }
         room.write("rabbitmq.conf", &config(ports, tls.is_some(), room.folder()))?;
         room.write("enabled_plugins", "[rabbitmq_management].\n")?;
-        let mut server = Self { programs, ports, tls: tls.is_some(), running: None, idle: Some(room) };
+        let mut server = Self { programs, ports, server: Restartable::new(room), mapper: None };
         server.resume().await?;
         Ok(server)
     }
@@ -79,16 +77,14 @@ impl Rabbitmq {
 
     /// Kills it. Durable queues and messages stay.
     pub fn stop(&mut self) {
-        if let Some((server, mapper)) = self.running.take() {
-            self.idle = Some(server.end());
-            drop(mapper.end());
-        }
+        self.server.stop();
+        self.mapper = None;
     }
 
     /// Starts it again after [`Rabbitmq::stop`], and returns when it answers.
     pub async fn resume(&mut self) -> Result<(), Error> {
-        let Some(room) = self.idle.take() else { return Ok(()) };
-        let Ports { amqp, mapper, nodes, .. } = self.ports;
+        let Some(room) = self.server.take_idle() else { return Ok(()) };
+        let RabbitmqPorts { amqp, mapper, nodes, .. } = self.ports;
         // Erlang would leave one running for ever.
         let listen = ["-port", &mapper.to_string(), "-address", "127.0.0.1"].map(str::to_owned);
         let mapper_program = Program::start("epmd", &self.programs.join("epmd"), &listen, Room::new()?)?;
@@ -121,13 +117,9 @@ impl Rabbitmq {
                 asked.is_ok() && tokio::net::TcpStream::connect(("127.0.0.1", amqp)).await.is_ok()
             })
             .await?;
-        self.running = Some((program, mapper_program));
+        self.server.started(program);
+        self.mapper = Some(mapper_program);
         Ok(())
-    }
-
-    /// Whether it serves TLS.
-    pub fn has_tls(&self) -> bool {
-        self.tls
     }
 
     /// Makes a durable queue in the first virtual host.
@@ -163,24 +155,12 @@ impl Rabbitmq {
 }
 
 async fn request(method: Method, url: &str, body: Value) -> io::Result<Value> {
-    let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-    let request = Request::builder()
-        .method(method)
-        .uri(url)
-        .header("authorization", format!("Basic {}", STANDARD.encode("guest:guest")))
-        .header("content-type", "application/json")
-        .body(Full::new(body))
-        .map_err(io::Error::other)?;
-    let answer = plain::send(request).await?;
-    if !answer.status().is_success() {
-        let said = String::from_utf8_lossy(answer.body()).into_owned();
-        return Err(io::Error::other(format!("{}: {said}", answer.status())));
-    }
-    Ok(serde_json::from_slice(answer.body()).unwrap_or_default())
+    let authorization = format!("Basic {}", STANDARD.encode("guest:guest"));
+    plain::send_json(method, url, ("authorization", &authorization), &body).await
 }
 
-fn config(ports: Ports, tls: bool, folder: &Path) -> String {
-    let Ports { amqp, amqps, http, https, .. } = ports;
+fn config(ports: RabbitmqPorts, tls: bool, folder: &Path) -> String {
+    let RabbitmqPorts { amqp, amqps, http, https, .. } = ports;
     let mut config = format!(
         "listeners.tcp.1 = 127.0.0.1:{amqp}
 management.tcp.ip = 127.0.0.1

@@ -12,7 +12,7 @@ use crate::error::{Attempt as _, Error};
 use crate::parts::REDIS;
 use crate::pki::Identity;
 use crate::ports;
-use crate::program::{Program, Room};
+use crate::program::{Program, Restartable, Room};
 use crate::progress::Progress;
 
 /// How a server is set up.
@@ -36,8 +36,7 @@ pub struct Redis {
     password: String,
     config: String,
     sentinel: bool,
-    running: Option<Program>,
-    idle: Option<Room>,
+    process: Restartable,
 }
 
 /// Three servers that share the keys among them.
@@ -87,8 +86,7 @@ impl Redis {
             password: if setup.sentinel_of.is_some() { String::new() } else { setup.password.to_owned() },
             config,
             sentinel: setup.sentinel_of.is_some(),
-            running: None,
-            idle: Some(room),
+            process: Restartable::new(room),
         };
         server.resume().await?;
         Ok(server)
@@ -111,21 +109,19 @@ impl Redis {
 
     /// Kills it; all keys are gone.
     pub fn stop(&mut self) {
-        if let Some(program) = self.running.take() {
-            self.idle = Some(program.end());
-        }
+        self.process.stop();
     }
 
     /// Starts it again after [`Redis::stop`], and returns when it answers.
     pub async fn resume(&mut self) -> Result<(), Error> {
-        let Some(room) = self.idle.take() else { return Ok(()) };
+        let Some(room) = self.process.take_idle() else { return Ok(()) };
         let config = room.write("redis.conf", &self.config)?;
         let name = if self.sentinel { "redis-sentinel" } else { "redis-server" };
         let mut program =
             Program::start("redis", &self.programs.join(name), &[config.display().to_string()], room)?;
         let (port, password) = (self.port, self.password.clone());
         program.until(DEADLINE, async || ask(port, &password, &["PING"]).await.is_ok()).await?;
-        self.running = Some(program);
+        self.process.started(program);
         Ok(())
     }
 

@@ -1,10 +1,6 @@
 //! HashiCorp Vault.
 
-use std::io;
-
-use bytes::Bytes;
-use http::{Method, Request};
-use http_body_util::Full;
+use http::Method;
 use serde_json::{Value, json};
 
 use super::{DEADLINE, write_identity};
@@ -120,7 +116,7 @@ impl Vault {
         let until = tokio::time::Instant::now() + DEADLINE;
         let url = format!("{}/v1/{path}", self.address());
         loop {
-            let answer = request(Method::POST, &url, &self.token, body.clone()).await;
+            let answer = plain::send_json(Method::POST, &url, ("x-vault-token", &self.token), &body).await;
             match answer {
                 Err(error)
                     if error.to_string().contains("pgrading") && tokio::time::Instant::now() < until =>
@@ -135,23 +131,8 @@ impl Vault {
     /// Sends a request with the root token.
     pub async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, Error> {
         let url = format!("{}/v1/{path}", self.address());
-        request(method, &url, &self.token, body).await.attempt(|| format!("ask Vault for {path}"))
+        plain::send_json(method, &url, ("x-vault-token", &self.token), &body)
+            .await
+            .attempt(|| format!("ask Vault for {path}"))
     }
-}
-
-async fn request(method: Method, url: &str, token: &str, body: Value) -> io::Result<Value> {
-    let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-    let request = Request::builder()
-        .method(method)
-        .uri(url)
-        .header("x-vault-token", token)
-        .header("content-type", "application/json")
-        .body(Full::new(body))
-        .map_err(io::Error::other)?;
-    let answer = plain::send(request).await?;
-    if !answer.status().is_success() {
-        let said = String::from_utf8_lossy(answer.body()).into_owned();
-        return Err(io::Error::other(format!("{}: {said}", answer.status())));
-    }
-    Ok(serde_json::from_slice(answer.body()).unwrap_or_default())
 }

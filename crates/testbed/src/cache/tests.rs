@@ -11,10 +11,10 @@ fn module(part: Part) -> GoModule {
 }
 
 #[test]
-fn the_cache_is_where_the_user_says_or_where_the_system_keeps_caches() {
+fn cache_folder_comes_from_environment_variables() {
     let home = ("HOME", "/home/ada");
     let xdg = ("XDG_CACHE_HOME", "/var/cache/ada");
-    let own = (CACHE, "/big/disk");
+    let own = (CACHE_VARIABLE, "/big/disk");
     assert_eq!(root(variables(&[home, xdg, own])), Some("/big/disk".into()));
     assert_eq!(root(variables(&[home, xdg])), Some("/var/cache/ada/plimsoll".into()));
     assert_eq!(root(variables(&[home])), Some("/home/ada/.cache/plimsoll".into()));
@@ -22,7 +22,7 @@ fn the_cache_is_where_the_user_says_or_where_the_system_keeps_caches() {
 }
 
 #[test]
-fn a_key_says_what_it_is_and_changes_with_everything_that_goes_into_a_build() {
+fn cache_key_changes_with_every_build_input() {
     let first = key(&ETCD);
     assert!(first.starts_with("etcd-3.6.5-"), "{first}");
     assert_eq!(first, key(&ETCD));
@@ -42,7 +42,7 @@ fn a_key_says_what_it_is_and_changes_with_everything_that_goes_into_a_build() {
 }
 
 #[test]
-fn what_is_complete_is_not_built_again_and_what_is_not_is_never_returned() {
+fn complete_parts_are_not_rebuilt_and_drafts_are_not_returned() {
     let root = std::env::temp_dir().join(format!("testbed-cache-{}", std::process::id()));
     let cache = Cache::at(&root);
     let part = Part {

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn all_programs_of_a_module_are_built_in_one_go_with_their_version() {
+    fn programs_of_a_module_are_built_by_one_command_with_their_version() {
         assert_eq!(words(ETCD), ["go", "build", "-v", "-o", "/draft/bin/", "go.etcd.io/etcd/server/v3"]);
         let kubernetes = words(KUBERNETES);
         assert!(
@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_named_as_go_names_them() {
+    fn program_names_follow_go_conventions() {
         assert_eq!(program("go.etcd.io/etcd/server/v3"), "server");
         assert_eq!(program("k8s.io/kubernetes/cmd/kubectl"), "kubectl");
         assert_eq!(program("example.com/vault"), "vault");
     }
 
     #[test]
-    fn what_go_says_is_progress_or_an_error() {
+    fn go_output_is_progress_or_error() {
         let mut packages = 0;
         assert_eq!(
             understand("go: downloading a.b/c v1.2.3", &mut packages).unwrap(),

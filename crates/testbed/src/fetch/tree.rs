@@ -98,14 +98,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_that_stand_for_others_are_followed() {
+    fn dependencies_of_metapackages_are_followed() {
         let said = "postgresql\n  Depends: postgresql-15\n  Depends: postgresql-common\n  Depends: libc6\n";
         assert_eq!(named("postgresql", said), ["postgresql", "postgresql-15"]);
         assert_eq!(named("redis-server", "redis-server\n  Depends: redis-tools\n"), ["redis-server"]);
     }
 
     #[test]
-    fn scripts_find_their_tree_wherever_it_is() {
+    fn wrapper_scripts_work_after_the_tree_is_moved() {
         let program = TreeProgram { name: "x", path: "usr/lib/x-*/bin/x", before: "export A=$root" };
         let text = script(&program);
         assert!(

@@ -10,6 +10,7 @@ use kube::{Client, Config};
 use serde_json::json;
 
 use super::Failure;
+use super::namespace::TestNamespace;
 use super::session::Session;
 use crate::{Access, ControlPlane, Error, Options};
 
@@ -115,6 +116,16 @@ impl Cluster {
             return Err(Failure::text(format!("{} made no default service account", self.name)));
         }
         Ok(session)
+    }
+
+    /// The namespace of a session.
+    pub fn namespace(&self, session: &Session) -> TestNamespace {
+        TestNamespace {
+            client: self.client.clone(),
+            namespace: session.namespace().to_owned(),
+            cluster: self.name,
+            kubeconfig: self.kubeconfig.clone(),
+        }
     }
 
     /// Deletes what a session left behind.

@@ -47,7 +47,7 @@ pub struct Deliberate {
 pub const DELIBERATE: &[Deliberate] = &[];
 
 /// Longer values are cut in messages.
-const SHOWN: usize = 300;
+const MAX_SHOWN_CHARS: usize = 300;
 
 /// Compares what two clusters answered in a case.
 pub fn compare(names: [&'static str; 2], first: &Transcript, second: &Transcript) -> Result<(), Difference> {
@@ -161,7 +161,7 @@ impl fmt::Display for Difference {
 }
 
 fn cut(text: String) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text,
     }
@@ -184,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_fields_is_no_difference() {
+    fn field_order_is_no_difference() {
         let first = transcript(200, json!({"a": 1, "b": [1, {"c": null}]}));
         let second = transcript(200, json!({"b": [1, {"c": null}], "a": 1}));
         assert_eq!(said(&first, &second), "");
     }
 
     #[test]
-    fn every_field_that_differs_is_named() {
+    fn every_differing_field_is_named() {
         let first = transcript(
             200,
             json!({"spec": {"replicas": 3, "ports": [{"port": 80}]}, "metadata": {"labels": {"a.b/c": "d"}}}),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn another_code_says_it_all() {
+    fn different_status_code_is_the_only_reported_field() {
         let text = said(
             &transcript(404, json!({"kind": "Status", "message": "not found"})),
             &transcript(200, json!({"x": 1})),
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_too_few_is_a_difference() {
+    fn missing_exchange_is_a_difference() {
         let none = Transcript { case: "a/b".into(), exchanges: Vec::new() };
         let text = said(&transcript(200, json!({})), &none);
         assert!(text.contains("the exchange: \"GET /x\" on one, absent on other"), "{text}");
     }
 
     #[test]
-    fn what_is_meant_is_known_without_places_in_lists() {
+    fn deliberate_differences_match_without_list_indices() {
         let meant = Deliberate { case: "a/b", field: "items.spec", reason: "" };
         assert!(meant.covers("a/b", "items[3].spec") && !meant.covers("a/c", "items[3].spec"));
         assert!(!meant.covers("a/b", "items.spec.x"));

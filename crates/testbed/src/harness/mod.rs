@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cluster    the real cluster and localkube behind one interface
+//! namespace  a namespace, and workloads and autoscalers in it
 //! requests   plain requests, and waiting for a condition
 //! session    a client that records its requests and the responses
 //! watch      events of a watch, one by one
@@ -16,6 +17,7 @@
 
 mod cluster;
 mod compare;
+pub mod namespace;
 mod recording;
 mod requests;
 mod session;
@@ -30,29 +32,16 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 
 use futures::FutureExt;
-use kube::Client;
 
 pub use cluster::{Cluster, LOCAL, REAL, Workloads, connect};
 pub use compare::{DELIBERATE, Deliberate, Difference, FieldDifference, compare};
+pub use namespace::TestNamespace;
 pub use recording::{RECORD, Recording};
 pub use requests::{WAIT_TIMEOUT, eventually, respond, send, until, write};
-pub use session::{Answer, Ask, Patch, Payload, Session};
+pub use session::{ApiRequest, ApiResponse, Patch, Payload, Session};
 pub use suite::{Case, ONLY, Topic};
 pub use transcript::{Exchange, Transcript};
 pub use watch::Watch;
-
-/// What a test of [`on_both`] gets.
-#[derive(Clone)]
-pub struct TestNamespace {
-    /// An administrator's client.
-    pub client: Client,
-    /// A namespace of the test's own.
-    pub namespace: String,
-    /// On which cluster it is, for messages.
-    pub cluster: &'static str,
-    /// An administrator's kubeconfig, for clients in other processes.
-    pub kubeconfig: String,
-}
 
 /// Why a test on both clusters failed, as text for people.
 pub struct Failure(String);
@@ -76,13 +65,7 @@ where
         let local = Cluster::local(workloads).await?;
         for cluster in std::iter::once(local).chain(Cluster::real(workloads).await?) {
             let session = cluster.session("both").await?;
-            let namespace = TestNamespace {
-                client: cluster.client.clone(),
-                namespace: session.namespace().to_owned(),
-                cluster: cluster.name,
-                kubeconfig: cluster.kubeconfig.clone(),
-            };
-            let result = AssertUnwindSafe(test(namespace)).catch_unwind().await;
+            let result = AssertUnwindSafe(test(cluster.namespace(&session))).catch_unwind().await;
             cluster.leave(&session).await;
             if let Err(panic) = result {
                 eprintln!("on {}: {}", cluster.name, said(panic.as_ref()));

@@ -9,7 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-use super::transcript::{Exchange, Transcript};
+use super::transcript::{Exchange, ExchangeLog, Transcript};
 use super::volatile::normalise;
 use super::watch::Watch;
 
@@ -17,19 +17,19 @@ use super::watch::Watch;
 /// case, which also makes names outside of namespaces unique.
 #[derive(Clone)]
 pub struct Session {
-    inner: Arc<Inner>,
+    inner: Arc<SessionInner>,
 }
 
-struct Inner {
+struct SessionInner {
     client: Client,
     namespace: String,
-    exchanges: Mutex<Vec<Exchange>>,
+    log: ExchangeLog,
     leftovers: Mutex<Vec<String>>,
 }
 
 /// A request in the making.
 #[must_use]
-pub struct Ask {
+pub struct ApiRequest {
     session: Session,
     method: Method,
     path: String,
@@ -40,7 +40,7 @@ pub struct Ask {
 
 /// A response of the server.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     /// HTTP code; 0 when there was no answer at all.
     pub code: u16,
     /// JSON, or any other text as a string.
@@ -69,16 +69,16 @@ pub trait Payload {
 /// The default user agent. The server derives the name of the field manager from it, so recordings contain it.
 const USER_AGENT: &str = "twin/1.0";
 /// Timeout of a request.
-const DEADLINE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between two looks of a wait.
-const POLL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The `Accept` header of kubectl for tables.
-const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+const TABLE_MEDIA_TYPE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 impl Session {
     pub(crate) fn new(client: Client, namespace: &str) -> Self {
-        let (exchanges, leftovers) = Default::default();
-        Self { inner: Arc::new(Inner { client, namespace: namespace.to_owned(), exchanges, leftovers }) }
+        let (log, leftovers) = Default::default();
+        Self { inner: Arc::new(SessionInner { client, namespace: namespace.to_owned(), log, leftovers }) }
     }
 
     /// The underlying client, whose requests are not recorded.
@@ -92,48 +92,48 @@ impl Session {
     }
 
     /// A request with any headers and body.
-    pub fn ask(&self, method: Method, path: &str) -> Ask {
+    pub fn ask(&self, method: Method, path: &str) -> ApiRequest {
         let (parameters, headers, body) = Default::default();
-        Ask { session: self.clone(), method, path: path.to_owned(), parameters, headers, body }
+        ApiRequest { session: self.clone(), method, path: path.to_owned(), parameters, headers, body }
     }
 
     /// GET.
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> ApiResponse {
         self.ask(Method::GET, path).send().await
     }
 
     /// GET with an `Accept` header.
-    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+    pub async fn get_as(&self, path: &str, accept: &str) -> ApiResponse {
         self.ask(Method::GET, path).header("accept", accept).send().await
     }
 
     /// GET of a table, as kubectl does.
-    pub async fn get_as_table(&self, path: &str) -> Answer {
-        self.get_as(path, TABLE).await
+    pub async fn get_as_table(&self, path: &str) -> ApiResponse {
+        self.get_as(path, TABLE_MEDIA_TYPE).await
     }
 
     /// POST of JSON.
-    pub async fn post(&self, path: &str, body: impl Payload) -> Answer {
+    pub async fn post(&self, path: &str, body: impl Payload) -> ApiResponse {
         self.ask(Method::POST, path).json(body).send().await
     }
 
     /// PUT of JSON.
-    pub async fn put(&self, path: &str, body: impl Payload) -> Answer {
+    pub async fn put(&self, path: &str, body: impl Payload) -> ApiResponse {
         self.ask(Method::PUT, path).json(body).send().await
     }
 
     /// PATCH.
-    pub async fn patch(&self, path: &str, patch: Patch, body: impl Payload) -> Answer {
+    pub async fn patch(&self, path: &str, patch: Patch, body: impl Payload) -> ApiResponse {
         self.ask(Method::PATCH, path).header("content-type", patch.content_type()).body(body).send().await
     }
 
     /// DELETE without options.
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub async fn delete(&self, path: &str) -> ApiResponse {
         self.ask(Method::DELETE, path).send().await
     }
 
     /// DELETE with `DeleteOptions`.
-    pub async fn delete_with(&self, path: &str, options: impl Payload) -> Answer {
+    pub async fn delete_with(&self, path: &str, options: impl Payload) -> ApiResponse {
         self.ask(Method::DELETE, path).json(options).send().await
     }
 
@@ -148,29 +148,29 @@ impl Session {
     }
 
     /// GET of the page of a list behind a continue token.
-    pub async fn get_next(&self, path: &str, token: &str) -> Answer {
+    pub async fn get_next(&self, path: &str, token: &str) -> ApiResponse {
         self.ask(Method::GET, path).parameter("continue", token).send().await
     }
 
     /// Records something else, such as a part of a response.
     pub fn note(&self, what: &str, body: Value) {
-        self.record(Exchange { request: what.to_owned(), body, ..Exchange::default() });
+        self.inner.log.record(Exchange { request: what.to_owned(), body, ..Exchange::default() });
     }
 
     /// Repeats a GET until the response is as wanted, and records only the last one; gives up after a timeout.
-    pub async fn until(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+    pub async fn until(&self, path: &str, wanted: impl Fn(&ApiResponse) -> bool) -> ApiResponse {
         self.wait(path, wanted).await;
         self.get(path).await
     }
 
     /// Repeats a GET until the response is as wanted, without recording; false on a timeout.
-    pub async fn wait(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> bool {
-        let end = tokio::time::Instant::now() + DEADLINE;
+    pub async fn wait(&self, path: &str, wanted: impl Fn(&ApiResponse) -> bool) -> bool {
+        let end = tokio::time::Instant::now() + REQUEST_TIMEOUT;
         while !wanted(&self.ask(Method::GET, path).quietly().await) {
             if tokio::time::Instant::now() > end {
                 return false;
             }
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         true
     }
@@ -190,23 +190,7 @@ impl Session {
 
     /// All exchanges so far, as a transcript.
     pub(crate) fn transcript(&self, case: &str) -> Transcript {
-        normalise(case, &self.inner.namespace, &self.exchanges())
-    }
-
-    fn exchanges(&self) -> std::sync::MutexGuard<'_, Vec<Exchange>> {
-        self.inner.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn record(&self, exchange: Exchange) -> usize {
-        let mut exchanges = self.exchanges();
-        exchanges.push(exchange);
-        exchanges.len() - 1
-    }
-
-    pub(crate) fn record_event(&self, exchange: usize, event: Value) {
-        if let Some(Value::Array(events)) = self.exchanges().get_mut(exchange).map(|e| &mut e.body) {
-            events.push(event);
-        }
+        normalise(case, &self.inner.namespace, &self.inner.log.exchanges())
     }
 
     fn fill(&self, text: &str) -> String {
@@ -214,7 +198,7 @@ impl Session {
     }
 }
 
-impl Ask {
+impl ApiRequest {
     /// With a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -239,47 +223,42 @@ impl Ask {
     }
 
     /// Sends the request and records the response.
-    pub async fn send(self) -> Answer {
-        let (session, request) = (self.session.clone(), self.shown());
+    pub async fn send(self) -> ApiResponse {
+        let (log, request) = (self.session.inner.log.clone(), self.shown());
         let (mut exchange, body) = self.begin(request).await;
         if let Ok(body) = body {
             exchange.body = collect(body).await;
         }
-        let answer = Answer { code: exchange.code, body: exchange.body.clone() };
-        session.record(exchange);
+        let answer = ApiResponse { code: exchange.code, body: exchange.body.clone() };
+        log.record(exchange);
         answer
     }
 
     /// Sends the request without recording it.
-    pub async fn quietly(self) -> Answer {
+    pub async fn quietly(self) -> ApiResponse {
         let (exchange, body) = self.begin(String::new()).await;
         let body = match body {
             Ok(body) => collect(body).await,
             Err(()) => exchange.body,
         };
-        Answer { code: exchange.code, body }
+        ApiResponse { code: exchange.code, body }
     }
 
     /// Sends the request and reads the response as watch events.
     pub async fn watch(self) -> Watch {
-        let (session, request) = (self.session.clone(), self.shown());
+        let (log, request) = (self.session.inner.log.clone(), self.shown());
         let (mut exchange, body) = self.begin(request).await;
+        let mut events = Body::empty();
         match body {
             Ok(body) if exchange.code == 200 => {
                 exchange.body = Value::Array(Vec::new());
-                let at = session.record(exchange);
-                Watch::new(session, at, body)
+                events = body;
             }
-            Ok(body) => {
-                exchange.body = collect(body).await;
-                let at = session.record(exchange);
-                Watch::new(session, at, Body::empty())
-            }
-            Err(()) => {
-                let at = session.record(exchange);
-                Watch::new(session, at, Body::empty())
-            }
+            Ok(body) => exchange.body = collect(body).await,
+            Err(()) => {}
         }
+        let at = log.record(exchange);
+        Watch::new(log, at, events)
     }
 
     /// The request as it is shown in a transcript.
@@ -314,8 +293,10 @@ impl Ask {
         let mut exchange = Exchange { request, ..Exchange::default() };
         let sent = async {
             let request = builder.body(Body::from(Bytes::from(body))).map_err(|error| error.to_string())?;
-            let answer = tokio::time::timeout(DEADLINE, self.session.inner.client.send(request)).await;
-            answer.map_err(|_| format!("no answer within {DEADLINE:?}"))?.map_err(|error| error.to_string())
+            let answer = tokio::time::timeout(REQUEST_TIMEOUT, self.session.inner.client.send(request)).await;
+            answer
+                .map_err(|_| format!("no answer within {REQUEST_TIMEOUT:?}"))?
+                .map_err(|error| error.to_string())
         };
         match sent.await {
             Ok(answer) => {
@@ -338,15 +319,15 @@ fn headers(answer: &Response<Body>, name: &str) -> Vec<String> {
 }
 
 async fn collect(body: Body) -> Value {
-    match tokio::time::timeout(DEADLINE, body.collect_bytes()).await {
+    match tokio::time::timeout(REQUEST_TIMEOUT, body.collect_bytes()).await {
         Ok(Ok(bytes)) => serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())),
         Ok(Err(error)) => format!("the answer broke off: {error}").into(),
-        Err(_) => format!("the answer did not end within {DEADLINE:?}").into(),
+        Err(_) => format!("the answer did not end within {REQUEST_TIMEOUT:?}").into(),
     }
 }
 
-impl Answer {
+impl ApiResponse {
     /// A text in the body by JSON pointer; empty if there is none, which shows in what is done with it.
     pub fn text(&self, pointer: &str) -> String {
         self.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()

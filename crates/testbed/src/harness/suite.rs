@@ -36,11 +36,11 @@ pub struct Topic {
 /// Runs only cases whose name contains this.
 pub const ONLY: &str = "PLIMSOLL_CASE";
 /// What the recording is called in messages.
-const RECORDED: &str = "the recording";
+const RECORDING_NAME: &str = "the recording";
 /// How many cases run at the same time: most of the time is spent waiting for the real server.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_CASES: usize = 4;
 /// A case that takes longer hangs.
-const DEADLINE: Duration = Duration::from_mins(2);
+const CASE_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The table of a topic's cases: functions from a session to nothing.
 #[macro_export]
@@ -108,7 +108,7 @@ fn hold(name: &'static str, transcripts: &[Transcript], recorded: &Recording, fa
                 failures.push(format!("{}\n  is not recorded; set {RECORD}=1 to do so\n", transcript.case));
             }
             Some(wanted) => {
-                let names = if name == REAL { [RECORDED, REAL] } else { [REAL, name] };
+                let names = if name == REAL { [RECORDING_NAME, REAL] } else { [REAL, name] };
                 failures.extend(compare(names, wanted, transcript).err().map(|d| d.to_string()));
             }
         }
@@ -123,7 +123,7 @@ async fn run_all(
     failures: &mut Vec<String>,
 ) -> Vec<Transcript> {
     let runs = cases.iter().map(|case| run(cluster, format!("{topic}/{}", case.name), **case));
-    let results: Vec<_> = futures::stream::iter(runs).buffered(AT_ONCE).collect().await;
+    let results: Vec<_> = futures::stream::iter(runs).buffered(MAX_CONCURRENT_CASES).collect().await;
     let (transcripts, broken): (Vec<_>, Vec<_>) = results.into_iter().unzip();
     failures.extend(broken.into_iter().flatten());
     transcripts.into_iter().flatten().collect()
@@ -136,10 +136,10 @@ async fn run(cluster: &Cluster, name: String, case: Case) -> (Option<Transcript>
         Err(failure) => return (None, Some(format!("{name}\n  {failure}\n"))),
     };
     let run = AssertUnwindSafe((case.run)(session.clone())).catch_unwind();
-    let broken = match tokio::time::timeout(DEADLINE, run).await {
+    let broken = match tokio::time::timeout(CASE_TIMEOUT, run).await {
         Ok(Ok(())) => None,
         Ok(Err(panic)) => Some(format!("broke off on {}: {}", cluster.name, super::said(panic.as_ref()))),
-        Err(_) => Some(format!("took more than {DEADLINE:?} on {}", cluster.name)),
+        Err(_) => Some(format!("took more than {CASE_TIMEOUT:?} on {}", cluster.name)),
     };
     let transcript = session.transcript(&name);
     cluster.leave(&session).await;

@@ -1,5 +1,7 @@
 //! Requests and responses in a form that is the same in every run.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -27,6 +29,30 @@ pub struct Transcript {
     pub case: String,
     /// In the order in which they were begun.
     pub exchanges: Vec<Exchange>,
+}
+
+/// The exchanges of a case so far, in the order in which they were begun; clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExchangeLog(Arc<Mutex<Vec<Exchange>>>);
+
+impl ExchangeLog {
+    pub(crate) fn exchanges(&self) -> MutexGuard<'_, Vec<Exchange>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends an exchange and returns its place.
+    pub(crate) fn record(&self, exchange: Exchange) -> usize {
+        let mut exchanges = self.exchanges();
+        exchanges.push(exchange);
+        exchanges.len() - 1
+    }
+
+    /// Appends an event to the exchange of a watch.
+    pub(crate) fn record_event(&self, exchange: usize, event: Value) {
+        if let Some(Value::Array(events)) = self.exchanges().get_mut(exchange).map(|e| &mut e.body) {
+            events.push(event);
+        }
+    }
 }
 
 /// The same JSON with the fields of every object in alphabetical order.

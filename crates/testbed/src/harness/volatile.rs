@@ -11,7 +11,7 @@ use super::transcript::{Exchange, Transcript};
 
 /// What replaces a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stand {
+enum Placeholder {
     /// `<NAME N>`, N by first appearance.
     Numbered(&'static str),
     /// `<rv N>`, N by the order of all resource versions of objects in the case. The version of a list or a bookmark is
@@ -24,18 +24,18 @@ enum Stand {
 }
 
 /// Fields that differ from run to run, wherever they are.
-const FIELDS: &[(&str, Stand)] = &[
-    ("resourceVersion", Stand::Version),
-    ("continue", Stand::Fixed("<continue>")),
-    ("clusterIP", Stand::Numbered("ip")),
-    ("clusterIPs", Stand::Numbered("ip")),
-    ("nodePort", Stand::Numbered("port")),
-    ("healthCheckNodePort", Stand::Numbered("port")),
-    ("pod-template-hash", Stand::Numbered("hash")),
+const FIELDS: &[(&str, Placeholder)] = &[
+    ("resourceVersion", Placeholder::Version),
+    ("continue", Placeholder::Fixed("<continue>")),
+    ("clusterIP", Placeholder::Numbered("ip")),
+    ("clusterIPs", Placeholder::Numbered("ip")),
+    ("nodePort", Placeholder::Numbered("port")),
+    ("healthCheckNodePort", Placeholder::Numbered("port")),
+    ("pod-template-hash", Placeholder::Numbered("hash")),
     // localkube has none when it is called within the process.
-    ("serverAddress", Stand::Dropped),
+    ("serverAddress", Placeholder::Dropped),
     // This hash describes the storage in etcd; clients do not use it.
-    ("storageVersionHash", Stand::Dropped),
+    ("storageVersionHash", Placeholder::Dropped),
 ];
 
 /// Numbers of the store in texts, by what is written before them.
@@ -156,7 +156,8 @@ impl Normaliser {
         names.sort_unstable();
         let mut normal = Map::new();
         for name in names {
-            let Some(field) = fields.get(name).filter(|_| !FIELDS.contains(&(name, Stand::Dropped))) else {
+            let Some(field) = fields.get(name).filter(|_| !FIELDS.contains(&(name, Placeholder::Dropped)))
+            else {
                 continue;
             };
             let field = match (name, field) {
@@ -208,14 +209,14 @@ impl Normaliser {
         }
     }
 
-    fn stand(&mut self, stand: Stand, value: &Value) -> Value {
+    fn stand(&mut self, stand: Placeholder, value: &Value) -> Value {
         match stand {
-            Stand::Fixed(text) if value != "" => text.into(),
-            Stand::Numbered(kind) if value != "" && value != "None" => {
+            Placeholder::Fixed(text) if value != "" => text.into(),
+            Placeholder::Numbered(kind) if value != "" && value != "None" => {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 self.numbered(kind, &text).into()
             }
-            Stand::Version => match number(value).and_then(|version| self.versions.get(&version)) {
+            Placeholder::Version => match number(value).and_then(|version| self.versions.get(&version)) {
                 Some(rank) => format!("<rv {rank}>").into(),
                 None => value.clone(),
             },
@@ -322,7 +323,7 @@ mod tests {
     const TWO: &str = "aaaaaaaa-2222-3333-4444-555555555555";
 
     #[test]
-    fn the_same_uid_is_the_same_placeholder() {
+    fn equal_uids_have_equal_placeholders() {
         let seen =
             bodies(&[json!({"uid": TWO}), json!({"message": format!("uid {ONE}, not {TWO}")}), json!(ONE)]);
         assert_eq!(
@@ -332,14 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn versions_keep_their_order() {
+    fn placeholders_of_resource_versions_keep_their_order() {
         let object = |rv: &str| json!({"metadata": {"resourceVersion": rv}});
         let seen = bodies(&[object("900"), object("1000"), object("900"), object("mine")]);
         assert_eq!(seen, [object("<rv 1>"), object("<rv 2>"), object("<rv 1>"), object("mine")]);
     }
 
     #[test]
-    fn the_version_of_a_list_is_not_behind_its_items() {
+    fn list_version_is_not_older_than_its_items() {
         let list = |rv: &str| json!({"metadata": {"resourceVersion": rv}, "items": [{"metadata": {"resourceVersion": "7"}}]});
         let seen = bodies(&[list("7"), list("6")]);
         assert_eq!(seen[0]["metadata"]["resourceVersion"], "<list rv>");
@@ -348,14 +349,14 @@ mod tests {
     }
 
     #[test]
-    fn times_of_the_case_stay() {
+    fn times_written_by_a_case_are_kept() {
         let seen =
             bodies(&[json!(["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456Z", "2001-01-02T03:04:05Z"])]);
         assert_eq!(seen, [json!(["<time>", "<micro time>", "2001-01-02T03:04:05Z"])]);
     }
 
     #[test]
-    fn generated_names_and_the_namespace_are_recognised_in_texts() {
+    fn generated_names_and_namespace_are_replaced_in_texts() {
         let seen = bodies(&[
             json!({"metadata": {"generateName": "web-", "name": "web-x7f2k", "namespace": "space-7"}}),
             json!({"message": "pods \"web-x7f2k\" not found in space-7"}),
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_known_by_their_column() {
+    fn ages_are_recognized_by_their_column() {
         let table = json!({
             "columnDefinitions": [{"name": "Name"}, {"name": "Age"}],
             "rows": [{"cells": ["3s", "3s"]}, {"cells": ["a", "<unknown>"]}],
@@ -376,14 +377,14 @@ mod tests {
     }
 
     #[test]
-    fn objects_in_texts_are_cut_out() {
+    fn go_dumps_of_objects_are_removed_from_texts() {
         let text = r#"patch: Invalid value: "{\"apiVersion\":\"v1\",\"a\":\"\\\"\"}": no; more: Invalid value: "x": no"#;
         let cut = r#"patch: Invalid value: "<object>": no; more: Invalid value: "x": no"#;
         assert_eq!(bodies(&[json!(text)]), [json!(cut)]);
     }
 
     #[test]
-    fn texts_that_only_look_like_something_stay() {
+    fn similar_texts_are_kept() {
         for text in ["", "ä", "2026-01-02", "11111111-2222-3333-4444-55555555555"] {
             assert_eq!(bodies(&[json!(text)]), [json!(text)]);
         }

@@ -6,11 +6,11 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::session::Session;
+use super::transcript::ExchangeLog;
 
 /// A watch under way; dropping it ends it.
 pub struct Watch {
-    session: Session,
+    log: ExchangeLog,
     exchange: usize,
     body: Body,
     /// What arrived and is not yet a whole line.
@@ -18,29 +18,29 @@ pub struct Watch {
 }
 
 /// An event that is due comes within this time.
-const DEADLINE: Duration = Duration::from_secs(10);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Watch {
-    pub(crate) fn new(session: Session, exchange: usize, body: Body) -> Self {
-        Self { session, exchange, body, rest: Vec::new() }
+    pub(crate) fn new(log: ExchangeLog, exchange: usize, body: Body) -> Self {
+        Self { log, exchange, body, rest: Vec::new() }
     }
 
     /// Waits for the next event and writes it down; none when the server ended the watch, or when nothing came, which is
     /// written down too.
     pub async fn next(&mut self) -> Option<Value> {
-        let event = match tokio::time::timeout(DEADLINE, self.line()).await {
+        let event = match tokio::time::timeout(EVENT_TIMEOUT, self.line()).await {
             Ok(Some(line)) => serde_json::from_slice(&line)
                 .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&line).into_owned())),
             Ok(None) => {
-                self.session.record_event(self.exchange, json!("<end>"));
+                self.log.record_event(self.exchange, json!("<end>"));
                 return None;
             }
             Err(_) => {
-                self.session.record_event(self.exchange, json!(format!("<nothing within {DEADLINE:?}>")));
+                self.log.record_event(self.exchange, json!(format!("<nothing within {EVENT_TIMEOUT:?}>")));
                 return None;
             }
         };
-        self.session.record_event(self.exchange, event.clone());
+        self.log.record_event(self.exchange, event.clone());
         Some(event)
     }
 

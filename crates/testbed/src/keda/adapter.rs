@@ -8,8 +8,8 @@ use super::{aside, limits, programs};
 use crate::access::Access;
 use crate::aggregate::Aggregated;
 use crate::error::{Attempt as _, Error};
-use crate::peer::ProcessUsage;
 use crate::ports;
+use crate::process::ProcessUsage;
 use crate::program::{Program, Room};
 
 /// How the adapter is started.
@@ -32,7 +32,7 @@ pub struct KedaAdapter {
     program: Program,
 }
 
-const DEADLINE: Duration = Duration::from_mins(2);
+const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl KedaAdapter {
     /// Starts it, registers it, and returns when the API server calls it available.
@@ -49,7 +49,7 @@ impl KedaAdapter {
         let room = Room::new()?;
         let client = access.authority().client("keda-metrics-apiserver", None)?;
         let serving = access.authority().server(&[&api.server_name(), "localhost"])?;
-        // In its folder of certificates is whom it is to the metrics service; what it serves with is named by flags.
+        // The folder has its client certificate for the metrics service; flags name its serving certificate.
         room.write("ca.crt", access.authority().certificate())?;
         room.write("tls.crt", &client.certificate)?;
         room.write("tls.key", &client.key)?;
@@ -68,7 +68,7 @@ impl KedaAdapter {
         let path = format!("/apis/{}/{}", api.group, api.version);
         adapter
             .program
-            .until(DEADLINE, async || {
+            .until(READY_TIMEOUT, async || {
                 let (access, path) = (access.clone(), path.clone());
                 aside(move || access.run_kubectl(&["get", "--raw", &path])).await.is_ok()
             })

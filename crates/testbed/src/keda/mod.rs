@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::access::Access;
+use crate::ensure::Peers;
 use crate::error::Error;
-use crate::parts::Peers;
-use crate::peer::ProcessUsage;
 use crate::ports;
+use crate::process::ProcessUsage;
 use crate::program::{Program, Room};
 use crate::proxy::{Proxy, ProxyOptions, Rules};
 
@@ -39,11 +39,11 @@ pub struct Keda {
     adapter: Option<KedaAdapter>,
     operator: Program,
     proxy: Option<Proxy>,
-    ports: Ports,
+    ports: KedaPorts,
 }
 
 #[derive(Clone, Copy)]
-struct Ports {
+struct KedaPorts {
     figures: u16,
     service: u16,
 }
@@ -51,8 +51,8 @@ struct Ports {
 /// The name under which the operator is called by its adapter.
 pub const SERVER_NAME: &str = "keda-operator.keda.svc";
 /// What it writes when it knows all ScaledObjects and begins.
-const READY: &str = r#"Starting workers	{"controller": "scaledobject""#;
-const DEADLINE: Duration = Duration::from_mins(2);
+const READY_LOG_LINE: &str = r#"Starting workers	{"controller": "scaledobject""#;
+const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl Default for KedaOptions {
     fn default() -> Self {
@@ -95,14 +95,14 @@ impl Keda {
             environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let program = programs().await?.keda_operator;
         let mut operator = Program::start_with("keda-operator", &program, &arguments, &environment, room)?;
-        let log = operator.room().path("logs/keda-operator.log");
-        let ready = async || std::fs::read_to_string(&log).is_ok_and(|text| text.contains(READY));
-        operator.until(DEADLINE, ready).await?;
+        operator.until_logged(READY_TIMEOUT, READY_LOG_LINE).await?;
         // Not before: the adapter would wait for a second, then for two.
         operator
-            .until(DEADLINE, async || tokio::net::TcpStream::connect(("127.0.0.1", service)).await.is_ok())
+            .until(READY_TIMEOUT, async || {
+                tokio::net::TcpStream::connect(("127.0.0.1", service)).await.is_ok()
+            })
             .await?;
-        let mut keda = Self { adapter: None, operator, proxy, ports: Ports { figures, service } };
+        let mut keda = Self { adapter: None, operator, proxy, ports: KedaPorts { figures, service } };
         if options.adapter {
             let settings = AdapterOptions {
                 namespace: options.namespace.clone(),

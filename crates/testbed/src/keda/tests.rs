@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_asked_for_is_said() {
+fn options_become_flags_and_variables() {
     let options = KedaOptions { namespace: Some("one".into()), requests: None, ..KedaOptions::default() };
     let said = environment(&options);
     assert!(said.contains(&("WATCH_NAMESPACE", "one".to_owned())), "{said:?}");

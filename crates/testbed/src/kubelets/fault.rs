@@ -35,13 +35,13 @@ pub enum Behaviour {
     Page(String),
 }
 
-pub(super) type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+pub(super) type KubeletBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
 const NO_STATISTICS: &str = "# TYPE resource_scrape_error gauge\nresource_scrape_error 1\nscrape_error 1\n";
 
 impl Behaviour {
     /// The answer, for a page that is right; how long to wait for it is up to the caller.
-    pub(super) fn answer(&self, page: Bytes) -> Response<Body> {
+    pub(super) fn answer(&self, page: Bytes) -> Response<KubeletBody> {
         match self {
             Self::Well | Self::Slow(_) => ok(page),
             Self::Endless => Response::new(endless()),
@@ -60,18 +60,18 @@ impl Behaviour {
     }
 }
 
-pub(super) fn ok(page: Bytes) -> Response<Body> {
+pub(super) fn ok(page: Bytes) -> Response<KubeletBody> {
     Response::new(Full::new(page).map_err(|never| match never {}).boxed_unsync())
 }
 
-fn endless() -> Body {
+fn endless() -> KubeletBody {
     let line = "container_cpu_usage_seconds_total{container=\"a\",namespace=\"b\",pod=\"c\"} 1\n";
     let chunk = Bytes::from(line.repeat(200));
     let frames = stream::repeat_with(move || Ok(Frame::data(chunk.clone())));
     StreamBody::new(frames).boxed_unsync()
 }
 
-fn truncated(page: &Bytes) -> Body {
+fn truncated(page: &Bytes) -> KubeletBody {
     let half = page.slice(..page.len() / 2);
     let cut = Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
     StreamBody::new(stream::iter([Ok(Frame::data(half)), cut])).boxed_unsync()
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_times_are_long_ago() {
+    fn stale_page_changes_only_timestamps() {
         let page = "# TYPE a counter\na{b=\"c\"} 1.5 1633253812125\nresource_scrape_error 0\n";
         let bad = long_ago(page.as_bytes());
         let expected = "# TYPE a counter\na{b=\"c\"} 1.5 -62135596800000\nresource_scrape_error 0\n";
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_told() {
+    fn error_codes_are_returned() {
         assert_eq!(Behaviour::Status(403).answer(Bytes::new()).status().as_u16(), 403);
         assert_eq!(Behaviour::Well.answer(Bytes::new()).status().as_u16(), 200);
     }

@@ -21,15 +21,15 @@ pub struct Fleet {
 }
 
 /// How often kubelets measure at least.
-const PERIOD: Duration = Duration::from_secs(10);
+const MEASUREMENT_PERIOD: Duration = Duration::from_secs(10);
 /// Pods that belong together.
-const REPLICAS: usize = 10;
+const PODS_PER_WORKLOAD: usize = 10;
 /// Images in the status of a node, as real nodes have them.
-const IMAGES: usize = 30;
+const IMAGES_PER_NODE: usize = 30;
 /// Objects in one transaction: etcd takes no more than 128.
-const BATCH: usize = 100;
+const WRITE_BATCH_SIZE: usize = 100;
 /// Transactions at once.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_BATCHES: usize = 4;
 
 impl Fleet {
     /// All pods.
@@ -44,16 +44,16 @@ impl Fleet {
 
     /// The namespace and name of a pod, counted over all nodes.
     pub fn pod(self, number: usize) -> (String, String) {
-        let workload = number / REPLICAS;
+        let workload = number / PODS_PER_WORKLOAD;
         let namespace = format!("team-{:03}", workload % self.namespaces.max(1));
-        (namespace, format!("{}-7d4b9c6f5-{:05}", workload_name(workload), number % REPLICAS))
+        (namespace, format!("{}-7d4b9c6f5-{:05}", workload_name(workload), number % PODS_PER_WORKLOAD))
     }
 
     /// Adds all nodes and their pods to the kubelets.
     pub fn run(self, kubelets: &Kubelets) -> Result<(), Error> {
         for number in 0..self.nodes {
             let node = self.node(number);
-            kubelets.add_node(&node, Measures::Every(PERIOD))?;
+            kubelets.add_node(&node, Measures::Every(MEASUREMENT_PERIOD))?;
             for pod in self.pods_of(number) {
                 let (namespace, name) = self.pod(pod);
                 let (milli, memory) =
@@ -77,7 +77,7 @@ impl Fleet {
         });
         let nodes = (0..self.nodes).filter_map(|number| {
             let name = self.node(number);
-            let object = objects::node(&name, kubelets.address(&name)?, kubelets.port(), IMAGES);
+            let object = objects::node(&name, kubelets.address(&name)?, kubelets.port(), IMAGES_PER_NODE);
             Some((format!("/registry/minions/{name}"), object))
         });
         let pods = (0..self.nodes).flat_map(|number| {
@@ -85,7 +85,7 @@ impl Fleet {
             self.pods_of(number).map(move |pod| {
                 let (namespace, name) = self.pod(pod);
                 let labels = json!({
-                    "app": workload_name(pod / REPLICAS), "pod-template-hash": "7d4b9c6f5",
+                    "app": workload_name(pod / PODS_PER_WORKLOAD), "pod-template-hash": "7d4b9c6f5",
                     "app.kubernetes.io/part-of": "shop", "app.kubernetes.io/version": "1.2.3"
                 });
                 let object = objects::pod(&namespace, &name, &node, &labels, &["app"]);
@@ -94,9 +94,9 @@ impl Fleet {
         });
         let all = namespaces.chain(nodes).chain(pods);
         stream::iter(all)
-            .chunks(BATCH)
+            .chunks(WRITE_BATCH_SIZE)
             .map(|batch| async move { etcd.put_all(&batch).await })
-            .buffer_unordered(AT_ONCE)
+            .buffer_unordered(MAX_CONCURRENT_BATCHES)
             .try_collect()
             .await
     }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pod_has_a_name_of_its_own() {
+    fn pod_names_are_unique() {
         let fleet = Fleet { nodes: 40, pods: 30, namespaces: 7 };
         let names: std::collections::BTreeSet<_> =
             (0..fleet.size()).map(|number| fleet.pod(number)).collect();

@@ -4,6 +4,7 @@
 //! ```text
 //! fleet    thousands of nodes and pods at once, and their objects for the store of a real cluster
 //! objects  Node and Pod objects, as a cluster keeps them
+//! load     what pods and containers use
 //! node     what runs on a node and what it has used
 //! page     how that reads: /metrics/resource
 //! fault    the ways in which a kubelet can be bad
@@ -16,6 +17,7 @@
 
 mod fault;
 pub mod fleet;
+mod load;
 mod node;
 pub mod objects;
 mod page;
@@ -27,9 +29,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use localkube::access::roots;
 use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use tokio::task::AbortHandle;
 
 use crate::error::{Attempt as _, Error};
@@ -37,14 +38,14 @@ use crate::pki::Authority;
 use crate::side;
 
 pub use fault::Behaviour;
-pub use node::{Container, PodLoad};
+pub use load::{Container, PodLoad};
 
 use node::Node;
 
 /// Kubelets that answer until this is dropped.
 pub struct Kubelets {
     authority: Authority,
-    clients: Arc<RootCertStore>,
+    clients: RootCertStore,
     network: u8,
     /// Their port on an address that none of them has, so that the port is not given to another process.
     port: (TcpListener, u16),
@@ -71,18 +72,12 @@ impl Kubelets {
     /// No nodes yet. `clients` is the authority (PEM) behind clients with certificates; who shows neither such a
     /// certificate nor a bearer token is refused. Addresses are 127.`network`.x.y, so that several can run at once.
     pub fn new(clients: &str, network: u8) -> Result<Self, Error> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(clients.as_bytes()) {
-            let certificate =
-                certificate.map_err(std::io::Error::other).attempt(|| "read an authority".into())?;
-            roots.add(certificate).map_err(std::io::Error::other).attempt(|| "trust an authority".into())?;
-        }
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|listener| listener.local_addr().map(|address| (listener, address.port())));
         let port = port.attempt(|| "find a free port".into())?;
         Ok(Self {
             authority: Authority::new("simulated-kubelets")?,
-            clients: Arc::new(roots),
+            clients: roots(clients.as_bytes())?,
             network,
             port,
             addresses: AtomicUsize::new(1),
@@ -103,24 +98,9 @@ impl Kubelets {
     /// A new node, and its address.
     pub fn add_node(&self, name: &str, measures: Measures) -> Result<Ipv4Addr, Error> {
         let address = self.next_address();
-        self.listen(address, name, measures, &[&address.to_string(), name])
-    }
-
-    /// A new node whose certificate holds these names and addresses.
-    pub fn add_node_as(&self, name: &str, measures: Measures, names: &[&str]) -> Result<Ipv4Addr, Error> {
-        self.listen(self.next_address(), name, measures, names)
-    }
-
-    fn listen(
-        &self,
-        address: Ipv4Addr,
-        name: &str,
-        measures: Measures,
-        names: &[&str],
-    ) -> Result<Ipv4Addr, Error> {
         let listener = TcpListener::bind(SocketAddr::from((address, self.port())));
         let listener = listener.attempt(|| format!("listen on {address}:{}", self.port()))?;
-        let identity = self.authority.server(names)?;
+        let identity = self.authority.server(&[&address.to_string(), name])?;
         let node = Arc::new(Mutex::new(Node::new(measures, name)));
         let served = serve::serve(listener, &identity, &self.clients, Arc::clone(&node))?;
         let task = side::handle().spawn(served).abort_handle();

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_written_by_two_and_created_by_one() {
+    fn created_objects_omit_managed_fields_and_uid() {
         let pod = pod("shop", "web-0", "node-1", &json!({"app": "web"}), &["app"]);
         assert_eq!(pod.pointer("/metadata/managedFields").and_then(Value::as_array).unwrap().len(), 2);
         assert_eq!(pod.pointer("/metadata/uid").and_then(Value::as_str).unwrap().len(), 36);

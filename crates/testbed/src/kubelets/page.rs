@@ -6,7 +6,7 @@ use localkube::nodes::families::{
     CONTAINER_CPU, CONTAINER_MEMORY, CONTAINER_START, ERROR, NODE_CPU, NODE_MEMORY, POD_CPU, POD_MEMORY,
 };
 
-use super::node::{Container, Node, PodLoad};
+use super::load::{Container, PodLoad};
 
 /// One container, and by how much it was measured before the node.
 struct Measured<'a> {
@@ -15,12 +15,18 @@ struct Measured<'a> {
     at: u64,
 }
 
-/// The page of a measurement. Writing to a string cannot fail, so that nothing here asks.
-pub(super) fn text(node: &Node, at: u64) -> String {
-    let containers = node.pods.iter().flat_map(|pod| pod.containers.iter().map(move |found| (pod, found)));
+/// The page of a measurement: the pods, the processor time and memory of the whole node, the moment, and by how much each
+/// container was measured before it. Writing to a string cannot fail, so that no result is checked here.
+pub(super) fn text(
+    pods: &[PodLoad],
+    (cpu, memory): (u64, u64),
+    at: u64,
+    earlier: impl Fn(usize) -> u64,
+) -> String {
+    let containers = pods.iter().flat_map(|pod| pod.containers.iter().map(move |found| (pod, found)));
     let mut all: Vec<Measured<'_>> = containers
         .enumerate()
-        .map(|(number, (pod, container))| Measured { pod, container, at: at - node.earlier(number) })
+        .map(|(number, (pod, container))| Measured { pod, container, at: at - earlier(number) })
         .collect();
     all.sort_by(|a, b| a.key().cmp(&b.key()));
     let mut out = String::with_capacity(2048 + 700 * all.len());
@@ -39,7 +45,6 @@ pub(super) fn text(node: &Node, at: u64) -> String {
         let started = one.container.started;
         let _ = writeln!(out, "{}.{:03}", started / 1000, started % 1000);
     });
-    let (cpu, memory) = node.total_at(at);
     NODE_CPU.write(&mut out, std::iter::once(cpu), |out, cpu| {
         out.push(' ');
         seconds(out, cpu);
@@ -50,7 +55,7 @@ pub(super) fn text(node: &Node, at: u64) -> String {
         number(out, memory);
         let _ = writeln!(out, " {at}");
     });
-    let mut pods: Vec<&PodLoad> = node.pods.iter().collect();
+    let mut pods: Vec<&PodLoad> = pods.iter().collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     POD_CPU.write(&mut out, pods.iter(), |out, pod| {
         let _ = write!(out, "{{namespace=\"{}\",pod=\"{}\"}} ", pod.namespace, pod.name);
@@ -103,14 +108,16 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::super::Measures;
+    use super::super::load::now;
+    use super::super::node::Node;
     use super::*;
 
     #[test]
-    fn the_page_reads_like_that_of_a_kubelet() {
+    fn page_has_the_format_of_a_kubelet() {
         let mut node = Node::new(Measures::Always, "node-1");
         node.set_pod(PodLoad::new("shop", "web-1", &[("web", 250, 12_533_760), ("log", 10, 4_096)]));
         node.set_pod(PodLoad::new("shop", "web-0", &[("web", 100, 999_999)]));
-        let page = text(&node, super::super::node::now());
+        let page = node.text_at(now());
         let line = |start: &str| page.lines().position(|line| line.starts_with(start)).unwrap();
         let first = line(
             "container_cpu_usage_seconds_total{container=\"log\",namespace=\"shop\",pod=\"web-1\"} 36.0",

@@ -17,7 +17,7 @@ fn alive(id: &str) -> bool {
 }
 
 #[test]
-fn a_program_ends_when_the_leash_is_let_go_however_stubborn_it_is() {
+fn program_is_killed_when_its_supervisor_input_closes() {
     let script = "trap '' TERM INT HUP; echo $$; while :; do sleep 1; done";
     let mut child = supervised("sh", ["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut id = String::new();
@@ -29,7 +29,7 @@ fn a_program_ends_when_the_leash_is_let_go_however_stubborn_it_is() {
 }
 
 #[test]
-fn the_code_of_a_program_is_passed_on_and_its_arguments_arrive_whole() {
+fn supervisor_passes_exit_code_and_arguments() {
     let script = r#"[ "$1" = "two words" ] && [ "$2" = '$HOME' ] && exit 7"#;
     let mut child = supervised("sh", ["-c", script, "x", "two words", "$HOME"]).spawn().unwrap();
     let leash = child.stdin.take();
@@ -38,7 +38,7 @@ fn the_code_of_a_program_is_passed_on_and_its_arguments_arrive_whole() {
 }
 
 #[test]
-fn a_program_does_not_inherit_the_leash() {
+fn program_does_not_inherit_the_supervisor_input() {
     let mut child = supervised("sh", ["-c", "cat; [ ! -e /proc/self/fd/3 ]"]).spawn().unwrap();
     // `cat` would wait for ever if it read the leash.
     let leash = child.stdin.take();
@@ -47,14 +47,14 @@ fn a_program_does_not_inherit_the_leash() {
 }
 
 #[test]
-fn a_tail_is_the_last_lines_and_never_fails() {
+fn tail_returns_the_last_lines_and_never_fails() {
     assert_eq!(last_lines("a\n\nb\nc\n", 2), "  b\n  c");
     assert_eq!(last_lines("\n", 2), "  (nothing was written)");
     assert!(tail(Path::new("/nowhere/at all")).contains("cannot be read"));
 }
 
 #[test]
-fn a_component_that_cannot_start_shows_its_log_and_leaves_no_data() {
+fn failed_component_shows_its_log_and_removes_its_data() {
     let folder = std::env::temp_dir().join(format!("testbed-process-{}", std::process::id()));
     let data = folder.join("data");
     std::fs::create_dir_all(folder.join("logs")).unwrap();
@@ -67,4 +67,13 @@ fn a_component_that_cannot_start_shows_its_log_and_leaves_no_data() {
     assert!(text.contains("/nowhere/program"), "{text}");
     assert!(!data.exists() && folder.exists(), "its data goes with it");
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn process_usage_is_parsed_from_proc() {
+    let stat = "7 (kube) manager) S 1 7 7 0 -1 4194560 9 0 0 0 250 50 0 0 20 0 9 0 1 1 1";
+    let status = "Name:\tx\nVmHWM:\t  2048 kB\nVmRSS:\t  1024 kB\n";
+    let expected = ProcessUsage { cpu: Duration::from_secs(3), resident: 1 << 20, peak: 2 << 20 };
+    assert_eq!(ProcessUsage::parse(stat, status), Some(expected));
+    assert_eq!(ProcessUsage::parse("7 (x", status), None);
 }

@@ -1,8 +1,6 @@
 //! Stands before Prometheus and answers as a bad one would.
 
-use std::convert::Infallible;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,16 +8,13 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
 use serde_json::{Value, json};
-use tokio::task::AbortHandle;
 
 use crate::components::local;
-use crate::error::{Attempt as _, Error};
+use crate::error::Error;
 use crate::kubelets::held;
-use crate::{plain, side};
+use crate::plain;
+use crate::side::SideServer;
 
 /// What is wrong with answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,13 +40,12 @@ pub enum Trouble {
 
 /// A front that answers until it is dropped.
 pub struct Front {
-    port: u16,
-    shared: Arc<Mutex<Shared>>,
-    task: AbortHandle,
+    server: SideServer,
+    shared: Arc<Mutex<FrontState>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct FrontState {
     behind: String,
     trouble: Trouble,
     /// What was asked, decoded: path and query or body.
@@ -62,33 +56,18 @@ struct Shared {
 impl Front {
     /// Leads to the server at this address.
     pub fn start(behind: &str) -> Result<Self, Error> {
-        let failed = || "listen before Prometheus".to_owned();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt(failed)?;
-        let port = listener.local_addr().attempt(failed)?.port();
-        listener.set_nonblocking(true).attempt(failed)?;
-        let _inside = side::handle().enter();
-        let listener = tokio::net::TcpListener::from_std(listener).attempt(failed)?;
-        let shared = Arc::new(Mutex::new(Shared { behind: behind.to_owned(), ..Shared::default() }));
+        let shared = Arc::new(Mutex::new(FrontState { behind: behind.to_owned(), ..FrontState::default() }));
         let state = Arc::clone(&shared);
-        let task = side::handle().spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let state = Arc::clone(&state);
-                let service = service_fn(move |request| {
-                    let state = Arc::clone(&state);
-                    async move { Ok::<_, Infallible>(answer(request, &state).await) }
-                });
-                tokio::spawn(async move {
-                    let server = auto::Builder::new(TokioExecutor::new());
-                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
-                });
-            }
-        });
-        Ok(Self { port, shared, task: task.abort_handle() })
+        let server = SideServer::start_http("the front of Prometheus", move |request| {
+            let state = Arc::clone(&state);
+            async move { answer(request, &state).await }
+        })?;
+        Ok(Self { server, shared })
     }
 
     /// Where it answers.
     pub fn url(&self) -> String {
-        local("http", self.port)
+        local("http", self.server.port)
     }
 
     /// What is wrong from now on.
@@ -107,13 +86,7 @@ impl Front {
     }
 }
 
-impl Drop for Front {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn answer(request: Request<Incoming>, shared: &Mutex<Shared>) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, shared: &Mutex<FrontState>) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let (behind, trouble) = {
@@ -189,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_made_worse_as_told() {
+    fn responses_are_changed_by_each_fault() {
         let good = json!({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}});
         let bad =
             |trouble| serde_json::from_slice::<Value>(&worse(Bytes::from(good.to_string()), &trouble)).ok();

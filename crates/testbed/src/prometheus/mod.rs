@@ -9,11 +9,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::components::local;
+use crate::ensure::Prometheus;
 use crate::error::{Attempt as _, Error};
-use crate::parts::Prometheus;
 use crate::plain;
 use crate::ports;
-use crate::program::{Program, Room};
+use crate::program::{Program, Restartable, Room};
 
 pub use front::{Front, Trouble};
 
@@ -21,15 +21,11 @@ pub use front::{Front, Trouble};
 pub struct Server {
     program: PathBuf,
     port: u16,
-    running: Option<Program>,
-    /// Where targets are listed; kept while it is stopped.
-    idle: Option<Room>,
+    process: Restartable,
 }
 
 const TARGETS: &str = "targets.json";
-/// The pages through which others ask for data.
-const ASKED: &str = "sum(prometheus_http_requests_total{handler=~\"/api/v1/(query|query_range|series|labels|label/:name/values)\"})";
-const DEADLINE: Duration = Duration::from_mins(1);
+const READY_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Server {
     /// Starts one that scrapes what [`Server::scrape`] names, and itself, so often.
@@ -39,7 +35,7 @@ impl Server {
         let room = Room::new()?;
         room.write(TARGETS, "[]")?;
         room.write("prometheus.yml", &config(interval, port))?;
-        let mut server = Self { program, port, running: None, idle: Some(room) };
+        let mut server = Self { program, port, process: Restartable::new(room) };
         server.resume().await?;
         Ok(server)
     }
@@ -51,8 +47,7 @@ impl Server {
 
     /// Says what is to be scraped: a list as files of targets have it. Labels of what is scraped win over those of targets.
     pub fn scrape(&self, targets: &Value) -> Result<(), Error> {
-        let room = self.running.as_ref().map(Program::room).or(self.idle.as_ref());
-        let Some(room) = room else { return Ok(()) };
+        let Some(room) = self.process.room() else { return Ok(()) };
         // Moved into place, so that it never reads half of it.
         let draft = room.write("targets.draft", &targets.to_string())?;
         std::fs::rename(draft, room.path(TARGETS)).attempt(|| "write the targets of Prometheus".into())
@@ -60,14 +55,12 @@ impl Server {
 
     /// Kills it. Its data stay, and so does its port.
     pub fn stop(&mut self) {
-        if let Some(program) = self.running.take() {
-            self.idle = Some(program.end());
-        }
+        self.process.stop();
     }
 
     /// Starts it again after [`Server::stop`], and returns when it answers.
     pub async fn resume(&mut self) -> Result<(), Error> {
-        let Some(room) = self.idle.take() else { return Ok(()) };
+        let Some(room) = self.process.take_idle() else { return Ok(()) };
         let arguments = [
             format!("--config.file={}", room.path("prometheus.yml").display()),
             format!("--storage.tsdb.path={}", room.path("data").display()),
@@ -80,9 +73,9 @@ impl Server {
         let mut program = Program::start("prometheus", &self.program, &arguments, room)?;
         let ready = format!("{}/-/ready", self.url());
         program
-            .until(DEADLINE, async || plain::get(&ready).await.is_ok_and(|page| page.status() == 200))
+            .until(READY_TIMEOUT, async || plain::get(&ready).await.is_ok_and(|page| page.status() == 200))
             .await?;
-        self.running = Some(program);
+        self.process.started(program);
         Ok(())
     }
 
@@ -110,11 +103,6 @@ impl Server {
             plain::get(&format!("{}/metrics", self.url())).await.attempt(|| "ask Prometheus".into())?;
         let text = String::from_utf8_lossy(page.body()).into_owned();
         Ok(text.lines().filter(|line| is_asked(line)).filter_map(count).sum())
-    }
-
-    /// The same, as a query that says what is counted.
-    pub fn asked_query() -> &'static str {
-        ASKED
     }
 }
 
@@ -166,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_requests_for_data_count() {
+    fn only_data_requests_are_counted() {
         let line =
             |handler: &str| format!("prometheus_http_requests_total{{code=\"200\",handler=\"{handler}\"}} 7");
         assert!(is_asked(&line("/api/v1/query")) && is_asked(&line("/api/v1/series")));

@@ -19,10 +19,10 @@ pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
 pub(super) type Body = UnsyncBoxBody<Bytes, Fault>;
 
 /// What was sent must be on its way before a connection breaks, or the client sees no answer at all.
-const FLUSH: Duration = Duration::from_millis(20);
+const FLUSH_DELAY: Duration = Duration::from_millis(20);
 
 /// The largest list that is remembered.
-const REMEMBERED: usize = 8 << 20;
+const MAX_REMEMBERED_BYTES: usize = 8 << 20;
 
 /// How a body ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) fn first(body: Body, bytes: usize, end: End) -> Body {
         }
         match end {
             End::Cut => {
-                tokio::time::sleep(FLUSH).await;
+                tokio::time::sleep(FLUSH_DELAY).await;
                 Some((Err(io::Error::from(io::ErrorKind::ConnectionReset).into()), (body, None)))
             }
             End::Stall => std::future::pending().await,
@@ -76,7 +76,7 @@ where
                 if let (Some((bytes, _)), Some(data)) = (&mut copy, frame.data_ref()) {
                     bytes.extend_from_slice(data);
                 }
-                copy = copy.filter(|(bytes, _)| bytes.len() <= REMEMBERED);
+                copy = copy.filter(|(bytes, _)| bytes.len() <= MAX_REMEMBERED_BYTES);
                 // The body is not polled again after the announced length.
                 if body.is_end_stream()
                     && let Some((bytes, keep)) = copy.take()
@@ -98,7 +98,7 @@ where
 }
 
 /// A watch: it ends when `cut` says so, and loses what comes while `stalled` says so.
-pub(super) struct Watch {
+pub(super) struct WatchBody {
     pub(super) request: Arc<Parts>,
     /// Whether events are lines, which can be lost one by one; others can only end when some were lost.
     pub(super) lines: bool,
@@ -107,7 +107,7 @@ pub(super) struct Watch {
 
 struct Open<F> {
     body: Incoming,
-    watch: Watch,
+    watch: WatchBody,
     stalled: F,
     /// Of a line, what has arrived.
     rest: BytesMut,
@@ -116,7 +116,7 @@ struct Open<F> {
 
 pub(super) fn watched(
     body: Incoming,
-    watch: Watch,
+    watch: WatchBody,
     stalled: impl Fn(&Parts) -> bool + Send + 'static,
 ) -> Body {
     let open = Open { body, watch, stalled, rest: BytesMut::new(), lost: false };

@@ -9,10 +9,10 @@ use http::request::Parts;
 use localkube::request::{Query, RequestPath};
 
 /// How many requests are remembered one by one; all are counted.
-const KEPT: usize = 50_000;
+const MAX_LOG_ENTRIES: usize = 50_000;
 
 /// How much is remembered of why a request was refused, in bytes.
-const WORDS: usize = 1024;
+const MAX_REFUSAL_BYTES: usize = 1024;
 
 /// A request that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Log {
         let path =
             parts.uri.path_and_query().map_or_else(|| parts.uri.path().to_owned(), ToString::to_string);
         *self.counts.entry((parts.method.to_string(), shape(&path))).or_default() += 1;
-        if self.entries.len() == KEPT {
+        if self.entries.len() == MAX_LOG_ENTRIES {
             self.entries.pop_front();
             self.forgotten += 1;
         }
@@ -72,7 +72,7 @@ impl Log {
     /// Notes the answer to a request that was refused.
     pub(super) fn refused(&mut self, number: usize, answer: &[u8]) {
         if let Some(entry) = self.entry(number) {
-            let words = answer.get(..WORDS).unwrap_or(answer);
+            let words = answer.get(..MAX_REFUSAL_BYTES).unwrap_or(answer);
             entry.refusal = Some(String::from_utf8_lossy(words).into_owned());
         }
     }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_leave_names_out() {
+    fn request_shapes_omit_names() {
         let cases = [
             ("/api/v1/namespaces/shop/pods/web-0?x=1", "/api/v1/namespaces/{ns}/pods/{name}"),
             ("/api/v1/pods?watch=true&resourceVersion=9", "/api/v1/pods?watch"),
@@ -146,18 +146,18 @@ mod tests {
     }
 
     #[test]
-    fn answers_find_their_requests() {
+    fn responses_are_logged_at_their_requests() {
         let parts = |path: &str| {
             http::Request::get(path).header("user-agent", "test/1").body(()).unwrap().into_parts().0
         };
         let mut log = Log::default();
         let (one, two) = (log.begin(&parts("/api/v1/pods")), log.begin(&parts("/api/v1/nodes?limit=1")));
         log.answered(two, 403);
-        log.refused(two, &[b'x'; WORDS + 1]);
+        log.refused(two, &[b'x'; MAX_REFUSAL_BYTES + 1]);
         let entries = log.entries();
         assert_eq!((entries[one].status, entries[two].status), (None, Some(403)));
         assert_eq!(entries[one].refusal, None);
-        assert_eq!(entries[two].refusal, Some("x".repeat(WORDS)));
+        assert_eq!(entries[two].refusal, Some("x".repeat(MAX_REFUSAL_BYTES)));
         assert_eq!(
             (entries[two].path.as_str(), entries[two].user_agent.as_str()),
             ("/api/v1/nodes?limit=1", "test/1")

@@ -8,7 +8,7 @@
 //! upstream  the API server
 //! ```
 //!
-//! Requests are forwarded with the administrator's credentials, unless the proxy was started with [`Caller::Itself`].
+//! Requests are forwarded with the administrator's credentials, unless the proxy was started with [`ProxyCaller::Itself`].
 
 mod body;
 mod log;
@@ -48,7 +48,7 @@ use upstream::Upstream;
 
 /// Credentials of forwarded requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Caller {
+pub enum ProxyCaller {
     /// With the credentials of the kubeconfig.
     #[default]
     Administrator,
@@ -60,14 +60,14 @@ pub enum Caller {
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyOptions {
     /// Credentials of forwarded requests.
-    pub caller: Caller,
+    pub caller: ProxyCaller,
     /// Whether first answers to lists are kept, for [`Fault::StaleList`].
     pub remember_lists: bool,
 }
 
 impl Default for ProxyOptions {
     fn default() -> Self {
-        Self { caller: Caller::Administrator, remember_lists: true }
+        Self { caller: ProxyCaller::Administrator, remember_lists: true }
     }
 }
 
@@ -75,23 +75,23 @@ impl Default for ProxyOptions {
 pub struct Proxy {
     port: u16,
     authority: Authority,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyShared>,
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Changes the rules of a proxy and reads its log. Clones are of the same proxy.
 #[derive(Clone)]
-pub struct Rules(Arc<Shared>);
+pub struct Rules(Arc<ProxyShared>);
 
-struct Shared {
+struct ProxyShared {
     upstream: Upstream,
     tls: TlsAcceptor,
     remember: bool,
-    state: Mutex<State>,
+    state: Mutex<ProxyState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ProxyState {
     book: Book,
     log: Log,
     watches: Vec<(Arc<Parts>, oneshot::Sender<()>)>,
@@ -114,7 +114,7 @@ impl Proxy {
     /// The same, otherwise than usual.
     pub async fn start_with(kubeconfig: &str, options: ProxyOptions) -> Result<Self, Error> {
         let authority = Authority::new("testbed-proxy")?;
-        let shared = Shared {
+        let shared = ProxyShared {
             upstream: Upstream::new(kubeconfig, options.caller).await?,
             tls: tls(&authority)?,
             remember: options.remember_lists,
@@ -142,7 +142,7 @@ impl Proxy {
         self.written("{}")
     }
 
-    /// A kubeconfig that leads to it with a bearer token, for a proxy of [`Caller::Itself`].
+    /// A kubeconfig that leads to it with a bearer token, for a proxy of [`ProxyCaller::Itself`].
     pub fn kubeconfig_with(&self, token: &str) -> String {
         self.written(&format!("{{token: {}}}", quoted(token)))
     }
@@ -261,14 +261,14 @@ impl Rules {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl ProxyShared {
+    fn lock(&self) -> MutexGuard<'_, ProxyState> {
         // Only predicates of tests can panic while the lock is held, and they do not change the state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ProxyState {
     /// Notes a watch, which ends when it is forgotten; gives the number of the newest rule.
     fn open_watch(&mut self, parts: Arc<Parts>, end: oneshot::Sender<()>) -> u64 {
         self.forget_ended();

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_fault_counts_and_delays_add_up() {
+    fn first_fault_wins_and_delays_add_up() {
         let mut book = Book::default();
         let second = Duration::from_secs(1);
         book.add(Rule::new(Fault::Delay(second)));

@@ -11,22 +11,22 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use localkube::listen;
 use localkube::request::Query;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
-use tokio::task::JoinSet;
 
 use super::body::{self, Body, End};
 use super::rule::{Fault, Sentence};
-use super::{Remembered, Shared};
+use super::{ProxyShared, Remembered};
 
-/// How long a client may take for its handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a client may take until its first byte.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The first byte of every TLS connection.
-const TLS: u8 = 0x16;
+const TLS_HANDSHAKE_BYTE: u8 = 0x16;
 
 /// The connection is closed instead of an answer.
 #[derive(Debug, thiserror::Error)]
@@ -34,36 +34,22 @@ const TLS: u8 = 0x16;
 struct Closed;
 
 /// Serves every connection; they end with this task.
-pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(connection(stream, Arc::clone(&shared)));
-                }
-                // Out of file descriptors, most likely; some connection will end.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            },
-            Some(_) = connections.join_next() => {}
-        }
-    }
+pub(super) async fn accept(listener: TcpListener, shared: Arc<ProxyShared>) {
+    listen::accept(listener, |stream| connection(stream, Arc::clone(&shared))).await;
 }
 
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
-    let _ = stream.set_nodelay(true);
+async fn connection(stream: TcpStream, shared: Arc<ProxyShared>) {
     let mut first = [0];
-    let Ok(Ok(1)) = tokio::time::timeout(HANDSHAKE, stream.peek(&mut first)).await else { return };
-    if first == [TLS] {
-        let accepted = tokio::time::timeout(HANDSHAKE, shared.tls.accept(stream)).await;
-        let Ok(Ok(stream)) = accepted else { return };
+    let Ok(Ok(1)) = tokio::time::timeout(FIRST_BYTE_TIMEOUT, stream.peek(&mut first)).await else { return };
+    if first == [TLS_HANDSHAKE_BYTE] {
+        let Some(stream) = listen::handshake(&shared.tls, stream).await else { return };
         serve(stream, shared).await;
     } else {
         serve(stream, shared).await;
     }
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, shared: Arc<Shared>) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, shared: Arc<ProxyShared>) {
     // HTTP/2 would close one stream alone.
     let closed = Arc::new(Notify::new());
     let service = {
@@ -88,7 +74,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, sha
     }
 }
 
-async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Closed> {
+async fn respond(shared: &Arc<ProxyShared>, request: Request<Incoming>) -> Result<Response<Body>, Closed> {
     let (mut parts, body) = request.into_parts();
     let (number, sentence) = {
         let mut state = shared.lock();
@@ -116,7 +102,7 @@ async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Res
 
 /// Does to a request what its sentence says.
 async fn settle(
-    shared: &Arc<Shared>,
+    shared: &Arc<ProxyShared>,
     original: &Arc<Parts>,
     request: Request<Body>,
     sentence: Sentence,
@@ -156,7 +142,7 @@ async fn settle(
 }
 
 async fn forward(
-    shared: &Arc<Shared>,
+    shared: &Arc<ProxyShared>,
     original: &Arc<Parts>,
     request: Request<Body>,
 ) -> Result<Response<Body>, Closed> {
@@ -170,7 +156,7 @@ async fn forward(
         let lines = content_type.is_some_and(|text| text.starts_with("application/json"));
         let (end, cut) = oneshot::channel();
         let opened = shared.lock().open_watch(Arc::clone(original), end);
-        let watch = body::Watch { request: Arc::clone(original), lines, cut };
+        let watch = body::WatchBody { request: Arc::clone(original), lines, cut };
         let weak = Arc::downgrade(shared);
         let stalled = move |parts: &Parts| {
             weak.upgrade().is_some_and(|shared| shared.lock().book.stalls(parts, opened))
@@ -192,7 +178,7 @@ async fn forward(
 }
 
 /// The first answer that was seen for a list.
-fn remembered(shared: &Shared, parts: &Parts) -> Option<Response<Body>> {
+fn remembered(shared: &ProxyShared, parts: &Parts) -> Option<Response<Body>> {
     let key = list_key(parts)?;
     let Remembered { headers, body } = shared.lock().lists.get(&key).cloned()?;
     let mut response = Response::new(body::full(body));

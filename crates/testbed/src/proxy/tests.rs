@@ -14,9 +14,9 @@ use super::*;
 use crate::harness::connect;
 
 /// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Long enough to see that nothing comes.
-const MOMENT: Duration = Duration::from_millis(200);
+const SHORT_WAIT: Duration = Duration::from_millis(200);
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -81,18 +81,18 @@ impl Watcher {
                 let event: Value = serde_json::from_slice(&line).unwrap();
                 return Some(event["object"]["metadata"]["name"].as_str().unwrap().to_owned());
             }
-            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.unwrap()?;
+            let frame = tokio::time::timeout(WAIT_TIMEOUT, self.body.frame()).await.unwrap()?;
             self.rest.extend_from_slice(frame.unwrap().data_ref().unwrap());
         }
     }
 
     async fn is_silent(&mut self) -> bool {
-        tokio::time::timeout(MOMENT, self.next()).await.is_err()
+        tokio::time::timeout(SHORT_WAIT, self.next()).await.is_err()
     }
 }
 
 #[tokio::test]
-async fn what_is_asked_arrives_and_is_counted() {
+async fn requests_are_forwarded_and_counted() {
     let env = env().await;
     make(&env.client, "a").await;
     let (code, body) = get(&env.client, &format!("{MAPS}/a")).await.unwrap();
@@ -107,7 +107,7 @@ async fn what_is_asked_arrives_and_is_counted() {
 }
 
 #[tokio::test]
-async fn one_port_speaks_everything() {
+async fn one_port_serves_tls_and_plain_http() {
     use hyper_util::client::legacy::Client as Plain;
     use hyper_util::rt::TokioExecutor;
     let env = env().await;
@@ -123,7 +123,7 @@ async fn one_port_speaks_everything() {
 }
 
 #[tokio::test]
-async fn answers_are_replaced() {
+async fn faults_replace_responses() {
     let ProxyEnv { client, rules, held: _held, proxy: _proxy, .. } = env().await;
     let message = "too many".to_owned();
     let fault = Fault::Status { code: 429, reason: "TooManyRequests", message, retry_after: Some(7) };
@@ -139,14 +139,14 @@ async fn answers_are_replaced() {
     rules.add(Rule::new(Fault::RewritePath(Arc::new(|path| path.replace("default", "other")))));
     assert!(get(&client, &format!("{MAPS}/a")).await.unwrap().1.contains("configmaps \\\"a\\\" not found"));
     rules.clear();
-    rules.add(Rule::new(Fault::Delay(MOMENT)));
+    rules.add(Rule::new(Fault::Delay(SHORT_WAIT)));
     let start = std::time::Instant::now();
     assert_eq!(get(&client, MAPS).await.unwrap().0, 200);
-    assert!(start.elapsed() >= MOMENT);
+    assert!(start.elapsed() >= SHORT_WAIT);
 }
 
 #[tokio::test]
-async fn connections_are_closed() {
+async fn faults_close_connections() {
     let ProxyEnv { client, direct, rules, held: _held, proxy: _proxy } = env().await;
     let rule = rules.add(Rule::new(Fault::Refuse).method(Method::POST));
     let object = json!({"metadata": {"name": "a"}});
@@ -160,7 +160,7 @@ async fn connections_are_closed() {
 }
 
 #[tokio::test]
-async fn bodies_end_early() {
+async fn faults_cut_and_stall_bodies() {
     let ProxyEnv { client, rules, held: _held, proxy: _proxy, .. } = env().await;
     let rule = rules.add(Rule::new(Fault::CutBody { after_bytes: 10 }).prefix(MAPS));
     assert!(get(&client, MAPS).await.is_err());
@@ -169,12 +169,12 @@ async fn bodies_end_early() {
     let request = Request::get(MAPS).body(Body::empty()).unwrap();
     let mut body = client.send(request).await.unwrap().into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().data_ref().unwrap().len(), 10);
-    assert!(tokio::time::timeout(MOMENT, body.frame()).await.is_err());
+    assert!(tokio::time::timeout(SHORT_WAIT, body.frame()).await.is_err());
     assert_eq!(get(&client, "/version").await.unwrap().0, 200, "others go on");
 }
 
 #[tokio::test]
-async fn lists_are_as_they_were() {
+async fn stale_lists_are_replayed() {
     let ProxyEnv { client, direct, rules, held: _held, proxy: _proxy } = env().await;
     let first = get(&client, &format!("{MAPS}?limit=500")).await.unwrap();
     make(&direct, "a").await;
@@ -189,7 +189,7 @@ async fn lists_are_as_they_were() {
 }
 
 #[tokio::test]
-async fn watches_end_and_stall() {
+async fn watches_are_ended_and_stalled() {
     let ProxyEnv { client, direct, rules, held: _held, proxy: _proxy } = env().await;
     let (mut one, mut other) = (Watcher::open(&client).await, Watcher::open(&client).await);
     make(&direct, "a").await;
@@ -212,7 +212,7 @@ async fn watches_end_and_stall() {
 }
 
 #[tokio::test]
-async fn it_goes_down_and_comes_up_where_it_was() {
+async fn proxy_restarts_on_the_same_port() {
     let ProxyEnv { client, proxy, held: _held, .. } = env().await;
     let mut watch = Watcher::open(&client).await;
     proxy.down().await;
@@ -223,10 +223,10 @@ async fn it_goes_down_and_comes_up_where_it_was() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_himself_needs_a_token() {
+async fn proxy_forwards_tokens_of_clients() {
     let env = env().await;
     let (_, server) = &env.held;
-    let options = ProxyOptions { caller: Caller::Itself, ..ProxyOptions::default() };
+    let options = ProxyOptions { caller: ProxyCaller::Itself, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(&server.kubeconfig, options).await.unwrap();
     let nobody = connect(&proxy.kubeconfig()).await.unwrap();
     let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -243,11 +243,11 @@ async fn whoever_asks_for_himself_needs_a_token() {
 }
 
 #[tokio::test]
-async fn what_is_held_goes_on_when_it_is_let_go() {
+async fn held_requests_continue_when_released() {
     let env = env().await;
     let (hold, held) = tokio::sync::watch::channel(true);
     env.rules.add(Rule::new(Fault::Hold(held)).suffix("/configmaps"));
-    let asked = tokio::time::timeout(MOMENT, get(&env.client, MAPS)).await;
+    let asked = tokio::time::timeout(SHORT_WAIT, get(&env.client, MAPS)).await;
     assert!(asked.is_err(), "it is held");
     let (waiting, ()) = tokio::join!(get(&env.client, MAPS), async {
         make(&env.direct, "later").await;
@@ -258,17 +258,17 @@ async fn what_is_held_goes_on_when_it_is_let_go() {
 }
 
 #[tokio::test]
-async fn an_answer_comes_late_and_what_was_asked_is_done_at_once() {
+async fn delayed_response_does_not_delay_the_request() {
     let env = env().await;
-    env.rules.add(Rule::new(Fault::DelayAnswer(PATIENCE)).method(Method::POST));
+    env.rules.add(Rule::new(Fault::DelayAnswer(WAIT_TIMEOUT)).method(Method::POST));
     let body = json!({"metadata": {"name": "soon"}});
-    let asked = tokio::time::timeout(MOMENT, ask(&env.client, Method::POST, MAPS, body)).await;
+    let asked = tokio::time::timeout(SHORT_WAIT, ask(&env.client, Method::POST, MAPS, body)).await;
     assert!(asked.is_err(), "no answer yet");
     assert!(get(&env.client, MAPS).await.unwrap().1.contains("soon"));
 }
 
 #[tokio::test]
-async fn why_something_was_refused_is_written_down() {
+async fn reasons_of_refusals_are_logged() {
     let env = env().await;
     for (code, reason) in [(403, "Forbidden"), (404, "NotFound")] {
         let (message, retry_after) = (format!("not you, {code}"), None);

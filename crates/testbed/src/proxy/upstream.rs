@@ -13,26 +13,26 @@ use kube::Config;
 use kube::client::ConfigExt as _;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 
-use super::Caller;
+use super::ProxyCaller;
 use super::body::Body;
 use crate::error::{Attempt as _, Error};
 
-/// A server, and as whom it is asked.
+/// A server, and the identity with which requests are sent to it.
 #[derive(Clone)]
 pub(super) struct Upstream {
     url: Uri,
-    caller: Caller,
+    caller: ProxyCaller,
     client: Client<HttpsConnector<HttpConnector>, Body>,
 }
 
 impl Upstream {
     /// The server of a kubeconfig.
-    pub(super) async fn new(kubeconfig: &str, caller: Caller) -> Result<Self, Error> {
+    pub(super) async fn new(kubeconfig: &str, caller: ProxyCaller) -> Result<Self, Error> {
         let unreadable = || "read a kubeconfig".to_owned();
         let parsed = Kubeconfig::from_yaml(kubeconfig).map_err(io::Error::other).attempt(unreadable)?;
         let config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
         let mut config = config.map_err(io::Error::other).attempt(unreadable)?;
-        if caller == Caller::Itself {
+        if caller == ProxyCaller::Itself {
             config.auth_info = AuthInfo::default();
         }
         let tls = config.rustls_client_config().map_err(io::Error::other).attempt(|| "set up TLS".into())?;
@@ -62,7 +62,7 @@ impl Upstream {
         *request.version_mut() = http::Version::HTTP_11;
         strip(request.headers_mut());
         request.headers_mut().remove(HOST);
-        if self.caller == Caller::Administrator {
+        if self.caller == ProxyCaller::Administrator {
             request.headers_mut().remove(AUTHORIZATION);
         }
         let mut response = self.client.request(request).await.map_err(io::Error::other)?;

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::harness::{Answer, Case, Patch, Session};
+use testbed::harness::{ApiResponse, Case, Patch, Session};
 
 use crate::objects::*;
 
@@ -33,12 +33,12 @@ pub(crate) const CASES: &[Case] = cases![
     as_kubectl_does_without_it,
 ];
 
-async fn apply(s: &Session, collection: &str, manager: &str, object: &Value) -> Answer {
+async fn apply(s: &Session, collection: &str, manager: &str, object: &Value) -> ApiResponse {
     let name = object["metadata"]["name"].as_str().unwrap();
     s.patch(&format!("{collection}/{name}?fieldManager={manager}"), Patch::Apply, object).await
 }
 
-async fn force(s: &Session, collection: &str, manager: &str, object: &Value) -> Answer {
+async fn force(s: &Session, collection: &str, manager: &str, object: &Value) -> ApiResponse {
     let name = object["metadata"]["name"].as_str().unwrap();
     s.patch(&format!("{collection}/{name}?fieldManager={manager}&force=true"), Patch::Apply, object).await
 }

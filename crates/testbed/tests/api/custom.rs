@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::harness::{Answer, Case, Patch, Session};
+use testbed::harness::{Case, Patch, Session};
 
 use crate::objects::{CRDS, at};
+use crate::widgets::{DEFINITION, WIDGETS, define, definition, established, widget};
 
 pub(crate) const CASES: &[Case] = cases![
     a_definition_is_established,
@@ -35,104 +36,6 @@ pub(crate) const CASES: &[Case] = cases![
     gone_with_its_definition,
     names_of_objects,
 ];
-
-/// What a widget has: one field of each sort.
-fn schema() -> Value {
-    let parts = json!({
-        "type": "array", "maxItems": 2, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-        "items": {
-            "type": "object", "required": ["name"],
-            "properties": {"name": {"type": "string"}, "count": {"type": "integer", "default": 1}},
-        },
-    });
-    let spec = json!({
-        "size": {"type": "integer", "minimum": 0, "maximum": 100},
-        "colour": {"type": "string", "enum": ["red", "green"], "default": "green"},
-        "code": {"type": "string", "pattern": "^[a-z]+$", "minLength": 2, "maxLength": 4},
-        "weight": {"type": "number", "exclusiveMinimum": true, "minimum": 0},
-        "on": {"type": "boolean"},
-        "parts": parts,
-        "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
-        "extra": {"type": "object", "additionalProperties": {"type": "string"}},
-        "port": {"x-kubernetes-int-or-string": true},
-        "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-        "maybe": {"type": "string", "nullable": true},
-        "when": {"type": "string", "format": "date-time"},
-    });
-    let status = json!({"size": {"type": "integer"}, "selector": {"type": "string"}});
-    json!({
-        "type": "object",
-        "properties": {
-            "spec": {"type": "object", "required": ["size"], "properties": spec},
-            "status": {"type": "object", "properties": status},
-        },
-    })
-}
-
-/// A definition of widgets with status, scale and columns.
-pub(crate) fn definition() -> Value {
-    let version = json!({
-        "name": "v1", "served": true, "storage": true,
-        "subresources": {
-            "status": {},
-            "scale": {
-                "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size",
-                "labelSelectorPath": ".status.selector",
-            },
-        },
-        "additionalPrinterColumns": [
-            {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "description": "How large"},
-            {"name": "Colour", "type": "string", "jsonPath": ".spec.colour", "priority": 1},
-            {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-        ],
-        "schema": {"openAPIV3Schema": schema()},
-    });
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.{ns}.example.com"},
-        "spec": {
-            "group": "{ns}.example.com", "scope": "Namespaced",
-            "names": {
-                "plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"], "categories": ["toys"],
-            },
-            "versions": [version],
-        },
-    })
-}
-
-/// Where widgets are, once their definition is established.
-pub(crate) const WIDGETS: &str = "/apis/{ns}.example.com/v1/namespaces/{ns}/widgets";
-
-const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{ns}.example.com";
-
-fn established(answer: &Answer) -> bool {
-    let conditions = answer.body.pointer("/status/conditions").and_then(Value::as_array);
-    let holds = |wanted: &Value| wanted["type"] == "Established" && wanted["status"] == "True";
-    conditions.is_some_and(|all| all.iter().any(holds))
-}
-
-/// Makes a definition and waits until its objects are served; says where.
-pub(crate) async fn define(s: &Session, definition: &Value) -> &'static str {
-    s.leaves(DEFINITION);
-    s.ask(http::Method::POST, CRDS).json(definition).quietly().await;
-    s.wait(DEFINITION, established).await;
-    s.wait(WIDGETS, |answer| answer.code == 200).await;
-    // The real one takes its time with writes to what is new.
-    for _ in 0..3 {
-        let probe = s
-            .ask(http::Method::POST, &format!("{WIDGETS}?dryRun=All"))
-            .json(widget("probe", &json!({"size": 1})));
-        let answer = probe.quietly().await;
-        if answer.code == 201 {
-            break;
-        }
-    }
-    WIDGETS
-}
-
-fn widget(name: &str, spec: &Value) -> Value {
-    json!({"apiVersion": "{ns}.example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
-}
 
 async fn a_definition_is_established(s: Session) {
     s.leaves(DEFINITION);
@@ -289,15 +192,22 @@ async fn columns(s: Session) {
     s.get_as_table(&at(WIDGETS, "a")).await;
 }
 
+/// The definition with a copy of its version that differs in these fields.
+fn with_second_version(fields: &Value) -> Value {
+    let mut definition = definition();
+    let versions = definition["spec"]["versions"].as_array_mut().unwrap();
+    let mut second = versions[0].clone();
+    for (field, value) in fields.as_object().unwrap() {
+        second[field] = value.clone();
+    }
+    versions.push(second);
+    definition
+}
+
 async fn two_versions_of_one_object(s: Session) {
-    let mut two = definition();
-    let mut second = two["spec"]["versions"][0].clone();
-    second["name"] = json!("v1beta1");
-    second["storage"] = json!(false);
-    second["deprecated"] = json!(true);
-    second["additionalPrinterColumns"] = json!([]);
-    two["spec"]["versions"].as_array_mut().unwrap().push(second);
-    define(&s, &two).await;
+    let more =
+        json!({"name": "v1beta1", "storage": false, "deprecated": true, "additionalPrinterColumns": []});
+    define(&s, &with_second_version(&more)).await;
     let old = WIDGETS.replace("/v1/", "/v1beta1/");
     s.wait(&old, |answer| answer.code == 200).await;
     s.post(WIDGETS, widget("a", &json!({"size": 3}))).await;
@@ -309,13 +219,7 @@ async fn two_versions_of_one_object(s: Session) {
 }
 
 async fn a_version_that_is_not_served(s: Session) {
-    let mut two = definition();
-    let mut second = two["spec"]["versions"][0].clone();
-    second["name"] = json!("v2");
-    second["storage"] = json!(false);
-    second["served"] = json!(false);
-    two["spec"]["versions"].as_array_mut().unwrap().push(second);
-    define(&s, &two).await;
+    define(&s, &with_second_version(&json!({"name": "v2", "storage": false, "served": false}))).await;
     s.get(&WIDGETS.replace("/v1/", "/v2/")).await;
 }
 

@@ -131,7 +131,7 @@ async fn all_at_once_of_the_core(s: Session) {
 }
 
 async fn groups_with_definitions(s: Session) {
-    crate::custom::define(&s, &crate::custom::definition()).await;
+    crate::widgets::define(&s, &crate::widgets::definition()).await;
     let group = format!("{}.example.com", s.namespace());
     let find = |all: &Value, list: &str, name: &str| {
         all[list]
@@ -144,7 +144,7 @@ async fn groups_with_definitions(s: Session) {
     s.wait("/apis", |answer| find(&answer.body, "groups", "/name").is_some()).await;
     let all = s.ask(http::Method::GET, "/apis").quietly().await.body;
     s.note("GET /apis, the group of the definition", find(&all, "groups", "/name").unwrap_or_default());
-    let found = |answer: &testbed::harness::Answer| find(&answer.body, "items", "/metadata/name");
+    let found = |answer: &testbed::harness::ApiResponse| find(&answer.body, "items", "/metadata/name");
     let mut entry = Value::Null;
     for _ in 0..200 {
         let answer = s.ask(http::Method::GET, "/apis").header("accept", AGGREGATED).quietly().await;

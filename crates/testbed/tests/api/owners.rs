@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::harness::{Answer, Case, Session};
+use testbed::harness::{ApiResponse, Case, Session};
 
 use crate::objects::*;
 
@@ -18,8 +18,8 @@ pub(crate) const CASES: &[Case] = cases![
     the_owner_waits_for_a_finalizer,
 ];
 
-fn owned(name: &str, owners: &[&Answer]) -> Value {
-    let reference = |owner: &&Answer| {
+fn owned(name: &str, owners: &[&ApiResponse]) -> Value {
+    let reference = |owner: &&ApiResponse| {
         json!({"apiVersion": owner.text("/apiVersion"), "kind": owner.text("/kind"),
             "name": owner.text("/metadata/name"), "uid": owner.uid(), "blockOwnerDeletion": true})
     };
@@ -28,7 +28,7 @@ fn owned(name: &str, owners: &[&Answer]) -> Value {
     object
 }
 
-fn gone(answer: &Answer) -> bool {
+fn gone(answer: &ApiResponse) -> bool {
     answer.code == 404
 }
 

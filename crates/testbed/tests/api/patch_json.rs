@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::harness::{Answer, Case, Patch, Session};
+use testbed::harness::{ApiResponse, Case, Patch, Session};
 
 use crate::objects::*;
 
@@ -21,7 +21,7 @@ pub(crate) const CASES: &[Case] = cases![
     of_what_is_not_there,
 ];
 
-async fn patch(s: &Session, operations: Value) -> Answer {
+async fn patch(s: &Session, operations: Value) -> ApiResponse {
     s.patch(&at(CONFIG_MAPS, "a"), Patch::Json, operations).await
 }
 

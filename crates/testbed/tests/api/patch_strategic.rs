@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::harness::{Answer, Case, Patch, Session};
+use testbed::harness::{ApiResponse, Case, Patch, Session};
 
 use crate::objects::*;
 
@@ -22,7 +22,7 @@ pub(crate) const CASES: &[Case] = cases![
     nulls,
 ];
 
-async fn patch(s: &Session, patch: Value) -> Answer {
+async fn patch(s: &Session, patch: Value) -> ApiResponse {
     s.patch(&at(DEPLOYMENTS, "a"), Patch::Strategic, patch).await
 }
 

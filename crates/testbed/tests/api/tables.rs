@@ -240,7 +240,7 @@ async fn of_nodes(s: Session) {
 }
 
 async fn of_definitions(s: Session) {
-    crate::custom::define(&s, &crate::custom::definition()).await;
+    crate::widgets::define(&s, &crate::widgets::definition()).await;
     table(&s, CRDS, "widgets.{ns}.example.com").await;
 }
 

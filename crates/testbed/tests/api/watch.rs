@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use testbed::cases;
 use testbed::harness::{Case, Patch, Session};
 
-use crate::custom;
 use crate::objects::*;
+use crate::widgets;
 
 pub(crate) const CASES: &[Case] = cases![
     begins_with_what_is_there,
@@ -239,7 +239,7 @@ async fn a_version_of_nonsense(s: Session) {
 
 async fn a_version_that_is_too_old(s: Session) {
     // Of a kind that is younger than the version.
-    let widgets = custom::define(&s, &custom::definition()).await;
+    let widgets = widgets::define(&s, &widgets::definition()).await;
     let mut watch = s.watch(&format!("{widgets}?watch=1&resourceVersion=1")).await;
     watch.rest().await;
 }

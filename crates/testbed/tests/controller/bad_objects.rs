@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::env::{BUSY, ControllerEnv, PERIOD, cpu, on_both, queue};
 
-/// A spec with something wrong in it.
+/// An invalid spec.
 fn cases() -> Vec<(&'static str, Value)> {
     let target = |field: &str, value: Value| {
         let mut target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "{name}"});
@@ -91,7 +91,7 @@ fn cases() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What only a store that does not know types can hold: a real API server would fail to list anything beside it.
+/// Objects with wrong types, which only localkube's store can hold: a real API server could not list them.
 fn of_other_types() -> Vec<(&'static str, Value)> {
     vec![
         ("a word for a number", json!({"maxReplicas": "three"})),
@@ -121,7 +121,7 @@ fn object(name: &str, wrong: &Value) -> Value {
 }
 
 #[test]
-fn nonsense_is_named_and_harms_nobody_else() -> Result<(), Failure> {
+fn invalid_objects_get_conditions_and_do_not_affect_others() -> Result<(), Failure> {
     on_both(async |env| {
         let mut cases = cases();
         let typed = cases.len();
@@ -143,7 +143,7 @@ fn nonsense_is_named_and_harms_nobody_else() -> Result<(), Failure> {
         for (number, (what, _)) in cases.iter().enumerate() {
             told(&env, &name(number), what, number >= typed).await;
         }
-        // Others come and go while all of these are there.
+        // Other objects are created and deleted beside these.
         for wanted in [7, 3] {
             env.ask_for("good", wanted);
             let asked = Instant::now();
@@ -151,7 +151,7 @@ fn nonsense_is_named_and_harms_nobody_else() -> Result<(), Failure> {
             assert!(asked.elapsed() <= 2 * PERIOD + BUSY, "on {}: {:?}", env.cluster, asked.elapsed());
         }
         assert!(ours.is_alive() && ours.handle.turns(std::time::Duration::from_secs(5)));
-        // And one that is corrected is taken up.
+        // A corrected object is reconciled.
         let corrected = name(0);
         env.store_raw(&corrected, object(&corrected, &json!({}))).await;
         env.until_replicas(&corrected, 6).await;
@@ -159,7 +159,7 @@ fn nonsense_is_named_and_harms_nobody_else() -> Result<(), Failure> {
     })
 }
 
-/// Waits until a condition or an event says something about it.
+/// Waits for a condition or an event about the object.
 async fn told(env: &ControllerEnv, name: &str, what: &str, unreadable: bool) {
     env.until(what, async || {
         let events = env.events(name).await;
@@ -187,9 +187,9 @@ async fn shown(env: &ControllerEnv, name: &str) -> String {
     shown.join(" / ")
 }
 
-/// Too large to be written: its status cannot be stored, and an event says so.
+/// The object is too large: its status cannot be stored, which an event reports.
 #[test]
-fn an_object_of_a_megabyte_is_scaled_all_the_same() -> Result<(), Failure> {
+fn object_of_one_megabyte_is_scaled() -> Result<(), Failure> {
     on_both(async |env| {
         for name in ["good", "fat"] {
             env.deployment(name, 4).await;

@@ -1,4 +1,4 @@
-//! An API server that fails in every way it can, seen through a proxy: one workload, one table of faults.
+//! Faults of the API server, injected by a proxy: one workload, one table of faults.
 //!
 //! Each row begins with a workload at six. Then something breaks, and the load falls, so that there is something to do:
 //! three would be right. While it lasts the count is six or three and nothing else; it is six where the metrics cannot be
@@ -19,11 +19,11 @@ use tokio::time::Instant;
 use crate::env::{BUSY, ControllerEnv, PERIOD, Proxied, RunningController, cpu, on_both, soak};
 use rows::{Broken, Row};
 
-/// Rows that run side by side.
+/// Rows that run concurrently.
 const TOGETHER: usize = 6;
 
 #[test]
-fn no_fault_of_the_api_server_leads_to_a_wrong_count() -> Result<(), Failure> {
+fn api_server_faults_never_cause_a_wrong_replica_count() -> Result<(), Failure> {
     on_both(async |env| {
         let rows = rows::all();
         let lives = rows.iter().enumerate().map(|(number, row)| {
@@ -42,7 +42,7 @@ fn no_fault_of_the_api_server_leads_to_a_wrong_count() -> Result<(), Failure> {
     })
 }
 
-/// One row; how long it took after the end of each fault until all was right.
+/// Runs one row, and returns the recovery time after each fault.
 async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
     env.workload("web", 4).await;
     env.usage("web", 4, HIGH, 1);
@@ -82,7 +82,7 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
             again(&proxied, row);
             tokio::time::sleep(PERIOD / 4).await;
         }
-        // A busy machine may not have come across it yet.
+        // A busy machine may not have met the fault yet.
         if let Broken::Rules(_) | Broken::Relisted(_) = row.broken {
             let unmet = || broken.iter().filter(|rule| proxied.rules.hits(**rule) == 0).count();
             let what = format!("to meet {}", row.name);
@@ -116,12 +116,12 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
 
 const MIN: i32 = 2;
 const MAX: i32 = 8;
-/// Of each of four pods: six are right.
+/// Usage of each of four pods for which six replicas are right.
 const HIGH: i64 = 750;
-/// Three are right.
+/// Usage for which three replicas are right.
 const LOW: i64 = 375;
 
-/// Waits until the conditions say that all is well.
+/// Waits until all conditions are good.
 async fn healthy(env: &ControllerEnv, name: &str) {
     env.until(&format!("all well after {name}"), async || {
         let able = env.condition("web", "AbleToScale").await;
@@ -157,7 +157,7 @@ async fn begin(proxied: &Proxied, row: &Row) -> Vec<RuleId> {
     }
 }
 
-/// What happens again and again while a fault lasts.
+/// Repeats the fault until its end.
 fn again(proxied: &Proxied, row: &Row) {
     if let Broken::Cutting(part) = &row.broken {
         proxied.rules.add(cut(part));
@@ -169,14 +169,14 @@ async fn end(proxied: &Proxied, row: &Row, broken: Vec<RuleId>) {
         proxied.rules.remove(rule);
     }
     match &row.broken {
-        // A connection that lost something does not go on as if nothing had been.
+        // A connection that lost events must be closed.
         Broken::Stalled(part) => _ = proxied.rules.add(cut(part)),
         Broken::Down => proxied.proxy.up().await.unwrap(),
         Broken::Rules(_) | Broken::Relisted(_) | Broken::Cutting(_) => {}
     }
 }
 
-/// Ends the watches of collections whose path ends so.
+/// Ends the watches of collections with this suffix.
 fn cut(part: &'static str) -> Rule {
     Rule::new(Fault::CutWatches).when(move |parts| parts.uri.path().ends_with(part))
 }

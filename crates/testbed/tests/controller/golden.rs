@@ -1,4 +1,4 @@
-//! Scenarios of one pass, each with the count, conditions, status and events that Kubernetes answers it with.
+//! Scenarios of one reconcile, each with the replicas, conditions, status and events of Kubernetes.
 //!
 //! All of a test stand side by side in one namespace, under one controller: none may disturb another. A feature gate is
 //! on in the controller alone, so that both clusters can have it: what an API server without the gate would refuse is
@@ -10,22 +10,22 @@ use controllers::hpa::HpaSettings;
 use http::Method;
 use localkube::metrics::Series;
 use serde_json::{Value, json};
-use testbed::harness::Failure;
+use testbed::harness::{Failure, namespace};
 use testbed::proxy::{Fault, Rule};
 
 use crate::env::{ControllerEnv, RunningController, cpu, on_both};
 
-/// What a scenario must come to.
+/// The expected result of a scenario.
 struct Expected {
     name: &'static str,
-    /// The count asked of the target, where there is one.
+    /// `spec.replicas` of the target, if there is one.
     count: Option<i64>,
     able: &'static str,
     active: &'static str,
     limited: &'static str,
     /// `desiredReplicas` of the status.
     desired: i64,
-    /// Events without what follows the text given here.
+    /// Prefixes of the expected events.
     events: &'static [&'static str],
 }
 
@@ -35,7 +35,7 @@ fn external(name: &str) -> Value {
     }})
 }
 
-/// Waits until all is as expected; what differs is in the message.
+/// Waits for the expected result; a failure shows the differences.
 async fn expect(env: &ControllerEnv, expected: &Expected) {
     let name = expected.name;
     env.until(name, async || {
@@ -45,10 +45,8 @@ async fn expect(env: &ControllerEnv, expected: &Expected) {
         };
         let hpa = env.hpa_object(name).await;
         let condition = |kind: &str| {
-            let all = hpa["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            let found = all.iter().find(|c| c["type"] == kind).cloned().unwrap_or_default();
-            let word = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-            format!("{} {}", word("status"), word("reason")).trim().to_owned()
+            let [status, reason, _] = namespace::condition(&hpa, kind);
+            format!("{status} {reason}").trim().to_owned()
         };
         let seen = (
             count,
@@ -70,7 +68,7 @@ async fn expect(env: &ControllerEnv, expected: &Expected) {
     .await;
 }
 
-/// Lets every autoscaler have one pass: another would say other things of what has just been scaled.
+/// Lets every autoscaler reconcile once, because a second reconcile changes the conditions after a scale.
 fn once(ours: &RunningController, settings: HpaSettings) {
     ours.handle.update(HpaSettings { period: Duration::from_hours(1), ..settings });
 }
@@ -84,7 +82,7 @@ const GROWN: &str = "Normal/SuccessfulRescale: New size: 6; reason: cpu resource
 const NO_SCALE: &str = "False FailedGetScale";
 
 #[test]
-fn scenarios_end_as_in_kubernetes() -> Result<(), Failure> {
+fn scenarios_end_with_the_status_of_kubernetes() -> Result<(), Failure> {
     on_both(async |env| {
         let hpas = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
         for name in ["e2", "e3", "e4", "e5", "e7", "e11"] {
@@ -251,7 +249,7 @@ fn scenarios_end_as_in_kubernetes() -> Result<(), Failure> {
     })
 }
 
-/// A custom resource whose scale has no selector: its group.
+/// Creates a custom resource whose scale has no selector, and returns its group.
 async fn without_selector(env: &ControllerEnv) -> String {
     let group = format!("{}.example.com", env.namespace);
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -272,7 +270,7 @@ async fn without_selector(env: &ControllerEnv) -> String {
     });
     env.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
     let things = format!("/apis/{group}/v1/namespaces/{{ns}}/things");
-    env.until("things", async || env.send(Method::GET, &things, None).await.map(|_| ())).await;
+    env.until_found(&things).await;
     let thing = json!({
         "apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": "e12"},
         "spec": {"replicas": 3}, "status": {"replicas": 3}
@@ -282,7 +280,7 @@ async fn without_selector(env: &ControllerEnv) -> String {
 }
 
 #[test]
-fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
+fn scale_to_zero_gate_scales_to_zero_and_back() -> Result<(), Failure> {
     on_both(async |env| {
         let hpa = |name: &str, min: i32, metric: &str, zero: bool| {
             let mut object = json!({
@@ -361,7 +359,7 @@ fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
         let e18 = env.hpa_object("e18").await;
         let current = &e18["status"]["currentMetrics"][0]["external"]["current"]["averageValue"];
         assert_eq!(current, "-9223372036854775808m");
-        // The count it had at first holds it back once, even without a window.
+        // The initial count is a recommendation that holds it back once, even without a window.
         ours.handle.update(settings);
         env.until_replicas("e17", 0).await;
         env.until_condition("e17", "ScaledToZero", "True ScaledToZero").await;
@@ -371,9 +369,9 @@ fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
     })
 }
 
-/// E13. Selectors are known once a pass has seen them, so the first of two may act once.
+/// E13. Selectors are known after the first reconcile, so the first of two autoscalers may act once.
 #[test]
-fn two_autoscalers_of_the_same_pods_stand_still_and_say_so() -> Result<(), Failure> {
+fn autoscalers_with_overlapping_selectors_stop_with_a_condition() -> Result<(), Failure> {
     on_both(async |env| {
         env.workload("web", 3).await;
         env.usage("web", 3, 500, 1);
@@ -395,7 +393,7 @@ fn two_autoscalers_of_the_same_pods_stand_still_and_say_so() -> Result<(), Failu
         let witness = env.witness("web").await;
         env.until_decisions(&ours, &["web", "web-too"], 4).await;
         assert_eq!(witness.counts(), [3]);
-        env.send(Method::DELETE, &format!("{hpas}/web-too"), None).await.unwrap();
+        env.delete(&format!("{hpas}/web-too")).await;
         env.until_replicas("web", 6).await;
         ours.stop().await;
         let both = format!("[{0}/web {0}/web-too]", env.namespace);

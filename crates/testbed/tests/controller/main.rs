@@ -16,6 +16,7 @@
 //!
 //! `PLIMSOLL_SOAK=1` (`make soak`) makes the long versions of them.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -36,4 +37,7 @@ mod metric_types;
 mod metrics_faults;
 mod modes;
 mod restart;
+#[path = "../shared/mod.rs"]
+#[allow(dead_code, reason = "shared with other test programs, which use more of it")]
+mod shared;
 mod supervision;

@@ -7,7 +7,7 @@ use testbed::harness::Failure;
 use crate::env::on_both;
 
 #[test]
-fn cpu_grows_and_shrinks_a_deployment() -> Result<(), Failure> {
+fn cpu_scales_a_deployment_up_and_down() -> Result<(), Failure> {
     on_both(async |env| {
         env.workload("web", 3).await;
         env.usage("web", 3, 900, 1 << 28);
@@ -18,12 +18,12 @@ fn cpu_grows_and_shrinks_a_deployment() -> Result<(), Failure> {
         let ours = env.controller(env.settings());
         env.until_replicas("web", 6).await;
         env.until_told("web", 6).await;
-        env.tell("web", 6).await;
+        env.set_ready_replicas("web", 6).await;
         for number in 3..6 {
             env.pod("web", number).await;
         }
         env.usage("web", 6, 500, 1 << 28);
-        // A pass before that saw the usage of three.
+        // An earlier reconcile used the samples of three pods.
         env.until("the usage of all six", async || {
             let seen =
                 env.hpa_object("web").await["status"]["currentMetrics"][0]["resource"]["current"].clone();
@@ -49,7 +49,7 @@ fn cpu_grows_and_shrinks_a_deployment() -> Result<(), Failure> {
 }
 
 #[test]
-fn an_external_metric_grows_a_deployment() -> Result<(), Failure> {
+fn external_metric_scales_a_deployment_up() -> Result<(), Failure> {
     on_both(async |env| {
         env.workload("worker", 3).await;
         env.script.set_external(&env.namespace, "qlen", Series::milli(20_000).labelled(&[("q", "a")]));
@@ -66,7 +66,7 @@ fn an_external_metric_grows_a_deployment() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_metric_of_pods_and_one_of_an_object_grow_a_deployment() -> Result<(), Failure> {
+fn pods_and_object_metrics_scale_a_deployment_up() -> Result<(), Failure> {
     on_both(async |env| {
         env.workload("api", 3).await;
         for number in 0..3 {
@@ -93,7 +93,7 @@ fn a_metric_of_pods_and_one_of_an_object_grow_a_deployment() -> Result<(), Failu
 }
 
 #[test]
-fn memory_and_the_cpu_of_one_container_grow_deployments() -> Result<(), Failure> {
+fn memory_and_container_cpu_scale_deployments_up() -> Result<(), Failure> {
     on_both(async |env| {
         env.workload("cache", 3).await;
         env.usage("cache", 3, 100, 200 << 20);
@@ -104,7 +104,7 @@ fn memory_and_the_cpu_of_one_container_grow_deployments() -> Result<(), Failure>
 
         env.workload("mesh", 3).await;
         for number in 0..3 {
-            // What the other container uses does not count.
+            // The usage of the other container is ignored.
             let usage = PodUsage::new(&[("app", "mesh")], &[("app", 800, 1 << 20), ("proxy", 9000, 1 << 20)]);
             env.script.set_pod(&env.namespace, &format!("mesh-{number}"), usage);
         }

@@ -1,9 +1,8 @@
-//! Metrics APIs that are gone, broken or lie. What cannot be read is never taken for zero.
+//! Metrics APIs that are missing, broken or return absurd values. An unreadable metric never counts as zero.
 
 use std::time::Duration;
 
 use futures::future::join_all;
-use http::Method;
 use jiff::Timestamp;
 use localkube::metrics::{DescribedObject, MetricsGroup, Outage, PodUsage, SampleTime, Series};
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::env::{BUSY, ControllerEnv, PERIOD, ReplicaWatch, alone_on_both, cpu, on_both, queue};
 
-/// A request that nobody answers is given up after this time.
+/// Timeout of a request without a response.
 const GIVEN_UP: Duration = Duration::from_secs(10);
 /// How long an API server may take to find an API that has come back.
 const FOUND_AGAIN: Duration = Duration::from_secs(30);
@@ -32,7 +31,7 @@ const WORKLOADS: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Failure> {
+fn missing_metrics_prevent_scale_down_and_set_conditions() -> Result<(), Failure> {
     alone_on_both(async |env| {
         let unavailable =
             Outage::Status { code: 503, reason: "ServiceUnavailable", message: "not now".into() };
@@ -96,7 +95,7 @@ fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Fai
     })
 }
 
-/// Makes this count right for all of them.
+/// Sets the metrics so that this count is right for all workloads.
 fn set(env: &ControllerEnv, right: i64) {
     env.usage("by-cpu", 4, right * 125, 1);
     for number in 0..4 {
@@ -113,22 +112,22 @@ async fn settled(env: &ControllerEnv, count: i64) {
     }
 }
 
-/// Breaks all three APIs, or takes them out of the cluster: what was taken out.
+/// Breaks all three APIs, or deletes their APIServices and returns those.
 async fn begin(env: &ControllerEnv, outage: Option<&Outage>) -> Vec<Value> {
     let Some(outage) = outage else {
         let mut removed = Vec::new();
         for name in SERVICES {
             let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{name}");
-            removed.push(env.get(&path).await);
-            env.send(Method::DELETE, &path, None).await.unwrap();
+            removed.push(env.read(&path).await);
+            env.delete(&path).await;
         }
         // An API server may take a moment to notice.
         for api in
             ["metrics.k8s.io/v1beta1", "custom.metrics.k8s.io/v1beta2", "external.metrics.k8s.io/v1beta1"]
         {
-            let gone = async || match env.send(Method::GET, &format!("/apis/{api}"), None).await {
-                Ok(found) => Err(found),
-                Err(_) => Ok(()),
+            let gone = async || match env.get(&format!("/apis/{api}")).await {
+                (200, found) => Err(found),
+                _ => Ok(()),
             };
             env.until("the end of an API", gone).await;
         }
@@ -153,22 +152,22 @@ async fn end(env: &ControllerEnv, removed: Vec<Value>) {
     }
 }
 
-/// A lie, and what it may lead to.
-struct Lie {
+/// Absurd metric values, and their allowed effect.
+struct AbsurdMetrics {
     name: &'static str,
-    /// What is said of each of four pods, by number; none: nothing.
+    /// The usage of each of four pods, by number; none: no sample.
     says: fn(usize) -> Option<PodUsage>,
     leads_to: Led,
 }
 
-/// What a lie leads to, from six.
+/// The effect of absurd values on a count of six.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Led {
-    /// This count.
+    /// Scales to this count.
     Count(i64),
-    /// Nothing, although it is believed.
+    /// No change, although the value is used.
     Nothing,
-    /// Nothing, because it is no data.
+    /// No change, because it is no data.
     NoData,
 }
 
@@ -178,37 +177,45 @@ fn pod(cpu: i64) -> PodUsage {
 
 const LOW: i64 = 375;
 
-/// As Kubernetes reads them; what it makes of each was read off the engine's scenarios.
-const LIES: [Lie; 9] = [
-    Lie { name: "nothing", says: |_| None, leads_to: Led::NoData },
-    Lie {
+/// The effects are those of Kubernetes, as recorded in the engine's scenarios.
+const LIES: [AbsurdMetrics; 9] = [
+    AbsurdMetrics { name: "nothing", says: |_| None, leads_to: Led::NoData },
+    AbsurdMetrics {
         name: "no containers",
         says: |_| Some(PodUsage::new(&[("app", "web")], &[])),
         leads_to: Led::NoData,
     },
-    Lie {
+    AbsurdMetrics {
         name: "another container",
         says: |_| Some(PodUsage::new(&[("app", "web")], &[("other", LOW, 1)])),
         leads_to: Led::Count(3),
     },
-    Lie { name: "half of the pods", says: |n| (n < 2).then(|| pod(LOW)), leads_to: Led::Nothing },
-    Lie {
+    AbsurdMetrics { name: "half of the pods", says: |n| (n < 2).then(|| pod(LOW)), leads_to: Led::Nothing },
+    AbsurdMetrics {
         name: "old samples",
         says: |_| Some(pod(LOW).at(SampleTime::At(Timestamp::UNIX_EPOCH))),
         leads_to: Led::Count(3),
     },
-    Lie {
+    AbsurdMetrics {
         name: "samples without a time",
         says: |_| Some(pod(LOW).at(SampleTime::Never)),
         leads_to: Led::Count(3),
     },
-    Lie { name: "less than nothing", says: |_| Some(pod(-5000)), leads_to: Led::Count(2) },
-    Lie { name: "the largest number there is", says: |_| Some(pod(i64::MAX)), leads_to: Led::Count(8) },
-    Lie { name: "the smallest number there is", says: |_| Some(pod(i64::MIN)), leads_to: Led::Count(2) },
+    AbsurdMetrics { name: "less than nothing", says: |_| Some(pod(-5000)), leads_to: Led::Count(2) },
+    AbsurdMetrics {
+        name: "the largest number there is",
+        says: |_| Some(pod(i64::MAX)),
+        leads_to: Led::Count(8),
+    },
+    AbsurdMetrics {
+        name: "the smallest number there is",
+        says: |_| Some(pod(i64::MIN)),
+        leads_to: Led::Count(2),
+    },
 ];
 
 #[test]
-fn whatever_metrics_say_the_count_stays_within_its_limits() -> Result<(), Failure> {
+fn absurd_metrics_keep_replicas_within_bounds() -> Result<(), Failure> {
     on_both(async |env| {
         join_all(LIES.iter().enumerate().map(|(number, lie)| {
             let env = &env;
@@ -218,7 +225,7 @@ fn whatever_metrics_say_the_count_stays_within_its_limits() -> Result<(), Failur
     })
 }
 
-async fn believe(env: &ControllerEnv, lie: &Lie) {
+async fn believe(env: &ControllerEnv, lie: &AbsurdMetrics) {
     env.workload("web", 4).await;
     env.usage("web", 4, 750, 1);
     env.hpa("web", 2, 8, json!([cpu(50)])).await;

@@ -1,4 +1,4 @@
-//! Shadow, dry run, off: by flag and on one object. Who only looks writes nothing.
+//! Shadow, dry run and off, by flag and by annotation: none of them writes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use testbed::peer::{Peer, PeerOptions};
 
 use crate::env::{ControllerEnv, RunningController, cpu, on_both, queue};
 
-/// The controller that acts: Kubernetes' own where it can run, else another of ours.
+/// The active controller: that of Kubernetes on the real cluster, otherwise a second one of ours.
 enum Acting {
     Peer(#[allow(dead_code, reason = "held for its end")] Box<Peer>),
     RunningController(#[allow(dead_code, reason = "held for its end")] RunningController),
@@ -33,7 +33,7 @@ async fn acting(env: &ControllerEnv) -> Acting {
 }
 
 #[test]
-fn a_shadow_agrees_in_a_normal_life_and_reports_a_wrong_setting() -> Result<(), Failure> {
+fn shadow_mode_agrees_and_reports_a_wrong_setting() -> Result<(), Failure> {
     on_both(async |env| {
         env.workload("web", 4).await;
         env.deployment("worker", 4).await;
@@ -47,7 +47,7 @@ fn a_shadow_agrees_in_a_normal_life_and_reports_a_wrong_setting() -> Result<(), 
         let shadow = RunningController::start(proxied.client.clone(), settings.clone());
         let compared = || shadow.handle.differences(None).compared;
 
-        // A normal life: up, down, a while without metrics, at the limits.
+        // Scale up, scale down, missing metrics, bounds.
         env.usage("web", 4, 750, 1);
         env.ask_for("worker", 7);
         env.until_replicas("web", 6).await;
@@ -75,7 +75,7 @@ fn a_shadow_agrees_in_a_normal_life_and_reports_a_wrong_setting() -> Result<(), 
             log.iter().filter(|entry| entry.method != http::Method::GET).collect::<Vec<_>>()
         );
 
-        // 1.05 of the target is within the tolerance of the one that acts, but not within ours now.
+        // A ratio of 1.05 is within the tolerance of the active controller, but not within ours.
         let strict = engine::ControllerConfig { tolerance: 0.01, ..(*settings.config).clone() };
         shadow.handle.update(HpaSettings { config: strict.into(), ..settings.clone() });
         let of = |field: &str| {
@@ -102,7 +102,7 @@ fn a_shadow_agrees_in_a_normal_life_and_reports_a_wrong_setting() -> Result<(), 
 }
 
 #[test]
-fn a_dry_run_decides_and_writes_nothing() -> Result<(), Failure> {
+fn dry_run_decides_and_writes_nothing() -> Result<(), Failure> {
     on_both(async |env| {
         env.deployment("web", 4).await;
         env.deployment("real", 4).await;
@@ -143,7 +143,7 @@ async fn annotate(env: &ControllerEnv, name: &str, mode: &str) {
 }
 
 #[test]
-fn an_annotation_overrules_the_mode_and_one_that_is_not_known_gets_an_event() -> Result<(), Failure> {
+fn mode_annotation_overrides_the_flag_and_unknown_mode_gets_an_event() -> Result<(), Failure> {
     on_both(async |env| {
         for (name, mode) in
             [("plain", None), ("dry", Some("dry-run")), ("off", Some("off")), ("odd", Some("sideways"))]
@@ -171,7 +171,7 @@ fn an_annotation_overrules_the_mode_and_one_that_is_not_known_gets_an_event() ->
             assert_eq!(!records.of(&env.namespace, &format!("hpa.{name}")).is_empty(), decided, "{name}");
         }
         assert_eq!(env.events("odd").await.len(), 1);
-        // Each is taken up as soon as the annotation is corrected.
+        // Each object is reconciled once the annotation is corrected.
         for name in ["dry", "off", "odd"] {
             annotate(&env, name, "active").await;
             env.until_replicas(name, 6).await;

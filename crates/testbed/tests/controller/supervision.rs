@@ -28,7 +28,7 @@ fn watch_task_that_panics_or_ends_is_restarted_and_reported() -> Result<(), Fail
             let resource = "horizontalpodautoscalers";
             controller.handle.faults().fail_watch(resource, fault);
             env.until("a watch that is not current", async || match controller.handle.watches_current() {
-                Err(text) if text.contains(resource) => Ok(()),
+                Err(failure) if failure.0.contains(resource) => Ok(()),
                 other => Err(other),
             })
             .await;
@@ -41,7 +41,7 @@ fn watch_task_that_panics_or_ends_is_restarted_and_reported() -> Result<(), Fail
             let text = controller.handle.exposition();
             assert!(text.contains(&format!("plimsoll_watch_current{{resource=\"{resource}\"}} 1")), "{text}");
         }
-        // What happens after the restarts is seen: a new HPA is reconciled.
+        // The restarted watches deliver changes: a new HPA is reconciled.
         env.deployment("three", 2).await;
         env.ask_for("three", 4);
         env.hpa("three", 1, 10, json!([queue("three")])).await;

@@ -2,7 +2,7 @@
 
 use kube::Client;
 use testbed::harness;
-use testbed::proxy::{Caller, Proxy, ProxyOptions, Rules};
+use testbed::proxy::{Proxy, ProxyCaller, ProxyOptions, Rules};
 
 use crate::env::ControllerEnv;
 
@@ -15,7 +15,7 @@ pub(crate) struct Account {
 
 impl ControllerEnv {
     pub(crate) async fn account(&self, namespace: &str, name: &str) -> Account {
-        let options = ProxyOptions { caller: Caller::Itself, remember_lists: false };
+        let options = ProxyOptions { caller: ProxyCaller::Itself, remember_lists: false };
         let proxy = Proxy::start_with(&self.kubeconfig, options).await.unwrap();
         let token = self.token(namespace, name).await;
         let client = harness::connect(&proxy.kubeconfig_with(&token)).await.unwrap();

@@ -129,7 +129,7 @@ impl ControllerEnv {
 }
 
 #[test]
-fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failure> {
+fn controller_works_with_its_role_and_uses_every_permission() -> Result<(), Failure> {
     alone_on_both(async |env| {
         env.define().await;
         let manifests = folder("deploy");
@@ -155,7 +155,7 @@ fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failu
         env.queue(70);
         env.until_replicas("web", 7).await;
         env.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
-        env.tell("web", 7).await;
+        env.set_ready_replicas("web", 7).await;
         env.queue(30);
         env.until_replicas("web", 3).await;
         env.until_replicas("own", 3).await;
@@ -163,7 +163,7 @@ fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failu
         repeats(&env, "blind").await;
         is_shown(&env, &served).await;
         let holder =
-            env.get(&format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{CONTROLLER}")).await;
+            env.read(&format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{CONTROLLER}")).await;
         assert_eq!(holder["spec"]["holderIdentity"], "deploy");
 
         ours.stop().await;
@@ -186,7 +186,7 @@ fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failu
 /// Waits until what survives a restart is kept on the Autoscaler, for which it is patched.
 async fn remembers(env: &ControllerEnv) {
     env.until("memory", async || {
-        let own = env.get("/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers/own").await;
+        let own = env.read("/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers/own").await;
         let kept = own["metadata"]["annotations"]["plimsoll.dev/memory"].is_string();
         if kept && own["status"]["desiredReplicas"] == 3 { Ok(()) } else { Err(own) }
     })
@@ -196,7 +196,7 @@ async fn remembers(env: &ControllerEnv) {
 /// Waits until an event was counted a second time, for which it is patched.
 async fn repeats(env: &ControllerEnv, name: &str) {
     env.until("an event twice", async || {
-        let events = env.get("/api/v1/namespaces/{ns}/events").await;
+        let events = env.read("/api/v1/namespaces/{ns}/events").await;
         let items = events["items"].as_array().unwrap();
         let twice =
             |e: &serde_json::Value| e["involvedObject"]["name"] == name && e["count"].as_i64() > Some(1);
@@ -246,6 +246,6 @@ async fn is_confined(env: &ControllerEnv, account: &Account) {
     let deployment = format!("/apis/apps/v1/namespaces/{}/deployments/web", env.namespace);
     let (code, _) = send(&account.client, Method::DELETE, &deployment, None).await;
     assert_eq!(code, 403);
-    let (code, _) = send(&account.client, Method::PUT, &deployment, Some(&env.get(&deployment).await)).await;
+    let (code, _) = send(&account.client, Method::PUT, &deployment, Some(&env.read(&deployment).await)).await;
     assert_eq!(code, 403);
 }

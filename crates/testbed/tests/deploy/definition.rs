@@ -26,7 +26,7 @@ impl ControllerEnv {
 }
 
 #[test]
-fn every_field_is_accepted_and_comes_back() -> Result<(), Failure> {
+fn every_field_is_accepted_and_returned() -> Result<(), Failure> {
     on_both(async |env| {
         env.define().await;
         let full = full::autoscaler();
@@ -63,7 +63,7 @@ fn unset(schema: &Value, values: &[&Value], path: &str, found: &mut Vec<String>)
 }
 
 #[test]
-fn no_field_is_defined_that_is_not_ours() {
+fn definition_has_only_fields_of_the_rust_type() {
     let definition = &folder("deploy/crds")[0];
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let mut found = Vec::new();
@@ -74,7 +74,7 @@ fn no_field_is_defined_that_is_not_ours() {
 }
 
 #[test]
-fn what_the_server_fills_in_is_what_the_controller_would() -> Result<(), Failure> {
+fn server_defaults_equal_controller_defaults() -> Result<(), Failure> {
     on_both(async |env| {
         env.define().await;
         let least = json!({
@@ -191,7 +191,7 @@ fn nonsense() -> Vec<(bool, &'static str, Value)> {
 }
 
 #[test]
-fn nonsense_is_refused() -> Result<(), Failure> {
+fn invalid_objects_are_refused() -> Result<(), Failure> {
     on_both(async |env| {
         env.define().await;
         for (_, reason, change) in nonsense().into_iter().filter(|(cel, ..)| !cel || env.cluster == REAL) {
@@ -208,7 +208,7 @@ fn nonsense_is_refused() -> Result<(), Failure> {
 }
 
 #[test]
-fn kubectl_get_shows_what_matters() -> Result<(), Failure> {
+fn kubectl_get_prints_the_printer_columns() -> Result<(), Failure> {
     on_both(async |env| {
         env.define().await;
         let uri = ALL.replace("{ns}", &env.namespace);

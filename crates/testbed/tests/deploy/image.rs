@@ -18,7 +18,7 @@ fn after<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn it_is_built_as_the_workspace_has_it() {
+fn image_build_matches_the_workspace() {
     let (file, workspace, package) = (read("Dockerfile"), read("Cargo.toml"), read("crates/cli/Cargo.toml"));
     let compiler = after(&workspace, "rust-version = ")[0].trim_matches('"');
     assert!(
@@ -43,7 +43,7 @@ fn it_is_built_as_the_workspace_has_it() {
 
 /// What make would do, as one line per command.
 fn would_do(options: &[&str]) -> String {
-    // Whoever runs the tests may be make himself, with flags of his own.
+    // The tests may run under make, whose flags must not be inherited.
     let mut make = Command::new("make");
     make.args(options).args(["--dry-run", "--no-print-directory", "dist"]);
     let make =
@@ -53,7 +53,7 @@ fn would_do(options: &[&str]) -> String {
 }
 
 #[test]
-fn it_is_laid_out_by_what_was_learned() {
+fn image_uses_the_pgo_profile() {
     let said = would_do(&["--always-make"]);
     let (unpack, build) = said.trim().split_once('\n').unwrap();
     let learned = unpack.split_whitespace().find(|word| word.contains(".profdata.")).unwrap();
@@ -70,7 +70,7 @@ fn it_is_laid_out_by_what_was_learned() {
 }
 
 #[test]
-fn it_has_the_authorities_that_scalers_look_for() {
+fn image_has_ca_certificates() {
     let file = read("Dockerfile");
     let authorities = after(&file, "COPY --from=build /etc/")[1];
     for reader in ["crates/scalers/src/tls.rs", "crates/sources/src/http/trust.rs"] {
@@ -82,7 +82,7 @@ fn it_has_the_authorities_that_scalers_look_for() {
 }
 
 #[test]
-fn the_names_of_others_are_their_commands() {
+fn image_has_links_named_like_replaced_servers() {
     let file = read("Dockerfile");
     let linked: Vec<&str> = file.split("ln -s usr/local/bin/plimsoll /").skip(1).collect();
     let linked: Vec<&str> = linked.iter().map(|rest| rest.split_whitespace().next().unwrap()).collect();

@@ -9,6 +9,7 @@
 //! | `image` | what the Dockerfile names is there |
 //! | `manifests`, `account`, `serving`, `full` | what these stand on |
 
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -32,7 +32,7 @@ impl ControllerEnv {
     }
 }
 
-/// Whether whoever holds the client may do something; `resource` is `group/resource/subresource`.
+/// Whether the client's user may do something; `resource` is `group/resource/subresource`.
 pub(crate) async fn may(client: &Client, verb: &str, resource: &str, namespace: &str) -> bool {
     let mut parts = resource.splitn(3, '/').map(str::to_owned);
     let (group, name, sub) = (parts.next(), parts.next(), parts.next());
@@ -49,7 +49,7 @@ pub(crate) async fn may(client: &Client, verb: &str, resource: &str, namespace: 
 }
 
 #[test]
-fn pods_may_run_where_they_are_to_run() -> Result<(), Failure> {
+fn pods_meet_the_restricted_policy() -> Result<(), Failure> {
     on_both(async |env| {
         for all in [folder("deploy"), folder("deploy/shadow")] {
             env.apply(&all, is_quiet).await;

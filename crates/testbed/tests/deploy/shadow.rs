@@ -1,4 +1,4 @@
-//! Shadow mode under its own role: it decides, compares and tells, and could not write if it wanted to.
+//! Shadow mode with its own role: it decides, compares and reports, and has no permission to write.
 
 use api::decisions::DecisionMode;
 use controllers::hpa::HpaSettings;
@@ -28,7 +28,7 @@ const NEVER: [(&str, &str); 8] = [
 ];
 
 #[test]
-fn shadow_mode_works_under_its_role_and_cannot_write() -> Result<(), Failure> {
+fn shadow_mode_works_with_its_role_and_cannot_write() -> Result<(), Failure> {
     alone_on_both(async |env| {
         env.define().await;
         let manifests = folder("deploy/shadow");

@@ -218,7 +218,7 @@ fn broken() -> Vec<(Value, &'static str)> {
 }
 
 #[test]
-fn what_is_broken_is_refused_with_the_name_of_the_field() -> Result<(), Failure> {
+fn invalid_objects_are_refused_with_the_field_name() -> Result<(), Failure> {
     on_both(async |ns| {
         define(&ns).await;
         for kind in KINDS {
@@ -253,7 +253,7 @@ fn what_is_broken_is_refused_with_the_name_of_the_field() -> Result<(), Failure>
 }
 
 #[test]
-fn two_defaults_are_filled_in_and_metadata_of_pods_stays() -> Result<(), Failure> {
+fn two_defaults_are_set_and_pod_metadata_is_kept() -> Result<(), Failure> {
     on_both(async |ns| {
         define(&ns).await;
         let stored = async |object: &Value| {

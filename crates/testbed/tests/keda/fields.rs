@@ -145,7 +145,7 @@ fn sorted(value: &Value) -> String {
 }
 
 #[test]
-fn nothing_that_keda_publishes_is_refused_or_lost() -> Result<(), Failure> {
+fn fields_of_published_keda_objects_are_accepted_and_kept() -> Result<(), Failure> {
     on_both(async |ns| {
         define(&ns).await;
         for (kind, spec, status) in kinds() {

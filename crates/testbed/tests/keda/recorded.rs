@@ -63,7 +63,7 @@ fn of_object(spec: &Value, has_rules: bool) -> Vec<(&'static str, bool)> {
 fn of_job(spec: &Value) -> Vec<(&'static str, bool)> {
     let strategies = ["default", "custom", "accurate", "eager"];
     vec![
-        // Unknown fields are told before all else.
+        // Unknown fields are reported first.
         ("metricType", has_trigger(spec, |trigger| trigger.get("metricType").is_some())),
         ("spec.triggers", spec["triggers"].as_array().is_none_or(Vec::is_empty)),
         // Those of admission have no job at all.
@@ -111,7 +111,7 @@ fn recorded() -> Vec<Value> {
 }
 
 #[test]
-fn whatever_was_recorded_is_accepted_unless_it_is_broken() -> Result<(), Failure> {
+fn recorded_objects_are_accepted_unless_invalid() -> Result<(), Failure> {
     let all = recorded();
     assert!(all.len() > 1000, "{}", all.len());
     on_both(async |ns| {

@@ -136,7 +136,7 @@ async fn create(ns: &TestNamespace, object: &Value, dry: bool) -> crate::asking:
 }
 
 #[test]
-fn objects_are_judged_before_they_are_stored() -> Result<(), Failure> {
+fn webhook_decides_before_objects_are_stored() -> Result<(), Failure> {
     on_both(async |ns| {
         define(&ns).await;
         let server = serve(&ns).await;

@@ -1,4 +1,4 @@
-//! Who may read, and who is not believed: straight to the server, and through the API server. A server that is reached
+//! Authentication and authorization, with and without the API server. A server that is reached
 //! directly answers as kube-apiserver itself does.
 
 use http::Method;
@@ -9,7 +9,7 @@ use testbed::harness::{self, Failure};
 
 use crate::env::{Caller, TestNamespace, direct, on_real, send, until};
 
-/// One address of each API, and of what is no resource.
+/// One path of each API, and one non-resource path.
 const PATHS: [&str; 5] = [
     "/apis/metrics.k8s.io/v1beta1/nodes",
     "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods",
@@ -18,7 +18,7 @@ const PATHS: [&str; 5] = [
     "/metrics",
 ];
 
-/// What kube-apiserver serves itself, for comparison.
+/// A path that kube-apiserver serves itself, for comparison.
 const OWN: &str = "/api/v1/nodes";
 
 async fn codes(ns: &TestNamespace, caller: &Caller) -> Vec<u16> {
@@ -36,7 +36,7 @@ async fn codes(ns: &TestNamespace, caller: &Caller) -> Vec<u16> {
     codes
 }
 
-/// What kube-apiserver says to the same caller.
+/// The response of kube-apiserver to the same caller.
 async fn own(access: &Access, caller: &Caller) -> u16 {
     direct(access.ports.api_server, caller, OWN).await.unwrap().code
 }
@@ -66,7 +66,7 @@ async fn account(ns: &TestNamespace, name: &str, reads: bool) -> String {
 }
 
 #[test]
-fn whoever_comes_directly_is_treated_as_by_the_api_server() -> Result<(), Failure> {
+fn direct_clients_are_authenticated_like_by_the_api_server() -> Result<(), Failure> {
     on_real(async |ns| {
         let access = ns.access().unwrap();
         let stranger = Authority::new("stranger").unwrap();
@@ -118,7 +118,7 @@ fn whoever_comes_directly_is_treated_as_by_the_api_server() -> Result<(), Failur
         for (who, caller, code) in cases {
             assert_eq!(own(access, &caller).await, code, "{who}, at kube-apiserver");
             let found = codes(&ns, &caller).await;
-            // What the namespace does not have is 404 to whoever may know.
+            // A missing object is 404 for a user who may read it.
             let right = |found: &u16| *found == code || (code == 200 && *found == 404);
             assert!(found.iter().all(right), "{who}: {found:?}, not {code}");
         }
@@ -132,7 +132,7 @@ fn whoever_comes_directly_is_treated_as_by_the_api_server() -> Result<(), Failur
 }
 
 #[test]
-fn refusals_read_like_those_of_the_api_server() -> Result<(), Failure> {
+fn refusals_have_the_texts_of_the_api_server() -> Result<(), Failure> {
     on_real(async |ns| {
         let access = ns.access().unwrap();
         let mallory = Caller::certified(&access.authority().client("mallory", None).unwrap());
@@ -164,7 +164,7 @@ fn refusals_read_like_those_of_the_api_server() -> Result<(), Failure> {
                 (403, &json!("Forbidden"), &json!(403)),
                 "{said}"
             );
-            // The API server may add why.
+            // The API server may add a reason.
             assert!(said["message"].as_str().unwrap().starts_with(&message), "{said}");
         }
         let unknown =
@@ -178,7 +178,7 @@ fn refusals_read_like_those_of_the_api_server() -> Result<(), Failure> {
 }
 
 #[test]
-fn the_api_server_speaks_for_its_users() -> Result<(), Failure> {
+fn api_server_forwards_its_users() -> Result<(), Failure> {
     on_real(async |ns| {
         let access = ns.access().unwrap();
         let nodes = "/apis/metrics.k8s.io/v1beta1/nodes";

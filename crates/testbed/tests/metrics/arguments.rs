@@ -1,4 +1,4 @@
-//! The arguments of those it replaces start it: whoever changes the image changes nothing else.
+//! The metrics server starts with the arguments of metrics-server and prometheus-adapter, so that only the image must change.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::env::subject::{kubelet_flags, serving_flags, started};
 use crate::env::{Caller, TestNamespace, direct, free_port, on_both, peers, program, rules, until};
 use crate::faults::admin;
 
-/// What metrics-server's manifests say, but for folders, ports and where kubelets' authority is.
+/// Arguments of metrics-server's manifests, except folders, ports and the kubelets' CA.
 const METRICS_SERVER: [&str; 3] = [
     "--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
     "--kubelet-use-node-status-port",
     "--metric-resolution=15s",
 ];
 
-/// What its users often add.
+/// Arguments that users often add.
 const OFTEN: [&str; 6] = [
     "--v=2",
     "--logging-format=text",
@@ -26,7 +26,7 @@ const OFTEN: [&str; 6] = [
     "--authorization-always-allow-paths=/livez,/readyz,/healthz",
 ];
 
-/// What the adapter's manifests say, but for folders, ports and where Prometheus is.
+/// Arguments of the adapter's manifests, except folders, ports and the address of Prometheus.
 const ADAPTER: [&str; 4] = [
     "--metrics-relist-interval=1m",
     "--logtostderr=true",
@@ -34,7 +34,7 @@ const ADAPTER: [&str; 4] = [
     "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_RSA_WITH_AES_128_GCM_SHA256",
 ];
 
-/// Starts it under the name of whoever it replaces, as images do.
+/// Starts the server under the program name of a replaced server, as images do.
 async fn start(name: &str, room: Room, arguments: &[String], port: u16) -> Program {
     let link = room.path(name);
     std::os::unix::fs::symlink(program(), &link).unwrap();
@@ -58,7 +58,7 @@ fn flags(given: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn it_starts_with_the_arguments_of_metrics_server() -> Result<(), Failure> {
+fn server_starts_with_the_arguments_of_metrics_server() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
@@ -76,14 +76,14 @@ async fn as_metrics_server(ns: &TestNamespace, more: &[&str]) {
     arguments.extend(flags(more));
     let server = start("metrics-server", room, &arguments, port).await;
     until_ok(ns, port, "/apis/metrics.k8s.io/v1beta1/nodes/busy").await;
-    // It serves what it replaces and no more.
+    // It serves only the APIs of the replaced server.
     let other = direct(port, &admin(ns), "/apis/custom.metrics.k8s.io/v1beta1").await.unwrap();
     assert_eq!(other.code, 404, "{}", other.text());
     ends(server).await;
 }
 
 #[test]
-fn it_starts_with_the_arguments_of_prometheus_adapter() -> Result<(), Failure> {
+fn server_starts_with_the_arguments_of_prometheus_adapter() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
@@ -103,7 +103,7 @@ fn it_starts_with_the_arguments_of_prometheus_adapter() -> Result<(), Failure> {
     })
 }
 
-/// Asked to end, it ends in order.
+/// SIGTERM ends it gracefully.
 async fn ends(mut server: Program) {
     server.terminate();
     let mut code = None;
@@ -116,7 +116,7 @@ async fn ends(mut server: Program) {
 }
 
 #[test]
-fn what_is_wrong_with_arguments_is_said_in_the_usual_words() {
+fn invalid_arguments_have_the_usual_messages() {
     if peers() {
         return;
     }
@@ -139,9 +139,9 @@ fn what_is_wrong_with_arguments_is_said_in_the_usual_words() {
     }
 }
 
-/// Everybody may ask whether it lives, before it has seen a kubelet.
+/// /livez is served without authentication before the first scrape.
 #[test]
-fn it_is_alive_before_it_is_ready() -> Result<(), Failure> {
+fn server_is_alive_before_it_is_ready() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
@@ -150,7 +150,7 @@ fn it_is_alive_before_it_is_ready() -> Result<(), Failure> {
         let mut arguments = vec!["metrics".to_owned()];
         arguments.extend(serving_flags(&room, &ns.env.cluster.kubeconfig, port));
         arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-        // No kubelet is trusted, so that there is nothing to serve.
+        // No kubelet is trusted, so that there are no samples.
         let nobody = localkube::access::Authority::new("nobody").unwrap();
         let trusted = room.write("nobody.crt", nobody.certificate()).unwrap();
         arguments.push(format!("--kubelet-certificate-authority={}", trusted.display()));

@@ -1,4 +1,4 @@
-//! What `plimsoll metrics doctor` says of a cluster, and how it exits.
+//! Output and exit code of `plimsoll metrics doctor`.
 
 use std::process::{Command, Output};
 
@@ -17,7 +17,7 @@ fn doctor(ns: &TestNamespace, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn doctor_names_the_node_the_cause_and_the_remedy() -> Result<(), Failure> {
+fn doctor_names_node_cause_and_remedy() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
@@ -26,7 +26,7 @@ fn doctor_names_the_node_the_cause_and_the_remedy() -> Result<(), Failure> {
         let node = format!("{}-closed", ns.namespace);
         let address = env.kubelets.add_node(&node, Measures::Always).unwrap();
         env.kubelets.behave(&node, Behaviour::Status(403));
-        make_node(ns.client(), &objects::node(&node, address, env.kubelets.port(), 1)).await;
+        make_node(&ns.client, &objects::node(&node, address, env.kubelets.port(), 1)).await;
         let mut told = String::new();
         until("a word about the node", async || {
             let output = tokio::task::block_in_place(|| doctor(&ns, &[]));

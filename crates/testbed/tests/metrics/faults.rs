@@ -1,4 +1,4 @@
-//! Bad kubelets, a bad Prometheus, a bad configuration: nothing ends, nothing is served as zero, and what is right stays.
+//! Bad kubelets, a bad Prometheus, a bad configuration: nothing crashes, nothing is served as zero, and valid metrics stay.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::env::{
     program, rules, until,
 };
 
-/// Memory that a server may take more because of what others send.
+/// Extra memory that hostile responses may cost.
 const MORE: u64 = 64 << 20;
 
-/// Thousandths of a core that the first container of a pod uses.
+/// Millicores of a pod's first container.
 fn used(pod: &Value) -> Option<i64> {
     milli(&pod["containers"][0]["usage"]["cpu"])
 }
@@ -29,7 +29,7 @@ fn values(said: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn without_prometheus_autoscalers_hold() -> Result<(), Failure> {
+fn autoscalers_hold_without_prometheus() -> Result<(), Failure> {
     alone_on_both(async |ns| {
         ns.deployment("web", 2).await;
         for name in ["web-0", "web-1"] {
@@ -41,9 +41,9 @@ fn without_prometheus_autoscalers_hold() -> Result<(), Failure> {
             "metric": {"name": "http_requests"}, "target": {"type": "AverageValue", "averageValue": "10"}
         }});
         ns.hpa("web", json!([metric])).await;
-        // Six, but for what a busy machine makes of a rate; one of the two pods taken for idle would be three.
+        // Six, with a margin for rates on a busy machine; three would mean that one of the two pods counted as idle.
         let holds = |found| (5..=7).contains(&found);
-        ns.until_replicas("web", holds).await;
+        ns.until_replicas_are("web", "the same size", holds).await;
         let path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{ns}/pods/*/http_requests?labelSelector=app%3Dweb";
         let mut troubles = vec![
             Trouble::Html,
@@ -53,14 +53,14 @@ fn without_prometheus_autoscalers_hold() -> Result<(), Failure> {
             Trouble::Values("rubbish"),
         ];
         if !peers() {
-            // Whoever is replaced makes zero of it.
+            // prometheus-adapter makes zero of it.
             troubles.push(Trouble::Values("NaN"));
         }
         for trouble in troubles {
             ns.env.front.set(trouble.clone());
             ns.until_answer(path, |_, said| values(said).is_empty()).await;
             ns.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
-            ns.until_replicas("web", holds).await;
+            ns.until_replicas_are("web", "the same size", holds).await;
             ns.env.front.set(Trouble::None);
             ns.until_answer(path, |_, said| values(said).len() == 2).await;
         }
@@ -73,7 +73,7 @@ fn without_prometheus_autoscalers_hold() -> Result<(), Failure> {
         ns.env.prometheus.lock().await.stop();
         ns.until_answer(path, |code, _| code >= 500).await;
         ns.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
-        ns.until_replicas("web", holds).await;
+        ns.until_replicas_are("web", "the same size", holds).await;
         // What kubelets say does not depend on it.
         assert_eq!(ns.get("/apis/metrics.k8s.io/v1beta1/nodes/busy").await.0, 200);
         ns.env.prometheus.lock().await.resume().await.unwrap();
@@ -96,7 +96,7 @@ fn bad() -> Vec<(&'static str, Behaviour)> {
 }
 
 #[test]
-fn bad_kubelets_hide_nobody_but_themselves() -> Result<(), Failure> {
+fn bad_kubelets_affect_only_their_own_pods() -> Result<(), Failure> {
     on_both(async |ns| {
         let env = ns.env;
         let node = |name: &str| format!("{}-{name}", ns.namespace);
@@ -104,11 +104,11 @@ fn bad_kubelets_hide_nobody_but_themselves() -> Result<(), Failure> {
         for (name, behaviour) in bad() {
             let address = env.kubelets.add_node(&node(name), Measures::Always).unwrap();
             env.kubelets.behave(&node(name), behaviour);
-            make_node(ns.client(), &objects::node(&node(name), address, env.kubelets.port(), 1)).await;
+            make_node(&ns.client, &objects::node(&node(name), address, env.kubelets.port(), 1)).await;
             ns.pod(&node(name), name, name, &[("app", 100, 64 << 20)]).await;
         }
         let before = env.subject.resident();
-        // Twice each: whoever is asked once may be asked too early.
+        // Two reads each, because the first may be too early.
         for (name, _) in bad() {
             until(&format!("requests to {name}"), async || {
                 let found = env.kubelets.requests(&node(name));
@@ -147,7 +147,7 @@ fn one_failed_scrape_does_not_hide_a_node() -> Result<(), Failure> {
         let env = ns.env;
         let node = format!("{}-shaky", ns.namespace);
         let address = env.kubelets.add_node(&node, Measures::Always).unwrap();
-        make_node(ns.client(), &objects::node(&node, address, env.kubelets.port(), 1)).await;
+        make_node(&ns.client, &objects::node(&node, address, env.kubelets.port(), 1)).await;
         ns.pod(&node, "web", "web", &[("app", 300, 64 << 20)]).await;
         let pod = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods/web";
         ns.until_answer(pod, |code, _| code == 200).await;
@@ -167,7 +167,7 @@ fn one_failed_scrape_does_not_hide_a_node() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_broken_configuration_is_not_taken_over() -> Result<(), Failure> {
+fn broken_configuration_is_not_loaded() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
@@ -232,7 +232,7 @@ pub(crate) fn admin(ns: &TestNamespace) -> Caller {
 }
 
 #[test]
-fn a_restarted_container_is_never_negative() -> Result<(), Failure> {
+fn restarted_container_has_no_negative_rate() -> Result<(), Failure> {
     on_both(async |ns| {
         ns.pod("busy", "web", "web", &[("app", 300, 64 << 20)]).await;
         let pod = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods/web";

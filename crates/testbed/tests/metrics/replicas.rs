@@ -1,4 +1,4 @@
-//! Two replicas that share nodes: each answers for all, and each kubelet is asked by one; when one ends, the other one
+//! Two replicas that share nodes: each serves all metrics, and each kubelet is scraped by one; when one ends, the other
 //! takes its nodes over. On the real cluster only, in whose store their addresses can be put: no API server takes endpoints
 //! on loopback.
 
@@ -19,7 +19,7 @@ use crate::faults::admin;
 const NODES: usize = 6;
 const REPLICAS: [&str; 2] = ["metrics-a", "metrics-b"];
 
-/// Nodes that only these replicas ask, each with a pod.
+/// Nodes that only these replicas scrape, each with a pod.
 async fn nodes(ns: &TestNamespace) -> Kubelets {
     let kubelets = Kubelets::new(&authority(&ns.env.cluster.kubeconfig), 83).unwrap();
     for number in 0..NODES {
@@ -27,9 +27,9 @@ async fn nodes(ns: &TestNamespace) -> Kubelets {
         let address = kubelets.add_node(&node, Measures::Always).unwrap();
         let mut object = objects::node(&node, address, kubelets.port(), 1);
         object["metadata"]["labels"]["pool"] = ns.namespace.as_str().into();
-        make_node(ns.client(), &object).await;
+        make_node(&ns.client, &object).await;
         kubelets.set_pod(&node, PodLoad::new(&ns.namespace, &pod, &[("app", 200, 64 << 20)]));
-        make_pod(ns.client(), &objects::pod(&ns.namespace, &pod, &node, &json!({"app": "web"}), &["app"]))
+        make_pod(&ns.client, &objects::pod(&ns.namespace, &pod, &node, &json!({"app": "web"}), &["app"]))
             .await;
     }
     kubelets
@@ -39,7 +39,7 @@ fn node(ns: &TestNamespace, number: usize) -> String {
     format!("{}-shared-{number}", ns.namespace)
 }
 
-/// A token with which replicas ask each other.
+/// The token with which replicas authenticate to each other.
 async fn token(ns: &TestNamespace) -> String {
     ns.create("/api/v1/namespaces/{ns}/serviceaccounts", &json!({"metadata": {"name": "metrics"}})).await;
     let role = json!({
@@ -57,7 +57,7 @@ async fn token(ns: &TestNamespace) -> String {
     made["status"]["token"].as_str().unwrap().to_owned()
 }
 
-/// What the endpoints of a Service say of one replica.
+/// The endpoint of one replica in an EndpointSlice.
 async fn announce(ns: &TestNamespace, name: &str, port: u16) {
     let slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
@@ -92,7 +92,7 @@ async fn replica(ns: &TestNamespace, kubelets: &Kubelets, name: &str, port: u16,
 }
 
 #[test]
-fn two_replicas_share_nodes_and_one_takes_over() -> Result<(), Failure> {
+fn replicas_share_nodes_and_one_takes_over() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
@@ -124,7 +124,7 @@ fn two_replicas_share_nodes_and_one_takes_over() -> Result<(), Failure> {
         let asked = || (0..NODES).map(|number| kubelets.requests(&node(&ns, number))).collect::<Vec<_>>();
         let since =
             |before: &[u64]| asked().iter().zip(before).map(|(now, before)| now - before).collect::<Vec<_>>();
-        // The beginning is over when everybody has heard of everybody: a replica that is new is given no node at once.
+        // The replicas know each other at the end of the start: a new replica gets no nodes at once.
         let before = asked();
         until("two rounds", async || {
             let found = since(&before);

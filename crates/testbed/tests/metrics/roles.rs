@@ -1,12 +1,12 @@
-//! It works under the roles of `deploy/metrics`, is never refused, and needs what it is given. localkube knows no roles:
-//! there, only that nothing more is asked for than they grant.
+//! The server works with the roles of `deploy/metrics`, is never refused, and uses every permission. localkube has no roles:
+//! there, the test only checks that the requests are granted.
 
 use std::time::Duration;
 
 use serde_json::Value;
 use testbed::harness::Failure;
 use testbed::program::{Program, Room};
-use testbed::proxy::{Caller as As, Proxy, ProxyOptions};
+use testbed::proxy::{Proxy, ProxyCaller, ProxyOptions};
 
 use crate::env::subject::{kubelet_flags, prometheus_flags, serving_flags, started};
 use crate::env::{Caller, direct, free_port, on_both, peers, program, until};
@@ -23,19 +23,19 @@ const ACCOUNT: &str = "plimsoll-metrics";
 const ELSEWHERE: [&str; 3] = ["nodes/metrics", "endpointslices", "namespaces"];
 
 #[test]
-fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
+fn server_works_with_its_roles_and_uses_every_permission() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
     on_both(async |ns| {
         let objects: Vec<Value> =
             ["deploy", "deploy/metrics", "deploy/metrics/prometheus"].into_iter().flat_map(folder).collect();
-        apply(ns.client(), ns.env.cluster.name, &objects, is_quiet).await;
-        let token = token(ns.client(), SYSTEM, ACCOUNT).await;
+        apply(&ns.client, ns.env.cluster.name, &objects, is_quiet).await;
+        let token = token(&ns.client, SYSTEM, ACCOUNT).await;
         ns.pod("busy", "web", "web-0", &[("app", 100, 64 << 20)]).await;
         ns.serve("web-0", 10.0).await;
 
-        let options = ProxyOptions { caller: As::Itself, remember_lists: false };
+        let options = ProxyOptions { caller: ProxyCaller::Itself, remember_lists: false };
         let proxy = Proxy::start_with(&ns.env.cluster.kubeconfig, options).await.unwrap();
         let (room, port) = (Room::new().unwrap(), free_port());
         let mut arguments = vec!["metrics".to_owned()];
@@ -58,7 +58,7 @@ fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
             answered(port, &admin(&ns), page, 200, &server).await;
         }
         if ns.access().is_some() {
-            // It asks the API server about a token and about rights.
+            // It sends a TokenReview and a SubjectAccessReview.
             answered(port, &Caller::token(&token), &pages[0], 403, &server).await;
         }
         assert_eq!(server.ended(), None, "{}", server.log());
@@ -67,7 +67,7 @@ fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
         let mut role = granted(&objects, ACCOUNT);
         role.extend(granted(&objects, "plimsoll-metrics-described"));
         let needed = needed(&log);
-        // Reviews and whom to trust come with roles of Kubernetes' own.
+        // Reviews and `extension-apiserver-authentication` are granted by roles of Kubernetes.
         let own = |group: &str| !matches!(group, "authentication.k8s.io" | "authorization.k8s.io");
         let missing: Vec<_> = needed
             .iter()

@@ -1,4 +1,4 @@
-//! An HPA on each kind of metric grows and shrinks with what kubelets and the sample application say: Kubernetes' own
+//! An HPA on each kind of metric scales with the values of kubelets and the sample application: Kubernetes' own
 //! controller on the real cluster, ours on the one in memory.
 
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ impl TestNamespace {
         }
     }
 
-    /// Waits until everything is measured: whoever scales before sees counters that begin.
+    /// Waits until every metric has samples; an HPA that runs earlier sees counters from their start.
     async fn until_known(&self) {
         let pods = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
         self.until_answer(pods, |_, said| said["items"].as_array().is_some_and(|pods| pods.len() == 10))
@@ -54,7 +54,7 @@ impl TestNamespace {
         self.until_answer(&requests, |_, said| least(said, 38_000)).await;
     }
 
-    /// Half of what is right, what is right for two pods, or three times as much.
+    /// Half of the target, the target of two pods, or three times as much.
     async fn work(&self, times: f64) {
         for workload in ["resource", "container"] {
             let pods = [format!("{workload}-0"), format!("{workload}-1")];
@@ -72,14 +72,14 @@ impl TestNamespace {
 }
 
 #[test]
-fn hpas_grow_and_shrink_on_every_kind_of_metric() -> Result<(), Failure> {
+fn hpas_scale_on_every_kind_of_metric() -> Result<(), Failure> {
     on_both(async |ns| {
         let service = json!({"metadata": {"name": "shop"}, "spec": {"ports": [{"port": 80}]}});
         ns.create("/api/v1/namespaces/{ns}/services", &service).await;
         for workload in WORKLOADS {
             ns.deployment(workload, 2).await;
             for number in 0..2 {
-                // The second container idles: whoever looks at the whole pod sees half as much.
+                // The second container is idle, so that the usage of the whole pod is half as much.
                 let other: &[(&str, u64, u64)] = &[("app", 500, 64 << 20), ("idle", 1, 1 << 20)];
                 let containers = if workload == "container" { other } else { &other[..1] };
                 ns.pod("busy", workload, &format!("{workload}-{number}"), containers).await;
@@ -93,15 +93,15 @@ fn hpas_grow_and_shrink_on_every_kind_of_metric() -> Result<(), Failure> {
         }
         for workload in WORKLOADS {
             ns.until_condition(workload, "ScalingActive", "True ValidMetricFound").await;
-            ns.until_replicas(workload, |found| found == 2).await;
+            ns.until_replicas(workload, 2).await;
         }
         ns.work(3.0).await;
         for workload in WORKLOADS {
-            ns.until_replicas(workload, |found| found == 6).await;
+            ns.until_replicas(workload, 6).await;
         }
         ns.work(0.5).await;
         for workload in WORKLOADS {
-            ns.until_replicas(workload, |found| found == 1).await;
+            ns.until_replicas(workload, 1).await;
         }
     })
 }

@@ -1,4 +1,4 @@
-//! What kubectl prints of what pods and nodes use.
+//! Output of `kubectl top`.
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
@@ -12,7 +12,7 @@ fn lines(text: &[&str]) -> Vec<Vec<String>> {
     text.iter().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
 }
 
-/// The same without regard to order, but for the first.
+/// Sorted lines after the heading.
 fn unordered(mut lines: Vec<Vec<String>>) -> Vec<Vec<String>> {
     if let Some(rest) = lines.get_mut(1..) {
         rest.sort();
@@ -31,7 +31,7 @@ async fn pods(ns: &TestNamespace) {
 }
 
 #[test]
-fn kubectl_prints_what_pods_and_nodes_use() -> Result<(), Failure> {
+fn kubectl_top_prints_usage_of_pods_and_nodes() -> Result<(), Failure> {
     on_both(async |ns| {
         let Some(kubectl) = ns.kubectl() else { return };
         pods(&ns).await;
@@ -45,7 +45,7 @@ fn look(ns: &TestNamespace, kubectl: &Kubectl) {
     let nodes = kubectl.words("top nodes");
     assert!(nodes.contains(&node[1]), "{nodes:?}");
     assert!(nodes.len() > 2, "{nodes:?}");
-    // Others use other nodes meanwhile, and make some that nothing is known of.
+    // Other tests use other nodes, and create some without metrics.
     let millis = |words: &Vec<String>| words[1].trim_end_matches('m').parse::<u64>().ok();
     let by_cpu = kubectl.words("top nodes --no-headers --sort-by=cpu");
     let by_cpu: Vec<u64> = by_cpu.iter().filter_map(millis).collect();

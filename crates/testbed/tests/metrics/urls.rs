@@ -10,7 +10,7 @@ use crate::env::{TestNamespace, on_both, peers};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Path under `/apis`, what kind the answer is, and how many items it has (none: it is no list).
+/// Path under `/apis`, kind of the response, and number of items (none: it is no list).
 type Form = (&'static str, &'static str, Option<usize>);
 
 const RESOURCE: [Form; 9] = [
@@ -41,7 +41,7 @@ const RESOURCE: [Form; 9] = [
     ("metrics.k8s.io/v1beta1/namespaces/nowhere/pods", "PodMetricsList", Some(0)),
 ];
 
-/// Those of both versions; the version is left out.
+/// Paths of both versions, without the version.
 const CUSTOM: [Form; 8] = [
     ("namespaces/{ns}/pods/*/http_requests", "MetricValueList", Some(2)),
     ("namespaces/{ns}/pods/%2A/http_requests?labelSelector=app%3Dweb", "MetricValueList", Some(2)),
@@ -75,7 +75,7 @@ const EXTERNAL: [Form; 3] = [
     ),
 ];
 
-/// What is not there: path, code, and what the message has in it.
+/// Missing metrics: path, code, and a part of the message.
 const MISSING: [(&str, u16, &str); 11] = [
     ("metrics.k8s.io/v1beta1/nodes/nope", 404, "node \"nope\" not found"),
     ("metrics.k8s.io/v1beta1/namespaces/{ns}/pods/nope", 404, "pods \"nope\" not found"),
@@ -102,11 +102,11 @@ const MISSING: [(&str, u16, &str); 11] = [
     ("external.metrics.k8s.io/v1beta1/namespaces/{ns}/queue_depth?watch=true", 405, "watch is not supported"),
 ];
 
-/// A path as somebody asks who accepts a media type: code, media type, body.
+/// GET with an Accept header: code, media type, body.
 async fn ask(ns: &TestNamespace, path: &str, accept: &str) -> (u16, String, Vec<u8>) {
     let path = format!("/apis/{}", path.replace("{ns}", &ns.namespace));
     let request = Request::get(path).header("accept", accept).body(Body::empty()).unwrap();
-    let answer = ns.client().send(request).await.unwrap();
+    let answer = ns.client.send(request).await.unwrap();
     let code = answer.status().as_u16();
     let kind = answer.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
     let body = answer.into_body().collect().await.unwrap().to_bytes().to_vec();
@@ -136,7 +136,7 @@ async fn furnish(ns: &TestNamespace) {
 }
 
 #[test]
-fn every_form_of_address_is_answered_in_both_encodings() -> Result<(), Failure> {
+fn every_url_form_is_served_in_both_encodings() -> Result<(), Failure> {
     on_both(async |ns| {
         furnish(&ns).await;
         let kubectl = ns.kubectl();
@@ -179,7 +179,7 @@ fn every_form_of_address_is_answered_in_both_encodings() -> Result<(), Failure> 
 }
 
 #[test]
-fn what_is_not_there_is_refused_in_the_usual_words() -> Result<(), Failure> {
+fn missing_metrics_have_the_usual_messages() -> Result<(), Failure> {
     on_both(async |ns| {
         furnish(&ns).await;
         for (path, code, words) in MISSING {

@@ -1,4 +1,4 @@
-//! KEDA's own metrics adapter asks our operator, on a real cluster of its own: an API server has one server of external
+//! KEDA's own metrics adapter queries our operator, on a real cluster of its own: an API server has one server of external
 //! metrics at a time.
 
 use std::time::Duration;
@@ -34,7 +34,7 @@ async fn operator(plane: &ControlPlane, service: u16) -> Program {
         format!("--health-probe-bind-address=127.0.0.1:{health}"),
         "--enable-apiservice-patching=false".to_owned(),
         "--enable-webhook-patching=false".to_owned(),
-        // Every question goes to the source.
+        // Every query goes to the source.
         "--sample-age=0s".to_owned(),
     ];
     let home = [("POD_NAMESPACE", HOME)];
@@ -100,7 +100,7 @@ fn keda_s_own_adapter_asks_us() -> Result<(), Failure> {
                 (&json!("s0-letters"), &json!(value.to_string()), &Value::Null)
             );
         }
-        // What is wrong is said in the words of the original, with our reason in them.
+        // The error has KEDA's text, with our reason in it.
         sources.say("default", "letters", Says::Fails("the post is closed"));
         let (code, said) = ask("s0-letters", "web").await;
         let message = said["message"].as_str().unwrap().to_owned();

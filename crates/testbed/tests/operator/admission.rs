@@ -1,4 +1,4 @@
-//! Objects that make no sense are refused when they are written: by the webhooks of `deploy/operator`, whose configuration
+//! Invalid objects are refused when they are written, by the webhooks of `deploy/operator`, whose configuration
 //! the operator completes itself.
 
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ use crate::env::{TestNamespace, deployment, metrics_api, on_both, scripted};
 const CONFIGURATION: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/keda-admission";
 
-/// kubectl's words for what a webhook refused.
+/// The text of kubectl for what a webhook refused.
 fn refused(webhook: &str, why: &str) -> String {
     format!("admission webhook \"{webhook}\" denied the request: {why}")
 }
 
 impl TestNamespace {
-    /// Two triggers of one name.
+    /// Two triggers with the same name.
     fn named_twice(&self, kind: &str) -> Value {
         let mut trigger = scripted(self, "x");
         trigger["name"] = json!("mails");
@@ -28,8 +28,8 @@ impl TestNamespace {
         object
     }
 
-    /// Waits until the API server asks the webhooks of the serving: their configurations reach it after a while, and until
-    /// then all is taken. Nothing is stored meanwhile: what the operator then wrote to it would be refused by its own webhook.
+    /// Waits until the API server calls the webhooks of the serving operator: their configurations reach it after a while, and until
+    /// then every write is accepted. The writes are dry runs: the operator's own webhook would refuse its writes to a stored object.
     pub(crate) async fn until_judged(&self) {
         let (kubectl, object) = (self.kubectl(), self.named_twice("ScaledObject"));
         self.until("a refusal", async || {
@@ -47,7 +47,7 @@ impl TestNamespace {
 }
 
 #[test]
-fn objects_that_make_no_sense_are_refused() -> Result<(), Failure> {
+fn invalid_objects_are_refused() -> Result<(), Failure> {
     on_both(async |ns| {
         let (ns, operator) = ns.serving().await;
         let kubectl = ns.kubectl();
@@ -83,7 +83,7 @@ fn objects_that_make_no_sense_are_refused() -> Result<(), Failure> {
         kubectl.apply(&limited);
         kubectl.apply(&object);
 
-        // An edit is judged like the first words.
+        // An edit is reviewed like a creation.
         good["spec"]["minReplicaCount"] = json!(3);
         good["spec"]["idleReplicaCount"] = json!(5);
         let why = "IdleReplicaCount=5 must be less than MinReplicaCount=3";
@@ -95,7 +95,7 @@ fn objects_that_make_no_sense_are_refused() -> Result<(), Failure> {
         let why = "oauth2.tokenUrl must be a valid http or https URL";
         ns.is_refused(&url, &refused("vstriggerauthentication.kb.io", why));
 
-        // What is only odd is taken with a warning that names what was probably meant.
+        // An unknown name is accepted with a warning that names the nearest known one.
         let mut odd = metrics_api(&ns, "x", "1");
         odd["metadata"]["targetvalue"] = json!("1");
         kubectl.apply(&deployment("judged-odd", 0));

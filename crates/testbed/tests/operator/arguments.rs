@@ -22,11 +22,11 @@ const COMMAND: [&str; 6] = [
     "--zap-time-encoding=rfc3339",
     "--enable-cert-rotation=true",
 ];
-/// Its variables, but for the namespace of the pod.
+/// Its variables, except the namespace of the pod.
 const VARIABLES: [(&str, &str); 2] = [("WATCH_NAMESPACE", ""), ("KEDA_HTTP_DEFAULT_TIMEOUT", "")];
 
-/// Every other flag that KEDA's operator has (appendix A of the specification, and those of zap), but for addresses and for
-/// names that others here have, too.
+/// Every other flag of KEDA's operator (docs/spec/keda.md Appendix A, and those of zap), except addresses and
+/// names that other tests use too.
 const FLAGS: [&str; 20] = [
     "--enable-prometheus-metrics=true",
     "--enable-opentelemetry-metrics=false",
@@ -49,7 +49,7 @@ const FLAGS: [&str; 20] = [
     "--http-idle-conn-timeout=30s",
     "--zap-devel=true",
 ];
-/// Those of them that mean something else than what is the case anyway, and have no effect.
+/// Those of them that differ from the default and have no effect.
 const IDLE: [&str; 8] = [
     "--profiling-bind-address",
     "--kube-api-qps",
@@ -60,7 +60,7 @@ const IDLE: [&str; 8] = [
     "--zap-devel",
     "--zap-time-encoding",
 ];
-/// Variables of KEDA's operator that are understood, and those that have no effect.
+/// Variables of KEDA's operator that have an effect, and those that have none.
 const HEARD: [(&str, &str); 8] = [
     ("KEDA_HTTP_DEFAULT_TIMEOUT", "3000"),
     ("KEDA_HTTP_DISABLE_KEEP_ALIVE", "false"),
@@ -80,14 +80,14 @@ const UNHEARD: [(&str, &str); 6] = [
     ("KEDA_CHECK_UNEXPECTED_SCALERS_PARAMS", "enabled"),
 ];
 
-/// The process of a pod of that Deployment; where it tells its health.
+/// The process of a pod of that Deployment, and the address of its health checks.
 struct Pod {
     process: Program,
     health: u16,
 }
 
 impl Pod {
-    /// In the namespace of a test. Ports are its own: others run on this machine, too.
+    /// Starts it in the namespace of a test, with ports of its own: other tests run on this machine too.
     async fn start(ns: &TestNamespace, kubeconfig: &str, more: &[&str], variables: &[(&str, &str)]) -> Self {
         let room = Room::new().unwrap();
         let [health, service, port] = [free_port(), free_port(), free_port()];
@@ -101,7 +101,7 @@ impl Pod {
             format!("--metrics-service-bind-address=127.0.0.1:{service}"),
             format!("--secure-port={port}"),
         ]);
-        // A pod has its account; a process has this.
+        // A pod has the token of its service account; a process has this kubeconfig.
         let own = [("POD_NAMESPACE", ns.namespace.as_str()), ("KUBECONFIG", kubeconfig.as_str())];
         let variables = [&own[..], variables].concat();
         let mut process = Program::start_with("plimsoll", &link, &arguments, &variables, room).unwrap();
@@ -110,7 +110,7 @@ impl Pod {
         Self { process, health }
     }
 
-    /// Asked to end, it ends in order.
+    /// Sends SIGTERM and waits until it ends.
     async fn end(mut self) {
         self.process.terminate();
         let mut code = None;
@@ -122,7 +122,7 @@ impl Pod {
         assert_eq!(code, Some(0), "{}", self.process.log());
     }
 
-    /// What it says has no effect.
+    /// The flags and variables that its log names as without effect.
     fn without_effect(&self) -> Vec<String> {
         let log = self.process.log();
         let told = log.lines().filter(|line| line.contains("has no effect here"));
@@ -135,7 +135,7 @@ fn names(line: &str, word: &str) -> bool {
 }
 
 impl TestNamespace {
-    /// Wakes a ScaledObject.
+    /// Activates a ScaledObject.
     async fn wake(&self, name: &str) {
         let kubectl = self.kubectl();
         kubectl.apply(&deployment(name, 0));
@@ -144,7 +144,7 @@ impl TestNamespace {
         self.until_replicas(name, 1).await;
     }
 
-    /// What is shared by replicas is where KEDA has it.
+    /// Replicas share what KEDA's replicas share, under the same names.
     async fn is_kept_as_by_keda(&self) -> Value {
         let lease = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/operator.keda.sh";
         let lease = self.get(lease).await.1;
@@ -155,7 +155,7 @@ impl TestNamespace {
         secret
     }
 
-    /// The roles that KEDA gives its operator, for an account in this namespace, whose token this is.
+    /// Creates KEDA's roles for a service account in this namespace; returns its token.
     async fn account_of_keda(&self) -> String {
         const ACCOUNT: &str = "keda-operator";
         let kubectl = self.kubectl();
@@ -189,7 +189,7 @@ fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> Value {
     json!({"apiGroups": groups, "resources": resources, "verbs": verbs})
 }
 
-/// What KEDA's operator may do everywhere (appendix A).
+/// The cluster role of KEDA's operator (docs/spec/keda.md Appendix A).
 fn cluster_rules() -> Value {
     const READ: [&str; 3] = ["get", "list", "watch"];
     const WRITE: [&str; 5] = ["get", "list", "watch", "update", "patch"];
@@ -229,15 +229,15 @@ fn cluster_rules() -> Value {
     ])
 }
 
-/// What it may do where it is.
+/// Its role in its own namespace.
 fn rules() -> Value {
     let all = ["get", "list", "watch", "update", "patch", "create", "delete"];
     json!([rule(&[""], &["secrets"], &all), rule(&["coordination.k8s.io"], &["leases"], &all)])
 }
 
-/// On a cluster of its own, since nothing says which namespaces it is to leave alone.
+/// On a cluster of its own, since it watches all namespaces.
 #[test]
-fn the_command_of_keda_s_deployment_starts_it() -> Result<(), Failure> {
+fn command_of_keda_deployment_starts_the_operator() -> Result<(), Failure> {
     on_one(async {
         let Some(ns) = TestNamespace::alone().await else { return Ok(()) };
         let webhooks = folder("deploy/operator").into_iter();
@@ -268,10 +268,10 @@ fn the_command_of_keda_s_deployment_starts_it() -> Result<(), Failure> {
 }
 
 #[test]
-fn every_flag_and_variable_of_keda_is_taken_and_its_roles_are_enough() -> Result<(), Failure> {
+fn flags_variables_and_roles_of_keda_are_accepted() -> Result<(), Failure> {
     on_both(async |ns| {
         let kubeconfig = with_token(&ns.env.cluster.kubeconfig, &ns.account_of_keda().await);
-        // Others on this cluster have these names.
+        // Other tests on this cluster use these names.
         let apart = format!("--validating-webhook-name={}", ns.namespace);
         let figures = format!("--metrics-bind-address=127.0.0.1:{}", free_port());
         let authorities = Room::new().unwrap();
@@ -299,7 +299,7 @@ fn every_flag_and_variable_of_keda_is_taken_and_its_roles_are_enough() -> Result
         kubectl.say("delete sj batch");
         ns.is_kept_as_by_keda().await;
 
-        // All that has no effect is named, and nothing else.
+        // Everything without effect is named, and nothing else.
         let told = pod.without_effect();
         let idle = IDLE.into_iter().chain(UNHEARD.map(|(name, _)| name));
         let missing: Vec<&str> =
@@ -315,7 +315,7 @@ fn every_flag_and_variable_of_keda_is_taken_and_its_roles_are_enough() -> Result
 }
 
 #[test]
-fn what_nobody_knows_is_refused_and_the_nearest_is_named() {
+fn unknown_flag_is_refused_and_the_nearest_is_named() {
     let cases = [
         ("--leader-elekt", "'--leader-elect'"),
         ("--metrics-service-address=keda-operator:9666", "'--metrics-service-bind-address'"),

@@ -1,4 +1,4 @@
-//! The life of a ScaledObject without an HPA.
+//! A ScaledObject without an HPA, from its creation to its deletion.
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
@@ -9,7 +9,7 @@ const NAME: &str = "direct";
 const HPA: &str = "keda-hpa-direct";
 
 #[test]
-fn without_an_hpa_an_object_wakes_grows_shrinks_rests_and_leaves_all_as_it_was() -> Result<(), Failure> {
+fn direct_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(), Failure> {
     on_both(async |ns| {
         let operator = Operator::start(&ns, &["--act=direct"]).await;
         let kubectl = ns.kubectl();
@@ -25,7 +25,7 @@ fn without_an_hpa_an_object_wakes_grows_shrinks_rests_and_leaves_all_as_it_was()
         assert_eq!(status["originalReplicaCount"], 2);
         assert!(status.get("hpaName").is_none_or(|name| name == ""), "{status}");
 
-        // Straight to as many as there is work for.
+        // It is scaled to the load in one step.
         ns.say(NAME, Says::Value(35));
         ns.until_replicas(NAME, 4).await;
         ns.until_condition(NAME, "Active", "True ScalerActive").await;
@@ -94,7 +94,7 @@ async fn pauses(ns: &TestNamespace) {
 }
 
 #[test]
-fn an_object_goes_from_an_hpa_to_none_and_back() -> Result<(), Failure> {
+fn scaling_mode_changes_between_hpa_and_direct() -> Result<(), Failure> {
     on_both(async |ns| {
         let operator = Operator::start(&ns, &[]).await;
         let kubectl = ns.kubectl();
@@ -115,7 +115,7 @@ fn an_object_goes_from_an_hpa_to_none_and_back() -> Result<(), Failure> {
         ns.say(NAME, Says::Value(75));
         ns.rounds(NAME, 6).await;
         assert_eq!(ns.replicas(NAME).await, 4, "that is for the HPA to do again");
-        // But rest is still ours to give.
+        // Deactivation still works.
         ns.say(NAME, Says::Value(0));
         ns.until_replicas(NAME, 0).await;
         operator.check();

@@ -1,4 +1,4 @@
-//! What is edited reaches the HPA, and what others do to it is undone.
+//! Edits reach the HPA, and edits of the HPA by others are undone.
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
@@ -55,7 +55,7 @@ fn edits_reach_the_hpa() -> Result<(), Failure> {
         let two = |hpa: &Value| hpa["spec"]["metrics"].as_array().is_some_and(|all| all.len() == 2);
         ns.until_hpa(HPA, "two metrics", two).await;
 
-        // What others do to it is undone.
+        // An edit by somebody else is undone.
         kubectl.say(&format!("patch hpa {HPA} --patch {{\"spec\":{{\"maxReplicas\":99}}}}"));
         ns.until_hpa(HPA, "what it was", |hpa| hpa["spec"]["maxReplicas"] == 10).await;
         kubectl.say(&format!("delete hpa {HPA}"));
@@ -69,7 +69,7 @@ fn edits_reach_the_hpa() -> Result<(), Failure> {
         ns.until_hpa(HPA, "the end", Value::is_null).await;
         ns.until_object(NAME, "the name", |found| found["status"]["hpaName"] == "mine").await;
 
-        // One that cannot work is said to be wrong, and what was there stays. The other one has work, so that this stays said.
+        // An invalid trigger is reported and the HPA stays. The other trigger is active, so that the condition stays.
         ns.say(NAME, Says::Value(5));
         let broken = json!({"type": "metrics-api", "metadata": {"url": "http://localhost:1"}});
         let mut wrong = named.clone();
@@ -88,7 +88,7 @@ fn edits_reach_the_hpa() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_target_that_is_missing_is_said_and_its_appearance_noticed() -> Result<(), Failure> {
+fn missing_target_is_reported_and_noticed_when_created() -> Result<(), Failure> {
     on_both(async |ns| {
         let operator = Operator::start(&ns, &[]).await;
         let kubectl = ns.kubectl();
@@ -107,7 +107,7 @@ fn a_target_that_is_missing_is_said_and_its_appearance_noticed() -> Result<(), F
         kubectl.apply(&deployment(NAME, 0));
         ns.until_replicas(NAME, 1).await;
         ns.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
-        // It goes and comes again.
+        // The target is deleted and created again.
         kubectl.say(&format!("delete deployment {NAME}"));
         ns.until_object(NAME, "what is missing", |found| {
             TestNamespace::condition(found, "Ready").starts_with("False")

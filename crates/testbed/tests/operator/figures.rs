@@ -1,4 +1,4 @@
-//! What KEDA's own Deployment expects: health and figures without TLS; and every figure that dashboards for KEDA know.
+//! What KEDA's own Deployment expects: health and exported metrics without TLS, and every metric that dashboards for KEDA use.
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::env::{Operator, Says, deployment, free_port, metrics_api, on_both, scripted};
 
-/// Every family of the specification (9.2, 8.3), with its kind.
+/// Every family of docs/spec/keda.md 9.2 and 8.3, with its type.
 const FAMILIES: [(&str, &str); 24] = [
     ("keda_build_info", "gauge"),
     ("keda_scaler_metrics_value", "gauge"),
@@ -35,7 +35,7 @@ const FAMILIES: [(&str, &str); 24] = [
     ("leader_election_master_status", "gauge"),
 ];
 
-/// What a server without TLS answers: code and body.
+/// Status code and body of a response without TLS.
 pub(crate) async fn plain(port: u16, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
@@ -47,7 +47,7 @@ pub(crate) async fn plain(port: u16, path: &str) -> Option<(u16, String)> {
     Some((code, body.to_owned()))
 }
 
-/// A Prometheus that knows nothing.
+/// A Prometheus without data.
 async fn empty_prometheus() -> String {
     const BODY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -68,7 +68,7 @@ async fn empty_prometheus() -> String {
 }
 
 #[test]
-fn health_and_figures_are_where_keda_s_deployment_has_them() -> Result<(), Failure> {
+fn health_and_exported_metrics_are_served_where_keda_serves_them() -> Result<(), Failure> {
     on_both(async |ns| {
         let [figures, health] = [free_port(), free_port()];
         let flags = [

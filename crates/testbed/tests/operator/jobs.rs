@@ -44,7 +44,7 @@ impl TestNamespace {
         .await;
     }
 
-    /// Says that a job has done its work, as the controller of jobs would.
+    /// Marks a job as complete, as the job controller would.
     async fn finish(&self, job: &Value) {
         let path = format!("{JOBS}/{}", job["metadata"]["name"].as_str().unwrap());
         self.until("the end of a job", async || {
@@ -59,7 +59,7 @@ impl TestNamespace {
                 "completionTime": now, "succeeded": 1, "ready": 0, "active": 0, "terminating": 0,
                 "conditions": [condition("SuccessCriteriaMet"), condition("Complete")],
             });
-            // Somebody may have begun it.
+            // The job controller may have started the job.
             if found["status"].get("startTime").is_none() {
                 status["startTime"] = json!(now);
             }
@@ -72,7 +72,7 @@ impl TestNamespace {
 }
 
 #[test]
-fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
+fn queue_length_creates_jobs_up_to_the_limit() -> Result<(), Failure> {
     on_both(async |ns| {
         let operator = Operator::start(&ns, &[]).await;
         let kubectl = ns.kubectl();
@@ -101,7 +101,7 @@ fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
         ns.rounds(NAME, 8).await;
         assert_eq!(ns.jobs().await.len(), 4, "no more than allowed");
 
-        // Those that have done their work are kept up to a limit.
+        // Finished jobs are kept up to the history limit.
         ns.say(NAME, Says::Value(0));
         ns.until_job_condition("Active", "False ScalerNotActive").await;
         for job in &made {
@@ -109,7 +109,7 @@ fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
         }
         ns.until_jobs("history", |jobs| jobs.len() == 3).await;
 
-        // Another generation: what was made for the last one goes.
+        // Jobs of an older generation are deleted.
         kubectl.apply(&ns.batch(3));
         ns.until_jobs("old ones go", <[Value]>::is_empty).await;
         ns.until_event(
@@ -122,7 +122,7 @@ fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
         ns.until_job_condition("Paused", "True ScaledJobPaused").await;
         let asked = ns.env.sources.asked(&ns.namespace, NAME);
         ns.say(NAME, Says::Value(20));
-        // Paused for as long as something else takes its time.
+        // It stays paused during several polls of another object.
         kubectl.apply(&deployment("other", 0));
         ns.say("other", Says::Value(1));
         kubectl.apply(&ns.scaled_object("other", &json!({})));
@@ -134,7 +134,7 @@ fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
         ns.until_job_condition("Paused", "False ScaledJobUnpaused").await;
         let working = ns.until_jobs("jobs again", |jobs| jobs.len() == 2).await;
 
-        // An error makes no jobs and deletes none.
+        // An error creates no jobs and deletes none.
         ns.say(NAME, Says::Fails("the queue is closed"));
         ns.until_job_condition("Ready", "False TriggerError").await;
         ns.rounds(NAME, 4).await;

@@ -1,4 +1,4 @@
-//! A ScaledObject by kubectl, from its creation to its end, through an HPA: 0 ↔ 1 by the operator, 1 ↔ N by whoever acts
+//! A ScaledObject by kubectl, from its creation to its deletion, with an HPA: 0 ↔ 1 by the operator, 1 ↔ N by the controller that acts
 //! on HPAs, from metrics that the operator serves through the API server.
 
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::env::{Says, TestNamespace, behavior, deployment, on_both};
 const NAME: &str = "life";
 
 #[test]
-fn an_object_wakes_grows_shrinks_rests_and_leaves_all_as_it_was() -> Result<(), Failure> {
+fn hpa_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(), Failure> {
     on_both(async |ns| {
         let (ns, operator) = ns.serving().await;
         let kubectl = ns.kubectl();
@@ -21,7 +21,7 @@ fn an_object_wakes_grows_shrinks_rests_and_leaves_all_as_it_was() -> Result<(), 
         kubectl.apply(&object);
         is_made(&ns).await;
 
-        // Nothing has ever been to do.
+        // The source was never active.
         ns.until_replicas(NAME, 0).await;
         ns.until_condition(NAME, "Active", "False ScalerNotActive").await;
         let note = |from, to| format!("apps/v1.Deployment {}/{NAME} from {from} to {to}", ns.namespace);
@@ -58,7 +58,7 @@ fn an_object_wakes_grows_shrinks_rests_and_leaves_all_as_it_was() -> Result<(), 
         ns.say(NAME, Says::Value(0));
         ns.until_replicas(NAME, 0).await;
         ns.until_event(NAME, &format!("Normal KEDAScaleTargetDeactivated: Deactivated {}", note(1, 0))).await;
-        // At zero, an HPA says that it is off; that is no fault.
+        // At zero replicas the HPA is disabled, which is no error.
         ns.until_condition(NAME, "HPAActive", "True ScalingDisabled").await;
 
         kubectl.say(&format!("delete scaledobject {NAME}"));
@@ -70,7 +70,7 @@ fn an_object_wakes_grows_shrinks_rests_and_leaves_all_as_it_was() -> Result<(), 
     })
 }
 
-/// The HPA, the status and the conditions of an object that was just made.
+/// The HPA, the status and the conditions of a new object.
 async fn is_made(ns: &TestNamespace) {
     let hpa = ns.until_hpa(&format!("keda-hpa-{NAME}"), "presence", |hpa| !hpa.is_null()).await;
     let object = ns.object(NAME).await;
@@ -129,7 +129,7 @@ async fn is_made(ns: &TestNamespace) {
     }
 }
 
-/// What `kubectl get so` prints, but for the age.
+/// What `kubectl get so` prints, without the age.
 async fn is_shown(ns: &TestNamespace, states: [&str; 4]) {
     let kubectl = ns.kubectl();
     let titles = "NAME SCALETARGETKIND SCALETARGETNAME MIN MAX READY ACTIVE FALLBACK PAUSED TRIGGERS AUTHENTICATIONS AGE";

@@ -1,24 +1,26 @@
 //! `plimsoll operator`, the binary, on both clusters, under the roles of `deploy/operator`, by kubectl.
 //!
-//! | file | what it shows |
+//! | file | what it tests |
 //! |---|---|
 //! | `arguments` | it starts as KEDA's own Deployment starts KEDA, and works under its roles |
-//! | `adapter` | KEDA's own metrics adapter asks it |
-//! | `replicas` | two of them: one certificate, renewed while they run; both answer, one acts |
-//! | `figures` | health and figures in the open, and every figure of KEDA |
-//! | `life` | a ScaledObject from its creation to its end, through an HPA that Kubernetes' own controller acts on |
+//! | `adapter` | KEDA's own metrics adapter queries it |
+//! | `replicas` | two replicas: one certificate, renewed while they run; both serve, one leads |
+//! | `figures` | health and exported metrics without TLS, and every metric of KEDA |
+//! | `life` | a ScaledObject from its creation to its deletion, with an HPA that Kubernetes' own controller acts on |
 //! | `pauses` | all forms of pauses |
-//! | `sources` | fallback while a source is dead, and its return; a real Prometheus |
-//! | `edits` | what is edited reaches the HPA |
-//! | `direct` | the same life without an HPA, and the way there and back |
+//! | `sources` | fallback while a source fails, and its recovery; a real Prometheus |
+//! | `edits` | edits reach the HPA |
+//! | `direct` | the same without an HPA, and the change between both modes |
 //! | `jobs` | ScaledJobs |
-//! | `admission` | objects that make no sense are refused |
-//! | `trouble` | secrets that vanish, sources that hang, a process that is killed |
+//! | `admission` | invalid objects are refused |
+//! | `trouble` | deleted secrets, sources that hang, a process that is killed |
 //! | `vault` | a secret of HashiCorp Vault, by both logins |
-//! | `switch` | what KEDA left behind is taken over as it is |
+//! | `supervision` | watches, reconciles and polls that die are reported and restarted; the others go on |
+//! | `switch` | objects that KEDA left behind are adopted unchanged |
 //! | `roles` | it works under its roles, and needs all of them |
-//! | `env` | what these stand on |
+//! | `env` | cluster, sources and operators of the tests |
 
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -44,6 +46,7 @@ mod roles;
 #[allow(dead_code, reason = "shared with other test programs, which use more of it")]
 mod shared;
 mod sources;
+mod supervision;
 mod switch;
 mod trouble;
 mod vault;

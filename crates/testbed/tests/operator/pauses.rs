@@ -24,7 +24,7 @@ async fn begin(ns: &TestNamespace) -> (Operator, Kubectl) {
 }
 
 #[test]
-fn a_full_pause_removes_the_hpa_and_pins_the_count_until_it_ends() -> Result<(), Failure> {
+fn pause_deletes_the_hpa_and_sets_the_count_until_it_ends() -> Result<(), Failure> {
     on_both(async |ns| {
         let (operator, kubectl) = begin(&ns).await;
         annotate(&kubectl, "paused=true");
@@ -43,7 +43,7 @@ fn a_full_pause_removes_the_hpa_and_pins_the_count_until_it_ends() -> Result<(),
         }
         assert_eq!(kubectl.words(&format!("get so {NAME}"))[1][8], "True", "PAUSED");
 
-        // Pinned at a count, and pinned again if somebody edits the number.
+        // Paused at a count, and again after the annotation is edited.
         for count in [3, 0] {
             annotate(&kubectl, &format!("paused-replicas={count} --overwrite"));
             ns.until_replicas(NAME, count).await;
@@ -52,13 +52,13 @@ fn a_full_pause_removes_the_hpa_and_pins_the_count_until_it_ends() -> Result<(),
             })
             .await;
         }
-        // It wins over a plain pause that says no.
+        // It takes precedence over `paused: "false"`.
         annotate(&kubectl, "paused=false --overwrite");
         ns.until_object(NAME, "the annotation", |found| {
             found["metadata"]["annotations"]["autoscaling.keda.sh/paused"] == "false"
         })
         .await;
-        // As long as something else takes its time.
+        // It stays so during several polls of another object.
         kubectl.apply(&deployment("other", 0));
         ns.say("other", Says::Value(1));
         kubectl.apply(&ns.scaled_object("other", &json!({})));
@@ -66,7 +66,7 @@ fn a_full_pause_removes_the_hpa_and_pins_the_count_until_it_ends() -> Result<(),
         ns.rounds("other", 4).await;
         assert_eq!((ns.hpa(HPA).await, ns.replicas(NAME).await), (Value::Null, 0));
 
-        // A source that has work is not heard while all is paused: what wakes it is the end of the pause.
+        // A source is not queried while the object is paused: the end of the pause activates it.
         annotate(&kubectl, "paused-replicas-");
         ns.until_hpa(HPA, "return", |hpa| !hpa.is_null()).await;
         ns.until_replicas(NAME, 1).await;
@@ -77,7 +77,7 @@ fn a_full_pause_removes_the_hpa_and_pins_the_count_until_it_ends() -> Result<(),
         let told = "Normal ScaledObjectUnpaused: pause annotation removed for ScaledObject";
         ns.until_event(NAME, told).await;
 
-        // What cannot be read is said, and mended by the next edit.
+        // An invalid count is reported, and corrected by the next edit.
         annotate(&kubectl, "paused-replicas=abc");
         ns.until_object(NAME, "what is wrong", |found| {
             TestNamespace::condition(found, "Ready") == "False ScaledObjectCheckFailed"
@@ -92,7 +92,7 @@ fn a_full_pause_removes_the_hpa_and_pins_the_count_until_it_ends() -> Result<(),
 }
 
 #[test]
-fn a_pause_in_one_direction_stops_that_one_only() -> Result<(), Failure> {
+fn pause_in_one_direction_stops_only_that_direction() -> Result<(), Failure> {
     on_both(async |ns| {
         let (operator, kubectl) = begin(&ns).await;
         let policy = |direction: &'static str| {
@@ -102,7 +102,7 @@ fn a_pause_in_one_direction_stops_that_one_only() -> Result<(), Failure> {
         ns.until_hpa(HPA, "no way down", policy("scaleDown")).await;
         ns.until_condition(NAME, "Paused", "True ScaledObjectPaused").await;
         ns.say(NAME, Says::Value(0));
-        // Beyond its cooldown of a second.
+        // Longer than its cooldown of one second.
         ns.until_condition(NAME, "Active", "False ScalerNotActive").await;
         ns.rounds(NAME, 6).await;
         assert_eq!(ns.replicas(NAME).await, 1, "no scale-in");
@@ -121,7 +121,7 @@ fn a_pause_in_one_direction_stops_that_one_only() -> Result<(), Failure> {
         annotate(&kubectl, "paused-scale-out-");
         ns.until_replicas(NAME, 1).await;
 
-        // The other way round: work where there is none.
+        // Activation is forced although the source reports no load.
         ns.say(NAME, Says::Value(0));
         ns.until_replicas(NAME, 0).await;
         annotate(&kubectl, "force-activation=true");

@@ -1,5 +1,5 @@
-//! Two replicas: one certificate in a Secret, which both serve with and which is renewed while they run; both answer for
-//! external metrics and admission, one acts, and the other does when it is killed.
+//! Two replicas: both serve with one certificate in a Secret, which is renewed while they run; both serve
+//! external metrics and admission, one leads, and the other takes over when the leader is killed.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ impl TestNamespace {
         decoded(&self.secret().await["data"][name])
     }
 
-    /// What a replica answers to an administrator who trusts the authorities in the Secret alone, and the certificate it
-    /// has shown.
+    /// The response of a replica to an administrator who trusts only the authorities in the Secret, and the certificate it
+    /// presented.
     async fn ask(
         &self,
         port: u16,
@@ -82,7 +82,7 @@ impl TestNamespace {
         String::from_utf8(STANDARD.decode(found.trim()).unwrap()).unwrap()
     }
 
-    /// The value that a replica serves, and the certificate it has shown.
+    /// The value that a replica serves, and the certificate it presented.
     async fn value(&self, port: u16) -> Result<(Value, Vec<u8>), String> {
         let path = format!(
             "/apis/external.metrics.k8s.io/v1beta1/namespaces/{}/s0-web?labelSelector=scaledobject.keda.sh%2Fname%3Dweb",
@@ -92,7 +92,7 @@ impl TestNamespace {
         if code == 200 { Ok((said["items"][0]["value"].clone(), shown)) } else { Err(said.to_string()) }
     }
 
-    /// Whether a replica says that it leads.
+    /// Whether a replica exports that it leads.
     async fn leads(&self, port: u16) -> bool {
         let page = self.ask(port, "/metrics", None).await.unwrap().1;
         page.as_str().unwrap().contains("leader_election_master_status{name=\"replicas\"} 1")
@@ -124,7 +124,7 @@ fn decoded(value: &Value) -> String {
     String::from_utf8(STANDARD.decode(value.as_str().unwrap()).unwrap()).unwrap()
 }
 
-/// A configuration that asks nobody: only its authority matters.
+/// A configuration that calls no webhook: only its CA bundle matters.
 fn configuration(ns: &TestNamespace) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -143,7 +143,7 @@ fn configuration(ns: &TestNamespace) -> Value {
     })
 }
 
-/// A write that makes no sense.
+/// An invalid write.
 fn review(ns: &TestNamespace) -> Value {
     let mut object = ns.scaled_object("another", &json!({"minReplicaCount": 5, "maxReplicaCount": 2}));
     object["metadata"]["namespace"] = json!(ns.namespace);
@@ -201,7 +201,7 @@ fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> 
         }
         told(&ns).await;
 
-        // One that is due is renewed by who leads, and both serve with the new one: nobody is started again.
+        // The leader renews a certificate that is due, and both replicas serve with the new one without a restart.
         let names: Vec<String> = ["localhost".to_owned(), format!("{ACCOUNT}.{SYSTEM}.svc")].to_vec();
         let past = Timestamp::now() - SignedDuration::from_hours(300 * 24);
         let due = CertificateBundle::make(&names, &CertificateLifetimes::default(), past).unwrap();
@@ -237,7 +237,7 @@ fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> 
     })
 }
 
-/// Waits until the webhook's configuration knows the authorities in the Secret.
+/// Waits until the webhook's configuration has the authorities in the Secret.
 async fn told(ns: &TestNamespace) {
     ns.until("the webhook's configuration knows whom to trust", async || {
         let configuration = ns.get(&format!("{CONFIGURATIONS}/{}", ns.namespace)).await.1;

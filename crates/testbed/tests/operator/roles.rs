@@ -1,5 +1,5 @@
-//! It works under the roles of `deploy/operator`, is never refused, and needs what it is given. localkube knows no roles:
-//! there, only that nothing more is asked for than they grant.
+//! The operator works under the roles of `deploy/operator`, is never refused, and needs every rule. localkube has no RBAC:
+//! there, the test only checks that no request exceeds the roles.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,22 @@ use crate::env::{
 };
 use crate::shared::roles::{Permission, check_answers, granted, needed};
 
-/// What the role grants and nobody here needs: group, resource, verb, and why.
+/// Rules that no request of this test needs: group, resource, verb, and why.
 const ELSEWHERE: [(&str, &str, &str); 4] = [
-    // Asked by API servers that look who may keep others from deletion (OwnerReferencesPermissionEnforcement).
+    // Checked by API servers with the admission plugin OwnerReferencesPermissionEnforcement.
     ("keda.sh", "scaledobjects/finalizers", "update"),
     ("keda.sh", "scaledjobs/finalizers", "update"),
-    // Certificates are renewed once in a while; `replicas` does not wait for that.
+    // Certificates are renewed rarely; `replicas` does not wait for that.
     ("", "secrets", "update"),
-    // cpu and memory without an HPA; here is no metrics server.
+    // `cpu` and `memory` in scaling mode `direct`; this cluster has no metrics server.
     ("metrics.k8s.io", "pods", "list"),
 ];
 
-/// Kinds of targets of which the operator knows nothing but that they have a scale.
+/// Custom resources with a scale subresource, as targets.
 const BOATS: &str = "/apis/test.plimsoll.dev/v1/namespaces/{ns}/boats";
 
 #[test]
-fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
+fn operator_works_under_its_roles_and_needs_every_rule() -> Result<(), Failure> {
     on_both(async |ns| {
         let (ns, operator) = ns.serving().await;
         let kubectl = ns.kubectl();
@@ -43,7 +43,7 @@ fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
         let objects = folder("deploy/operator");
         let role = granted(&objects, ACCOUNT);
         let mut needed = needed(&log);
-        // Those of the cluster's own trust are left out there; others are not.
+        // There the ConfigMaps of the API server's own authentication are left out.
         let config_map = |path: &str| path.contains("/configmaps/") && !path.contains("kube-system");
         if log.iter().any(|entry| config_map(&entry.path)) {
             let permission = |text: &str| text.to_owned();
@@ -63,7 +63,7 @@ fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
 }
 
 fn check(role: &[Permission], needed: &BTreeSet<Permission>) {
-    // Reviews and whom to trust come with roles of Kubernetes' own.
+    // Token and access reviews are allowed by Kubernetes' own roles.
     let own = |need: &&Permission| !need.group.starts_with("auth");
     let missing: Vec<_> =
         needed.iter().filter(own).filter(|need| !role.iter().any(|held| held.covers(need))).collect();
@@ -79,7 +79,7 @@ fn check(role: &[Permission], needed: &BTreeSet<Permission>) {
     assert!(idle.is_empty(), "granted, but never needed: {idle:#?}");
 }
 
-/// Targets of each kind are woken, edited, paused and let go.
+/// Targets of each kind are activated, edited, paused and deleted.
 async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -121,7 +121,7 @@ async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
         ns.say(name, Says::Value(5));
         let mut trigger = scripted(ns, name);
         if version == "apps/v1" {
-            // Variables of the target's container are read from the target itself; nothing else asks for it without fail.
+            // Variables of the target's container are read from the target itself, which nothing else is sure to read.
             trigger["metadata"]["noteFromEnv"] = json!("NOTE");
         }
         let target = json!({"apiVersion": version, "kind": kind, "name": name});
@@ -132,7 +132,7 @@ async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
         let line = format!("get {kind} {name} -o jsonpath={{.spec.{field}}}");
         ns.until(&format!("{name} awake"), async || {
             let said = kubectl.say(&line);
-            // Where an HPA is acted on, it may grow at once.
+            // The HPA may have scaled up further.
             if said.parse::<u32>().is_ok_and(|count| count > 0) {
                 return Ok(());
             }
@@ -146,10 +146,10 @@ async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
     ns.until_hpa("keda-hpa-role-deployment", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 7).await;
     kubectl.say("annotate so role-deployment autoscaling.keda.sh/paused-replicas=0");
     ns.until_hpa("keda-hpa-role-deployment", "the end", Value::is_null).await;
-    // One that is not there.
+    // A target that does not exist.
     kubectl.apply(&ns.scaled_object("role-nothing", &json!({})));
     ns.until_condition("role-nothing", "Ready", "False ScaledObjectCheckFailed").await;
-    // A target with cpu is looked at by the webhook.
+    // The webhook reads a target with a cpu trigger.
     let cpu = json!({"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}});
     kubectl.apply(&deployment("role-cpu", 1));
     ns.until_judged().await;
@@ -161,7 +161,7 @@ async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
     }
 }
 
-/// Credentials of each origin.
+/// Credentials from each source.
 async fn credentials(ns: &TestNamespace, kubectl: &Kubectl) {
     kubectl.say("create secret generic role-login --from-literal=token=abc");
     kubectl.say("create configmap role-settings --from-literal=token=abc");
@@ -185,12 +185,12 @@ async fn credentials(ns: &TestNamespace, kubectl: &Kubectl) {
     for name in ["role-secret", "role-map"] {
         ns.until_condition(name, "Active", "True ScalerActive").await;
     }
-    // Its account has no role in that cloud, which can only be known by looking.
+    // The operator must read the service account to see that it has no cloud role.
     ns.until_object("role-identity", "what is missing", |found| {
         TestNamespace::message(found, "Ready").contains("eks.amazonaws.com/role-arn")
     })
     .await;
-    // One for the whole cluster; its secrets would be where the operator is.
+    // A ClusterTriggerAuthentication, whose Secrets are in the operator's namespace.
     let cluster = json!({
         "apiVersion": "keda.sh/v1alpha1", "kind": "ClusterTriggerAuthentication", "metadata": {"name": "role-all"},
         "spec": {"secretTargetRef": named("role-nowhere")}
@@ -211,7 +211,7 @@ async fn credentials(ns: &TestNamespace, kubectl: &Kubectl) {
     kubectl.say("delete triggerauthentication --all");
 }
 
-/// Sources that are in the cluster itself, and one whose failures are told again and again.
+/// Sources in the cluster itself, and one whose failures are recorded repeatedly.
 async fn sources(ns: &TestNamespace, kubectl: &Kubectl) {
     let workload =
         json!({"type": "kubernetes-workload", "metadata": {"podSelector": "app=role-pods", "value": "1"}});
@@ -242,7 +242,7 @@ async fn sources(ns: &TestNamespace, kubectl: &Kubectl) {
     }
 }
 
-/// Jobs are made, looked at with their pods, and deleted when there is another generation.
+/// Jobs are created, watched with their pods, and deleted when the generation changes.
 async fn jobs(ns: &TestNamespace, kubectl: &Kubectl) {
     ns.say("role-batch", Says::Value(10));
     kubectl.apply(&ns.scaled_job("role-batch", 1));
@@ -255,7 +255,7 @@ async fn jobs(ns: &TestNamespace, kubectl: &Kubectl) {
     kubectl.say("delete sj role-batch");
 }
 
-/// Events go to whoever wants them.
+/// CloudEvents are delivered.
 async fn destination(ns: &TestNamespace, kubectl: &Kubectl) {
     let uri = ns.env.sources.url(&ns.namespace, "role-events");
     let root = "/apis/eventing.keda.sh/v1alpha1";
@@ -266,7 +266,7 @@ async fn destination(ns: &TestNamespace, kubectl: &Kubectl) {
         let name = ns.namespace.as_str();
         let path = format!("{place}/{name}");
         let wrote = format!("{}/status", path.replace("{ns}", name));
-        // Operators of other tests look after those of the cluster too, and may be faster.
+        // Operators of other tests reconcile cluster-scoped objects too, and may be faster.
         ns.until(&format!("a {kind} that this operator knows"), async || {
             kubectl.apply(&json!({
                 "apiVersion": "eventing.keda.sh/v1alpha1", "kind": kind, "metadata": {"name": name},

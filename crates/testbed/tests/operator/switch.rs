@@ -1,4 +1,4 @@
-//! What KEDA left behind is taken over as it is: nothing is written that was right.
+//! Objects that KEDA left behind are adopted: what is already right is not written.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn conditions(active: &Value, paused: &Value) -> Value {
 }
 
 impl TestNamespace {
-    /// A ScaledObject as KEDA left it: held, labelled, with a status.
+    /// A ScaledObject as KEDA leaves it: with finalizer, label and status.
     async fn left(&self, name: &str, status: &Value, annotations: Value) -> Value {
         let mut object =
             self.scaled_object(name, &json!({"advanced": {"restoreToOriginalReplicaCount": true}}));
@@ -52,7 +52,7 @@ impl TestNamespace {
         said
     }
 
-    /// The HPA that KEDA 2.20.2 makes of such a ScaledObject.
+    /// The HPA that KEDA 2.20.2 creates for such a ScaledObject.
     async fn left_hpa(&self, object: &Value) -> Value {
         let meta = &object["metadata"];
         let name = meta["name"].as_str().unwrap();
@@ -91,7 +91,7 @@ impl TestNamespace {
 }
 
 #[test]
-fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
+fn objects_left_by_keda_are_adopted_unchanged() -> Result<(), Failure> {
     on_both(async |ns| {
         let kubectl = ns.kubectl();
         for name in ["worker", "paused", "ending"] {
@@ -139,7 +139,7 @@ fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
         assert_eq!(ns.generation("worker").await, before, "its count was not written");
         assert_eq!(ns.events("worker").await, [""; 0], "nothing has happened");
 
-        // What was paused stays so; what was to be deleted goes, and its first count comes back.
+        // A paused object stays paused; a deleted object is finalized and its original count restored.
         assert_eq!(ns.object("paused").await["status"], paused["status"]);
         ns.until_object("ending", "the end", Value::is_null).await;
         assert_eq!(ns.replicas("ending").await, 3);
@@ -150,7 +150,7 @@ fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
         let names: Vec<&Value> = found.iter().map(|job| &job["metadata"]["uid"]).collect();
         assert_eq!(names, jobs.iter().collect::<Vec<_>>(), "jobs that run count, and are kept");
 
-        // And it is ours from now on.
+        // The operator manages it from now on.
         ns.say("worker", Says::Value(0));
         ns.until_replicas("worker", 0).await;
         kubectl.say("annotate so paused autoscaling.keda.sh/paused-replicas-");
@@ -159,7 +159,7 @@ fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
     })
 }
 
-/// A ScaledJob with one job that KEDA made; the UIDs of its jobs.
+/// A ScaledJob with one job that KEDA created; returns the UIDs of its jobs.
 async fn job(ns: &TestNamespace) -> Vec<Value> {
     let mut object = ns.scaled_job("batch", 1);
     object["metadata"]["finalizers"] = json!(["finalizer.keda.sh"]);
@@ -190,12 +190,12 @@ async fn job(ns: &TestNamespace) -> Vec<Value> {
     vec![made["metadata"]["uid"].clone()]
 }
 
-/// A ScaledObject without what changes with time.
+/// A ScaledObject without fields that change with time.
 async fn still(ns: &TestNamespace, name: &str) -> Value {
     let mut object = ns.object(name).await;
     if let Some(status) = object["status"].as_object_mut() {
         status.shift_remove("lastActiveTime");
-        // It comes and goes with whoever acts on HPAs, of whom there is none here.
+        // It depends on an HPA controller, which does not run here.
         let conditions = status["conditions"].as_array_mut().unwrap();
         conditions.retain(|condition| condition["type"] != "HPAActive");
         conditions.sort_by_key(|condition| condition["type"].as_str().unwrap().to_owned());
@@ -210,7 +210,7 @@ async fn still(ns: &TestNamespace, name: &str) -> Value {
 #[ignore = "builds KEDA, which takes nine minutes: make differential-keda"]
 fn keda_itself_is_replaced_and_comes_back_and_nothing_is_written() -> Result<(), Failure> {
     on_both(async |ns| {
-        // KEDA is for real clusters.
+        // KEDA runs on real clusters only.
         let Some(access) = ns.env.cluster.access else { return };
         let options = KedaOptions { namespace: Some(ns.namespace.clone()), ..KedaOptions::default() };
         let keda = Keda::start(access, &options).await.unwrap();

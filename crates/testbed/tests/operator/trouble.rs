@@ -1,4 +1,4 @@
-//! Secrets that vanish, sources that hang, a process that is killed.
+//! Deleted secrets, sources that hang, a process that is killed.
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 
 use crate::env::{Kubectl, Operator, Says, TestNamespace, deployment, metrics_api, on_both, scripted};
 
-/// What must not be seen anywhere: words that nobody says by chance.
+/// Secret values that must not appear anywhere: words that occur nowhere else.
 const TOKENS: [&str; 3] = ["first-7d1c0b", "second-e93a41", "third-50f2aa"];
 
 fn secret(kubectl: &Kubectl, token: &str) {
@@ -14,7 +14,7 @@ fn secret(kubectl: &Kubectl, token: &str) {
 }
 
 #[test]
-fn a_secret_that_vanishes_is_named_and_nothing_rests_for_it() -> Result<(), Failure> {
+fn deleted_secret_is_named_and_does_not_deactivate() -> Result<(), Failure> {
     on_both(async |ns| {
         let operator = Operator::start(&ns, &[]).await;
         let kubectl = ns.kubectl();
@@ -56,7 +56,7 @@ fn a_secret_that_vanishes_is_named_and_nothing_rests_for_it() -> Result<(), Fail
         })
         .await;
 
-        // It vanishes under a running trigger; then another comes, as when credentials are rotated.
+        // The secret of a running trigger is deleted and replaced, as when credentials are rotated.
         kubectl.say("delete secret login");
         named(&format!("Secret {}/login does not exist", ns.namespace)).await;
         ns.rounds("free", 4).await;
@@ -66,7 +66,7 @@ fn a_secret_that_vanishes_is_named_and_nothing_rests_for_it() -> Result<(), Fail
         secret(&kubectl, second);
         ns.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
 
-        // One that is wrong is an error too, not a zero.
+        // A wrong credential is an error too, not zero.
         ns.say("guarded", Says::Guarded(15, third));
         ns.until_condition("guarded", "Ready", "False TriggerError").await;
         ns.rounds("guarded", 4).await;
@@ -80,7 +80,7 @@ fn a_secret_that_vanishes_is_named_and_nothing_rests_for_it() -> Result<(), Fail
     })
 }
 
-/// A server that takes connections and never says a word.
+/// A server that accepts connections and never responds.
 async fn mute() -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -94,10 +94,10 @@ async fn mute() -> String {
 }
 
 #[test]
-fn a_source_that_never_ends_is_given_up_at_the_deadline_and_delays_nobody() -> Result<(), Failure> {
+fn endless_source_times_out_and_delays_no_other() -> Result<(), Failure> {
     const LATE: &str = "no answer within 5 s";
     on_both(async |ns| {
-        // Left to themselves, pages would be waited for a minute and external scalers for ten seconds.
+        // Without the deadline, pages would time out after a minute and external scalers after ten seconds.
         let patient = [("KEDA_HTTP_DEFAULT_TIMEOUT", "60000")];
         let operator = Operator::start_with(&ns, &["--source-deadline=5s"], &patient).await;
         let kubectl = ns.kubectl();
@@ -117,7 +117,7 @@ fn a_source_that_never_ends_is_given_up_at_the_deadline_and_delays_nobody() -> R
             }
             kubectl.apply(&object);
         }
-        // One that has never said anything, not even what it measures.
+        // A source that never responded, not even with its metrics.
         kubectl.apply(&deployment("mute", 3));
         kubectl.apply(&ns.scaled_object("mute", &json!({"triggers": [silent]})));
         kubectl.apply(&deployment("quick", 0));
@@ -145,7 +145,7 @@ fn a_source_that_never_ends_is_given_up_at_the_deadline_and_delays_nobody() -> R
             })
             .await;
         }
-        // While a few questions are given up one after the other, others are asked every second.
+        // While some queries time out one after the other, other sources are queried every second.
         let asked = |name: &str| ns.env.sources.asked(&ns.namespace, name);
         let begun = (asked("quick"), asked("drips"));
         ns.rounds("drips", 3).await;
@@ -153,11 +153,11 @@ fn a_source_that_never_ends_is_given_up_at_the_deadline_and_delays_nobody() -> R
         assert!(quick >= 2 * slow, "{quick} and {slow}");
         ns.say("quick", Says::Value(5));
         ns.until_replicas("quick", 1).await;
-        // Long after the cooldown nobody has touched what nothing is known of.
+        // Long after the cooldown, targets of unknown sources are unchanged.
         assert_eq!(written().await, before);
         assert!(before.iter().all(|(count, _)| *count == 3), "{before:?}");
 
-        // A zero that is said counts.
+        // A reported zero counts.
         for (name, ..) in &endless {
             ns.say(name, Says::Value(0));
         }
@@ -169,7 +169,7 @@ fn a_source_that_never_ends_is_given_up_at_the_deadline_and_delays_nobody() -> R
     })
 }
 
-/// What must not change: counts were not written, and the HPA neither.
+/// What must not change: the generation of the deployment and the version of the HPA.
 async fn mark(ns: &TestNamespace) -> [Value; 3] {
     let hpa = ns.hpa("keda-hpa-served").await;
     let hpa = json!([hpa["metadata"]["uid"], hpa["metadata"]["resourceVersion"]]);
@@ -177,7 +177,7 @@ async fn mark(ns: &TestNamespace) -> [Value; 3] {
 }
 
 #[test]
-fn an_operator_that_is_killed_goes_on_where_it_was() -> Result<(), Failure> {
+fn killed_operator_continues_after_restart() -> Result<(), Failure> {
     on_both(async |ns| {
         let operator = Operator::start(&ns, &[]).await;
         let kubectl = ns.kubectl();
@@ -207,7 +207,7 @@ fn an_operator_that_is_killed_goes_on_where_it_was() -> Result<(), Failure> {
         assert_eq!(mark(&ns).await, before);
         assert_eq!(ns.events("served").await.len(), told, "{:#?}", ns.events("served").await);
 
-        // The source is dead when it comes back.
+        // The source fails when the operator is back.
         operator.kill();
         for name in ["served", "direct"] {
             ns.say(name, Says::Fails("the queue is closed"));
@@ -226,7 +226,7 @@ fn an_operator_that_is_killed_goes_on_where_it_was() -> Result<(), Failure> {
         let hpas = ns.get("/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers").await.1;
         assert_eq!(hpas["items"].as_array().map(Vec::len), Some(1));
 
-        // What was asked while it was away is done when it is back.
+        // Edits made while the operator was down are reconciled when it is back.
         operator.kill();
         kubectl.say("delete so direct --wait=false");
         let mut edited = ns.scaled_object("served", &json!({"maxReplicaCount": 6}));

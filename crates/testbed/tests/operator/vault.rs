@@ -6,7 +6,7 @@ use testbed::harness::Failure;
 
 use crate::env::{ACCOUNT, Operator, SYSTEM, Says, TestNamespace, deployment, metrics_api, on_both};
 
-/// A TriggerAuthentication that has its token from Vault.
+/// A TriggerAuthentication whose token is in Vault.
 fn doorkeeper(vault: &Vault, login: &Value) -> Value {
     let mut given = json!({
         "address": vault.address(),
@@ -20,7 +20,7 @@ fn doorkeeper(vault: &Vault, login: &Value) -> Value {
 }
 
 #[test]
-fn a_secret_of_vault_is_missed_by_name_and_noticed_when_it_comes() -> Result<(), Failure> {
+fn missing_vault_secret_is_named_and_noticed_when_written() -> Result<(), Failure> {
     on_both(async |ns| {
         let vault = Vault::start(None).await.unwrap();
         let operator = Operator::start(&ns, &[]).await;
@@ -40,18 +40,18 @@ fn a_secret_of_vault_is_missed_by_name_and_noticed_when_it_comes() -> Result<(),
         })
         .await;
         assert_eq!(ns.replicas("guarded").await, 2, "what is not known is not zero");
-        // Nothing changes in the cluster: it must be looked for again.
+        // Nothing changes in the cluster, so the operator must query Vault again.
         vault.write("kv2/data/door", json!({"data": {"token": "first"}})).await.unwrap();
         ns.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
         ns.until_condition("guarded", "Active", "True ScalerActive").await;
 
-        // Rotated at the source and in Vault: the old one fails, and the new one is fetched.
+        // The token is rotated at the source and in Vault: the old one fails, and the new one is read.
         vault.write("kv2/data/door", json!({"data": {"token": "second"}})).await.unwrap();
         ns.say("guarded", Says::Guarded(0, "second"));
         ns.until_condition("guarded", "Active", "False ScalerNotActive").await;
         assert!(!operator.log().contains(vault.token()), "the token of Vault is in the log");
 
-        // The same by an account of the cluster, where there is a server that reviews tokens.
+        // The same with the Kubernetes login, on a cluster that reviews tokens.
         if let Some(access) = ns.env.cluster.access {
             kubectl.say("create serviceaccount reviewer");
             kubectl.say("create serviceaccount reader");
@@ -67,7 +67,7 @@ fn a_secret_of_vault_is_missed_by_name_and_noticed_when_it_comes() -> Result<(),
             });
             ns.say("guarded", Says::Guarded(15, "second"));
             kubectl.apply(&doorkeeper(&vault, &by_account));
-            // Tokens of whom the operator may make is for whoever owns the namespace to say.
+            // The owner of the namespace decides which tokens the operator may request.
             ns.until_object("guarded", "a token that is forbidden", |found| {
                 TestNamespace::message(found, "Ready").contains("serviceaccounts \"reader\" is forbidden")
             })

@@ -9,10 +9,10 @@ use tokio::sync::mpsc;
 use super::{PATIENCE, assert_says, certificates, read, scaler, spec, until};
 
 #[tokio::test]
-async fn a_scaler_in_go_is_asked() {
+async fn go_scaler_is_queried() {
     let mut server = GoScaler::start(None).await.unwrap();
     let address = server.address();
-    // As it says if it is told nothing.
+    // The defaults of the scaler.
     let plain = scaler("external", &[("scalerAddress", &address)], &[]);
     assert_eq!(spec(&plain).await, ("s0-test".to_owned(), "100".to_owned()));
     assert_eq!(read(&plain).await, Ok(("100".into(), true)));
@@ -34,7 +34,7 @@ async fn a_scaler_in_go_is_asked() {
 }
 
 #[tokio::test]
-async fn a_scaler_in_go_speaks_tls() {
+async fn go_scaler_is_queried_over_tls() {
     let (authority, identity) = certificates();
     let server = GoScaler::start(Some(&identity)).await.unwrap();
     let address = server.address();
@@ -49,7 +49,7 @@ async fn a_scaler_in_go_speaks_tls() {
 }
 
 #[tokio::test]
-async fn a_scaler_in_go_tells_of_activity_and_is_listened_to_again() {
+async fn go_scaler_pushes_activity_and_streams_reconnect() {
     let mut server = GoScaler::start(None).await.unwrap();
     let address = server.address();
     let scaler = scaler("external-push", &[("scalerAddress", &address)], &[]);

@@ -1,5 +1,7 @@
 //! Scalers against the servers they are made for: right values and activity, servers that die and come back, wrong passwords,
 //! things that are not there, TLS.
+
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod check;

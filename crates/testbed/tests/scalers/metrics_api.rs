@@ -52,7 +52,7 @@ async fn all_formats_are_read() {
 }
 
 #[tokio::test]
-async fn every_door_has_its_key() {
+async fn every_authentication_mode_works() {
     let (api, authority, client) = api();
     api.say("5");
     let location = ("valueLocation", "tasks.waiting.1");
@@ -84,7 +84,7 @@ async fn every_door_has_its_key() {
     assert_eq!(read(&scaler("metrics-api", &given, &own)).await, Ok(("5".into(), true)));
     let none = scaler("metrics-api", &given[..3], &[("ca", authority.certificate())]);
     assert_says(&read(&none).await.unwrap_err(), &["401"]);
-    // Who is not known is not believed, unless that is wanted.
+    // An unknown CA is refused, unless `unsafeSsl` is set.
     let open = api.tls_url(Door::Open, "json");
     let given = [("url", &*open), location, ("targetValue", "1"), ("unsafeSsl", "true")];
     assert_says(&read(&scaler("metrics-api", &given[..3], &[])).await.unwrap_err(), &["certificate"]);
@@ -92,7 +92,7 @@ async fn every_door_has_its_key() {
 }
 
 #[tokio::test]
-async fn the_check_of_a_file_asks_and_says_what_would_be_served() {
+async fn scalers_check_queries_and_prints_metrics() {
     let (api, ..) = api();
     api.say("12");
     let manifests = |password: &str| {

@@ -96,11 +96,16 @@ async fn queries_yield_numbers_or_errors() {
     server.sql("DELETE FROM jobs WHERE NOT done").await.unwrap();
     until(&jobs, "0", false).await;
 
-    // A query that takes too long is ended, here and there.
+    // A query that takes too long is ended, here and there. Connecting counts too, so on a busy machine our own limit may end
+    // it first.
     let slow = asked("SELECT pg_sleep(60), 1", "disable", &[]);
-    assert_says(&read(&slow).await.unwrap_err(), &["took longer than 14s"]);
-    let left = server.sql(
-        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'",
-    );
-    assert_eq!(left.await.unwrap(), "0");
+    let error = read(&slow).await.unwrap_err();
+    assert!(error.contains("took longer than 14s") || error.contains("no answer within 15s"), "{error}");
+    let active =
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'";
+    let begun = std::time::Instant::now();
+    while server.sql(active).await.unwrap() != "0" {
+        assert!(begun.elapsed() < super::PATIENCE, "the server still runs the query");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
 }

@@ -52,7 +52,7 @@ async fn queries_yield_numbers_or_errors() {
 }
 
 #[tokio::test]
-async fn a_thousand_objects_with_one_query_send_it_once() {
+async fn thousand_objects_with_one_query_send_it_once() {
     let server = Server::start(Duration::from_mins(1)).await.unwrap();
     let settings = HttpSettings { fresh: Duration::from_mins(1), ..HttpSettings::default() };
     let backends = Backends::without_cluster(settings, Compat::Better);

@@ -21,7 +21,7 @@ async fn queues_are_measured_over_both_protocols() {
     assert_eq!(read(&queue).await, Ok(("3".into(), true)));
     assert_eq!(read(&asked(&amqp, "jobs", &[("activationValue", "3")])).await, Ok(("3".into(), false)));
 
-    // The management API tells what it has collected.
+    // The management API serves statistics that it collects periodically.
     until(&asked(&http, "jobs", &[]), "3", true).await;
     until(&asked(&format!("{http}/%2F"), "jobs", &[]), "3", true).await;
     until(&asked(&http, "jobs", &[("vhostName", "/")]), "3", true).await;
@@ -69,7 +69,7 @@ async fn queues_are_measured_over_both_protocols() {
 }
 
 #[tokio::test]
-async fn both_protocols_speak_tls() {
+async fn both_protocols_work_over_tls() {
     let (authority, identity) = certificates();
     let server = Rabbitmq::start(Some(&identity)).await.unwrap();
     server.declare("jobs").await.unwrap();

@@ -39,7 +39,7 @@ async fn entries_of_all_kinds_are_counted() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_an_error_and_one_that_comes_back_is_asked() {
+async fn dead_server_is_an_error_and_restarted_server_is_queried() {
     let mut server = Redis::start(&RedisSetup::default()).await.unwrap();
     let address = server.address();
     server.say(&["RPUSH", "jobs", "a", "b"]).await.unwrap();
@@ -114,7 +114,7 @@ async fn streams_are_counted_by_length_pending_entries_or_lag() {
 }
 
 #[tokio::test]
-async fn the_members_of_a_cluster_are_asked_for_their_keys() {
+async fn cluster_members_are_queried_for_their_keys() {
     let cluster = RedisCluster::start().await.unwrap();
     let addresses = cluster.addresses();
     for number in 1..=6 {
@@ -136,7 +136,7 @@ async fn the_members_of_a_cluster_are_asked_for_their_keys() {
 }
 
 #[tokio::test]
-async fn a_sentinel_knows_where_the_master_is() {
+async fn sentinel_resolves_the_master() {
     let mut master =
         Redis::start(&RedisSetup { password: "hunter2", ..RedisSetup::default() }).await.unwrap();
     let setup = RedisSetup { password: "hunter2", sentinel_of: Some(master.port()), ..RedisSetup::default() };

@@ -5,7 +5,7 @@ use testbed::backends::{Door, GoScaler, HttpApi, Postgresql, Rabbitmq, Redis, Re
 use super::{Pairs, assert_says, certificates, read, scaler, scaler_trusting, until};
 
 #[tokio::test]
-async fn authorities_of_the_process_are_those_of_every_client() {
+async fn process_wide_cas_apply_to_every_client() {
     let (authority, identity) = certificates();
     let redis = Redis::start(&RedisSetup { tls: Some(&identity), ..RedisSetup::default() }).await.unwrap();
     redis.say(&["RPUSH", "jobs", "a"]).await.unwrap();

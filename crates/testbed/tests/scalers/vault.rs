@@ -94,7 +94,7 @@ async fn filled(vault: &Vault) {
 }
 
 #[tokio::test]
-async fn a_token_opens_both_stores_with_and_without_tls() {
+async fn token_reads_both_stores_with_and_without_tls() {
     let (authority, identity) = certificates();
     let vault = Vault::start(Some(&identity)).await.unwrap();
     filled(&vault).await;
@@ -156,7 +156,7 @@ fn sources_secret(text: &str) -> scalers::parameters::Secret {
     scalers::parameters::Secret::new(text)
 }
 
-/// The cluster, a namespace of it, and a Vault that asks it whom tokens belong to.
+/// The cluster, a namespace, and a Vault that verifies tokens with TokenReviews of this cluster.
 async fn with_cluster() -> (&'static Access, String, ApiServerObjects, Vault) {
     let access = tokio::task::spawn_blocking(testbed::shared).await.unwrap().unwrap();
     let namespace = access.namespace("vault").unwrap();
@@ -177,7 +177,7 @@ async fn with_cluster() -> (&'static Access, String, ApiServerObjects, Vault) {
 }
 
 #[tokio::test]
-async fn a_service_account_logs_in_and_others_do_not() {
+async fn only_the_bound_service_account_logs_in() {
     let (access, namespace, server, vault) = with_cluster().await;
     let given = |role: &str, mount: &str, credential: Value| {
         json!({
@@ -208,7 +208,7 @@ async fn a_service_account_logs_in_and_others_do_not() {
         assert_says(&error, words);
         assert!(error.contains("doorkeeper"), "{error}");
     }
-    // A role that is made later is noticed by whoever asks again.
+    // A role that is created later is used by the next request.
     vault.allow("other", &namespace, "reader").await.unwrap();
     assert_eq!(ask(given("other", "kubernetes", named("reader"))).await, Ok(wanted));
 }

@@ -23,7 +23,7 @@ impl<S> Environments<S> {
         Self { real: OnceCell::const_new(), local: OnceCell::const_new() }
     }
 
-    /// The one of the real cluster, or of the one in memory. That the real one cannot be had is said by whoever starts it.
+    /// The environment of the real cluster or of localkube. `Cluster::real` reports a real cluster that cannot be built.
     pub(crate) async fn of(
         &self,
         real: bool,
@@ -43,7 +43,7 @@ impl<S> Environments<S> {
     }
 }
 
-/// Runs what is told whether it is on the real cluster on both at once: most of a test is waiting.
+/// Runs a test on both clusters at once, because tests mostly wait. `run` gets whether its cluster is the real one.
 pub(crate) fn side_by_side<T>(run: impl Fn(bool) -> T + Sync) -> Result<(), Failure>
 where
     T: Future<Output = Result<(), Failure>>,

@@ -1,8 +1,9 @@
 //! The real kubectl in a test's namespace.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::Value;
 use testbed::program::Room;
@@ -11,29 +12,71 @@ use testbed::program::Room;
 pub(crate) struct Kubectl {
     room: Room,
     program: PathBuf,
-    namespace: String,
+    pub(crate) namespace: String,
+}
+
+/// A watch of kubectl, line by line; it ends when this is dropped.
+pub(crate) struct KubectlWatch {
+    child: Child,
+    lines: Receiver<String>,
 }
 
 impl Kubectl {
     /// None where there is no kubectl, because there is no Go to build it with.
     pub(crate) fn new(kubeconfig: &str, namespace: &str) -> Option<Self> {
-        let program = testbed::Parts::ensure().ok()?.kubectl;
+        Some(Self::of(testbed::Parts::ensure().ok()?.kubectl, kubeconfig, namespace))
+    }
+
+    /// kubectl at this path.
+    pub(crate) fn of(program: PathBuf, kubeconfig: &str, namespace: &str) -> Self {
         let room = Room::new().unwrap();
         room.write("kubeconfig", kubeconfig).unwrap();
-        Some(Self { room, program, namespace: namespace.to_owned() })
+        Self { room, program, namespace: namespace.to_owned() }
+    }
+
+    /// The folder in which it runs.
+    pub(crate) fn folder(&self) -> &Path {
+        self.room.folder()
+    }
+
+    /// Writes a file into its folder.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        self.room.write(name, text).unwrap();
     }
 
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
         command.env("KUBECONFIG", self.room.path("kubeconfig")).env("KUBERC", "off");
-        command.env("KUBECACHEDIR", self.room.path("cache"));
-        command.arg("--namespace").arg(&self.namespace).args(line.split(' '));
+        command.env("KUBECACHEDIR", self.room.path("cache")).current_dir(self.folder());
+        if !line.contains("--namespace") {
+            command.arg("--namespace").arg(&self.namespace);
+        }
+        command.args(line.split(' '));
         command
+    }
+
+    /// Runs it.
+    pub(crate) fn output(&self, line: &str) -> Output {
+        self.command(line).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Begins a watch.
+    pub(crate) fn watch(&self, line: &str) -> KubectlWatch {
+        let mut command = self.command(line);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let output = child.stdout.take().unwrap();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            lines.take_while(|line| sender.send(line.clone()).is_ok()).for_each(drop);
+        });
+        KubectlWatch { child, lines }
     }
 
     /// What it prints, and whether it was content.
     pub(crate) fn run(&self, line: &str) -> (bool, String) {
-        said(&self.command(line).stdin(Stdio::null()).output().unwrap())
+        said(&self.output(line))
     }
 
     /// What it prints when all is well.
@@ -77,4 +120,18 @@ impl Kubectl {
 fn said(output: &Output) -> (bool, String) {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
+}
+
+impl KubectlWatch {
+    /// The next line; none if there is none for too long.
+    pub(crate) fn next(&self) -> Option<String> {
+        self.lines.recv_timeout(testbed::harness::WAIT_TIMEOUT).ok()
+    }
+}
+
+impl Drop for KubectlWatch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

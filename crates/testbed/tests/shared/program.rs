@@ -23,7 +23,7 @@ pub(crate) fn program() -> &'static Path {
             .arg("--manifest-path")
             .arg(manifest);
         assert!(command.status().unwrap().success(), "our binary cannot be built");
-        // …/debug/deps/name-0123: the binary lies beside the folder of this program.
+        // This program is …/debug/deps/name-0123; the binary is in …/debug.
         let own = std::env::current_exe().unwrap();
         own.parent().and_then(Path::parent).unwrap().join("plimsoll")
     })

@@ -93,7 +93,7 @@ pub(crate) fn check(role: &[Permission], log: &[Entry]) {
 }
 
 #[test]
-fn rules_cover_what_they_name() {
+fn role_rules_cover_their_resources() {
     let permission = |group: &str, resource: &str, verb: &str| Permission {
         group: group.into(),
         resource: resource.into(),
@@ -108,7 +108,7 @@ fn rules_cover_what_they_name() {
 }
 
 #[test]
-fn only_what_comes_too_late_may_be_refused() {
+fn only_writes_to_terminating_namespaces_may_be_refused() {
     let entry = |method: Method, namespace: &str, refusal: &str| Entry {
         at: std::time::SystemTime::UNIX_EPOCH,
         method,

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use view::Names;
 
 /// Far more than anything here takes, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_mins(2);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
 const OFF: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
     -job-controller,-ttl-after-finished-controller";
 const APPS: &str = "/apis/apps/v1/namespaces/{ns}";
@@ -94,8 +94,8 @@ impl Trio {
     }
 
     /// Starts pods until `done`, then waits until all sides show the same.
-    async fn agree(&self, step: &str, look: Look, done: impl Fn(&[Value]) -> bool) {
-        let until = Instant::now() + PATIENCE;
+    async fn agree(&self, step: &str, look: Expectation, done: impl Fn(&[Value]) -> bool) {
+        let until = Instant::now() + WAIT_TIMEOUT;
         loop {
             let mut views = Vec::new();
             let mut is_done = true;
@@ -115,7 +115,10 @@ impl Trio {
                     let differs = view.lines().zip(views[0].lines()).find(|(ours, real)| ours != real);
                     eprintln!("{step}: {} differs at {differs:#?}\n{view}", side.name);
                 }
-                panic!("{step}: not alike (done: {is_done}) after {PATIENCE:?}; the real one:\n{}", views[0]);
+                panic!(
+                    "{step}: not alike (done: {is_done}) after {WAIT_TIMEOUT:?}; the real one:\n{}",
+                    views[0]
+                );
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -124,16 +127,16 @@ impl Trio {
 
 /// What to do and compare at a step.
 #[derive(Clone, Copy)]
-struct Look {
+struct Expectation {
     /// Whether pods are started meanwhile.
     starts: bool,
     /// Whether generations and events are compared: not where the steps of a rollout depend on when pods start.
     exact: bool,
 }
 
-const STILL: Look = Look { starts: false, exact: true };
-const RUNNING: Look = Look { starts: true, exact: true };
-const ROLLING: Look = Look { starts: true, exact: false };
+const STILL: Expectation = Expectation { starts: false, exact: true };
+const RUNNING: Expectation = Expectation { starts: true, exact: true };
+const ROLLING: Expectation = Expectation { starts: true, exact: false };
 
 impl Side {
     async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
@@ -187,7 +190,7 @@ impl Side {
     }
 
     /// What there is to see, with what differs from cluster to cluster taken out.
-    async fn view(&self, objects: &[Value], look: Look) -> String {
+    async fn view(&self, objects: &[Value], look: Expectation) -> String {
         let names = Names::of(objects);
         let mut lines: Vec<String> = objects.iter().map(|object| names.clean(object, look.exact)).collect();
         if look.exact {
@@ -330,7 +333,7 @@ async fn jobs(trio: &Trio) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workloads_live_as_they_do_under_the_real_controllers() {
+async fn workload_controllers_match_the_real_ones() {
     let trio = Trio::new().await;
     deployments(&trio).await;
     stateful_sets(&trio).await;

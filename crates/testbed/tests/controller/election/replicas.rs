@@ -21,7 +21,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(3);
 const RENEW: Duration = Duration::from_secs(2);
 pub(super) const RETRY: Duration = Duration::from_millis(500);
 const NAME: &str = "plimsoll-controller";
-/// Tells a process of this binary what it is.
+/// The environment variable with the role of a process of this binary.
 const PART: &str = "PLIMSOLL_TEST_CONTROLLER";
 /// The binary to run instead.
 const BINARY: &str = "PLIMSOLL_BIN";
@@ -37,7 +37,7 @@ struct Member {
     child: Option<Child>,
 }
 
-/// What a process needs to know.
+/// Settings of a process.
 #[derive(Deserialize, Serialize)]
 struct Part {
     kubeconfig: PathBuf,
@@ -64,12 +64,12 @@ impl ControllerReplicas {
         crew
     }
 
-    /// Who leads now: the one that last renewed the lease.
+    /// The leader: the replica that last renewed the lease.
     pub(super) async fn leader(&self, env: &ControllerEnv) -> usize {
         self.next(env, |_| true).await
     }
 
-    /// Who leads after `old` does no longer.
+    /// The leader after `old`.
     pub(super) async fn next_leader(&self, env: &ControllerEnv, old: usize) -> usize {
         self.next(env, |number| number != old).await
     }
@@ -90,14 +90,14 @@ impl ControllerReplicas {
         found
     }
 
-    /// Ends a process as nothing else could.
+    /// Kills a process with SIGKILL.
     pub(super) fn kill(&mut self, number: usize) {
         let mut child = self.members[number].child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// Asks a process to stop, and waits until it has.
+    /// Stops a process gracefully and waits for its end.
     pub(super) async fn terminate(&mut self, number: usize) {
         let mut child = self.members[number].child.take().unwrap();
         let told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
@@ -111,7 +111,7 @@ impl ControllerReplicas {
     pub(super) async fn restart(&mut self, env: &ControllerEnv, number: usize) {
         let member = &mut self.members[number];
         member.child = Some(spawn(&member.kubeconfig, &env.namespace));
-        // It is a candidate when it has looked.
+        // The process is a candidate after its first read of the lease.
         let since = SystemTime::now();
         let looked = |entry: &Entry| entry.path.contains("/leases/") && entry.at >= since;
         env.until("a candidate", async || {
@@ -120,7 +120,7 @@ impl ControllerReplicas {
         .await;
     }
 
-    /// How many writes to paths that end so were answered with success, whoever made them.
+    /// How many writes of all replicas to paths with this suffix succeeded.
     pub(super) fn written(&self, suffix: &str) -> usize {
         let all = self.members.iter().flat_map(|member| member.proxy.rules().log());
         all.filter(|entry| {
@@ -186,7 +186,7 @@ fn spawn(kubeconfig: &Path, namespace: &str) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Not a test: a controller, where somebody started this binary to be one.
+/// Not a test: the controller process, if this binary was started as one.
 #[test]
 fn one_of_several() {
     let Ok(part) = std::env::var(PART) else { return };
@@ -215,7 +215,7 @@ fn one_of_several() {
         };
         let ours = RunningController::start_with(client, settings, leadership, Clock::system());
         let mut terminate = signal(SignalKind::terminate()).unwrap();
-        // Whoever started this holds the other end.
+        // The parent process holds the other end.
         std::thread::spawn(|| {
             let _ = std::io::stdin().read(&mut [0]);
             std::process::exit(1);

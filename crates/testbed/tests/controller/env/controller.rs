@@ -60,7 +60,7 @@ impl RunningController {
         records.iter().map(|record| record.times).sum()
     }
 
-    /// Stops in order.
+    /// Stops gracefully.
     pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);
         if let Some(task) = self.task.take() {
@@ -69,7 +69,7 @@ impl RunningController {
         self.recorder.flush(Duration::from_secs(5)).await;
     }
 
-    /// Ends at once, as a crash would.
+    /// Aborts, as a crash would.
     pub(crate) async fn kill(mut self) {
         if let Some(task) = self.task.take() {
             task.abort();

@@ -1,4 +1,4 @@
-//! Between our controller and the API server: a proxy that makes faults and writes down what is asked.
+//! A proxy between our controller and the API server that injects faults and logs requests.
 
 use cluster::connect::{ConnectTarget, connect};
 use http::Method;
@@ -7,7 +7,7 @@ use testbed::proxy::{Entry, Proxy, Rules};
 
 use super::{ControllerEnv, unique};
 
-/// A proxy, and a client that goes through it as the binary's does: HTTP/2, TLS, the gate for requests.
+/// A proxy, and a client through it like that of the binary: HTTP/2, TLS, concurrency limiter.
 pub(crate) struct Proxied {
     pub(crate) proxy: Proxy,
     pub(crate) rules: Rules,
@@ -28,13 +28,13 @@ impl ControllerEnv {
 }
 
 impl Proxied {
-    /// Everything that was asked for and changes something, events aside.
+    /// All write requests except events.
     pub(crate) fn writes(&self) -> Vec<Entry> {
         let is_write = |entry: &Entry| entry.method != Method::GET && !entry.path.contains("/events");
         self.rules.log().into_iter().filter(is_write).collect()
     }
 
-    /// Writes whose path ends so.
+    /// Writes to paths with this suffix.
     pub(crate) fn writes_to(&self, suffix: &str) -> Vec<Entry> {
         self.writes().into_iter().filter(|entry| entry.path.ends_with(suffix)).collect()
     }

@@ -1,4 +1,4 @@
-//! Sees every count that is ever asked of a deployment.
+//! Records every `spec.replicas` of a deployment.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,16 +11,16 @@ use tokio::time::Instant;
 
 use super::ControllerEnv;
 
-/// A count that was asked for.
+/// An observed `spec.replicas`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sight {
     pub(crate) at: Instant,
     pub(crate) replicas: i64,
-    /// How often the spec had been written then.
+    /// `metadata.generation` at that time.
     pub(crate) generation: i64,
 }
 
-/// A watch of a deployment, past every proxy.
+/// A watch of a deployment without a proxy.
 pub(crate) struct ReplicaWatch {
     seen: Arc<Mutex<Vec<Sight>>>,
     task: JoinHandle<()>,
@@ -60,17 +60,17 @@ async fn watch(client: Client, path: String, seen: Arc<Mutex<Vec<Sight>>>) {
 }
 
 impl ReplicaWatch {
-    /// What was seen so far, the first look included.
+    /// All observations, including the initial state.
     pub(crate) fn seen(&self) -> Vec<Sight> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The counts alone.
+    /// The observed counts.
     pub(crate) fn counts(&self) -> Vec<i64> {
         self.seen().iter().map(|sight| sight.replicas).collect()
     }
 
-    /// Waits until it has seen this count last: it may be a little behind whoever asks.
+    /// Waits until this count was seen last: the watch may be a little late.
     pub(crate) async fn caught_up(&self, env: &ControllerEnv, count: i64) {
         env.until(
             "the witness",
@@ -79,7 +79,7 @@ impl ReplicaWatch {
         .await;
     }
 
-    /// When the count last became what it is.
+    /// The last observation.
     pub(crate) fn last(&self) -> Sight {
         self.seen().last().copied().unwrap()
     }

@@ -1,9 +1,8 @@
-//! What changed while a watch was broken is seen when it is not.
+//! Changes during a broken watch are seen when the watch works again.
 
 use std::time::Duration;
 
 use futures::future::join_all;
-use http::Method;
 use serde_json::json;
 use testbed::harness::Failure;
 use testbed::proxy::{Fault, Rule};
@@ -11,30 +10,30 @@ use testbed::proxy::{Fault, Rule};
 use super::{HIGH, MAX, MIN, cut};
 use crate::env::{BUSY, ControllerEnv, PERIOD, RunningController, cpu, on_both};
 
-/// What changes meanwhile.
+/// The change during the fault.
 #[derive(Clone, Copy, Debug)]
 enum Changed {
-    /// A pod goes: five are right for the three that stay.
+    /// A pod is deleted: five replicas are right for the remaining three.
     Pod,
     /// At most five are allowed.
     Autoscaler,
-    /// Somebody scales to four by hand: six are right.
+    /// A user scales to four: six are right.
     Target,
 }
 
 /// How the watch is broken.
 #[derive(Clone, Copy, Debug)]
 enum How {
-    /// It stays open and tells nothing, and ends with the fault.
+    /// The watch stays open without events, and ends with the fault.
     Stalled,
-    /// It ends, and no other can be opened.
+    /// The watch ends, and no other can be opened.
     Refused,
-    /// It ends, and the versions it knew are forgotten: everything must be listed again.
+    /// The watch ends, and its resource version has expired: everything must be listed again.
     Expired,
 }
 
 #[test]
-fn what_changed_while_a_watch_was_broken_is_seen_afterwards() -> Result<(), Failure> {
+fn changes_missed_by_a_broken_watch_are_seen_after_relist() -> Result<(), Failure> {
     on_both(async |env| {
         let changes = [
             (Changed::Pod, "/pods"),
@@ -85,7 +84,7 @@ async fn miss(env: &ControllerEnv, changed: Changed, part: &'static str, how: Ho
     let right = match changed {
         Changed::Pod => {
             let pod = "/api/v1/namespaces/{ns}/pods/web-3?gracePeriodSeconds=0";
-            env.send(Method::DELETE, pod, None).await.unwrap();
+            env.delete(pod).await;
             env.script.remove_pod(&env.namespace, "web-3");
             5
         }
@@ -106,7 +105,7 @@ async fn miss(env: &ControllerEnv, changed: Changed, part: &'static str, how: Ho
     }
     let over = tokio::time::Instant::now();
     env.until_replicas("web", right).await;
-    // Tries come after waits that double, and wait at most as long as the fault has lasted.
+    // Retries back off exponentially, so that the last wait is at most as long as the fault.
     let most = 2 * PERIOD + Duration::from_millis(1600) + BUSY;
     let took = over.elapsed();
     assert!(took <= most, "on {}: {changed:?} {how:?} was seen after {took:?}", env.cluster);

@@ -8,29 +8,29 @@ use testbed::proxy::{Fault, Rule};
 
 use crate::env::PERIOD;
 
-/// A fault, and what it may lead to.
+/// A fault, and its allowed effects.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) broken: Broken,
-    /// What a condition says while it lasts, where it can be written.
+    /// The condition during the fault, where status can be written.
     pub(super) says: Option<(&'static str, &'static str)>,
-    /// Whether it leaves nothing to decide on, or no way to act: then nothing is written.
+    /// Whether nothing can be decided or written during the fault: then no scale is written.
     pub(super) blind: bool,
-    /// For how long at least.
+    /// Minimum length.
     pub(super) lasts: Duration,
-    /// What the end of it may take longer than two periods of a test, because a wait of ours is made for longer periods.
+    /// Extra time for the recovery beyond two periods, where a timeout or backoff is longer than the test's period.
     pub(super) slow: Duration,
 }
 
-/// What is broken.
+/// The broken part.
 pub(super) enum Broken {
-    /// Answers, as these say.
+    /// Responses, by these rules.
     Rules(Vec<Rule>),
-    /// The same, and all watches are cut first.
+    /// Responses, after all watches were cut.
     Relisted(Vec<Rule>),
-    /// Watches of paths that end so are cut again and again.
+    /// Watches of paths with this suffix are cut repeatedly.
     Cutting(&'static str),
-    /// Watches of paths that end so lose what they should tell.
+    /// Watches of paths with this suffix lose events.
     Stalled(&'static str),
     /// Nobody listens.
     Down,
@@ -43,9 +43,9 @@ const NO_SCALE: Option<(&str, &str)> = Some(("AbleToScale", "False FailedGetScal
 const NO_WRITE: Option<(&str, &str)> = Some(("AbleToScale", "False FailedUpdateScale"));
 const NO_METRIC: Option<(&str, &str)> = Some(("ScalingActive", "False FailedGetResourceMetric"));
 
-/// A request that nobody answers is given up after this time.
+/// Timeout of a request without a response.
 const GIVEN_UP: Duration = Duration::from_secs(10);
-/// A connection that was closed is opened again after this time.
+/// Delay before a closed connection is opened again.
 const HUNG_UP: Duration = Duration::from_secs(1);
 /// `Retry-After` of the tests.
 const RETRY: u32 = 1;
@@ -66,7 +66,7 @@ fn is_watch(parts: &Parts) -> bool {
     parts.uri.query().is_some_and(|query| query.contains("watch=true"))
 }
 
-/// Not watches, which have rows of their own.
+/// All requests except watches, which have their own rows.
 fn answers(fault: Fault) -> Rule {
     Rule::new(fault).when(|parts| !is_watch(parts))
 }

@@ -1,10 +1,10 @@
-//! One request straight to a server on this machine.
+//! One request to a server on this machine without the API server.
 
-use testbed::direct::Answer;
 pub(crate) use testbed::direct::Caller;
 use testbed::direct::Direct;
+use testbed::direct::DirectResponse;
 
-/// What a server on this machine answers; none if there is none.
-pub(crate) async fn direct(port: u16, caller: &Caller, path: &str) -> Option<Answer> {
+/// The response of a server on this machine; none if there is none.
+pub(crate) async fn direct(port: u16, caller: &Caller, path: &str) -> Option<DirectResponse> {
     Direct::new(port, caller).unwrap().get(path).await.ok()
 }

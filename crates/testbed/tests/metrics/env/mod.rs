@@ -1,4 +1,4 @@
-//! A cluster with kubelets, a sample application, Prometheus, and the metrics server that is tested in front of them.
+//! A cluster with simulated kubelets, a sample application, Prometheus, and the tested metrics server.
 //! Each cluster has one such server at a time, so that all tests of this process share it, each in its own namespace.
 
 mod direct;
@@ -6,6 +6,7 @@ mod register;
 mod scaler;
 pub(crate) mod subject;
 
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 use testbed::Access;
-use testbed::harness::{Cluster, Failure, Workloads};
+use testbed::harness::{self, Cluster, Failure, Workloads};
 use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
 use testbed::prometheus::{Front, Server, Trouble};
 use testbed::sample::SampleApp;
@@ -33,18 +34,18 @@ pub(crate) use scaler::Scaler;
 pub(crate) use subject::{Subject, peers, rules};
 pub(crate) use testbed::harness::{send, until};
 
-/// Time between two looks at kubelets: the least that is allowed.
+/// Scrape interval of kubelets: the minimum.
 pub(crate) const RESOLUTION: Duration = Duration::from_secs(10);
-/// Time between two looks of Prometheus at the application.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// The node on which tests put their pods, and one that nobody else touches.
+/// Scrape interval of Prometheus.
+const SCRAPE_INTERVAL: Duration = Duration::from_secs(1);
+/// The node of the tests' pods, and one without other pods.
 pub(crate) const NODES: [&str; 2] = ["busy", "quiet"];
 
-/// Several tests at a time, or one that breaks what all of them use.
+/// Several tests at a time, or one that breaks shared parts.
 static ALONE: RwLock<()> = RwLock::new(());
 static ENVIRONMENTS: Environments<MetricsEnv> = Environments::new();
 
-/// One cluster and all that belongs to it.
+/// One cluster with all servers of the tests.
 pub(crate) struct MetricsEnv {
     pub(crate) cluster: Cluster,
     pub(crate) kubelets: Kubelets,
@@ -52,14 +53,22 @@ pub(crate) struct MetricsEnv {
     pub(crate) prometheus: Mutex<Server>,
     pub(crate) front: Front,
     pub(crate) subject: Subject,
-    /// Pods that Prometheus scrapes are told to it by one at a time.
+    /// Serializes changes of Prometheus' scrape targets.
     targets: std::sync::Mutex<()>,
 }
 
-/// A namespace on a env.
+/// A namespace in an environment.
 pub(crate) struct TestNamespace {
     pub(crate) env: &'static MetricsEnv,
-    pub(crate) namespace: String,
+    ns: harness::TestNamespace,
+}
+
+impl Deref for TestNamespace {
+    type Target = harness::TestNamespace;
+
+    fn deref(&self) -> &harness::TestNamespace {
+        &self.ns
+    }
 }
 
 /// Runs a test on both clusters at once.
@@ -70,7 +79,7 @@ pub(crate) fn on_both<T: Future<Output = ()>>(
     side_by_side(|real| on_one(&test, real))
 }
 
-/// The same for a test that breaks what others use, while no other runs.
+/// Runs a test that breaks shared parts on both clusters, while no other test runs.
 pub(crate) fn alone_on_both<T: Future<Output = ()>>(
     test: impl Fn(TestNamespace) -> T + Sync,
 ) -> Result<(), Failure> {
@@ -79,7 +88,7 @@ pub(crate) fn alone_on_both<T: Future<Output = ()>>(
     let mended = async move |ns: TestNamespace| {
         let env = ns.env;
         let ended = AssertUnwindSafe(test(ns)).catch_unwind().await;
-        // If it fails, it fails alone.
+        // A failed test must not break the following tests.
         env.front.set(Trouble::None);
         env.prometheus.lock().await.resume().await.unwrap();
         ended.unwrap_or_else(|panic| resume_unwind(panic));
@@ -104,7 +113,7 @@ async fn on_one<T: Future<Output = ()>>(
         ENVIRONMENTS.of(real, Workloads::Off, async |cluster| Some(env(cluster, network).await)).await?;
     let Some(env) = made else { return Ok(()) };
     let session = env.cluster.session("metrics").await?;
-    let ns = TestNamespace { env, namespace: session.namespace().to_owned() };
+    let ns = TestNamespace { env, ns: env.cluster.namespace(&session) };
     eprintln!("on {} in {}", env.cluster.name, ns.namespace);
     test(ns).await;
     env.cluster.leave(&session).await;
@@ -114,15 +123,15 @@ async fn on_one<T: Future<Output = ()>>(
 async fn env(cluster: Cluster, network: u8) -> MetricsEnv {
     let kubelets = Kubelets::new(&authority(&cluster.kubeconfig), network).unwrap();
     let app = SampleApp::start().unwrap();
-    // So that there is something to discover from the beginning.
+    // Discovery finds a series from the beginning.
     app.set_gauge("queue_depth{queue=\"idle\"}", 0.0);
-    let prometheus = Server::start(INTERVAL).await.unwrap();
+    let prometheus = Server::start(SCRAPE_INTERVAL).await.unwrap();
     prometheus.scrape(&app.targets()).unwrap();
     let front = Front::start(&prometheus.url()).unwrap();
     for name in NODES {
         let address = kubelets.add_node(name, Measures::Always).unwrap();
         make_node(&cluster.client, &objects::node(name, address, kubelets.port(), 3)).await;
-        // A kubelet without pods has no container to speak of, and a server that knows none is not ready.
+        // A kubelet without pods has no container metrics, and a server without any is not ready.
         kubelets
             .set_pod(name, PodLoad::new("kube-system", &format!("proxy-{name}"), &[("proxy", 10, 20 << 20)]));
         let labels = json!({"app": "proxy"});
@@ -138,7 +147,7 @@ async fn env(cluster: Cluster, network: u8) -> MetricsEnv {
     MetricsEnv { cluster, kubelets, app, prometheus: Mutex::new(prometheus), front, subject, targets }
 }
 
-/// The authority that a kubeconfig names, which signed its user, too.
+/// The CA of a kubeconfig, which also signed its user.
 pub(crate) fn authority(kubeconfig: &str) -> String {
     let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: "));
     String::from_utf8(STANDARD.decode(line.unwrap().trim()).unwrap()).unwrap()
@@ -186,10 +195,6 @@ pub(crate) fn milli(quantity: &Value) -> Option<i64> {
 }
 
 impl TestNamespace {
-    pub(crate) fn client(&self) -> &Client {
-        &self.env.cluster.client
-    }
-
     /// None where there is no kubectl.
     pub(crate) fn kubectl(&self) -> Option<Kubectl> {
         Kubectl::new(&self.env.cluster.kubeconfig, &self.namespace)
@@ -199,34 +204,22 @@ impl TestNamespace {
         self.env.cluster.access
     }
 
-    /// A path with the namespace of the test for `{ns}`.
-    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
-        send(self.client(), Method::GET, &path.replace("{ns}", &self.namespace), None).await
-    }
-
-    pub(crate) async fn create(&self, path: &str, object: &Value) -> Value {
-        let (code, said) =
-            send(self.client(), Method::POST, &path.replace("{ns}", &self.namespace), Some(object)).await;
-        assert_eq!(code, 201, "{path}: {said}");
-        said
-    }
-
     /// A pod of a workload on a node, which runs there and in the cluster, with thousandths of a core and bytes of each container.
     pub(crate) async fn pod(&self, node: &str, workload: &str, name: &str, containers: &[(&str, u64, u64)]) {
         self.env.kubelets.set_pod(node, PodLoad::new(&self.namespace, name, containers));
         let names: Vec<&str> = containers.iter().map(|(name, _, _)| *name).collect();
         let pod = objects::pod(&self.namespace, name, node, &json!({"app": workload}), &names);
-        make_pod(self.client(), &pod).await;
+        make_pod(&self.client, &pod).await;
     }
 
-    /// What each pod of a workload uses from now on.
+    /// Sets the CPU usage of pods.
     pub(crate) fn use_cpu(&self, pods: &[&str], container: &str, milli: u64) {
         for pod in pods {
             self.env.kubelets.set_cpu(&self.namespace, pod, container, milli);
         }
     }
 
-    /// How many requests a pod gets each second from now on.
+    /// Sets the requests per second of a pod.
     pub(crate) async fn serve(&self, pod: &str, per_second: f64) {
         self.env.app.set_load(&self.namespace, pod, per_second);
         let server = self.env.prometheus.lock().await;
@@ -234,7 +227,7 @@ impl TestNamespace {
         server.scrape(&self.env.app.targets()).unwrap();
     }
 
-    /// Waits until an address answers so that `wanted` is content, and returns the answer.
+    /// Waits until the response of a path is as wanted, and returns it.
     pub(crate) async fn until_answer(&self, path: &str, wanted: impl Fn(u16, &Value) -> bool) -> Value {
         let mut found = Value::Null;
         until(&format!("{path} on {}", self.env.cluster.name), async || {
@@ -249,65 +242,10 @@ impl TestNamespace {
         found
     }
 
-    /// A deployment that says it has so many replicas.
-    pub(crate) async fn deployment(&self, name: &str, replicas: usize) {
-        let labels = json!({"app": name});
-        let object = json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-            "spec": {
-                "replicas": replicas, "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app"}]}}
-            }
-        });
-        self.create("/apis/apps/v1/namespaces/{ns}/deployments", &object).await;
-        let status =
-            json!({"status": {"replicas": replicas, "readyReplicas": replicas, "observedGeneration": 1}});
-        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{name}/status", self.namespace);
-        assert_eq!(send(self.client(), Method::PATCH, &path, Some(&status)).await.0, 200);
-    }
-
-    /// An HPA of the deployment of the same name, which is quick to scale down.
+    /// An HPA of the deployment of the same name, without a stabilization window.
     pub(crate) async fn hpa(&self, name: &str, metrics: Value) {
-        let spec = json!({
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "minReplicas": 1, "maxReplicas": 20, "metrics": metrics,
-            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}
-        });
-        let object = json!({
-            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name}, "spec": spec
-        });
-        self.create("/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers", &object).await;
-    }
-
-    /// Waits until a deployment is asked for a number of replicas.
-    pub(crate) async fn until_replicas(&self, name: &str, wanted: impl Fn(i64) -> bool) {
-        let path = format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}");
-        until(&format!("another size of {name} on {}", self.env.cluster.name), async || {
-            let found = self.get(&path).await.1["spec"]["replicas"].as_i64().unwrap();
-            if wanted(found) {
-                return Ok(());
-            }
-            let hpa = format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{name}");
-            Err(format!("{found}: {}", self.get(&hpa).await.1["status"]))
-        })
-        .await;
-    }
-
-    /// `status reason` of a condition of an HPA.
-    pub(crate) async fn condition(&self, name: &str, kind: &str) -> String {
-        let path = format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{name}");
-        let conditions =
-            self.get(&path).await.1["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let found = conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default();
-        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-        format!("{} {}", text("status"), text("reason"))
-    }
-
-    pub(crate) async fn until_condition(&self, name: &str, kind: &str, wanted: &str) {
-        until(&format!("{kind} {wanted} of {name} on {}", self.env.cluster.name), async || {
-            let found = self.condition(name, kind).await;
-            if found == wanted { Ok(()) } else { Err(found) }
-        })
-        .await;
+        let behavior = json!({"scaleDown": {"stabilizationWindowSeconds": 0}});
+        let spec = json!({"minReplicas": 1, "maxReplicas": 20, "metrics": metrics, "behavior": behavior});
+        self.hpa_with(name, spec).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Makes a metrics server known to a cluster.
+//! Registers a metrics server as an aggregated API.
 
 use http::Method;
 use kube::Client;
@@ -21,12 +21,12 @@ const APIS: [(&str, &str, u32); 6] = [
 ];
 
 fn apis() -> impl Iterator<Item = (&'static str, &'static str, u32)> {
-    // Those that are replaced know no v1, and make no report.
+    // The replaced servers serve neither v1 nor reports.
     APIS.into_iter()
         .filter(|(group, version, _)| !peers() || (*version != "v1" && *group != "metrics.plimsoll.dev"))
 }
 
-/// Registers all APIs of a server, in place of one that was there, and waits until clients can use them.
+/// Registers all APIs of a server, replacing earlier registrations, and waits until clients can use them.
 pub(crate) async fn register(client: &Client, subject: &Subject) {
     for (service, port) in [("resource", subject.resource_port), ("custom", subject.custom_port)] {
         let object = json!({
@@ -36,7 +36,7 @@ pub(crate) async fn register(client: &Client, subject: &Subject) {
         put(client, &format!("/api/v1/namespaces/{NAMESPACE}/services"), &object).await;
     }
     for (group, version, priority) in apis() {
-        // Ours is one for all.
+        // Plimsoll serves all of them on one port.
         let (service, port) = match group {
             "custom.metrics.k8s.io" | "external.metrics.k8s.io" if peers() => ("custom", subject.custom_port),
             _ => ("resource", subject.resource_port),
@@ -64,7 +64,7 @@ pub(crate) async fn register(client: &Client, subject: &Subject) {
     }
 }
 
-/// Creates an object, or replaces what is there.
+/// Creates or replaces an object.
 async fn put(client: &Client, all: &str, object: &Value) {
     let name = object["metadata"]["name"].as_str().unwrap();
     let (code, said) = send(client, Method::POST, all, Some(object)).await;

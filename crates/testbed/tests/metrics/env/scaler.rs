@@ -1,4 +1,4 @@
-//! Who scales: Kubernetes' own HPA controller on the real cluster, ours on the one in memory.
+//! The active HPA controller: that of Kubernetes on the real cluster, ours on localkube.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,6 @@ impl Scaler {
             namespaces: vec![ns.namespace.clone()],
             ..HpaSettings::default()
         };
-        Self::Plimsoll(RunningController::start(ns.client().clone(), settings))
+        Self::Plimsoll(RunningController::start(ns.client.clone(), settings))
     }
 }

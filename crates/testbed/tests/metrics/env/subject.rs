@@ -1,4 +1,4 @@
-//! The metrics server that is tested: ours, or those it replaces.
+//! The tested metrics server: Plimsoll, or the servers that it replaces.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use testbed::{Error, Peers};
 use super::direct::{Caller, direct};
 use super::{RESOLUTION, free_port, program};
 
-/// How long it may take to become ready: two looks at kubelets, on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(3);
+/// How long it may take to become ready: two scrapes on a busy machine.
+const READY_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// The rules that tests ask by: the sample application's requests, those of its service, and the length of its queues.
+/// The adapter rules of the tests: requests of the sample application's pods and services, and queue lengths.
 const RULES: &str = r#"rules:
 - seriesQuery: 'http_requests_total{namespace!="",pod!=""}'
   resources:
@@ -40,16 +40,16 @@ externalRules:
   metricsQuery: 'max(<<.Series>>{<<.LabelMatchers>>}) by (queue)'
 "#;
 
-/// The running server: where each API is, and its processes.
+/// The running server: the port of each API, and its processes.
 pub(crate) struct Subject {
     /// Where `metrics.k8s.io` is served.
     pub(crate) resource_port: u16,
-    /// Where the other two are.
+    /// The port of the other two APIs.
     pub(crate) custom_port: u16,
     pub(crate) programs: Vec<Program>,
 }
 
-/// Whether those that are replaced are tested instead of ours.
+/// Whether the replaced servers are tested instead of Plimsoll.
 pub(crate) fn peers() -> bool {
     std::env::var("PLIMSOLL_METRICS").is_ok_and(|who| who == "peers")
 }
@@ -68,14 +68,14 @@ impl Subject {
         }
     }
 
-    /// The last lines of what it said.
+    /// The last lines of its log.
     pub(crate) fn log_end(&self) -> String {
         let log: String = self.programs.iter().map(Program::log).collect();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
 
-    /// What it has used so far.
+    /// Its resident memory.
     pub(crate) fn resident(&self) -> u64 {
         self.programs.iter().filter_map(Program::usage).map(|usage| usage.resident).sum()
     }
@@ -104,7 +104,7 @@ pub(crate) fn prometheus_flags(room: &Room, prometheus: &str) -> Vec<String> {
     ]
 }
 
-/// Flags of whoever serves.
+/// Flags of a server's listener and delegated authentication.
 pub(crate) fn serving_flags(room: &Room, kubeconfig: &str, port: u16) -> Vec<String> {
     let file = room.write("kubeconfig", kubeconfig).unwrap();
     vec![
@@ -116,7 +116,7 @@ pub(crate) fn serving_flags(room: &Room, kubeconfig: &str, port: u16) -> Vec<Str
     ]
 }
 
-/// Starts something that serves, and returns when it is ready.
+/// Starts a server, and returns when it is ready.
 pub(crate) async fn started(
     name: &'static str,
     program: &Path,
@@ -127,7 +127,7 @@ pub(crate) async fn started(
     let mut program = Program::start(name, program, arguments, room)?;
     let ready =
         async || direct(port, &Caller::nobody(), "/readyz").await.is_some_and(|answer| answer.code == 200);
-    program.until(PATIENCE, ready).await?;
+    program.until(READY_TIMEOUT, ready).await?;
     Ok(program)
 }
 
@@ -138,7 +138,7 @@ async fn ours(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Subjec
     arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
     arguments.extend(kubelet_flags(&room, kubelets));
     arguments.extend(prometheus_flags(&room, prometheus));
-    // Tests that break Prometheus wait until what was kept is forgotten.
+    // Tests that break Prometheus wait until cached values expire.
     arguments.push("--prometheus-cache=1s".into());
     let program = started("plimsoll", program(), &arguments, room, port).await.unwrap();
     Subject { resource_port: port, custom_port: port, programs: vec![program] }

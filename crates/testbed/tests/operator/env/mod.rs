@@ -1,6 +1,7 @@
-//! A cluster with KEDA's definitions and the roles of `deploy/operator`, sources that say what a test tells them to, and
+//! A cluster with KEDA's definitions and the roles of `deploy/operator`, sources whose responses a test sets, and
 //! namespaces in which operators act, each in its own.
 
+mod in_process;
 mod objects;
 mod operator;
 mod scaler;
@@ -16,6 +17,7 @@ use tokio::sync::OnceCell;
 pub(crate) use crate::shared::kubectl::Kubectl;
 pub(crate) use crate::shared::manifests::folder;
 pub(crate) use crate::shared::program::{free_port, program};
+pub(crate) use in_process::InProcessOperator;
 pub(crate) use objects::{behavior, deployment, metrics_api, scripted};
 pub(crate) use operator::{ACCOUNT, Operator, SYSTEM, check_log, with_token};
 pub(crate) use source::{Says, Sources};
@@ -35,17 +37,17 @@ pub(crate) struct OperatorEnv {
     serving: OnceCell<ServingOperator>,
 }
 
-/// The one operator whose metrics the API server serves, and whoever acts on HPAs, both in one namespace: a cluster has
+/// The one operator whose metrics the API server serves, and a controller that acts on HPAs, both in one namespace: a cluster has
 /// one server of external metrics at a time.
 pub(crate) struct ServingOperator {
     pub(crate) namespace: String,
     pub(crate) operator: Operator,
-    /// What it asks the API server for.
+    /// Records its requests to the API server.
     pub(crate) proxy: Proxy,
     _scaler: Scaler,
 }
 
-/// A namespace on a env.
+/// A namespace of a test.
 #[derive(Clone)]
 pub(crate) struct TestNamespace {
     pub(crate) env: &'static OperatorEnv,
@@ -73,7 +75,7 @@ async fn on_one<T: Future<Output = ()>>(
 }
 
 async fn env(cluster: Cluster) -> Option<OperatorEnv> {
-    // There is no kubectl where there is no Go to build it with.
+    // Without Go there is no kubectl.
     testbed::Parts::ensure().ok()?;
     let client = &cluster.client;
     let definitions = folder("deploy/crds/keda");
@@ -95,7 +97,7 @@ async fn env(cluster: Cluster) -> Option<OperatorEnv> {
     Some(OperatorEnv { cluster, sources, serving: OnceCell::new() })
 }
 
-/// Whether an object of `deploy/operator` is for a cluster with pods, or leads to them.
+/// Whether an object of `deploy/operator` needs pods.
 fn runs(object: &Value) -> bool {
     let kind = object["kind"].as_str().unwrap();
     matches!(kind, "Deployment" | "Service" | "APIService" | "ValidatingWebhookConfiguration")
@@ -107,7 +109,7 @@ pub(crate) async fn apply(cluster: &Cluster, objects: &[Value]) {
 }
 
 impl OperatorEnv {
-    /// The operator that all HPAs of its namespace are served by, started when it is asked for first.
+    /// The operator that serves all HPAs of its namespace, started on first use.
     pub(crate) async fn serving(&'static self) -> &'static ServingOperator {
         self.serving
             .get_or_init(async || {
@@ -122,7 +124,7 @@ impl OperatorEnv {
 }
 
 impl TestNamespace {
-    /// A namespace on a cluster in memory that nobody else has, for who acts in all namespaces. It lives as long as the
+    /// A namespace on a cluster in memory of its own, for operators that watch all namespaces. The cluster lives as long as the
     /// process. None where there is no kubectl.
     pub(crate) async fn alone() -> Option<Self> {
         let cluster = Cluster::local(Workloads::On).await.unwrap();
@@ -131,13 +133,13 @@ impl TestNamespace {
         Some(Self { env, namespace: session.namespace().to_owned() })
     }
 
-    /// Another namespace on the same env.
+    /// Another namespace on the same cluster.
     pub(crate) async fn another(&self) -> Self {
         let session = self.env.cluster.session("another").await.unwrap();
         Self { env: self.env, namespace: session.namespace().to_owned() }
     }
 
-    /// The same on the serving, where HPAs are acted on.
+    /// The namespace of the serving operator, where HPAs are acted on.
     pub(crate) async fn serving(&self) -> (Self, &'static Operator) {
         let serving = self.env.serving().await;
         (Self { env: self.env, namespace: serving.namespace.clone() }, &serving.operator)
@@ -151,12 +153,12 @@ impl TestNamespace {
         &self.env.cluster.client
     }
 
-    /// What a source of this namespace says from now on.
+    /// Sets the response of a source of this namespace.
     pub(crate) fn say(&self, source: &str, says: Says) {
         self.env.sources.say(&self.namespace, source, says);
     }
 
-    /// A path with the namespace of the test for `{ns}`.
+    /// Reads a path, in which `{ns}` stands for the namespace of the test.
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         self.send(Method::GET, path, None).await
     }
@@ -165,7 +167,7 @@ impl TestNamespace {
         send(self.client(), method, &path.replace("{ns}", &self.namespace), body).await
     }
 
-    /// Waits until something is so, and says on which cluster it was not.
+    /// Waits until `look` succeeds; a failure names the cluster.
     pub(crate) async fn until<T: std::fmt::Debug>(
         &self,
         what: &str,

@@ -1,4 +1,4 @@
-//! Deployments and ScaledObjects, and what is seen of them.
+//! Deployments and ScaledObjects, and reads of them.
 
 use serde_json::{Value, json};
 
@@ -13,13 +13,13 @@ pub(crate) fn scripted(ns: &TestNamespace, source: &str) -> Value {
     json!({"type": "external", "metadata": metadata})
 }
 
-/// A trigger whose source is the test's page.
+/// A trigger whose source is the test's HTTP page.
 pub(crate) fn metrics_api(ns: &TestNamespace, source: &str, target: &str) -> Value {
     let url = ns.env.sources.url(&ns.namespace, source);
     json!({"type": "metrics-api", "metadata": {"url": url, "valueLocation": "value", "targetValue": target}})
 }
 
-/// Nothing holds a change back.
+/// A behavior without limits and windows.
 pub(crate) fn behavior() -> Value {
     let all_at_once = json!([{"type": "Pods", "value": 100, "periodSeconds": 1}]);
     json!({"scaleUp": {"policies": all_at_once}, "scaleDown": {"stabilizationWindowSeconds": 0}})
@@ -38,7 +38,7 @@ pub(crate) fn deployment(name: &str, replicas: u32) -> Value {
 }
 
 impl TestNamespace {
-    /// A ScaledObject of the deployment of its name: asked every second, and quick to rest.
+    /// A ScaledObject of the deployment with the same name: polled every second, with a cooldown of one second.
     pub(crate) fn scaled_object(&self, name: &str, more: &Value) -> Value {
         let mut spec = json!({
             "scaleTargetRef": {"name": name}, "pollingInterval": 1, "cooldownPeriod": 1,
@@ -49,7 +49,7 @@ impl TestNamespace {
         json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": name}, "spec": spec})
     }
 
-    /// A ScaledJob with the source of its name: asked every second.
+    /// A ScaledJob with the source of the same name: polled every second.
     pub(crate) fn scaled_job(&self, name: &str, most: u32) -> Value {
         let pods = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
         let spec = json!({
@@ -59,12 +59,12 @@ impl TestNamespace {
         json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "metadata": {"name": name}, "spec": spec})
     }
 
-    /// What is stored of a ScaledObject; null if there is none.
+    /// A ScaledObject; null if there is none.
     pub(crate) async fn object(&self, name: &str) -> Value {
         self.found(&format!("{OBJECTS}/{name}")).await
     }
 
-    /// What is stored of an HPA; null if there is none.
+    /// An HPA; null if there is none.
     pub(crate) async fn hpa(&self, name: &str) -> Value {
         self.found(&format!("{HPAS}/{name}")).await
     }
@@ -77,13 +77,13 @@ impl TestNamespace {
         }
     }
 
-    /// How many replicas a deployment is asked for.
+    /// `spec.replicas` of a deployment.
     pub(crate) async fn replicas(&self, name: &str) -> i64 {
         let path = format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}");
         self.get(&path).await.1["spec"]["replicas"].as_i64().unwrap()
     }
 
-    /// What changes whenever somebody writes what is wanted of a deployment.
+    /// `metadata.generation` of a deployment.
     pub(crate) async fn generation(&self, deployment: &str) -> Value {
         let path = format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{deployment}");
         self.get(&path).await.1["metadata"]["generation"].clone()
@@ -107,7 +107,7 @@ impl TestNamespace {
         format!("{status} {reason}")
     }
 
-    /// What a condition says in words.
+    /// The message of a condition.
     pub(crate) fn message(object: &Value, kind: &str) -> String {
         let [.., message] = words(object, kind);
         message
@@ -120,7 +120,7 @@ impl TestNamespace {
         .await;
     }
 
-    /// Waits until a ScaledObject is so.
+    /// Waits until a ScaledObject fulfils `wanted`.
     pub(crate) async fn until_object(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) {
         self.until(&format!("{what} of {name}"), async || {
             let found = self.object(name).await;
@@ -129,7 +129,7 @@ impl TestNamespace {
         .await;
     }
 
-    /// Waits until an HPA is so; null if there is none.
+    /// Waits until an HPA fulfils `wanted`; null if there is none.
     pub(crate) async fn until_hpa(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
         self.until(&format!("{what} of HPA {name}"), async || {
@@ -140,7 +140,7 @@ impl TestNamespace {
         last
     }
 
-    /// `type reason: message` of all events about an object; what others tell of a deployment of the same name is left out.
+    /// `type reason: message` of all events about an object, except those about a deployment of the same name.
     pub(crate) async fn events(&self, name: &str) -> Vec<String> {
         let list = self.get("/api/v1/namespaces/{ns}/events").await.1;
         let about = |event: &&Value| {
@@ -152,7 +152,7 @@ impl TestNamespace {
         list["items"].as_array().unwrap().iter().filter(about).map(said).collect()
     }
 
-    /// Waits until this was told of an object.
+    /// Waits until this event about an object is recorded.
     pub(crate) async fn until_event(&self, name: &str, wanted: &str) {
         self.until(&format!("event {wanted:?} of {name}"), async || {
             let told = self.events(name).await;
@@ -161,7 +161,7 @@ impl TestNamespace {
         .await;
     }
 
-    /// Waits until the source of this name was asked a few more times: what was to happen has happened.
+    /// Waits until the source was queried `count` more times, so that polls have had their effect.
     pub(crate) async fn rounds(&self, source: &str, count: u64) {
         let asked = || self.env.sources.asked(&self.namespace, source);
         let before = asked();
@@ -178,7 +178,7 @@ fn words(object: &Value, kind: &str) -> [String; 3] {
     ["status", "reason", "message"].map(|field| found[field].as_str().unwrap_or_default().to_owned())
 }
 
-/// Puts fields into an object; those of inner objects one by one.
+/// Merges fields into an object, recursively.
 fn merge(into: &mut Value, more: &Value) {
     let Some(fields) = more.as_object() else {
         *into = more.clone();

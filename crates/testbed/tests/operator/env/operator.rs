@@ -7,18 +7,18 @@ use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use testbed::direct::{Caller, Direct};
 use testbed::program::{Program, Room};
-use testbed::proxy::{Caller as As, Proxy, ProxyOptions};
+use testbed::proxy::{Proxy, ProxyCaller, ProxyOptions};
 
 use super::{TestNamespace, apply, folder, free_port, program, until};
 use crate::shared;
 
-/// Where it runs when it is deployed.
+/// The namespace of `deploy/operator`.
 pub(crate) const SYSTEM: &str = "plimsoll-system";
-/// As whom it runs, and the name of the Service in front of it.
+/// Its service account, and the name of its Service.
 pub(crate) const ACCOUNT: &str = "plimsoll-operator";
 pub(crate) const SERVICE: &str = ACCOUNT;
 
-/// How long it may take to become ready on a busy machine.
+/// Time limit to become ready on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A running operator, or one that was killed.
@@ -28,12 +28,12 @@ pub(crate) struct Operator {
     variables: Vec<(&'static str, String)>,
     running: Mutex<Option<Program>>,
     idle: Mutex<Option<Room>>,
-    /// Objects of other tests are none of its business.
+    /// The only namespace that it watches.
     namespace: String,
 }
 
 impl Operator {
-    /// One that acts in the namespace of a test alone, and tells the cluster nothing about itself.
+    /// Starts an operator that watches the namespace of a test only, and patches no webhook or APIService.
     pub(crate) async fn start(ns: &TestNamespace, flags: &[&str]) -> Self {
         Self::start_with(ns, flags, &[]).await
     }
@@ -49,8 +49,8 @@ impl Operator {
         Self::started(ns, &kubeconfig, free_port(), &[&alone, flags].concat(), variables).await
     }
 
-    /// One that the API server asks for external metrics and about objects of its namespace, as `deploy/operator` has it;
-    /// what it asks for is written down.
+    /// Starts an operator whose external metrics and webhook the API server uses, as in `deploy/operator`;
+    /// its requests are recorded.
     pub(crate) async fn serving(ns: &TestNamespace) -> (Self, Proxy) {
         let port = free_port();
         let (mut objects, mut flags) = (vec![place(port)], Vec::new());
@@ -76,11 +76,11 @@ impl Operator {
             objects.push(object);
         }
         apply(&ns.env.cluster, &objects).await;
-        let options = ProxyOptions { caller: As::Itself, remember_lists: false };
+        let options = ProxyOptions { caller: ProxyCaller::Itself, remember_lists: false };
         let proxy = Proxy::start_with(&ns.env.cluster.kubeconfig, options).await.unwrap();
         let kubeconfig = proxy.kubeconfig_with(&token(ns).await);
         let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        // For whoever has several replicas.
+        // Needed with several replicas.
         if !flags.iter().any(|flag| flag.starts_with("--enable-cert-rotation")) {
             flags.push("--enable-cert-rotation");
         }
@@ -93,7 +93,7 @@ impl Operator {
         (operator, proxy)
     }
 
-    /// One that comes with this kubeconfig.
+    /// Starts an operator with this kubeconfig.
     pub(crate) async fn start_as(ns: &TestNamespace, kubeconfig: &str, port: u16, flags: &[&str]) -> Self {
         Self::started(ns, kubeconfig, port, flags, &[]).await
     }
@@ -134,7 +134,7 @@ impl Operator {
         operator
     }
 
-    /// Kills it, as a node that dies would.
+    /// Kills the process, as the death of its node would.
     pub(crate) fn kill(&self) {
         self.check();
         let running = self.running.lock().unwrap().take();
@@ -157,20 +157,20 @@ impl Operator {
         self.running.lock().unwrap().as_ref().map(Program::log).unwrap_or_default()
     }
 
-    /// The last lines of what it said.
+    /// The last lines of its log.
     pub(crate) fn log_end(&self) -> String {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
 
-    /// It was never refused anything, and nothing in it broke.
+    /// Asserts that no request was forbidden and nothing panicked.
     pub(crate) fn check(&self) {
         check_log(&self.namespace, &self.log());
     }
 }
 
-/// Nothing was refused to whoever wrote this log, and nothing in him broke. In a namespace that ends, nothing can be created.
+/// Asserts that no request in this log was forbidden, except in a namespace that is being deleted, and that nothing panicked.
 pub(crate) fn check_log(namespace: &str, log: &str) {
     let bad = |line: &&str| {
         let line = line.to_lowercase();
@@ -180,12 +180,12 @@ pub(crate) fn check_log(namespace: &str, log: &str) {
     assert!(bad.is_empty(), "in {namespace}: {bad:#?}");
 }
 
-/// Whether a word of the manifest's command is said otherwise here.
+/// Whether the test sets this flag of the manifest itself.
 fn here(flag: &str) -> bool {
     flag == "operator" || ["--secure-port", "--log-format"].iter().any(|other| flag.starts_with(other))
 }
 
-/// A Service that leads to this machine; the port is that of whoever refers to it.
+/// A Service that resolves to this machine, with this port.
 pub(crate) fn place(port: u16) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "namespace": SYSTEM},

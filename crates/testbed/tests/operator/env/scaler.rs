@@ -1,4 +1,4 @@
-//! Who acts on HPAs: Kubernetes' own controller on the real cluster, `plimsoll controller` on the one in memory.
+//! The HPA controller: Kubernetes' own on the real cluster, `plimsoll controller` on the one in memory.
 
 use std::time::Duration;
 

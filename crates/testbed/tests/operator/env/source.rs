@@ -1,4 +1,4 @@
-//! Sources that say what a test tells them to: an external scaler and a page for `metrics-api`, one of each for all tests.
+//! Sources whose responses a test sets: an external scaler and a page for `metrics-api`, one of each for all tests.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -9,22 +9,22 @@ use external_scaler::{ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a source says.
+/// The response of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Says {
     /// This value; active if it is above zero.
     Value(u32),
-    /// The same, to whoever shows this token.
+    /// The same, for requests with this token.
     Guarded(u32, &'static str),
-    /// That something is wrong.
+    /// An error.
     Fails(&'static str),
-    /// Nothing, for ever.
+    /// No response.
     Hangs,
-    /// One byte after the other, for ever; of an external scaler, nothing.
+    /// A response that never ends; an external scaler does not respond.
     Drips,
 }
 
-/// All sources, by namespace and name; those that were told nothing say zero.
+/// All sources, by namespace and name; the default response is zero.
 #[derive(Clone, Default)]
 struct Script(Arc<Mutex<HashMap<(String, String), Source>>>);
 
@@ -34,7 +34,7 @@ struct Source {
     asked: u64,
 }
 
-/// Where they are asked.
+/// The addresses of the sources.
 pub(crate) struct Sources {
     script: Script,
     /// `host:port` of the external scaler.
@@ -65,13 +65,13 @@ impl Sources {
         self.script.0.lock().unwrap().entry(key).or_default().says = Some(says);
     }
 
-    /// How often a source was asked for its value.
+    /// Number of queries to a source.
     pub(crate) fn asked(&self, namespace: &str, source: &str) -> u64 {
         let key = (namespace.to_owned(), source.to_owned());
         self.script.0.lock().unwrap().get(&key).map_or(0, |source| source.asked)
     }
 
-    /// The page of a source.
+    /// The URL of a source.
     pub(crate) fn url(&self, namespace: &str, source: &str) -> String {
         format!("http://{}/{namespace}/{source}", self.page)
     }
@@ -103,7 +103,7 @@ impl ExternalScaler for Script {
     }
 }
 
-/// One question about `/namespace/source`.
+/// Serves one request for `/namespace/source`.
 async fn answer(connection: TcpStream, script: Script) -> Option<()> {
     let mut reader = BufReader::new(connection);
     let mut head = Vec::new();
@@ -136,14 +136,14 @@ async fn answer(connection: TcpStream, script: Script) -> Option<()> {
     reader.get_mut().write_all(answer.as_bytes()).await.ok()
 }
 
-/// An answer that never ends; it is never silent for long.
+/// Sends a response that never ends, byte by byte.
 async fn drip(mut connection: TcpStream) -> Option<()> {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n{\"value\": 0";
     connection.write_all(head.as_bytes()).await.ok()?;
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        // Whoever has given up is no longer there.
+        // The write fails when the client has closed the connection.
         connection.write_all(b" ").await.ok()?;
     }
 }

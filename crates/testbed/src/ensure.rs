@@ -1,0 +1,99 @@
+//! The paths of the programs of parts, which are built or fetched first if need be.
+
+use std::path::PathBuf;
+
+use crate::cache::Cache;
+use crate::error::Error;
+use crate::parts::{ETCD, HELM, KEDA, KUBERNETES, METRICS_SERVER, PROMETHEUS, PROMETHEUS_ADAPTER};
+use crate::progress::Progress;
+
+/// The programs of a control plane.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// The store.
+    pub etcd: PathBuf,
+    /// The API server.
+    pub kube_apiserver: PathBuf,
+    /// The controllers of Kubernetes itself.
+    pub kube_controller_manager: PathBuf,
+    /// The client.
+    pub kubectl: PathBuf,
+}
+
+/// The programs of Prometheus.
+#[derive(Debug, Clone)]
+pub struct Prometheus {
+    /// The server.
+    pub prometheus: PathBuf,
+    /// The tool that checks rules and queries.
+    pub promtool: PathBuf,
+}
+
+/// The programs that Plimsoll is measured against, and Helm.
+#[derive(Debug, Clone)]
+pub struct Peers {
+    /// Serves `metrics.k8s.io`.
+    pub metrics_server: PathBuf,
+    /// Serves `custom.metrics.k8s.io` and `external.metrics.k8s.io` from Prometheus.
+    pub prometheus_adapter: PathBuf,
+    /// KEDA's operator.
+    pub keda_operator: PathBuf,
+    /// KEDA's server of `external.metrics.k8s.io`.
+    pub keda_adapter: PathBuf,
+    /// KEDA's admission webhooks.
+    pub keda_webhooks: PathBuf,
+    /// The package manager, for charts.
+    pub helm: PathBuf,
+}
+
+impl Parts {
+    /// Builds what is missing (minutes, the first time on a machine), reports progress on standard error, and returns the paths.
+    pub fn ensure() -> Result<Self, Error> {
+        Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
+    }
+
+    /// With another cache and progress output.
+    pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
+        let etcd = cache.ensure(&ETCD, progress)?;
+        let kubernetes = cache.ensure(&KUBERNETES, progress)?;
+        Ok(Self {
+            etcd: etcd.join("etcd"),
+            kube_apiserver: kubernetes.join("kube-apiserver"),
+            kube_controller_manager: kubernetes.join("kube-controller-manager"),
+            kubectl: kubernetes.join("kubectl"),
+        })
+    }
+}
+
+impl Prometheus {
+    /// Fetches Prometheus if it is missing, and returns the paths.
+    pub fn ensure() -> Result<Self, Error> {
+        Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
+    }
+
+    /// With another cache and progress output.
+    pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
+        let folder = cache.ensure(&PROMETHEUS, progress)?;
+        Ok(Self { prometheus: folder.join("prometheus"), promtool: folder.join("promtool") })
+    }
+}
+
+impl Peers {
+    /// Builds what is missing (a quarter of an hour, the first time on a machine), and returns the paths.
+    pub fn ensure() -> Result<Self, Error> {
+        Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
+    }
+
+    /// With another cache and progress output.
+    pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
+        let keda = cache.ensure(&KEDA, progress)?;
+        Ok(Self {
+            metrics_server: cache.ensure(&METRICS_SERVER, progress)?.join("metrics-server"),
+            prometheus_adapter: cache.ensure(&PROMETHEUS_ADAPTER, progress)?.join("prometheus-adapter"),
+            keda_operator: keda.join("keda-operator"),
+            keda_adapter: keda.join("keda-adapter"),
+            keda_webhooks: keda.join("keda-webhooks"),
+            helm: cache.ensure(&HELM, progress)?.join("helm"),
+        })
+    }
+}
