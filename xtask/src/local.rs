@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Runs localkube until it is interrupted.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LocalArgs {
     /// How many simulated nodes there are.
     #[arg(long, default_value_t = 3)]
     nodes: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     kubeconfig: PathBuf,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &LocalArgs) -> anyhow::Result<ExitCode> {
     runtime()?.block_on(serve(args))
 }
 
@@ -34,7 +34,7 @@ pub(crate) async fn nodes(client: kube::Client, count: usize, clock: Clock) -> a
     Nodes::start(client, plan).await.context("failed to start the simulated nodes")
 }
 
-async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
+async fn serve(args: &LocalArgs) -> anyhow::Result<ExitCode> {
     let start = std::time::Instant::now();
     let running = Cluster::start(Options::default()).await.context("failed to start localkube")?;
     let server = running.serve().await.context("failed to listen")?;

@@ -1,5 +1,7 @@
 //! Developer tasks: `cargo xtask --help`.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
+
 mod arrows;
 mod check;
 mod conformance;
@@ -19,9 +21,9 @@ use clap::Parser;
 #[command(name = "cargo xtask")]
 enum Task {
     /// Compare Plimsoll with recorded answers of the programs that it replaces.
-    Conformance(conformance::Args),
+    Conformance(conformance::ConformanceArgs),
     /// Compare Plimsoll with Kubernetes' HPA controller or with KEDA, live on a real API server.
-    Differential(differential::Args),
+    Differential(differential::DifferentialArgs),
     /// Check that dependencies between crates follow docs/architecture.md, and look for import cycles among modules.
     Arrows(arrows::ArrowsArgs),
     /// Check references to docs/spec, links between pages and the length of files.
@@ -29,14 +31,14 @@ enum Task {
     /// Write the generated files: resource definitions, reference pages of scalers, code of gRPC protocols.
     Generate(generate::GenerateArgs),
     /// Run localkube with simulated nodes, for kubectl.
-    Local(local::Args),
+    Local(local::LocalArgs),
     /// Build and run a real Kubernetes control plane on loopback.
     #[command(subcommand)]
     Real(real::Real),
     /// Ask a real API server for the schemas that localkube embeds.
     Schemas,
     /// Compress vectors into tests/vectors.
-    Vectors(vectors::Args),
+    Vectors(vectors::VectorsArgs),
 }
 
 fn main() -> anyhow::Result<ExitCode> {

@@ -1,4 +1,4 @@
-//! A real control plane to stand on: `cargo xtask real build | up | down`.
+//! A real control plane for tests: `cargo xtask real build | up | down`.
 
 use std::fs::File;
 use std::io::Write;
@@ -57,34 +57,34 @@ pub(crate) struct Up {
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = feature_gate)]
     feature_gates: Vec<(String, bool)>,
     #[command(flatten)]
-    place: Place,
+    place: StateFolderArg,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct Down {
     #[command(flatten)]
-    place: Place,
+    place: StateFolderArg,
 }
 
 #[derive(clap::Args)]
-struct Place {
+struct StateFolderArg {
     /// Where logs, certificates and data are [default: .plimsoll/real in the clone].
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
 }
 
 /// How long the end may take; it takes a tenth of a second.
-const PATIENCE: Duration = Duration::from_mins(1);
+const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 /// Exit code of `build` where the tools are missing, so that callers can skip the real cluster.
-const OUT_OF_REACH: u8 = 3;
-const POLL: Duration = Duration::from_millis(50);
+const OUT_OF_REACH_EXIT_CODE: u8 = 3;
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(real: &Real) -> anyhow::Result<ExitCode> {
     match real {
         Real::Build(args) => match build(args) {
             Err(error) if error.downcast_ref().is_some_and(testbed::Error::is_out_of_reach) => {
                 eprintln!("error: {error}");
-                return Ok(ExitCode::from(OUT_OF_REACH));
+                return Ok(ExitCode::from(OUT_OF_REACH_EXIT_CODE));
             }
             built => built?,
         },
@@ -157,7 +157,7 @@ fn detach(args: &Up) -> anyhow::Result<()> {
             let _ = std::fs::remove_file(&log);
             bail!("{}", said.trim().trim_start_matches("Error: "));
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     std::fs::remove_file(&log)?;
     print!("{}", welcome(&Access::open(&folder)?, since.elapsed(), "`cargo xtask real down`"));
@@ -166,7 +166,7 @@ fn detach(args: &Up) -> anyhow::Result<()> {
 
 fn down(folder: &Path) -> anyhow::Result<()> {
     let since = Instant::now();
-    match state::stop(folder, PATIENCE) {
+    match state::stop(folder, STOP_TIMEOUT) {
         Ok(()) => {
             println!("ended in {}; logs stay in {}", human(since.elapsed()), folder.join("logs").display());
         }
@@ -212,7 +212,7 @@ impl Up {
     }
 }
 
-impl Place {
+impl StateFolderArg {
     fn folder(&self) -> PathBuf {
         let clone = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
         self.state.clone().unwrap_or_else(|| clone.join(".plimsoll").join("real"))
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_is_on_or_off() {
+    fn feature_gate_values_are_parsed() {
         for bad in ["A", "=true", "A=yes", ""] {
             assert!(feature_gate(bad).is_err(), "{bad:?}");
         }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptions_go_and_properties_of_that_name_stay() {
+    fn descriptions_are_removed_and_properties_of_that_name_kept() {
         let mut kept = Map::new();
         let document = json!({
             "io.k8s.A": {"description": "long", "properties": {"description": {"type": "string", "description": "x"}}},

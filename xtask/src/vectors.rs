@@ -8,7 +8,7 @@ use anyhow::Context;
 
 /// Where to take vectors from and where to put them.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct VectorsArgs {
     /// `.jsonl` files.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     into: PathBuf,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &VectorsArgs) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(&args.into)?;
     for file in &args.files {
         let name = file.file_name().and_then(|n| n.to_str()).context("a file name in UTF-8")?;

@@ -6,7 +6,7 @@ use api::autoscaling::{
 use api::convert;
 use api::manifest::{Manifest, admit_autoscaler, admit_hpa, admit_proposal};
 use api::plimsoll::{self, Autoscaler};
-use api::yaml::{Document, Diagnostic, SourceFile, parse};
+use api::yaml::{Diagnostic, Document, SourceFile, parse};
 
 use super::text::render;
 

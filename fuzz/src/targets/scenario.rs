@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use api::yaml::SourceFile;
-use sim::{Millis, Observer, Recording, WorkloadSample, Scenario, Simulation};
+use sim::{Millis, Observer, Recording, Scenario, Simulation, WorkloadSample};
 
 use super::text::render;
 
@@ -14,7 +14,7 @@ const MOST_WORK: i64 = 2_000_000;
 /// One file; those it refers to cannot be read.
 pub fn run(data: &[u8]) {
     let Ok(source) = SourceFile::from_bytes("fuzz.yaml", data) else { return };
-    let files = |_: &Path| Err("no such file".to_owned());
+    let files = |_: &Path| Err(std::io::Error::other("no such file"));
     let mut scenario = match Scenario::load(&[source], &files) {
         Ok(scenario) => scenario,
         Err(problems) => return problems.iter().for_each(render),
@@ -32,7 +32,7 @@ pub fn run(data: &[u8]) {
 /// How much a run would do, at most.
 fn work(scenario: &Scenario) -> i64 {
     let ticks = scenario.duration.0 / scenario.cadence.tick.0.max(1);
-    let grown = scenario.autoscalers.iter().map(|a| i64::from(a.spec.max)).sum::<i64>();
+    let grown = scenario.autoscalers.iter().map(|a| i64::from(a.spec.max.get())).sum::<i64>();
     let pods = grown + scenario.workloads.iter().map(|w| w.plan.replicas as i64).sum::<i64>();
     let periods = scenario.autoscalers.iter().map(|a| scenario.duration.0 / a.period.0.max(1)).sum::<i64>();
     ticks.saturating_mul(scenario.workloads.len() as i64).saturating_add(periods).saturating_mul(pods.max(1))

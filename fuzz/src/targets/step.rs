@@ -1,7 +1,7 @@
 //! Steps over whatever can be written down as an observation.
 
 use engine::explain::{explain, sentence};
-use engine::{Decision, DecisionDetail, Observation, State, ScaleWriteResult};
+use engine::{Decision, DecisionDetail, Observation, ScaleWriteResult, State};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,8 @@ pub fn run(data: &[u8]) {
 
 /// Where the bounds make sense, a write keeps them.
 fn within_bounds(seen: &Observation, decision: &Decision) {
-    let (min, max) = (seen.spec.min, seen.spec.max);
-    if let Some(count) = decision.write()
+    let (min, max) = (seen.spec.min.get(), seen.spec.max.get());
+    if let Some(count) = decision.write().map(engine::Replicas::get)
         && (0..=max).contains(&min)
         && decision.current() >= 0
     {

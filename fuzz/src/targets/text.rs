@@ -1,6 +1,6 @@
 //! The door: YAML and JSON into documents, and documents into YAML.
 
-use api::yaml::{Document, Diagnostic, SourceFile, parse, to_yaml};
+use api::yaml::{Diagnostic, Document, SourceFile, parse, to_yaml};
 
 /// A file.
 pub fn run(data: &[u8]) {

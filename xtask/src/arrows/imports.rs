@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn comments_macros_and_tests_are_left_out() {
+    fn comments_macros_and_tests_are_ignored() {
         let text = "// crate::a\n/// [`crate::b`]\n$crate::c();\n#[cfg(test)]\nuse crate::d;\n#[cfg(test)]\nmod tests {\n    use crate::e;\n}\nuse crate::f;\n";
         assert_eq!(paths(text), ["10 crate::f"]);
     }
 
     #[test]
-    fn modules_for_tests_are_known() {
+    fn test_modules_are_recognized() {
         let text =
             "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\n#[path = \"x.rs\"]\npub(crate) mod c;\nmod d;\n";
         assert_eq!(test_modules(text), ["b", "pub(crate) c".trim_start_matches("pub(crate) ")]);

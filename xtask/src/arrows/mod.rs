@@ -28,6 +28,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("scalers", &["api", "external-scaler", "quantity", "runtime", "sources"]),
     ("controllers", &["api", "cluster", "engine", "keda", "quantity", "runtime", "scalers", "sources"]),
     ("testbed", &["localkube"]),
+    ("plimsoll-fuzz", &["api", "engine", "keda", "quantity", "sim", "sources"]),
     (
         "plimsoll",
         &[
@@ -109,11 +110,11 @@ struct Package {
 
 #[derive(Deserialize)]
 struct Resolve {
-    nodes: Vec<Node>,
+    nodes: Vec<DependencyNode>,
 }
 
 #[derive(Deserialize)]
-struct Node {
+struct DependencyNode {
     id: String,
     deps: Vec<Dep>,
 }

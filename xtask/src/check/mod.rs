@@ -1,5 +1,6 @@
 //! `cargo xtask check`: references and links in the documentation, and the length of files.
 
+mod glossary;
 mod links;
 mod spec;
 
@@ -22,7 +23,7 @@ pub(crate) struct CheckArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Check {
-    /// Sections of docs/spec that comments and pages name, and relative links between pages.
+    /// Sections of docs/spec that comments and pages name, relative links between pages, and the glossary.
     Docs,
     /// Rust files have at most 450 lines.
     Sizes,
@@ -46,10 +47,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if checks(Check::Docs) {
         let mut problems = spec::dangling_references(&files);
         problems.extend(links::dangling_links(&files));
+        problems.extend(glossary::problems(&files));
         for problem in &problems {
             eprintln!("error: {problem}");
         }
-        println!("{} dangling references in comments and documentation", problems.len());
+        println!("{} dangling references in comments and documentation, glossary included", problems.len());
         failed |= !problems.is_empty();
     }
     if checks(Check::Sizes) {

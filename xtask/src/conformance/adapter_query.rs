@@ -14,7 +14,7 @@ use sources::prometheus::registry::{Registry, Series};
 use sources::prometheus::rule::Rules;
 
 use super::adapter_config::compare_error;
-use super::adapter_config::fixture::{self, Answer};
+use super::adapter_config::fixture::{self, FixtureResponse};
 use super::{Difference, Outcome};
 
 pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
@@ -34,8 +34,8 @@ fn check(record: &Value, mapper: &RestMapper, compat: Compat) -> Vec<Difference>
         .selectors()
         .into_iter()
         .filter_map(|selector| match fixture::answer(&record["series"], &selector) {
-            Answer::Series(series) => Some((selector, series)),
-            Answer::Null | Answer::Failed => None,
+            FixtureResponse::Series(series) => Some((selector, series)),
+            FixtureResponse::Null | FixtureResponse::Failed => None,
         })
         .collect();
     let registry = Registry::build(&rules, mapper, &found);

@@ -24,16 +24,16 @@ use sources::store::{KubeletProvider, Store, StoreSettings};
 use super::{Difference, Outcome};
 
 #[derive(Deserialize)]
-struct Record {
+struct KubeletRecord {
     resolution: String,
-    nodes: Vec<Object>,
+    nodes: Vec<KubeletObject>,
     #[serde(default, rename = "runningPods")]
-    running_pods: Option<Vec<Object>>,
+    running_pods: Option<Vec<KubeletObject>>,
     scrapes: Vec<Tick>,
 }
 
 #[derive(Deserialize)]
-struct Object {
+struct KubeletObject {
     #[serde(default)]
     namespace: String,
     name: String,
@@ -65,13 +65,13 @@ struct Answered {
 /// Replays every line, each with a new server.
 pub(crate) fn replay(records: &[Value]) -> Vec<Outcome> {
     let replayed = |value: &Value| {
-        let record = Record::deserialize(value);
+        let record = KubeletRecord::deserialize(value);
         Outcome::of(value, |compat| check(record.as_ref().map_err(|error| anyhow!("{error}"))?, compat))
     };
     records.iter().map(replayed).collect()
 }
 
-fn check(record: &Record, compat: Compat) -> anyhow::Result<Vec<Difference>> {
+fn check(record: &KubeletRecord, compat: Compat) -> anyhow::Result<Vec<Difference>> {
     let resolution = parse_go_duration(&record.resolution).context("`resolution` is no duration")?;
     let resolution = Duration::try_from(resolution)?;
     let inventory = inventory(record);
@@ -142,8 +142,8 @@ fn scraped(
     Ok(parsed.ok())
 }
 
-fn inventory(record: &Record) -> Inventory {
-    let labels = |object: &Object| {
+fn inventory(record: &KubeletRecord) -> Inventory {
+    let labels = |object: &KubeletObject| {
         let pairs =
             object.labels.iter().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()));
         Arc::new(pairs.collect::<Labels>())

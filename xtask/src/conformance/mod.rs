@@ -34,7 +34,7 @@ use serde_json::Value;
 
 /// Files or folders in the vectors' format (`.jsonl`, or compressed as `.jsonl.zst`).
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ConformanceArgs {
     /// What to replay.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
@@ -108,7 +108,7 @@ type Whole = fn(&Path, &[Value]) -> anyhow::Result<Vec<Outcome>>;
 
 /// What kind of record it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum VectorKind {
     Scenario,
     Validation,
     Conversion,
@@ -130,7 +130,7 @@ pub(crate) struct Tally {
     pub(crate) unlisted: usize,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ConformanceArgs) -> anyhow::Result<ExitCode> {
     let mut tally = Tally::default();
     for file in read::vector_files(&args.paths)? {
         let before = (tally.passed, tally.failed);
@@ -184,7 +184,7 @@ fn stem(file: &Path) -> &str {
 }
 
 /// Replays one file, printing differences.
-pub(crate) fn replay(file: &Path, args: &Args, tally: &mut Tally) -> anyhow::Result<()> {
+pub(crate) fn replay(file: &Path, args: &ConformanceArgs, tally: &mut Tally) -> anyhow::Result<()> {
     let is_wanted = |id: &str| args.only.as_deref().is_none_or(|only| id.contains(only));
     if let Some(whole) = whole(file) {
         let records: Vec<Value> = read::records(file)?.collect::<anyhow::Result<_>>()?;
@@ -224,7 +224,7 @@ type Met = BTreeMap<&'static str, usize>;
 
 impl Tally {
     /// Counts a record. What is better when we do not imitate is judged only if asked: others' recordings are not listed.
-    fn take(&mut self, file: &Path, args: &Args, mut outcome: Outcome, met: &mut Met) {
+    fn take(&mut self, file: &Path, args: &ConformanceArgs, mut outcome: Outcome, met: &mut Met) {
         let verdict = improvements::judge(stem(file), &mut outcome);
         for improvement in &verdict.improvements {
             *met.entry(improvement.reason).or_default() += 1;
@@ -251,7 +251,7 @@ impl Tally {
     }
 
     /// Prints what was better in a file; an improvement that a whole file does not show fails.
-    fn report(&mut self, file: &Path, args: &Args, met: &Met) {
+    fn report(&mut self, file: &Path, args: &ConformanceArgs, met: &Met) {
         for improvement in improvements::upon(stem(file)) {
             match met.get(improvement.reason) {
                 Some(count) => println!("  {count} answered better: {}", improvement.reason),
@@ -265,35 +265,35 @@ impl Tally {
     }
 }
 
-fn check(kind: Kind, record: &Value) -> anyhow::Result<Vec<Difference>> {
+fn check(kind: VectorKind, record: &Value) -> anyhow::Result<Vec<Difference>> {
     match kind {
-        Kind::Scenario => scenario::check(record),
-        Kind::Validation => validation::check(record),
-        Kind::Conversion => conversion::check(record),
-        Kind::Printing => printing::check(record),
-        Kind::Quantity => quantity::check(record),
-        Kind::Selector => selector::check(record),
+        VectorKind::Scenario => scenario::check(record),
+        VectorKind::Validation => validation::check(record),
+        VectorKind::Conversion => conversion::check(record),
+        VectorKind::Printing => printing::check(record),
+        VectorKind::Quantity => quantity::check(record),
+        VectorKind::Selector => selector::check(record),
     }
 }
 
 /// The kind of a record, from its fields, else from the name of the file.
-fn kind(file: &Path, record: &Value) -> Option<Kind> {
+fn kind(file: &Path, record: &Value) -> Option<VectorKind> {
     let has = |name: &str| record.get(name).is_some();
     if has("steps") {
-        return Some(Kind::Scenario);
+        return Some(VectorKind::Scenario);
     }
     if has("operation") && has("object") {
-        return Some(Kind::Validation);
+        return Some(VectorKind::Validation);
     }
     if has("from") && has("to") && has("object") {
-        return Some(Kind::Conversion);
+        return Some(VectorKind::Conversion);
     }
     if has("cells") && has("columns") {
-        return Some(Kind::Printing);
+        return Some(VectorKind::Printing);
     }
     match stem(file) {
-        "quantity" => Some(Kind::Quantity),
-        "selector" => Some(Kind::Selector),
+        "quantity" => Some(VectorKind::Quantity),
+        "selector" => Some(VectorKind::Selector),
         _ => None,
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Difference, Outcome};
 
 #[derive(Deserialize)]
-struct Record {
+struct ModifiersRecord {
     r#in: In,
     out: Out,
 }
@@ -24,19 +24,19 @@ struct In {
     formula: String,
     #[serde(default)]
     target: String,
-    triggers: Vec<Scripted>,
+    triggers: Vec<ScriptedModifiers>,
     fallback: Option<Fallback>,
     #[serde(default)]
     health: Map<TriggerHealth>,
     #[serde(default)]
     fallback_active: bool,
     #[serde(default)]
-    fallback_metrics: Vec<Scripted>,
+    fallback_metrics: Vec<ScriptedModifiers>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Scripted {
+struct ScriptedModifiers {
     #[serde(default)]
     name: String,
     r#type: String,
@@ -51,14 +51,14 @@ struct Out {
     compiled_formula: Option<String>,
     pair_error: Option<String>,
     error: Option<String>,
-    metrics: Vec<Metric>,
+    metrics: Vec<ModifierMetric>,
     /// The number is the product of an overflow: it is refused here.
     implementation_specific: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metric {
+struct ModifierMetric {
     metric_name: String,
     value: Quantity,
 }
@@ -68,9 +68,9 @@ pub(crate) fn replay(records: &[Value]) -> Vec<Outcome> {
 }
 
 fn check(record: &Value, compat: Compat) -> Result<Vec<Difference>, serde_json::Error> {
-    let Record { r#in, out } = Record::deserialize(record)?;
+    let ModifiersRecord { r#in, out } = ModifiersRecord::deserialize(record)?;
     let object = scaled_object(&r#in);
-    let mut found = Found(Vec::new());
+    let mut found = ModifierOutput(Vec::new());
     let compiled = CompiledFormula::new(&object, compat).map_err(String::from);
     found.error("compileError", out.compile_error.as_ref(), compiled.as_ref().err());
     let Ok(compiled) = compiled else {
@@ -134,9 +134,9 @@ fn scaled_object(given: &In) -> ScaledObject {
 }
 
 /// Differences collected so far.
-struct Found(Vec<Difference>);
+struct ModifierOutput(Vec<Difference>);
 
-impl Found {
+impl ModifierOutput {
     fn same(&mut self, at: &str, expected: &Value, got: &Value) {
         if expected != got {
             self.0.push(Difference::json(at, expected, got));

@@ -11,7 +11,7 @@ use crate::conformance::Difference;
 
 /// Compares one line of `quantity.jsonl`; an error means that the line is invalid.
 pub(crate) fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
-    let mut found = Found(Vec::new());
+    let mut found = FoundQuantity(Vec::new());
     match text(record, "op")? {
         "parse" | "json" => check_reading(record, &mut found)?,
         "arith" => {
@@ -70,9 +70,9 @@ pub(crate) fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
 }
 
 /// Differences collected so far.
-struct Found(Vec<Difference>);
+struct FoundQuantity(Vec<Difference>);
 
-impl Found {
+impl FoundQuantity {
     fn compare<T: PartialEq + Display + ?Sized>(&mut self, at: impl Display, expected: &T, got: &T) {
         if expected != got {
             let (expected, got) = (expected.to_string(), got.to_string());
@@ -81,7 +81,7 @@ impl Found {
     }
 }
 
-fn check_reading(record: &Value, found: &mut Found) -> anyhow::Result<()> {
+fn check_reading(record: &Value, found: &mut FoundQuantity) -> anyhow::Result<()> {
     let input = text(record, "in")?;
     let is_json = text(record, "op")? == "json";
     if exponent_beyond_32_bits(input) && record.get("error").is_none() {
@@ -108,7 +108,7 @@ fn check_reading(record: &Value, found: &mut Found) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check_full(at: &str, out: &Value, quantity: &Quantity, found: &mut Found) -> anyhow::Result<()> {
+fn check_full(at: &str, out: &Value, quantity: &Quantity, found: &mut FoundQuantity) -> anyhow::Result<()> {
     check_short(at, out, quantity, found)?;
     let string = text(out, "string")?;
     let canonical = if out.get("canonical").is_some() { text(out, "canonical")? } else { string };
@@ -133,7 +133,7 @@ fn check_full(at: &str, out: &Value, quantity: &Quantity, found: &mut Found) -> 
     Ok(())
 }
 
-fn check_short(at: &str, out: &Value, quantity: &Quantity, found: &mut Found) -> anyhow::Result<()> {
+fn check_short(at: &str, out: &Value, quantity: &Quantity, found: &mut FoundQuantity) -> anyhow::Result<()> {
     found.compare(format_args!("{at}.string"), text(out, "string")?, &quantity.to_string());
     let format = match text(out, "format")? {
         // The zero value of the reference has no format yet; ours is decimal from the start.

@@ -21,15 +21,15 @@ use super::custom_api::exchange;
 /// The first record.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Fixture {
+struct ResourceApiFixture {
     creation_timestamp: Timestamp,
-    nodes: Vec<Node>,
-    pods: Vec<Pod>,
+    nodes: Vec<NodeFixture>,
+    pods: Vec<PodFixture>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Node {
+struct NodeFixture {
     name: String,
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -42,7 +42,7 @@ struct Node {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Pod {
+struct PodFixture {
     namespace: String,
     name: String,
     #[serde(default)]
@@ -68,7 +68,7 @@ struct Amounts {
 }
 
 /// What is known; none: without samples.
-struct Provider {
+struct ResourceApiProvider {
     nodes: Vec<(String, Option<NodeUsage>)>,
     pods: Vec<(String, String, Option<PodUsage>)>,
 }
@@ -76,8 +76,9 @@ struct Provider {
 /// Replays the whole file: its first record is what the server knows.
 pub(crate) fn replay(records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     let [first, records @ ..] = records else { anyhow::bail!("the file is empty") };
-    let fixture: Fixture = serde_json::from_value(first.clone()).context("the first record is no fixture")?;
-    let (now, provider) = (fixture.creation_timestamp, Arc::new(Provider::new(fixture)?));
+    let fixture: ResourceApiFixture =
+        serde_json::from_value(first.clone()).context("the first record is no fixture")?;
+    let (now, provider) = (fixture.creation_timestamp, Arc::new(ResourceApiProvider::new(fixture)?));
     exchange::replay(records, |compat| {
         let settings =
             MetricsApiSettings { clock: serve::Clock::new(move || now), ..MetricsApiSettings::from(compat) };
@@ -87,8 +88,8 @@ pub(crate) fn replay(records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     })
 }
 
-impl Provider {
-    fn new(fixture: Fixture) -> anyhow::Result<Self> {
+impl ResourceApiProvider {
+    fn new(fixture: ResourceApiFixture) -> anyhow::Result<Self> {
         let mut nodes = Vec::new();
         for node in fixture.nodes {
             let usage = match node.usage {
@@ -161,7 +162,7 @@ fn found<T: Clone>(entry: Option<&Option<T>>) -> Lookup<T> {
     }
 }
 
-impl ResourceMetricsProvider for Provider {
+impl ResourceMetricsProvider for ResourceApiProvider {
     fn pods<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>> {
         let all = self.pods.iter().filter_map(|(_, _, usage)| usage.clone());
         let pods = all.filter(|pod| is_listed(which, &pod.labels, &pod.name, &pod.namespace)).collect();

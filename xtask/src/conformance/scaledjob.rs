@@ -7,6 +7,7 @@ use api::autoscaling::v2::MetricSpec;
 use api::keda::{ScaledJob, ScalingStrategy};
 use api::provider::Compat;
 use jiff::Timestamp;
+use keda::OperationError;
 use keda::jobs::{
     JobBounds, JobLoad, JobPodView, JobQueue, JobReading, JobTriggerResult, JobView, QueueEntry, aggregate,
     bounds, decide, demand, entry, gather, history, job, report,
@@ -79,7 +80,7 @@ fn strategy(input: &StrategyInput) -> Value {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct QueueInput {
-    metrics: Option<Vec<Metric>>,
+    metrics: Option<Vec<JobMetric>>,
     values: Option<Vec<Named>>,
     max_replica_count: i64,
 }
@@ -92,7 +93,7 @@ struct Named {
 }
 
 fn queue(input: &QueueInput) -> Value {
-    let specs: Vec<MetricSpec> = input.metrics.iter().flatten().map(Metric::spec).collect();
+    let specs: Vec<MetricSpec> = input.metrics.iter().flatten().map(JobMetric::spec).collect();
     let values: Vec<_> =
         input.values.iter().flatten().map(|own| (own.metric_name.clone(), own.value.clone())).collect();
     let entry = entry(&specs, &values, input.max_replica_count, true);
@@ -149,21 +150,21 @@ fn bounded(input: &BoundsInput) -> Value {
 struct PollInput {
     now: Timestamp,
     scaled_job: ScaledJob,
-    triggers: Option<Vec<Trigger>>,
+    triggers: Option<Vec<JobTrigger>>,
     jobs: Option<Vec<Job>>,
     create_errors: Option<BTreeMap<String, String>>,
 }
 
 /// A scripted scaler. That the first instance failed makes no difference: it was built anew.
 #[derive(Deserialize)]
-struct Trigger {
-    metrics: Option<Vec<Metric>>,
+struct JobTrigger {
+    metrics: Option<Vec<JobMetric>>,
     resource: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metric {
+struct JobMetric {
     name: String,
     target_type: String,
     target: Quantity,
@@ -172,7 +173,7 @@ struct Metric {
     error: Option<String>,
 }
 
-impl Metric {
+impl JobMetric {
     fn spec(&self) -> MetricSpec {
         let place = if self.target_type == "Value" { "value" } else { "averageValue" };
         let target = json!({"type": self.target_type, place: self.target});
@@ -180,22 +181,22 @@ impl Metric {
         MetricSpec::deserialize(json!({"type": "External", "external": external})).unwrap_or_default()
     }
 
-    fn sample(&self) -> Result<JobReading, String> {
+    fn sample(&self) -> Result<JobReading, OperationError> {
         if let Some(error) = &self.error {
-            return Err(error.clone());
+            return Err(error.as_str().into());
         }
         let values = self.values.iter().flatten().map(|value| (self.name.clone(), value.clone()));
         Ok(JobReading { values: values.collect(), active: self.active })
     }
 }
 
-impl Trigger {
+impl JobTrigger {
     fn answer(&self) -> JobTriggerResult {
         let metrics = || self.metrics.iter().flatten();
         let specs = match (&self.resource, metrics().next()) {
             (Some(_), _) => Ok(Vec::new()),
-            (None, None) => Err("got empty metric spec".to_owned()),
-            (None, Some(_)) => Ok(metrics().map(Metric::spec).collect()),
+            (None, None) => Err("got empty metric spec".into()),
+            (None, Some(_)) => Ok(metrics().map(JobMetric::spec).collect()),
         };
         JobTriggerResult {
             specs,
@@ -212,16 +213,16 @@ struct Job {
     completion_time: Option<Value>,
     #[serde(default)]
     foreign: bool,
-    pods: Option<Vec<Pod>>,
+    pods: Option<Vec<RecordedPod>>,
 }
 
 #[derive(Deserialize)]
-struct Pod {
+struct RecordedPod {
     phase: String,
     conditions: Option<BTreeMap<String, String>>,
 }
 
-impl Pod {
+impl RecordedPod {
     fn view(&self) -> JobPodView {
         let conditions = self.conditions.iter().flatten();
         let conditions: Vec<Value> =
@@ -243,7 +244,7 @@ impl Job {
         };
         let status = json!({"conditions": conditions, "completionTime": self.completion_time});
         let mut view = JobView::read(&json!({"metadata": {"name": self.name}, "status": status}));
-        let pods = self.pods.iter().flatten().map(Pod::view);
+        let pods = self.pods.iter().flatten().map(RecordedPod::view);
         view.pods = Some(pods.collect());
         Ok(view)
     }
@@ -253,12 +254,12 @@ fn poll(input: &PollInput, show_job: bool, compat: Compat) -> anyhow::Result<Val
     let scaled = &input.scaled_job;
     let jobs = input.jobs.iter().flatten().filter(|job| !job.foreign);
     let jobs: Vec<JobView> = jobs.map(Job::view).collect::<Result<_, _>>()?;
-    let answers: Vec<JobTriggerResult> = input.triggers.iter().flatten().map(Trigger::answer).collect();
+    let answers: Vec<JobTriggerResult> = input.triggers.iter().flatten().map(JobTrigger::answer).collect();
     let round = gather(scaled, &answers);
     let create = decide(scaled, &round, &jobs, compat);
     let fails = |index: i64| input.create_errors.as_ref().and_then(|errors| errors.get(&index.to_string()));
-    let created: Vec<Result<(), String>> =
-        (0..create).map(|index| fails(index).map_or(Ok(()), |error| Err(error.clone()))).collect();
+    let created: Vec<Result<(), OperationError>> =
+        (0..create).map(|index| fails(index).map_or(Ok(()), |error| Err(error.as_str().into()))).collect();
     let report = report(scaled, &round, &created, input.now, compat);
     let deleted = history(scaled, &jobs).into_iter().map(|name| json!(format!("{name}/Background")));
     let first = if show_job { job(scaled).map(without_type) } else { None };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Args, Kind, Tally, check, kind, replay};
+use super::{ConformanceArgs, Tally, VectorKind, check, kind, replay};
 
 /// One step: three pods at 90 % of a target of 50 % go from 3 to 6.
 fn scenario() -> Value {
@@ -58,8 +58,8 @@ fn scenario() -> Value {
 }
 
 #[test]
-fn a_scenario_that_agrees_passes() {
-    let differences = check(Kind::Scenario, &scenario()).unwrap();
+fn matching_scenario_passes() {
+    let differences = check(VectorKind::Scenario, &scenario()).unwrap();
     assert!(differences.is_empty(), "{differences:?}");
 }
 
@@ -81,24 +81,24 @@ fn every_field_of_a_step_is_compared() {
     ] {
         let mut record = scenario();
         *record.pointer_mut(&format!("/steps/0/expect{pointer}")).unwrap() = wrong;
-        let differences = check(Kind::Scenario, &record).unwrap();
+        let differences = check(VectorKind::Scenario, &record).unwrap();
         assert_eq!(differences.iter().map(|d| d.at.as_str()).collect::<Vec<_>>(), [field]);
     }
 }
 
 #[test]
-fn kinds_are_told_by_shape_then_by_file_name() {
+fn record_kinds_are_recognized_by_shape_then_file_name() {
     let unseen = Path::new("somewhere/else.jsonl");
-    assert_eq!(kind(unseen, &scenario()), Some(Kind::Scenario));
-    assert_eq!(kind(unseen, &json!({"operation": "create", "object": {}})), Some(Kind::Validation));
+    assert_eq!(kind(unseen, &scenario()), Some(VectorKind::Scenario));
+    assert_eq!(kind(unseen, &json!({"operation": "create", "object": {}})), Some(VectorKind::Validation));
     assert_eq!(
         kind(unseen, &json!({"from": "autoscaling/v1", "to": "autoscaling/v2", "object": {}})),
-        Some(Kind::Conversion)
+        Some(VectorKind::Conversion)
     );
-    assert_eq!(kind(unseen, &json!({"cells": [], "columns": [], "object": {}})), Some(Kind::Printing));
+    assert_eq!(kind(unseen, &json!({"cells": [], "columns": [], "object": {}})), Some(VectorKind::Printing));
     let parse = json!({"op": "parse", "in": "1"});
-    assert_eq!(kind(Path::new("quantity.jsonl.zst"), &parse), Some(Kind::Quantity));
-    assert_eq!(kind(Path::new("x/selector.jsonl"), &parse), Some(Kind::Selector));
+    assert_eq!(kind(Path::new("quantity.jsonl.zst"), &parse), Some(VectorKind::Quantity));
+    assert_eq!(kind(Path::new("x/selector.jsonl"), &parse), Some(VectorKind::Selector));
     assert_eq!(kind(unseen, &parse), None);
 }
 
@@ -109,7 +109,7 @@ fn unknown_records_fail_the_run() {
     let file = folder.join("unheard.jsonl");
     std::fs::write(&file, format!("{}\n\n{}\n", scenario(), json!({"id": "x", "what": 1}))).unwrap();
     let mut tally = Tally::default();
-    let args = Args { paths: Vec::new(), only: None, show: 0, improvements: false };
+    let args = ConformanceArgs { paths: Vec::new(), only: None, show: 0, improvements: false };
     replay(&file, &args, &mut tally).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!((tally.passed, tally.failed), (1, 1));
@@ -117,7 +117,7 @@ fn unknown_records_fail_the_run() {
 
 /// Records without a listed improvement are compared with strict answers only, unless `--improvements` is set.
 #[test]
-fn unseen_recordings_are_judged_strictly() {
+fn unlisted_recordings_are_compared_strictly() {
     let folder = std::env::temp_dir().join(format!("plimsoll-unseen-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("kubelet.jsonl");
@@ -132,7 +132,7 @@ fn unseen_recordings_are_judged_strictly() {
     std::fs::write(&file, record.to_string()).unwrap();
     let judged = |improvements: bool| {
         let mut tally = Tally::default();
-        let args = Args { paths: Vec::new(), only: Some("unseen".into()), show: 0, improvements };
+        let args = ConformanceArgs { paths: Vec::new(), only: Some("unseen".into()), show: 0, improvements };
         replay(&file, &args, &mut tally).unwrap();
         (tally.passed, tally.failed, tally.better, tally.unlisted)
     };

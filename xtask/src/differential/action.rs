@@ -32,7 +32,7 @@ impl<D> Step<D> {
     }
 }
 
-/// Whatever can be a request.
+/// An action that may be a request to the API server.
 pub(crate) trait RequestAction: From<ApiRequest> {
     fn post(path: impl Into<String>, body: Value) -> Self {
         ApiRequest { method: Method::POST, path: path.into(), body }.into()

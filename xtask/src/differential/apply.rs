@@ -19,7 +19,7 @@ use super::scenario::action::{Age, HpaAction, Usage};
 use super::scenario::target::Kind;
 
 impl HpaEnv {
-    /// Does the actions of one scenario to both copies; what was refused, and by whom.
+    /// Applies the actions of one scenario to both copies, and returns the refused ones with their copy.
     pub(crate) async fn apply(&self, actions: &[HpaAction], now: Timestamp) -> Vec<String> {
         let [theirs, ours] = &self.namespaces;
         let (theirs, ours) =

@@ -1,18 +1,18 @@
-//! What is compared: everything that users see, except what is masked, and that is listed here.
+//! The comparison: everything that users see except the masked values, which are listed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Something that is not compared.
+/// A masked value.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Mask {
     pub(crate) what: &'static str,
     pub(crate) why: &'static str,
 }
 
-/// All that is not compared.
+/// All masked values.
 pub(crate) const MASKED: &[Mask] = &[
     Mask {
         what: "lastScaleTime and lastTransitionTime, beyond that they are there",
@@ -35,7 +35,7 @@ pub(crate) const MASKED: &[Mask] = &[
     },
 ];
 
-/// What can be seen of one copy.
+/// The visible state of one copy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct View {
     /// The count asked of the target; absent: there is none.
@@ -114,7 +114,7 @@ impl View {
         kinds
     }
 
-    /// What changes while a step settles.
+    /// Whether the part that changes while a step settles is equal.
     pub(crate) fn same_state(&self, other: &Self) -> bool {
         self.replicas == other.replicas && self.autoscalers == other.autoscalers
     }
@@ -184,7 +184,7 @@ fn mask(value: &mut Value, namespace: &str) {
     }
 }
 
-/// A text without what is masked.
+/// A text without masked values.
 fn masked(text: &str, namespace: &str) -> String {
     let text = text.replace(namespace, "{ns}");
     let text = sorted(&text, "are controlled by multiple HPAs: [");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_field_counts() {
+    fn every_unmasked_field_is_compared() {
         let one = view("n1", &json!({"currentReplicas": 1, "currentMetrics": [{"type": "Pods"}, null]}));
         let other = view("n2", &json!({"currentReplicas": 2, "currentMetrics": [{"type": ""}]}));
         let fields: Vec<String> =
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_a_set() {
+    fn events_are_compared_as_a_set() {
         let event = |reason: &str, count: u64| json!({"type": "Warning", "reason": reason, "message": "in n1", "count": count});
         let (mut one, mut other) = (View::default(), View::default());
         one.add_event("n1", &event("A", 3));

@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 
 use super::scenario::target;
 
-/// How both controllers are configured.
+/// Configuration of both controllers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     /// For people.
@@ -36,7 +36,7 @@ pub(crate) struct Setting {
     pub(crate) stabilization: Duration,
     /// `--horizontal-pod-autoscaler-tolerance`.
     pub(crate) tolerance: f64,
-    /// RunningController decides by another tolerance than theirs, to see whether that is found.
+    /// Our controller gets another tolerance than theirs, so that the comparison must find differences.
     pub(crate) sabotage: bool,
 }
 
@@ -49,16 +49,16 @@ pub(super) const NO_WORKLOADS: &str = "--controllers=-deployment-controller,-rep
     -pod-garbage-collector-controller,-taint-eviction-controller,-ttl-after-finished-controller,-disruption-controller";
 
 /// Time without requests after which a controller counts as held.
-const SILENCE: Duration = Duration::from_millis(150);
+const IDLE_TIME: Duration = Duration::from_millis(150);
 /// Time until the watch has delivered a controller's own write.
-const TOLD: Duration = Duration::from_millis(200);
-/// How long a pass that has begun may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-const POLL: Duration = Duration::from_millis(30);
-/// How long one request may take.
-const DEADLINE: Duration = Duration::from_secs(30);
+const WATCH_DELAY: Duration = Duration::from_millis(200);
+/// How long a reconcile that has begun may take.
+const RECONCILE_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(30);
+/// How long one request, and the start of a controller, may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Both controllers and what they act on. Fields end in this order.
+/// Both controllers and their cluster. Fields are dropped in this order.
 pub(crate) struct HpaEnv {
     ours: RunningController,
     _peer: Peer,
@@ -102,34 +102,18 @@ impl HpaEnv {
         let client = testbed::harness::connect(&access.kubeconfig_for(access.admin())).await?;
         let api = MetricsApi::start(localkube::metrics::MetricsSettings::default()).await?;
         api.register(&client, "kube-system").await?;
-        // Before the controllers begin: what kinds there are, they ask seldom.
-        for definition in target::definitions() {
-            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            send(&client, Method::POST, path, &definition)
-                .await
-                .context("failed to define a custom resource")?;
-        }
         let namespaces = ["theirs", "ours"].map(str::to_owned);
-        for namespace in &namespaces {
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            send(&client, Method::POST, "/api/v1/namespaces", &object)
-                .await
-                .context("failed to make a namespace")?;
-            let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
-            until_found(&client, &account).await?;
-            for kind in [target::Kind::Worker, target::Kind::Blind] {
-                until_found(&client, &kind.collection().replace("{ns}", namespace)).await?;
-            }
-        }
         let [theirs, ours] = &namespaces;
+        prepare(&client, &[theirs, ours]).await?;
         let (hold, held) = watch::channel(true);
         let peer = peer(&access, setting, theirs).await?;
         let peers_rules = peer.rules().context("the peer has no proxy")?;
-        // Every pass begins with the scale, and its pods and metrics are looked at after that.
+        // Every reconcile begins with a GET of the scale, before pods and metrics are read.
         peers_rules.add(Rule::new(Fault::Hold(held)).method(Method::GET).suffix("/scale"));
-        // A key that was held is looked at again as soon as its pass is over, often before the watch has told the pass's
-        // own write: then the next write conflicts. Passes that end a little later do not.
-        let status = Rule::new(Fault::DelayAnswer(TOLD)).method(Method::PUT).prefix("/apis/autoscaling/");
+        // A key that was held is reconciled again as soon as its reconcile ends, often before the watch has delivered its own
+        // write, so that the next write conflicts. A delay of the write avoids that.
+        let status =
+            Rule::new(Fault::DelayAnswer(WATCH_DELAY)).method(Method::PUT).prefix("/apis/autoscaling/");
         peers_rules.add(status.suffix("/status"));
         let ours = RunningController::start(&access, setting, ours).await?;
         let script = api.script();
@@ -146,7 +130,7 @@ impl HpaEnv {
         })
     }
 
-    /// Lets both controllers look.
+    /// Lets both controllers reconcile.
     pub(crate) fn open(&self) {
         self.peers_rules.clear_log();
         self.ours.rules.clear_log();
@@ -154,24 +138,24 @@ impl HpaEnv {
         let _ = self.hold.send(false);
     }
 
-    /// Holds both controllers; passes that have begun end first.
+    /// Holds both controllers; reconciles that have begun end first.
     pub(crate) async fn close(&self) -> anyhow::Result<()> {
         self.ours.handle.update(HpaSettings { mode: DecisionMode::Off, ..self.ours.settings.clone() });
         let _ = self.hold.send(true);
         let (until, mut before, mut since) =
-            (Instant::now() + PATIENCE, [(usize::MAX, 0); 2], Instant::now());
+            (Instant::now() + RECONCILE_TIMEOUT, [(usize::MAX, 0); 2], Instant::now());
         loop {
             let now = [traffic(&self.peers_rules), traffic(&self.ours.rules)];
             if now != before || now.iter().any(|(_, waiting)| *waiting > 0) {
                 (before, since) = (now, Instant::now());
             }
-            if since.elapsed() > SILENCE {
+            if since.elapsed() > IDLE_TIME {
                 break;
             }
             if Instant::now() > until {
                 bail!("the controllers do not come to rest: {before:?} requests and requests under way");
             }
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         if self.ours.task.is_finished() {
             bail!("our controller has ended");
@@ -179,7 +163,7 @@ impl HpaEnv {
         Ok(())
     }
 
-    /// Asks the API server.
+    /// Sends a request to the API server.
     pub(crate) async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value, ApiError> {
         send(&self.client, method, path, body).await
     }
@@ -194,10 +178,7 @@ impl Drop for RunningController {
 impl RunningController {
     async fn start(access: &Access, setting: &Setting, namespace: &str) -> anyhow::Result<Self> {
         let proxy = Proxy::start(&access.kubeconfig_for(access.admin())).await?;
-        let file = access.folder.join("ours.kubeconfig");
-        std::fs::write(&file, proxy.kubeconfig()).context("failed to write a kubeconfig")?;
-        let target = cluster::connect::ConnectTarget { kubeconfig: Some(file), context: None };
-        let client = cluster::connect::connect(&target).await?.client;
+        let client = connect(access, "ours", &proxy.kubeconfig()).await?;
         let mut config = engine::ControllerConfig {
             downscale_stabilization: SignedDuration::try_from(setting.stabilization)?,
             tolerance: setting.tolerance + if setting.sabotage { 0.2 } else { 0.0 },
@@ -223,15 +204,7 @@ impl RunningController {
         });
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(controller.run(stopped));
-        let until = Instant::now() + DEADLINE;
-        while !handle.synced() {
-            anyhow::ensure!(
-                Instant::now() < until,
-                "our controller has not begun after {} s",
-                DEADLINE.as_secs()
-            );
-            tokio::time::sleep(POLL).await;
-        }
+        until_synced("our controller", || handle.synced()).await?;
         Ok(Self { handle, settings, rules: proxy.rules(), task, _stop: stop, _proxy: proxy })
     }
 }
@@ -242,7 +215,7 @@ async fn peer(access: &Access, setting: &Setting, namespace: &str) -> anyhow::Re
         sync_period: Some(PERIOD),
         downscale_stabilization: Some(setting.stabilization),
         tolerance: Some(setting.tolerance),
-        // One that is held must not keep another waiting.
+        // A held reconcile must not block others.
         concurrent_syncs: Some(200),
         feature_gates: gates(setting),
         ..PeerOptions::default()
@@ -258,16 +231,57 @@ fn traffic(rules: &Rules) -> (usize, usize) {
     (log.iter().filter(|entry| !held(&entry.path, &entry.method)).count(), waiting.count())
 }
 
-pub(super) async fn until_found(client: &Client, path: &str) -> anyhow::Result<()> {
-    let until = Instant::now() + DEADLINE;
-    while let Err(error) = send(client, Method::GET, path, &Value::Null).await {
-        anyhow::ensure!(Instant::now() < until, "{path}: {error}");
-        tokio::time::sleep(POLL).await;
+/// Defines the custom resources of scale targets and creates the namespaces. This must happen before the controllers start,
+/// because they list the served kinds seldom.
+pub(super) async fn prepare(client: &Client, namespaces: &[&str]) -> anyhow::Result<()> {
+    for definition in target::definitions() {
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        send(client, Method::POST, path, &definition).await.context("failed to define a custom resource")?;
+    }
+    for namespace in namespaces {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        let created = send(client, Method::POST, "/api/v1/namespaces", &object).await;
+        created.context("failed to create a namespace")?;
+        until_found(client, &format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).await?;
+        for kind in [target::Kind::Worker, target::Kind::Blind] {
+            until_found(client, &kind.collection().replace("{ns}", namespace)).await?;
+        }
     }
     Ok(())
 }
 
-/// Asks the API server; a list as the body of a patch is a JSON patch.
+/// Waits until a controller has filled its stores.
+pub(super) async fn until_synced(what: &str, synced: impl Fn() -> bool) -> anyhow::Result<()> {
+    let until = Instant::now() + REQUEST_TIMEOUT;
+    while !synced() {
+        anyhow::ensure!(
+            Instant::now() < until,
+            "{what} has not synced after {} s",
+            REQUEST_TIMEOUT.as_secs()
+        );
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+    Ok(())
+}
+
+/// A client with Plimsoll's connection code, from the text of a kubeconfig.
+pub(super) async fn connect(access: &Access, name: &str, kubeconfig: &str) -> anyhow::Result<Client> {
+    let file = access.folder.join(format!("{name}.kubeconfig"));
+    std::fs::write(&file, kubeconfig).context("failed to write a kubeconfig")?;
+    let target = cluster::connect::ConnectTarget { kubeconfig: Some(file), context: None };
+    Ok(cluster::connect::connect(&target).await?.client)
+}
+
+async fn until_found(client: &Client, path: &str) -> anyhow::Result<()> {
+    let until = Instant::now() + REQUEST_TIMEOUT;
+    while let Err(error) = send(client, Method::GET, path, &Value::Null).await {
+        anyhow::ensure!(Instant::now() < until, "{path}: {error}");
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+    Ok(())
+}
+
+/// Sends a request to the API server; a list as the body of a patch is a JSON patch.
 pub(super) async fn send(
     client: &Client,
     method: Method,
@@ -285,13 +299,13 @@ pub(super) async fn send(
         resource: String::new(),
         name: String::new(),
         body: (!body.is_null()).then(|| (content, body.to_string().into_bytes())),
-        deadline: DEADLINE,
+        deadline: REQUEST_TIMEOUT,
     };
     let answer = request::send(client, request).await?;
     Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
 }
 
-/// What time it is.
+/// The current time.
 pub(crate) fn now() -> Timestamp {
     Clock::system().now()
 }

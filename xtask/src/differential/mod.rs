@@ -2,12 +2,12 @@
 //! with the same scripted metrics, compared step by step.
 //!
 //! ```text
-//! scenario   what happens to a workload: a function of a seed and a number        pure
-//! env     a control plane with both controllers, which can be held
-//! apply      actions are done to both copies, and what can be seen is read
-//! rounds     hold, change, let go, wait until nothing changes, hold, compare
-//! compare    what is compared, and the list of what is masked                     pure
-//! report     what was found
+//! scenario   the steps of a workload: a function of a seed and a number           pure
+//! env        a control plane with both controllers, which can be held
+//! apply      applies actions to both copies, and reads their state
+//! rounds     hold, change, release, wait until nothing changes, hold, compare
+//! compare    the compared fields, and the list of masked values                   pure
+//! report     the result
 //! ```
 //!
 //! Both controllers are held while something is changed, so that none of them sees half of a change: theirs at the
@@ -31,49 +31,49 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use env::{HpaEnv, Setting};
-use report::{Outcome, Progress};
-use rounds::Play;
+use report::{HpaOutcome, Progress};
+use rounds::HpaPlay;
 
-/// Compares Plimsoll with what it replaces, live.
+/// Compares Plimsoll with the program it replaces on one live cluster.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DifferentialArgs {
     /// What is compared.
-    #[arg(value_enum, default_value_t = What::Hpa)]
-    what: What,
+    #[arg(value_enum, default_value_t = Comparison::Hpa)]
+    what: Comparison,
     /// How many steps are compared, in all lanes together; default: 500 for the HPA controller, 200 for KEDA.
     #[arg(long)]
     steps: Option<usize>,
-    /// What chance depends on.
+    /// Seed of the random scenarios.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many workloads are played with at once.
+    /// How many workloads are compared at once.
     #[arg(long, default_value_t = 10)]
     lanes: usize,
     /// Play this scenario alone.
     #[arg(long, value_name = "SCENARIO")]
     only: Option<u64>,
-    /// Let ours decide otherwise (by another tolerance, without secrets): the run must find differences, else it proves nothing.
+    /// Configure Plimsoll differently (other tolerance, no Secrets): the run must find differences.
     #[arg(long, hide = true)]
     sabotage: bool,
-    /// Change objects also while their sources are asked, which take their time: what KEDA then does is chance, and differs.
+    /// Change objects also while slow sources are polled: KEDA's result is then random, and differs.
     #[arg(long, hide = true)]
     rush: bool,
-    /// Show what each entry of the list of deliberate differences excused (KEDA).
+    /// Show what each deliberate difference excused (KEDA).
     #[arg(long)]
     explain: bool,
-    /// Write down what was seen after each step, one JSON object a line (KEDA).
+    /// Record the views after each step, one JSON object per line (KEDA).
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Judge again what was written down, without a cluster (KEDA).
+    /// Compare recorded views again, without a cluster (KEDA).
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
     replay: Option<PathBuf>,
-    /// How the outcome is shown.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum What {
+enum Comparison {
     /// Kubernetes' HPA controller.
     Hpa,
     /// KEDA's operator.
@@ -89,7 +89,7 @@ enum Format {
 }
 
 /// Scenarios from this number on are played with scaling to zero.
-const TO_ZERO: u64 = 1_000_000;
+const FIRST_SCALE_TO_ZERO_SCENARIO: u64 = 1_000_000;
 
 /// The settings, with the number of their first scenario.
 fn settings(sabotage: bool) -> [(Setting, u64); 2] {
@@ -107,28 +107,30 @@ fn settings(sabotage: bool) -> [(Setting, u64); 2] {
         tolerance: 0.02,
         sabotage,
     };
-    [(usual, 0), (to_zero, TO_ZERO)]
+    [(usual, 0), (to_zero, FIRST_SCALE_TO_ZERO_SCENARIO)]
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DifferentialArgs) -> anyhow::Result<ExitCode> {
     match args.what {
-        What::Hpa => run_hpa(args, args.steps.unwrap_or(500)),
-        What::Keda => keda::run(args, args.steps.unwrap_or(200)),
+        Comparison::Hpa => run_hpa(args, args.steps.unwrap_or(500)),
+        Comparison::Keda => keda::run(args, args.steps.unwrap_or(200)),
     }
 }
 
-fn run_hpa(args: &Args, steps: usize) -> anyhow::Result<ExitCode> {
-    let (mut outcome, mut progress) = (Outcome::default(), Progress::new(steps));
+fn run_hpa(args: &DifferentialArgs, steps: usize) -> anyhow::Result<ExitCode> {
+    let (mut outcome, mut progress) = (HpaOutcome::default(), Progress::new(steps));
     // A quarter with scaling to zero.
     let to_zero = steps / 4;
     for ((setting, first), steps) in settings(args.sabotage).iter().zip([steps - to_zero, to_zero]) {
-        let elsewhere = args.only.is_some_and(|only| (only >= TO_ZERO) != setting.to_zero);
+        let elsewhere =
+            args.only.is_some_and(|only| (only >= FIRST_SCALE_TO_ZERO_SCENARIO) != setting.to_zero);
         if steps == 0 || elsewhere {
             continue;
         }
         progress.note(&format!("starting a control plane: {}", setting.name));
         let plane = env::plane(setting)?;
-        let play = Play { seed: args.seed, steps, lanes: args.lanes.max(1), first: *first, only: args.only };
+        let play =
+            HpaPlay { seed: args.seed, steps, lanes: args.lanes.max(1), first: *first, only: args.only };
         let runtime = crate::local::runtime()?;
         runtime.block_on(async {
             let env = HpaEnv::start(plane, setting).await?;

@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! The report of a run, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -9,13 +9,12 @@ use testbed::progress::human;
 
 use super::compare::{Field, MASKED, Mask};
 use super::env::Setting;
-use super::rounds::lines;
-use super::scenario::action::Step;
+use super::scenario::action::{HpaAction, Step};
 
-/// What a run has found.
+/// The result of a run.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Outcome {
+pub(crate) struct HpaOutcome {
     pub(crate) steps: usize,
     pub(crate) scenarios: usize,
     /// Rounds in which a copy took longer to settle.
@@ -24,31 +23,31 @@ pub(crate) struct Outcome {
     pub(crate) events_left_out: usize,
     /// Writes of the test itself that the API server refused.
     pub(crate) refused: Vec<String>,
-    pub(crate) differences: Vec<Difference>,
-    /// What the steps ended with, so that one can see what was compared: conditions and events, and in how many steps.
+    pub(crate) differences: Vec<HpaDifference>,
+    /// Conditions and events after the steps, and in how many steps each occurred: they show what was compared.
     pub(crate) seen: BTreeMap<String, usize>,
 }
 
-/// A step after which the copies were not the same.
+/// A step after which the copies differed.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Difference {
+pub(crate) struct HpaDifference {
     seed: u64,
     setting: &'static str,
     scenario: String,
     step: usize,
-    /// What was done up to it.
-    done: Vec<Done>,
+    /// All steps up to it.
+    done: Vec<DoneStep>,
     fields: Vec<Field>,
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct DoneStep {
     title: String,
     actions: Vec<String>,
 }
 
-/// A line on a terminal that changes.
+/// A progress line on a terminal.
 pub(crate) struct Progress {
     terminal: bool,
     since: Instant,
@@ -59,13 +58,13 @@ pub(crate) struct Progress {
 #[serde(rename_all = "camelCase")]
 struct Document<'a> {
     #[serde(flatten)]
-    outcome: &'a Outcome,
+    outcome: &'a HpaOutcome,
     seed: u64,
     seconds: f64,
     masked: &'static [Mask],
 }
 
-impl Difference {
+impl HpaDifference {
     pub(crate) fn new(
         seed: u64,
         setting: &Setting,
@@ -73,8 +72,13 @@ impl Difference {
         done: &[Step],
         fields: Vec<Field>,
     ) -> Self {
-        let done: Vec<Done> =
-            done.iter().map(|step| Done { title: step.title.clone(), actions: lines(step) }).collect();
+        let done: Vec<DoneStep> = done
+            .iter()
+            .map(|step| DoneStep {
+                title: step.title.clone(),
+                actions: step.actions.iter().map(HpaAction::to_string).collect(),
+            })
+            .collect();
         Self { seed, setting: setting.name, scenario: scenario.to_owned(), step: done.len(), done, fields }
     }
 
@@ -94,7 +98,7 @@ impl Difference {
     }
 }
 
-impl Outcome {
+impl HpaOutcome {
     pub(crate) fn text(&self, seed: u64, since: Instant) -> String {
         let mut text = self.differences.iter().map(|difference| difference.text() + "\n").collect::<String>();
         for refused in &self.refused {
@@ -139,12 +143,12 @@ impl Progress {
     /// Shows what is going on.
     pub(crate) fn note(&self, text: &str) {
         if self.terminal {
-            // Nothing depends on whether progress can be shown.
+            // Errors of the progress output are ignored.
             let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
         }
     }
 
-    pub(crate) fn show(&self, outcome: &Outcome) {
+    pub(crate) fn show(&self, outcome: &HpaOutcome) {
         let (done, all, time) = (outcome.steps, self.steps, human(self.since.elapsed()));
         self.note(&format!("{done}/{all} steps  {time}  {} differences", outcome.differences.len()));
     }

@@ -8,13 +8,13 @@ use localkube::metrics::{MetricsGroup, Outage};
 
 use super::compare::View;
 use super::env::{HpaEnv, PERIOD, Setting, now};
-use super::report::{Difference, Outcome, Progress};
-use super::scenario::action::{HpaAction, Step};
+use super::report::{HpaDifference, HpaOutcome, Progress};
+use super::scenario::action::Step;
 use super::scenario::{Facts, Scenario};
 
-/// What is to be played.
+/// Which scenarios are played.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Play {
+pub(crate) struct HpaPlay {
     pub(crate) seed: u64,
     pub(crate) steps: usize,
     pub(crate) lanes: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Play {
 struct Rounds<'a> {
     env: &'a HpaEnv,
     setting: &'a Setting,
-    play: Play,
+    play: HpaPlay,
     lanes: Vec<Lane>,
     next: u64,
     /// The API that fails now.
@@ -37,34 +37,34 @@ struct Rounds<'a> {
 
 struct Lane {
     scenario: Scenario,
-    /// As it was when it was last compared.
+    /// The views of the last comparison.
     views: [View; 2],
     over: bool,
 }
 
-/// How often copies are looked at while they settle.
-const POLL: Duration = Duration::from_millis(250);
+/// Time between two reads of the copies while they settle.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Time until watches have delivered a write.
-const WATCHED: Duration = Duration::from_millis(250);
-/// No step takes longer to settle.
-const LONGEST: Duration = Duration::from_mins(1);
-/// How often copies that differ may settle once more: a pass may have been late.
-const AGAIN: usize = 2;
+const WATCH_DELAY: Duration = Duration::from_millis(250);
+/// A step that takes longer to settle is compared as it is.
+const SETTLE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How often copies that differ may settle once more, because a reconcile may have been late.
+const MAX_EXTRA_ROUNDS: usize = 2;
 /// The event recorder drops events of one kind about an object beyond this number.
-const EVENTS: usize = 25;
+const MAX_EVENTS_PER_OBJECT: usize = 25;
 /// From 10 different messages of one reason on, they are combined.
-const MESSAGES: usize = 6;
-/// How many passes a step takes beside those for what is remembered, when nothing is late.
-const PASSES: usize = 4;
+const MAX_RESCALE_EVENTS: usize = 6;
+/// How many reconciles a step takes without delays, beside those until windows have expired.
+const RECONCILES_PER_STEP: usize = 4;
 /// Every so many rounds a whole API fails.
-const CALM: usize = 4;
+const ROUNDS_BETWEEN_OUTAGES: usize = 4;
 
-/// Plays scenarios until there were as many steps as were asked for.
+/// Plays scenarios until the wanted number of steps is reached.
 pub(crate) async fn play(
     env: &HpaEnv,
     setting: &Setting,
-    play: Play,
-    outcome: &mut Outcome,
+    play: HpaPlay,
+    outcome: &mut HpaOutcome,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
     let next = play.only.unwrap_or(play.first);
@@ -80,7 +80,7 @@ pub(crate) async fn play(
             break;
         }
         rounds.step(round, outcome).await;
-        tokio::time::sleep(WATCHED).await;
+        tokio::time::sleep(WATCH_DELAY).await;
         rounds.settle(outcome).await?;
         progress.show(outcome);
     }
@@ -94,14 +94,14 @@ impl Rounds<'_> {
             .partition(|lane| lane.over || lane.scenario.is_over());
         self.lanes = lanes;
         join_all(over.iter().map(|lane| async {
-            // What is already gone cannot be deleted, and nothing depends on it.
+            // Objects that are already gone cannot be deleted, which is ignored.
             let actions = lane.scenario.end();
             self.env.apply(&actions, now()).await;
         }))
         .await;
     }
 
-    fn begin_scenarios(&mut self, outcome: &mut Outcome, steps_left: usize) {
+    fn begin_scenarios(&mut self, outcome: &mut HpaOutcome, steps_left: usize) {
         let lanes = if self.play.only.is_some() { usize::from(outcome.steps == 0) } else { self.play.lanes };
         while self.lanes.len() < lanes.min(steps_left) {
             let scenario = Scenario::new(self.play.seed, self.next, self.setting.to_zero);
@@ -111,8 +111,8 @@ impl Rounds<'_> {
         }
     }
 
-    /// Does one step in every lane.
-    async fn step(&mut self, round: usize, outcome: &mut Outcome) {
+    /// Runs one step in every lane.
+    async fn step(&mut self, round: usize, outcome: &mut HpaOutcome) {
         let at = now();
         let outage = self.outage(round);
         let mended = if outage.is_some() { None } else { self.failing.take() };
@@ -138,9 +138,9 @@ impl Rounds<'_> {
         }
     }
 
-    /// What fails in this round, if anything.
+    /// The outage of this round, if any.
     fn outage(&mut self, round: usize) -> Option<(MetricsGroup, Outage)> {
-        if !round.is_multiple_of(CALM) || self.play.only.is_some() {
+        if !round.is_multiple_of(ROUNDS_BETWEEN_OUTAGES) || self.play.only.is_some() {
             return None;
         }
         let status =
@@ -169,16 +169,16 @@ impl Rounds<'_> {
         outages.into_iter().nth(place)
     }
 
-    /// Lets both controllers look until nothing changes, and compares.
-    async fn settle(&mut self, outcome: &mut Outcome) -> anyhow::Result<()> {
-        for attempt in 0..=AGAIN {
+    /// Lets both controllers reconcile until nothing changes, and compares.
+    async fn settle(&mut self, outcome: &mut HpaOutcome) -> anyhow::Result<()> {
+        for attempt in 0..=MAX_EXTRA_ROUNDS {
             self.env.open();
             self.wait().await?;
             self.env.close().await?;
             let scenarios: Vec<&Scenario> = self.lanes.iter().map(|lane| &lane.scenario).collect();
             let views = self.env.look(&scenarios, true).await?;
             let differ = views.iter().any(|[theirs, ours]| !View::differences(theirs, ours).is_empty());
-            if differ && attempt < AGAIN {
+            if differ && attempt < MAX_EXTRA_ROUNDS {
                 outcome.late += 1;
                 continue;
             }
@@ -193,11 +193,11 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Waits until no copy has changed for as long as anything is remembered, and two looks more.
+    /// Waits until no copy has changed for the length of all windows and two more reconciles.
     async fn wait(&self) -> anyhow::Result<()> {
         let began = Instant::now();
         let scenarios: Vec<&Scenario> = self.lanes.iter().map(|lane| &lane.scenario).collect();
-        // The change is seen within a period; then one more pass that changes nothing.
+        // The change is seen within a period; one more reconcile must change nothing.
         let settled = |scenario: &Scenario, since: Instant| {
             let memory =
                 Duration::from_secs(scenario.memory().unsigned_abs()).max(self.setting.stabilization);
@@ -206,7 +206,7 @@ impl Rounds<'_> {
         let mut before: Vec<[View; 2]> = Vec::new();
         let mut since = vec![began; scenarios.len()];
         loop {
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let seen = self.env.look(&scenarios, false).await?;
             for ((old, new), since) in before.iter().zip(&seen).zip(&mut since) {
                 if !old.iter().zip(new).all(|(old, new)| old.same_state(new)) {
@@ -215,8 +215,8 @@ impl Rounds<'_> {
             }
             before = seen;
             let settled = scenarios.iter().zip(&since).all(|(scenario, since)| settled(scenario, *since));
-            // What never settles is compared all the same, and will differ.
-            if settled || began.elapsed() > LONGEST {
+            // Copies that never settle are compared as they are, and will differ.
+            if settled || began.elapsed() > SETTLE_TIMEOUT {
                 return Ok(());
             }
         }
@@ -224,13 +224,13 @@ impl Rounds<'_> {
 }
 
 impl Lane {
-    fn judge(&mut self, seed: u64, setting: &Setting, outcome: &mut Outcome) {
+    fn judge(&mut self, seed: u64, setting: &Setting, outcome: &mut HpaOutcome) {
         outcome.steps += 1;
         let [theirs, ours] = &self.views;
         let warnings = usize::try_from(theirs.warnings.max(ours.warnings)).unwrap_or(usize::MAX);
         theirs.kinds().into_iter().for_each(|kind| *outcome.seen.entry(kind).or_default() += 1);
         let mut fields = View::differences(theirs, ours);
-        if warnings >= EVENTS {
+        if warnings >= MAX_EVENTS_PER_OBJECT {
             // Events beyond the limit are dropped, and which those are depends on how many passes there were.
             fields.retain(|field| !field.name.starts_with("event "));
             outcome.events_left_out += 1;
@@ -238,19 +238,14 @@ impl Lane {
         if !fields.is_empty() {
             self.over = true;
             let done = &self.scenario.done;
-            outcome.differences.push(Difference::new(seed, setting, &self.scenario.name, done, fields));
+            outcome.differences.push(HpaDifference::new(seed, setting, &self.scenario.name, done, fields));
         }
         // Events of an object are limited, so a new scenario begins before the limit.
         let rescales = theirs.events.iter().filter(|event| event.contains("SuccessfulRescale")).count();
-        let passes = PASSES + usize::try_from(self.scenario.memory()).unwrap_or_default();
+        let passes = RECONCILES_PER_STEP + usize::try_from(self.scenario.memory()).unwrap_or_default();
         let next = passes * self.scenario.warnings_per_pass();
-        if warnings > 0 && warnings + next > EVENTS || rescales >= MESSAGES {
+        if warnings > 0 && warnings + next > MAX_EVENTS_PER_OBJECT || rescales >= MAX_RESCALE_EVENTS {
             self.over = true;
         }
     }
-}
-
-/// Actions as people read them.
-pub(crate) fn lines(step: &Step) -> Vec<String> {
-    step.actions.iter().map(HpaAction::to_string).collect()
 }

@@ -43,7 +43,7 @@ as `30s`, `5m` or a number of milliseconds; lists with commas; pairs as `key=val
 fn page(scaler: &ScalerType) -> String {
     let mut out = format!("{MADE}# {}\n\n{}\n", scaler.name, scaler.about);
     if scaler.push {
-        out.push_str("\nIt tells of activity itself; it is not only asked.\n");
+        out.push_str("\nIt reports activity itself, in addition to being polled.\n");
     }
     let here: Vec<&Parameter> = scaler.parameters.iter().filter(|one| one.removed.is_none()).collect();
     let _ = write!(out, "\n```yaml\ntriggers:\n- type: {}\n", scaler.name);

@@ -14,10 +14,10 @@ use localkube::kinds::{BuiltInKind, KINDS};
 use serde_json::{Map, Value, json};
 use testbed::Access;
 
-use super::messages::{Messages, Shape};
+use super::messages::{FieldShape, Messages};
 
 /// The messages and fields whose zero was shown.
-type Shown = BTreeSet<(String, String)>;
+type EmptyValues = BTreeSet<(String, String)>;
 
 /// The name and namespace of the objects.
 const NAME: &str = "empty";
@@ -53,7 +53,7 @@ pub(super) fn observe(
     messages: &mut Messages,
     name_of: impl Fn(&str, &str, &str) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
-    let mut shown = Shown::new();
+    let mut shown = EmptyValues::new();
     for kind in KINDS.iter().filter(|kind| !kind.review && !LIVE.contains(&kind.group)) {
         for version in kind.versions {
             let message = name_of(kind.group, version, kind.kind)?;
@@ -110,10 +110,10 @@ fn empty(messages: &Messages, name: &str, above: &mut Vec<String>) -> Value {
         let inside = empty(messages, &field.kind, above);
         match (field.shape, inside) {
             (_, Value::Null) => {}
-            (Shape::One, Value::Object(inside)) if field.name.is_empty() => object.extend(inside),
-            (Shape::One, inside) => drop(object.insert(field.name.clone(), inside)),
-            (Shape::List, inside) => drop(object.insert(field.name.clone(), json!([inside]))),
-            (Shape::Map, inside) => drop(object.insert(field.name.clone(), json!({NAME: inside}))),
+            (FieldShape::One, Value::Object(inside)) if field.name.is_empty() => object.extend(inside),
+            (FieldShape::One, inside) => drop(object.insert(field.name.clone(), inside)),
+            (FieldShape::List, inside) => drop(object.insert(field.name.clone(), json!([inside]))),
+            (FieldShape::Map, inside) => drop(object.insert(field.name.clone(), json!({NAME: inside}))),
         }
     }
     above.pop();
@@ -121,20 +121,20 @@ fn empty(messages: &Messages, name: &str, above: &mut Vec<String>) -> Value {
 }
 
 /// Notes which zeros are there in an answer. One that was filled in was as good as absent, so it does not count.
-fn look(messages: &Messages, name: &str, answer: &Value, shown: &mut Shown) {
+fn look(messages: &Messages, name: &str, answer: &Value, shown: &mut EmptyValues) {
     let Some(object) = answer.as_object() else { return };
     for field in messages.get(name).into_iter().flatten() {
         let found = if field.name.is_empty() { Some(answer) } else { object.get(&field.name) };
         match (field.shape, found) {
-            (Shape::One, Some(found)) if field.is_scalar() && is_zero(found) => {
+            (FieldShape::One, Some(found)) if field.is_scalar() && is_zero(found) => {
                 shown.insert((name.to_owned(), field.name.clone()));
             }
-            (Shape::List, Some(Value::Array(items))) => {
+            (FieldShape::List, Some(Value::Array(items))) => {
                 for item in items {
                     look(messages, &field.kind, item, shown);
                 }
             }
-            (Shape::Map, Some(Value::Object(map))) => {
+            (FieldShape::Map, Some(Value::Object(map))) => {
                 for value in map.values() {
                     look(messages, &field.kind, value, shown);
                 }
@@ -187,11 +187,11 @@ fn put(port: u16, key: &str, value: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schemas::messages::Field;
+    use crate::schemas::messages::MessageField;
 
     #[test]
-    fn what_is_there_and_empty_is_noted() {
-        let field = |number, name: &str, kind: &str, shape| Field {
+    fn empty_values_are_recorded() {
+        let field = |number, name: &str, kind: &str, shape| MessageField {
             number,
             name: name.to_owned(),
             kind: kind.to_owned(),
@@ -201,16 +201,16 @@ mod tests {
         let messages = Messages::from([(
             "x.A".to_owned(),
             vec![
-                field(1, "plain", "int32", Shape::One),
-                field(2, "pointer", "int32", Shape::One),
-                field(3, "filled", "int32", Shape::One),
-                field(4, "again", "x.A", Shape::List),
+                field(1, "plain", "int32", FieldShape::One),
+                field(2, "pointer", "int32", FieldShape::One),
+                field(3, "filled", "int32", FieldShape::One),
+                field(4, "again", "x.A", FieldShape::List),
             ],
         )]);
         let sent = empty(&messages, "x.A", &mut Vec::new());
         assert_eq!(sent, json!({"plain": 0, "pointer": 0, "filled": 0, "again": [{}]}));
-        let mut shown = Shown::new();
+        let mut shown = EmptyValues::new();
         look(&messages, "x.A", &json!({"pointer": 0, "filled": 7}), &mut shown);
-        assert_eq!(shown, Shown::from([("x.A".to_owned(), "pointer".to_owned())]));
+        assert_eq!(shown, EmptyValues::from([("x.A".to_owned(), "pointer".to_owned())]));
     }
 }

@@ -9,32 +9,32 @@ use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 
 /// The fields of each message, by the name that the message has in OpenAPI documents.
-pub(super) type Messages = BTreeMap<String, Vec<Field>>;
+pub(super) type Messages = BTreeMap<String, Vec<MessageField>>;
 
 /// One field of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Field {
+pub(super) struct MessageField {
     pub(super) number: u32,
     /// Its name in JSON; empty where JSON has the fields of the message inside in its place.
     pub(super) name: String,
     /// `string`, `bytes`, `bool`, `int32`, `int64`, `double`, `json`, or the name of a message.
     pub(super) kind: String,
-    pub(super) shape: Shape,
+    pub(super) shape: FieldShape,
     /// Whether JSON shows a zero; for values without parts.
     pub(super) shows_zero: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum FieldShape {
     One,
     List,
     Map,
 }
 
-impl Field {
+impl MessageField {
     /// Whether it is one value without parts.
     pub(super) fn is_scalar(&self) -> bool {
-        self.shape == Shape::One && SCALARS.contains(&self.kind.as_str())
+        self.shape == FieldShape::One && SCALARS.contains(&self.kind.as_str())
     }
 }
 
@@ -83,7 +83,7 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Reads the messages of one file: they have one field per line, and none contains another.
 fn parse(text: &str, messages: &mut Messages) -> anyhow::Result<()> {
     let mut package = String::new();
-    let mut message: Option<(String, Vec<Field>)> = None;
+    let mut message: Option<(String, Vec<MessageField>)> = None;
     let mut in_comment = false;
     for line in text.lines().map(str::trim) {
         in_comment = (in_comment || line.starts_with("/*")) && !line.ends_with("*/");
@@ -98,9 +98,9 @@ fn parse(text: &str, messages: &mut Messages) -> anyhow::Result<()> {
             (["}"], open) => messages.extend(open.take()),
             (words @ [.., name, "=", number], Some((_, fields))) => {
                 let (shape, kind) = match words {
-                    ["optional", kind, ..] => (Shape::One, *kind),
-                    ["repeated", kind, ..] => (Shape::List, *kind),
-                    ["map<string,", kind, ..] => (Shape::Map, kind.trim_end_matches('>')),
+                    ["optional", kind, ..] => (FieldShape::One, *kind),
+                    ["repeated", kind, ..] => (FieldShape::List, *kind),
+                    ["map<string,", kind, ..] => (FieldShape::Map, kind.trim_end_matches('>')),
                     _ => bail!("unknown kind of field: {line}"),
                 };
                 let kind = match kind.strip_prefix('.') {
@@ -109,7 +109,13 @@ fn parse(text: &str, messages: &mut Messages) -> anyhow::Result<()> {
                     None => schema_name(&format!("{package}.{kind}")),
                 };
                 let number = number.parse().with_context(|| format!("no number: {line}"))?;
-                fields.push(Field { number, name: (*name).to_owned(), kind, shape, shows_zero: false });
+                fields.push(MessageField {
+                    number,
+                    name: (*name).to_owned(),
+                    kind,
+                    shape,
+                    shows_zero: false,
+                });
             }
             (_, Some(_)) if !line.is_empty() => bail!("unknown line in a message: {line}"),
             _ => {}
@@ -144,7 +150,7 @@ pub(super) fn reachable(
     Ok(kept)
 }
 
-fn fitted(message: &str, mut field: Field, schema: Option<&Value>) -> anyhow::Result<Field> {
+fn fitted(message: &str, mut field: MessageField, schema: Option<&Value>) -> anyhow::Result<MessageField> {
     if JSON.iter().any(|name| message.ends_with(name)) {
         "json".clone_into(&mut field.kind);
     }
@@ -171,11 +177,11 @@ fn fitted(message: &str, mut field: Field, schema: Option<&Value>) -> anyhow::Re
 
 /// As it is stored: message → `[number, name, kind, shape, shows zero]`.
 pub(super) fn to_json(messages: &Messages) -> Value {
-    let row = |field: &Field| {
+    let row = |field: &MessageField| {
         let shape = match field.shape {
-            Shape::One => "one",
-            Shape::List => "list",
-            Shape::Map => "map",
+            FieldShape::One => "one",
+            FieldShape::List => "list",
+            FieldShape::Map => "map",
         };
         json!([field.number, field.name, field.kind, shape, field.shows_zero])
     };

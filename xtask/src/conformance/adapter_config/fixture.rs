@@ -53,7 +53,7 @@ pub(crate) fn text_of(value: &Value) -> String {
 }
 
 /// What a selector selects, or why that is not known.
-pub(crate) enum Answer {
+pub(crate) enum FixtureResponse {
     Series(Vec<Series>),
     /// `"data": null`
     Null,
@@ -61,10 +61,10 @@ pub(crate) enum Answer {
 }
 
 /// The answer of Prometheus to a selector; to an unknown one, nothing.
-pub(crate) fn answer(series: &Value, selector: &str) -> Answer {
-    let Some(answer) = series.get(selector) else { return Answer::Series(Vec::new()) };
+pub(crate) fn answer(series: &Value, selector: &str) -> FixtureResponse {
+    let Some(answer) = series.get(selector) else { return FixtureResponse::Series(Vec::new()) };
     match answer {
-        Value::Null => Answer::Null,
+        Value::Null => FixtureResponse::Null,
         Value::Array(sets) => sets_of(sets),
         raw => {
             let decoded = matches!(raw["status"].as_u64(), Some(200..=299 | 400 | 422 | 503));
@@ -72,23 +72,23 @@ pub(crate) fn answer(series: &Value, selector: &str) -> Answer {
             match body.filter(|body| decoded && body["status"] == "success") {
                 Some(body) => {
                     let sets = body.get("data").and_then(Value::as_array);
-                    sets.map_or(Answer::Failed, |sets| sets_of(sets))
+                    sets.map_or(FixtureResponse::Failed, |sets| sets_of(sets))
                 }
-                None => Answer::Failed,
+                None => FixtureResponse::Failed,
             }
         }
     }
 }
 
-fn sets_of(sets: &[Value]) -> Answer {
+fn sets_of(sets: &[Value]) -> FixtureResponse {
     let mut all = Vec::new();
     for set in sets {
         let Some(set) = set.as_object().filter(|set| set.values().all(Value::is_string)) else {
-            return Answer::Failed;
+            return FixtureResponse::Failed;
         };
         let name = set.get("__name__").and_then(Value::as_str).unwrap_or_default();
         let labels = set.keys().filter(|label| *label != "__name__").map(|label| Arc::from(label.as_str()));
         all.push(Series { name: name.into(), labels: labels.collect() });
     }
-    Answer::Series(all)
+    FixtureResponse::Series(all)
 }

@@ -15,7 +15,7 @@ use sources::prometheus::registry::{Registry, Series};
 use sources::prometheus::rule::{RuleFamily, Rules};
 
 use super::{Difference, Outcome};
-use fixture::Answer;
+use fixture::FixtureResponse;
 
 pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     let mapper = fixture::mapper(file)?;
@@ -78,9 +78,11 @@ fn state(record: &Value, rules: &Rules, mapper: &RestMapper) -> Value {
         let before = errors.len();
         for selector in selectors {
             match fixture::answer(&record["series"], &selector) {
-                Answer::Series(series) => found.push((selector, series)),
-                Answer::Null => errors.push(format!("no metrics retrieved for query {selector:?}")),
-                Answer::Failed => errors.push(format!("unable to fetch metrics for query {selector:?}")),
+                FixtureResponse::Series(series) => found.push((selector, series)),
+                FixtureResponse::Null => errors.push(format!("no metrics retrieved for query {selector:?}")),
+                FixtureResponse::Failed => {
+                    errors.push(format!("unable to fetch metrics for query {selector:?}"));
+                }
             }
         }
         if errors.len() == before || !strict {

@@ -21,10 +21,10 @@ use sources::prometheus::mapper::RestMapper;
 use sources::prometheus::provider::{self, PrometheusProvider};
 
 use super::{Difference, Outcome, adapter_config};
-use played::{Played, RecordedCluster};
+use played::{PlayedPrometheus, RecordedCluster};
 
 /// What all records rest on.
-struct Fixture {
+struct AdapterResultFixture {
     config: AdapterConfig,
     series: Value,
     objects: Value,
@@ -33,7 +33,7 @@ struct Fixture {
 }
 
 /// Our response.
-struct Answer {
+struct RecordedResponse {
     status: u16,
     body: Value,
     queries: Vec<String>,
@@ -42,7 +42,7 @@ struct Answer {
 /// Replays the whole file: its first record is what Prometheus and the cluster know.
 pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     let [first, records @ ..] = records else { anyhow::bail!("the file is empty") };
-    let fixture = Fixture {
+    let fixture = AdapterResultFixture {
         config: AdapterConfig::parse(first["config"].as_str().context("the first record is no fixture")?)?,
         series: first["series"].clone(),
         objects: first["objects"].clone(),
@@ -59,9 +59,13 @@ pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outco
     Ok(records.iter().map(replayed).collect())
 }
 
-fn ask<'a>(fixture: &'a Fixture, record: &'a Value, compat: Compat) -> BoxFuture<'a, anyhow::Result<Answer>> {
+fn ask<'a>(
+    fixture: &'a AdapterResultFixture,
+    record: &'a Value,
+    compat: Compat,
+) -> BoxFuture<'a, anyhow::Result<RecordedResponse>> {
     Box::pin(async move {
-        let played = Arc::new(Played::new(fixture.series.clone(), record["prometheus"].clone()));
+        let played = Arc::new(PlayedPrometheus::new(fixture.series.clone(), record["prometheus"].clone()));
         let world = Arc::new(RecordedCluster::new(
             &fixture.objects,
             Arc::clone(&fixture.mapper),
@@ -90,11 +94,11 @@ fn ask<'a>(fixture: &'a Fixture, record: &'a Value, compat: Compat) -> BoxFuture
         if let Some(resources) = body.get_mut("resources").and_then(Value::as_array_mut) {
             resources.sort_by_key(|resource| resource["name"].as_str().map(str::to_owned));
         }
-        Ok(Answer { status, body, queries: played.queries() })
+        Ok(RecordedResponse { status, body, queries: played.queries() })
     })
 }
 
-fn compare(expected: &Value, got: &Answer) -> Vec<Difference> {
+fn compare(expected: &Value, got: &RecordedResponse) -> Vec<Difference> {
     // prometheus-adapter crashes here, which needs no imitation.
     if expected.get("panic").is_some() {
         return Vec::new();

@@ -15,13 +15,13 @@ use sources::prometheus::mapper::{KnownResource, RestMapper};
 use sources::prometheus::provider;
 
 /// Prometheus.
-pub(super) struct Played {
+pub(super) struct PlayedPrometheus {
     series: Value,
     answers: Value,
     asked: Mutex<Vec<String>>,
 }
 
-impl Played {
+impl PlayedPrometheus {
     pub(super) fn new(series: Value, answers: Value) -> Self {
         Self { series, answers, asked: Mutex::default() }
     }
@@ -79,7 +79,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-impl Transport for Played {
+impl Transport for PlayedPrometheus {
     fn base(&self) -> String {
         "http://prometheus".to_owned()
     }
@@ -97,12 +97,12 @@ impl Transport for Played {
 
 /// The cluster.
 pub(super) struct RecordedCluster {
-    objects: Vec<Object>,
+    objects: Vec<AdapterObject>,
     mapper: Arc<RestMapper>,
     broken: bool,
 }
 
-struct Object {
+struct AdapterObject {
     resource: String,
     namespace: String,
     name: String,
@@ -115,7 +115,7 @@ impl RecordedCluster {
         let objects = objects.as_array().into_iter().flatten().map(|object| {
             let labels: BTreeMap<String, String> =
                 serde_json::from_value(object["labels"].clone()).unwrap_or_default();
-            Object {
+            AdapterObject {
                 resource: text(object, "resource"),
                 namespace: text(object, "namespace"),
                 name: text(object, "name"),
@@ -125,7 +125,11 @@ impl RecordedCluster {
         Self { objects: objects.collect(), mapper, broken }
     }
 
-    fn of<'a>(&'a self, resource: &'a str, namespace: Option<&'a str>) -> impl Iterator<Item = &'a Object> {
+    fn of<'a>(
+        &'a self,
+        resource: &'a str,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a AdapterObject> {
         self.objects.iter().filter(move |object| {
             object.resource == resource && namespace.is_none_or(|namespace| object.namespace == namespace)
         })
@@ -154,7 +158,7 @@ impl provider::ClusterResources for RecordedCluster {
     }
 
     fn pods(&self, namespace: Option<&str>) -> Vec<Arc<Pod>> {
-        let pod = |object: &Object| {
+        let pod = |object: &AdapterObject| {
             let (namespace, name) = (object.namespace.as_str().into(), object.name.as_str().into());
             Arc::new(Pod { namespace, name, labels: Arc::clone(&object.labels) })
         };
@@ -166,7 +170,7 @@ impl provider::ClusterResources for RecordedCluster {
     }
 
     fn nodes(&self) -> Vec<Arc<Node>> {
-        let node = |object: &Object| {
+        let node = |object: &AdapterObject| {
             let labels = Arc::clone(&object.labels);
             Arc::new(Node { name: object.name.as_str().into(), labels, ..Node::default() })
         };

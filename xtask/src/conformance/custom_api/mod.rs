@@ -12,19 +12,19 @@ use serve::metrics::MetricsApiSettings;
 use serve::{ApiGroupVersion, App, InProcessServer};
 
 use super::Outcome;
-use provider::{Fixture, Listed};
+use provider::{CustomApiFixture, Listed};
 
 /// Replays the whole file: its first record is what the server knows.
 pub(crate) fn replay(records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     let [fixture, records @ ..] = records else { anyhow::bail!("the file is empty") };
-    let fixture = Arc::new(Fixture::read(fixture)?);
+    let fixture = Arc::new(CustomApiFixture::read(fixture)?);
     exchange::replay(records, |compat| {
         let servers = ["both", "customOnly", "externalOnly", "empty", "placeholder"];
         servers.map(|name| (name.to_owned(), server(&fixture, name, compat))).into()
     })
 }
 
-fn server(fixture: &Arc<Fixture>, name: &str, compat: Compat) -> InProcessServer {
+fn server(fixture: &Arc<CustomApiFixture>, name: &str, compat: Compat) -> InProcessServer {
     let listed = match name {
         "empty" => Listed::Nothing,
         "placeholder" => Listed::Placeholder,

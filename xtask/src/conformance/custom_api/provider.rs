@@ -15,7 +15,7 @@ use serde_json::Value;
 
 /// The first record.
 #[derive(Deserialize)]
-pub(super) struct Fixture {
+pub(super) struct CustomApiFixture {
     custom: Vec<Entry>,
     external: Vec<Series>,
     errors: BTreeMap<String, Value>,
@@ -55,29 +55,29 @@ pub(super) enum Listed {
     Placeholder,
 }
 
-pub(super) struct Provider {
+pub(super) struct CustomApiProvider {
     custom: Vec<Entry>,
     external: Vec<Series>,
     errors: BTreeMap<String, Value>,
     listed: Listed,
 }
 
-impl Fixture {
+impl CustomApiFixture {
     pub(super) fn read(record: &Value) -> anyhow::Result<Self> {
         serde_json::from_value(record.clone()).context("the first record is no fixture")
     }
 
     /// A provider that knows this; without a listing it has no metrics either.
-    pub(super) fn provider(&self, listed: Listed) -> Provider {
+    pub(super) fn provider(&self, listed: Listed) -> CustomApiProvider {
         let (custom, external) = match listed {
             Listed::All => (self.custom.clone(), self.external.clone()),
             Listed::Nothing | Listed::Placeholder => (Vec::new(), Vec::new()),
         };
-        Provider { custom, external, errors: self.errors.clone(), listed }
+        CustomApiProvider { custom, external, errors: self.errors.clone(), listed }
     }
 }
 
-impl Provider {
+impl CustomApiProvider {
     /// The error that asking for this metric is recorded to give.
     fn failure(&self, metric: &str) -> Result<(), MetricsError> {
         let Some(error) = self.errors.get(metric) else { return Ok(()) };
@@ -174,7 +174,7 @@ fn quantity(text: &str) -> Result<quantity::Quantity, MetricsError> {
         .map_err(|_| MetricsError::Plain(format!("{text} in the fixture is no quantity")))
 }
 
-impl CustomMetricsProvider for Provider {
+impl CustomMetricsProvider for CustomApiProvider {
     fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
         Box::pin(async move { self.custom(question) })
     }
@@ -198,7 +198,7 @@ impl CustomMetricsProvider for Provider {
     }
 }
 
-impl ExternalMetricsProvider for Provider {
+impl ExternalMetricsProvider for CustomApiProvider {
     fn values<'a>(
         &'a self,
         question: &'a ExternalMetricQuery,

@@ -51,7 +51,7 @@ fn every_record_is_listed_once_and_exists() {
 
 /// The table in docs/compatibility.md names files and counts, and ids one by one or as `a-1`–`a-3`.
 #[test]
-fn the_documentation_tells_all_improvements() {
+fn documentation_lists_all_improvements() {
     let text = std::fs::read_to_string(root().join("docs/compatibility.md")).unwrap();
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
     for improvement in TABLE {
@@ -82,7 +82,7 @@ fn every_id_in_the_documentation_is_listed() {
 }
 
 #[test]
-fn what_is_listed_must_differ_and_nothing_else_may() {
+fn listed_records_must_differ_and_others_must_not() {
     let listed = judge("custom_api", &mut outcome("h-690", any()));
     assert_eq!((listed.improvements.len(), listed.unlisted.len(), listed.vain.len()), (1, 0, 0));
     let vain = judge("custom_api", &mut outcome("h-690", Vec::new()));

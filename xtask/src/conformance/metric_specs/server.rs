@@ -13,24 +13,24 @@ const ADDRESS: &str = "{externalServer}";
 /// A server with the responses of a record.
 pub(super) struct ExternalServer {
     address: String,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ServerState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct ServerState {
     specs: Vec<MetricSpec>,
     error: Option<String>,
     asked: Option<ScaledObjectRef>,
 }
 
-struct Answering(Arc<Mutex<State>>);
+struct Answering(Arc<Mutex<ServerState>>);
 
 impl ExternalServer {
     /// Listens for as long as the runtime lives.
     pub(super) async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
-        let state = Arc::<Mutex<State>>::default();
+        let state = Arc::<Mutex<ServerState>>::default();
         let server = Server::new(Answering(Arc::clone(&state)));
         tokio::spawn(server.serve_until(listener, std::future::pending()));
         Ok(Self { address, state })
@@ -45,7 +45,7 @@ impl ExternalServer {
             target_size_float: spec.get("targetSizeFloat").and_then(Value::as_f64).unwrap_or_default(),
         });
         let error = says.and_then(|says| says.get("error")).and_then(Value::as_str).map(str::to_owned);
-        *locked(&self.state) = State { specs: specs.collect(), error, asked: None };
+        *locked(&self.state) = ServerState { specs: specs.collect(), error, asked: None };
         for value in trigger.metadata.values_mut() {
             *value = value.replace(ADDRESS, &self.address);
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::autoscaling::v2::MetricTarget;
 use api::keda::{GroupVersionKindResource, ScaledObject};
 use api::selector::Selector;
+use keda::OperationError;
 use keda::activity::{MetricValue, Reading};
 use keda::executor::TARGET_NOT_RESOLVED;
 use keda::fallback::{TargetFacts, is_ready};
@@ -23,7 +24,7 @@ pub(super) struct Target {
 
 /// What its scale subresource answers.
 #[derive(Deserialize)]
-pub(super) struct Scale {
+pub(super) struct RoundsScale {
     #[serde(rename = "specReplicas", default)]
     pub(super) replicas: i32,
     #[serde(default)]
@@ -36,45 +37,55 @@ pub(super) struct Scale {
 
 /// A pod.
 #[derive(Deserialize)]
-pub(super) struct Pod {
+pub(super) struct RoundsPod {
     phase: String,
     ready: Option<String>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
 }
 
-impl Scale {
+impl RoundsScale {
     /// Replicas, or why they cannot be read.
-    pub(super) fn read(&self) -> Result<i32, String> {
-        self.get_error.clone().map_or(Ok(self.replicas), Err)
+    pub(super) fn read(&self) -> Result<i32, OperationError> {
+        self.get_error.as_deref().map_or(Ok(self.replicas), |error| Err(error.into()))
     }
 }
 
 /// Whether replicas of the target were read from its scale subresource, and what they are.
-pub(super) fn current(object: &ScaledObject, target: &Target, scale: &Scale) -> (bool, Result<i32, String>) {
+pub(super) fn current(
+    object: &ScaledObject,
+    target: &Target,
+    scale: &RoundsScale,
+) -> (bool, Result<i32, OperationError>) {
     let Some(found) = &object.status.scale_target_gvkr else {
-        return (false, Err(TARGET_NOT_RESOLVED.to_owned()));
+        return (false, Err(TARGET_NOT_RESOLVED.into()));
     };
     let GroupVersionKindResource { group, kind, resource, .. } = found;
     let given = target.replicas.as_i64().and_then(|replicas| i32::try_from(replicas).ok());
     let is_known = group == "apps" && matches!(kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet");
     let name = &object.spec.scale_target_ref.name;
     match (is_known, target.missing) {
-        (true, true) => (false, Err(format!("{resource}.{group} {name:?} not found"))),
+        (true, true) => (false, Err(format!("{resource}.{group} {name:?} not found").into())),
         (true, false) => (false, Ok(given.unwrap_or(1))),
-        (false, false) if given.is_some() => (false, given.ok_or_else(String::new)),
+        (false, false) if given.is_some() => (false, given.ok_or_else(|| "".into())),
         (false, _) => (true, scale.read()),
     }
 }
 
 /// What fallback may ask.
-pub(super) fn facts(object: &ScaledObject, target: &Target, scale: &Scale, pods: &[Pod]) -> TargetFacts {
-    let ready_pods = || {
+pub(super) fn facts(
+    object: &ScaledObject,
+    target: &Target,
+    scale: &RoundsScale,
+    pods: &[RoundsPod],
+) -> TargetFacts {
+    let ready_pods = || -> Result<u32, OperationError> {
         scale.read()?;
-        let selector = Selector::parse(&scale.selector).map_err(|error| error.to_string())?;
-        let is_counted =
-            |pod: &&Pod| selector.matches_map(&pod.labels) && is_ready(&pod.phase, pod.ready.as_deref());
-        u32::try_from(pods.iter().filter(is_counted).count()).map_err(|error| error.to_string())
+        let selector = Selector::parse(&scale.selector).map_err(OperationError::from_error)?;
+        let is_counted = |pod: &&RoundsPod| {
+            selector.matches_map(&pod.labels) && is_ready(&pod.phase, pod.ready.as_deref())
+        };
+        u32::try_from(pods.iter().filter(is_counted).count()).map_err(OperationError::from_error)
     };
     TargetFacts { current: current(object, target, scale).1, ready_pods: ready_pods() }
 }
@@ -96,9 +107,9 @@ pub(super) fn reading(
     values: Option<&[String]>,
     active: bool,
     error: Option<&str>,
-) -> anyhow::Result<Result<Reading, String>> {
+) -> anyhow::Result<Result<Reading, OperationError>> {
     if let Some(error) = error {
-        return Ok(Err(error.to_owned()));
+        return Ok(Err(error.into()));
     }
     let value = |text: &String| {
         let value = Quantity::parse(text)?;

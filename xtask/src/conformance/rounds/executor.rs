@@ -9,12 +9,12 @@ use keda::status::merge;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::cluster::{Scale, Target, call, current};
+use super::cluster::{RoundsScale, Target, call, current};
 use super::{Difference, compare, list, object, told};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Given {
+pub(super) struct ExecutorInputRecord {
     now: Timestamp,
     is_active: bool,
     is_error: bool,
@@ -23,7 +23,7 @@ pub(super) struct Given {
     push_metric: Option<String>,
     scaled_object: ScaledObject,
     target: Target,
-    scale: Scale,
+    scale: RoundsScale,
     hpa: Option<Hpa>,
 }
 
@@ -33,7 +33,7 @@ struct Hpa {
     conditions: Vec<HorizontalPodAutoscalerCondition>,
 }
 
-pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Vec<Difference> {
+pub(super) fn check(given: &ExecutorInputRecord, out: &Value, compat: Compat) -> Vec<Difference> {
     let stored = &given.scaled_object;
     let (was_scale_read, current) = current(stored, &given.target, &given.scale);
     let mut calls: Vec<Value> = was_scale_read.then(|| call(stored, None)).into_iter().collect();
@@ -84,7 +84,7 @@ pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Vec<Differenc
 pub(super) fn carry_out(
     object: &ScaledObject,
     decision: &ScaleDecision,
-    scale: &Scale,
+    scale: &RoundsScale,
     calls: &mut Vec<Value>,
 ) -> Option<ScaleResult> {
     let change = decision.scale?;

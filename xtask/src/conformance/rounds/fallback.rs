@@ -9,38 +9,38 @@ use keda::status::merge;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::cluster::{Pod, Scale, Target, facts, reading, target};
+use super::cluster::{RoundsPod, RoundsScale, Target, facts, reading, target};
 use super::{Difference, canonical, compare, object, served};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Given {
+pub(super) struct FallbackInput {
     scaled_object: ScaledObject,
     target: Target,
-    scale: Scale,
+    scale: RoundsScale,
     #[serde(default)]
-    pods: Vec<Pod>,
-    metrics: Vec<Metric>,
-    steps: Vec<Step>,
+    pods: Vec<RoundsPod>,
+    metrics: Vec<FallbackMetric>,
+    steps: Vec<FallbackStep>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metric {
+struct FallbackMetric {
     name: String,
     target_type: String,
     target: String,
 }
 
 #[derive(Deserialize)]
-struct Step {
+struct FallbackStep {
     #[serde(default)]
     metric: usize,
     values: Option<Vec<String>>,
     error: Option<String>,
 }
 
-pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> anyhow::Result<Vec<Difference>> {
+pub(super) fn check(given: &FallbackInput, out: &Value, compat: Compat) -> anyhow::Result<Vec<Difference>> {
     let mut stored = given.scaled_object.clone();
     let mut differences = Vec::new();
     let recorded = out.get("steps").and_then(Value::as_array).context("no steps")?;
@@ -64,7 +64,7 @@ pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> anyhow::Resul
                 result.as_ref().ok().map(|result| Value::Array(result.values.iter().map(served).collect())),
             ),
             ("fallbackActive", Some(json!(result.as_ref().is_ok_and(|result| result.replicas.is_some())))),
-            ("error", result.as_ref().err().map(|error| json!(error))),
+            ("error", result.as_ref().err().map(|error| json!(error.as_str()))),
             ("health", (!status.health.is_empty()).then(|| json!(status.health))),
             ("fallbackCondition", status.conditions.get(types::FALLBACK).map(|condition| json!(condition))),
             ("statusPatch", patch),

@@ -20,7 +20,7 @@ use super::{Difference, Outcome};
 
 /// A record of any of the files.
 #[derive(Deserialize)]
-struct Record<I> {
+struct RoundsRecord<I> {
     #[serde(rename = "in")]
     given: I,
     out: Value,
@@ -46,9 +46,9 @@ fn replay<I: DeserializeOwned>(
     check: fn(&I, &Value, Compat) -> anyhow::Result<Vec<Difference>>,
 ) -> Vec<Outcome> {
     let replayed = |value: &Value| {
-        let record = Record::<I>::deserialize(value);
+        let record = RoundsRecord::<I>::deserialize(value);
         Outcome::of(value, |compat| {
-            let Record { given, out } = record.as_ref().map_err(|error| anyhow!("{error}"))?;
+            let RoundsRecord { given, out } = record.as_ref().map_err(|error| anyhow!("{error}"))?;
             check(given, out, compat)
         })
     };

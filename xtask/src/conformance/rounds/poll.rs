@@ -16,13 +16,13 @@ use keda::status::merge;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::cluster::{Pod, Scale, Target, current, facts, reading, target};
+use super::cluster::{RoundsPod, RoundsScale, Target, current, facts, reading, target};
 use super::executor::carry_out;
 use super::{Difference, canonical, compare, list, object, served, told};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Given {
+pub(super) struct PollInput {
     now: Timestamp,
     op: String,
     #[serde(default)]
@@ -30,22 +30,22 @@ pub(super) struct Given {
     scaled_object: ScaledObject,
     scalers: Vec<Scaler>,
     target: Target,
-    scale: Scale,
+    scale: RoundsScale,
     #[serde(default)]
-    pods: Vec<Pod>,
+    pods: Vec<RoundsPod>,
     #[serde(default)]
     cached_records: BTreeMap<String, Cached>,
 }
 
 #[derive(Deserialize)]
 struct Scaler {
-    metrics: Option<Vec<Scripted>>,
+    metrics: Option<Vec<ScriptedPoll>>,
     resource: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Scripted {
+struct ScriptedPoll {
     name: String,
     target_type: String,
     target: String,
@@ -65,7 +65,7 @@ struct Cached {
 
 type Records = BTreeMap<String, CachedReading>;
 
-pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> anyhow::Result<Vec<Difference>> {
+pub(super) fn check(given: &PollInput, out: &Value, compat: Compat) -> anyhow::Result<Vec<Difference>> {
     let records = given.records()?;
     let compiled =
         given.scaled_object.modifiers().map(|_| CompiledFormula::new(&given.scaled_object, compat));
@@ -80,7 +80,7 @@ pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> anyhow::Resul
     Ok(differences)
 }
 
-impl Given {
+impl PollInput {
     fn poll(&self, mut records: Records, formula: Formula<'_>, compat: Compat) -> anyhow::Result<Value> {
         let stored = &self.scaled_object;
         let told_by_all = self.told(&BTreeMap::new(), |_| true)?;
@@ -131,7 +131,7 @@ impl Given {
                 "values",
                 answer.values.as_ref().ok().map(|values| Value::Array(values.iter().map(served).collect())),
             ),
-            ("error", answer.values.as_ref().err().map(|error| json!(error))),
+            ("error", answer.values.as_ref().err().map(|error| json!(error.to_string()))),
             ("events", list(answer.events.iter().map(told).collect())),
             ("status", Some(shown(&status))),
             ("cachedRecords", kept(records, is_dropped)),
@@ -151,9 +151,9 @@ impl Given {
                 return Ok(TriggerResult { trigger, metrics: Ok(vec![TriggerMetric::Resource]) });
             }
             if metrics.is_empty() {
-                return Ok(TriggerResult { trigger, metrics: Err("got empty metric spec".to_owned()) });
+                return Ok(TriggerResult { trigger, metrics: Err("got empty metric spec".into()) });
             }
-            let sample = |scripted: &Scripted| {
+            let sample = |scripted: &ScriptedPoll| {
                 let remembered = records.get(&scripted.name).filter(|_| spec.use_cached_metrics);
                 Ok(TriggerMetric::External(MetricSample {
                     name: scripted.name.clone(),
@@ -181,7 +181,7 @@ impl Given {
     }
 }
 
-impl Scripted {
+impl ScriptedPoll {
     fn reading(&self) -> anyhow::Result<CachedReading> {
         reading(&self.name, self.values.as_deref(), self.active, self.error.as_deref())
     }
@@ -203,7 +203,7 @@ fn kept(records: &Records, is_dropped: bool) -> Option<Value> {
                 let values: Vec<Value> = reading.values.iter().map(served).collect();
                 json!({"isActive": reading.active, "values": values})
             }
-            Err(error) => json!({"isActive": false, "values": [], "error": error}),
+            Err(error) => json!({"isActive": false, "values": [], "error": error.as_str()}),
         };
         (name.clone(), record)
     };

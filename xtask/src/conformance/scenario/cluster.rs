@@ -13,17 +13,17 @@ use engine::ScaleWriteResult;
 use engine::act::{ScaleWrite, ScaleWriteAction, ScaleWriteError};
 use engine::spec::{Metric, MetricSource};
 use engine::{
-    ControllerConfig, Decision, Gates, MetricSamples, Observation, PodSelection, Scale, ScaleReadError, Spec,
-    State,
+    ControllerConfig, Decision, Gates, MetricSamples, Observation, PodSelection, RecordedError, Scale,
+    ScaleReadError, Spec, State,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::record::{self, ApiError, Op, Scenario, Step};
+use super::record::{self, ApiError, Op, RecordedScenario, RecordedStep};
 
 pub(super) struct ScenarioCluster<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a RecordedScenario,
     config: Arc<ControllerConfig>,
     kinds: Vec<ResourceKind>,
     now: Timestamp,
@@ -34,7 +34,7 @@ pub(super) struct ScenarioCluster<'a> {
 
 /// What one step did.
 #[derive(Default)]
-pub(super) struct Played {
+pub(super) struct PlayedCluster {
     pub(super) deleted: bool,
     pub(super) decision: Option<Decision>,
     pub(super) scale_to: Option<i32>,
@@ -48,7 +48,7 @@ pub(super) struct Played {
 }
 
 impl<'a> ScenarioCluster<'a> {
-    pub(super) fn new(scenario: &'a Scenario) -> Self {
+    pub(super) fn new(scenario: &'a RecordedScenario) -> Self {
         let seconds = SignedDuration::from_secs_f64;
         let config = &scenario.config;
         let gates = &config.feature_gates;
@@ -107,7 +107,7 @@ impl<'a> ScenarioCluster<'a> {
         }
     }
 
-    pub(super) fn play(&mut self, step: &Step) -> anyhow::Result<Played> {
+    pub(super) fn play(&mut self, step: &RecordedStep) -> anyhow::Result<PlayedCluster> {
         // The recording cut fractions to whole nanoseconds.
         self.now += SignedDuration::from_nanos((step.advance * 1e9) as i64);
         for op in &step.ops {
@@ -115,14 +115,14 @@ impl<'a> ScenarioCluster<'a> {
         }
         let Some(hpa) = self.stored.get(step.hpa).cloned().flatten() else {
             self.states.remove(&step.hpa);
-            return Ok(Played { deleted: true, ..Played::default() });
+            return Ok(PlayedCluster { deleted: true, ..PlayedCluster::default() });
         };
-        let mut played = Played::default();
+        let mut played = PlayedCluster::default();
         let seen = self.observe(step, &hpa, &mut played);
         let mut state = self.states.remove(&step.hpa).unwrap_or_default();
         let mut decision = state.step(self.now, &seen);
         if let Some(replicas) = decision.write() {
-            let written = write(step, replicas, &seen.spec.reference(), &mut played);
+            let written = write(step, replicas.get(), &seen.spec.reference(), &mut played);
             state.settle(self.now, &seen, &mut decision, written);
         }
         // What is remembered must survive being saved and loaded.
@@ -141,10 +141,10 @@ impl<'a> ScenarioCluster<'a> {
     /// Writes the status if it changed, as the API would store it.
     fn store(
         &mut self,
-        step: &Step,
+        step: &RecordedStep,
         hpa: &HorizontalPodAutoscaler,
         decision: &mut Decision,
-        played: &mut Played,
+        played: &mut PlayedCluster,
     ) -> anyhow::Result<()> {
         // The API server returns what it parsed: quantities in canonical form.
         let as_json = |status: &HorizontalPodAutoscalerStatus| -> anyhow::Result<Value> {
@@ -169,11 +169,16 @@ impl<'a> ScenarioCluster<'a> {
                     .context("failed to read the status back")?;
             }
         }
-        decision.status_written(&hpa.metadata.name, result);
+        decision.status_written(&hpa.metadata.name, result.map_err(Into::into));
         Ok(())
     }
 
-    fn observe(&mut self, step: &Step, hpa: &HorizontalPodAutoscaler, played: &mut Played) -> Observation {
+    fn observe(
+        &mut self,
+        step: &RecordedStep,
+        hpa: &HorizontalPodAutoscaler,
+        played: &mut PlayedCluster,
+    ) -> Observation {
         let spec = Arc::new(convert::spec_of_hpa(hpa));
         let status = convert::engine_status(&hpa.status);
         let scale = self.scale(step, hpa);
@@ -217,7 +222,7 @@ impl<'a> ScenarioCluster<'a> {
         seen
     }
 
-    fn scale(&self, step: &Step, hpa: &HorizontalPodAutoscaler) -> Result<Scale, ScaleReadError> {
+    fn scale(&self, step: &RecordedStep, hpa: &HorizontalPodAutoscaler) -> Result<Scale, ScaleReadError> {
         resolve(&self.kinds, &hpa.spec.scale_target_ref)?;
         if let Some(error) = &step.scale.error {
             return Err(ScaleReadError::Query(error.message.clone()));
@@ -226,20 +231,20 @@ impl<'a> ScenarioCluster<'a> {
         let selector = if self.scenario.direct_scale {
             text.clone()
         } else {
-            normalize_selector(text).map_err(ScaleReadError::Query)?
+            normalize_selector(text).map_err(|error| ScaleReadError::Query(error.to_string()))?
         };
-        let record::Scale { spec_replicas, status_replicas, .. } = step.scale;
-        Ok(Scale { spec_replicas, status_replicas, selector })
+        let record::RecordedScale { spec_replicas, status_replicas, .. } = step.scale;
+        Ok(Scale { spec_replicas: spec_replicas.into(), status_replicas: status_replicas.into(), selector })
     }
 
     fn fetch(
         &self,
-        step: &Step,
+        step: &RecordedStep,
         spec: &Spec,
         seen: &Observation,
         metric: &Metric,
-        played: &mut Played,
-    ) -> Result<MetricSamples, String> {
+        played: &mut PlayedCluster,
+    ) -> Result<MetricSamples, RecordedError> {
         let described = match &metric.source {
             MetricSource::Object { kind, api_version, .. } => {
                 Some(resolve_described(&self.kinds, api_version.as_deref(), kind))
@@ -248,12 +253,14 @@ impl<'a> ScenarioCluster<'a> {
         };
         let resource = match &described {
             Some(Ok(kind)) => kind.group_resource(),
-            Some(Err(error)) if metric.can_be_asked() => return metrics::object_total(Err(error)),
+            Some(Err(error)) if metric.is_queryable() => {
+                return metrics::object_total(Err(&error.to_string()));
+            }
             _ => String::new(),
         };
         let selector = seen.scale.as_ref().map_or("", |s| s.selector.as_str());
         let Some(query) = metrics::Query::of(&spec.namespace, selector, metric, &resource) else {
-            return Ok(MetricSamples::NotAsked);
+            return Ok(MetricSamples::NotQueried);
         };
         played.requests.push(shown(&query));
         answer(step, spec, seen, metric, &resource)
@@ -262,12 +269,12 @@ impl<'a> ScenarioCluster<'a> {
 
 /// The recorded response of a metrics API.
 fn answer(
-    step: &Step,
+    step: &RecordedStep,
     spec: &Spec,
     seen: &Observation,
     metric: &Metric,
     resource: &str,
-) -> Result<MetricSamples, String> {
+) -> Result<MetricSamples, RecordedError> {
     let custom = |resource: &str, name: &str, id: &engine::spec::MetricId| {
         let selector = id.selector.as_deref().unwrap_or_default();
         let found = step.metrics.custom.iter().find(|c| {
@@ -281,7 +288,7 @@ fn answer(
             resource_answer(step, seen, name, Some(container))
         }
         MetricSource::Pods(id) => {
-            metrics::pods_samples(custom("pods", "*", id)).map(|s| metrics::beside(&seen.pods, s))
+            metrics::pods_samples(custom("pods", "*", id)).map(|s| metrics::join_samples(&seen.pods, s))
         }
         MetricSource::Object { name, metric: id, .. } => {
             let name = if resource == "namespaces" { &spec.namespace } else { name };
@@ -295,19 +302,19 @@ fn answer(
                 found.map_or(Err("no such answer was recorded"), |e| either(&e.list, e.error.as_ref())),
             )
         }
-        MetricSource::Unknown(_) => Ok(MetricSamples::NotAsked),
+        MetricSource::Unknown(_) => Ok(MetricSamples::NotQueried),
     }
 }
 
 fn resource_answer(
-    step: &Step,
+    step: &RecordedStep,
     seen: &Observation,
     resource: &str,
     container: Option<&str>,
-) -> Result<MetricSamples, String> {
+) -> Result<MetricSamples, RecordedError> {
     let found = step.metrics.resource.as_ref();
     let list = found.map_or(Err("no such answer was recorded"), |r| either(&r.list, r.error.as_ref()));
-    metrics::resource_samples(list, resource, container).map(|s| metrics::beside(&seen.pods, s))
+    metrics::resource_samples(list, resource, container).map(|s| metrics::join_samples(&seen.pods, s))
 }
 
 fn either<'a, T>(list: &'a T, error: Option<&'a ApiError>) -> Result<&'a T, &'a str> {
@@ -315,7 +322,12 @@ fn either<'a, T>(list: &'a T, error: Option<&'a ApiError>) -> Result<&'a T, &'a 
 }
 
 /// Writes the scale as the recording lets it.
-fn write(step: &Step, replicas: i32, reference: &str, played: &mut Played) -> ScaleWriteResult {
+fn write(
+    step: &RecordedStep,
+    replicas: i32,
+    reference: &str,
+    played: &mut PlayedCluster,
+) -> ScaleWriteResult {
     let (mut write, mut next) = ScaleWrite::start();
     loop {
         next = match next {

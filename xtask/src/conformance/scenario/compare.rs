@@ -4,14 +4,14 @@ use engine::report::EventKind;
 use serde_json::{Value, json};
 
 use super::super::Difference;
-use super::cluster::Played;
+use super::cluster::PlayedCluster;
 
 /// Adds where `played` differs from `expect` to `differences`.
 pub(super) fn step(
     number: usize,
     expect: &Value,
     requests: &Value,
-    played: &Played,
+    played: &PlayedCluster,
     differences: &mut Vec<Difference>,
 ) {
     let mut compare = |field: &str, expected: &Value, got: &Value| {

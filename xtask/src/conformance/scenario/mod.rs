@@ -11,7 +11,7 @@ use super::Difference;
 
 /// Plays a scenario and says where we differ.
 pub(super) fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
-    let scenario = record::Scenario::deserialize(record)?;
+    let scenario = record::RecordedScenario::deserialize(record)?;
     let mut cluster = cluster::ScenarioCluster::new(&scenario);
     let mut differences = Vec::new();
     let mut requests = Value::Array(Vec::new());

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Scenario {
+pub(super) struct RecordedScenario {
     pub(super) base: Timestamp,
     #[serde(default)]
     pub(super) direct_scale: bool,
     pub(super) config: Config,
     pub(super) hpas: Vec<HorizontalPodAutoscaler>,
     pub(super) pod_objects: Vec<Pod>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<RecordedStep>,
 }
 
 #[derive(Deserialize)]
@@ -41,12 +41,12 @@ pub(super) struct FeatureGates {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Step {
+pub(super) struct RecordedStep {
     pub(super) advance: f64,
     pub(super) hpa: usize,
     #[serde(default)]
     pub(super) ops: Vec<Op>,
-    pub(super) scale: Scale,
+    pub(super) scale: RecordedScale,
     pub(super) pods: Vec<usize>,
     #[serde(default)]
     pub(super) metrics: Metrics,
@@ -66,7 +66,7 @@ pub(super) enum Op {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-pub(super) struct Scale {
+pub(super) struct RecordedScale {
     pub(super) spec_replicas: i32,
     pub(super) status_replicas: i32,
     pub(super) selector: String,

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::source::State;
+use super::source::SourceResponse;
 use crate::differential::action::{self, ApiRequest};
 
 /// One step.
-pub(crate) type Step = action::Step<KedaAction>;
+pub(crate) type KedaStep = action::Step<KedaAction>;
 
 /// One action.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub(crate) enum KedaAction {
     /// A request to the API server; a list as the body is a JSON patch.
     ApiRequest(ApiRequest),
     /// Sets the value of a source.
-    Say { key: String, state: State },
+    Say { key: String, state: SourceResponse },
     /// A source pushes "active" to its streams.
     Push { key: String },
     /// The status of every Job of this scenario that has none yet is set, up to so many.

@@ -13,7 +13,9 @@ use tokio::sync::watch;
 
 use super::action::{Ending, KedaAction};
 use super::env::{KedaEnv, Subject};
-use super::scenario::{AUTHENTICATIONS, CLUSTER_AUTHENTICATIONS, HPAS, OBJECTS, PODS, SCALED_JOBS, Scenario};
+use super::scenario::{
+    AUTHENTICATIONS, CLUSTER_AUTHENTICATIONS, HPAS, KedaScenario, OBJECTS, PODS, SCALED_JOBS,
+};
 use super::source::Script;
 use super::view::{Lists, text};
 use crate::differential::action::ApiRequest;
@@ -30,13 +32,17 @@ pub(crate) struct Snapshot {
 }
 
 /// How often all subjects are looked at.
-const TICK: Duration = Duration::from_millis(300);
+const LIST_INTERVAL: Duration = Duration::from_millis(300);
 const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
 const EVENTS: &str = "/api/v1/namespaces/{ns}/events";
 
 /// Does the actions of one step to all subjects, each request between two rounds of who polls this scenario; what was refused where
 /// not all refused it alike.
-pub(crate) async fn apply(env: &KedaEnv, polled: Option<&Scenario>, actions: &[KedaAction]) -> Vec<String> {
+pub(crate) async fn apply(
+    env: &KedaEnv,
+    polled: Option<&KedaScenario>,
+    actions: &[KedaAction],
+) -> Vec<String> {
     let (client, script) = (&env.client, &env.sources.script);
     let (mut refused, mut saying) = (Vec::new(), false);
     for action in actions {
@@ -202,7 +208,7 @@ pub(crate) async fn watch(client: Client, told: watch::Sender<Option<Arc<Snapsho
         if told.send(Some(Arc::new(Snapshot { at, lists }))).is_err() {
             return Ok(());
         }
-        tokio::time::sleep(TICK.saturating_sub(at.elapsed())).await;
+        tokio::time::sleep(LIST_INTERVAL.saturating_sub(at.elapsed())).await;
     }
 }
 
@@ -237,7 +243,7 @@ impl KedaEnv {
                 .collect::<Vec<_>>()
                 .join(" ")
                 .replace(namespace, "{ns}"),
-            Err(error) => format!("error: {}", bare(&error, namespace)),
+            Err(error) => format!("error: {}", bare(&error.to_string(), namespace)),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A real control plane with KEDA's operator and two of Plimsoll, each in its own namespace.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use api::provider::Compat;
 use cluster::Clock;
 use cluster::discovery::Discovery;
@@ -10,19 +10,16 @@ use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use controllers::hpa::Records;
 use controllers::operator::{Operator, OperatorHandle, OperatorParts, OperatorSettings};
-use http::Method;
 use kube::Client;
-use serde_json::json;
 use testbed::keda::{Keda, KedaOptions};
 use testbed::{Access, ControlPlane, Options};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::source::Sources;
-use crate::differential::env::{NO_WORKLOADS, send, until_found};
-use crate::differential::scenario::target;
+use crate::differential::env::{NO_WORKLOADS, connect, prepare, until_synced};
 
-/// Who acts on a subject.
+/// The operator that acts on a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
     /// KEDA 2.20.2.
@@ -33,7 +30,7 @@ pub(crate) enum Subject {
     Better,
 }
 
-/// All operators and what they act on. Fields end in this order.
+/// All operators and their cluster. Fields are dropped in this order.
 pub(crate) struct KedaEnv {
     pub(crate) ours: Vec<RunningOperator>,
     keda: Keda,
@@ -50,13 +47,10 @@ pub(crate) struct RunningOperator {
     _stop: watch::Sender<bool>,
 }
 
-/// So long a source takes whose rounds are to be met by a change.
-const SLOW: Duration = Duration::from_millis(400);
-const POLL: Duration = Duration::from_millis(30);
-/// How long one request may take.
-const DEADLINE: Duration = Duration::from_secs(30);
-/// How often ours looks whether secrets changed: often enough that a step need not wait for it.
-const SECRETS: Duration = Duration::from_secs(1);
+/// Response time of sources with `--rush`, so that changes happen while a poll is under way.
+const SLOW_RESPONSE_TIME: Duration = Duration::from_millis(400);
+/// How often our operators check whether Secrets changed: often enough that a step need not wait for it.
+const SECRETS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Subject {
     pub(crate) const ALL: [Self; 3] = [Self::Keda, Self::Strict, Self::Better];
@@ -83,22 +77,8 @@ impl KedaEnv {
         let access = plane.access().clone();
         let client = testbed::harness::connect(&access.kubeconfig_for(access.admin())).await?;
         testbed::keda::prepare(&access, "keda").await?;
-        for definition in target::definitions() {
-            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            send(&client, Method::POST, path, &definition).await.context("failed to define a resource")?;
-        }
-        for subject in Subject::ALL {
-            let namespace = subject.namespace();
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            send(&client, Method::POST, "/api/v1/namespaces", &object)
-                .await
-                .context("failed to make a namespace")?;
-            until_found(&client, &format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).await?;
-            for kind in [target::Kind::Worker, target::Kind::Blind] {
-                until_found(&client, &kind.collection().replace("{ns}", namespace)).await?;
-            }
-        }
-        let sources = Sources::start(if rush { SLOW } else { Duration::ZERO }).await?;
+        prepare(&client, &Subject::ALL.map(Subject::namespace)).await?;
+        let sources = Sources::start(if rush { SLOW_RESPONSE_TIME } else { Duration::ZERO }).await?;
         let options = KedaOptions {
             // Its own too, where the Secrets of ClusterTriggerAuthentications are.
             namespace: Some(format!("{},keda", Subject::Keda.namespace())),
@@ -143,16 +123,12 @@ impl RunningOperator {
         compat: Compat,
         sabotage: bool,
     ) -> anyhow::Result<Self> {
-        let file = access.folder.join(format!("{}.kubeconfig", subject.namespace()));
-        std::fs::write(&file, access.kubeconfig_for(access.admin()))
-            .context("failed to write a kubeconfig")?;
-        let target = cluster::connect::ConnectTarget { kubeconfig: Some(file), context: None };
-        let client = cluster::connect::connect(&target).await?.client;
+        let client = connect(access, subject.namespace(), &access.kubeconfig_for(access.admin())).await?;
         let (clock, discovery) = (Clock::system(), Discovery::new(client.clone()));
         let settings = OperatorSettings {
             namespaces: vec![subject.namespace().to_owned()],
             compat,
-            secrets_check: SECRETS,
+            secrets_check: SECRETS_CHECK_INTERVAL,
             // Where secrets are looked for is what a run that must find something changes.
             restrict_secret_access: sabotage,
             ..OperatorSettings::default()
@@ -172,11 +148,7 @@ impl RunningOperator {
         });
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(operator.run(stopped));
-        let until = Instant::now() + DEADLINE;
-        while !handle.synced() {
-            ensure!(Instant::now() < until, "our operator has not begun after {} s", DEADLINE.as_secs());
-            tokio::time::sleep(POLL).await;
-        }
+        until_synced("our operator", || handle.synced()).await?;
         Ok(Self { subject, handle, task, _stop: stop })
     }
 }

@@ -4,22 +4,23 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::deliberate::{Case, Facts, explains};
+use super::deliberate::{Case, explains};
 use super::env::Subject;
-use super::view::View;
+use super::facts::KedaFacts;
+use super::view::KedaView;
 use crate::differential::compare::Field;
 
 /// What was seen after a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) scenario: String,
-    /// What was done up to it.
+    /// All steps up to it.
     pub(crate) titles: Vec<String>,
     /// What was done last.
     pub(crate) actions: Vec<String>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: KedaFacts,
     /// In the order of [`Subject::ALL`].
-    pub(crate) views: Vec<View>,
+    pub(crate) views: Vec<KedaView>,
 }
 
 /// What was judged before in a scenario. An event stays to be seen: it is judged by what was there when it came.
@@ -44,12 +45,12 @@ pub(crate) struct Judgement {
 }
 
 /// Compares ours with theirs.
-pub(crate) fn judge(views: &[View], facts: &Facts, known: &Known) -> Judgement {
+pub(crate) fn judge(views: &[KedaView], facts: &KedaFacts, known: &Known) -> Judgement {
     let mut judgement = Judgement::default();
     let [theirs, ours @ ..] = views else { return judgement };
     for (subject, ours) in Subject::ALL.into_iter().skip(1).zip(ours) {
         let mut unexplained = Vec::new();
-        for field in View::differences(theirs, ours) {
+        for field in KedaView::differences(theirs, ours) {
             if known.0.contains(&key(subject, &field)) {
                 continue;
             }

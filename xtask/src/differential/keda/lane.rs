@@ -12,14 +12,14 @@ use tokio::sync::watch;
 use super::apply::{Snapshot, apply};
 use super::env::{KedaEnv, Subject};
 use super::judge::{Known, Seen, judge};
-use super::report::Outcome;
-use super::scenario::Scenario;
+use super::report::KedaOutcome;
+use super::scenario::KedaScenario;
 use super::scenario::trigger::Places;
-use super::view::View;
+use super::view::KedaView;
 
-/// What is to be played.
+/// Which scenarios are played.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Play {
+pub(crate) struct KedaPlay {
     pub(crate) seed: u64,
     pub(crate) steps: usize,
     pub(crate) lanes: usize,
@@ -30,11 +30,11 @@ pub(crate) struct Play {
 }
 
 /// What all lanes share.
-pub(crate) struct Game<'a> {
+pub(crate) struct KedaRun<'a> {
     pub(crate) env: &'a KedaEnv,
-    pub(crate) play: Play,
+    pub(crate) play: KedaPlay,
     pub(crate) seen: watch::Receiver<Option<Arc<Snapshot>>>,
-    pub(crate) outcome: &'a Mutex<Outcome>,
+    pub(crate) outcome: &'a Mutex<KedaOutcome>,
     next: AtomicU64,
     steps: AtomicUsize,
 }
@@ -42,20 +42,20 @@ pub(crate) struct Game<'a> {
 /// For how long nothing must have changed, beside what the scenario remembers.
 const CALM: Duration = Duration::from_millis(900);
 /// So often every subject must have asked its sources, if it asks at all.
-const QUESTIONS: usize = 3;
+const POLLS_PER_STEP: usize = 3;
 /// Copies that differ may take so long to become the same: KEDA tries again what failed after pauses that double.
 const LATEST: Duration = Duration::from_secs(20);
 /// Timeout of a step.
-const LONGEST: Duration = Duration::from_secs(45);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
 /// How often a metric is read again when the subjects differ.
-const AGAIN: usize = 2;
+const MAX_EXTRA_ROUNDS: usize = 2;
 
-impl<'a> Game<'a> {
+impl<'a> KedaRun<'a> {
     pub(crate) fn new(
         env: &'a KedaEnv,
-        play: Play,
+        play: KedaPlay,
         seen: watch::Receiver<Option<Arc<Snapshot>>>,
-        outcome: &'a Mutex<Outcome>,
+        outcome: &'a Mutex<KedaOutcome>,
     ) -> Self {
         let next = AtomicU64::new(play.only.unwrap_or_default());
         Self { env, play, seen, outcome, next, steps: AtomicUsize::new(0) }
@@ -77,7 +77,7 @@ impl<'a> Game<'a> {
                 scaler: self.env.sources.scaler.to_string(),
                 http: self.env.sources.http.to_string(),
             };
-            let mut scenario = Scenario::new(self.play.seed, number, places);
+            let mut scenario = KedaScenario::new(self.play.seed, number, places);
             self.outcome().scenarios += 1;
             let mut known = Known::default();
             while !scenario.is_over() && self.steps.fetch_add(1, Ordering::Relaxed) < self.play.steps {
@@ -91,11 +91,11 @@ impl<'a> Game<'a> {
         Ok(())
     }
 
-    fn outcome(&self) -> std::sync::MutexGuard<'_, Outcome> {
+    fn outcome(&self) -> std::sync::MutexGuard<'_, KedaOutcome> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn step(&self, scenario: &mut Scenario, known: &mut Known) -> anyhow::Result<()> {
+    async fn step(&self, scenario: &mut KedaScenario, known: &mut Known) -> anyhow::Result<()> {
         let step = scenario.step();
         let polled = Some(&*scenario).filter(|_| !self.play.rush);
         let refused = apply(self.env, polled, &step.actions).await;
@@ -115,18 +115,23 @@ impl<'a> Game<'a> {
         Ok(())
     }
 
-    fn asked(&self, scenario: &Scenario) -> Vec<usize> {
+    fn asked(&self, scenario: &KedaScenario) -> Vec<usize> {
         let script = &self.env.sources.script;
         Subject::ALL.iter().map(|subject| script.asked(subject.namespace(), &scenario.name)).collect()
     }
 
     /// Waits until nothing changes any more and all subjects are the same, or until they had time enough.
-    async fn settle(&self, scenario: &Scenario, asked: &[usize], known: &Known) -> anyhow::Result<Vec<View>> {
+    async fn settle(
+        &self,
+        scenario: &KedaScenario,
+        asked: &[usize],
+        known: &Known,
+    ) -> anyhow::Result<Vec<KedaView>> {
         let began = Instant::now();
         let calm = CALM + Duration::from_secs(scenario.memory());
         let mut seen = self.seen.clone();
         let facts = scenario.facts();
-        let (mut before, mut since): (Vec<View>, _) = (Vec::new(), Instant::now());
+        let (mut before, mut since): (Vec<KedaView>, _) = (Vec::new(), Instant::now());
         loop {
             let snapshot = seen
                 .wait_for(|snapshot| snapshot.as_ref().is_some_and(|snapshot| snapshot.at > began))
@@ -134,21 +139,22 @@ impl<'a> Game<'a> {
                 .context("nobody looks any more")?
                 .clone();
             let Some(snapshot) = snapshot else { continue };
-            let views: Vec<View> = Subject::ALL
+            let views: Vec<KedaView> = Subject::ALL
                 .into_iter()
                 .zip(&snapshot.lists)
-                .map(|(subject, lists)| View::new(lists, scenario, subject))
+                .map(|(subject, lists)| KedaView::new(lists, scenario, subject))
                 .collect();
             if !views.iter().map(|view| &view.fields).eq(before.iter().map(|view| &view.fields)) {
                 since = Instant::now();
             }
             before = views;
             let now = self.asked(scenario);
-            let heard = now.iter().zip(asked).all(|(now, before)| now == before || now - before >= QUESTIONS);
+            let heard =
+                now.iter().zip(asked).all(|(now, before)| now == before || now - before >= POLLS_PER_STEP);
             let same = judge(&before, &facts, known).differences.is_empty();
             let quiet = since.elapsed() >= calm && heard;
             let late = began.elapsed() >= LATEST;
-            if quiet && (same || late) || began.elapsed() >= LONGEST {
+            if quiet && (same || late) || began.elapsed() >= SETTLE_TIMEOUT {
                 return Ok(before);
             }
             seen.changed().await.context("nobody looks any more")?;
@@ -156,7 +162,7 @@ impl<'a> Game<'a> {
     }
 
     /// Asks for the metrics as HPAs do.
-    async fn ask(&self, scenario: &Scenario, views: &mut [View]) {
+    async fn ask(&self, scenario: &KedaScenario, views: &mut [KedaView]) {
         if scenario.is_job() {
             return;
         }
@@ -169,14 +175,14 @@ impl<'a> Game<'a> {
             }
         }
         for metric in metrics {
-            for attempt in 0..=AGAIN {
+            for attempt in 0..=MAX_EXTRA_ROUNDS {
                 let answers = Subject::ALL.map(|subject| self.env.answer(subject, &scenario.name, &metric));
                 let answers = join_all(answers).await;
                 let same = answers.windows(2).all(|pair| pair.first() == pair.get(1));
                 for (view, answer) in views.iter_mut().zip(answers) {
                     view.fields.insert(format!("answer {metric}"), answer);
                 }
-                if same || attempt == AGAIN {
+                if same || attempt == MAX_EXTRA_ROUNDS {
                     break;
                 }
                 tokio::time::sleep(CALM).await;

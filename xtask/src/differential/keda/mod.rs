@@ -2,23 +2,25 @@
 //! the same scripted sources, compared step by step.
 //!
 //! ```text
-//! scenario    what happens to an object: a function of a seed and a number         pure
-//! source      an external scaler and an HTTP API, asked by all
-//! env      a control plane with KEDA and two operators of ours: strict and better
-//! apply       actions are done to all subjects, and what can be seen is read
+//! scenario    the steps of an object: a function of a seed and a number            pure
+//! source      an external scaler and an HTTP API, polled by all operators
+//! env         a control plane with KEDA and two operators of ours: strict and better
+//! apply       applies actions to all subjects, and reads their state
 //! lane        change, wait until nothing changes, compare
-//! view        what is compared, and the list of what is masked                     pure
+//! view        the compared fields, and the list of masked values                   pure
+//! facts       what the script asks for, as far as `deliberate` depends on it       pure
 //! judge       what differs, and which differences are deliberate                   pure
 //! deliberate  the list of deliberate differences                                   pure
-//! record      what was seen, on disk: it can be judged again without a cluster
-//! spoil       what was recorded is spoiled, and must be found                      pure
-//! report      what was found
+//! record      views on disk, which can be compared again without a cluster
+//! spoil       spoils recorded views, which must be detected                        pure
+//! report      the result
 //! ```
 
 mod action;
 mod apply;
 mod deliberate;
 mod env;
+mod facts;
 mod judge;
 mod lane;
 mod record;
@@ -35,14 +37,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use env::KedaEnv;
-use lane::{Game, Play};
-use report::Outcome;
+use lane::{KedaPlay, KedaRun};
+use report::KedaOutcome;
 use spoil::Spoiled;
 
-use super::{Args, Format};
+use super::{DifferentialArgs, Format};
 
 /// Runs it with these many steps, or judges again what was recorded.
-pub(super) fn run(args: &Args, steps: usize) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &DifferentialArgs, steps: usize) -> anyhow::Result<ExitCode> {
     let since = Instant::now();
     let (outcome, spoiled) = match &args.replay {
         Some(file) => record::judge_again(file, args.seed)?,
@@ -58,7 +60,7 @@ pub(super) fn run(args: &Args, steps: usize) -> anyhow::Result<ExitCode> {
     if args.replay.is_some() && args.output == Format::Table {
         print!("{}", spoiled.text());
     }
-    let whole = args.only.is_none() && outcome.steps >= WHOLE;
+    let whole = args.only.is_none() && outcome.steps >= WHOLE_RUN_STEPS;
     let unused = if whole { outcome.unused() } else { Vec::new() };
     for entry in &unused {
         println!("no longer needed in the list of deliberate differences: {entry}");
@@ -68,15 +70,16 @@ pub(super) fn run(args: &Args, steps: usize) -> anyhow::Result<ExitCode> {
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn play(args: &Args, steps: usize) -> anyhow::Result<Outcome> {
-    let play = Play { seed: args.seed, steps, lanes: args.lanes.max(1), only: args.only, rush: args.rush };
+fn play(args: &DifferentialArgs, steps: usize) -> anyhow::Result<KedaOutcome> {
+    let play =
+        KedaPlay { seed: args.seed, steps, lanes: args.lanes.max(1), only: args.only, rush: args.rush };
     let plane = env::plane()?;
     let runtime = crate::local::runtime()?;
-    let outcome = Mutex::new(Outcome::default());
+    let outcome = Mutex::new(KedaOutcome::default());
     runtime.block_on(async {
         let mut env = KedaEnv::start(plane, args.sabotage, args.rush).await?;
         let (told, seen) = watch::channel(None);
-        let game = Game::new(&env, play, seen, &outcome);
+        let game = KedaRun::new(&env, play, seen, &outcome);
         let looking = apply::watch(env.client.clone(), told);
         let played = tokio::select! {
             played = game.run() => played,
@@ -92,5 +95,5 @@ fn play(args: &Args, steps: usize) -> anyhow::Result<Outcome> {
     Ok(outcome.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A run of so many steps needs all that is listed.
-const WHOLE: usize = 200;
+/// A run of this many steps must use every listed difference.
+const WHOLE_RUN_STEPS: usize = 200;

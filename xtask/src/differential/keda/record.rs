@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::judge::{Known, Seen};
-use super::report::Outcome;
+use super::report::KedaOutcome;
 use super::spoil::Spoiled;
 
 pub(crate) fn write(file: &Path, record: &[Seen]) -> anyhow::Result<()> {
@@ -18,10 +18,10 @@ pub(crate) fn write(file: &Path, record: &[Seen]) -> anyhow::Result<()> {
     std::fs::write(file, text).with_context(|| format!("failed to write {}", file.display()))
 }
 
-/// The outcome of a run that was recorded, and what becomes of it when it is spoiled.
-pub(crate) fn judge_again(file: &Path, seed: u64) -> anyhow::Result<(Outcome, Spoiled)> {
+/// The result of a recorded run, and whether spoiled copies of it are detected.
+pub(crate) fn judge_again(file: &Path, seed: u64) -> anyhow::Result<(KedaOutcome, Spoiled)> {
     let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
-    let (mut outcome, mut known) = (Outcome::default(), BTreeMap::<String, Known>::new());
+    let (mut outcome, mut known) = (KedaOutcome::default(), BTreeMap::<String, Known>::new());
     let mut spoiled = Spoiled::default();
     for line in text.lines() {
         let seen: Seen = serde_json::from_str(line).context("failed to read what was recorded")?;

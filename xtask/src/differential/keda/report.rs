@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! The report of a run, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -12,15 +12,15 @@ use super::judge::{Known, Seen, judge};
 use super::view::MASKED;
 use crate::differential::compare::Field;
 
-/// What a run has found.
+/// The result of a run.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Outcome {
+pub(crate) struct KedaOutcome {
     pub(crate) steps: usize,
     pub(crate) scenarios: usize,
     /// Writes of the test itself that the API server refused to one subject and not to another.
     pub(crate) refused: Vec<String>,
-    pub(crate) differences: Vec<Difference>,
+    pub(crate) differences: Vec<KedaDifference>,
     /// What each entry of the list of deliberate differences excused, and where.
     pub(crate) excused: BTreeMap<usize, Vec<String>>,
     /// What the steps ended with on their side: conditions and events, and in how many steps.
@@ -33,19 +33,19 @@ pub(crate) struct Outcome {
 /// A step after which a subject was not as theirs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Difference {
+pub(crate) struct KedaDifference {
     seed: u64,
     who: String,
     scenario: String,
     step: usize,
-    /// What was done up to it.
+    /// All steps up to it.
     titles: Vec<String>,
     /// What was done last.
     actions: Vec<String>,
     fields: Vec<Field>,
 }
 
-impl Difference {
+impl KedaDifference {
     fn new(seed: u64, subject: Subject, seen: &Seen, fields: Vec<Field>) -> Self {
         Self {
             seed,
@@ -76,13 +76,13 @@ impl Difference {
     }
 }
 
-impl Outcome {
+impl KedaOutcome {
     /// Judges what was seen after a step.
     pub(crate) fn take(&mut self, seed: u64, seen: Seen, known: &mut Known) {
         self.steps += 1;
         let judgement = judge(&seen.views, &seen.facts, known);
         known.remember(&judgement);
-        let kinds = seen.views.first().map(super::view::View::kinds).unwrap_or_default();
+        let kinds = seen.views.first().map(super::view::KedaView::kinds).unwrap_or_default();
         for kind in kinds {
             *self.seen.entry(kind).or_default() += 1;
         }
@@ -94,7 +94,7 @@ impl Outcome {
             self.excused.entry(excused.entry).or_default().push(line);
         }
         for (subject, fields) in judgement.differences {
-            self.differences.push(Difference::new(seed, subject, &seen, fields));
+            self.differences.push(KedaDifference::new(seed, subject, &seen, fields));
         }
         self.record.push(seen);
     }

@@ -15,17 +15,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-/// What a source says.
+/// The response of a source.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct State {
+pub(crate) struct SourceResponse {
     pub(crate) value: i64,
     pub(crate) active: bool,
-    pub(crate) trouble: Trouble,
+    pub(crate) trouble: SourceFault,
 }
 
-/// What is wrong with a source.
+/// The fault of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum SourceFault {
     None,
     /// `GetMetrics` is an error.
     Metrics,
@@ -37,13 +37,13 @@ pub(crate) enum Trouble {
     Empty,
 }
 
-/// What all sources say. Cheap to clone.
+/// The responses of all sources. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Script(Arc<Mutex<Book>>);
 
 #[derive(Default)]
 struct Book {
-    states: BTreeMap<String, State>,
+    states: BTreeMap<String, SourceResponse>,
     /// How often each subject (namespace and key) asked for values.
     asked: BTreeMap<(String, String), usize>,
     /// How often each subject (namespace and scenario) asked anything, and when it last did.
@@ -62,24 +62,24 @@ pub(crate) struct Sources {
 }
 
 /// No request of a scaler is longer.
-const LONGEST: usize = 16 * 1024;
-/// So long after its last question a round is over: it has acted, and has written what it found.
+const MAX_REQUEST_BYTES: usize = 16 * 1024;
+/// A poll is over this long after its last request: the operator has scaled and written its status.
 const OVER: Duration = Duration::from_millis(250);
-/// A round may be late by so much.
+/// Maximum delay of a poll.
 const LATE: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-impl State {
+impl SourceResponse {
     pub(crate) fn new(value: i64, active: bool) -> Self {
-        Self { value, active, trouble: Trouble::None }
+        Self { value, active, trouble: SourceFault::None }
     }
 }
 
-impl std::fmt::Display for State {
+impl std::fmt::Display for SourceResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { value, active, trouble } = self;
         write!(f, "{value}, {}", if *active { "active" } else { "not active" })?;
-        if *trouble == Trouble::None { Ok(()) } else { write!(f, ", fails: {trouble:?}") }
+        if *trouble == SourceFault::None { Ok(()) } else { write!(f, ", fails: {trouble:?}") }
     }
 }
 
@@ -88,7 +88,7 @@ impl Script {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn say(&self, key: &str, state: State) {
+    pub(crate) fn say(&self, key: &str, state: SourceResponse) {
         self.book().states.insert(key.to_owned(), state);
     }
 
@@ -110,8 +110,8 @@ impl Script {
             .sum()
     }
 
-    /// Waits until a subject that polls a scenario has just done so. Whoever edits an object in the middle of a round of KEDA
-    /// cuts the round off, and what it then believes (that nothing is active) and does (scale to zero) is chance.
+    /// Waits until a subject has just polled a scenario. An edit in the middle of a poll aborts it in KEDA, which then may
+    /// see nothing active and scale to zero.
     pub(crate) async fn between_rounds(&self, namespace: &str, scenario: &str, interval: Duration) {
         let key = (namespace.to_owned(), scenario.to_owned());
         let heard = || self.book().heard.get(&key).copied();
@@ -122,11 +122,11 @@ impl Script {
             if heard().is_some_and(|(count, at)| count > before && at.elapsed() >= OVER) {
                 return;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Notes that a subject asks something.
+    /// Counts a request of a subject.
     fn hear(&self, namespace: &str, key: &str) {
         let scenario = key.split('-').next().unwrap_or_default();
         let mut book = self.book();
@@ -135,7 +135,7 @@ impl Script {
         *heard = (heard.0 + 1, now);
     }
 
-    fn state(&self, key: &str) -> Result<State, Status> {
+    fn state(&self, key: &str) -> Result<SourceResponse, Status> {
         let state = self.book().states.get(key).cloned();
         state.ok_or_else(|| Status::not_found("no such source"))
     }
@@ -165,11 +165,11 @@ impl Drop for Sources {
     }
 }
 
-/// What the external scaler says, and how long it takes for a value.
+/// The external scaler with its response time.
 struct Scripted(Script, Duration);
 
 impl Scripted {
-    fn state(&self, object: &ScaledObjectRef) -> Result<State, Status> {
+    fn state(&self, object: &ScaledObjectRef) -> Result<SourceResponse, Status> {
         let key = object.text("key")?;
         self.0.hear(&object.namespace, key);
         self.0.state(key)
@@ -179,8 +179,8 @@ impl Scripted {
 impl ExternalScaler for Scripted {
     async fn metric_specs(&self, object: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
         match self.state(object)?.trouble {
-            Trouble::Specs => Err(Status::internal("no specs today")),
-            Trouble::Empty => Ok(Vec::new()),
+            SourceFault::Specs => Err(Status::internal("no specs today")),
+            SourceFault::Empty => Ok(Vec::new()),
             _ => Ok(vec![MetricSpec::new(object.text("metric")?, object.number_or("target", 5.0)?)]),
         }
     }
@@ -191,7 +191,7 @@ impl ExternalScaler for Scripted {
         let state = self.state(object)?;
         tokio::time::sleep(self.1).await;
         match state.trouble {
-            Trouble::Metrics => Err(Status::internal("no values today")),
+            SourceFault::Metrics => Err(Status::internal("no values today")),
             _ => Ok(vec![MetricValue::new(metric, state.value as f64)]),
         }
     }
@@ -199,7 +199,7 @@ impl ExternalScaler for Scripted {
     async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, Status> {
         let state = self.state(object)?;
         match state.trouble {
-            Trouble::Active => Err(Status::unavailable("nobody knows")),
+            SourceFault::Active => Err(Status::unavailable("nobody knows")),
             _ => Ok(state.active),
         }
     }
@@ -230,7 +230,7 @@ async fn accept(listener: TcpListener, script: Script) {
 
 async fn answer(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
     let (mut text, mut part) = (Vec::new(), [0; 1024]);
-    while !text.windows(4).any(|end| end == b"\r\n\r\n") && text.len() < LONGEST {
+    while !text.windows(4).any(|end| end == b"\r\n\r\n") && text.len() < MAX_REQUEST_BYTES {
         match stream.read(&mut part).await? {
             0 => return Ok(()),
             count => text.extend_from_slice(part.get(..count).unwrap_or_default()),
@@ -242,7 +242,7 @@ async fn answer(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
     script.hear(namespace, key);
     *script.book().asked.entry((namespace.to_owned(), key.to_owned())).or_default() += 1;
     let (code, body) = match script.state(key) {
-        Ok(state) if state.trouble == Trouble::None => {
+        Ok(state) if state.trouble == SourceFault::None => {
             let value = if state.active { state.value.max(1) } else { 0 };
             ("200 OK", format!("{{\"value\": {value}}}"))
         }

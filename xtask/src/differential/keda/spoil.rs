@@ -1,13 +1,13 @@
-//! Whether the check can fail: what was seen of ours in a recorded run is spoiled, one thing at a time, and must be found.
+//! Tests the comparison: recorded views of Plimsoll are spoiled, one field at a time, which must be detected.
 
 use std::collections::BTreeMap;
 
 use super::deliberate::BURST;
 use super::judge::{Known, Seen, judge};
-use super::view::View;
+use super::view::KedaView;
 
-/// One way to spoil what was seen.
-struct Way {
+/// One way to spoil a view.
+struct SpoilRule {
     what: &'static str,
     /// Whether it is about this field.
     is_it: fn(&str) -> bool,
@@ -15,14 +15,14 @@ struct Way {
     lost: bool,
 }
 
-const WAYS: [Way; 8] = [
-    Way { what: "another number of replicas", is_it: |name| name == "target.replicas", lost: false },
-    Way {
+const WAYS: [SpoilRule; 8] = [
+    SpoilRule { what: "another number of replicas", is_it: |name| name == "target.replicas", lost: false },
+    SpoilRule {
         what: "another bound of an HPA",
         is_it: |name| name.starts_with("hpa/") && name.ends_with(".spec.maxReplicas"),
         lost: false,
     },
-    Way {
+    SpoilRule {
         what: "another target in an HPA",
         is_it: |name| {
             name.starts_with("hpa/")
@@ -31,22 +31,26 @@ const WAYS: [Way; 8] = [
         },
         lost: false,
     },
-    Way { what: "no Ready", is_it: |name| name.starts_with("object.status.conditions.Ready."), lost: true },
-    Way {
+    SpoilRule {
+        what: "no Ready",
+        is_it: |name| name.starts_with("object.status.conditions.Ready."),
+        lost: true,
+    },
+    SpoilRule {
         what: "another Fallback",
         is_it: |name| name == "object.status.conditions.Fallback.status",
         lost: false,
     },
-    Way { what: "no finalizer", is_it: |name| name.starts_with("object.finalizers"), lost: true },
-    Way { what: "another number of Jobs", is_it: |name| name.starts_with("jobs "), lost: false },
-    Way {
+    SpoilRule { what: "no finalizer", is_it: |name| name.starts_with("object.finalizers"), lost: true },
+    SpoilRule { what: "another number of Jobs", is_it: |name| name.starts_with("jobs "), lost: false },
+    SpoilRule {
         what: "no event of a scale",
         is_it: |name| name.starts_with("event Normal KEDAScaleTarget"),
         lost: true,
     },
 ];
 
-/// How often each way was tried, and where it was not found.
+/// How often each way was tried, and where it was not detected.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spoiled {
     tried: BTreeMap<&'static str, usize>,
@@ -97,7 +101,7 @@ impl Spoiled {
 }
 
 /// Spoils the first field of a view that may be; its name.
-fn spoil(view: &mut View, way: &Way, whole: impl Fn(&str) -> bool) -> Option<String> {
+fn spoil(view: &mut KedaView, way: &SpoilRule, whole: impl Fn(&str) -> bool) -> Option<String> {
     let name = view.fields.keys().find(|name| whole(name))?.clone();
     if way.lost {
         view.fields.retain(|name, _| !whole(name));

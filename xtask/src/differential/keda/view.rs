@@ -1,4 +1,4 @@
-//! What can be seen of a subject, field by field, without what differs from subject to subject by nature.
+//! The visible state of a subject, field by field, without values that necessarily differ between subjects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::env::Subject;
-use super::scenario::Scenario;
+use super::scenario::KedaScenario;
 use super::scenario::trigger::{AUTH, CLUSTER};
 use crate::differential::compare::{Field, flatten};
 
@@ -25,10 +25,10 @@ pub(crate) struct Lists {
     pub(crate) events: Vec<Value>,
 }
 
-/// What can be seen of one scenario of one subject.
+/// The visible state of one scenario of one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct View {
-    /// What is compared: the text of every field. Each event is one.
+pub(crate) struct KedaView {
+    /// The compared text of every field. Each event is a field.
     pub(crate) fields: BTreeMap<String, String>,
     /// Events that were recorded more than once; KEDA keeps only the first text.
     pub(crate) repeated: BTreeSet<String>,
@@ -36,7 +36,7 @@ pub(crate) struct View {
     pub(crate) told: BTreeMap<String, u64>,
 }
 
-/// What is left out of the comparison, and why; for people.
+/// Values that are not compared, with the reason.
 pub(crate) const MASKED: &[(&str, &str)] = &[
     ("uids, resource versions, managed fields, creation times", "no two objects have the same"),
     ("the namespace in any text", "it is the subject"),
@@ -62,9 +62,9 @@ pub(crate) const MASKED: &[(&str, &str)] = &[
     ("status of HPAs", "nobody acts on them but the test"),
 ];
 
-impl View {
+impl KedaView {
     /// One scenario of one subject.
-    pub(crate) fn new(lists: &Lists, scenario: &Scenario, subject: Subject) -> Self {
+    pub(crate) fn new(lists: &Lists, scenario: &KedaScenario, subject: Subject) -> Self {
         let name = &scenario.name;
         let namespace = subject.namespace();
         let mut view = Self::default();
@@ -266,7 +266,7 @@ fn seen_event(event: &Value) -> String {
     )
 }
 
-/// A text without what is chance: how many Jobs were made at once, and the order of triggers at its end.
+/// A text without random parts: the number of Jobs created at once, and the order of triggers at its end.
 fn plain(text: &str) -> String {
     let counted = ["Created ", "Deleting ", "Deleted "].iter().find_map(|start| {
         let (count, rest) = text.strip_prefix(start)?.split_once(" jobs")?;
@@ -302,8 +302,8 @@ mod tests {
     use super::*;
     use crate::differential::keda::scenario::trigger::Places;
 
-    fn scenario(number: u64) -> Scenario {
-        Scenario::new(1, number, Places { scaler: "127.0.0.1:1".into(), http: "127.0.0.1:2".into() })
+    fn scenario(number: u64) -> KedaScenario {
+        KedaScenario::new(1, number, Places { scaler: "127.0.0.1:1".into(), http: "127.0.0.1:2".into() })
     }
 
     fn lists(subject: Subject, failures: u64, time: &str, reason: &str) -> Lists {
@@ -327,29 +327,35 @@ mod tests {
     fn only_what_is_masked_is_left_out() {
         let scenario = scenario(0);
         let theirs =
-            View::new(&lists(Subject::Keda, 3, "2026-01-01T00:00:00Z", "X"), &scenario, Subject::Keda);
-        let ours =
-            View::new(&lists(Subject::Strict, 9, "2026-01-01T00:00:09Z", "X"), &scenario, Subject::Strict);
-        assert_eq!(View::differences(&theirs, &ours), []);
+            KedaView::new(&lists(Subject::Keda, 3, "2026-01-01T00:00:00Z", "X"), &scenario, Subject::Keda);
+        let ours = KedaView::new(
+            &lists(Subject::Strict, 9, "2026-01-01T00:00:09Z", "X"),
+            &scenario,
+            Subject::Strict,
+        );
+        assert_eq!(KedaView::differences(&theirs, &ours), []);
         let told = "event Normal A: from 0 to 1, triggered by s0-a;s1-b (about";
         assert!(theirs.fields.keys().any(|name| name.starts_with(told)), "{theirs:?}");
-        let ours =
-            View::new(&lists(Subject::Strict, 0, "2026-01-01T00:00:09Z", "Y"), &scenario, Subject::Strict);
+        let ours = KedaView::new(
+            &lists(Subject::Strict, 0, "2026-01-01T00:00:09Z", "Y"),
+            &scenario,
+            Subject::Strict,
+        );
         let names: Vec<String> =
-            View::differences(&theirs, &ours).into_iter().map(|field| field.name).collect();
+            KedaView::differences(&theirs, &ours).into_iter().map(|field| field.name).collect();
         let wanted =
             ["object.status.conditions.Ready.reason", "object.status.health.s0-jobs.numberOfFailures"];
         assert_eq!(names, wanted);
     }
 
     #[test]
-    fn scenarios_are_told_apart() {
+    fn objects_belong_to_the_scenario_of_their_name() {
         assert!(belongs("s1", "s1") && belongs("keda-hpa-s1", "s1") && belongs("s1-auth", "s1"));
         assert!(!belongs("s12", "s1") && !belongs("keda-hpa-s12", "s1") && !belongs("xs1", "s1"));
     }
 
     #[test]
-    fn jobs_are_counted_by_what_they_are() {
+    fn jobs_are_counted_by_state() {
         let job = |name: &str, version: &str| {
             let annotations = json!({"scaledjob.keda.sh/generation": version});
             json!({"metadata": {"name": name, "annotations": annotations}, "spec": {"selector": name}})
@@ -363,7 +369,7 @@ mod tests {
                 .collect(),
             ..Lists::default()
         };
-        let view = |lists: &Lists| View::new(lists, &scenario(4), Subject::Keda);
+        let view = |lists: &Lists| KedaView::new(lists, &scenario(4), Subject::Keda);
         assert_eq!(view(&made(2, ["2", "2"])), view(&made(1, ["1", "1"])), "one version more");
         assert_ne!(view(&made(2, ["2", "2"])), view(&made(2, ["2", "1"])));
     }

@@ -1,10 +1,10 @@
-//! How fast an autoscaler may act.
+//! Scaling behavior of autoscalers.
 
 use serde_json::{Value, json};
 
 use super::chance::Chance;
 
-/// A behavior, and how many seconds it remembers.
+/// A behavior, and the length of its windows in seconds.
 ///
 /// Windows and periods are so short that they are over when a step is compared. All policies of an autoscaler have one
 /// period: with several, the sizes on the way would depend on when exactly each controller looks.

@@ -1,4 +1,4 @@
-//! Chance that can be repeated.
+//! Repeatable random numbers.
 
 /// A stream of numbers that depends on its seed alone (SplitMix64).
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl Chance {
         these.into_iter().nth(place).unwrap_or(these[0])
     }
 
-    /// The place of one of these weights, each as likely as it is heavy.
+    /// The index of one of these weights, chosen in proportion to them.
     pub(crate) fn weighted(&mut self, weights: impl IntoIterator<Item = usize> + Clone) -> usize {
         let mut left = self.below(weights.clone().into_iter().sum());
         let heavy = |weight: usize| {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_says_it_all() {
+    fn chance_is_determined_by_its_seed() {
         let draw = |seed, scenario| {
             let mut chance = Chance::new(seed, scenario);
             (0..9).map(|_| chance.below(1000)).collect::<Vec<_>>()

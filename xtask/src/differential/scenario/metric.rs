@@ -16,7 +16,7 @@ pub(crate) enum Metric {
     External { metric: String, selector: Choice, target: Goal },
 }
 
-/// What a metric shall be.
+/// The target of a metric.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal {
     Utilization(i64),
@@ -31,7 +31,7 @@ pub(crate) enum Choice {
     A,
     AOrB,
     Nobody,
-    /// Not a selector at all; the API server does not look.
+    /// An invalid selector, which the API server does not validate.
     Bogus,
 }
 
@@ -184,7 +184,7 @@ impl Metric {
         new
     }
 
-    /// As it stands in the spec of an autoscaler of this workload.
+    /// The metric in the spec of an autoscaler of this workload.
     pub(crate) fn json(&self, app: &str) -> Value {
         match self {
             Self::Resource { name, container: None, target } => {
@@ -209,7 +209,7 @@ impl Metric {
         }
     }
 
-    /// The percentage, if it is what the old API has a field for.
+    /// The percentage, if the v1 API has a field for it.
     pub(crate) fn cpu_utilization(&self) -> Option<i64> {
         match self {
             Self::Resource { name: "cpu", container: None, target: Goal::Utilization(percent) } => {
@@ -219,7 +219,7 @@ impl Metric {
         }
     }
 
-    /// As it stands in an annotation of the old API; none if there is a field for it.
+    /// The metric in an annotation of the v1 API; none if v1 has a field for it.
     pub(crate) fn flat(&self, app: &str) -> Option<Value> {
         if self.cpu_utilization().is_some() {
             return None;
@@ -314,7 +314,7 @@ impl Metric {
         }
     }
 
-    /// It is zero.
+    /// Sets the value zero.
     pub(crate) fn say_zero(&self, app: &str, pods: &[Pod]) -> Vec<HpaAction> {
         let zero = || "0".to_owned();
         match self {

@@ -16,12 +16,12 @@ use action::{HpaAction, Step};
 use behavior::Behavior;
 use chance::Chance;
 use metric::Metric;
-use pod::{Condition, Level, Pod, Shape};
+use pod::{Condition, Level, Pod, PodShape};
 use target::Kind;
 
 use super::action::RequestAction as _;
 
-/// What a scenario must know to go on.
+/// The facts that the next step of a scenario depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     /// The count that is asked of the target, the same on both sides; absent: there is no target.
@@ -29,7 +29,7 @@ pub(crate) struct Facts {
     pub(crate) now: Timestamp,
 }
 
-/// One workload with its autoscaler, as it was last left.
+/// One workload with its autoscaler, in its current state.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     /// The name of its objects.
@@ -57,7 +57,7 @@ pub(crate) struct Scenario {
     pub(crate) done: Vec<Step>,
 }
 
-/// What is not as it should be.
+/// What is broken at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Broken {
     NoTarget,
@@ -65,10 +65,10 @@ enum Broken {
     Reference,
 }
 
-/// The most replicas that anybody asks for, save once in a while.
-const MOST: i64 = 12;
+/// Maximum replicas of most scenarios.
+const MAX_REPLICAS: i64 = 12;
 /// Maximum number of pods, independent of the number of replicas.
-const MOST_PODS: usize = 6;
+const MAX_PODS: usize = 6;
 
 impl Scenario {
     /// The scenario of this number; `to_zero` if the cluster lets autoscalers scale to zero.
@@ -107,7 +107,7 @@ impl Scenario {
         scenario
     }
 
-    /// Whether there is nothing left to do.
+    /// Whether the scenario has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.steps_left == 0
     }
@@ -135,7 +135,7 @@ impl Scenario {
         step
     }
 
-    /// A step in which a whole API fails, for everybody.
+    /// A step in which a whole metrics API fails.
     pub(crate) fn outage(&mut self, group: MetricsGroup, outage: &Outage) -> Step {
         let step = Step::new(format!("{} fails for everybody: {outage:?}", group.name()));
         self.done.push(step.clone());
@@ -191,15 +191,15 @@ impl Scenario {
         Step::new(title).with(actions)
     }
 
-    fn usual_shape(&mut self) -> Shape {
-        if self.chance.once_in(10) { Shape::any(&mut self.chance) } else { Shape::Plain }
+    fn usual_shape(&mut self) -> PodShape {
+        if self.chance.once_in(10) { PodShape::any(&mut self.chance) } else { PodShape::Plain }
     }
 
     fn usual_condition(&mut self) -> Condition {
         if self.chance.once_in(10) { Condition::any(&mut self.chance) } else { Condition::Ready }
     }
 
-    fn add_pod(&mut self, shape: Shape, condition: Condition, now: Timestamp) -> Vec<HpaAction> {
+    fn add_pod(&mut self, shape: PodShape, condition: Condition, now: Timestamp) -> Vec<HpaAction> {
         let pod = Pod { name: format!("{}-{}", self.name, self.pods_made), shape, condition };
         self.pods_made += 1;
         let mut actions = pod.create(&self.name, now);
@@ -208,7 +208,7 @@ impl Scenario {
         actions
     }
 
-    /// New values of all metrics that pods do not say by themselves.
+    /// New values of all metrics that are not resource metrics of pods.
     fn say_all(&mut self) -> Vec<HpaAction> {
         let Self { metrics, chance, name, pods, .. } = self;
         metrics.iter().flat_map(|metric| metric.say(chance, name, pods)).collect()
@@ -218,7 +218,7 @@ impl Scenario {
         let lowest = i64::from(!self.to_zero || !self.metrics.iter().any(Metric::is_outside));
         self.min = (!self.chance.once_in(5)).then(|| self.chance.between(lowest.max(0), 4));
         let least = self.min.unwrap_or(1).max(1);
-        self.max = if self.chance.once_in(12) { 40 } else { self.chance.between(least, MOST) };
+        self.max = if self.chance.once_in(12) { 40 } else { self.chance.between(least, MAX_REPLICAS) };
     }
 
     fn draw_metrics(&mut self) {

@@ -7,9 +7,9 @@ use super::action::{Age, HpaAction, Usage};
 use super::chance::Chance;
 use crate::differential::action::RequestAction as _;
 
-/// What a pod asks for.
+/// The requests of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum PodShape {
     Plain,
     Odd,
     NoRequests,
@@ -22,7 +22,7 @@ pub(crate) enum Shape {
     PodLevelCpu,
 }
 
-/// What has become of a pod.
+/// The state of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     Ready,
@@ -49,7 +49,7 @@ pub(crate) enum Condition {
 #[derive(Clone, Debug)]
 pub(crate) struct Pod {
     pub(crate) name: String,
-    pub(crate) shape: Shape,
+    pub(crate) shape: PodShape,
     pub(crate) condition: Condition,
 }
 
@@ -59,7 +59,7 @@ const WINDOW: u32 = 15;
 /// Longer than any scenario: a sample of a young pod stays untrusted.
 const LONG_WINDOW: u32 = 3600;
 
-impl Shape {
+impl PodShape {
     pub(crate) fn any(chance: &mut Chance) -> Self {
         chance.of([
             Self::Odd,
@@ -168,7 +168,7 @@ impl Pod {
         std::iter::once(made).chain(self.become_so(now)).collect()
     }
 
-    /// Lets it become what its condition says.
+    /// Writes the status of its state.
     pub(crate) fn become_so(&self, now: Timestamp) -> Vec<HpaAction> {
         let path = format!("{PODS}/{}", self.name);
         let mut actions = vec![HpaAction::patch(format!("{path}/status"), self.condition.status(now))];
@@ -200,7 +200,7 @@ impl Pod {
     }
 }
 
-/// What the pods of a scenario use.
+/// Usage of a scenario's pods.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
     /// Thousandths of a core; absent: the sample has none.
@@ -213,7 +213,7 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// Nothing at all, freshly measured.
+    /// No usage, in a fresh sample.
     pub(crate) fn zero() -> Self {
         Self { cpu: Some(0), memory: Some(0), when: Age::Fresh, even: true }
     }

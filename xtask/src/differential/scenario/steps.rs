@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::action::{HpaAction, Step};
 use super::behavior::Behavior;
 use super::metric::Metric;
-use super::pod::{Condition, Level, Shape};
-use super::{Broken, Facts, MOST_PODS, Scenario};
+use super::pod::{Condition, Level, PodShape};
+use super::{Broken, Facts, MAX_PODS, Scenario};
 use crate::differential::action::{ApiRequest, RequestAction as _};
 
 type Make = fn(&mut Scenario, Facts) -> Step;
 
-/// What can happen, and how often.
+/// All changes with their weights.
 const CHANGES: [(usize, Make); 21] = [
     (26, Scenario::new_values),
     (5, Scenario::all_zero),
@@ -42,7 +42,7 @@ const CHANGES: [(usize, Make); 21] = [
 impl Scenario {
     pub(super) fn change(&mut self, facts: Facts) -> Step {
         if self.rival {
-            // Anything else could let two act at once, and who comes first is chance.
+            // Any other change could let both autoscalers act at once, in random order.
             if self.chance.once_in(3) {
                 return self.new_values(facts);
             }
@@ -64,7 +64,7 @@ impl Scenario {
             }
             None => {}
         }
-        // Where it is possible, everything should come to rest at zero once.
+        // With scaling to zero, every scenario should reach zero once.
         if self.to_zero && self.min == Some(0) && self.chance.once_in(5) {
             return self.all_zero(facts);
         }
@@ -113,7 +113,7 @@ impl Scenario {
     /// Pods and status become what was asked for.
     fn catch_up(&mut self, facts: Facts) -> Step {
         let Some(replicas) = facts.replicas else { return self.new_values(facts) };
-        let wanted = usize::try_from(replicas).unwrap_or_default().min(MOST_PODS);
+        let wanted = usize::try_from(replicas).unwrap_or_default().min(MAX_PODS);
         let mut actions: Vec<HpaAction> = vec![self.kind.tell(&self.name, replicas)];
         while self.pods.len() > wanted
             && let Some(pod) = self.pods.pop()
@@ -122,7 +122,7 @@ impl Scenario {
         }
         while self.pods.len() < wanted {
             let condition = self.usual_condition();
-            actions.extend(self.add_pod(Shape::Plain, condition, facts.now));
+            actions.extend(self.add_pod(PodShape::Plain, condition, facts.now));
         }
         Step::new(format!("the workload has {replicas}")).with(actions)
     }
@@ -144,14 +144,14 @@ impl Scenario {
     }
 
     fn odd_pod(&mut self, facts: Facts) -> Step {
-        let (shape, condition) = (Shape::any(&mut self.chance), self.usual_condition());
+        let (shape, condition) = (PodShape::any(&mut self.chance), self.usual_condition());
         let actions = self.add_pod(shape, condition, facts.now);
         Step::new(format!("another pod: {shape:?}, {condition:?}")).with(actions)
     }
 
     fn pod_gone(&mut self, facts: Facts) -> Step {
         let Some(pod) = self.pods.pop() else { return self.odd_pod(facts) };
-        // Its sample stays for a while, as in life.
+        // Its sample stays for a while, as in a real cluster.
         Step::new(format!("pod {} is gone", pod.name)).with([pod.remove()])
     }
 

@@ -1,4 +1,4 @@
-//! What is scaled.
+//! Scale targets.
 
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ impl Kind {
         vec![D::post(self.collection(), object), self.tell(name, replicas)]
     }
 
-    /// Says how many replicas it has, as its controller would.
+    /// Writes the replicas in its status, as its controller would.
     pub(crate) fn tell<D: RequestAction>(self, name: &str, replicas: i64) -> D {
         let status = match self {
             Self::Worker => json!({"replicas": replicas, "selector": format!("app={name}")}),

@@ -17,13 +17,13 @@ fn play(seed: u64, number: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_number_says_it_all() {
+fn scenario_is_determined_by_its_number() {
     assert_eq!(play(1, 7), play(1, 7));
     assert_ne!(play(1, 7), play(2, 7));
 }
 
 #[test]
-fn everything_happens_sooner_or_later() {
+fn every_action_occurs() {
     let all: String = (0..400).flat_map(|number| play(1, number)).collect::<Vec<_>>().join("\n");
     let kinds = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Worker", "Blind"];
     let types = ["Resource", "ContainerResource", "Pods", "Object", "External"]
@@ -64,7 +64,7 @@ fn everything_happens_sooner_or_later() {
 }
 
 #[test]
-fn a_step_changes_the_autoscaler_in_one_write_or_the_world() {
+fn step_writes_the_autoscaler_once_or_changes_its_environment() {
     for number in 0..400 {
         let mut scenario = Scenario::new(3, number, false);
         let facts = Facts { replicas: Some(3), now: Timestamp::UNIX_EPOCH };

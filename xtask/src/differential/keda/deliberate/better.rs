@@ -1,12 +1,13 @@
 //! What differs without `--compat strict` alone: improvements.
 
-use super::case::{Case, Told, events, is_true, ready};
-use super::{Deliberate, FallbackFacts, Who};
-use crate::differential::keda::view::View;
+use super::case::{Case, SeenEvent, events, is_true, ready};
+use super::{Applies, Deliberate};
+use crate::differential::keda::facts::FallbackFacts;
+use crate::differential::keda::view::KedaView;
 
 pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: true,
         why: "a condition says which trigger failed and why",
         is_it: |case| {
@@ -21,7 +22,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: false,
         why: "an answer that is an error says which source failed and why",
         is_it: |case| {
@@ -37,7 +38,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: true,
         why: "an event whose text is longer than 128 letters is told; KEDA's is refused by the API server",
         is_it: |case| {
@@ -46,7 +47,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: true,
         why: "a trigger that cannot be built leaves the others at work; KEDA refuses the whole object",
         is_it: |case| {
@@ -76,7 +77,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: false,
         why: "what is active while another trigger fails is noted as active: the cooldown begins at its end",
         is_it: |case| {
@@ -88,7 +89,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: true,
         why: "a source that is away keeps its metrics in the HPA; in KEDA they leave it",
         is_it: |case| {
@@ -101,14 +102,14 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: false,
         why: "a source that does not say which metrics it has is told with its cause",
         is_it: |case| {
-            let empty = |told: Told<'_>| {
+            let empty = |told: SeenEvent<'_>| {
                 told.text.contains("got empty metric spec") || told.text.contains("no metric specs returned")
             };
-            let cause = |told: Told<'_>| {
+            let cause = |told: SeenEvent<'_>| {
                 matches!(told.reason, "KEDAScalerFailed" | "ScaledJobCheckFailed")
                     && told.text.contains("external scaler ")
             };
@@ -118,7 +119,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: false,
         why: "a source that does not even say which metrics it has falls back too; in KEDA it never does",
         is_it: |case| {
@@ -136,23 +137,23 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: true,
         why: "a Secret or TriggerAuthentication that is missing is named",
         is_it: |case| {
             let (theirs, ours) = ("is required", " does not exist");
-            let tells = |view, told: Told<'_>, words: &str| {
+            let tells = |view, told: SeenEvent<'_>, words: &str| {
                 events(view).any(|other| {
                     (other.kind, other.reason) == (told.kind, told.reason) && other.text.contains(words)
                 })
             };
-            let named = |told: Told<'_>| told.text.contains(ours);
-            let unnamed = |told: Told<'_>| told.text.contains(theirs) && tells(case.ours, told, ours);
+            let named = |told: SeenEvent<'_>| told.text.contains(ours);
+            let unnamed = |told: SeenEvent<'_>| told.text.contains(theirs) && tells(case.ours, told, ours);
             case.ours_alone().is_some_and(named) || case.theirs_alone().is_some_and(unnamed)
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: true,
         why: "a Secret or TriggerAuthentication that is deleted is missed at once; KEDA goes on with what it has read",
         is_it: |case| {
@@ -175,7 +176,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: false,
         why: "a fallback to no replicas is no activity",
         is_it: |case| {
@@ -187,16 +188,18 @@ pub(super) const LIST: &[Deliberate] = &[
             let to_zero = case.facts.fallback.as_ref().is_some_and(zero);
             // What was woken goes to sleep when the fallback is over.
             let woken = format!(" from {} to 0", case.facts.wakes_to);
-            let slept =
-                |told: Told<'_>| told.reason == "KEDAScaleTargetDeactivated" && told.text.contains(&woken);
+            let slept = |told: SeenEvent<'_>| {
+                told.reason == "KEDAScaleTargetDeactivated" && told.text.contains(&woken)
+            };
             let sleeps = case.theirs.get("target.replicas") == case.ours.get("target.replicas")
                 && (case.theirs_alone().is_some_and(slept)
                     || case.ours_tells(&["KEDAScaleTargetActivated"])
                     || case.is_status(&["lastActiveTime"]));
             // What ours put to sleep is woken again.
             let number = |text: &str| text.parse::<i64>().ok();
-            let slept =
-                |told: Told<'_>| told.reason == "KEDAScaleTargetDeactivated" && told.text.ends_with(" to 0");
+            let slept = |told: SeenEvent<'_>| {
+                told.reason == "KEDAScaleTargetDeactivated" && told.text.ends_with(" to 0")
+            };
             let woken = case.field.name == "target.replicas"
                 && number(&case.field.ours) == Some(case.facts.wakes_to)
                 && number(&case.field.theirs) > number(&case.field.ours);
@@ -221,7 +224,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: false,
         why: "a target of a formula that is no whole number does not disable the fallback",
         is_it: |case| {
@@ -235,17 +238,17 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: false,
         why: "fallback by a formula is told when it begins and when it ends, not every second",
         is_it: |case| {
             let by_formula = behavior(case) == Some("scalingModifiers");
-            let told = |told: Told<'_>| told.reason.starts_with("ScaledObjectFallback");
+            let told = |told: SeenEvent<'_>| told.reason.starts_with("ScaledObjectFallback");
             by_formula && case.event().is_some_and(told)
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: false,
         why: "a metric whose fallback is left to a formula is an error where there is no formula, not -1",
         is_it: |case| {
@@ -257,11 +260,11 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: false,
         why: "a formula that cannot be computed is told",
         is_it: |case| {
-            let about = |told: Told<'_>| {
+            let about = |told: SeenEvent<'_>| {
                 told.reason == "KEDAMetricSourceFailed" && told.text.contains("ScalingModifiers")
             };
             let ours = ready(case.ours);
@@ -271,7 +274,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: false,
         why: "metrics of a formula are told as active when they are",
         is_it: |case| {
@@ -281,7 +284,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Better,
+        who: Applies::Better,
         often: true,
         why: "an HPA of the new name that somebody else made is taken over; KEDA tries to create it for ever",
         is_it: |case| {
@@ -302,12 +305,12 @@ fn behavior<'a>(case: &Case<'a>) -> Option<&'a str> {
     case.facts.fallback.as_ref()?.behavior.as_deref()
 }
 
-fn is_composite(view: &View) -> bool {
+fn is_composite(view: &KedaView) -> bool {
     view.get("object.status.compositeScalerName").is_some_and(|name| !name.is_empty())
 }
 
 /// Whether a metric is noted as failing.
-fn is_failing(view: &View) -> bool {
+fn is_failing(view: &KedaView) -> bool {
     let health = |name: &str| name.starts_with("object.status.health.") && name.ends_with(".status");
     view.fields.iter().any(|(name, value)| health(name) && value.contains("Failing"))
 }

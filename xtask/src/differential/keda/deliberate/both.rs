@@ -1,29 +1,29 @@
 //! What differs with `--compat strict` too.
 
-use super::case::{Case, Ready, Told, events, is_true, ready};
-use super::{BURST, Deliberate, Who};
+use super::case::{Case, Ready, SeenEvent, events, is_true, ready};
+use super::{Applies, BURST, Deliberate};
 use crate::differential::keda::env::Subject;
 
 pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: true,
         why: "of events of one reason KEDA shows the first text alone; ours shows every text",
         is_it: |case| {
-            let told_again = |told: Told<'_>| {
-                let mut again = case.theirs.repeated.iter().filter_map(|line| Told::read(line));
+            let told_again = |told: SeenEvent<'_>| {
+                let mut again = case.theirs.repeated.iter().filter_map(|line| SeenEvent::read(line));
                 again.any(|other| other.is_like(&told))
             };
             case.ours_alone().is_some_and(told_again)
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: true,
         why: "errors of an external scaler are told in our words, with its address and what was asked",
         is_it: |case| {
             let (theirs, ours) = ("rpc error: code = ", "external scaler ");
-            let tells = |view, told: Told<'_>, words: &str| {
+            let tells = |view, told: SeenEvent<'_>, words: &str| {
                 events(view).any(|other| other.is_like(&told) && other.text.contains(words))
             };
             let in_ours = |told| tells(case.ours, told, ours);
@@ -33,20 +33,20 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "an object of which much is told at once: ours tells 25 events of each type, then one every 5 minutes",
         is_it: |case| {
-            let held_back = |told: Told<'_>| case.ours.told.get(told.kind) >= Some(&BURST);
+            let held_back = |told: SeenEvent<'_>| case.ours.told.get(told.kind) >= Some(&BURST);
             case.theirs_alone().is_some_and(held_back)
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "whoever edits an object makes KEDA break off a question of its own, and tell of it as a failure",
         is_it: |case| {
-            let broken_off = |told: Told<'_>| {
+            let broken_off = |told: SeenEvent<'_>| {
                 let canceled = told.text.ends_with("code = Canceled desc = context canceled");
                 // Triggers that were closed have no metrics.
                 let closed = !case.facts.silent && told.text == "got empty metric spec";
@@ -56,7 +56,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "KEDA's loop may note a pause before the reconcile that would tell it",
         is_it: |case| {
@@ -65,7 +65,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "a loop of KEDA that an edit cuts off may tell that its ScaledJob is not active",
         is_it: |case| {
@@ -74,7 +74,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "of a source that fails KEDA answers that there is no such metric or that it failed",
         is_it: |case| {
@@ -86,11 +86,11 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "whoever edits a ScaledJob while KEDA creates Jobs cuts it off: those it believes to have failed are made again",
         is_it: |case| {
-            let cut = |told: &Told<'_>| {
+            let cut = |told: &SeenEvent<'_>| {
                 told.reason == "KEDAJobCreateFailed" && told.text.ends_with("context canceled")
             };
             let count = |text: &str| text.parse::<u64>().unwrap_or_default();
@@ -101,19 +101,19 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "a loop of KEDA builds triggers of a spec that was refused; ours does not",
         is_it: |case| {
             let built =
-                |told: Told<'_>| told.reason == "KEDAScalersStarted" && told.text.starts_with("Scaler ");
+                |told: SeenEvent<'_>| told.reason == "KEDAScalersStarted" && told.text.starts_with("Scaler ");
             let refused =
                 ready(case.ours).is_refused() || ready(case.theirs).is_refused() || case.facts.invalid;
             refused && case.theirs_alone().is_some_and(built)
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: true,
         why: "while triggers cannot be built, KEDA answers HPAs from those of the version before; ours says why not",
         is_it: |case| {
@@ -123,7 +123,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "Ready of a spec that cannot work but can be built swings in KEDA: its loop and its reconcile disagree",
         is_it: |case| {
@@ -138,13 +138,13 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "an empty pause annotation is noticed when it comes and when it goes, in KEDA at the next edit",
         is_it: |case| is_pausing_emptily(case) || is_left_paused(case),
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "when several triggers work again at once, KEDA does not tell that the fallback is over",
         is_it: |case| {
@@ -156,7 +156,7 @@ pub(super) const LIST: &[Deliberate] = &[
         },
     },
     Deliberate {
-        who: Who::Both,
+        who: Applies::Both,
         often: false,
         why: "whoever edits an object while KEDA scales its target cuts it off: what was done is told as a failure",
         is_it: |case| {

@@ -1,57 +1,31 @@
 //! A field that differs, and everything that can be seen around it.
 
-use serde::{Deserialize, Serialize};
-
 use crate::differential::compare::Field;
 use crate::differential::keda::env::Subject;
-use crate::differential::keda::view::View;
-
-/// What the script asks for at this moment, as far as entries of the list depend on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Facts {
-    pub(crate) fallback: Option<FallbackFacts>,
-    /// A source does not answer which metrics it has, or nothing listens at its address.
-    pub(crate) silent: bool,
-    /// The target of the formula is no whole number.
-    pub(crate) fractional: bool,
-    /// Its HPA has the name of an HPA that a user created.
-    pub(crate) foreign: bool,
-    /// The spec is one that cannot work.
-    pub(crate) invalid: bool,
-    /// To how many replicas a target is woken.
-    pub(crate) wakes_to: i64,
-    /// A Secret or a TriggerAuthentication that a trigger uses is not there.
-    pub(crate) gone: bool,
-}
-
-/// The fallback of a spec.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FallbackFacts {
-    pub(crate) replicas: i64,
-    pub(crate) behavior: Option<String>,
-}
+use crate::differential::keda::facts::KedaFacts;
+use crate::differential::keda::view::KedaView;
 
 /// A field that differs, and everything around it.
 pub(crate) struct Case<'a> {
     pub(crate) subject: Subject,
     pub(crate) field: &'a Field,
-    pub(crate) theirs: &'a View,
-    pub(crate) ours: &'a View,
-    pub(crate) facts: &'a Facts,
+    pub(crate) theirs: &'a KedaView,
+    pub(crate) ours: &'a KedaView,
+    pub(crate) facts: &'a KedaFacts,
 }
 
 /// An event, as a view writes it down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told<'a> {
+pub(super) struct SeenEvent<'a> {
     /// `Normal` or `Warning`.
     pub(super) kind: &'a str,
     pub(super) reason: &'a str,
     pub(super) text: &'a str,
-    /// Of which object, by whom, and the action.
+    /// Involved object, reporting component and action.
     pub(super) about: &'a str,
 }
 
-impl<'a> Told<'a> {
+impl<'a> SeenEvent<'a> {
     pub(super) fn read(line: &'a str) -> Option<Self> {
         let (head, rest) = line.strip_prefix("event ")?.split_once(": ")?;
         let (kind, reason) = head.split_once(' ')?;
@@ -86,34 +60,34 @@ impl Ready<'_> {
 }
 
 /// `Ready` of a subject.
-pub(super) fn ready(view: &View) -> Ready<'_> {
+pub(super) fn ready(view: &KedaView) -> Ready<'_> {
     let part = |part: &str| view.get(&format!("object.status.conditions.Ready.{part}")).unwrap_or_default();
     Ready { status: part("status"), reason: part("reason"), message: part("message") }
 }
 
 /// Whether a condition of a subject is true.
-pub(super) fn is_true(view: &View, condition: &str) -> bool {
+pub(super) fn is_true(view: &KedaView, condition: &str) -> bool {
     view.get(&format!("object.status.conditions.{condition}.status")) == Some("True")
 }
 
 /// All events of a subject.
-pub(super) fn events(view: &View) -> impl Iterator<Item = Told<'_>> {
-    view.fields.keys().filter_map(|line| Told::read(line))
+pub(super) fn events(view: &KedaView) -> impl Iterator<Item = SeenEvent<'_>> {
+    view.fields.keys().filter_map(|line| SeenEvent::read(line))
 }
 
 impl<'a> Case<'a> {
     /// The event that only one of the two records.
-    pub(super) fn event(&self) -> Option<Told<'a>> {
-        Told::read(&self.field.name)
+    pub(super) fn event(&self) -> Option<SeenEvent<'a>> {
+        SeenEvent::read(&self.field.name)
     }
 
     /// An event that only Plimsoll records.
-    pub(super) fn ours_alone(&self) -> Option<Told<'a>> {
+    pub(super) fn ours_alone(&self) -> Option<SeenEvent<'a>> {
         self.event().filter(|_| self.field.theirs == "-")
     }
 
     /// An event that only KEDA records.
-    pub(super) fn theirs_alone(&self) -> Option<Told<'a>> {
+    pub(super) fn theirs_alone(&self) -> Option<SeenEvent<'a>> {
         self.event().filter(|_| self.field.ours == "-")
     }
 
@@ -156,7 +130,7 @@ impl<'a> Case<'a> {
         else {
             return false;
         };
-        let name = |view: &'a View| {
+        let name = |view: &'a KedaView| {
             let kinds = ["external.metric.name", "resource.name", "containerResource.name"];
             kinds.into_iter().find_map(|kind| view.get(&format!("{metric}].{kind}")))
         };

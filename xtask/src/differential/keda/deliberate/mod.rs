@@ -15,14 +15,14 @@ mod case;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use case::{Case, Facts, FallbackFacts};
+pub(crate) use case::Case;
 
 use super::env::Subject;
 
 /// A kind of difference, with its reason; docs/compatibility.md lists the same.
 pub(crate) struct Deliberate {
     /// Which of ours differs so.
-    pub(crate) who: Who,
+    pub(crate) who: Applies,
     /// Whether every whole run meets it.
     pub(crate) often: bool,
     pub(crate) why: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct Deliberate {
 
 /// Which of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Applies {
     /// With `--compat better` alone.
     Better,
     /// Always.
@@ -49,6 +49,6 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Deliberate> {
 
 /// The entry of the list that explains a difference.
 pub(crate) fn explains(case: &Case<'_>) -> Option<usize> {
-    let applies = |who: Who| who == Who::Both || case.subject == Subject::Better;
+    let applies = |who: Applies| who == Applies::Both || case.subject == Subject::Better;
     all().position(|entry| applies(entry.who) && (entry.is_it)(case))
 }

@@ -1,21 +1,21 @@
-//! What is broken in one step and mended in the next.
+//! Faults that one step makes and the next one repairs.
 
 use serde_json::json;
 
 use super::card::Card;
 use super::trigger::{AUTH, BARE, CLUSTER, LATE, Source, Trigger};
-use super::{AUTHENTICATIONS, HPAS, RESTS, RESTS_LONG, SECRET, SECRETS, Scenario, said};
+use super::{AUTHENTICATIONS, HPAS, KedaScenario, RESTS, RESTS_LONG, SECRET, SECRETS, said};
 use crate::differential::action::RequestAction as _;
-use crate::differential::keda::action::{KedaAction, Step};
-use crate::differential::keda::source::{State, Trouble};
+use crate::differential::keda::action::{KedaAction, KedaStep};
+use crate::differential::keda::source::{SourceFault, SourceResponse};
 
-/// What is not as it should be.
+/// What is broken at the moment.
 #[derive(Clone, Debug)]
-pub(super) enum Broken {
+pub(super) enum KedaBreakage {
     /// The sources of these keys fail.
     Sources(Vec<String>),
-    /// The object as it was before, whole.
-    Spec(Box<Scenario>),
+    /// The object before the fault.
+    Spec(Box<KedaScenario>),
     /// This annotation is to go.
     Annotation(&'static str),
     NoAuthentication,
@@ -35,8 +35,8 @@ const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
 const PAUSED_IN: &str = "autoscaling.keda.sh/paused-scale-in";
 const PAUSED_OUT: &str = "autoscaling.keda.sh/paused-scale-out";
 
-impl Scenario {
-    pub(super) fn play_broken(&mut self, card: Card) -> Option<Step> {
+impl KedaScenario {
+    pub(super) fn play_broken(&mut self, card: Card) -> Option<KedaStep> {
         let annotation = |value: &'static str, key: &'static str| Some((key, value));
         let pause = match card {
             Card::Pause => annotation("true", PAUSED),
@@ -48,29 +48,29 @@ impl Scenario {
             _ => None,
         };
         if let Some((key, value)) = pause {
-            self.broken = Some(Broken::Annotation(key));
+            self.broken = Some(KedaBreakage::Annotation(key));
             let mut actions = vec![self.annotate(key, Some(value))];
-            // What is forbidden is tried.
+            // An invalid edit is tried.
             let keys: Vec<String> = self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
             if matches!(card, Card::PauseIn | Card::PauseOut) {
                 let active = card == Card::PauseOut;
-                actions.extend(keys.iter().map(|key| self.say(key, State::new(9, active))));
+                actions.extend(keys.iter().map(|key| self.say(key, SourceResponse::new(9, active))));
             }
-            return Some(Step::new(format!("{key}: {value:?}")).with(actions));
+            return Some(KedaStep::new(format!("{key}: {value:?}")).with(actions));
         }
         self.play_failure(card).or_else(|| self.play_missing(card)).or_else(|| self.play_invalid(card))
     }
 
     /// Sources that fail.
-    fn play_failure(&mut self, card: Card) -> Option<Step> {
+    fn play_failure(&mut self, card: Card) -> Option<KedaStep> {
         let trouble = match card {
             Card::MetricsFail
             | Card::FallbackAndFailure(_)
             | Card::FallbackToZero
-            | Card::FallbackInFormula => Trouble::Metrics,
-            Card::ActiveFails => Trouble::Active,
-            Card::SpecsFail => Trouble::Specs,
-            Card::SpecsEmpty => Trouble::Empty,
+            | Card::FallbackInFormula => SourceFault::Metrics,
+            Card::ActiveFails => SourceFault::Active,
+            Card::SpecsFail => SourceFault::Specs,
+            Card::SpecsEmpty => SourceFault::Empty,
             Card::Refused => {
                 self.cooldown = Some(RESTS_LONG);
                 let before = self.clone();
@@ -79,8 +79,8 @@ impl Scenario {
                         *refused = true;
                     }
                 }
-                self.broken = Some(Broken::Spec(Box::new(before)));
-                return Some(Step::new("nobody listens where the scaler was").with([self.edit()]));
+                self.broken = Some(KedaBreakage::Spec(Box::new(before)));
+                return Some(KedaStep::new("nobody listens where the scaler was").with([self.edit()]));
             }
             _ => return None,
         };
@@ -110,26 +110,26 @@ impl Scenario {
             vec![self.any_key()?]
         };
         for key in &keys {
-            let state = State { trouble, ..self.state(key) };
+            let state = SourceResponse { trouble, ..self.state(key) };
             actions.push(self.say(key, state));
         }
-        self.broken = Some(Broken::Sources(keys));
+        self.broken = Some(KedaBreakage::Sources(keys));
         let fallback = if actions.len() > 1 {
             format!(", with fallback {}", said(self.fallback.as_ref()))
         } else {
             String::new()
         };
-        Some(Step::new(format!("a source fails: {trouble:?}{fallback}")).with(actions))
+        Some(KedaStep::new(format!("a source fails: {trouble:?}{fallback}")).with(actions))
     }
 
-    /// What an object refers to goes away.
-    fn play_missing(&mut self, card: Card) -> Option<Step> {
+    /// Deletes a referenced object.
+    fn play_missing(&mut self, card: Card) -> Option<KedaStep> {
         let name = self.name.clone();
         let mut actions = Vec::new();
         let uses = |scenario: &mut Self, auth: &'static str| {
             let letter = scenario.letter();
             let key = format!("{}-{letter}", scenario.name);
-            let said = scenario.say(&key, State::new(4, true));
+            let said = scenario.say(&key, SourceResponse::new(4, true));
             let mut trigger = Trigger::new(Source::Api { key, target: 3 });
             trigger.auth = Some(auth);
             scenario.triggers.push(trigger);
@@ -140,15 +140,15 @@ impl Scenario {
             Card::AuthenticationGone | Card::SecretGone if self.job.is_none() && !uses_it => {
                 // First it works.
                 self.cards.insert(0, card);
-                return Some(Step::new("a trigger with credentials").with(uses(self, AUTH)));
+                return Some(KedaStep::new("a trigger with credentials").with(uses(self, AUTH)));
             }
             Card::AuthenticationGone if self.job.is_none() => {
                 actions.push(KedaAction::delete(format!("{AUTHENTICATIONS}/{name}-{AUTH}")));
-                ("the TriggerAuthentication is deleted", Broken::AuthenticationGone(false))
+                ("the TriggerAuthentication is deleted", KedaBreakage::AuthenticationGone(false))
             }
             Card::SecretGone if self.job.is_none() => {
                 actions.push(KedaAction::delete(format!("{SECRETS}/{name}-{SECRET}")));
-                ("the Secret is deleted", Broken::SecretGone(false))
+                ("the Secret is deleted", KedaBreakage::SecretGone(false))
             }
             Card::ClusterAuthentication if self.job.is_none() => {
                 if self.triggers.iter().any(|trigger| trigger.auth == Some(CLUSTER)) {
@@ -156,29 +156,29 @@ impl Scenario {
                 }
                 actions.extend(self.cluster_authentication());
                 actions.extend(uses(self, CLUSTER));
-                return Some(Step::new("a trigger with a ClusterTriggerAuthentication").with(actions));
+                return Some(KedaStep::new("a trigger with a ClusterTriggerAuthentication").with(actions));
             }
             Card::NoAuthentication if self.job.is_none() => {
                 actions.extend(uses(self, LATE));
-                ("a TriggerAuthentication that is not there", Broken::NoAuthentication)
+                ("a TriggerAuthentication that is not there", KedaBreakage::NoAuthentication)
             }
             Card::NoSecret if self.job.is_none() => {
                 actions.extend(self.authentication(BARE, BARE));
                 actions.extend(uses(self, BARE));
-                ("a Secret that is not there", Broken::NoSecret)
+                ("a Secret that is not there", KedaBreakage::NoSecret)
             }
             Card::NoTarget if self.job.is_none() => {
                 actions.push(KedaAction::delete(self.target.path(&name)));
-                ("the target is deleted", Broken::NoTarget)
+                ("the target is deleted", KedaBreakage::NoTarget)
             }
             _ => return None,
         };
         self.broken = Some(broken);
-        Some(Step::new(title).with(actions))
+        Some(KedaStep::new(title).with(actions))
     }
 
     /// Specs that the API server takes and the operator does not.
-    fn play_invalid(&mut self, card: Card) -> Option<Step> {
+    fn play_invalid(&mut self, card: Card) -> Option<KedaStep> {
         let rests = self.cooldown.replace(RESTS_LONG);
         let before = self.clone();
         let mut body = None;
@@ -231,66 +231,73 @@ impl Scenario {
                 KedaAction::patch(self.path(), json!([{"op": "replace", "path": "/spec", "value": spec}]))
             }
         };
-        // Sources that are new must be known.
+        // New sources must be registered.
         let keys: Vec<String> = self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
         let new: Vec<String> = keys.into_iter().filter(|key| !self.states.contains_key(key)).collect();
-        let mut actions: Vec<KedaAction> = new.iter().map(|key| self.say(key, State::new(3, true))).collect();
+        let mut actions: Vec<KedaAction> =
+            new.iter().map(|key| self.say(key, SourceResponse::new(3, true))).collect();
         actions.push(action);
-        self.broken = Some(Broken::Spec(Box::new(before)));
-        Some(Step::new(format!("a spec that cannot work: {card:?}")).with(actions))
+        self.broken = Some(KedaBreakage::Spec(Box::new(before)));
+        Some(KedaStep::new(format!("a spec that cannot work: {card:?}")).with(actions))
     }
 
-    pub(super) fn mend(&mut self, broken: Broken) -> Step {
+    pub(super) fn mend(&mut self, broken: KedaBreakage) -> KedaStep {
         let name = self.name.clone();
         match broken {
-            Broken::Sources(keys) => {
+            KedaBreakage::Sources(keys) => {
                 let mended = |key: &String| {
-                    let state = State { trouble: Trouble::None, ..self.state(key) };
+                    let state = SourceResponse { trouble: SourceFault::None, ..self.state(key) };
                     self.say(key, state)
                 };
-                Step::new("the source answers again").with(keys.iter().map(mended).collect::<Vec<_>>())
+                KedaStep::new("the source answers again").with(keys.iter().map(mended).collect::<Vec<_>>())
             }
-            Broken::AuthenticationGone(false) => {
-                self.broken = Some(Broken::AuthenticationGone(true));
+            KedaBreakage::AuthenticationGone(false) => {
+                self.broken = Some(KedaBreakage::AuthenticationGone(true));
                 self.edit_without("TriggerAuthentication")
             }
-            Broken::SecretGone(false) => {
-                self.broken = Some(Broken::SecretGone(true));
+            KedaBreakage::SecretGone(false) => {
+                self.broken = Some(KedaBreakage::SecretGone(true));
                 self.edit_without("Secret")
             }
-            Broken::AuthenticationGone(true) => {
-                Step::new("the TriggerAuthentication is there again").with(self.authentication(AUTH, SECRET))
+            KedaBreakage::AuthenticationGone(true) => {
+                KedaStep::new("the TriggerAuthentication is there again")
+                    .with(self.authentication(AUTH, SECRET))
             }
-            Broken::SecretGone(true) => Step::new("the Secret is there again").with(self.secret(SECRET)),
-            Broken::Spec(before) => {
+            KedaBreakage::SecretGone(true) => {
+                KedaStep::new("the Secret is there again").with(self.secret(SECRET))
+            }
+            KedaBreakage::Spec(before) => {
                 let (states, made) = (self.states.clone(), self.triggers_made);
                 let (cards, done, chance) = (self.cards.clone(), self.done.clone(), self.chance.clone());
                 *self = Self { states, triggers_made: made, cards, done, chance, broken: None, ..*before };
-                Step::new("as it was before").with([self.edit()])
+                KedaStep::new("as it was before").with([self.edit()])
             }
-            Broken::Annotation(key) => Step::new(format!("without {key}")).with([self.annotate(key, None)]),
-            Broken::NoAuthentication => {
-                Step::new("the TriggerAuthentication appears").with(self.authentication(LATE, SECRET))
+            KedaBreakage::Annotation(key) => {
+                KedaStep::new(format!("without {key}")).with([self.annotate(key, None)])
             }
-            Broken::NoSecret => Step::new("the Secret appears").with(self.secret(BARE)),
-            Broken::NoTarget => {
+            KedaBreakage::NoAuthentication => {
+                KedaStep::new("the TriggerAuthentication appears").with(self.authentication(LATE, SECRET))
+            }
+            KedaBreakage::NoSecret => KedaStep::new("the Secret appears").with(self.secret(BARE)),
+            KedaBreakage::NoTarget => {
                 let replicas = self.chance.between(0, 2);
-                Step::new(format!("a target of {replicas} appears")).with(self.target.create(&name, replicas))
+                KedaStep::new(format!("a target of {replicas} appears"))
+                    .with(self.target.create(&name, replicas))
             }
-            Broken::Foreign => {
+            KedaBreakage::Foreign => {
                 // Another object that waited for the name has it now.
-                Step::new("that HPA goes").with([KedaAction::delete(format!("{HPAS}/{}", self.hpa()))])
+                KedaStep::new("that HPA goes").with([KedaAction::delete(format!("{HPAS}/{}", self.hpa()))])
             }
-            Broken::Deleted => {
+            KedaBreakage::Deleted => {
                 self.annotations.remove(PAUSED_REPLICAS);
-                Step::new("created again").with([self.create()])
+                KedaStep::new("created again").with([self.create()])
             }
         }
     }
 
-    /// Triggers are built anew while what they need is not there.
-    fn edit_without(&mut self, what: &str) -> Step {
+    /// Triggers are rebuilt while a referenced object is missing.
+    fn edit_without(&mut self, what: &str) -> KedaStep {
         self.cooldown = Some(if self.cooldown == Some(RESTS_LONG) { RESTS_LONG + 1 } else { RESTS_LONG });
-        Step::new(format!("an edit without the {what}")).with([self.edit()])
+        KedaStep::new(format!("an edit without the {what}")).with([self.edit()])
     }
 }

@@ -160,7 +160,7 @@ impl Card {
         ]
     }
 
-    /// What happens to ScaledJobs.
+    /// Steps of ScaledJobs.
     pub(crate) fn jobs() -> Vec<Self> {
         vec![
             Self::Activity,

@@ -1,13 +1,13 @@
-//! What happens to ScaledJobs.
+//! Steps of ScaledJobs.
 
 use serde_json::{Value, json};
 
-use super::Scenario;
+use super::KedaScenario;
 use super::card::Card;
-use crate::differential::keda::action::{Ending, KedaAction, Step};
+use crate::differential::keda::action::{Ending, KedaAction, KedaStep};
 use crate::differential::scenario::chance::Chance;
 
-/// What ScaledJobs have of their own.
+/// The fields of ScaledJobs only.
 #[derive(Clone, Debug)]
 pub(super) struct JobSpec {
     strategy: Option<Value>,
@@ -36,7 +36,7 @@ fn any_strategy(chance: &mut Chance) -> Option<Value> {
     }
 }
 
-impl Scenario {
+impl KedaScenario {
     pub(super) fn job_spec(&self, job: &JobSpec) -> Value {
         let mut strategy = job.strategy.clone();
         if let Some(calculation) = job.calculation {
@@ -53,7 +53,7 @@ impl Scenario {
             },
             "pollingInterval": self.polling,
             "minReplicaCount": self.min,
-            // So that there are never more jobs than can be looked at.
+            // Bounds the number of Jobs.
             "maxReplicaCount": self.max.unwrap_or(6),
             "successfulJobsHistoryLimit": job.history.map(|(successful, _)| successful),
             "failedJobsHistoryLimit": job.history.map(|(_, failed)| failed),
@@ -63,18 +63,22 @@ impl Scenario {
         })
     }
 
-    pub(super) fn play_job(&mut self, card: Card) -> Option<Step> {
+    pub(super) fn play_job(&mut self, card: Card) -> Option<KedaStep> {
         let scenario = self.name.clone();
         let most = self.chance.between(1, 3) as usize;
         let end = |how| KedaAction::EndJobs { scenario, how, most };
         match card {
             Card::JobsEnd => {
-                return Some(Step::new(format!("{most} jobs are complete")).with([end(Ending::Complete)]));
+                return Some(
+                    KedaStep::new(format!("{most} jobs are complete")).with([end(Ending::Complete)]),
+                );
             }
             Card::JobsFail => {
-                return Some(Step::new(format!("{most} jobs fail")).with([end(Ending::Failed)]));
+                return Some(KedaStep::new(format!("{most} jobs fail")).with([end(Ending::Failed)]));
             }
-            Card::JobsRun => return Some(Step::new(format!("{most} jobs run")).with([end(Ending::Running)])),
+            Card::JobsRun => {
+                return Some(KedaStep::new(format!("{most} jobs run")).with([end(Ending::Running)]));
+            }
             _ => {}
         }
         let chance = &mut self.chance;
@@ -104,6 +108,6 @@ impl Scenario {
             }
             _ => return None,
         };
-        Some(Step::new(title).with([self.edit()]))
+        Some(KedaStep::new(title).with([self.edit()]))
     }
 }

@@ -13,20 +13,20 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::action::{KedaAction, Step};
-use super::deliberate::{Facts, FallbackFacts};
-use super::source::{State, Trouble};
+use super::action::{KedaAction, KedaStep};
+use super::facts::{FallbackFacts, KedaFacts};
+use super::source::{SourceFault, SourceResponse};
 use crate::differential::action::RequestAction as _;
 use crate::differential::scenario::chance::Chance;
 use crate::differential::scenario::target::Kind;
-use breakage::Broken;
+use breakage::KedaBreakage;
 use card::Card;
 use job::JobSpec;
 use trigger::{AUTH, BARE, CLUSTER, LATE, Places, Source, Trigger};
 
 /// An object as it was last left.
 #[derive(Clone, Debug)]
-pub(crate) struct Scenario {
+pub(crate) struct KedaScenario {
     /// The name of its objects.
     pub(crate) name: String,
     places: Places,
@@ -36,7 +36,7 @@ pub(crate) struct Scenario {
     target: Kind,
     triggers: Vec<Trigger>,
     triggers_made: u8,
-    states: BTreeMap<String, State>,
+    states: BTreeMap<String, SourceResponse>,
     min: Option<i64>,
     max: Option<i64>,
     idle: Option<i64>,
@@ -52,22 +52,22 @@ pub(crate) struct Scenario {
     labels: BTreeMap<&'static str, String>,
     pods: usize,
     /// What must be undone in the next step.
-    broken: Option<Broken>,
+    broken: Option<KedaBreakage>,
     cards: Vec<Card>,
     made: bool,
     /// What was done so far.
-    pub(crate) done: Vec<Step>,
+    pub(crate) done: Vec<KedaStep>,
 }
 
 /// The Secret that is there from the beginning.
 const SECRET: &str = "secret";
 /// How many cards a scenario plays.
 const CARDS: usize = 7;
-/// How long targets rest, in seconds: longer than a poll. Whoever edits an object makes KEDA build its triggers anew while its
-/// new loop already asks them, which then looks to it as if nothing were active (docs/spec/keda.md 3.3, trap 30); without rest the target
-/// goes to zero for that, or not: it is chance.
+/// Cooldown of targets in seconds, longer than a poll. After an edit KEDA rebuilds its triggers while its new loop already
+/// polls them, which then sees nothing active (docs/spec/keda.md 3.3, trap 30); without a cooldown, whether the target
+/// scales to zero would be random.
 const RESTS: i64 = 3;
-/// How long they rest where nobody asks for a while, as with a spec that cannot work: the same would happen when it is mended.
+/// Cooldown where polls stop for a while, as with an invalid spec: the same would happen when it is repaired.
 const RESTS_LONG: i64 = 300;
 /// One scenario in so many is about a ScaledJob.
 const JOBS: u64 = 5;
@@ -82,7 +82,7 @@ pub(crate) const SECRETS: &str = "/api/v1/namespaces/{ns}/secrets";
 /// Where the Secrets of ClusterTriggerAuthentications are.
 pub(crate) const HOME_SECRETS: &str = "/api/v1/namespaces/keda/secrets";
 
-impl Scenario {
+impl KedaScenario {
     /// The scenario of this number.
     pub(crate) fn new(seed: u64, number: u64, places: Places) -> Self {
         let mut chance = Chance::new(seed ^ 0x6b65_6461, number);
@@ -92,7 +92,7 @@ impl Scenario {
         // Scenarios of one kind follow each other through the deck, so that every card is played.
         let turn = if job.is_some() { number / JOBS } else { number - number / JOBS };
         let mut cards = card::hand(deck, seed, turn, CARDS);
-        // KEDA does not find back from it: nothing comes after.
+        // KEDA does not recover from it, so this is the last step.
         cards.sort_by_key(|card| *card == Card::HpaForeign);
         let target = chance.of([
             Kind::Deployment,
@@ -182,7 +182,7 @@ impl Scenario {
         self.triggers.push(trigger);
     }
 
-    /// Whether there is nothing left to do.
+    /// Whether the scenario has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.made && self.cards.is_empty() && self.broken.is_none()
     }
@@ -195,7 +195,7 @@ impl Scenario {
         self.target
     }
 
-    /// For how long after the last change something may still come, in seconds.
+    /// How many seconds after the last change the object may still change.
     pub(crate) fn memory(&self) -> u64 {
         let cooldown = self.cooldown.unwrap_or(300).max(self.initial_cooldown.unwrap_or_default());
         let cooldown = if cooldown > 10 { 0 } else { cooldown };
@@ -203,7 +203,7 @@ impl Scenario {
     }
 
     /// The next step.
-    pub(crate) fn step(&mut self) -> Step {
+    pub(crate) fn step(&mut self) -> KedaStep {
         let step = if !self.made {
             self.made = true;
             self.begin()
@@ -235,7 +235,7 @@ impl Scenario {
     }
 
     /// The facts on which deliberate differences depend.
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> KedaFacts {
         let fallback = self.fallback.as_ref().map(|fallback| FallbackFacts {
             replicas: fallback.get("replicas").and_then(Value::as_i64).unwrap_or_default(),
             behavior: fallback.get("behavior").and_then(Value::as_str).map(str::to_owned),
@@ -243,26 +243,26 @@ impl Scenario {
         let silent = |trigger: &Trigger| match &trigger.source {
             Source::External { refused: true, .. } => true,
             Source::External { key, .. } => {
-                matches!(self.state(key).trouble, Trouble::Specs | Trouble::Empty)
+                matches!(self.state(key).trouble, SourceFault::Specs | SourceFault::Empty)
             }
             _ => false,
         };
         let gone = matches!(
             self.broken,
             Some(
-                Broken::NoAuthentication
-                    | Broken::NoSecret
-                    | Broken::AuthenticationGone(_)
-                    | Broken::SecretGone(_)
+                KedaBreakage::NoAuthentication
+                    | KedaBreakage::NoSecret
+                    | KedaBreakage::AuthenticationGone(_)
+                    | KedaBreakage::SecretGone(_)
             )
         );
         let wakes_to = self.min.unwrap_or_default().max(1);
-        let invalid = matches!(self.broken, Some(Broken::Spec(_)));
+        let invalid = matches!(self.broken, Some(KedaBreakage::Spec(_)));
         let target = self.modifiers.as_ref().and_then(|modifiers| modifiers.get("target")?.as_str());
         let fractional = target.is_some_and(|target| target.parse::<i64>().is_err());
         let silent = self.triggers.iter().any(silent);
-        let foreign = matches!(self.broken, Some(Broken::Foreign));
-        Facts { fallback, silent, fractional, foreign, invalid, wakes_to, gone }
+        let foreign = matches!(self.broken, Some(KedaBreakage::Foreign));
+        KedaFacts { fallback, silent, fractional, foreign, invalid, wakes_to, gone }
     }
 
     /// How often its sources are asked.
@@ -276,7 +276,7 @@ impl Scenario {
     }
 
     /// Target, sources, credentials and the object.
-    fn begin(&mut self) -> Step {
+    fn begin(&mut self) -> KedaStep {
         let replicas = self.chance.between(0, 3);
         let name = self.name.clone();
         let mut actions: Vec<KedaAction> = Vec::new();
@@ -288,7 +288,7 @@ impl Scenario {
         let keys: Vec<String> =
             self.triggers.iter().filter_map(|trigger| trigger.key().map(str::to_owned)).collect();
         for key in keys {
-            let state = State::new(self.chance.between(0, 12), self.chance.once_in(2));
+            let state = SourceResponse::new(self.chance.between(0, 12), self.chance.once_in(2));
             actions.push(self.say(&key, state));
         }
         actions.push(self.create());
@@ -302,7 +302,7 @@ impl Scenario {
         } else {
             format!("a {} of {replicas} and its ScaledObject", self.target.kind())
         };
-        Step::new(format!("{what} with {}", types.join(", "))).with(actions)
+        KedaStep::new(format!("{what} with {}", types.join(", "))).with(actions)
     }
 
     /// Makes a Secret with this end of its name.
@@ -370,8 +370,8 @@ impl Scenario {
         KedaAction::patch(self.path(), json!({"metadata": {"annotations": {key: value}}}))
     }
 
-    /// Sets what a source says, and remembers it.
-    fn say(&mut self, key: &str, state: State) -> KedaAction {
+    /// Sets the response of a source, and keeps it.
+    fn say(&mut self, key: &str, state: SourceResponse) -> KedaAction {
         self.states.insert(key.to_owned(), state.clone());
         KedaAction::Say { key: key.to_owned(), state }
     }
@@ -383,8 +383,12 @@ impl Scenario {
         keys.into_iter().nth(place)
     }
 
-    fn state(&self, key: &str) -> State {
-        self.states.get(key).cloned().unwrap_or(State { value: 1, active: true, trouble: Trouble::None })
+    fn state(&self, key: &str) -> SourceResponse {
+        self.states.get(key).cloned().unwrap_or(SourceResponse {
+            value: 1,
+            active: true,
+            trouble: SourceFault::None,
+        })
     }
 }
 
@@ -393,7 +397,7 @@ fn said(part: Option<&Value>) -> String {
     part.map_or_else(|| "none".to_owned(), Value::to_string)
 }
 
-/// Without members that are null, at any depth.
+/// Removes null members at any depth.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(object) => {

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::breakage::Broken;
+use super::breakage::KedaBreakage;
 use super::card::Card;
 use super::trigger::{Source, Trigger};
-use super::{HPAS, OBJECTS, PODS, RESTS_LONG, Scenario, said};
+use super::{HPAS, KedaScenario, OBJECTS, PODS, RESTS_LONG, said};
 use crate::differential::action::RequestAction as _;
-use crate::differential::keda::action::{KedaAction, Step};
-use crate::differential::keda::source::State;
+use crate::differential::keda::action::{KedaAction, KedaStep};
+use crate::differential::keda::source::SourceResponse;
 
-impl Scenario {
+impl KedaScenario {
     pub(super) fn object_spec(&self) -> Value {
         json!({
             "scaleTargetRef": self.target.reference(&self.name),
@@ -44,37 +44,37 @@ impl Scenario {
         self.hpa_name.clone().unwrap_or_else(|| format!("keda-hpa-{}", self.name))
     }
 
-    /// Does what a card says; another thing if it makes no sense now.
-    pub(super) fn play(&mut self, card: Card) -> Step {
+    /// Plays a card; another one if it is not possible now.
+    pub(super) fn play(&mut self, card: Card) -> KedaStep {
         let played =
             self.play_sources(card).or_else(|| self.play_edit(card)).or_else(|| self.play_others(card));
         let played = played.or_else(|| self.play_broken(card)).or_else(|| self.play_job(card));
         played.unwrap_or_else(|| self.change_value())
     }
 
-    fn change_value(&mut self) -> Step {
-        let step = Step::new("another value");
+    fn change_value(&mut self) -> KedaStep {
+        let step = KedaStep::new("another value");
         let Some(key) = self.any_key() else { return step };
-        let state = State { value: self.chance.between(0, 40), ..self.state(&key) };
+        let state = SourceResponse { value: self.chance.between(0, 40), ..self.state(&key) };
         step.with([self.say(&key, state)])
     }
 
-    fn play_sources(&mut self, card: Card) -> Option<Step> {
+    fn play_sources(&mut self, card: Card) -> Option<KedaStep> {
         Some(match card {
             Card::Value => self.change_value(),
             Card::Activity => {
                 let key = self.any_key()?;
                 let state = self.state(&key);
-                let state = State { active: !state.active, ..state };
+                let state = SourceResponse { active: !state.active, ..state };
                 let title = if state.active { "a source becomes active" } else { "a source becomes idle" };
-                Step::new(title).with([self.say(&key, state)])
+                KedaStep::new(title).with([self.say(&key, state)])
             }
             Card::AllIdle => {
                 let keys: Vec<String> =
                     self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
                 let actions: Vec<KedaAction> =
-                    keys.iter().map(|key| self.say(key, State::new(0, false))).collect();
-                Step::new("all sources become idle").with(actions)
+                    keys.iter().map(|key| self.say(key, SourceResponse::new(0, false))).collect();
+                KedaStep::new("all sources become idle").with(actions)
             }
             Card::Push => {
                 let place = self
@@ -87,21 +87,24 @@ impl Scenario {
                             *push = true;
                         }
                     }
-                    return Some(Step::new("triggers that are told").with([self.edit()]));
+                    return Some(KedaStep::new("triggers that are told").with([self.edit()]));
                 };
                 let key = self.triggers.get(place)?.key()?.to_owned();
-                // Idle when asked, so that what follows follows from the push alone, until it is asked again.
-                Step::new("a source tells of activity").with([
-                    KedaAction::Say { key: key.clone(), state: State { active: true, ..self.state(&key) } },
+                // The source is idle in polls, so that only the push activates the target until the next poll.
+                KedaStep::new("a source tells of activity").with([
+                    KedaAction::Say {
+                        key: key.clone(),
+                        state: SourceResponse { active: true, ..self.state(&key) },
+                    },
                     KedaAction::Push { key: key.clone() },
-                    self.say(&key, State { active: true, ..self.state(&key) }),
+                    self.say(&key, SourceResponse { active: true, ..self.state(&key) }),
                 ])
             }
             Card::Pods => {
                 if self.triggers.iter().all(|t| !matches!(t.source, Source::Workload { .. })) {
                     self.triggers.push(Trigger::new(Source::Workload { target: 2 }));
                     self.triggers_made += 1;
-                    return Some(Step::new("a trigger that counts pods").with([self.edit()]));
+                    return Some(KedaStep::new("a trigger that counts pods").with([self.edit()]));
                 }
                 let (name, number) = (self.name.clone(), self.pods);
                 self.pods += 1;
@@ -110,13 +113,13 @@ impl Scenario {
                     "metadata": {"name": format!("{name}-{number}"), "labels": {"crew": name, "scenario": name}},
                     "spec": {"containers": [{"name": "app", "image": "app"}]},
                 });
-                Step::new("one pod more").with([KedaAction::post(PODS, pod)])
+                KedaStep::new("one pod more").with([KedaAction::post(PODS, pod)])
             }
             _ => return None,
         })
     }
 
-    fn play_edit(&mut self, card: Card) -> Option<Step> {
+    fn play_edit(&mut self, card: Card) -> Option<KedaStep> {
         let title = match card {
             Card::Bounds => {
                 self.draw_bounds();
@@ -220,11 +223,11 @@ impl Scenario {
                 let new = keys.into_iter().find(|key| !self.states.contains_key(key));
                 let mut actions: Vec<KedaAction> = Vec::new();
                 if let Some(key) = new {
-                    let state = State::new(self.chance.between(1, 9), self.chance.once_in(2));
+                    let state = SourceResponse::new(self.chance.between(1, 9), self.chance.once_in(2));
                     actions.push(self.say(&key, state));
                 }
                 actions.push(self.edit());
-                return Some(Step::new("one trigger more").with(actions));
+                return Some(KedaStep::new("one trigger more").with(actions));
             }
             Card::RemoveTrigger if self.triggers.len() > 1 && self.modifiers.is_none() => {
                 self.triggers.remove(0);
@@ -248,11 +251,11 @@ impl Scenario {
             }
             _ => return None,
         };
-        Some(Step::new(title).with([self.edit()]))
+        Some(KedaStep::new(title).with([self.edit()]))
     }
 
     /// Writes by other clients, and changes outside of the spec.
-    fn play_others(&mut self, card: Card) -> Option<Step> {
+    fn play_others(&mut self, card: Card) -> Option<KedaStep> {
         let path = self.path();
         let hpa = format!("{HPAS}/{}", self.hpa());
         Some(match card {
@@ -261,19 +264,19 @@ impl Scenario {
                 self.labels.insert("team", new.to_owned());
                 let label = KedaAction::patch(path, json!({"metadata": {"labels": {"team": new}}}));
                 self.other_max();
-                Step::new("a label, and an edit").with([label, self.edit()])
+                KedaStep::new("a label, and an edit").with([label, self.edit()])
             }
             Card::Annotation => {
                 let new = self.chance.of(["y", "z"]);
                 let action = self.annotate("example.org/note", Some(new));
                 self.other_max();
-                Step::new("an annotation, and an edit").with([action, self.edit()])
+                KedaStep::new("an annotation, and an edit").with([action, self.edit()])
             }
             Card::ExcludedLabel => {
                 let labels = json!({"metadata": {"labels": {"team": "a", "owner": "b"}}});
                 let action = self.annotate("scaledobject.keda.sh/hpa-excluded-labels", Some("team,other"));
                 self.other_max();
-                Step::new("a label that is not for the HPA").with([
+                KedaStep::new("a label that is not for the HPA").with([
                     KedaAction::patch(path, labels),
                     action,
                     self.edit(),
@@ -282,23 +285,23 @@ impl Scenario {
             Card::ForceActivation => {
                 let key = "autoscaling.keda.sh/force-activation";
                 let value = if self.annotations.contains_key(key) { None } else { Some("true") };
-                Step::new(format!("force-activation: {value:?}")).with([self.annotate(key, value)])
+                KedaStep::new(format!("force-activation: {value:?}")).with([self.annotate(key, value)])
             }
             Card::HpaEdited if self.job.is_none() => {
                 let body = json!({"spec": {"maxReplicas": 77}, "metadata": {"labels": {"by": "hand"}}});
-                Step::new("somebody edits the HPA").with([KedaAction::patch(hpa, body)])
+                KedaStep::new("somebody edits the HPA").with([KedaAction::patch(hpa, body)])
             }
             Card::HpaMetricsEdited => {
                 let behavior = json!({"scaleDown": {"stabilizationWindowSeconds": 11}});
                 let metadata =
                     json!({"labels": {"app.kubernetes.io/part-of": "me"}, "annotations": {"by": "hand"}});
                 let body = json!({"spec": {"behavior": behavior, "minReplicas": 2}, "metadata": metadata});
-                Step::new("somebody edits behavior and labels of the HPA")
+                KedaStep::new("somebody edits behavior and labels of the HPA")
                     .with([KedaAction::patch(hpa, body)])
             }
-            Card::HpaDeleted => Step::new("somebody deletes the HPA").with([KedaAction::delete(hpa)]),
+            Card::HpaDeleted => KedaStep::new("somebody deletes the HPA").with([KedaAction::delete(hpa)]),
             Card::HpaForeign => {
-                self.broken = Some(Broken::Foreign);
+                self.broken = Some(KedaBreakage::Foreign);
                 self.cooldown = Some(RESTS_LONG);
                 self.hpa_name = Some(format!("{}-foreign", self.name));
                 let foreign = json!({
@@ -307,7 +310,7 @@ impl Scenario {
                     "spec": {"scaleTargetRef": self.target.reference(&self.name), "minReplicas": 3, "maxReplicas": 50},
                 });
                 let take = self.annotate("scaledobject.keda.sh/transfer-hpa-ownership", Some("true"));
-                Step::new("an HPA that somebody made is taken over").with([
+                KedaStep::new("an HPA that somebody made is taken over").with([
                     KedaAction::post(HPAS, foreign),
                     take,
                     self.edit(),
@@ -329,14 +332,14 @@ impl Scenario {
                     "lastTransitionTime": "2026-01-01T00:00:00Z",
                 });
                 let status = json!({"status": {"desiredReplicas": 1, "currentReplicas": 1, "conditions": [condition]}});
-                Step::new(format!("the HPA controller says {reason:?}"))
+                KedaStep::new(format!("the HPA controller says {reason:?}"))
                     .with([KedaAction::TellHpa { name: self.hpa(), status }])
             }
             Card::Scaled if self.job.is_none() => {
                 let replicas = self.chance.between(0, 5);
                 let action =
                     KedaAction::patch(self.target.path(&self.name), json!({"spec": {"replicas": replicas}}));
-                Step::new(format!("somebody scales the target to {replicas}")).with([action])
+                KedaStep::new(format!("somebody scales the target to {replicas}")).with([action])
             }
             Card::Delete | Card::DeleteWithRestore | Card::DeletePaused if self.job.is_none() => {
                 let mut actions = Vec::new();
@@ -347,18 +350,18 @@ impl Scenario {
                     actions.push(self.edit());
                 }
                 actions.push(KedaAction::delete(format!("{OBJECTS}/{}", self.name)));
-                self.broken = Some(Broken::Deleted);
-                Step::new(format!("deleted ({card:?})")).with(actions)
+                self.broken = Some(KedaBreakage::Deleted);
+                KedaStep::new(format!("deleted ({card:?})")).with(actions)
             }
             Card::Delete => {
-                self.broken = Some(Broken::Deleted);
-                Step::new("deleted").with([KedaAction::delete(path)])
+                self.broken = Some(KedaBreakage::Deleted);
+                KedaStep::new("deleted").with([KedaAction::delete(path)])
             }
             _ => return None,
         })
     }
 
-    /// An edit that is one.
+    /// An edit that changes something.
     fn other_max(&mut self) {
         self.max = Some(if self.max == Some(7) { 8 } else { 7 });
     }

@@ -7,7 +7,7 @@ fn places() -> Places {
 }
 
 fn played(seed: u64, number: u64) -> Vec<String> {
-    let mut scenario = Scenario::new(seed, number, places());
+    let mut scenario = KedaScenario::new(seed, number, places());
     while !scenario.is_over() {
         scenario.step();
     }
@@ -15,16 +15,17 @@ fn played(seed: u64, number: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_seed_and_a_number_say_it_all() {
+fn scenario_is_determined_by_seed_and_number() {
     assert_eq!(played(1, 3), played(1, 3));
     assert_ne!(played(1, 3), played(2, 3));
 }
 
 #[test]
-fn every_card_is_played() {
+fn every_card_occurs() {
     for (deck, job) in [(Card::objects(), false), (Card::jobs(), true)] {
         let numbers = (0..60).filter(|number| (number % JOBS == JOBS - 1) == job);
-        let drawn: Vec<Card> = numbers.flat_map(|number| Scenario::new(1, number, places()).cards).collect();
+        let drawn: Vec<Card> =
+            numbers.flat_map(|number| KedaScenario::new(1, number, places()).cards).collect();
         for card in deck {
             assert!(drawn.contains(&card), "{card:?}");
         }
@@ -32,9 +33,9 @@ fn every_card_is_played() {
 }
 
 #[test]
-fn what_is_broken_is_mended_soon() {
+fn breakage_is_repaired_soon() {
     for number in 0..60 {
-        let mut scenario = Scenario::new(1, number, places());
+        let mut scenario = KedaScenario::new(1, number, places());
         let mut broken = 0;
         while !scenario.is_over() {
             scenario.step();
@@ -48,7 +49,7 @@ fn what_is_broken_is_mended_soon() {
 /// The titles of as many steps as a whole run has.
 fn whole(seed: u64) -> Vec<String> {
     let scenarios = (0..).flat_map(|number| {
-        let mut scenario = Scenario::new(seed, number, places());
+        let mut scenario = KedaScenario::new(seed, number, places());
         while !scenario.is_over() {
             scenario.step();
         }
@@ -58,7 +59,7 @@ fn whole(seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_whole_run_has_everything() {
+fn whole_run_covers_every_action() {
     let wanted = [
         "a source becomes active",
         "a source becomes idle",

@@ -1,4 +1,4 @@
-//! Triggers: what is asked, and of whom.
+//! Triggers and their sources.
 
 use serde_json::{Value, json};
 
