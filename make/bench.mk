@@ -5,9 +5,9 @@ bench: valgrind ## Time and instruction counts against their limits (installs va
 	@status=0; \
 	$(CARGO) bench --locked --quiet --package engine --bench step || status=1; \
 	$(CARGO) bench --locked --quiet --package sim --bench month || status=1; \
-	$(CARGO) bench --locked --quiet --package localkube --bench cluster || status=1; \
+	$(CARGO) bench --locked --quiet --package localkube --features jemalloc --bench cluster || status=1; \
 	$(CARGO) bench --locked --quiet --package cluster --bench overlap || status=1; \
-	$(CARGO) bench --locked --quiet --package sources --bench kubelet || status=1; \
+	$(CARGO) bench --locked --quiet --package sources --features jemalloc --bench kubelet || status=1; \
 	exit $$status
 
 # Parts: `beside` Kubernetes' own controller, `alone`, or both.
@@ -15,21 +15,21 @@ BENCH_CONTROLLER ?= beside alone
 
 bench-controller: ## The controller beside Kubernetes' own, and alone with 10,000 HPAs (15 min; builds a Kubernetes the first time, needs Go).
 	@$(CARGO) build --release --quiet --locked --package plimsoll --features jemalloc
-	@$(CARGO) bench --locked --quiet --package testbed --bench controller -- $(BENCH_CONTROLLER)
+	@$(CARGO) bench --locked --quiet --package testbed --features jemalloc --bench controller -- $(BENCH_CONTROLLER)
 
 # Parts: `resource` beside metrics-server, `alone`, `custom` beside prometheus-adapter, or all.
 BENCH_METRICS ?= resource alone custom
 
 bench-metrics: dist ## The metrics server beside metrics-server and prometheus-adapter, and alone with 5,000 nodes (15 min; builds all of them the first time, needs Go).
 	@PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) \
-		$(CARGO) bench --locked --quiet --package testbed --bench metrics -- $(BENCH_METRICS)
+		$(CARGO) bench --locked --quiet --package testbed --features jemalloc --bench metrics -- $(BENCH_METRICS)
 
 # Parts: `beside` KEDA, `alone`, `same` queries, a `restart` of Prometheus, `wake`, `push`, or all.
 BENCH_OPERATOR ?= beside alone same restart wake push
 
 bench-operator: dist ## The operator beside KEDA, and alone with 10,000 ScaledObjects (45 min; builds all of them the first time, needs Go).
 	@PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) \
-		$(CARGO) bench --locked --quiet --package testbed --bench operator -- $(BENCH_OPERATOR)
+		$(CARGO) bench --locked --quiet --package testbed --features jemalloc --bench operator -- $(BENCH_OPERATOR)
 
 valgrind:
 	@command -v valgrind >/dev/null || { \

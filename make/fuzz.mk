@@ -10,17 +10,16 @@ FUZZ_FLAGS := --cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
 FUZZ_RUN := -timeout=10 -rss_limit_mb=2048 -max_len=65536 -verbosity=0 -print_final_stats=1
 
 fuzz: ## Follow coverage, FUZZ_SECONDS (60) for each target; findings go to fuzz/artifacts (needs a C++ compiler).
-	@RUSTFLAGS="$(FUZZ_FLAGS)" $(CARGO) build --manifest-path fuzz/Cargo.toml --target-dir target/fuzz \
-		--release --features libfuzzer --bins --target $(HOST)
+	@RUSTFLAGS="$(FUZZ_FLAGS)" $(CARGO) build --locked --package plimsoll-fuzz --target-dir target/fuzz \
+		--profile fuzz --features libfuzzer --bins --target $(HOST)
 	@set -o pipefail; for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
 		case $$target in text|hpa|scenario) more=examples ;; *) more= ;; esac; \
 		echo "fuzz $$target"; \
-		target/fuzz/$(HOST)/release/$$target -max_total_time=$(or $(FUZZ_SECONDS),60) $(FUZZ_RUN) \
+		target/fuzz/$(HOST)/fuzz/$$target -max_total_time=$(or $(FUZZ_SECONDS),60) $(FUZZ_RUN) \
 			-artifact_prefix=fuzz/artifacts/$$target/ fuzz/corpus/$$target fuzz/seeds/$$target $$more 2>&1 \
 			| grep -vE '^"|dictionary' || exit 1; \
 	done
 
 fuzz-short: ## Change the seeds at random, FUZZ_SECONDS (3) for each target, with nothing but a stable compiler.
-	@FUZZ_SECONDS=$(or $(FUZZ_SECONDS),3) $(CARGO) test --manifest-path fuzz/Cargo.toml --target-dir target \
-		--quiet --test short
+	@FUZZ_SECONDS=$(or $(FUZZ_SECONDS),3) $(CARGO) test $(WORKSPACE) --test short
