@@ -16,7 +16,7 @@ use testbed::harness::Failure;
 use testbed::proxy::{Fault, Rule, RuleId};
 use tokio::time::Instant;
 
-use crate::env::{BUSY, ControllerEnv, PERIOD, Proxied, RunningController, cpu, on_both, soak};
+use crate::env::{ControllerEnv, PERIOD, Proxied, RunningController, cpu, on_both, reconciles_within, soak};
 use rows::{Broken, Row};
 
 /// Rows that run concurrently.
@@ -94,12 +94,13 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
         }
         end(&proxied, row, broken).await;
         let over = Instant::now();
+        let decisions = ours.decisions(&env.namespace, "web");
         env.until_replicas("web", 3).await;
         healthy(env, row.name).await;
-        let took = over.elapsed();
-        let most = 2 * PERIOD + row.slow + BUSY;
-        assert!(took <= most, "on {}: {} took {took:?} to be right", env.cluster, row.name);
-        times.push(took);
+        let took = ours.decisions(&env.namespace, "web").saturating_sub(decisions);
+        let most = reconciles_within(2 * PERIOD + row.slow);
+        assert!(took <= most, "on {}: {} took {took} reconciles to be right", env.cluster, row.name);
+        times.push(over.elapsed());
         witness.caught_up(env, 3).await;
         let counts: Vec<i64> = witness.seen().split_off(before).iter().map(|sight| sight.replicas).collect();
         assert_eq!(counts, [3], "on {}: written in {}, round {round}", env.cluster, row.name);

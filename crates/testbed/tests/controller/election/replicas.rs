@@ -120,6 +120,13 @@ impl ControllerReplicas {
         .await;
     }
 
+    /// How often a replica read the lease since `since`, until it took it.
+    pub(super) fn lease_reads(&self, number: usize, since: SystemTime) -> usize {
+        let log = self.members[number].proxy.rules().log();
+        let requests = log.iter().filter(|entry| entry.path.contains("/leases") && entry.at >= since);
+        requests.take_while(|entry| entry.method == Method::GET).count()
+    }
+
     /// How many writes of all replicas to paths with this suffix succeeded.
     pub(super) fn written(&self, suffix: &str) -> usize {
         let all = self.members.iter().flat_map(|member| member.proxy.rules().log());

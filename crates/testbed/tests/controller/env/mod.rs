@@ -3,6 +3,7 @@
 mod controller;
 mod proxied;
 mod replica_watch;
+mod window;
 
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -25,11 +26,12 @@ use crate::shared::environments::side_by_side;
 pub(crate) use controller::RunningController;
 pub(crate) use proxied::Proxied;
 pub(crate) use replica_watch::ReplicaWatch;
+pub(crate) use window::Held;
 
 /// Time between two decisions in tests.
 pub(crate) const PERIOD: Duration = Duration::from_millis(500);
-/// Extra time on a busy machine.
-pub(crate) const BUSY: Duration = Duration::from_secs(3);
+/// Reconciles that were under way when the test began to count, or that end before it looks again.
+const UNCOUNTED_RECONCILES: u64 = 6;
 
 /// Several tests at a time, or one that makes the metrics APIs fail, which a cluster has only once.
 static ALONE: RwLock<()> = RwLock::new(());
@@ -51,6 +53,12 @@ impl Deref for ControllerEnv {
     fn deref(&self) -> &TestNamespace {
         &self.ns
     }
+}
+
+/// How many reconciles of an object a recovery may take that lasts `time` on an idle machine. A busy one delays reconciles, so
+/// recoveries are counted in them.
+pub(crate) fn reconciles_within(time: Duration) -> u64 {
+    (time.as_millis().div_ceil(PERIOD.as_millis())) as u64 + UNCOUNTED_RECONCILES
 }
 
 /// Whether the long versions of tests run.
@@ -221,8 +229,11 @@ impl ControllerEnv {
 
     /// How often the external metric of a workload was read; every reconcile reads it once.
     pub(crate) fn metric_reads(&self, workload: &str) -> u64 {
-        let namespace = &self.namespace;
-        self.script.count(&format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{workload}"))
+        self.metric_counter().reads(workload)
+    }
+
+    fn metric_counter(&self) -> MetricCounter {
+        MetricCounter { script: self.script.clone(), namespace: self.namespace.clone() }
     }
 
     /// Waits until the external metric of a workload was read this many more times: all reconciles but the last have ended.
@@ -267,6 +278,19 @@ impl ControllerEnv {
     /// Starts our controller on this namespace.
     pub(crate) fn controller(&self, settings: HpaSettings) -> RunningController {
         RunningController::start(self.client.clone(), settings)
+    }
+}
+
+/// Counts reads of external metrics in one namespace.
+struct MetricCounter {
+    script: Script,
+    namespace: String,
+}
+
+impl MetricCounter {
+    fn reads(&self, workload: &str) -> u64 {
+        let namespace = &self.namespace;
+        self.script.count(&format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{workload}"))
     }
 }
 

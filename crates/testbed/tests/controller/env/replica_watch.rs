@@ -20,16 +20,34 @@ pub(crate) struct Sight {
     pub(crate) generation: i64,
 }
 
+/// The observations of a watch, in their order.
+#[derive(Clone, Default)]
+pub(super) struct Sights(Arc<Mutex<Vec<Sight>>>);
+
+impl Sights {
+    fn all(&self) -> Vec<Sight> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn last(&self) -> Option<Sight> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).last().copied()
+    }
+
+    fn push(&self, sight: Sight) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sight);
+    }
+}
+
 /// A watch of a deployment without a proxy.
 pub(crate) struct ReplicaWatch {
-    seen: Arc<Mutex<Vec<Sight>>>,
+    seen: Sights,
     task: JoinHandle<()>,
 }
 
 impl ControllerEnv {
     /// Watches a deployment from now on.
     pub(crate) async fn witness(&self, name: &str) -> ReplicaWatch {
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let seen = Sights::default();
         let path = format!(
             "/apis/apps/v1/namespaces/{}/deployments?watch=true&timeoutSeconds=3600&fieldSelector=metadata.name%3D{name}",
             self.namespace
@@ -41,7 +59,7 @@ impl ControllerEnv {
     }
 }
 
-async fn watch(client: Client, path: String, seen: Arc<Mutex<Vec<Sight>>>) {
+async fn watch(client: Client, path: String, seen: Sights) {
     let request = http::Request::get(path).body(Vec::new()).unwrap();
     let events = client.request_events::<Value>(request).await.unwrap();
     let mut events = std::pin::pin!(events);
@@ -52,8 +70,7 @@ async fn watch(client: Client, path: String, seen: Arc<Mutex<Vec<Sight>>>) {
         else {
             continue;
         };
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.last().is_none_or(|last: &Sight| last.generation != generation || last.replicas != replicas) {
+        if seen.last().is_none_or(|last| last.generation != generation || last.replicas != replicas) {
             seen.push(Sight { at: Instant::now(), replicas, generation });
         }
     }
@@ -62,7 +79,11 @@ async fn watch(client: Client, path: String, seen: Arc<Mutex<Vec<Sight>>>) {
 impl ReplicaWatch {
     /// All observations, including the initial state.
     pub(crate) fn seen(&self) -> Vec<Sight> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen.all()
+    }
+
+    pub(super) fn sights(&self) -> Sights {
+        self.seen.clone()
     }
 
     /// The observed counts.
@@ -81,7 +102,7 @@ impl ReplicaWatch {
 
     /// The last observation.
     pub(crate) fn last(&self) -> Sight {
-        self.seen().last().copied().unwrap()
+        self.seen.last().unwrap()
     }
 }
 
