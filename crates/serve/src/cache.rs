@@ -53,6 +53,11 @@ where
         Self { held: Arc::new(Mutex::new(held)), life: Arc::new(life) }
     }
 
+    /// Whether a value is cached.
+    pub(crate) fn holds(&self, key: &K) -> bool {
+        lock(&self.held).recent.get(key, Instant::now()).is_some()
+    }
+
     /// The cached value, else the result of `ask`. Concurrent calls with the same key share one request.
     pub(crate) async fn get(&self, key: K, ask: impl FnOnce() -> Pending<V, E>) -> Result<V, E> {
         let pending: Shared<Pending<V, E>> = {
@@ -125,7 +130,7 @@ impl<K: Clone + Eq + Hash, V: Clone, E: Clone> CacheState<K, V, E> {
 }
 
 /// Values with an expiry; the oldest are evicted when there are too many.
-struct ExpiringMap<K, V> {
+pub(crate) struct ExpiringMap<K, V> {
     values: HashMap<Arc<K>, CacheEntry<V>>,
     order: VecDeque<(Arc<K>, Instant)>,
     capacity: usize,
@@ -138,17 +143,17 @@ struct CacheEntry<V> {
 }
 
 impl<K: Eq + Hash, V> ExpiringMap<K, V> {
-    fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { values: HashMap::new(), order: VecDeque::new(), capacity }
     }
 
     /// The value, and whether it is still fresh.
-    fn get(&self, key: &K, now: Instant) -> Option<(&V, bool)> {
+    pub(crate) fn get(&self, key: &K, now: Instant) -> Option<(&V, bool)> {
         let entry = self.values.get(key).filter(|entry| now < entry.end)?;
         Some((&entry.value, now < entry.fresh))
     }
 
-    fn put(&mut self, key: K, value: V, fresh: Instant, end: Instant) {
+    pub(crate) fn put(&mut self, key: K, value: V, fresh: Instant, end: Instant) {
         while self.order.len() >= self.capacity {
             let Some((oldest, end)) = self.order.pop_front() else { break };
             // A value that was put again has a later entry in the order.

@@ -19,10 +19,9 @@ use crate::api_group::Route;
 use crate::app::MetricsExporter;
 use crate::bind::{StartError, bind};
 use crate::health::{Endpoint, HealthChecks};
-use crate::identity::Peer;
 use crate::query::Query;
 use crate::response::{self, Body};
-use crate::tls::{self, Activity, Greeting, Keyring, ServerLimits};
+use crate::tls::{self, Caller, ConnectionRank, Greeting, Keyring, ServerLimits};
 
 /// An additional listener that runs until it is stopped or dropped.
 #[derive(Debug)]
@@ -101,10 +100,10 @@ impl Drop for ExtraListener {
 
 /// Small limits, enough for probes and scrapers.
 fn small() -> ServerLimits {
-    let moment = Duration::from_secs(10);
     ServerLimits {
         connections: 64,
-        head: moment,
+        connections_per_peer: 32,
+        head: Duration::from_secs(10),
         head_size: 16 * 1024,
         streams: 8,
         idle: Duration::from_secs(30),
@@ -120,13 +119,8 @@ type Page = dyn Fn(&str, Query) -> Option<Response<Body>> + Send + Sync;
 struct OpenPages(Box<Page>);
 
 impl tls::ConnectionHandler for OpenPages {
-    async fn answer(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-        _: Option<Arc<Peer>>,
-        activity: Activity,
-    ) -> Response<Body> {
-        let _busy = activity.begin();
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, caller: Caller) -> Response<Body> {
+        let _busy = caller.activity.begin();
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return response::text(405, "Method Not Allowed\n");
         }
@@ -139,13 +133,10 @@ impl tls::ConnectionHandler for OpenPages {
 struct RoutedService(Route);
 
 impl tls::ConnectionHandler for RoutedService {
-    async fn answer(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-        _: Option<Arc<Peer>>,
-        activity: Activity,
-    ) -> Response<Body> {
-        let _busy = activity.begin();
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, caller: Caller) -> Response<Body> {
+        let _busy = caller.activity.begin();
+        // The handshake has verified its certificate.
+        caller.activity.rise(ConnectionRank::Authorized);
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         // Boxed, because the compiler cannot prove `Send` for the body's future otherwise.
         let answer: BoxFuture<'static, Result<Response<Body>, Infallible>> =

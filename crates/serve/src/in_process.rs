@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::response::Body;
 use crate::router::Router;
-use crate::tls::{Activity, ServerLimits};
+use crate::tls::{Activity, Caller, ServerLimits};
 
 /// Handles requests for an app's APIs, exported metrics and routes; health paths are not served.
 pub struct InProcessServer {
@@ -33,6 +33,7 @@ impl InProcessServer {
 
     /// Handles one request.
     pub async fn respond(&self, request: Request<Body>) -> Response<Body> {
-        Arc::clone(&self.site).respond(request, None, Activity::new()).await
+        let caller = Caller { certificate: None, address: None, activity: Activity::new() };
+        Arc::clone(&self.site).respond(request, caller).await
     }
 }

@@ -21,10 +21,10 @@ pub struct ReviewTtls {
 }
 
 impl Default for ReviewTtls {
-    /// Permissions outlive the 15 seconds between two reads of an autoscaler.
+    /// As aggregated API servers of Kubernetes: whoever loses a permission has it for ten more seconds at most.
     fn default() -> Self {
-        let (minute, moment) = (Duration::from_mins(1), Duration::from_secs(10));
-        Self { allowed: minute, denied: moment, tokens: moment }
+        let moment = Duration::from_secs(10);
+        Self { allowed: moment, denied: moment, tokens: moment }
     }
 }
 
@@ -37,8 +37,36 @@ const MAX_ATTEMPTS: u32 = 3;
 /// The pause after the first failure; it doubles after each further one.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(250);
 
-/// Limits concurrent reviews, however many invalid tokens clients send.
-static CONCURRENT_REVIEWS: Semaphore = Semaphore::const_new(64);
+/// Whose reviews wait for each other. However many invalid tokens clients send, reviews of known users do not wait for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReviewQueue {
+    /// Tokens.
+    Tokens,
+    /// What users without credentials may do.
+    Anonymous,
+    /// What users may do.
+    Users,
+}
+
+impl ReviewQueue {
+    /// Limits concurrent reviews.
+    fn places(self) -> &'static Semaphore {
+        static TOKENS: Semaphore = Semaphore::const_new(32);
+        static ANONYMOUS: Semaphore = Semaphore::const_new(8);
+        static USERS: Semaphore = Semaphore::const_new(32);
+        match self {
+            Self::Tokens => &TOKENS,
+            Self::Anonymous => &ANONYMOUS,
+            Self::Users => &USERS,
+        }
+    }
+}
+
+/// How many reviews of one client may fail at once; further ones are refused without a review.
+pub(crate) const MAX_FAILED_REVIEWS: u32 = 100;
+
+/// How many more reviews of one client may fail, per second.
+pub(crate) const FAILED_REVIEWS_PER_SECOND: u32 = 20;
 
 /// Why a review failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +78,7 @@ pub(crate) struct ReviewError {
 }
 
 /// Posts a review and returns it with its status.
-pub(crate) async fn post<R>(client: &Client, review: &R) -> Result<R, ReviewError>
+pub(crate) async fn post<R>(client: &Client, queue: ReviewQueue, review: &R) -> Result<R, ReviewError>
 where
     R: Resource + Serialize + DeserializeOwned,
 {
@@ -58,7 +86,7 @@ where
     let path = format!("/apis/{}/{}", R::API_VERSION, R::URL_PATH_SEGMENT);
     let body = serde_json::to_vec(review).map_err(|error| failed(error.to_string(), ""))?;
     let attempts = async {
-        let _place = CONCURRENT_REVIEWS.acquire().await;
+        let _place = queue.places().acquire().await;
         let mut pause = FIRST_RETRY_PAUSE;
         let mut attempt = 1;
         loop {

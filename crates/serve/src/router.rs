@@ -16,21 +16,21 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 
-use crate::access::{Authorizer, RequestAttributes};
+use crate::access::{Authorizer, Permission, RequestAttributes, ReviewedClient};
 use crate::api_group::{ApiGroupVersion, Route};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::discovery::Discovery;
 use crate::encode::{for_errors, gzip};
 use crate::health::{Endpoint, HealthChecks};
-use crate::identity::{Authenticator, Peer, User};
+use crate::identity::{Authenticator, User};
 use crate::query::{self, Query};
 use crate::request::AuthorizedRequest;
 use crate::request_metrics::{RequestLabels, RequestMetrics};
 use crate::response::{self, Body};
 use crate::status::{Status, StatusDetails};
 use crate::stream::WatchStreams;
-use crate::tls::{self, Activity, ServerLimits};
+use crate::tls::{self, Caller, ConnectionRank, ServerLimits};
 use crate::{MetricsExporter, decisions};
 
 /// Identifies a request in audit logs; the response repeats it.
@@ -103,13 +103,8 @@ impl Router {
     }
 
     /// Handles a request; errors and panics become responses.
-    pub(crate) async fn respond(
-        self: Arc<Self>,
-        request: Request<Body>,
-        peer: Option<Arc<Peer>>,
-        activity: Activity,
-    ) -> Response<Body> {
-        let (_busy, _running, begin) = (activity.begin(), self.traffic.begin(), Instant::now());
+    pub(crate) async fn respond(self: Arc<Self>, request: Request<Body>, caller: Caller) -> Response<Body> {
+        let (_busy, _running, begin) = (caller.activity.begin(), self.traffic.begin(), Instant::now());
         let (headers, method, uri) =
             (request.headers().clone(), request.method().clone(), request.uri().clone());
         let (path, query) = match query::read(&uri) {
@@ -118,7 +113,7 @@ impl Router {
         };
         let wanted = RequestAttributes::of(&method, &path, &query);
         let asked = RequestLabels::of(&wanted, &self.groups);
-        let work = self.handle(request, path, query.clone(), wanted, peer.as_deref(), &activity);
+        let work = self.handle(request, path, query.clone(), wanted, &caller);
         // Handlers and providers of callers may panic.
         let work = AssertUnwindSafe(work).catch_unwind();
         let answer = match self.time(&query) {
@@ -157,14 +152,14 @@ impl Router {
         path: String,
         query: Query,
         wanted: RequestAttributes,
-        peer: Option<&Peer>,
-        activity: &Activity,
+        caller: &Caller,
     ) -> Result<Response<Body>, Status> {
         let (mut parts, body) = request.into_parts();
+        let certificate = caller.certificate.as_deref();
         let user = match &self.guard {
             None => User::anonymous(),
             Some((authenticator, _)) => {
-                let user = authenticator.identify(peer, &parts.headers).await?;
+                let user = authenticator.identify(certificate, caller.address, &parts.headers).await?;
                 authenticator.strip(&mut parts.headers);
                 user
             }
@@ -175,18 +170,27 @@ impl Router {
             Err(_) if user.is_in("system:masters") => None,
             Err(_) => return Ok(too_many_requests()),
         };
-        if let Some((_, authorizer)) = &self.guard {
+        if let Some((authenticator, authorizer)) = &self.guard {
             impersonation(&parts.headers, &user)?;
-            authorizer.check(&user, &wanted).await?;
+            let is_proxy = authenticator.is_front_proxy(certificate);
+            if is_proxy {
+                caller.activity.rise(ConnectionRank::FrontProxy);
+            }
+            // The API server has authorized its users before.
+            let client = ReviewedClient::of(&user, caller.address).filter(|_| !is_proxy);
+            if authorizer.check(client, &user, &wanted).await? == Permission::OfUser {
+                caller.activity.rise(ConnectionRank::Authorized);
+            }
         }
         tracing::debug!(user = user.name, verb = wanted.verb, path, "request");
         let streams = WatchStreams {
             places: Arc::clone(&self.watches),
             limit: self.limits.watch,
             stop: self.stop.clone(),
-            activity: activity.clone(),
+            activity: caller.activity.clone(),
         };
         let (method, headers) = (parts.method.clone(), parts.headers.clone());
+        parts.extensions.insert(caller.clone());
         let call = AuthorizedRequest {
             method,
             path,
@@ -319,14 +323,9 @@ impl Router {
 }
 
 impl tls::ConnectionHandler for Router {
-    async fn answer(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-        peer: Option<Arc<Peer>>,
-        activity: Activity,
-    ) -> Response<Body> {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, caller: Caller) -> Response<Body> {
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-        self.respond(request, peer, activity).await
+        self.respond(request, caller).await
     }
 }
 

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::cluster_client::encoded;
 use super::objects::Object;
 use super::{AutoscalerName, ClusterClient, RequestError, Scope};
 
@@ -39,7 +40,8 @@ impl ClusterClient {
         named: &AutoscalerName,
     ) -> Result<Vec<DecisionRecord>, MissingDecision> {
         let by = named.kind.decisions();
-        let path = format!("{}/{}", path(by, Scope::Namespace(namespace), "decisions"), named.record());
+        let record = encoded(&named.record());
+        let path = format!("{}/{record}", path(by, Scope::Namespace(namespace), "decisions"));
         let mut records = self.ask::<DecisionList>(by, &path).await?.items;
         if records.is_empty() {
             return Err(MissingDecision::NoRecord);
@@ -96,7 +98,7 @@ impl ClusterClient {
     {
         let by = named.kind.decisions();
         let place = path(by, Scope::Namespace(namespace), "decisions");
-        let lines = match self.lines(&format!("{place}/{}?watch=true", named.record())).await {
+        let lines = match self.lines(&format!("{place}/{}?watch=true", encoded(&named.record()))).await {
             Ok(lines) => lines,
             Err(trouble) => return Err(self.missing(by, &trouble).await),
         };
@@ -180,7 +182,7 @@ fn of_shadow(by: &str) -> &'static str {
 fn path(by: &str, scope: Scope<'_>, resource: &str) -> String {
     match scope {
         Scope::All => format!("/apis/{by}/{resource}"),
-        Scope::Namespace(namespace) => format!("/apis/{by}/namespaces/{namespace}/{resource}"),
+        Scope::Namespace(namespace) => format!("/apis/{by}/namespaces/{}/{resource}", encoded(namespace)),
     }
 }
 

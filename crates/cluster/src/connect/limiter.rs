@@ -40,6 +40,9 @@ struct LimiterState {
 #[derive(Clone, Debug)]
 pub struct LimitedService<S> {
     limiter: ConcurrencyLimiter,
+    /// The limiter of reviews, which clients of our own servers cause: however many there are, and however the API server
+    /// slows them down, other requests do not wait for them.
+    reviews: ConcurrencyLimiter,
     inner: S,
 }
 
@@ -117,7 +120,7 @@ impl<S> Layer<S> for ConcurrencyLimiter {
     type Service = LimitedService<S>;
 
     fn layer(&self, inner: S) -> LimitedService<S> {
-        LimitedService { limiter: self.clone(), inner }
+        LimitedService { limiter: self.clone(), reviews: ConcurrencyLimiter::default(), inner }
     }
 }
 
@@ -142,7 +145,7 @@ where
         if never_waits(&request) {
             return Box::pin(async move { service.oneshot(request).await.map_err(Into::into) });
         }
-        let limiter = self.limiter.clone();
+        let limiter = if is_review(&request) { self.reviews.clone() } else { self.limiter.clone() };
         Box::pin(async move { limiter.send(service, request).await })
     }
 }
@@ -168,6 +171,12 @@ fn never_waits(request: &Request<Body>) -> bool {
     let query = request.uri().query().unwrap_or_default();
     query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"))
         || request.uri().path().starts_with("/apis/coordination.k8s.io/")
+}
+
+/// Whether a request is a TokenReview or SubjectAccessReview.
+fn is_review(request: &Request<Body>) -> bool {
+    let path = request.uri().path();
+    path.starts_with("/apis/authentication.k8s.io/") || path.starts_with("/apis/authorization.k8s.io/")
 }
 
 fn outcome<B>(response: Option<&Response<B>>) -> RequestOutcome {

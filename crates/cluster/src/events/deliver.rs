@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::correlate::{Correlator, OutgoingEvent};
 use super::{EventCounters, ObjectReference, RecordedEvent, body};
 use crate::lease::random;
-use crate::request::{ApiError, Request, send};
+use crate::request::{ApiError, Request, below, send, within};
 
 /// How often the delivery of an event is tried, as in client-go.
 const MAX_ATTEMPTS: u32 = 12;
@@ -174,9 +174,9 @@ impl EventClient {
 
     /// Patches the count of an event that was sent before; if it no longer exists, creates it with its count.
     async fn attempt(&self, event: &OutgoingEvent) -> Result<DeliveryOutcome, ApiError> {
-        let all = format!("/api/v1/namespaces/{}/events", body::namespace(event));
+        let all = within("/api/v1/events", body::namespace(event));
         if event.count > 1 {
-            let one = format!("{all}/{}", event.name);
+            let one = below(&all, [event.name.as_str()]);
             let patch = ("application/strategic-merge-patch+json", body::patch(event));
             match send(&self.client, request(Method::PATCH, one, event, patch)).await {
                 Err(error) if error.is_not_found() => {}

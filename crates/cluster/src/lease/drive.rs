@@ -13,7 +13,7 @@ use super::random;
 use super::record::Lease;
 use super::settings::LeaseSettings;
 use crate::Clock;
-use crate::request::{ApiError, Request, send};
+use crate::request::{ApiError, Request, below, send, within};
 
 /// Takes part in the election until `stop`, then releases the lease.
 pub(super) async fn run(
@@ -114,8 +114,8 @@ impl LeaseClient {
 
     fn request(&self, action: ElectionAction) -> Option<Request> {
         let LeaseSettings { namespace, name, .. } = &self.settings;
-        let all = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
-        let one = format!("{all}/{name}");
+        let all = within("/apis/coordination.k8s.io/v1/leases", namespace);
+        let one = below(&all, [name.as_str()]);
         Some(match action {
             ElectionAction::Get(limit) => self.with(Method::GET, one, None, limit),
             ElectionAction::Create(lease, limit) => self.with(Method::POST, all, Some(&lease), limit),

@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::connect::RetryMarker;
 pub use decode::{Expected, decode};
 pub(crate) use shape::{GoStruct, GoType};
-pub use uri::{path, with_query};
+pub use uri::{below, path, with_query, within};
 
 /// A larger response is refused: 100,000 pods with their metrics need half of it.
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;

@@ -9,6 +9,7 @@ use api::decisions::DecisionMode;
 use api::plimsoll::{self, Autoscaler};
 use cluster::AutoscalerKey;
 use cluster::events::ObjectReference;
+use cluster::request::below;
 use engine::spec::MetricSource;
 use engine::{Decision, Spec, Status};
 
@@ -210,7 +211,7 @@ impl AutoscalerEntry {
     pub(crate) fn path(&self) -> String {
         let (group, plural) = (self.key.kind.api_version(), self.key.kind.plural());
         let meta = self.object.metadata();
-        format!("/apis/{group}/namespaces/{}/{plural}/{}", meta.namespace, meta.name)
+        below(&format!("/apis/{group}"), ["namespaces", &meta.namespace, plural, &meta.name])
     }
 
     /// Resource and group in messages.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::index::{Target, TargetKind};
+use cluster::request::within;
 use cluster::watch::{self, View, WatchEvent, WatchHealth, WatchSource};
 use cluster::{AutoscalerKey, AutoscalerKind};
 use kube::Client;
@@ -125,8 +126,5 @@ impl HpaReflectors {
 
 /// The source of a collection such as `/apis/apps/v1/deployments`, in one namespace if there is a scope.
 fn scoped(collection: &str, scope: &str) -> WatchSource {
-    WatchSource::new(match collection.rsplit_once('/') {
-        Some((base, plural)) if !scope.is_empty() => format!("{base}/namespaces/{scope}/{plural}"),
-        _ => collection.to_owned(),
-    })
+    WatchSource::new(within(collection, scope))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use cluster::request::within;
 use cluster::watch::{self, View, WatchEvent, WatchSource};
 use kube::Client;
 use runtime::Reflectors;
@@ -18,8 +19,7 @@ pub(super) fn follow(
     reflectors: &mut Reflectors,
     tasks: &mut JoinSet<()>,
 ) {
-    let mut source =
-        WatchSource::new(format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"));
+    let mut source = WatchSource::new(within("/apis/discovery.k8s.io/v1/endpointslices", namespace));
     source.parameters.push(("labelSelector", format!("kubernetes.io/service-name={service}")));
     let (client, updated, asking) = (client.clone(), sharding.clone(), sharding.clone());
     let mut known = KnownSlices::default();

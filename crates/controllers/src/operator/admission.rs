@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use api::keda::{API_VERSION, Trigger};
+use api::keda::Trigger;
 use api::provider::Compat;
 use cluster::discovery::Discovery;
-use cluster::events::{EventRecorder, ObjectReference};
+use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use cluster::request::ApiError;
 use keda::admission::{
@@ -14,6 +14,9 @@ use keda::admission::{
 use kube::Client;
 use serde_json::{Map, Value};
 
+use super::admission_events::AdmissionEvents;
+use super::handle::OperatorHandle;
+use super::id::NamespacedName;
 use super::leader_client::{LeaderClient, ResourcePath};
 
 /// The component of the events.
@@ -34,15 +37,21 @@ enum SnapshotError {
 #[derive(Clone)]
 pub struct Admission {
     client: LeaderClient,
-    recorder: EventRecorder,
+    events: Option<AdmissionEvents>,
     compat: Compat,
 }
 
 impl Admission {
     /// Reads related objects with this client.
-    pub fn new(client: Client, discovery: Discovery, recorder: &EventRecorder, compat: Compat) -> Self {
+    pub fn new(client: Client, discovery: Discovery, compat: Compat) -> Self {
         let client = LeaderClient::new(client, discovery, Leadership::without_election());
-        Self { client, recorder: recorder.with_component(COMPONENT), compat }
+        Self { client, events: None, compat }
+    }
+
+    /// Records events about objects that the watches of this operator show.
+    pub fn recording(self, recorder: &EventRecorder, operator: &OperatorHandle) -> Self {
+        let events = AdmissionEvents::new(operator.context(), recorder.with_component(COMPONENT));
+        Self { events: Some(events), ..self }
     }
 
     /// Reviews a write. If related objects cannot be read, the write is allowed with a warning, so that an outage blocks nobody.
@@ -67,21 +76,10 @@ impl Admission {
     }
 
     fn record_events(&self, request: &AdmissionInput<'_>, allowed: &Allowed) {
-        let text =
-            |path: &str| request.object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let about = ObjectReference {
-            api_version: API_VERSION,
-            kind: request.kind.name(),
-            namespace: text("/metadata/namespace"),
-            name: text("/metadata/name"),
-            uid: text("/metadata/uid"),
-            resource_version: text("/metadata/resourceVersion"),
-        };
-        for event in &allowed.events {
-            let recorded =
-                engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
-            self.recorder.record_action(&about, &recorded, event.action.unwrap_or(event.reason));
-        }
+        let Some(events) = &self.events else { return };
+        let text = |path: &str| request.object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let name = NamespacedName::new(text("/metadata/namespace"), text("/metadata/name"));
+        events.offer(request.kind, name, text("/metadata/uid"), &allowed.events);
     }
 
     async fn gather(

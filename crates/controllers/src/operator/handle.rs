@@ -122,6 +122,11 @@ impl Operator {
 }
 
 impl OperatorHandle {
+    /// What the operator shares with its parts.
+    pub(crate) fn context(&self) -> Arc<OperatorContext> {
+        Arc::clone(&self.context)
+    }
+
     /// The provider of `external.metrics.k8s.io`.
     pub fn external_metrics(&self) -> Arc<dyn ExternalMetricsProvider> {
         Arc::new(self.provider.clone())

@@ -21,12 +21,13 @@
 //! leader_client     requests; writes only while this replica leads                    needs a client
 //! ```
 //!
-//! Beside them: `external_metrics` and `raw_metrics` serve values, `admission` reviews writes, `cluster_reader` reads counts, pods
+//! Beside them: `external_metrics` and `raw_metrics` serve values, `admission` reviews writes and `admission_events` tells of them, `cluster_reader` reads counts, pods
 //! and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions, `event_recorder` and `cloud_events` record events,
 //! `counters` and `exported_metrics` feed Prometheus, `context`, `object_state` and `health`
 //! hold what all share, `handle` builds it all.
 
 mod admission;
+mod admission_events;
 mod apply;
 pub mod auth;
 mod background;

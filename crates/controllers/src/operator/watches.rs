@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use api::keda::annotations::SCALED_JOB_NAME;
 use cluster::index::{Target, TargetKind};
+use cluster::request::within;
 use cluster::watch::{self, View, WatchEvent, WatchHealth, WatchSource};
 use kube::Client;
 use runtime::{FaultInjector, Reflectors, WatchSet};
@@ -164,8 +165,5 @@ fn labelled(collection: &str, scope: &str) -> WatchSource {
 
 /// The source of a collection such as `/apis/apps/v1/deployments`, within a namespace if `scope` is not empty.
 fn scoped(collection: &str, scope: &str) -> WatchSource {
-    WatchSource::new(match collection.rsplit_once('/') {
-        Some((base, plural)) if !scope.is_empty() => format!("{base}/namespaces/{scope}/{plural}"),
-        _ => collection.to_owned(),
-    })
+    WatchSource::new(within(collection, scope))
 }

@@ -14,8 +14,12 @@ pub use attributes::{RequestAttributes, RequestTarget, RequestedResource, Select
 
 use crate::cache::{Cache, CacheTtl};
 use crate::identity::User;
-use crate::review::{self, ReviewError, ReviewTtls};
+use crate::peer_address::PeerAddress;
+use crate::review::{
+    self, FAILED_REVIEWS_PER_SECOND, MAX_FAILED_REVIEWS, ReviewError, ReviewQueue, ReviewTtls,
+};
 use crate::status::Status;
+use crate::throttle::Throttle;
 
 /// How requests are authorized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,11 +55,30 @@ struct AccessDecision {
     reason: String,
 }
 
+/// Why a request is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Permission {
+    /// Its path is open to everybody, or its user is nobody in particular.
+    OfEverybody,
+    /// Its user was allowed it.
+    OfUser,
+}
+
+/// Who pays for reviews that end in a refusal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ReviewedClient {
+    /// A user without credentials, by address.
+    Address(PeerAddress),
+    /// A user.
+    User(String),
+}
+
 /// Authorizes requests by SubjectAccessReviews.
 pub(crate) struct Authorizer {
     client: Client,
     open: Vec<String>,
     known: Cache<AccessQuery, AccessDecision, ReviewError>,
+    failures: Throttle<ReviewedClient>,
 }
 
 impl Authorizer {
@@ -68,38 +91,67 @@ impl Authorizer {
                 CacheTtl::of(reviews.denied)
             }
         };
-        Self { client, open, known: Cache::new(MAX_CACHED_REVIEWS, life) }
+        let known = Cache::new(MAX_CACHED_REVIEWS, life);
+        Self { client, open, known, failures: Throttle::new(MAX_FAILED_REVIEWS, FAILED_REVIEWS_PER_SECOND) }
     }
 
-    /// An error if the user may not.
-    pub(crate) async fn check(&self, user: &User, wanted: &RequestAttributes) -> Result<(), Status> {
-        if user.is_in(MASTERS) || is_open(&self.open, wanted) {
-            return Ok(());
+    /// An error if the user may not. Without a client nobody pays for refusals.
+    pub(crate) async fn check(
+        &self,
+        client: Option<ReviewedClient>,
+        user: &User,
+        wanted: &RequestAttributes,
+    ) -> Result<Permission, Status> {
+        if user.is_in(MASTERS) {
+            return Ok(Permission::OfUser);
         }
+        if is_open(&self.open, wanted) {
+            return Ok(Permission::OfEverybody);
+        }
+        let permission = if user.is_anonymous() { Permission::OfEverybody } else { Permission::OfUser };
         // Whoever may see all may see some: so autoscalers with selectors of their own share one answer.
         if let Some(broader) = wanted.broader()
-            && self.decision(user, &broader).await?.allowed
+            && self.decision(client.as_ref(), user, &broader).await?.allowed
         {
-            return Ok(());
+            return Ok(permission);
         }
-        match self.decision(user, wanted).await? {
-            AccessDecision { allowed: true, .. } => Ok(()),
+        match self.decision(client.as_ref(), user, wanted).await? {
+            AccessDecision { allowed: true, .. } => Ok(permission),
             AccessDecision { reason, .. } => Err(wanted.refusal(user, &reason)),
         }
     }
 
-    async fn decision(&self, user: &User, wanted: &RequestAttributes) -> Result<AccessDecision, Status> {
+    async fn decision(
+        &self,
+        client: Option<&ReviewedClient>,
+        user: &User,
+        wanted: &RequestAttributes,
+    ) -> Result<AccessDecision, Status> {
         let query = AccessQuery { user: user.clone(), wanted: wanted.clone() };
+        let client = client.filter(|_| !self.known.holds(&query));
+        if client.is_some_and(|client| !self.failures.take(client)) {
+            return Err(Status::too_many());
+        }
         let ask = || ask(self.client.clone(), query.clone()).boxed();
         let decision = if query.length() < MAX_CACHED_REVIEW_BYTES {
             self.known.get(query.clone(), ask).await
         } else {
             ask().await
         };
+        if let (Some(client), Ok(AccessDecision { allowed: true, .. })) = (client, &decision) {
+            self.failures.give_back(client);
+        }
         decision.map_err(|error| {
             tracing::warn!(%error, "failed to ask the API server who may do what");
             Status::internal("the API server could not be asked whether this is allowed")
         })
+    }
+}
+
+impl ReviewedClient {
+    /// Who pays for the reviews of a user; nobody inside this process.
+    pub(crate) fn of(user: &User, address: Option<PeerAddress>) -> Option<Self> {
+        if user.is_anonymous() { address.map(Self::Address) } else { Some(Self::User(user.name.clone())) }
     }
 }
 
@@ -173,7 +225,8 @@ fn total(texts: &[String]) -> usize {
 }
 
 async fn ask(client: Client, query: AccessQuery) -> Result<AccessDecision, ReviewError> {
-    let status = review::post(&client, &query.review()).await?.status;
+    let queue = if query.user.is_anonymous() { ReviewQueue::Anonymous } else { ReviewQueue::Users };
+    let status = review::post(&client, queue, &query.review()).await?.status;
     // No opinion is no permission.
     Ok(status.map_or(AccessDecision { allowed: false, reason: String::new() }, |status| AccessDecision {
         allowed: status.allowed && !status.denied.unwrap_or_default(),

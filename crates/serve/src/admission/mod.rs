@@ -3,6 +3,7 @@
 //! ```text
 //! body ─► AdmissionRequest ─► AdmissionHandler ─► AdmissionResponse ─► AdmissionReview
 //!
+//! reviewers  whose reviews are answered
 //! webhooks   the six paths and the ValidatingWebhookConfiguration
 //! ```
 //!
@@ -10,12 +11,14 @@
 //! policy applies.
 
 mod review;
+mod reviewers;
 #[cfg(test)]
 mod tests;
 mod webhooks;
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
@@ -26,9 +29,14 @@ use tower::service_fn;
 use crate::api_group::Route;
 use crate::response::{self, Body};
 use crate::status::Status;
+use crate::tls::Caller;
 
 pub use review::AdmissionRequest;
+pub use reviewers::Reviewers;
 pub use webhooks::{NAME, SERVICE, WEBHOOKS, Webhook, set_ca_bundle, webhook_configuration};
+
+/// How long a review may take to arrive: the longest `timeoutSeconds` of a webhook is 30 s, ours is 10 s.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Decides whether objects may be written.
 pub trait AdmissionHandler: Send + Sync + 'static {
@@ -74,13 +82,13 @@ impl AdmissionResponse {
 }
 
 /// The routes of all webhooks, for [`App::routes`](crate::App).
-pub fn routes(admit: &Arc<dyn AdmissionHandler>) -> Vec<(String, Route)> {
+pub fn routes(admit: &Arc<dyn AdmissionHandler>, reviewers: &Reviewers) -> Vec<(String, Route)> {
     let route = |webhook: &'static Webhook| {
-        let admit = Arc::clone(admit);
+        let (admit, reviewers) = (Arc::clone(admit), reviewers.clone());
         let service = service_fn(move |request: Request<Body>| {
-            let admit = Arc::clone(&admit);
+            let (admit, reviewers) = (Arc::clone(&admit), reviewers.clone());
             async move {
-                let answer = answer(request, webhook, admit.as_ref()).await;
+                let answer = answer(request, webhook, &reviewers, admit.as_ref()).await;
                 Ok::<_, Infallible>(answer.unwrap_or_else(|error| response::status(&error)))
             }
         });
@@ -98,14 +106,17 @@ pub fn open_paths() -> impl Iterator<Item = String> {
 async fn answer(
     request: Request<Body>,
     webhook: &Webhook,
+    reviewers: &Reviewers,
     admit: &dyn AdmissionHandler,
 ) -> Result<Response<Body>, Status> {
     if request.method() != Method::POST {
         return Err(Status::not_allowed());
     }
+    reviewers.check(request.extensions().get::<Caller>())?;
     let (head, body) = request.into_parts();
     review::is_json(&head.headers)?;
-    let body = body.collect().await.map_err(|error| body_error(&*error))?.to_bytes();
+    let body = tokio::time::timeout(BODY_TIMEOUT, body.collect()).await.map_err(|_| Status::timeout())?;
+    let body = body.map_err(|error| body_error(&*error))?.to_bytes();
     let review = AdmissionRequest::read(&body, webhook)?;
     drop(body);
     let uid = review.uid.clone();

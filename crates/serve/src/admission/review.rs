@@ -1,5 +1,7 @@
 //! Decodes AdmissionReviews.
 
+use std::fmt;
+
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde::Deserialize;
@@ -91,6 +93,49 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Status> {
     Err(Status::new(415, "UnsupportedMediaType", text, None))
 }
 
+/// An object that is not the one that its request names.
+#[derive(Debug)]
+struct ObjectMismatch {
+    field: &'static str,
+    of_object: String,
+    of_request: String,
+}
+
+impl fmt::Display for ObjectMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (of_object, of_request) =
+            (api::gotext::quote(&self.of_object), api::gotext::quote(&self.of_request));
+        write!(f, "metadata.{0} is {of_object}, but request.{0} is {of_request}", self.field)
+    }
+}
+
+/// An error unless the object is the one that the request names: rules read the namespace of the object, and a reviewer must
+/// not be led to another one. An object without a namespace has that of the request; without a name in the request, the server
+/// generates it.
+fn belongs(object: &mut Value, namespace: &str, name: &str) -> Result<(), ObjectMismatch> {
+    let mismatch = |field, of_object, of_request: &str| ObjectMismatch {
+        field,
+        of_object,
+        of_request: of_request.to_owned(),
+    };
+    let Some(fields) = object.as_object_mut() else { return Ok(()) };
+    let metadata = fields.entry("metadata").or_insert_with(|| serde_json::json!({}));
+    let Some(metadata) = metadata.as_object_mut() else {
+        return Err(mismatch("namespace", String::new(), namespace));
+    };
+    let text = |field| metadata.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (own_namespace, own_name) = (text("namespace"), text("name"));
+    if own_namespace.is_empty() && !namespace.is_empty() {
+        metadata.insert("namespace".to_owned(), namespace.into());
+    } else if own_namespace != namespace {
+        return Err(mismatch("namespace", own_namespace, namespace));
+    }
+    if !name.is_empty() && !own_name.is_empty() && own_name != name {
+        return Err(mismatch("name", own_name, name));
+    }
+    Ok(())
+}
+
 impl AdmissionRequest {
     /// Decodes and validates a review that was sent to a webhook's path.
     pub(super) fn read(body: &[u8], webhook: &Webhook) -> Result<Self, Status> {
@@ -124,16 +169,26 @@ impl AdmissionRequest {
         if request.operation != "DELETE" && !request.object.is_object() {
             return Err(bad("request.object is no object".to_owned()));
         }
+        let namespace = request.namespace.unwrap_or_default();
+        let name = request.name.unwrap_or_default();
+        if namespace.is_empty() && !webhook.is_cluster_scoped() {
+            return Err(bad("request.namespace is empty".to_owned()));
+        }
+        let (mut object, mut old) = (request.object, request.old_object);
+        for (field, object) in [("object", &mut object), ("oldObject", &mut old)] {
+            belongs(object, &namespace, &name)
+                .map_err(|mismatch| bad(format!("request.{field}.{mismatch}")))?;
+        }
         Ok(Self {
             uid: request.uid,
             operation: request.operation,
             kind: request.kind.kind,
-            namespace: request.namespace.unwrap_or_default(),
-            name: request.name.unwrap_or_default(),
+            namespace,
+            name,
             subresource: request.sub_resource.unwrap_or_default(),
             dry_run: request.dry_run.unwrap_or_default(),
-            object: request.object,
-            old: Some(request.old_object).filter(Value::is_object),
+            object,
+            old: Some(old).filter(Value::is_object),
         })
     }
 }

@@ -25,16 +25,18 @@ impl AdmissionHandler for Guard {
 
 fn site(guard: &Arc<Guard>) -> InProcessServer {
     let admit: Arc<dyn AdmissionHandler> = guard.clone();
-    InProcessServer::new(App { routes: routes(&admit), ..App::default() })
+    InProcessServer::new(App { routes: routes(&admit, &Reviewers::default()), ..App::default() })
 }
 
+/// A review of an object that has no namespace of its own, or that of the request.
 fn review(webhook: &Webhook, name: &str) -> Value {
+    let namespace = if webhook.is_cluster_scoped() { "" } else { "ns" };
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
             "uid": "u-1", "kind": {"group": webhook.group, "version": "v1alpha1", "kind": webhook.kind},
             "resource": {"group": webhook.group, "version": "v1alpha1", "resource": webhook.resource},
-            "name": name, "namespace": "ns", "operation": "CREATE", "userInfo": {"username": "u"},
+            "name": name, "namespace": namespace, "operation": "CREATE", "userInfo": {"username": "u"},
             "object": {"kind": webhook.kind, "metadata": {"name": name}}, "oldObject": null, "dryRun": true,
             "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
         },
@@ -69,7 +71,7 @@ async fn every_kind_is_asked_about_at_its_path() {
         let asked = guard.0.lock().unwrap().pop().unwrap();
         assert_eq!(
             (asked.kind.as_str(), asked.namespace.as_str(), asked.dry_run),
-            (webhook.kind, "ns", true)
+            (webhook.kind, if webhook.is_cluster_scoped() { "" } else { "ns" }, true)
         );
         assert_eq!((&asked.object["metadata"]["name"], asked.old), (&json!("yes"), None));
     }
@@ -119,6 +121,19 @@ async fn what_is_no_review_is_told_so() {
         (changed("/request/object", Value::Null), "request.object is no object"),
         (changed("/request/object", json!("text")), "request.object is no object"),
         (changed("/request/dryRun", json!("yes")), "invalid type"),
+        (changed("/request/namespace", json!("")), "request.namespace is empty"),
+        (
+            changed("/request/object/metadata", json!({"name": "yes", "namespace": "default/configmaps?x="})),
+            "request.object.metadata.namespace is \"default/configmaps?x=\", but request.namespace is \"ns\"",
+        ),
+        (
+            changed("/request/object/metadata", json!({"name": "other", "namespace": "ns"})),
+            "request.object.metadata.name is \"other\", but request.name is \"yes\"",
+        ),
+        (
+            changed("/request/oldObject", json!({"metadata": {"name": "yes", "namespace": "b"}})),
+            "request.oldObject.metadata.namespace is \"b\"",
+        ),
     ];
     for (body, words) in cases {
         let (code, answer) = ask(&site, post(webhook.path, body)).await;

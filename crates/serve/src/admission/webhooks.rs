@@ -73,6 +73,13 @@ pub const WEBHOOKS: [Webhook; 6] = [
     },
 ];
 
+impl Webhook {
+    /// Whether its objects have no namespace.
+    pub(super) fn is_cluster_scoped(&self) -> bool {
+        self.kind.starts_with("Cluster")
+    }
+}
+
 /// The ValidatingWebhookConfiguration for a Service and the CA (PEM) that signs its certificate. Without a CA, the
 /// `caBundle` is set later, see [`set_ca_bundle`].
 pub fn webhook_configuration(place: &ServiceRef, authority: Option<&str>) -> Value {

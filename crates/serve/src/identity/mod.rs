@@ -3,6 +3,7 @@
 //! ```text
 //! user         the authenticated user
 //! authorities  CAs of client certificates
+//! client_authority  the CA of clients of one service
 //! peer         the client certificate of a connection and the CA it chains to
 //! trust        the CAs that the cluster publishes in a ConfigMap, re-read periodically
 //! headers      the user that a front proxy names in headers
@@ -10,6 +11,7 @@
 //! ```
 
 mod authorities;
+mod client_authority;
 mod headers;
 mod peer;
 mod token;
@@ -21,13 +23,17 @@ use std::time::Duration;
 use http::HeaderMap;
 use kube::Client;
 
+pub(crate) use client_authority::ClientAuthority;
+pub use client_authority::ClientAuthorityError;
 pub(crate) use peer::Peer;
 pub use trust::{ClientTrust, FrontProxyOptions};
 pub(crate) use trust::{ClientTrustReader, Trust, TrustSource};
 pub use user::User;
 
 use crate::clock::Clock;
+use crate::peer_address::PeerAddress;
 use crate::status::Status;
+use token::TokenError;
 
 /// Authenticates requests.
 pub(crate) struct Authenticator {
@@ -43,7 +49,12 @@ impl Authenticator {
     }
 
     /// The user of a request. Invalid credentials are refused; without credentials the user is anonymous.
-    pub(crate) async fn identify(&self, peer: Option<&Peer>, headers: &HeaderMap) -> Result<User, Status> {
+    pub(crate) async fn identify(
+        &self,
+        peer: Option<&Peer>,
+        address: Option<PeerAddress>,
+        headers: &HeaderMap,
+    ) -> Result<User, Status> {
         let trust = self.keeper.current();
         let by_certificate = by_certificate(&trust, &self.clock, peer, headers);
         if let Ok(Some(user)) = by_certificate {
@@ -55,9 +66,10 @@ impl Authenticator {
             self.keeper.request_read();
         }
         if let Some(token) = token::bearer(headers) {
-            match self.tokens.owner(token).await {
+            match self.tokens.owner(token, address).await {
                 Ok(Some(user)) => return Ok(user.authenticated()),
                 Ok(None) => refused = true,
+                Err(TokenError::Throttled) => return Err(Status::too_many()),
                 Err(error) => {
                     tracing::warn!(%error, "TokenReview failed");
                     refused = true;
@@ -65,6 +77,11 @@ impl Authenticator {
             }
         }
         if refused { Err(Status::unauthorized()) } else { Ok(User::anonymous()) }
+    }
+
+    /// Whether the client is a front proxy.
+    pub(crate) fn is_front_proxy(&self, peer: Option<&Peer>) -> bool {
+        peer.is_some_and(|peer| is_proxy(&self.keeper.current(), &self.clock, peer))
     }
 
     /// Removes all credentials and user headers, so that no route trusts them or passes them on.
@@ -85,12 +102,17 @@ fn by_certificate(
     headers: &HeaderMap,
 ) -> Result<Option<User>, Refused> {
     let Some(peer) = peer else { return Ok(None) };
-    let standing = peer.standing(trust, clock);
-    let proxy = trust.proxy.as_ref().filter(|proxy| standing.proxy && proxy.admits(peer.name()));
+    let proxy = trust.proxy.as_ref().filter(|_| is_proxy(trust, clock, peer));
     if let Some(user) = proxy.and_then(|proxy| headers::user(proxy, headers)) {
         return Ok(Some(user));
     }
-    if standing.client { Ok(peer.user()) } else { Err(Refused) }
+    if peer.standing(trust, clock).client { Ok(peer.user()) } else { Err(Refused) }
+}
+
+/// Whether this is a front proxy, by its certificate and name.
+fn is_proxy(trust: &Trust, clock: &Clock, peer: &Peer) -> bool {
+    let named = trust.proxy.as_ref().is_some_and(|proxy| proxy.admits(peer.name()));
+    named && peer.standing(trust, clock).proxy
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use tokio::time::Instant;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -62,6 +63,11 @@ impl Peer {
             groups: self.organizations.clone(),
             extra: extra.into(),
         })
+    }
+
+    /// Whether it chains to one of these CAs now.
+    pub(super) fn is_signed_by(&self, authorities: &Authorities, at: Timestamp) -> bool {
+        authorities.verify(&self.chain, at)
     }
 
     /// The CAs it chains to, verified now or within `VERIFICATION_TTL`.

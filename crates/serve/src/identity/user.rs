@@ -29,6 +29,11 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
+    /// Whether nobody knows who it is.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        !self.is_in(AUTHENTICATED)
+    }
+
     /// Adds `system:authenticated`, except for an anonymous user whom the front proxy names.
     pub(crate) fn authenticated(mut self) -> Self {
         if !self.is_in(AUTHENTICATED) && self.name != "system:anonymous" {

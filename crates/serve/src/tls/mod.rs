@@ -7,12 +7,14 @@
 //! bundle       a CA and a certificate that replicas share, and their renewal
 //! keyring      the current bundle, for several listeners
 //! handshake    TLS configurations and client certificates
-//! activity     idle connections
+//! activity     what a connection does: requests, idle time
+//! connections  how many there may be, and which makes room
 //! ```
 
 mod activity;
 mod bundle;
 mod certificate;
+mod connections;
 mod handshake;
 mod issue;
 mod keyring;
@@ -31,31 +33,46 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-pub(crate) use activity::Activity;
+pub(crate) use activity::{Activity, ConnectionRank};
 pub use bundle::{BundleRenewal, CertificateBundle, CertificateLifetimes};
 pub use certificate::Certificate;
 pub(crate) use certificate::{CertificateReloader, RELOAD_PERIOD};
+use connections::{ConnectionPlace, ConnectionTable};
 pub(crate) use handshake::{config, mutual_config};
 pub use keyring::Keyring;
 pub use pem::CertificateError;
 
 use crate::body::Body;
 use crate::identity::Peer;
+use crate::peer_address::PeerAddress;
 
 /// The TLS write buffer: long responses need few system calls.
 const TLS_WRITE_BUFFER_BYTES: usize = 256 * 1024;
 
+/// How long a connection that is idle or makes room may take to end.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
+
+/// How many streams a client may reset before they were looked at; more of them end the connection (rapid reset).
+const MAX_RESET_STREAMS: usize = 20;
+
+/// How many streams may be reset for errors of the client; more of them end the connection.
+const MAX_ERROR_STREAMS: usize = 128;
+
 /// Limits for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Concurrent connections; further ones wait.
+    /// Concurrent connections. A new one displaces the one that is idle longest.
     pub connections: usize,
+    /// Concurrent connections of one client address.
+    pub connections_per_peer: usize,
     /// Time for the TLS handshake.
     pub handshake: Duration,
+    /// Time to send the first request of a connection.
+    pub first: Duration,
     /// Time to send the head of a request.
     pub head: Duration,
     /// Size of the head of a request.
@@ -82,7 +99,9 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections: 512,
-            handshake: Duration::from_secs(10),
+            connections_per_peer: 128,
+            handshake: Duration::from_secs(5),
+            first: Duration::from_secs(5),
             head: Duration::from_secs(32),
             head_size: 128 * 1024,
             body_size: 3 * 1024 * 1024,
@@ -97,14 +116,24 @@ impl Default for ServerLimits {
     }
 }
 
+/// The client of a connection.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    /// Its certificate.
+    pub(crate) certificate: Option<Arc<Peer>>,
+    /// Its address; none inside this process.
+    pub(crate) address: Option<PeerAddress>,
+    /// What its connection does.
+    pub(crate) activity: Activity,
+}
+
 /// Handles the requests of a connection.
 pub(crate) trait ConnectionHandler: Send + Sync + 'static {
     /// Handles one request.
     fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
-        peer: Option<Arc<Peer>>,
-        activity: Activity,
+        caller: Caller,
     ) -> impl Future<Output = Response<Body>> + Send;
 }
 
@@ -125,20 +154,19 @@ pub(crate) async fn listen<S: ConnectionHandler>(
     limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
-    let permits = Arc::new(Semaphore::new(limits.connections));
+    let table = ConnectionTable::new(limits.connections, limits.connections_per_peer);
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &permits) => accepted,
+            accepted = accept(&listener) => accepted,
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        let Some((stream, address, permit)) = accepted else { continue };
+        let Some((stream, address)) = accepted else { continue };
         while connections.try_join_next().is_some() {}
+        // Without a place the connection is closed at once: a client that waits would not know why.
+        let Some(place) = table.admit(address.ip().into()) else { continue };
         let (greeting, site, stop) = (greeting.clone(), Arc::clone(&site), stop.clone());
-        connections.spawn(async move {
-            serve(stream, address, greeting, site, limits, stop).await;
-            drop(permit);
-        });
+        connections.spawn(serve(stream, address, place, greeting, site, limits, stop));
     }
     drop(listener);
     let end = async { while connections.join_next().await.is_some() {} };
@@ -148,13 +176,9 @@ pub(crate) async fn listen<S: ConnectionHandler>(
     }
 }
 
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     match listener.accept().await {
-        Ok((stream, address)) => Some((stream, address, permit)),
+        Ok(accepted) => Some(accepted),
         Err(error) => {
             // Accepting fails for one connection, or until other connections free file descriptors.
             tracing::debug!(%error, "failed to accept a connection");
@@ -167,6 +191,7 @@ async fn accept(
 async fn serve<S: ConnectionHandler>(
     stream: TcpStream,
     address: SocketAddr,
+    place: ConnectionPlace,
     greeting: Greeting,
     site: Arc<S>,
     limits: ServerLimits,
@@ -174,9 +199,13 @@ async fn serve<S: ConnectionHandler>(
 ) {
     // Watch events are small frames that must not be delayed.
     let _ = stream.set_nodelay(true);
+    let caller = |certificate| {
+        let (address, activity) = (Some(address.ip().into()), place.activity.clone());
+        Caller { certificate, address, activity }
+    };
     let acceptor = match greeting {
         Greeting::Tls(acceptor) => acceptor,
-        Greeting::Plain => return converse(stream, None, site, limits, stop).await,
+        Greeting::Plain => return converse(stream, caller(None), site, limits, stop).await,
     };
     let greeting = tokio::time::timeout(
         limits.handshake,
@@ -188,41 +217,63 @@ async fn serve<S: ConnectionHandler>(
             Ok(Err(error)) => return tracing::debug!(%address, %error, "TLS handshake failed"),
             Err(_) => return tracing::debug!(%address, "TLS handshake timed out"),
         },
+        () = place.activity.closed() => return,
         _ = stop.wait_for(|stop| *stop) => return,
     };
     let chain = stream.get_ref().1.peer_certificates().map(<[_]>::to_vec);
-    let peer = match chain.map(Peer::new) {
+    let certificate = match chain.map(Peer::new) {
         None => None,
         Some(Some(peer)) => Some(Arc::new(peer)),
         Some(None) => return tracing::debug!(%address, "failed to parse the client certificate"),
     };
-    converse(stream, peer, site, limits, stop).await;
+    converse(stream, caller(certificate), site, limits, stop).await;
 }
 
-/// Serves a connection until the client closes it, it is idle for too long, or the server stops.
+/// Serves a connection until the client closes it, it is idle for too long, it makes room for another, or the server stops.
 async fn converse<S: ConnectionHandler>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: Option<Arc<Peer>>,
+    caller: Caller,
     site: Arc<S>,
     limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
-    let activity = Activity::new();
-    let idle = activity.clone().idle(limits.idle);
+    let activity = caller.activity.clone();
+    activity.greeted();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (site, peer, activity) = (Arc::clone(&site), peer.clone(), activity.clone());
-        async move { Ok::<_, Infallible>(site.answer(request, peer, activity).await) }
+        let (site, caller) = (Arc::clone(&site), caller.clone());
+        async move {
+            let guard = caller.activity.guard();
+            let answer = site.answer(request, caller).await;
+            guard.ended();
+            Ok::<_, Infallible>(answer)
+        }
     });
     let builder = builder(&limits);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    tokio::select! {
+    let end = tokio::select! {
         // A client that disconnects is not an error of the server.
         _ = connection.as_mut() => return,
-        () = idle => {}
-        _ = stop.wait_for(|stop| *stop) => {}
-    }
+        () = activity.clone().idle(limits.idle, limits.first) => ConnectionEnd::Idle,
+        () = activity.closed() => ConnectionEnd::MakesRoom,
+        _ = stop.wait_for(|stop| *stop) => ConnectionEnd::ServerStops,
+    };
+    let is_unknown = activity.snapshot().rank == ConnectionRank::Unknown;
+    let grace = match end {
+        // Whoever has asked nothing, or was allowed nothing, must not delay the end.
+        _ if !activity.has_begun() => return,
+        ConnectionEnd::MakesRoom if is_unknown => return,
+        ConnectionEnd::Idle | ConnectionEnd::MakesRoom => limits.grace.min(LAST_MOMENT),
+        ConnectionEnd::ServerStops => limits.grace,
+    };
     connection.as_mut().graceful_shutdown();
-    let _ = tokio::time::timeout(limits.grace, connection).await;
+    let _ = tokio::time::timeout(grace, connection).await;
+}
+
+/// Why the server ends a connection.
+enum ConnectionEnd {
+    Idle,
+    MakesRoom,
+    ServerStops,
 }
 
 fn builder(limits: &ServerLimits) -> auto::Builder<TokioExecutor> {
@@ -236,7 +287,10 @@ fn builder(limits: &ServerLimits) -> auto::Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
+        // This also bounds CONTINUATION frames: h2 accepts as many as such a list of headers can need.
         .max_header_list_size(limits.head_size)
+        .max_pending_accept_reset_streams(MAX_RESET_STREAMS)
+        .max_local_error_reset_streams(MAX_ERROR_STREAMS)
         .max_send_buf_size(256 * 1024)
         // Detects peers that are gone without closing the connection.
         .keep_alive_interval(Duration::from_secs(30))

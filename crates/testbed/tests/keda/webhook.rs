@@ -86,7 +86,10 @@ async fn serve(ns: &TestNamespace) -> Server {
         ..ServerOptions::default()
     };
     let admit: Arc<dyn AdmissionHandler> = Arc::new(Guard(ns.client.clone()));
-    let app = App { routes: serve::admission::routes(&admit), ..App::default() };
+    let app = App {
+        routes: serve::admission::routes(&admit, &serve::admission::Reviewers::default()),
+        ..App::default()
+    };
     let server = Server::start(options, ns.client.clone(), app).await.unwrap();
     let place_of = place_of(server.port());
     let service = place_of.objects(&[], server.ca_pem()).remove(0);

@@ -333,10 +333,8 @@ fn trusted(flags: &Flags) -> Result<ClientTrust, Failure> {
 }
 
 fn reviews(flags: &Flags) -> Result<ReviewTtls, Failure> {
-    let allowed = "authorization-webhook-cache-authorized-ttl";
-    let as_theirs = flags.given(allowed) || flags.text("compat")? == "strict";
     Ok(ReviewTtls {
-        allowed: if as_theirs { period(flags, allowed)? } else { ReviewTtls::default().allowed },
+        allowed: period(flags, "authorization-webhook-cache-authorized-ttl")?,
         denied: period(flags, "authorization-webhook-cache-unauthorized-ttl")?,
         tokens: period(flags, "authentication-token-webhook-cache-ttl")?,
     })

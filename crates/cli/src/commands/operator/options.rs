@@ -43,6 +43,8 @@ pub(crate) struct OperatorServing {
     pub(crate) names: Vec<String>,
     /// The ValidatingWebhookConfiguration whose `caBundle` is kept up to date.
     pub(crate) webhook: Option<String>,
+    /// The CA (PEM) that must have signed the certificates of clients of the webhook.
+    pub(crate) webhook_clients: Option<PathBuf>,
     /// Whether the `caBundle` of the APIServices is kept up to date.
     pub(crate) api_service: bool,
     /// Where the shared certificate is stored.
@@ -216,6 +218,7 @@ impl OperatorServing {
             webhook: Some(webhook)
                 .filter(|name| !name.is_empty())
                 .filter(|_| flags.bool("enable-webhook-patching").unwrap_or(true)),
+            webhook_clients: flags.file("webhook-client-ca")?,
             api_service: flags.bool("enable-apiservice-patching")?,
         })
     }

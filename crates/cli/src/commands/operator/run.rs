@@ -94,7 +94,7 @@ pub(crate) async fn start(
             (Some(election), leadership)
         }
     };
-    let admission = Admission::new(client.clone(), discovery.clone(), &recorder, options.settings.compat);
+    let admission = Admission::new(client.clone(), discovery.clone(), options.settings.compat);
     // For `cpu` and `memory` triggers of objects that scale without an HPA.
     let samples = cluster::metrics::MetricsClient::new(client.clone(), discovery.clone(), POD_METRICS_TTL);
     let (operator, handle) = Operator::new(OperatorParts {
@@ -110,6 +110,7 @@ pub(crate) async fn start(
         build: None,
         records: Records::new(MAX_RECORDS_PER_OBJECT),
     });
+    let admission = admission.recording(&recorder, &handle);
     let mut keeping = JoinSet::new();
     let shared = certificates::open(&options.serving, &client, &clock).await;
     let keyring = shared.map(|(keyring, keep)| {

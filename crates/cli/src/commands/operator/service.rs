@@ -10,7 +10,7 @@ use controllers::metrics::exported_metrics::{CONTENT_TYPE, process};
 use controllers::operator::{Admission, OperatorHandle};
 use external_scaler::metrics_adapter::CallMetrics;
 use kube::Client;
-use serve::admission::{AdmissionHandler, open_paths, routes};
+use serve::admission::{AdmissionHandler, Reviewers, open_paths, routes};
 use serve::metrics::{MetricsApiSettings, external};
 use serve::{
     App, Certificate, Exposition, ExtraListener, HealthChecks, Keyring, MetricsExporter, Server, StartError,
@@ -58,6 +58,11 @@ pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Res
     let (judged, calls) = (Arc::<AdmissionCounts>::default(), Arc::<CallMetrics>::default());
     let admit: Arc<dyn AdmissionHandler> =
         Arc::new(AdmissionWebhook { rules: admission, judged: Arc::clone(&judged) });
+    let reviewers = match &wanted.webhook_clients {
+        None => Reviewers::default(),
+        Some(file) => Reviewers::signed_by(file, serve::Clock::default())
+            .map_err(|error| Failure::input(format!("--webhook-client-ca: {error}")))?,
+    };
     let lease = options.lease.as_ref().map(|lease| (lease.name.clone(), leadership));
     let exported_metrics = page(handle.clone(), judged, Arc::clone(&calls), lease);
     let mut groups = external(handle.external_metrics(), &MetricsApiSettings::from(options.settings.compat));
@@ -67,7 +72,7 @@ pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Res
         checks: checks(&handle),
         metrics: Some(Arc::clone(&exported_metrics)),
         groups,
-        routes: routes(&admit),
+        routes: routes(&admit, &reviewers),
         ..App::default()
     };
     let server = serving::start(served, client, app).await?;

@@ -220,3 +220,20 @@ async fn an_abandoned_request_frees_its_place() {
     assert_eq!((snapshot.in_flight, snapshot.waiting, snapshot.limit), (0, 0, 32));
     assert_eq!(send(&client, Method::GET, "/next").await, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn reviews_have_a_limit_of_their_own() {
+    const TOKENS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
+    const ACCESS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let (server, limiter) = (Server::new([(429, Some("30"))]), ConcurrencyLimiter::default());
+    let client = server.client(&limiter);
+    assert_eq!(send(&client, Method::POST, TOKENS).await, 429);
+    // The next review waits for half a minute, and a scale write does not.
+    let begin = Instant::now();
+    let (review, write) = futures::join!(
+        async { (send(&client, Method::POST, ACCESS).await, begin.elapsed().as_secs()) },
+        async { (send(&client, Method::PUT, "/apis/apps/v1/x/scale").await, begin.elapsed().as_secs()) },
+    );
+    assert_eq!((review, write), ((200, 31), (200, 1)));
+    assert_eq!(limiter.snapshot().overloaded, 0);
+}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod admission;
 mod authentication_users;
 mod cached_metrics;
 mod client_faults;

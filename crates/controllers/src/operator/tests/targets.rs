@@ -1,9 +1,7 @@
 //! Targets that can be scaled, and targets that cannot.
 
 use api::provider::Compat;
-use cluster::Clock;
 use cluster::discovery::Discovery;
-use cluster::events::EventRecorder;
 use http::Method;
 use keda::admission::{AdmissionInput, AdmissionKind, Operation, Verdict};
 use serde_json::{Value, json};
@@ -155,9 +153,7 @@ async fn edited_reference_scales_the_new_target() {
 async fn webhook_accepts_what_the_operator_can_scale() {
     let env = TestEnv::start().await;
     widgets(&env).await;
-    let recorder = EventRecorder::start(env.client.clone(), "keda-admission", Clock::system());
-    let discovery = Discovery::new(env.client.clone());
-    let admission = Admission::new(env.client.clone(), discovery, &recorder, Compat::Better);
+    let admission = Admission::new(env.client.clone(), Discovery::new(env.client.clone()), Compat::Better);
     let judge = async |api_version: &str, kind: &str| {
         let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
             "metadata": {"name": "so", "namespace": "shop"}, "spec": spec(api_version, kind)});

@@ -101,7 +101,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     // Authorization.
     acts(Authorization, "authorization-always-allow-paths", List, "/healthz,/readyz,/livez", "paths without authentication and authorization"),
     idle(Authorization, "authorization-kubeconfig", File, "", "--kubeconfig is used"),
-    acts(Authorization, "authorization-webhook-cache-authorized-ttl", Duration, "10s", "how long permissions are cached; if it is not given, 1m, unless --compat=strict"),
+    acts(Authorization, "authorization-webhook-cache-authorized-ttl", Duration, "10s", "how long permissions are cached; a used one is refreshed before that"),
     acts(Authorization, "authorization-webhook-cache-unauthorized-ttl", Duration, "10s", "how long refusals are cached"),
     // The generic server.
     acts(Generic, "max-requests-inflight", Number, "400", "concurrent requests; 0 is no limit"),

@@ -1,0 +1,62 @@
+//! Reviews of writes, which anybody who reaches the webhook can send.
+
+use std::time::Duration;
+
+use api::provider::Compat;
+use cluster::Clock;
+use cluster::discovery::Discovery;
+use cluster::events::EventRecorder;
+use keda::admission::{AdmissionInput, AdmissionKind, Operation, SCALER_INFO_REASON, Verdict};
+use serde_json::{Value, json};
+
+use super::env::{TestEnv, objects, trigger};
+use crate::operator::Admission;
+
+#[tokio::test(start_paused = true)]
+async fn events_of_reviews_are_about_objects_that_the_watch_shows() {
+    let env = TestEnv::start().await;
+    env.deployment("web", 1).await;
+    env.scaled_object("so", json!({"scaleTargetRef": {"name": "web"}, "triggers": [trigger("orders")]}))
+        .await;
+    let uid = env.get(&objects("so")).await.unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
+    let recorder = EventRecorder::start(env.client.clone(), "keda-operator", Clock::system());
+    let discovery = Discovery::new(env.client.clone());
+    let admission = Admission::new(env.client.clone(), discovery, Compat::Better);
+    let admission = admission.recording(&recorder, &env.handle);
+    let review = async |namespace: &str, name: &str, uid: &str, note: &str| {
+        let unknown = json!({"type": note, "metadata": {}});
+        let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+            "metadata": {"name": name, "namespace": namespace, "uid": uid},
+            "spec": {"scaleTargetRef": {"name": "web"}, "triggers": [unknown]}});
+        let request = AdmissionInput {
+            operation: Operation::Update,
+            kind: AdmissionKind::ScaledObject,
+            dry_run: false,
+            object: &object,
+            old: None,
+        };
+        match admission.review(&request).await {
+            Verdict::Allowed(allowed) => assert_eq!(allowed.events.len(), 1),
+            Verdict::Denied(denial) => panic!("{denial:?}"),
+        }
+    };
+    // An object that does not exist, one with another UID, one of another namespace, and one that tries another path.
+    review("kube-system", "ghost", "made-up", "first").await;
+    review("shop", "so", "made-up", "second").await;
+    review("kube-system", "so", &uid, "third").await;
+    review("default/configmaps?dryRun=All&x=", "so", &uid, "fourth").await;
+    review("shop", "so", &uid, "fifth").await;
+    let told = async || {
+        let events = env.get("/api/v1/events").await.unwrap();
+        let all = events["items"].as_array().unwrap().iter();
+        all.filter(|event| event["reason"] == SCALER_INFO_REASON).cloned().collect::<Vec<Value>>()
+    };
+    env.until("an event", async || !told().await.is_empty()).await;
+    // Longer than a review waits for its object.
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let events = told().await;
+    assert_eq!(events.len(), 1, "{events:#?}");
+    assert!(events[0]["message"].as_str().unwrap().contains("fifth"), "{events:#?}");
+    assert_eq!(events[0]["involvedObject"]["uid"], json!(uid));
+    env.stop().await;
+}
