@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the binary owns the clock of the machine")]
 
+mod certificates;
 mod commands;
 mod failure;
 mod files;

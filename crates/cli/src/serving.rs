@@ -4,9 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cluster::Clock;
+use cluster::lease::Leadership;
 use kube::Client;
-use serve::{App, Certificate, CheckFailure, HealthChecks, Server};
+use serve::{App, Certificate, CheckFailure, ExtraListener, HealthChecks, Keyring, Server, StartError};
+use tokio::task::JoinSet;
 
+use crate::certificates::trust::{self, CaBundleObjects, ServingCa};
+use crate::certificates::{self, Shared};
 use crate::failure::Failure;
 
 /// How long a loop may be silent before the liveness check fails.
@@ -14,6 +19,17 @@ const MAX_LOOP_SILENCE: Duration = Duration::from_mins(1);
 
 /// A certificate and its key, in files.
 pub(crate) type Pair = (PathBuf, PathBuf);
+
+/// The flag of the listener of probes, as controller-runtime names it.
+pub(crate) const HEALTH_PROBE_FLAG: &str = "health-probe-bind-address";
+
+/// The address of an additional listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListenAddress {
+    pub(crate) address: SocketAddr,
+    /// Whether it was given by flag: then it is an error if it cannot be bound.
+    pub(crate) wanted: bool,
+}
 
 /// The files of `--tls-cert-file` and `--tls-private-key-file`: both or none.
 pub(crate) fn pair(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Result<Option<Pair>, Failure> {
@@ -88,6 +104,64 @@ pub(crate) async fn start(
 ) -> Result<Server, Failure> {
     let started = Server::start(options, client, app).await;
     started.map_err(|error| Failure::Outside(format!("{error}; choose another port with --secure-port")))
+}
+
+/// A certificate that replicas share in a Secret, and the APIServices that name its CA.
+pub(crate) struct Rotation {
+    pub(crate) shared: Shared,
+    pub(crate) names: Vec<String>,
+    pub(crate) api_services: &'static [&'static str],
+}
+
+/// Opens the shared certificate, and keeps it and the `caBundle`s of the APIServices up to date.
+pub(crate) async fn rotated(
+    rotation: Rotation,
+    client: &Client,
+    clock: &Clock,
+    leadership: &Leadership,
+    tasks: &mut JoinSet<()>,
+) -> Option<Keyring> {
+    let Rotation { shared, names, api_services } = rotation;
+    let (keyring, keeper) = certificates::open(&shared, &names, client, clock).await?;
+    tasks.spawn(keeper.run(leadership.clone()));
+    let api_services = api_services.iter().map(|&name| name.to_owned()).collect();
+    let objects = CaBundleObjects { webhook: None, api_services, names };
+    let authority = ServingCa::Shared(keyring.clone());
+    tasks.spawn(trust::keep(client.clone(), leadership.clone(), objects, authority));
+    Some(keyring)
+}
+
+/// Starts the listener of probes, if it has an address. It has limits of its own, so that clients of the server cannot
+/// make probes fail.
+pub(crate) async fn probes(
+    open: Option<ListenAddress>,
+    checks: HealthChecks,
+) -> Result<Option<ExtraListener>, Failure> {
+    match open {
+        Some(open) => listening(HEALTH_PROBE_FLAG, open, ExtraListener::health(open.address, checks).await),
+        None => Ok(None),
+    }
+}
+
+/// A default address that cannot be bound is only logged.
+pub(crate) fn listening(
+    flag: &str,
+    open: ListenAddress,
+    started: Result<ExtraListener, StartError>,
+) -> Result<Option<ExtraListener>, Failure> {
+    match started {
+        Ok(beside) => {
+            tracing::info!(address = %beside.address(), flag, "serving");
+            Ok(Some(beside))
+        }
+        Err(error) if open.wanted => {
+            Err(Failure::Outside(format!("{error}; choose another address with --{flag}, or 0 for none")))
+        }
+        Err(error) => {
+            tracing::warn!(%error, flag, "cannot listen at this address");
+            Ok(None)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -219,11 +219,17 @@ async fn controller_leads_reloads_settings_and_releases_its_lease() {
         "--config",
         config.to_str().unwrap(),
         "--secure-port=0",
+        "--health-probe-bind-address=127.0.0.1:0",
+        "--enable-cert-rotation",
         "--log-format=json",
     ];
     let (mut going, file) = (Going::start(&words), config.clone());
     let going = tokio::task::spawn_blocking(move || {
-        let line = going.until(&["\"message\":\"leading\""]);
+        let probes: Value =
+            serde_json::from_str(&going.sees(&["\"serving\"", "health-probe-bind-address"])).unwrap();
+        let address = probes.get("address").and_then(Value::as_str).unwrap();
+        assert!(get(address, "/livez").starts_with("HTTP/1.1 200"));
+        let line = going.sees(&["\"message\":\"leading\""]);
         let line: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(line.get("level").unwrap(), "INFO");
         std::fs::write(&file, "horizontalPodAutoscalerSyncPeriod: -1s\n").unwrap();
@@ -244,11 +250,26 @@ async fn controller_leads_reloads_settings_and_releases_its_lease() {
         lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     assert!(!lease().await.is_empty());
+    let secret = "/api/v1/namespaces/kube-system/secrets/plimsoll-controller-certs";
+    let secret = cluster.client().request_text(http::Request::get(secret).body(Vec::new()).unwrap()).await;
+    assert!(secret.unwrap().contains("\"ca.crt\""));
     going.signal("-TERM");
     let code = tokio::task::spawn_blocking(move || going.end()).await.unwrap();
     assert_eq!(code, Some(0));
     assert_eq!(lease().await, "", "the lease was given back");
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The answer to a request without TLS.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+        .write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 #[test]
@@ -263,6 +284,7 @@ fn invalid_flags_and_files_fail_at_start() {
         (vec!["--horizontal-pod-autoscaler-sync-period", "soon"], "write for example 15s"),
         (vec!["--feature-gates", "HPAScaleToZeroo=true"], "did you mean HPAScaleToZero?"),
         (vec!["--mode", "shy"], "possible values"),
+        (vec!["--health-probe-bind-address", "8081"], "such as :8080"),
         (vec!["--leader-elect-lease-duration", "1s"], "leader-elect"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))

@@ -64,3 +64,11 @@ fn pods_meet_the_restricted_policy() -> Result<(), Failure> {
         }
     })
 }
+
+#[test]
+fn network_policies_are_valid() -> Result<(), Failure> {
+    on_both(async |env| {
+        env.apply(&folder("deploy"), is_quiet).await;
+        env.apply(&folder("deploy/networkpolicies"), |_| false).await;
+    })
+}

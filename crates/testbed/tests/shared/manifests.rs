@@ -10,7 +10,7 @@ use testbed::harness::LOCAL;
 use super::send;
 
 /// What localkube does not know.
-const UNKNOWN: [&str; 2] = ["rbac.authorization.k8s.io/v1", "policy/v1"];
+const UNKNOWN: [&str; 3] = ["rbac.authorization.k8s.io/v1", "policy/v1", "networking.k8s.io/v1"];
 
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -46,6 +46,7 @@ pub(crate) fn path(object: &Value) -> String {
     };
     let kind = match text("/kind").to_lowercase() {
         kind if kind.ends_with('s') => format!("{kind}es"),
+        kind if kind.ends_with("cy") => format!("{}ies", kind.trim_end_matches('y')),
         kind => format!("{kind}s"),
     };
     format!("{root}/{version}{place}/{kind}/{}", text("/metadata/name"))

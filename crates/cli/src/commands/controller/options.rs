@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::files;
+use crate::serving::{self, ListenAddress};
 
 /// Options by flag or file. Names are those of kube-controller-manager where it has one.
 #[derive(Clone, Debug, Default, Deserialize, clap::Args)]
@@ -79,12 +80,21 @@ pub(crate) struct ControllerOptions {
     /// Port to serve on over TLS: health, metrics, decisions; 0 is any free one, -1 none [10257].
     #[arg(long, value_name = "PORT", allow_negative_numbers = true, help_heading = SERVING)]
     pub(crate) secure_port: Option<i32>,
+    /// /healthz, /livez and /readyz without TLS at this address, such as :8081; without it or with 0, on --secure-port only.
+    #[arg(long, value_name = "ADDRESS", help_heading = SERVING)]
+    pub(crate) health_probe_bind_address: Option<String>,
     /// Serving certificate; without it a self-signed one is issued.
     #[arg(long, value_name = "FILE", help_heading = SERVING)]
     pub(crate) tls_cert_file: Option<PathBuf>,
     /// Key of that certificate.
     #[arg(long, value_name = "FILE", help_heading = SERVING)]
     pub(crate) tls_private_key_file: Option<PathBuf>,
+    /// Issue the certificate, renew it, keep it in a Secret, and write its CA into our APIService [false].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = SERVING)]
+    pub(crate) enable_cert_rotation: Option<bool>,
+    /// Name of that Secret, in our own namespace [plimsoll-controller-certs].
+    #[arg(long, value_name = "NAME", help_heading = SERVING)]
+    pub(crate) cert_secret_name: Option<String>,
     /// Paths without authentication and authorization [/healthz,/livez,/readyz].
     #[arg(long, value_name = "PATH,…", value_delimiter = ',', help_heading = SERVING)]
     pub(crate) authorization_always_allow_paths: Option<Vec<String>>,
@@ -198,8 +208,11 @@ impl ControllerOptions {
             leader_elect_resource_namespace,
             bind_address,
             secure_port,
+            health_probe_bind_address,
             tls_cert_file,
             tls_private_key_file,
+            enable_cert_rotation,
+            cert_secret_name,
             authorization_always_allow_paths,
             decisions,
             decision_log,
@@ -229,6 +242,13 @@ impl ControllerOptions {
             feature_gates: Some(BTreeMap::from([("HPAScaleToZero".to_owned(), config.gates.scale_to_zero)])),
             ..Self::default()
         }
+    }
+
+    /// The address of probes without TLS.
+    pub(crate) fn probes(&self) -> Result<Option<ListenAddress>, Failure> {
+        let text = self.health_probe_bind_address.as_deref().unwrap_or_default();
+        let address = serving::place(serving::HEALTH_PROBE_FLAG, text)?;
+        Ok(address.map(|address| ListenAddress { address, wanted: true }))
     }
 
     /// The settings of the controller, or why the options are invalid.

@@ -13,7 +13,7 @@ use controllers::hpa::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::ControllerArgs;
 use super::options::{ControllerOptions, GoDuration};
@@ -21,16 +21,23 @@ use super::reload::Reloader;
 use super::service;
 use crate::failure::{Failure, Outcome};
 use crate::instance::{instance_identity, own_namespace};
+use crate::serving;
 
 /// How long the controller waits for its events to be sent when it stops.
 const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// The component of events, as in Kubernetes.
 const COMPONENT: &str = "horizontal-pod-autoscaler";
 
+/// The APIService of decisions.
+const API_SERVICES: &[&str] = &["v1alpha1.decisions.plimsoll.dev"];
+
 /// A running controller.
 pub(crate) struct ControllerProcess {
     pub(crate) handle: HpaControllerHandle,
     pub(crate) server: Option<serve::Server>,
+    probes: Option<serve::ExtraListener>,
+    /// Tasks that keep certificates and `caBundle`s up to date.
+    keeping: JoinSet<()>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     election: Option<Election>,
@@ -41,6 +48,7 @@ pub(crate) struct ControllerProcess {
 pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Outcome {
     // Invalid options are reported before the cluster is contacted.
     options.settings()?;
+    options.probes()?;
     lease(options)?;
     // One thread: reconciles wait for the network, not for each other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -90,6 +98,7 @@ pub(crate) async fn start(
         MetricsClient::new(client.clone(), discovery.clone(), settings.period / GROUP_SHARE_OF_PERIOD);
     let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
     let (election, leadership) = stand(connection, options, &clock)?;
+    let rotating = leadership.clone();
     let (controller, handle) = HpaController::new(HpaControllerParts {
         client: client.clone(),
         discovery,
@@ -101,16 +110,28 @@ pub(crate) async fn start(
         records: records(options)?,
     });
     handle.measure(&connection.limiter);
-    let server = service::start(options, client, &handle).await?;
+    let mut keeping = JoinSet::new();
+    let names = serving::names(service::SERVICE, &own_namespace());
+    let keyring = serving::rotated(
+        serving::Rotation { shared: service::shared(options), names, api_services: API_SERVICES },
+        &client,
+        &clock,
+        &rotating,
+        &mut keeping,
+    )
+    .await;
+    let server = service::start(options, client, &handle, keyring).await?;
+    let probes = serving::probes(options.probes()?, service::checks(&handle)).await?;
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(controller.run(stopped));
-    Ok(ControllerProcess { handle, server, stop, task, election, recorder })
+    Ok(ControllerProcess { handle, server, probes, keeping, stop, task, election, recorder })
 }
 
 impl ControllerProcess {
     /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);
+        self.keeping.abort_all();
         if let Err(error) = self.task.await {
             tracing::error!(%error, "the controller ended badly");
         }
@@ -120,6 +141,9 @@ impl ControllerProcess {
         }
         if let Some(server) = self.server {
             server.stop().await;
+        }
+        if let Some(probes) = self.probes {
+            probes.stop().await;
         }
     }
 }

@@ -7,9 +7,10 @@ use api::decisions::{DecisionRecord, DifferenceList};
 use controllers::hpa::{HpaControllerHandle, exported_metrics};
 use futures::stream::BoxStream;
 use kube::Client;
-use serve::{App, Exposition, HealthChecks, Server};
+use serve::{App, Certificate, Exposition, HealthChecks, Keyring, Server};
 
 use super::options::ControllerOptions;
+use crate::certificates::Shared;
 use crate::failure::Failure;
 use crate::instance::own_namespace;
 use crate::serving;
@@ -38,11 +39,22 @@ impl serve::DecisionSource for Records {
     }
 }
 
+/// Where the certificate is stored that replicas share.
+pub(super) fn shared(options: &ControllerOptions) -> Shared {
+    let rotates = options.enable_cert_rotation.unwrap_or(false) && options.tls_cert_file.is_none();
+    if !rotates || options.secure_port.is_some_and(|port| port < 0) {
+        return Shared::Nothing;
+    }
+    let name = options.cert_secret_name.clone().unwrap_or_else(|| format!("{SERVICE}-certs"));
+    Shared::Secret { namespace: own_namespace(), name }
+}
+
 /// Starts the server, unless `--secure-port` is negative.
 pub(super) async fn start(
     options: &ControllerOptions,
     client: Client,
     handle: &HpaControllerHandle,
+    keyring: Option<Keyring>,
 ) -> Result<Option<Server>, Failure> {
     let port = options.secure_port.unwrap_or(10257);
     if port < 0 {
@@ -50,7 +62,10 @@ pub(super) async fn start(
     }
     let port = serving::port(i64::from(port))?;
     let given = serving::pair(options.tls_cert_file.clone(), options.tls_private_key_file.clone())?;
-    let certificate = serving::certificate(given, serving::names(SERVICE, &own_namespace()));
+    let certificate = match keyring {
+        Some(keyring) => Certificate::Shared(keyring),
+        None => serving::certificate(given, serving::names(SERVICE, &own_namespace())),
+    };
     let mut served = serve::ServerOptions {
         address: SocketAddr::new(options.bind_address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port),
         certificate,
@@ -73,7 +88,8 @@ pub(super) async fn start(
     serving::start(served, client, app).await.map(Some)
 }
 
-fn checks(handle: &HpaControllerHandle) -> HealthChecks {
+/// The health checks of the controller.
+pub(super) fn checks(handle: &HpaControllerHandle) -> HealthChecks {
     let (turning, synced) = (handle.clone(), handle.clone());
     let turns = move |silence| turning.turns(silence);
     serving::checks(turns, move || {

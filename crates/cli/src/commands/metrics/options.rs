@@ -15,10 +15,12 @@ use jiff::SignedDuration;
 use serve::{ClientTrust, FrontProxyOptions, ReviewTtls};
 
 use super::flags::{FLAGS, Flags};
+use crate::certificates::Shared;
 use crate::failure::Failure;
 use crate::flags::Group;
+use crate::instance::own_namespace;
 use crate::logs::{LogArgs, LogFormat};
-use crate::serving;
+use crate::serving::{self, ListenAddress};
 
 /// The validated options of `plimsoll metrics`.
 #[derive(Clone, Debug)]
@@ -103,7 +105,11 @@ pub(crate) struct Prometheus {
 pub(crate) struct MetricsServing {
     pub(crate) address: IpAddr,
     pub(crate) port: u16,
+    /// The address of probes without TLS.
+    pub(crate) probes: Option<ListenAddress>,
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
+    /// Where the certificate is stored that replicas share.
+    pub(crate) shared: Shared,
     pub(crate) open_paths: Vec<String>,
     pub(crate) stop_after: Duration,
     /// Concurrent requests.
@@ -304,6 +310,8 @@ impl MetricsServing {
         Ok(Self {
             address: serving::address(flags.text("bind-address")?)?,
             port: port(flags, "secure-port")?,
+            probes: probes(flags)?,
+            shared: rotation(flags)?,
             certificate: serving::pair(flags.file("tls-cert-file")?, flags.file("tls-private-key-file")?)?,
             open_paths: flags.list("authorization-always-allow-paths")?,
             stop_after: period(flags, "shutdown-delay-duration")?,
@@ -314,6 +322,19 @@ impl MetricsServing {
             reviews: reviews(flags)?,
         })
     }
+}
+
+/// Certificate files take precedence over a Secret.
+fn rotation(flags: &Flags) -> Result<Shared, Failure> {
+    if !flags.bool("enable-cert-rotation")? || flags.given("tls-cert-file") {
+        return Ok(Shared::Nothing);
+    }
+    Ok(Shared::Secret { namespace: own_namespace(), name: flags.text("cert-secret-name")?.to_owned() })
+}
+
+fn probes(flags: &Flags) -> Result<Option<ListenAddress>, Failure> {
+    let address = serving::place(serving::HEALTH_PROBE_FLAG, flags.text(serving::HEALTH_PROBE_FLAG)?)?;
+    Ok(address.map(|address| ListenAddress { address, wanted: true }))
 }
 
 fn trusted(flags: &Flags) -> Result<ClientTrust, Failure> {

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use cluster::Clock;
 use cluster::connect::{Connection, connect};
+use cluster::lease::Leadership;
 use cluster::request::{Request, send};
 use controllers::metrics::{ClusterInventory, Kubelets, Providers, Rules, Sources};
 use jiff::Timestamp;
@@ -21,13 +23,25 @@ use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::instance::{hostname, own_namespace};
+use crate::serving;
 
 /// The maximum number of threads: more would only wait for the same data.
 const MAX_THREADS: usize = 4;
 
+/// The APIServices that may be ours.
+const API_SERVICES: &[&str] = &[
+    "v1beta1.metrics.k8s.io",
+    "v1.metrics.k8s.io",
+    "v1alpha1.metrics.plimsoll.dev",
+    "v1beta1.custom.metrics.k8s.io",
+    "v1beta2.custom.metrics.k8s.io",
+    "v1beta1.external.metrics.k8s.io",
+];
+
 /// A running metrics server.
 pub(crate) struct MetricsProcess {
     pub(crate) server: serve::Server,
+    probes: Option<serve::ExtraListener>,
     pub(crate) sources: Sources,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
@@ -124,10 +138,20 @@ pub(crate) async fn start(
         router,
     };
     let guard = |route| with_loop_guard(route, &own);
+    let mut names = serving::names(service::SERVICE, &own_namespace());
+    names.push(format!("{}.{}.svc", own.service, own.namespace));
+    names.dedup();
+    let rotation =
+        serving::Rotation { shared: options.serving.shared.clone(), names, api_services: API_SERVICES };
+    // Every replica answers by itself, so every replica may renew: the API server accepts one of concurrent writes.
+    let alone = Leadership::without_election();
+    let keyring = serving::rotated(rotation, client, &Clock::system(), &alone, &mut tasks).await;
     let server =
-        service::start(&options.serving, client.clone(), &sources, &providers, routes, guard).await?;
+        service::start(&options.serving, client.clone(), &sources, &providers, routes, guard, keyring)
+            .await?;
+    let probes = serving::probes(options.serving.probes, service::checks(&sources)).await?;
     said(&providers, origin, &sources);
-    Ok(MetricsProcess { server, sources, stop, tasks })
+    Ok(MetricsProcess { server, probes, sources, stop, tasks })
 }
 
 async fn rules(
@@ -231,5 +255,8 @@ impl MetricsProcess {
         let mut tasks = self.tasks;
         tasks.abort_all();
         while tasks.join_next().await.is_some() {}
+        if let Some(probes) = self.probes {
+            probes.stop().await;
+        }
     }
 }

@@ -8,7 +8,7 @@ use controllers::metrics::{CheckScope, MetricsWriter, Providers, Sources};
 use jiff::Timestamp;
 use kube::Client;
 use serve::metrics::{FreshnessHistogram, MetricsApiSettings, custom, external, resource};
-use serve::{App, Exposition, HealthChecks, RequestMetrics, Server};
+use serve::{App, Certificate, Exposition, HealthChecks, Keyring, RequestMetrics, Server};
 use sources::federation;
 
 use super::options::MetricsServing;
@@ -28,11 +28,16 @@ pub(super) async fn start(
     providers: &Providers,
     routes: Vec<(String, serve::Route)>,
     guard: impl Fn(serve::Route) -> serve::Route,
+    keyring: Option<Keyring>,
 ) -> Result<Server, Failure> {
     let app = app(sources, providers, routes, guard);
+    let certificate = match keyring {
+        Some(keyring) => Certificate::Shared(keyring),
+        None => certificate(serving.certificate.clone(), names(SERVICE, &own_namespace())),
+    };
     let mut options = serve::ServerOptions {
         address: SocketAddr::new(serving.address, serving.port),
-        certificate: certificate(serving.certificate.clone(), names(SERVICE, &own_namespace())),
+        certificate,
         open_paths: serving.open_paths.clone(),
         trusted: serving.trusted.clone(),
         reviews: serving.reviews,
@@ -142,7 +147,7 @@ fn served(page: &mut MetricsWriter, ages: &FreshnessHistogram, traffic: &Request
 }
 
 /// The health checks of the replaced servers, in their order.
-fn checks(sources: &Sources) -> HealthChecks {
+pub(super) fn checks(sources: &Sources) -> HealthChecks {
     let mut checks = HealthChecks::new();
     // Probes and alerts use these names.
     for name in

@@ -8,12 +8,9 @@
 //! admission  the admission webhook
 //! metrics_service  gRPC for KEDA's own adapter
 //! raw_metrics      publishes every value to subscribers
-//! certificates     the certificate that replicas share
-//! trust      writes our CA into webhook configuration and APIServices
 //! ```
 
 mod admission;
-mod certificates;
 mod flags;
 mod metrics_service;
 mod options;
@@ -22,7 +19,6 @@ mod run;
 mod service;
 #[cfg(test)]
 mod tests;
-mod trust;
 
 use crate::failure::Outcome;
 use flags::Flags;

@@ -1,6 +1,6 @@
 //! Validates flags and environment variables of `plimsoll operator`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,10 +12,12 @@ use controllers::operator::{OperatorSettings, ScalingMode};
 
 use super::flags::Flags;
 use super::raw_metrics::RawMetricsMode;
+use crate::certificates::Shared;
+use crate::certificates::trust::CaBundleObjects;
 use crate::failure::Failure;
 use crate::instance::{instance_identity, own_namespace};
 use crate::logs::{LogArgs, LogFormat};
-use crate::serving;
+use crate::serving::{self, ListenAddress};
 
 /// The default folder of KEDA's additional CAs.
 const DEFAULT_CA_FOLDER: &str = "/custom/ca";
@@ -57,25 +59,6 @@ pub(crate) struct OperatorServing {
     pub(crate) health: Option<ListenAddress>,
     /// The address of exported metrics without TLS.
     pub(crate) exported_metrics: Option<ListenAddress>,
-}
-
-/// Where the shared certificate is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shared {
-    /// Not shared: given in files, or issued by each replica.
-    Nothing,
-    /// In a Secret, which is created and kept up to date.
-    Secret { namespace: String, name: String },
-    /// In a mounted folder.
-    Folder(PathBuf),
-}
-
-/// The address of an additional listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ListenAddress {
-    pub(crate) address: SocketAddr,
-    /// Whether it was given by flag: then it is an error if it cannot be bound.
-    pub(crate) wanted: bool,
 }
 
 impl OperatorOptions {
@@ -182,7 +165,20 @@ fn lease(
     Ok(Some(lease))
 }
 
+/// The APIServices of external metrics and decisions.
+const API_SERVICES: [&str; 2] = ["v1beta1.external.metrics.k8s.io", "v1alpha1.operator.plimsoll.dev"];
+
 impl OperatorServing {
+    /// The objects that name our CA.
+    pub(crate) fn ca_bundle_objects(&self) -> CaBundleObjects {
+        let api_services = API_SERVICES.iter().filter(|_| self.api_service).map(|&name| name.to_owned());
+        CaBundleObjects {
+            webhook: self.webhook.clone(),
+            api_services: api_services.collect(),
+            names: self.names.clone(),
+        }
+    }
+
     fn of(
         flags: &Flags,
         variable: &impl Fn(&str) -> Option<String>,

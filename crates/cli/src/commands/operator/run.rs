@@ -13,9 +13,10 @@ use controllers::operator::{Admission, Operator, OperatorParts, OperatorSettings
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::options::{OperatorOptions, Shared};
-use super::trust::ServingCa;
-use super::{certificates, service, trust};
+use super::options::OperatorOptions;
+use super::service;
+use crate::certificates::trust::{self, ServingCa};
+use crate::certificates::{self, Shared};
 use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
 
@@ -112,7 +113,7 @@ pub(crate) async fn start(
     });
     let admission = admission.recording(&recorder, &handle);
     let mut keeping = JoinSet::new();
-    let shared = certificates::open(&options.serving, &client, &clock).await;
+    let shared = certificates::open(&options.serving.shared, &options.serving.names, &client, &clock).await;
     let keyring = shared.map(|(keyring, keep)| {
         keeping.spawn(keep.run(leadership.clone()));
         keyring
@@ -132,7 +133,7 @@ pub(crate) async fn start(
         (Some(keyring), _) => ServingCa::Shared(keyring),
         (None, _) => ServingCa::Fixed(server.ca_pem().map(str::to_owned)),
     };
-    keeping.spawn(trust::keep(client, leadership, options.serving.clone(), authority));
+    keeping.spawn(trust::keep(client, leadership, options.serving.ca_bundle_objects(), authority));
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(operator.run(stopped));
     Ok(OperatorProcess {

@@ -13,13 +13,13 @@ use kube::Client;
 use serve::admission::{AdmissionHandler, Reviewers, open_paths, routes};
 use serve::metrics::{MetricsApiSettings, external};
 use serve::{
-    App, Certificate, Exposition, ExtraListener, HealthChecks, Keyring, MetricsExporter, Server, StartError,
+    App, Certificate, Exposition, ExtraListener, HealthChecks, Keyring, MetricsExporter, Server,
     operator_group,
 };
 
 use super::admission::{AdmissionCounts, AdmissionWebhook};
 use super::metrics_service;
-use super::options::{ListenAddress, OperatorOptions};
+use super::options::OperatorOptions;
 use crate::failure::Failure;
 use crate::serving;
 use crate::stored_decisions::StoredDecisions;
@@ -77,15 +77,9 @@ pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Res
     };
     let server = serving::start(served, client, app).await?;
     let mut beside = Vec::new();
-    if let Some(open) = wanted.health {
-        beside.extend(had(
-            "health-probe-bind-address",
-            open,
-            ExtraListener::health(open.address, checks(&handle)).await,
-        )?);
-    }
+    beside.extend(serving::probes(wanted.health, checks(&handle)).await?);
     if let Some(open) = wanted.exported_metrics {
-        beside.extend(had(
+        beside.extend(serving::listening(
             "metrics-bind-address",
             open,
             ExtraListener::exported_metrics(open.address, exported_metrics).await,
@@ -95,30 +89,9 @@ pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Res
     if let (Some(open), Some(keyring)) = (wanted.metrics_service, &keyring) {
         let inputs = metrics_service::ServiceInputs { handle: &handle, clock: &clock, calls };
         let started = metrics_service::start(open.address, keyring, inputs, wanted.raw_metrics).await;
-        beside.extend(had("metrics-service-bind-address", open, started)?);
+        beside.extend(serving::listening("metrics-service-bind-address", open, started)?);
     }
     Ok(Listeners { server, beside })
-}
-
-/// A default address that cannot be bound is only logged.
-fn had(
-    flag: &str,
-    open: ListenAddress,
-    started: Result<ExtraListener, StartError>,
-) -> Result<Option<ExtraListener>, Failure> {
-    match started {
-        Ok(beside) => {
-            tracing::info!(address = %beside.address(), flag, "serving");
-            Ok(Some(beside))
-        }
-        Err(error) if open.wanted => {
-            Err(Failure::Outside(format!("{error}; choose another address with --{flag}, or 0 for none")))
-        }
-        Err(error) => {
-            tracing::warn!(%error, flag, "cannot listen at this address");
-            Ok(None)
-        }
-    }
 }
 
 /// Renders all exported metrics.

@@ -7,8 +7,9 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use controllers::operator::ScalingMode;
 
 use super::flags::{FLAGS, Flags};
-use super::options::{OperatorOptions, Shared};
+use super::options::OperatorOptions;
 use super::raw_metrics::RawMetricsMode;
+use crate::certificates::Shared;
 use crate::flags::Does;
 
 #[derive(Parser)]

@@ -75,8 +75,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     // Serving.
     acts(Serving, "bind-address", Text, "0.0.0.0", "address to bind; 0.0.0.0 is every address"),
     acts(Serving, "secure-port", Number, "443", "TLS port; 0 is any free port"),
+    acts(Serving, "health-probe-bind-address", Text, "", "/healthz, /livez and /readyz without TLS at this address, such as :8081; without it or with 0, on --secure-port only"),
     acts(Serving, "tls-cert-file", File, "", "serving certificate; re-read; without it a self-signed one is issued"),
     acts(Serving, "tls-private-key-file", File, "", "key of that certificate; re-read"),
+    acts(Serving, "enable-cert-rotation", Bool, "false", "issue the certificate, renew it, share it with other replicas in a Secret, and write its CA into our APIServices"),
+    acts(Serving, "cert-secret-name", Text, "plimsoll-metrics-certs", "name of that Secret, in our own namespace"),
     idle(Serving, "cert-dir", Text, "apiserver.local.config/certificates", "a self-signed certificate stays in memory"),
     idle(Serving, "tls-sni-cert-key", Repeated, "", "one certificate is served; put all names in it"),
     idle(Serving, "tls-cipher-suites", List, "", SAFE_TLS),

@@ -52,6 +52,21 @@ fn flags_of_published_manifests_are_accepted() {
 }
 
 #[test]
+fn probes_and_rotation_need_a_flag() {
+    let serving = |words: &[&str]| options(words).unwrap().serving;
+    let plain = serving(&[]);
+    assert_eq!((plain.probes, plain.shared), (None, Shared::Nothing));
+    let probes = serving(&["--health-probe-bind-address=:8081"]).probes.unwrap();
+    assert_eq!((probes.address.to_string().as_str(), probes.wanted), ("0.0.0.0:8081", true));
+    assert!(options(&["--health-probe-bind-address=8081"]).is_err());
+    let name = "plimsoll-metrics-certs".to_owned();
+    let secret = Shared::Secret { namespace: own_namespace(), name };
+    assert_eq!(serving(&["--enable-cert-rotation"]).shared, secret);
+    let files = ["--enable-cert-rotation", "--tls-cert-file=a", "--tls-private-key-file=b"];
+    assert_eq!(serving(&files).shared, Shared::Nothing);
+}
+
+#[test]
 fn flags_select_the_source_of_resource_metrics() {
     for (words, rules, expected) in [
         (&[][..], false, Ok(Origin::Kubelets)),

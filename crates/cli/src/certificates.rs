@@ -2,6 +2,9 @@
 //!
 //! The first replica issues it and the others read it; of two concurrent writes the API server accepts one. The leader
 //! renews it, and the others see that at their next read. Without permission for Secrets each replica has its own.
+//! [`trust`] tells the API server which CA that is.
+
+pub(crate) mod trust;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,8 +19,6 @@ use kube::Client;
 use serde_json::{Value, json};
 use serve::{BundleRenewal, CertificateBundle, CertificateError, CertificateLifetimes, Keyring};
 
-use super::options::{OperatorServing, Shared};
-
 /// How often the certificate is read.
 const READ_PERIOD: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,8 +27,19 @@ const MAX_WRITE_ATTEMPTS: usize = 5;
 /// The keys of the Secret and the file names of the folder.
 const PART_NAMES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
 
+/// Where the shared certificate is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// Not shared: given in files, or issued by each replica.
+    Nothing,
+    /// In a Secret, which is created and kept up to date.
+    Secret { namespace: String, name: String },
+    /// In a mounted folder.
+    Folder(PathBuf),
+}
+
 /// Keeps a keyring up to date.
-pub(super) struct CertificateKeeper {
+pub(crate) struct CertificateKeeper {
     store: CertificateLocation,
     clock: Clock,
     keyring: Keyring,
@@ -56,12 +68,13 @@ enum SharedCertificateError {
 }
 
 /// Opens the shared certificate, if one is configured: a keyring, and the task that keeps it up to date.
-pub(super) async fn open(
-    serving: &OperatorServing,
+pub(crate) async fn open(
+    shared: &Shared,
+    names: &[String],
     client: &Client,
     clock: &Clock,
 ) -> Option<(Keyring, CertificateKeeper)> {
-    let opened = match &serving.shared {
+    let opened = match shared {
         Shared::Nothing => return None,
         Shared::Folder(path) => {
             folder(path).map(|found| (CertificateLocation::Folder(path.clone()), found, None))
@@ -71,7 +84,7 @@ pub(super) async fn open(
                 client: client.clone(),
                 namespace: namespace.clone(),
                 name: name.clone(),
-                names: serving.names.clone(),
+                names: names.to_vec(),
                 lives: CertificateLifetimes::default(),
             };
             secret
@@ -95,7 +108,7 @@ pub(super) async fn open(
 
 impl CertificateKeeper {
     /// Keeps the keyring up to date for the lifetime of the process.
-    pub(super) async fn run(mut self, leadership: Leadership) {
+    pub(crate) async fn run(mut self, leadership: Leadership) {
         loop {
             tokio::time::sleep(READ_PERIOD).await;
             self.turn(leadership.is_leader()).await;
