@@ -1,5 +1,10 @@
 # docker build -t plimsoll .
-FROM rust:1.95-slim-trixie AS build
+#
+# The versions of the base images are named here. A tag can be moved, a digest cannot: for a build that can be repeated, pass both with
+# their digests, --build-arg RUST_IMAGE=rust:1.95.0-slim-trixie@sha256:… --build-arg DEBIAN_IMAGE=debian:trixie-slim@sha256:…
+ARG RUST_IMAGE=rust:1.95.0-slim-trixie
+ARG DEBIAN_IMAGE=debian:trixie-slim
+FROM ${RUST_IMAGE} AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates cmake gcc g++ make
 WORKDIR /src
 COPY . .
@@ -7,7 +12,7 @@ RUN make dist && mv target/*/dist/plimsoll target/plimsoll
 
 # The binary needs glibc and nothing else: it carries its own cryptography. Triggers that ask servers on the internet trust
 # the authorities that everybody trusts.
-FROM debian:trixie-slim
+FROM ${DEBIAN_IMAGE}
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /src/target/plimsoll /usr/local/bin/plimsoll
 # In the place of metrics-server, prometheus-adapter or KEDA's operator it is called as they are.

@@ -94,9 +94,11 @@ clusters: programs ## Tests on localkube and on a real Kubernetes (which it buil
 conformance: programs ## Replay the recorded answers of the real Kubernetes, metrics-server, prometheus-adapter and KEDA.
 	$(XTASK) conformance tests/vectors/hpa tests/vectors/metrics tests/vectors/keda --improvements
 
-deny: ## Licences, sources and duplicate versions of dependencies (installs cargo-deny).
+deny: ## Licences, sources, duplicate versions and known vulnerabilities of dependencies (installs cargo-deny).
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
 	$(CARGO) deny check bans licenses sources
+	@if $(CARGO) deny fetch db; then $(CARGO) deny check --disable-fetch advisories; \
+	else echo 'make deny: the advisory database cannot be fetched; known vulnerabilities were not checked' >&2; fi
 
 clean: ## Remove everything that was built.
 	$(CARGO) clean
