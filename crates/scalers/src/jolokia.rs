@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::parameters::Secret;
-use crate::responses::{excerpt, json, kind};
+use crate::responses::{error_field, excerpt, json, kind};
 use crate::single::{ValueSource, send};
 use crate::web::{HttpCall, SharedHttpClient};
 use crate::{ParseError, ScalerError, ScalerFuture};
@@ -48,14 +48,14 @@ pub(crate) fn all_given<const N: usize>(texts: [(&String, &str); N]) -> Result<(
 /// The number in Jolokia's response. Errors are in the body, even with HTTP status 200.
 pub(crate) fn value(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
-        bail!("ActiveMQ management endpoint returned {status}: {}", excerpt(body));
+        bail!("ActiveMQ management endpoint returned {status}: {}", error_field(body, "/error"));
     }
     let answer = json(body)?;
     match answer.get("status").and_then(Value::as_u64) {
         Some(200) => {}
         Some(status) => {
             let why = answer.get("error").and_then(Value::as_str).unwrap_or("no reason given");
-            let why = excerpt(why.as_bytes());
+            let why = excerpt(why);
             bail!("ActiveMQ management endpoint returned status {status}: {why}");
         }
         None => {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::ScalerError;
 use crate::parameters::{QueryValues, Secret};
-use crate::responses::{excerpt, json};
+use crate::responses::{error_field, json};
 use crate::single::send;
 use crate::web::{HttpCall, SharedHttpClient, escaped};
 
@@ -77,7 +77,7 @@ impl OAuthClient {
 /// The token in a response, and its lifetime. Errors do not quote a body that may contain a token.
 pub(crate) fn answer(status: u16, body: &[u8]) -> Result<(Secret, Duration), ScalerError> {
     if !(200..300).contains(&status) {
-        bail!("the token endpoint returned {status}: {}", excerpt(body));
+        bail!("the token endpoint returned {status}: {}", error_field(body, "/error"));
     }
     let answer = json(body)
         .map_err(|_| scaler_error!("the token endpoint answered with something that is not JSON"))?;

@@ -1,23 +1,51 @@
-//! Decodes response bodies, without IO: JSON, numbers, and errors that quote the unexpected body.
+//! Decodes response bodies, without IO: JSON, numbers, and errors that quote no body.
+//!
+//! The address of a source is chosen by a tenant, and errors are shown in status, events and logs: a quoted body would let a tenant
+//! read whatever the operator can reach. Only the error field of a protocol is quoted.
 
 use serde_json::Value;
 
 use crate::ScalerError;
 
-/// Length in characters of the part of an unexpected response body that an error quotes.
+/// Length in characters of the part of an error field that an error quotes.
 const MAX_EXCERPT_CHARS: usize = 200;
 
 /// Decodes a response body as JSON.
 pub(crate) fn json(body: &[u8]) -> Result<Value, ScalerError> {
     serde_json::from_slice(body)
-        .map_err(|error| scaler_error!("the answer is not JSON ({error}): {}", excerpt(body)))
+        .map_err(|error| scaler_error!("the answer is not JSON ({}): {}", problem(&error), hidden(body)))
 }
 
-/// The beginning of a response body, on one line.
-pub(crate) fn excerpt(body: &[u8]) -> String {
-    let head = body.get(..4 * MAX_EXCERPT_CHARS).unwrap_or(body);
-    let text = String::from_utf8_lossy(head);
-    let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+/// Describes an error of serde_json without the value that has the wrong type.
+pub(crate) fn problem(error: &serde_json::Error) -> String {
+    match error.classify() {
+        serde_json::error::Category::Data => {
+            format!("a value of another type at line {} column {}", error.line(), error.column())
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Stands for a response body in an error.
+pub(crate) fn hidden(body: &[u8]) -> String {
+    match body.len() {
+        0 => "(nothing)".to_owned(),
+        1 => "(1 byte, not shown)".to_owned(),
+        length => format!("({length} bytes, not shown)"),
+    }
+}
+
+/// The error field of a JSON response if there is one, else the size of the body.
+pub(crate) fn error_field(body: &[u8], pointer: &str) -> String {
+    let answer: Option<Value> = serde_json::from_slice(body).ok();
+    let text = answer.as_ref().and_then(|answer| answer.pointer(pointer)).and_then(Value::as_str);
+    text.map_or_else(|| hidden(body), excerpt)
+}
+
+/// The beginning of an error field, on one line. Not for bodies.
+pub(crate) fn excerpt(text: &str) -> String {
+    let head = text.get(..text.floor_char_boundary(8 * MAX_EXCERPT_CHARS)).unwrap_or(text);
+    let mut line: String = head.split_whitespace().collect::<Vec<_>>().join(" ");
     line.retain(|c| !c.is_control());
     match line.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
@@ -58,16 +86,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn html_body_is_quoted() {
+    fn bodies_are_not_quoted() {
         let error = json(b"<html>\n  <body>Sign in</body></html>").unwrap_err();
         assert!(error.message.contains("is not JSON"), "{error}");
-        assert!(error.message.ends_with("<html> <body>Sign in</body></html>"), "{error}");
+        assert!(error.message.ends_with("(36 bytes, not shown)"), "{error}");
+        let error = serde_json::from_str::<u32>(r#""secret""#).unwrap_err();
+        assert_eq!(problem(&error), "a value of another type at line 1 column 8");
+        assert_eq!((&*hidden(b""), &*hidden(b"x")), ("(nothing)", "(1 byte, not shown)"));
+        assert_eq!(error_field(br#"{"error": "no such metric"}"#, "/error"), "no such metric");
+        assert_eq!(error_field(br#"{"other": "x"}"#, "/error"), "(14 bytes, not shown)");
     }
 
     #[test]
-    fn long_bodies_are_shortened() {
-        assert_eq!(excerpt("ä".repeat(10_000).as_bytes()).chars().count(), MAX_EXCERPT_CHARS + 1);
-        assert_eq!(excerpt(b""), "(nothing)");
+    fn long_error_fields_are_shortened() {
+        assert_eq!(excerpt(&"ä".repeat(10_000)).chars().count(), MAX_EXCERPT_CHARS + 1);
+        assert_eq!(excerpt(""), "(nothing)");
+        assert_eq!(excerpt("two\nlines\u{7}"), "two lines");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use sources::http::Endpoint;
 
 use crate::metric::{external, milli};
 use crate::metrics_api::query::json::find;
-use crate::responses::{excerpt, json as read, parsed};
+use crate::responses::{error_field, json as read, parsed};
 use crate::single::{SingleMetricScaler, ValueSource, send};
 use crate::web::{HttpCall, SharedHttpClient, path_escaped};
 use crate::{ParseError, Scaler, ScalerError, ScalerFuture, Trigger};
@@ -143,7 +143,7 @@ pub(crate) fn value(
             bail!("{product} authorization failed (HTTP 403): {why}");
         }
         // An error response is not decoded, even if it has a number at the location.
-        _ => bail!("{product} returned {status}: {}", excerpt(body)),
+        _ => bail!("{product} returned {status}: {}", error_field(body, "/error/reason")),
     }
     let answer = read(body)?;
     let found = find(&answer, location)?;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json as read, kind};
+use crate::responses::{error_field, json as read, kind};
 use crate::web::path_escaped;
 
 /// The URL that creates a cursor in a database.
@@ -18,12 +18,10 @@ pub(super) fn body(query: &str) -> String {
 
 /// The number in the first result.
 pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
-    let answer = read(body)?;
     if !(200..300).contains(&status) {
-        let said =
-            answer.get("errorMessage").and_then(Value::as_str).map_or_else(|| excerpt(body), str::to_owned);
-        bail!("ArangoDB returned {status}: {}", excerpt(said.as_bytes()));
+        bail!("ArangoDB returned {status}: {}", error_field(body, "/errorMessage"));
     }
+    let answer = read(body)?;
     let results = answer.get("result");
     let Some(first) = results.and_then(Value::as_array).and_then(|list| list.first()) else {
         bail!("the query has no result ({} at result)", kind(results));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{AwsKeys, RequestToSign, sign};
 use crate::ScalerError;
-use crate::responses::{excerpt, json};
+use crate::responses::{excerpt, hidden, json};
 use crate::urls;
 use crate::web::HttpCall;
 
@@ -77,14 +77,14 @@ pub(crate) fn answer(product: &str, status: u16, body: &[u8]) -> Result<Value, S
 }
 
 fn reason(body: &[u8]) -> String {
-    let Ok(answer) = json(body) else { return excerpt(body) };
+    let Ok(answer) = json(body) else { return hidden(body) };
     let text = |key: &str| answer.get(key).and_then(Value::as_str).unwrap_or_default();
     // `com.amazonaws.sqs#QueueDoesNotExist`
     let type_ = text("__type").rsplit('#').next().unwrap_or_default();
     let message = [text("message"), text("Message")].concat();
     match (type_, &*message) {
-        ("", "") => excerpt(body),
-        ("", message) => excerpt(message.as_bytes()),
-        (type_, message) => excerpt(format!("{type_}: {message}").as_bytes()),
+        ("", "") => hidden(body),
+        ("", message) => excerpt(message),
+        (type_, message) => excerpt(&format!("{type_}: {message}")),
     }
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::ScalerError;
 use crate::parameters::Secret;
-use crate::responses::excerpt;
+use crate::responses::{excerpt, hidden};
 use crate::urls;
 use crate::web::path_escaped;
 
@@ -123,7 +123,7 @@ pub(super) fn peeked(status: u16, body: &[u8]) -> Result<usize, ScalerError> {
     let text = std::str::from_utf8(body)
         .map_err(|_| scaler_error!("the answer of the storage queue is not text"))?;
     if !text.contains("<QueueMessagesList") {
-        bail!("the answer of the storage queue is not a list of messages: {}", excerpt(body));
+        bail!("the answer of the storage queue is not a list of messages: {}", hidden(body));
     }
     Ok(text.matches("<QueueMessage>").count())
 }
@@ -135,6 +135,6 @@ fn checked(status: u16, body: &[u8]) -> Result<(), ScalerError> {
     let text = String::from_utf8_lossy(body);
     let code =
         text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map(|(code, _)| code);
-    let said = code.map_or_else(|| excerpt(body), |code| excerpt(code.as_bytes()));
+    let said = code.map_or_else(|| hidden(body), excerpt);
     Err(scaler_error!("the storage queue returned {status}: {said}"))
 }

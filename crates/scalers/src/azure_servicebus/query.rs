@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::ScalerError;
 use crate::parameters::Secret;
-use crate::responses::excerpt;
+use crate::responses::{excerpt, hidden};
 use crate::web::{escaped, path_escaped};
 
 /// Number of entities per page.
@@ -136,14 +136,13 @@ pub(super) fn entity(status: u16, body: &[u8]) -> Result<Entity, ScalerError> {
 pub(super) fn entities(status: u16, body: &[u8]) -> Result<Vec<Entity>, ScalerError> {
     if status != 200 {
         let text = String::from_utf8_lossy(body);
-        let said =
-            element(&text, "Detail").map_or_else(|| excerpt(body), |detail| excerpt(detail.as_bytes()));
+        let said = element(&text, "Detail").map_or_else(|| hidden(body), excerpt);
         bail!("Service Bus returned {status}: {said}");
     }
     let text =
         std::str::from_utf8(body).map_err(|_| scaler_error!("the answer of Service Bus is not text"))?;
     if element(text, "feed").is_none() && element(text, "entry").is_none() {
-        bail!("the answer of Service Bus is not a feed: {}", excerpt(body));
+        bail!("the answer of Service Bus is not a feed: {}", hidden(body));
     }
     let mut found = Vec::new();
     let mut rest = text;

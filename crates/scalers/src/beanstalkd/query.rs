@@ -1,7 +1,7 @@
 //! The command for a tube's statistics, and its YAML response.
 
 use crate::ScalerError;
-use crate::responses::excerpt;
+use crate::responses::hidden;
 
 /// Maximum size of a response, in bytes.
 pub(super) const MAX_RESPONSE_BYTES: usize = 64 << 10;
@@ -33,7 +33,7 @@ pub(super) fn decode(bytes: &[u8], delayed: bool) -> Result<Progress, ScalerErro
         return Ok(Progress::Incomplete);
     };
     let (line, rest) = (bytes.get(..end).unwrap_or_default(), bytes.get(end + 2..).unwrap_or_default());
-    let unexpected = || scaler_error!("beanstalkd answered {}", excerpt(line));
+    let unexpected = || scaler_error!("beanstalkd answered {}", error_word(line));
     // Tubes are created on first use and deleted when they are empty, so a missing tube has no jobs.
     if line == b"NOT_FOUND" {
         return Ok(Progress::Jobs(0));
@@ -47,6 +47,13 @@ pub(super) fn decode(bytes: &[u8], delayed: bool) -> Result<Progress, ScalerErro
         Some(statistics) => jobs(&String::from_utf8_lossy(statistics), delayed).map(Progress::Jobs),
         None => Ok(Progress::Incomplete),
     }
+}
+
+/// The error of beanstalkd, if the line is one.
+fn error_word(line: &[u8]) -> String {
+    let known = ["BAD_FORMAT", "DRAINING", "INTERNAL_ERROR", "OUT_OF_MEMORY", "UNKNOWN_COMMAND"];
+    let word = known.iter().find(|word| word.as_bytes() == line);
+    word.map_or_else(|| hidden(line), |word| (*word).to_owned())
 }
 
 fn jobs(statistics: &str, delayed: bool) -> Result<u64, ScalerError> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json as read, kind};
+use crate::responses::{error_field, json as read, kind};
 use crate::web::path_escaped;
 
 /// Maximum number of documents that are counted; CouchDB's default limit is 25.
@@ -31,11 +31,10 @@ pub(super) fn body(query: &str, first_page: bool) -> Result<String, ScalerError>
 
 /// The number of documents returned.
 pub(super) fn found(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
-    let answer = read(body)?;
     if status != 200 {
-        let why = answer.get("reason").and_then(Value::as_str).map_or_else(|| excerpt(body), str::to_owned);
-        bail!("CouchDB returned {status}: {}", excerpt(why.as_bytes()));
+        bail!("CouchDB returned {status}: {}", error_field(body, "/reason"));
     }
+    let answer = read(body)?;
     let docs = answer.get("docs");
     let count = docs.and_then(Value::as_array).map(Vec::len);
     let count =

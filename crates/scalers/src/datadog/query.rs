@@ -4,7 +4,7 @@ use quantity::Quantity;
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json, kind};
+use crate::responses::{error_field, excerpt, json, kind};
 use crate::web::{escaped, path_escaped};
 
 /// How the results of several queries are aggregated.
@@ -43,12 +43,12 @@ pub(super) fn value(
                 "the rate limit of the Datadog API is reached (429): ask less often, or let the cluster agent ask"
             );
         }
-        _ => bail!("Datadog API returned {status}: {}", excerpt(body)),
+        _ => bail!("Datadog API returned {status}: {}", error_field(body, "/errors/0")),
     }
     let answer = json(body)?;
     if answer.get("status").and_then(Value::as_str) == Some("error") {
         let why = answer.get("error").and_then(Value::as_str).unwrap_or("no reason given");
-        bail!("error getting metrics from Datadog: {}", excerpt(why.as_bytes()));
+        bail!("error getting metrics from Datadog: {}", excerpt(why));
     }
     let found = answer.get("series");
     let Some(series) = found.and_then(Value::as_array) else {
@@ -99,7 +99,7 @@ pub(super) fn agent_url(service: &str, namespace: &str, port: i64, metrics_of: &
 /// The value that the cluster agent serves; `None` if it has none.
 pub(super) fn agent_value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError> {
     if !(200..300).contains(&status) {
-        bail!("the Datadog cluster agent returned {status}: {}", excerpt(body));
+        bail!("the Datadog cluster agent returned {status}: {}", error_field(body, "/message"));
     }
     let answer = json(body)?;
     let found = answer.get("items");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json as read, kind};
+use crate::responses::{error_field, excerpt, json as read, kind};
 use crate::web::escaped;
 
 /// The URL of a metric selector.
@@ -54,7 +54,7 @@ pub(super) fn progress(status: u16, body: &[u8]) -> Result<Progress, ScalerError
         Some("RUNNING" | "NOT_STARTED") => {
             Ok(Progress::Running(answer.get("requestToken").and_then(Value::as_str).map(str::to_owned)))
         }
-        Some(state) => Err(scaler_error!("the query is {state}: {}", excerpt(body))),
+        Some(state) => Err(scaler_error!("the query is {}", excerpt(state))),
         None => Err(scaler_error!("the answer has {} at state", kind(answer.get("state")))),
     }
 }
@@ -91,8 +91,5 @@ fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
     if (200..300).contains(&status) {
         return read(body);
     }
-    let said = read(body).ok();
-    let said = said.as_ref().and_then(|answer| answer.pointer("/error/message")).and_then(Value::as_str);
-    let said = said.map_or_else(|| excerpt(body), |text| excerpt(text.as_bytes()));
-    Err(scaler_error!("Dynatrace API returned {status}: {said}"))
+    Err(scaler_error!("Dynatrace API returned {status}: {}", error_field(body, "/error/message")))
 }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json as read, kind, parsed};
+use crate::responses::{error_field, json as read, kind, parsed};
 
 /// The request body for one key.
 pub(super) fn range(key: &str) -> String {
@@ -38,15 +38,12 @@ pub(super) fn value(status: u16, body: &[u8], key: &str) -> Result<f64, ScalerEr
 }
 
 fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
-    let answer = read(body);
     if status == 200 {
-        let answer = answer?;
+        let answer = read(body)?;
         if answer.is_object() {
             return Ok(answer);
         }
         bail!("etcd answered {} instead of an object", kind(Some(&answer)));
     }
-    let said = answer.ok().and_then(|answer| answer.get("error").and_then(Value::as_str).map(str::to_owned));
-    let said = said.map_or_else(|| excerpt(body), |said| excerpt(said.as_bytes()));
-    Err(scaler_error!("etcd returned {status}: {said}"))
+    Err(scaler_error!("etcd returned {status}: {}", error_field(body, "/error")))
 }

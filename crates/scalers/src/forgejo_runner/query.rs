@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Parameters;
 use crate::ScalerError;
-use crate::responses::{excerpt, json, kind};
+use crate::responses::{error_field, json, kind};
 use crate::web::{escaped, path_escaped};
 
 /// The URL of the jobs that runners with these labels can run.
@@ -25,7 +25,7 @@ pub(super) fn url(of: &Parameters) -> String {
 /// The number of jobs. Forgejo encodes an empty list as null.
 pub(super) fn jobs(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
-        bail!("Forgejo returned {status}: {}", excerpt(body));
+        bail!("Forgejo returned {status}: {}", error_field(body, "/message"));
     }
     match json(body)? {
         Value::Null => Ok(0.0),

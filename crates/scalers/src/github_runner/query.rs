@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json, kind};
+use crate::responses::{error_field, json, kind};
 use crate::web::path_escaped;
 
 /// Number of items per page.
@@ -120,8 +120,5 @@ fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
     if (200..300).contains(&status) {
         return json(body);
     }
-    let said = json(body).ok();
-    let said = said.as_ref().and_then(|answer| answer.get("message")).and_then(Value::as_str);
-    let said = said.map_or_else(|| excerpt(body), |said| excerpt(said.as_bytes()));
-    Err(scaler_error!("the GitHub REST API returned {status}: {said}"))
+    Err(scaler_error!("the GitHub REST API returned {status}: {}", error_field(body, "/message")))
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json, kind};
+use crate::responses::{hidden, json, kind};
 use crate::web::escaped;
 
 /// The URL of a query.
@@ -15,7 +15,7 @@ pub(super) fn url(server: &str, query: &str, from: &str) -> String {
 /// The newest value of the series; `None` if there is none.
 pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError> {
     if !(200..300).contains(&status) {
-        let body = excerpt(body);
+        let body = hidden(body);
         bail!("graphite query api returned error. status: {status} response: {body}");
     }
     let answer = json(body)?;

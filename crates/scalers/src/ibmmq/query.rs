@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json as read, kind};
+use crate::responses::{error_field, excerpt, json as read, kind};
 
 /// The command that displays the depth of a queue.
 pub(super) fn command(queue: &str) -> String {
@@ -20,7 +20,7 @@ pub(super) fn command(queue: &str) -> String {
 /// The depth of a queue.
 pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, ScalerError> {
     if status != 200 {
-        bail!("IBM MQ returned {status} for queue {queue}: {}", excerpt(body));
+        bail!("IBM MQ returned {status} for queue {queue}: {}", error_field(body, "/error/0/message"));
     }
     let answer = read(body)?;
     let found = answer.get("commandResponse");
@@ -36,11 +36,8 @@ pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, Scaler
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        let said = if said.is_empty() {
-            format!("{} as depth", kind(depth))
-        } else {
-            excerpt(said.join(" ").as_bytes())
-        };
+        let said =
+            if said.is_empty() { format!("{} as depth", kind(depth)) } else { excerpt(&said.join(" ")) };
         scaler_error!("IBM MQ does not tell the depth of queue {queue}: {said}")
     })
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json as read, kind, parsed};
+use crate::responses::{excerpt, hidden, json as read, kind, parsed};
 use crate::web::escaped;
 
 /// The request body of a Flux query.
@@ -34,8 +34,8 @@ pub(super) fn table(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
             (_, None) => header = Some(line),
             (_, Some(header)) => {
                 let Some(at) = header.iter().position(|name| name == "_value") else {
-                    if header.iter().any(|name| name == "error") {
-                        let said = excerpt(line.join(" ").as_bytes());
+                    if let Some(at) = header.iter().position(|name| name == "error") {
+                        let said = line.get(at).map_or_else(String::new, |text| excerpt(text));
                         bail!("InfluxDB answered with an error: {said}");
                     }
                     bail!("the first record has no _value");
@@ -46,8 +46,8 @@ pub(super) fn table(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
                     "double" | "long" | "unsignedLong" | "" => {
                         value.ok_or_else(|| scaler_error!("the value of the first record is not a number"))
                     }
-                    other => {
-                        Err(scaler_error!("the value of the first record is a {other} instead of a number"))
+                    _ => {
+                        Err(scaler_error!("the value of the first record has a type which is not a number's"))
                     }
                 };
             }
@@ -73,7 +73,7 @@ pub(super) fn rows(status: u16, body: &[u8], column: &str) -> Result<f64, Scaler
 fn refused(status: u16, body: &[u8]) -> ScalerError {
     let answer = read(body).ok();
     let said = answer.as_ref().and_then(|answer| answer.get("message").or_else(|| answer.get("error")));
-    let said = said.and_then(Value::as_str).map_or_else(|| excerpt(body), |text| excerpt(text.as_bytes()));
+    let said = said.and_then(Value::as_str).map_or_else(|| hidden(body), excerpt);
     scaler_error!("InfluxDB returned {status}: {said}")
 }
 

@@ -10,7 +10,7 @@ fn tables() {
     assert_eq!(table(200, CSV.replace("double", "long").replace("2.5", "7").as_bytes()), Ok(7.0));
     for (status, bad, why) in [
         (200, String::new(), "no results found from query"),
-        (200, CSV.replace("double", "string"), "a string instead of a number"),
+        (200, CSV.replace("double", "string"), "a type which is not a number"),
         (200, CSV.replace("2.5", ""), "not a number"),
         (200, CSV.replace("2.5", "NaN"), "not a number"),
         (200, CSV.replace("_value", "value"), "no _value"),

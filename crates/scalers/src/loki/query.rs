@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json, kind, parsed};
+use crate::responses::{error_field, json, kind, parsed};
 use crate::web::escaped;
 
 /// Path of the query QUERY_PATH.
@@ -23,7 +23,7 @@ pub(super) fn url(server: &str, query: &str) -> String {
 /// The value in the response; `None` if the query has no result.
 pub(super) fn value(status: u16, body: &[u8], query: &str) -> Result<Option<f64>, ScalerError> {
     if !(200..300).contains(&status) {
-        bail!("loki query api returned error. status: {status} response: {}", excerpt(body));
+        bail!("loki query api returned error. status: {status} response: {}", error_field(body, "/message"));
     }
     let answer = json(body)?;
     let result = answer.pointer("/data/result");
@@ -44,7 +44,7 @@ pub(super) fn value(status: u16, body: &[u8], query: &str) -> Result<Option<f64>
         // `NaN` and infinities count as no result.
         [_, Value::String(text), ..] => match text.parse::<f64>() {
             Ok(_) => Ok(parsed(text)),
-            Err(_) => Err(scaler_error!("loki query {query} returned {text:?}, which is not a number")),
+            Err(_) => Err(scaler_error!("loki query {query} returned a text which is not a number")),
         },
         [_, other, ..] => {
             Err(scaler_error!("loki query {query} returned {} instead of a text", kind(Some(other))))

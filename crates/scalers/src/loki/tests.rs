@@ -45,6 +45,8 @@ fn answers() {
     assert!(read("<html>").unwrap_err().message.contains("not JSON"));
     assert!(read("").unwrap_err().message.contains("(nothing)"));
     let error = value(400, b"parse error at line 1", "q").unwrap_err().message;
+    assert_eq!(error, "loki query api returned error. status: 400 response: (21 bytes, not shown)");
+    let error = value(400, br#"{"message": "parse error at line 1"}"#, "q").unwrap_err().message;
     assert_eq!(error, "loki query api returned error. status: 400 response: parse error at line 1");
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json as read, kind};
+use crate::responses::{error_field, excerpt, json as read, kind};
 
 /// The API URL of a region.
 pub(super) fn url(region: &str) -> &'static str {
@@ -24,12 +24,12 @@ pub(super) fn question(account: isize, nrql: &str) -> String {
 /// The number in the first result; `None` if there is no result.
 pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError> {
     if status != 200 {
-        bail!("New Relic returned {status}: {}", excerpt(body));
+        bail!("New Relic returned {status}: {}", error_field(body, "/error/title"));
     }
     let answer = read(body)?;
     if let Some(error) = answer.pointer("/errors/0") {
         let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-        bail!("New Relic answered with an error: {}", excerpt(said.as_bytes()));
+        bail!("New Relic answered with an error: {}", excerpt(said));
     }
     let found = answer.pointer("/data/actor/account/nrql/results");
     let Some(results) = found.and_then(Value::as_array) else {

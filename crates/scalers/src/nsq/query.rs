@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json, kind};
+use crate::responses::{error_field, json, kind};
 use crate::web::escaped;
 
 /// The nsqlookupd URL that lists the producers of a topic.
@@ -29,7 +29,7 @@ pub(super) fn producers(status: u16, body: &[u8]) -> Result<BTreeSet<String>, Sc
         return Ok(BTreeSet::new());
     }
     if status != 200 {
-        bail!("nsqlookupd returned {status}: {}", excerpt(body));
+        bail!("nsqlookupd returned {status}: {}", error_field(body, "/message"));
     }
     let answer = answer?;
     let found = data(&answer).get("producers");
@@ -54,7 +54,7 @@ fn host_and_port(producer: &Value) -> Result<String, ScalerError> {
 /// The depth of the channel at one nsqd: that of the topic until the channel exists, 0 while it is paused.
 pub(super) fn depth(status: u16, body: &[u8], topic: &str, channel: &str) -> Result<u64, ScalerError> {
     if status != 200 {
-        bail!("nsqd returned {status}: {}", excerpt(body));
+        bail!("nsqd returned {status}: {}", error_field(body, "/message"));
     }
     let answer = json(body)?;
     let topics = list(data(&answer), "topics")?;

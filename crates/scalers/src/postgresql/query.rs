@@ -8,13 +8,8 @@ pub(super) fn number(field: Option<&str>) -> Result<f64, ParseError> {
     match text.trim().parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
         // An error and not 0, because 0 would scale the target in.
-        _ => Err(format!("{:?} is no number", shortened(text)).into()),
+        _ => Err("the first field of the first row is no number".into()),
     }
-}
-
-/// Shortens a text for events.
-fn shortened(text: &str) -> String {
-    text.chars().take(60).collect()
 }
 
 /// The error of a query without rows.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Parameters;
 use crate::ScalerError;
+use crate::responses::{error_field, kind, problem};
 use crate::web::escaped;
 
 /// The URL of a query.
@@ -79,10 +80,13 @@ pub fn find(
     is_empty: &mut dyn FnMut(),
 ) -> Result<f64, ScalerError> {
     if !(200..300).contains(&status) {
-        bail!("prometheus query api returned error. status: {status}");
+        bail!(
+            "prometheus query api returned error. status: {status} response: {}",
+            error_field(body, "/error")
+        );
     }
     let body: Body = serde_json::from_slice(body)
-        .map_err(|error| scaler_error!("prometheus query {query} returned no vector: {error}"))?;
+        .map_err(|error| scaler_error!("prometheus query {query} returned no vector: {}", problem(&error)))?;
     let mut none = |what: &str| {
         is_empty();
         if ignore_null_values {
@@ -103,12 +107,12 @@ pub fn find(
         [_, Value::Null, ..] => return Ok(-1.0),
         [_, Value::String(number), ..] => number,
         [_, other, ..] => {
-            bail!("prometheus query {query} returned {other}, which is no sample");
+            bail!("prometheus query {query} returned {}, which is no sample", kind(Some(other)));
         }
     };
     let value: f64 = number
         .parse()
-        .map_err(|_| scaler_error!("prometheus query {query} returned {number:?}, which is no number"))?;
+        .map_err(|_| scaler_error!("prometheus query {query} returned a text which is no number"))?;
     if value.is_finite() {
         return Ok(value);
     }

@@ -57,7 +57,13 @@ fn other_responses_are_errors() {
     }
     assert_eq!(
         query::read(503, b"", "up", true).unwrap_err().message,
-        "prometheus query api returned error. status: 503"
+        "prometheus query api returned error. status: 503 response: (nothing)"
+    );
+    let refused =
+        br#"{"status": "error", "errorType": "bad_data", "error": "parse error: unclosed left parenthesis"}"#;
+    assert_eq!(
+        query::read(400, refused, "sum(", true).unwrap_err().message,
+        "prometheus query api returned error. status: 400 response: parse error: unclosed left parenthesis"
     );
 }
 

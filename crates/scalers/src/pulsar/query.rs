@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json, kind, number};
+use crate::responses::{error_field, json, kind, number};
 
 /// The URL of a topic's statistics. The domain of the topic is optional.
 pub(super) fn url(admin: &str, topic: &str, partitioned: bool) -> String {
@@ -19,7 +19,7 @@ pub(super) fn url(admin: &str, topic: &str, partitioned: bool) -> String {
 /// The backlog of a subscription; an error if it does not exist, because its backlog is unknown.
 pub(super) fn backlog(status: u16, body: &[u8], subscription: &str) -> Result<f64, ScalerError> {
     if status != 200 {
-        bail!("Pulsar admin API returned {status}: {}", excerpt(body));
+        bail!("Pulsar admin API returned {status}: {}", error_field(body, "/reason"));
     }
     let answer = json(body)?;
     let found = answer.get("subscriptions");

@@ -22,6 +22,7 @@ use crate::parameters::QueryValues;
 #[cfg(feature = "rabbitmq-amqp")]
 use crate::pool::{Pool, Pools};
 use crate::prelude::*;
+use crate::responses::error_field;
 #[cfg(feature = "rabbitmq-amqp")]
 use crate::tls::{CertificateCheck, TlsSettings};
 use crate::web::escaped;
@@ -279,9 +280,8 @@ impl Http {
         let answer = self.web.ask(HttpCall::get(&*url, self.within).access(access)).await;
         let answer = answer?;
         if answer.status != 200 {
-            let said: String = String::from_utf8_lossy(&answer.body).chars().take(300).collect();
-            let text = format!("{url} answered {}: {}", answer.status, said.trim());
-            return Err(ScalerError::new(text));
+            let said = error_field(&answer.body, "/reason");
+            bail!("{url} answered {}: {said}", answer.status);
         }
         let exclude = self.parameters.exclude_unacknowledged;
         let queues = query::queues(&answer.body, pattern, exclude, self.strict).map_err(ScalerError::new)?;

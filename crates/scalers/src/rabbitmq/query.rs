@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::ParseError;
+use crate::responses::excerpt;
 use crate::web::{escaped, path_escaped};
 
 /// What is measured.
@@ -298,7 +299,10 @@ fn queue(told: &QueueJson, only_ready: bool, strict: bool) -> Result<Queue, Pars
         Some(messages) => messages,
         // The field is missing for some seconds after the queue was created. KEDA treats it as 0.
         None if strict => 0.0,
-        None => return Err(format!("the server does not know yet how long queue {} is", told.name).into()),
+        None => {
+            let name = excerpt(&told.name);
+            return Err(format!("the server does not know yet how long queue {name} is").into());
+        }
     };
     let stats = told.message_stats.as_ref();
     Ok(Queue {

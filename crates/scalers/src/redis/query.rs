@@ -1,6 +1,7 @@
 //! Requests and responses, without IO.
 
 use crate::ParseError;
+use crate::responses::excerpt;
 use crate::urls::shown;
 
 /// Default port.
@@ -100,7 +101,7 @@ pub(super) fn counts(key: &str, kind: &str) -> Result<&'static str, ParseError> 
         "zset" => Ok("ZCARD"),
         "hash" => Ok("HLEN"),
         "stream" => Err(format!("{key} is a stream: use the trigger redis-streams").into()),
-        other => Err(format!("{key} is a {other}, whose entries cannot be counted").into()),
+        other => Err(format!("{key} is a {}, whose entries cannot be counted", excerpt(other)).into()),
     }
 }
 
@@ -110,10 +111,11 @@ pub(super) fn knows_lag(info: &str) -> Result<(), ParseError> {
     let major = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
     match major {
         Some(major) if major >= FIRST_VERSION_WITH_LAG => Ok(()),
-        Some(_) => {
-            Err(format!("redis version 7+ required for lag, this one is {}", version.unwrap_or_default())
-                .into())
-        }
+        Some(_) => Err(format!(
+            "redis version 7+ required for lag, this one is {}",
+            excerpt(version.unwrap_or_default())
+        )
+        .into()),
         None => Err("redis version 7+ required for lag, and this server does not say which it is".into()),
     }
 }

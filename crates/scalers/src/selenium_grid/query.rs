@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json as read, kind};
+use crate::responses::{excerpt, hidden, json as read, kind};
 
 /// Capabilities of a trigger's nodes. A request matches if its capabilities are equal.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,12 +34,12 @@ pub(super) fn question() -> String {
 /// The number of nodes needed: those with running sessions, and those for the rest of the queue.
 pub(super) fn nodes(status: u16, body: &[u8], node: &Node) -> Result<u64, ScalerError> {
     if status != 200 {
-        bail!("selenium grid returned {status}: {}", excerpt(body));
+        bail!("selenium grid returned {status}: {}", hidden(body));
     }
     let answer = read(body)?;
     if let Some(first) = answer.pointer("/errors/0") {
         let said = first.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-        bail!("selenium grid answered with an error: {}", excerpt(said.as_bytes()));
+        bail!("selenium grid answered with an error: {}", excerpt(said));
     }
     let queue = list(&answer, "/data/sessionsInfo/sessionQueueRequests")?;
     let queued = queue.iter().filter_map(inner).filter(|request| node.takes(request)).count() as u64;

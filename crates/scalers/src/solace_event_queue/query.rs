@@ -1,7 +1,7 @@
 //! The SEMP URL of a queue, and its response.
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json, number};
+use crate::responses::{error_field, json, number};
 use crate::web::path_escaped;
 
 /// Decoded SEMP response for a queue.
@@ -24,7 +24,7 @@ pub(super) fn url(base: &str, vpn: &str, queue: &str) -> String {
 /// Decoded SEMP response for a queue.
 pub(super) fn queue(status: u16, body: &[u8]) -> Result<Queue, ScalerError> {
     if status != 200 {
-        bail!("Solace SEMP API returned {status}: {}", excerpt(body));
+        bail!("Solace SEMP API returned {status}: {}", error_field(body, "/meta/error/description"));
     }
     let answer = json(body)?;
     Ok(Queue {

@@ -1,7 +1,7 @@
 //! The request, and the number of matching documents.
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json, number};
+use crate::responses::{error_field, json, number};
 use crate::web::{escaped, path_escaped};
 
 /// The URL of a query that returns only the count.
@@ -13,7 +13,7 @@ pub(super) fn url(host: &str, collection: &str, query: &str) -> String {
 /// The number of documents returned.
 pub(super) fn found(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
-        bail!("Solr returned {status}: {}", excerpt(body));
+        bail!("Solr returned {status}: {}", error_field(body, "/error/msg"));
     }
     number(&json(body)?, "/response/numFound")
 }

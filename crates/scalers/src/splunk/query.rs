@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::responses::{excerpt, json, kind, parsed};
+use crate::responses::{error_field, json, kind, parsed};
 use crate::web::{escaped, path_escaped};
 
 /// The URL that runs a saved search and waits for its result.
@@ -20,7 +20,7 @@ pub(super) fn url(host: &str, user: &str, search: &str) -> String {
 /// The field of the first final result. Each line of the response is a JSON object; earlier lines are previews.
 pub(super) fn value(status: u16, body: &[u8], field: &str) -> Result<f64, ScalerError> {
     if status != 200 {
-        bail!("Splunk returned {status}: {}", excerpt(body));
+        bail!("Splunk returned {status}: {}", error_field(body, "/messages/0/text"));
     }
     for line in body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
         let line = json(line)?;

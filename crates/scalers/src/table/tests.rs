@@ -1,6 +1,7 @@
 //! Tests over all scaler types.
 mod bad_servers;
 mod bad_values;
+mod bodies;
 mod samples;
 mod secrets;
 

@@ -41,7 +41,7 @@ async fn queries_yield_numbers_or_errors() {
 
     let two = "label_replace(vector(1), \"a\", \"b\", \"\", \"\") or vector(2)";
     assert_says(&read(&asked(two, &[])).await.unwrap_err(), &["returned multiple elements"]);
-    assert_says(&read(&asked("sum(", &[])).await.unwrap_err(), &["api returned error. status: 400"]);
+    assert_says(&read(&asked("sum(", &[])).await.unwrap_err(), &["api returned error. status: 400 response: ", "parse error"]);
     assert_says(&read(&asked("scalar(vector(1))", &[])).await.unwrap_err(), &["returned no vector"]);
 
     // It dies, and comes back.

@@ -29,7 +29,9 @@ pub fn read(text: &str, location: &str) -> Result<f64, ScalerError> {
             continue;
         }
         found = true;
-        let bad = || scaler_error!("{line:?} is no sample of the text format of Prometheus");
+        let bad = || {
+            scaler_error!("a line of metric {} is no sample of the text format of Prometheus", wanted.name)
+        };
         let (labels, rest) = match rest.trim_start().strip_prefix('{') {
             Some(inner) => labels(inner).ok_or_else(bad)?,
             None => (Vec::new(), rest),

@@ -16,6 +16,7 @@ use quantity::Quantity;
 use serde_json::Value;
 
 use crate::ScalerError;
+use crate::responses::hidden;
 use crate::web::escaped;
 
 /// Format of a response.
@@ -62,7 +63,7 @@ pub fn read(format: Format, body: &[u8], location: &str) -> Result<f64, ScalerEr
 /// The first document of a YAML text.
 pub fn yaml(text: &str) -> Result<Value, ScalerError> {
     let documents = api::yaml::parse(&api::yaml::SourceFile::new("answer", text))
-        .map_err(|problem| scaler_error!("the answer is not YAML: {problem}"))?;
+        .map_err(|_| scaler_error!("the answer is not YAML: {}", hidden(text.as_bytes())))?;
     Ok(documents.first().map_or(Value::Null, |document| document.root.to_json()))
 }
 

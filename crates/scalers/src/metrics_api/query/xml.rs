@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<Value, ParseError> {
         if let Some(name) = inner.strip_prefix('/') {
             let (opened, members, own) = open.pop().ok_or("an element ends that never began")?;
             if opened != name.trim() {
-                return Err(format!("element {opened} ends as {}", name.trim()).into());
+                return Err("an element ends under another name".into());
             }
             let parent = open.last_mut().map_or(&mut root, |(_, members, _)| members);
             insert(parent, opened, value(members, &own));
