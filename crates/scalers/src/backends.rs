@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use api::provider::Compat;
 use api::selector::Selector;
 
+use sources::dial::Dialer;
+
 use crate::ScalerFuture;
+use crate::tenant_files::TenantFiles;
 use crate::web::{HttpSettings, SharedHttpClient};
 
 /// The fields of a pod that scalers use.
@@ -62,6 +65,10 @@ pub struct Backends {
     pub cluster: Arc<dyn Cluster>,
     /// The shared HTTP client.
     pub web: Arc<SharedHttpClient>,
+    /// Opens all connections to addresses of triggers; the HTTP client uses it, too.
+    pub dialer: Dialer,
+    /// Files that triggers may name.
+    pub files: TenantFiles,
     /// Whether KEDA's behavior is reproduced exactly.
     pub compat: Compat,
     /// Connection pools and the like of single scalers, by type.
@@ -71,7 +78,20 @@ pub struct Backends {
 impl Backends {
     /// Creates the shared state; nothing is connected yet.
     pub fn new(cluster: Arc<dyn Cluster>, settings: HttpSettings, compat: Compat) -> Self {
-        Self { cluster, web: Arc::new(SharedHttpClient::new(settings)), compat, state: Arc::default() }
+        let dialer = settings.dialer.clone();
+        Self {
+            cluster,
+            web: Arc::new(SharedHttpClient::new(settings)),
+            dialer,
+            files: TenantFiles::Nothing,
+            compat,
+            state: Arc::default(),
+        }
+    }
+
+    /// The files that triggers may name; without this call none.
+    pub fn with_files(self, files: TenantFiles) -> Self {
+        Self { files, ..self }
     }
 
     /// Shared state without a cluster: reads from the cluster fail.

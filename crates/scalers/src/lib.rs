@@ -9,7 +9,8 @@
 //! web          the shared HTTP client
 //! responses    decoding of responses; `urls` URLs; `single` scalers with one metric; `aws` signatures;
 //!              `jolokia`, `search`, `oauth` code shared by several scalers
-//! pool, tls    connections of scalers with other protocols than HTTP
+//! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them
+//! tenant_files files that triggers name
 //! table        all scaler types
 //! NAME/        {mod, query, client, tests}.rs: one scaler; `query` builds requests and decodes responses without IO
 //! ```
@@ -37,6 +38,7 @@ mod responses;
 mod search;
 mod single;
 pub mod table;
+pub mod tenant_files;
 #[cfg(test)]
 mod test_support;
 mod tls;
@@ -103,4 +105,5 @@ scaler_folders! {
 
 pub use parse_error::ParseError;
 pub use scaler::{MetricValue, Reading, Scaler, ScalerError, ScalerFuture};
+pub use sources::dial;
 pub use trigger::{Owner, Trigger};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use api::autoscaling::v2::MetricSpec;
 use quantity::Quantity;
-use sources::http::HttpError;
+use sources::dial::DialError;
+use sources::http::{HttpError, HttpErrorCause};
 
 /// A pending result of a scaler. The caller sets the deadline; the future can be dropped at any time.
 pub type ScalerFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ScalerError>> + Send + 'a>>;
@@ -82,6 +83,16 @@ impl From<ScalerError> for String {
 impl From<HttpError> for ScalerError {
     fn from(error: HttpError) -> Self {
         Self::caused_by(error.to_string(), error)
+    }
+}
+
+impl From<DialError> for ScalerError {
+    fn from(error: DialError) -> Self {
+        let message = match &error {
+            DialError::TimedOut(_) | DialError::Invalid(_) => error.to_string(),
+            other => HttpErrorCause::classify(other).to_string(),
+        };
+        Self::caused_by(message, error)
     }
 }
 

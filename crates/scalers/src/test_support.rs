@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use crate::backends::{Backends, Cluster, ClusterFuture, PodView};
+use crate::dial::Dialer;
 use crate::web::HttpSettings;
 use crate::{Owner, Reading, Scaler, ScalerError, Trigger, table};
 
@@ -112,7 +113,12 @@ impl Cluster for FakeCluster {
 
 /// Shared state that does not cache responses.
 pub(crate) fn backends(ground: FakeCluster) -> Backends {
-    let settings = HttpSettings { fresh: Duration::ZERO, ..HttpSettings::default() };
+    backends_with(ground, Dialer::allowing_loopback())
+}
+
+/// The same with another dialer.
+pub(crate) fn backends_with(ground: FakeCluster, dialer: Dialer) -> Backends {
+    let settings = HttpSettings { fresh: Duration::ZERO, dialer, ..HttpSettings::default() };
     Backends::new(Arc::new(ground), settings, Compat::default())
 }
 

@@ -7,12 +7,14 @@
 //! federation   other metrics API servers behind this one
 //! sharding     which replica scrapes which node, and the exchange of samples between replicas
 //! http         HTTP client: TLS, reloaded tokens, time and size limits
+//! dial         TCP connections, and which addresses tenants may choose
 //! ```
 //!
 //! Every source implements the traits of [`api::provider`]. Missing data is never reported as zero.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may read the clock of the machine"))]
 
+pub mod dial;
 pub mod federation;
 pub mod http;
 pub mod inventory;

@@ -192,7 +192,7 @@ async fn build(input: &Input, compat: Compat, events: &mut Vec<Event>) -> Result
     let settings = OperatorSettings { compat, ..OperatorSettings::default() };
     let auth =
         AuthResolver::new(Arc::new(ManifestObjects::new(manifests.clone())), AuthRules::from(&settings));
-    let backends = Backends::without_cluster(web::HttpSettings::default(), compat);
+    let backends = Backends::without_cluster(web::HttpSettings::allowing_loopback(), compat);
     let mut scalers: Vec<Arc<dyn Scaler>> = Vec::new();
     for index in 0..owner.spec.triggers.len() {
         let built = match trigger(owner, index, template.as_ref(), &auth).await {

@@ -34,6 +34,7 @@ use api::map::StringMap;
 use api::provider::Compat;
 use keda::OperationError;
 use keda::environment::{FetchedSources, PodTemplate, needed, resolve};
+use sources::dial::Dialer;
 use sources::http::Secret;
 
 pub use error::{AuthError, AuthFailure, FetchError, FileError};
@@ -70,6 +71,8 @@ pub struct VaultRules {
     pub ca_file: Option<PathBuf>,
     /// Whether certificates are not verified (`VAULT_SKIP_VERIFY`).
     pub insecure: bool,
+    /// Opens connections to addresses of objects.
+    pub dialer: Dialer,
 }
 
 impl VaultRules {
@@ -81,6 +84,7 @@ impl VaultRules {
             token: given("VAULT_TOKEN").map(Secret::new),
             ca_file: given("VAULT_CACERT").map(PathBuf::from),
             insecure: given("VAULT_SKIP_VERIFY").is_some_and(is_yes),
+            dialer: Dialer::default(),
         }
     }
 }

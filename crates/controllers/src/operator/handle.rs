@@ -13,6 +13,7 @@ use kube::Client;
 use runtime::FaultInjector;
 use runtime::reconcile_loop::PanicCounter;
 use scalers::backends::Backends;
+use scalers::tenant_files::TenantFiles;
 use tokio::sync::mpsc;
 
 use super::auth::{AuthResolver, AuthRules};
@@ -85,11 +86,13 @@ impl Operator {
         let client = LeaderClient::new(parts.client.clone(), parts.discovery, parts.leadership);
         let reader = ClusterReader::new(client.clone(), store.clone(), settings.compat);
         let credentials = CredentialReader::new(client.clone(), store.clone());
-        let rules = parts.auth.unwrap_or_else(|| AuthRules::from(&*settings));
+        let mut rules = parts.auth.unwrap_or_else(|| AuthRules::from(&*settings));
+        rules.vault.dialer = parts.web.dialer.clone();
         let cloud_events = CloudEvents::start(client.clone(), &settings, parts.clock.clone(), panics.clone());
         let builder = ScalerBuilder {
             build: parts.build.unwrap_or_else(|| Arc::new(scalers::table::build)),
-            backends: Backends::new(Arc::new(reader.clone()), parts.web, settings.compat),
+            backends: Backends::new(Arc::new(reader.clone()), parts.web, settings.compat)
+                .with_files(TenantFiles::of(settings.tenant_files.clone())),
             auth: AuthResolver::new(Arc::new(credentials.clone()), rules),
             credentials,
             client: client.clone(),

@@ -54,6 +54,8 @@ pub struct OperatorSettings {
     pub restrict_secret_access: bool,
     /// Folder of the files of ClusterTriggerAuthentications (`--filepath-auth-root-path`).
     pub file_root: Option<PathBuf>,
+    /// Folder of the files that triggers may name (`--tenant-files-dir`).
+    pub tenant_files: Option<PathBuf>,
     /// Lifetime of requested service account tokens (`KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY`).
     pub token_expiry: Duration,
     /// The cluster's name in CloudEvents (`--k8s-cluster-name`).
@@ -78,6 +80,7 @@ impl Default for OperatorSettings {
             cluster_object_namespace: "keda".to_owned(),
             restrict_secret_access: false,
             file_root: None,
+            tenant_files: None,
             token_expiry: Duration::from_hours(1),
             cluster_name: "kubernetes-default".to_owned(),
             secrets_check: Duration::from_mins(1),

@@ -91,7 +91,7 @@ async fn concurrent_reads_of_one_queue_all_succeed() {
     let text = format!("QueueEndpoint={url}/acc;SharedAccessSignature=sig=x");
     let mut trigger = trigger("azure-queue", &[("queueName", "q")]);
     trigger.auth = texts(&[("connection", &text)]);
-    let settings = HttpSettings { fresh: Duration::from_mins(1), ..HttpSettings::default() };
+    let settings = HttpSettings { fresh: Duration::from_mins(1), ..HttpSettings::allowing_loopback() };
     let backends = Backends::without_cluster(settings, Compat::Better);
     for _ in 0..20 {
         let reading = crate::table::build(&trigger, &backends).unwrap().read("m").await;

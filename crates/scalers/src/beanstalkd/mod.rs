@@ -5,9 +5,9 @@ mod query;
 mod tests;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::dial::Dialer;
 use crate::prelude::*;
 use crate::web::escaped;
 use query::{MAX_RESPONSE_BYTES, Progress};
@@ -45,6 +45,7 @@ crate::parameters! {
 }
 
 struct Beanstalkd {
+    dialer: Dialer,
     server: String,
     tube: String,
     include_delayed: bool,
@@ -59,13 +60,14 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &format!("beanstalkd-{}", escaped(&tube)), milli(value));
     let usual = if backends.compat.is_strict() { KEDA_DEFAULT_TIMEOUT } else { trigger.http_timeout };
     let within = timeout.filter(|time| !time.is_zero()).unwrap_or(usual);
-    SingleMetricScaler::build(spec, activation, Beanstalkd { server, tube, include_delayed, within })
+    let dialer = backends.dialer.clone();
+    SingleMetricScaler::build(spec, activation, Beanstalkd { dialer, server, tube, include_delayed, within })
 }
 
 impl Beanstalkd {
     async fn jobs(&self) -> Result<u64, ScalerError> {
         let command = query::command(&self.tube)?;
-        let mut stream = TcpStream::connect(&self.server).await?;
+        let mut stream = self.dialer.connect_to(&self.server).await?;
         stream.write_all(command.as_bytes()).await?;
         let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
         loop {

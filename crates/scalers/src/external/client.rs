@@ -1,4 +1,7 @@
 //! gRPC channels, shared by all triggers with the same server and TLS settings.
+//!
+//! TCP keepalive detects dead streams. HTTP/2 pings are no option, because servers in Go close connections that ping more often
+//! than every 5 minutes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,8 +18,9 @@ use tokio::time::{Instant, timeout};
 use tonic::transport::{self, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Status};
 
-use super::query::{self, ScalerAddress};
+use super::query;
 use crate::ScalerError;
+use crate::dial::{Dialer, UriConnector};
 use crate::tls::TlsSettings;
 use crate::urls::shown;
 
@@ -27,9 +31,6 @@ pub(super) const CALL_TIMEOUT: Duration =
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a failed connection attempt, because many triggers may use the same server.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
-/// Interval of TCP keepalive, which detects dead streams. HTTP/2 pings are no option, because servers in Go close
-/// connections that ping more often than every 5 minutes.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -38,6 +39,8 @@ pub(super) struct Destination {
     pub(super) address: String,
     /// TLS settings; none for plain text.
     pub(super) tls: Option<TlsSettings>,
+    /// Opens its connections.
+    pub(super) dialer: Dialer,
 }
 
 /// The connection to a server, and the result of the last attempt.
@@ -204,7 +207,10 @@ impl Channel {
             _ => {}
         }
         let made = match self.destination.endpoint() {
-            Ok(endpoint) => endpoint.connect().await.map_err(transport_failure),
+            Ok(endpoint) => {
+                let connector = UriConnector::new(self.destination.dialer.clone());
+                endpoint.connect_with_connector(connector).await.map_err(transport_failure)
+            }
             Err(error) => Err(error),
         };
         match made {
@@ -253,16 +259,10 @@ fn transport_failure(error: transport::Error) -> ScalerError {
 impl Destination {
     fn endpoint(&self) -> Result<Endpoint, ScalerError> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let uri = match query::parse_address(&self.address).map_err(ScalerError::new)? {
-            ScalerAddress::Host(host) => format!("{scheme}://{host}"),
-            ScalerAddress::Socket(path) if self.tls.is_none() => format!("unix://{path}"),
-            ScalerAddress::Socket(_) => bail!("there is no TLS over a socket of the file system"),
-        };
-        let endpoint = Endpoint::from_shared(uri)
+        let host = query::parse_address(&self.address).map_err(ScalerError::new)?;
+        let endpoint = Endpoint::from_shared(format!("{scheme}://{host}"))
             .map_err(transport_failure)?
-            .connect_timeout(CONNECT_TIMEOUT)
-            .tcp_keepalive(Some(KEEPALIVE_INTERVAL))
-            .tcp_nodelay(true);
+            .connect_timeout(CONNECT_TIMEOUT);
         let Some(tls) = &self.tls else { return Ok(endpoint) };
         let mut config = ClientTlsConfig::new();
         if !tls.certificate.is_empty() || !tls.key.reveal().is_empty() {

@@ -104,6 +104,7 @@ impl External {
                 };
                 own.trusting(&backends.web.settings().authorities)
             }),
+            dialer: backends.dialer.clone(),
         };
         Ok(Arc::new(Self {
             trigger: trigger.clone(),

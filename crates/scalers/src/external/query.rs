@@ -17,25 +17,16 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_mins(1);
 /// Default port, as in gRPC.
 const DEFAULT_PORT: u16 = 443;
 /// Maximum length in characters of a server's error message.
-const MAX_MESSAGE_CHARS: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 200;
 
-/// Address of an external scaler.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ScalerAddress {
-    /// `host:port`; an IPv6 address is in brackets.
-    Host(String),
-    /// Path of a Unix domain socket.
-    Socket(String),
-}
-
-/// Parses an address of gRPC: `host`, `host:port`, `dns:///host:port`, `unix:/path`.
-pub(super) fn parse_address(address: &str) -> Result<ScalerAddress, ParseError> {
+/// Parses an address of gRPC: `host`, `host:port`, `dns:///host:port`. The result is `host:port`, with an IPv6 address in
+/// brackets. Sockets of the file system are refused, because they are those of the operator and not of the tenant.
+pub(super) fn parse_address(address: &str) -> Result<String, ParseError> {
     if address.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("the address has spaces in it".into());
     }
-    if let Some(path) = address.strip_prefix("unix:") {
-        let path = path.strip_prefix("//").unwrap_or(path);
-        return Ok(ScalerAddress::Socket(path.to_owned()));
+    if let Some(scheme) = ["unix", "unix-abstract"].iter().find(|scheme| has_scheme(address, scheme)) {
+        return Err(format!("{scheme}: addresses are not allowed: write host:port").into());
     }
     let host = match address.split_once("://") {
         // The authority names a DNS server, which is ignored: the system's resolver is used.
@@ -49,7 +40,11 @@ pub(super) fn parse_address(address: &str) -> Result<ScalerAddress, ParseError> 
             ["dns:", "passthrough:"].iter().find_map(|scheme| address.strip_prefix(scheme)).unwrap_or(address)
         }
     };
-    with_port(host).map(ScalerAddress::Host)
+    with_port(host)
+}
+
+fn has_scheme(address: &str, scheme: &str) -> bool {
+    address.split_once(':').is_some_and(|(given, _)| given.eq_ignore_ascii_case(scheme))
 }
 
 fn with_port(host: &str) -> Result<String, ParseError> {

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::query::{self, ScalerAddress};
+use super::query;
 use super::*;
 use crate::web::HttpSettings;
 
@@ -109,7 +109,7 @@ fn trigger(address: &str, metadata: &[(&str, &str)]) -> Trigger {
 }
 
 fn built(compat: Compat, trigger: &Trigger) -> Arc<dyn Scaler> {
-    let backends = Backends::without_cluster(HttpSettings::default(), compat);
+    let backends = Backends::without_cluster(HttpSettings::allowing_loopback(), compat);
     (if trigger.type_ == "external" { TYPE } else { PUSH }.build)(trigger, &backends).unwrap()
 }
 
@@ -259,27 +259,32 @@ async fn idle_stream_stays_open() {
 
 #[tokio::test]
 async fn channels_are_shared_by_equal_destinations_only() {
-    let plain = |address: &str| Destination { address: address.into(), tls: None };
+    let dialer = crate::dial::Dialer::default();
+    let plain = |address: &str| Destination { address: address.into(), tls: None, dialer: dialer.clone() };
     let channels = Channels::default();
     let channel = channels.of(plain("shared:1"));
     assert!(Arc::ptr_eq(&channel, &channels.of(plain("shared:1"))));
     assert!(!Arc::ptr_eq(&channel, &channels.of(plain("shared:2"))));
-    let tls = Destination { address: "shared:1".into(), tls: Some(TlsSettings::default()) };
+    let tls = Destination { tls: Some(TlsSettings::default()), ..plain("shared:1") };
     assert!(!Arc::ptr_eq(&channel, &channels.of(tls)));
 }
 
 #[test]
 fn addresses_are_those_of_grpc() {
     let host = |address: &str| query::parse_address(address).unwrap();
-    assert_eq!(host("mail.ns.svc:6000"), ScalerAddress::Host("mail.ns.svc:6000".into()));
-    assert_eq!(host("mail"), ScalerAddress::Host("mail:443".into()));
-    assert_eq!(host("dns:///mail:6000"), ScalerAddress::Host("mail:6000".into()));
-    assert_eq!(host("dns:mail:6000"), ScalerAddress::Host("mail:6000".into()));
-    assert_eq!(host("dns://9.9.9.9/mail:6000"), ScalerAddress::Host("mail:6000".into()));
-    assert_eq!(host("passthrough:///mail:1"), ScalerAddress::Host("mail:1".into()));
-    assert_eq!(host("[::1]:6000"), ScalerAddress::Host("[::1]:6000".into()));
-    assert_eq!(host("::1"), ScalerAddress::Host("[::1]:443".into()));
-    assert_eq!(host("unix:///run/mail"), ScalerAddress::Socket("/run/mail".into()));
+    assert_eq!(host("mail.ns.svc:6000"), "mail.ns.svc:6000");
+    assert_eq!(host("mail"), "mail:443");
+    assert_eq!(host("dns:///mail:6000"), "mail:6000");
+    assert_eq!(host("dns:mail:6000"), "mail:6000");
+    assert_eq!(host("dns://9.9.9.9/mail:6000"), "mail:6000");
+    assert_eq!(host("passthrough:///mail:1"), "mail:1");
+    assert_eq!(host("[::1]:6000"), "[::1]:6000");
+    assert_eq!(host("::1"), "[::1]:443");
+    for socket in ["unix:///run/mail", "unix:/run/mail", "unix:mail", "UNIX:/run/mail", "unix-abstract:mail"]
+    {
+        let error = query::parse_address(socket).unwrap_err().to_string();
+        assert!(error.ends_with(": addresses are not allowed: write host:port"), "{error}");
+    }
     for bad in
         ["", " padded:1 ", "a b", "x,y;z=w", "{}[]<>|", "a:b", "a:0", "a:70000", "a/b", "xds:///a", ":1"]
     {

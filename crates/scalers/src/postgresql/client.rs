@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use sources::http::{HttpErrorCause, Secret};
-use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, config};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -16,15 +14,16 @@ use super::dsn::{Dsn, SslMode};
 use super::metered::{Budget, Metered};
 use super::query;
 use crate::ScalerError;
+use crate::dial::Dialer;
 use crate::pool::{self, PoolError, PoolFuture};
+use crate::responses::excerpt;
+use crate::tenant_files::TenantFiles;
 use crate::tls::{CertificateCheck, TlsSettings};
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
 /// Statement timeout at the server. KEDA sets none, so that queries slower than their interval pile up.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(14);
-/// Timeout of a connection attempt.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -32,6 +31,10 @@ pub(super) struct PostgresServer {
     pub(super) dsn: Dsn,
     /// CA certificates that the process trusts in addition to the system's (PEM).
     pub(super) authorities: Vec<u8>,
+    /// Opens its connections.
+    pub(super) dialer: Dialer,
+    /// Where certificates named in the connection string are read.
+    pub(super) files: TenantFiles,
 }
 
 /// A connection to the server.
@@ -81,9 +84,9 @@ impl PostgresServer {
             _ => CertificateCheck::Anything,
         };
         let own = TlsSettings {
-            authorities: file(&dsn.ssl_root_certificate).await?,
-            certificate: file(&dsn.ssl_certificate).await?,
-            key: Secret::new(file(&dsn.ssl_key).await?),
+            authorities: self.files.text("sslrootcert", &dsn.ssl_root_certificate).await?,
+            certificate: self.files.text("sslcert", &dsn.ssl_certificate).await?,
+            key: Secret::new(self.files.text("sslkey", &dsn.ssl_key).await?),
             belief,
         };
         Ok(own.trusting(&self.authorities))
@@ -103,14 +106,7 @@ impl PostgresServer {
 
     async fn open_at(&self, host: &str, port: u16) -> Result<Connection, ScalerError> {
         let failed = |error: tokio_postgres::Error| ScalerError::caused_by(describe(&error), error);
-        let stream = match timeout(CONNECT_TIMEOUT, TcpStream::connect((host, port))).await {
-            Ok(stream) => stream.map_err(|error| {
-                ScalerError::caused_by(HttpErrorCause::classify(&error).to_string(), error)
-            })?,
-            Err(_) => bail!("no connection within {CONNECT_TIMEOUT:?}"),
-        };
-        // Requests are small, so they are sent without delay.
-        let _ = stream.set_nodelay(true);
+        let stream = self.dialer.connect(host, port).await?;
         let budget = Budget::new();
         let (stream, config) = (Metered::new(stream, budget.clone()), self.config());
         let (client, driver) = if self.dsn.ssl == SslMode::Disable {
@@ -129,19 +125,6 @@ impl PostgresServer {
         let _ = connection.client.simple_query(&limit).await;
         Ok(connection)
     }
-}
-
-/// Reads a file named in a connection string; empty without a name.
-async fn file(path: &str) -> Result<String, ScalerError> {
-    if path.is_empty() {
-        return Ok(String::new());
-    }
-    let path = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || {
-        std::fs::read_to_string(&path)
-            .map_err(|error| ScalerError::caused_by(format!("failed to read {path}: {error}"), error))
-    });
-    read.await.unwrap_or_else(|_| Err(scaler_error!("failed to read a certificate")))
 }
 
 impl pool::PooledServer for PostgresServer {
@@ -201,8 +184,10 @@ fn ends_connection(state: &str) -> bool {
 fn describe(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return match error.code().code() {
-            "57014" => format!("the query took longer than {STATEMENT_TIMEOUT:?} ({})", error.message()),
-            _ => format!("{} (SQLSTATE {})", error.message(), error.code().code()),
+            "57014" => {
+                format!("the query took longer than {STATEMENT_TIMEOUT:?} ({})", excerpt(error.message()))
+            }
+            _ => format!("{} (SQLSTATE {})", excerpt(error.message()), error.code().code()),
         };
     }
     match HttpErrorCause::classify(error) {

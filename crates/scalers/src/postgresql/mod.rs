@@ -129,15 +129,19 @@ struct Postgresql {
 #[cfg(feature = "postgresql")]
 impl Postgresql {
     fn new(trigger: &Trigger, parameters: &Parameters, backends: &Backends) -> Self {
-        let pool =
-            if trigger.identity.provider == "azure-workload" && parameters.password.reveal().is_empty() {
-                Err(scaler_error!("logging in with azure-workload is not possible yet: give a password"))
-            } else {
-                let authorities = backends.web.settings().authorities.clone();
-                parameters.dsn().map_err(ScalerError::new).map(|dsn| {
-                    backends.state::<Pools<PostgresServer>>().of(&PostgresServer { dsn, authorities })
+        let pool = if trigger.identity.provider == "azure-workload" && parameters.password.reveal().is_empty()
+        {
+            Err(scaler_error!("logging in with azure-workload is not possible yet: give a password"))
+        } else {
+            parameters.dsn().map_err(ScalerError::new).map(|dsn| {
+                backends.state::<Pools<PostgresServer>>().of(&PostgresServer {
+                    dsn,
+                    authorities: backends.web.settings().authorities.clone(),
+                    dialer: backends.dialer.clone(),
+                    files: backends.files.clone(),
                 })
-            };
+            })
+        };
         Self {
             spec: metric::external(trigger, "postgresql", metric::milli(parameters.target)),
             query: parameters.query.clone(),

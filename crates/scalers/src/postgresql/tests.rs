@@ -70,7 +70,10 @@ fn only_numbers_are_values() {
     assert_eq!(query::number(Some("1e3")), Ok(1000.0));
     assert_eq!(query::number(Some("-1")), Ok(-1.0));
     assert_eq!(query::number(None).unwrap_err().to_string(), "the first field of the first row is NULL");
-    assert_eq!(query::number(Some("many")).unwrap_err().to_string(), "the first field of the first row is no number");
+    assert_eq!(
+        query::number(Some("many")).unwrap_err().to_string(),
+        "the first field of the first row is no number"
+    );
     assert!(query::number(Some("NaN")).is_err() && query::number(Some("Infinity")).is_err());
     assert!(query::number(Some("")).is_err() && query::number(Some("t")).is_err());
 }
@@ -80,5 +83,23 @@ proptest::proptest! {
     fn any_text_is_read_or_refused(text in ".{0,80}") {
         let _ = Dsn::parse(&text);
         let _ = Dsn::parse(&format!("postgres://{text}"));
+    }
+}
+
+/// Certificates that a connection string names are read only where the administrator allows it.
+#[tokio::test]
+async fn certificate_files_need_a_folder() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for parameter in ["sslrootcert", "sslcert", "sslkey"] {
+        let connection = format!("host=127.0.0.1 port={port} user=u sslmode=require {parameter}=/dev/zero");
+        let metadata = [("query", "SELECT 1"), ("targetQueryValue", "1")];
+        let mut trigger = crate::test_support::trigger("postgresql", &metadata);
+        trigger.auth = crate::test_support::texts(&[("connection", &connection)]);
+        let error = crate::test_support::read(&trigger).await.unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("{parameter}: no file is read because --tenant-files-dir")),
+            "{error}"
+        );
     }
 }

@@ -226,7 +226,7 @@ impl Source {
                 };
                 own.trusting(&backends.web.settings().authorities)
             });
-            Ok(amqp::AmqpServer { host, port, virtual_host, login, tls })
+            Ok(amqp::AmqpServer { host, port, virtual_host, login, tls, dialer: backends.dialer.clone() })
         });
         Self::Amqp {
             pool: server.map(|server| backends.state::<Pools<amqp::AmqpServer>>().of(&server)),

@@ -12,7 +12,7 @@ fn scaler(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> Result<Arc<dyn Sc
     let mut trigger = Trigger { http_timeout: Duration::from_secs(2), ..Trigger::default() };
     trigger.metadata.extend(metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     trigger.auth.extend(auth.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
-    (TYPE.build)(&trigger, &Backends::without_cluster(HttpSettings::default(), Compat::Better))
+    (TYPE.build)(&trigger, &Backends::without_cluster(HttpSettings::allowing_loopback(), Compat::Better))
 }
 
 async fn value(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> Result<(String, bool), String> {

@@ -7,24 +7,21 @@ use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
-use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 use redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
-    IntoConnectionInfo as _, RedisConnectionInfo, RedisError, TlsCertificates, TlsMode, Value, cmd,
+    Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisConnectionInfo, RedisError, TlsMode, Value, cmd,
 };
-use sources::http::{HttpErrorCause, Secret};
+use sources::http::Secret;
 
+use super::connect::{
+    AllowedAddresses, CONNECT_TIMEOUT, REQUEST_TIMEOUT, RedisConnector, certificates, describe, failed,
+};
 use super::query::{self, RedisCount};
 use super::{Connection as Parameters, Topology};
 use crate::ScalerError;
+use crate::dial::Dialer;
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::tls::{CertificateCheck, TlsSettings};
 use crate::urls::shown;
-
-/// Timeout of a request, including the connection.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout of a connection attempt.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A server or a group of servers, with credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -38,6 +35,7 @@ pub(super) struct RedisServer {
     sentinel_master: String,
     database: i64,
     tls: Option<TlsSettings>,
+    dialer: Dialer,
 }
 
 /// A connection to one server, or to a cluster.
@@ -48,7 +46,7 @@ pub(super) enum Connection {
 
 impl RedisServer {
     /// `authorities` (PEM) are trusted in addition to those of the trigger.
-    pub(super) fn new(kind: Topology, parameters: Parameters, authorities: &[u8]) -> Self {
+    pub(super) fn new(kind: Topology, parameters: Parameters, authorities: &[u8], dialer: Dialer) -> Self {
         let mut addresses =
             query::addresses(&parameters.addresses, &parameters.hosts, &parameters.ports).unwrap_or_default();
         let tls = parameters.tls().map(|tls| tls.trusting(authorities));
@@ -65,118 +63,83 @@ impl RedisServer {
             sentinel_master: parameters.sentinel_master,
             database: if kind == Topology::Cluster { 0 } else { parameters.database as i64 },
             tls,
+            dialer,
         }
     }
 
     fn address(&self, address: &str) -> Result<ConnectionAddr, ScalerError> {
         let (host, port) = query::host_and_port(address).map_err(ScalerError::new)?;
-        Ok(match &self.tls {
-            Some(tls) => ConnectionAddr::TcpTls {
-                host,
-                port,
-                insecure: tls.belief == CertificateCheck::Anything,
-                tls_params: None,
-            },
-            None => ConnectionAddr::Tcp(host, port),
-        })
+        Ok(self.connector().address(host, port))
     }
 
-    fn certificates(tls: &TlsSettings) -> Result<TlsCertificates, ScalerError> {
-        // Validates the certificates first, for clearer errors than the client's.
-        tls.config(&[])?;
-        let client_tls = (!tls.certificate.is_empty()).then(|| ClientTlsConfig {
-            client_cert: tls.certificate.clone().into_bytes(),
-            client_key: tls.key.reveal().as_bytes().to_vec(),
-        });
-        let root_cert = (!tls.authorities.is_empty()).then(|| tls.all_authorities());
-        Ok(TlsCertificates { client_tls, root_cert })
+    fn connector(&self) -> RedisConnector<'_> {
+        RedisConnector { tls: self.tls.as_ref(), dialer: &self.dialer }
     }
 
-    fn settings(&self) -> RedisConnectionInfo {
-        let mut settings = RedisConnectionInfo::default().set_db(self.database);
-        if !self.username.is_empty() {
-            settings = settings.set_username(&self.username);
+    fn settings(username: &str, password: &Secret) -> RedisConnectionInfo {
+        let mut settings = RedisConnectionInfo::default();
+        if !username.is_empty() {
+            settings = settings.set_username(username);
         }
-        if !self.password.reveal().is_empty() {
-            settings = settings.set_password(self.password.reveal());
+        if !password.reveal().is_empty() {
+            settings = settings.set_password(password.reveal());
         }
         settings
     }
 
-    fn mode(tls: &TlsSettings) -> TlsMode {
-        if tls.belief == CertificateCheck::Anything { TlsMode::Insecure } else { TlsMode::Secure }
-    }
-
     async fn open(&self) -> Result<Connection, ScalerError> {
-        let failed = |error: RedisError| ScalerError::caused_by(describe(&error), error);
+        let settings = Self::settings(&self.username, &self.password).set_db(self.database);
         match self.kind {
             Topology::Single => {
                 let address = self.address(self.addresses.first().map_or("", |address| address))?;
-                let info =
-                    address.into_connection_info().map_err(failed)?.set_redis_settings(self.settings());
-                let client = match &self.tls {
-                    Some(tls) => Client::build_with_tls(info, Self::certificates(tls)?),
-                    None => Client::open(info),
-                };
-                single(&client.map_err(failed)?).await.map_err(failed)
+                self.connector().connect(address, settings).await.map(Connection::Single)
             }
             Topology::Sentinel => {
-                let addresses: Result<Vec<_>, _> =
-                    self.addresses.iter().map(|address| self.address(address)).collect();
-                let mut builder =
-                    SentinelClientBuilder::new(addresses?, &self.sentinel_master, SentinelServerType::Master)
-                        .map_err(failed)?
-                        .set_client_to_redis_db(self.database);
-                if !self.username.is_empty() {
-                    builder = builder.set_client_to_redis_username(&self.username);
+                let connector = self.connector();
+                let sentinel_settings = Self::settings(&self.sentinel_username, &self.sentinel_password);
+                let mut failed = scaler_error!("there is no sentinel");
+                for address in &self.addresses {
+                    let sentinel = self.address(address)?;
+                    let master = connector.master(sentinel, &sentinel_settings, &self.sentinel_master);
+                    match master.await {
+                        Ok(master) => {
+                            return self
+                                .connector()
+                                .connect_master(master, settings)
+                                .await
+                                .map(Connection::Single);
+                        }
+                        Err(error) => failed = error,
+                    }
                 }
-                if !self.password.reveal().is_empty() {
-                    builder = builder.set_client_to_redis_password(self.password.reveal());
-                }
-                if !self.sentinel_username.is_empty() {
-                    builder = builder.set_client_to_sentinel_username(&self.sentinel_username);
-                }
-                if !self.sentinel_password.reveal().is_empty() {
-                    builder = builder.set_client_to_sentinel_password(self.sentinel_password.reveal());
-                }
-                if let Some(tls) = &self.tls {
-                    builder = builder
-                        .set_client_to_redis_tls_mode(Self::mode(tls))
-                        .set_client_to_sentinel_tls_mode(Self::mode(tls))
-                        .set_client_to_redis_certificates(Self::certificates(tls)?)
-                        .set_client_to_sentinel_certificates(Self::certificates(tls)?);
-                }
-                let mut client = builder.build().map_err(failed)?;
-                single(&client.async_get_client().await.map_err(failed)?).await.map_err(failed)
+                Err(failed)
             }
-            Topology::Cluster => {
-                let addresses: Result<Vec<_>, _> =
-                    self.addresses.iter().map(|address| self.address(address)).collect();
-                let mut builder = ClusterClient::builder(addresses?)
-                    .connection_timeout(CONNECT_TIMEOUT)
-                    .response_timeout(REQUEST_TIMEOUT)
-                    .retries(2);
-                if !self.username.is_empty() {
-                    builder = builder.username(&self.username);
-                }
-                if !self.password.reveal().is_empty() {
-                    builder = builder.password(self.password.reveal());
-                }
-                if let Some(tls) = &self.tls {
-                    builder = builder.tls(Self::mode(tls)).certs(Self::certificates(tls)?);
-                }
-                let client = builder.build().map_err(failed)?;
-                client.get_async_connection().await.map(Connection::Cluster).map_err(failed)
-            }
+            Topology::Cluster => self.open_cluster().await,
         }
     }
-}
 
-async fn single(client: &Client) -> Result<Connection, RedisError> {
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT_TIMEOUT))
-        .set_response_timeout(Some(REQUEST_TIMEOUT));
-    client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::Single)
+    async fn open_cluster(&self) -> Result<Connection, ScalerError> {
+        let addresses: Result<Vec<_>, _> =
+            self.addresses.iter().map(|address| self.address(address)).collect();
+        let mut builder = ClusterClient::builder(addresses?)
+            .connection_timeout(CONNECT_TIMEOUT)
+            .response_timeout(REQUEST_TIMEOUT)
+            .async_dns_resolver(AllowedAddresses(self.dialer.clone()))
+            .retries(2);
+        if !self.username.is_empty() {
+            builder = builder.username(&self.username);
+        }
+        if !self.password.reveal().is_empty() {
+            builder = builder.password(self.password.reveal());
+        }
+        if let Some(tls) = &self.tls {
+            let is_unchecked = tls.belief == CertificateCheck::Anything;
+            let mode = if is_unchecked { TlsMode::Insecure } else { TlsMode::Secure };
+            builder = builder.tls(mode).certs(certificates(tls)?);
+        }
+        let client = builder.build().map_err(failed)?;
+        client.get_async_connection().await.map(Connection::Cluster).map_err(failed)
+    }
 }
 
 impl pool::PooledServer for RedisServer {
@@ -254,32 +217,6 @@ impl RedisFailure {
                 _ => true,
             },
         }
-    }
-}
-
-/// Describes an error for events.
-fn describe(error: &RedisError) -> String {
-    if error.is_timeout() {
-        return "timed out".to_owned();
-    }
-    if error.is_connection_refusal() {
-        return "connection refused".to_owned();
-    }
-    match error.kind() {
-        ErrorKind::Server(_) | ErrorKind::Extension => match (error.code(), error.detail()) {
-            (Some(code), Some(detail)) => format!("{code} {detail}"),
-            (Some(code), None) => code.to_owned(),
-            _ => error.to_string(),
-        },
-        ErrorKind::AuthenticationFailed => {
-            format!("user or password was refused ({})", error.detail().unwrap_or("no reason given"))
-        }
-        ErrorKind::MasterNameNotFoundBySentinel => "the sentinels know no master of this name".to_owned(),
-        ErrorKind::Io => match HttpErrorCause::classify(error) {
-            HttpErrorCause::ConnectionLost(_) => error.to_string(),
-            cause => cause.to_string(),
-        },
-        _ => error.to_string(),
     }
 }
 

@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! query    requests and responses, without IO
-//! client   connections, shared by triggers with the same servers and credentials
+//! client   pooled connections, shared by triggers with the same servers and credentials
+//! connect  connections to allowed addresses
 //! ```
 
 #[cfg(feature = "redis")]
 mod client;
+#[cfg(feature = "redis")]
+mod connect;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -224,7 +227,8 @@ fn build(
     asked: CountTarget,
 ) -> Result<Arc<dyn Scaler>, ScalerError> {
     metric::target_type(trigger)?;
-    let server = RedisServer::new(kind, connection, &backends.web.settings().authorities);
+    let server =
+        RedisServer::new(kind, connection, &backends.web.settings().authorities, backends.dialer.clone());
     let pool = backends.state::<Pools<RedisServer>>().of(&server);
     let spec = metric::external(trigger, &asked.name, metric::whole(asked.target));
     Ok(Arc::new(Redis { spec, asked, pool }))

@@ -2,6 +2,7 @@
 mod bad_servers;
 mod bad_values;
 mod bodies;
+mod outbound;
 mod samples;
 mod secrets;
 
@@ -52,7 +53,7 @@ fn types_and_parameters_are_unique_and_documented() {
 #[test]
 fn unknown_type_suggests_the_nearest() {
     let error = |type_: &str, compat| {
-        let backends = Backends::without_cluster(HttpSettings::default(), compat);
+        let backends = Backends::without_cluster(HttpSettings::allowing_loopback(), compat);
         build(&trigger(type_, &[]), &backends).err().unwrap().message
     };
     assert_eq!(error("promehteus", Compat::Strict), "no scaler found for type: promehteus");
@@ -67,7 +68,7 @@ fn unknown_type_suggests_the_nearest() {
 /// Errors name the missing parameters, for every scaler.
 #[tokio::test]
 async fn missing_parameters_are_named() {
-    let backends = Backends::without_cluster(HttpSettings::default(), Compat::Better);
+    let backends = Backends::without_cluster(HttpSettings::allowing_loopback(), Compat::Better);
     for scaler in SCALER_TYPES.iter() {
         let Err(error) = build(&trigger(scaler.name, &[]), &backends) else { continue };
         for missing in scaler.parameters.iter().filter(|one| one.required) {
@@ -85,7 +86,7 @@ proptest! {
         prop_oneof![".{0,20}", "-?[0-9]{1,20}(\\.[0-9]+)?", "true|false|null|NaN|http://h/|a,b|k=v|1-2"], 64)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _inside = runtime.enter();
-        let backends = Backends::without_cluster(HttpSettings::default(), Compat::Better);
+        let backends = Backends::without_cluster(HttpSettings::allowing_loopback(), Compat::Better);
         for scaler in SCALER_TYPES.iter() {
             let mut given = trigger(scaler.name, &[]);
             for (parameter, value) in scaler.parameters.iter().zip(values.iter().cycle()) {

@@ -35,6 +35,8 @@ pub struct HttpCall {
     pub same_as: Option<String>,
     /// Never shares a response: for callers that need response headers, which are not kept.
     pub alone: bool,
+    /// The address does not come from a tenant, so it is not checked.
+    pub own_address: bool,
 }
 
 impl fmt::Debug for HttpCall {
@@ -62,6 +64,7 @@ impl HttpCall {
             at_most: MAX_RESPONSE_BYTES,
             same_as: None,
             alone: false,
+            own_address: false,
         }
     }
 
@@ -106,6 +109,12 @@ impl HttpCall {
     /// Shares a response with no other request.
     pub fn alone(self) -> Self {
         Self { alone: true, ..self }
+    }
+
+    /// Sends to an address that no tenant has chosen: the fixed endpoints of identity providers. It is connected to without the
+    /// check of [`sources::dial`].
+    pub fn own_address(self) -> Self {
+        Self { own_address: true, ..self }
     }
 
     pub(super) fn is_shared(&self) -> bool {

@@ -54,7 +54,8 @@ pub struct SharedHttpClient {
 
 #[derive(Default)]
 struct Clients {
-    by_endpoint: HashMap<Endpoint, EndpointClient>,
+    /// By server, and whether its address is our own.
+    by_endpoint: HashMap<(Endpoint, bool), EndpointClient>,
     /// Number of clients created so far.
     made: u64,
 }
@@ -119,8 +120,8 @@ impl SharedHttpClient {
     pub async fn ask(&self, call: HttpCall) -> HttpResult {
         let (endpoint, path) = call.source(&self.settings);
         let shared = call.is_shared();
-        let HttpCall { method, headers, body, within, at_most, same_as, .. } = call;
-        let (number, client) = self.client(endpoint)?;
+        let HttpCall { method, headers, body, within, at_most, same_as, own_address, .. } = call;
+        let (number, client) = self.client((endpoint, own_address))?;
         if !shared {
             let ask =
                 HttpRequest::new(method, path).headers(headers).body(body).timeout(within).max_bytes(at_most);
@@ -194,18 +195,23 @@ impl SharedHttpClient {
         Err(shared)
     }
 
-    fn client(&self, endpoint: Endpoint) -> Result<(u64, HttpClient), HttpError> {
+    fn client(&self, server: (Endpoint, bool)) -> Result<(u64, HttpClient), HttpError> {
         let now = Instant::now();
         let mut clients = locked(&self.clients);
-        if let Some(known) = clients.by_endpoint.get_mut(&endpoint) {
+        if let Some(known) = clients.by_endpoint.get_mut(&server) {
             known.used = now;
             return Ok((known.number, known.client.clone()));
         }
         clients.by_endpoint.retain(|_, known| now.duration_since(known.used) < CLIENT_IDLE_TIMEOUT);
-        let client = HttpClient::new(endpoint.clone())?;
+        let (endpoint, own_address) = server.clone();
+        let client = if own_address {
+            HttpClient::new(endpoint)?
+        } else {
+            HttpClient::with_dialer(endpoint, self.settings.dialer.clone())?
+        };
         clients.made += 1;
         let number = clients.made;
-        clients.by_endpoint.insert(endpoint, EndpointClient { client: client.clone(), number, used: now });
+        clients.by_endpoint.insert(server, EndpointClient { client: client.clone(), number, used: now });
         Ok((number, client))
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::clock;
+use sources::dial::Dialer;
 use sources::http::Endpoint;
 
 /// HTTP settings of the process (docs/spec/keda.md 7.1, Appendix A).
@@ -18,6 +19,8 @@ pub struct HttpSettings {
     pub authorities: Vec<u8>,
     /// How long a response is shared with later callers.
     pub fresh: Duration,
+    /// Opens the connections; the default refuses addresses that tenants must not choose.
+    pub dialer: Dialer,
     /// The wall clock, for signatures, time ranges and schedules.
     pub clock: clock::Clock,
 }
@@ -30,12 +33,18 @@ impl Default for HttpSettings {
             only_tls13: false,
             authorities: Vec::new(),
             fresh: Duration::from_secs(5),
+            dialer: Dialer::default(),
             clock: clock::system,
         }
     }
 }
 
 impl HttpSettings {
+    /// The default settings with connections to this machine: for clusters on a desk and for tests.
+    pub fn allowing_loopback() -> Self {
+        Self { dialer: Dialer::allowing_loopback(), ..Self::default() }
+    }
+
     /// Reads the environment variables `KEDA_HTTP_*`.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let default = Self::default();

@@ -48,7 +48,7 @@ pub(crate) async fn server(gate: Option<Arc<Semaphore>>, status: u16) -> (String
 const SECOND: Duration = Duration::from_secs(1);
 
 fn web(fresh: Duration) -> Arc<SharedHttpClient> {
-    Arc::new(SharedHttpClient::new(HttpSettings { fresh, ..HttpSettings::default() }))
+    Arc::new(SharedHttpClient::new(HttpSettings { fresh, ..HttpSettings::allowing_loopback() }))
 }
 
 #[tokio::test]
@@ -176,7 +176,7 @@ async fn old_responses_and_clients_are_removed() {
 #[test]
 fn urls_are_split_into_endpoint_and_path() {
     let source = |url: &str| {
-        let (endpoint, path) = HttpCall::get(url, SECOND).source(&HttpSettings::default());
+        let (endpoint, path) = HttpCall::get(url, SECOND).source(&HttpSettings::allowing_loopback());
         (endpoint.url, path)
     };
     let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());

@@ -11,7 +11,6 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, timeout_at};
@@ -20,15 +19,14 @@ use super::endpoint::{Auth, Endpoint, ParsedUrl, basic, without_user};
 use super::error::{HttpError, HttpErrorCause, classify};
 use super::message::{BodySource, HttpRequest, HttpResponse, StreamedResponse};
 use super::trust::{self, FileStamp};
+use crate::dial::{Dialer, UriConnector};
 use crate::lock::locked;
 
-/// Time limit for connecting, TLS handshake not included.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Idle connections are closed after this time; shorter than the usual limit of servers.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(45);
 /// Value of the `User-Agent` header.
 const USER_AGENT_VALUE: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
-type HyperClient = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+type HyperClient = legacy::Client<HttpsConnector<UriConnector>, Full<Bytes>>;
 
 /// Client of one server. Cheap to clone; clones share their connections.
 #[derive(Clone)]
@@ -36,6 +34,7 @@ pub struct HttpClient(Arc<HttpClientInner>);
 
 struct HttpClientInner {
     endpoint: Endpoint,
+    dialer: Dialer,
     url: ParsedUrl,
     server: Arc<str>,
     fixed: HeaderMap,
@@ -52,8 +51,14 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// Creates a client. URL, headers and certificate files must be valid now; the token file may appear later.
+    /// Creates a client for an address that an administrator has written. URL, headers and certificate files must be valid now;
+    /// the token file may appear later.
     pub fn new(endpoint: Endpoint) -> Result<Self, HttpError> {
+        Self::with_dialer(endpoint, Dialer::unrestricted())
+    }
+
+    /// Creates a client whose connections are made by this dialer: for addresses that a tenant has chosen.
+    pub fn with_dialer(endpoint: Endpoint, dialer: Dialer) -> Result<Self, HttpError> {
         let url = ParsedUrl::parse(&endpoint.url).map_err(|cause| HttpError::new("", cause))?;
         let fail = |cause| HttpError::new(&url.server, cause);
         let mut fixed = HeaderMap::new();
@@ -74,11 +79,11 @@ impl HttpClient {
             fixed.insert(AUTHORIZATION, own);
         }
         let stamps = trust::stamps(&endpoint);
-        let hyper = connections(&endpoint, &url).map_err(fail)?;
+        let hyper = connections(&endpoint, &url, &dialer).map_err(fail)?;
         let server = Arc::from(&*url.server);
         let hyper = Mutex::new((hyper, stamps));
         let token = Mutex::new((None, None));
-        Ok(Self(Arc::new(HttpClientInner { endpoint, url, server, fixed, hyper, token })))
+        Ok(Self(Arc::new(HttpClientInner { endpoint, dialer, url, server, fixed, hyper, token })))
     }
 
     /// `https://host:port`, as shown in errors and metrics.
@@ -200,7 +205,7 @@ impl HttpClientInner {
             if stamps != cached.1 {
                 // Stored in any case, so that a broken file is logged once.
                 cached.1 = stamps;
-                match connections(&self.endpoint, &self.url) {
+                match connections(&self.endpoint, &self.url, &self.dialer) {
                     Ok(hyper) => cached.0 = hyper,
                     Err(cause) => {
                         tracing::warn!(server = %self.server, %cause, "new certificates cannot be used; the old ones stay");
@@ -253,12 +258,8 @@ fn bearer(token: &[u8], origin: &dyn fmt::Display) -> Result<HeaderValue, HttpEr
     Ok(value)
 }
 
-fn connections(endpoint: &Endpoint, url: &ParsedUrl) -> Result<HyperClient, HttpErrorCause> {
-    let mut http = HttpConnector::new();
-    http.enforce_http(false);
-    http.set_nodelay(true);
-    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    http.set_keepalive(Some(IDLE_CONNECTION_TIMEOUT));
+fn connections(endpoint: &Endpoint, url: &ParsedUrl, dialer: &Dialer) -> Result<HyperClient, HttpErrorCause> {
+    let http = UriConnector::new(dialer.clone());
     let config = if url.tls { trust::config(endpoint)? } else { trust::unused()? };
     let mut https = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
     if let Some(name) = &endpoint.server_name {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use rustls::CertificateError;
 
+use crate::dial::DialError;
+
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpError {
@@ -25,6 +27,9 @@ pub enum HttpErrorCause {
     /// The host name does not resolve.
     #[error("no such host ({0})")]
     UnknownHost(String),
+    /// The address is not allowed.
+    #[error("{0}")]
+    NotAllowed(String),
     /// No route to the host.
     #[error("unreachable ({0})")]
     Unreachable(String),
@@ -90,6 +95,7 @@ impl HttpErrorCause {
         match self {
             Self::Refused => "check that the server runs and that host and port are right",
             Self::UnknownHost(_) => "check the host name; inside a cluster it is SERVICE.NAMESPACE.svc",
+            Self::NotAllowed(_) => "let the administrator allow the address with --allow-source-cidr",
             Self::Unreachable(_) => "check routes, network policies and firewalls between us and the server",
             Self::TimedOut(_) => "check the server's load, and whether a network policy drops packets",
             Self::UnknownAuthority => "give the authority that signed it as CA file",
@@ -150,6 +156,16 @@ pub(super) fn classify(error: &(dyn StdError + 'static)) -> HttpErrorCause {
     while let Some(error) = at {
         if let Some(tls) = error.downcast_ref::<rustls::Error>() {
             return of_tls(tls);
+        }
+        match error.downcast_ref::<DialError>() {
+            Some(refused @ DialError::NotAllowed { .. }) => {
+                return HttpErrorCause::NotAllowed(refused.to_string());
+            }
+            Some(DialError::TimedOut(time)) => return HttpErrorCause::TimedOut(*time),
+            Some(unknown @ DialError::NoAddress(_)) => {
+                return HttpErrorCause::UnknownHost(unknown.to_string());
+            }
+            _ => {}
         }
         if let Some(cause) = error.downcast_ref::<io::Error>().and_then(of_io) {
             return cause;

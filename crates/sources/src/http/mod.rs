@@ -9,7 +9,8 @@
 //! error      why a request failed, and the remedy
 //! ```
 //!
-//! Redirects are not followed and no proxy is used, so credentials only reach the configured server.
+//! Redirects are not followed and no proxy is used, so credentials only reach the configured server. Connections are made by
+//! [`crate::dial::Dialer`].
 
 mod client;
 mod endpoint;

@@ -6,6 +6,7 @@ use crate::shared::plimsoll::PlimsollProcess;
 pub(crate) async fn start(kubeconfig: &str, namespace: &str) -> PlimsollProcess {
     let flags = [
         format!("--watch-namespaces={namespace}"),
+        "--allow-source-cidr=127.0.0.0/8,::1".to_owned(),
         "--enable-webhook-patching=false".to_owned(),
         "--enable-apiservice-patching=false".to_owned(),
     ];

@@ -34,6 +34,7 @@ async fn operator(plane: &ControlPlane, service: u16) -> Program {
         format!("--health-probe-bind-address=127.0.0.1:{health}"),
         "--enable-apiservice-patching=false".to_owned(),
         "--enable-webhook-patching=false".to_owned(),
+        "--allow-source-cidr=127.0.0.0/8,::1".to_owned(),
         // Every query goes to the source.
         "--sample-age=0s".to_owned(),
     ];

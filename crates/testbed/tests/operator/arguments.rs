@@ -100,6 +100,8 @@ impl Pod {
             format!("--health-probe-bind-address=:{health}"),
             format!("--metrics-service-bind-address=127.0.0.1:{service}"),
             format!("--secure-port={port}"),
+            // The sources of tests are on this machine.
+            "--allow-source-cidr=127.0.0.0/8,::1".to_owned(),
         ]);
         // A pod has the token of its service account; a process has this kubeconfig.
         let own = [("POD_NAMESPACE", ns.namespace.as_str()), ("KUBECONFIG", kubeconfig.as_str())];

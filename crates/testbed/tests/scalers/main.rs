@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use api::provider::Compat;
 use scalers::backends::Backends;
+use scalers::tenant_files::TenantFiles;
 use scalers::web::HttpSettings;
 use scalers::{Owner, Reading, Scaler, Trigger, table};
 use testbed::pki::{Authority, Identity};
@@ -47,8 +48,9 @@ fn scaler_trusting(authorities: &str, type_: &str, metadata: Pairs<'_>, auth: Pa
     trigger.auth.extend(auth.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     // Each answer is asked for anew.
     let authorities = authorities.as_bytes().to_vec();
-    let settings = HttpSettings { fresh: Duration::ZERO, authorities, ..HttpSettings::default() };
-    table::build(&trigger, &Backends::without_cluster(settings, Compat::Better)).unwrap()
+    let settings = HttpSettings { fresh: Duration::ZERO, authorities, ..HttpSettings::allowing_loopback() };
+    let files = TenantFiles::of(Some(std::env::temp_dir()));
+    table::build(&trigger, &Backends::without_cluster(settings, Compat::Better).with_files(files)).unwrap()
 }
 
 /// Name and target of its only metric.

@@ -76,7 +76,8 @@ async fn resolve(
         "spec": {"hashiCorpVault": given},
     });
     let objects = Both { files: ManifestObjects::new(vec![object]), cluster: cluster.cloned() };
-    let rules = AuthRules { vault: rules, ..AuthRules::from(&OperatorSettings::default()) };
+    let vault = VaultRules { dialer: scalers::dial::Dialer::allowing_loopback(), ..rules };
+    let rules = AuthRules { vault, ..AuthRules::from(&OperatorSettings::default()) };
     let auth = AuthResolver::new(Arc::new(objects), rules);
     let reference = AuthenticationRef { name: "doorkeeper".to_owned(), ..AuthenticationRef::default() };
     let asked = AuthQuery { namespace, authentication: Some(&reference), template: None, container: "" };

@@ -140,7 +140,7 @@ impl RunningOperator {
             leadership: Leadership::without_election(),
             clock,
             settings,
-            web: scalers::web::HttpSettings::default(),
+            web: scalers::web::HttpSettings::allowing_loopback(),
             auth: None,
             samples: None,
             build: None,

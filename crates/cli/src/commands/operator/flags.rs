@@ -32,6 +32,8 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Own, "sample-age", Duration, "16s", "maximum age of the sample that an HPA is answered with; 0s: every query goes to the source"),
     acts(Own, "secrets-check", Duration, "1m0s", "how often secrets and config maps in use are checked for changes; 0s: never"),
     acts(Own, "webhook-client-ca", File, "", "CA (PEM) of the certificates that API servers present to the webhook; re-read; without it, reviews of everybody are answered"),
+    acts(Own, "allow-source-cidr", Repeated, "", "addresses that triggers may name although they are refused by default (loopback, link-local, API server); several times or with commas"),
+    acts(Own, "tenant-files-dir", File, "", "folder of the files that triggers may name; without it, none is read"),
     acts(Own, "log-format", Choice(&["text", "json"]), "text", "format of logs"),
     acts(Own, "log-level", Text, "info", "what is logged: error, warn, info, debug, trace, or by part (info,cluster=debug)"),
 

@@ -3,6 +3,7 @@
 //! ```text
 //! flags      the flags of KEDA's operator, and our own: one table
 //! options    validated flags and environment
+//! outbound   addresses that scalers may connect to
 //! run        the process: start and orderly stop
 //! service    the listeners: external metrics, admission, health, exported metrics
 //! admission  the admission webhook
@@ -14,6 +15,7 @@ mod admission;
 mod flags;
 mod metrics_service;
 mod options;
+mod outbound;
 mod raw_metrics;
 mod run;
 mod service;

@@ -11,6 +11,7 @@ use cluster::lease::LeaseSettings as Lease;
 use controllers::operator::{OperatorSettings, ScalingMode};
 
 use super::flags::Flags;
+use super::outbound;
 use super::raw_metrics::RawMetricsMode;
 use crate::certificates::Shared;
 use crate::certificates::trust::CaBundleObjects;
@@ -67,6 +68,7 @@ impl OperatorOptions {
             variable("POD_NAMESPACE").filter(|name| !name.is_empty()).unwrap_or_else(own_namespace);
         let mut web = scalers::web::HttpSettings::from_environment(&variable);
         web.authorities = authorities(flags)?;
+        web.dialer = outbound::dialer(flags)?;
         Ok(Self {
             target: ConnectTarget {
                 kubeconfig: flags.file("kubeconfig")?,
@@ -87,6 +89,8 @@ impl OperatorOptions {
         let mut options = Self::of(&Flags::default(), |_| None)?;
         options.serving.address = std::net::Ipv4Addr::LOCALHOST.into();
         options.serving.port = 0;
+        // Sources of a cluster on a desk run on this machine.
+        options.web.dialer = scalers::dial::Dialer::allowing_loopback();
         // `plimsoll up` registers the APIServices itself.
         (options.serving.webhook, options.serving.api_service) = (None, false);
         (options.serving.shared, options.serving.metrics_service) = (Shared::Nothing, None);
@@ -119,6 +123,7 @@ fn settings(
             .unwrap_or_else(|| namespace.to_owned()),
         restrict_secret_access: restricted.eq_ignore_ascii_case("true"),
         file_root: flags.file("filepath-auth-root-path")?,
+        tenant_files: flags.file("tenant-files-dir")?,
         token_expiry: token_expiry(variable("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY").as_deref())?,
         cluster_name: flags.text("k8s-cluster-name")?.to_owned(),
         secrets_check: period(flags, "secrets-check")?,

@@ -9,12 +9,12 @@ use cluster::events::EventRecorder;
 use cluster::lease::{Election, Leadership};
 use controllers::hpa::Records;
 use controllers::operator::auth::{AuthRules, VaultRules};
-use controllers::operator::{Admission, Operator, OperatorParts, OperatorSettings};
+use controllers::operator::{Admission, Operator, OperatorParts, OperatorSettings, cluster_reader};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::options::OperatorOptions;
-use super::service;
+use super::{outbound, service};
 use crate::certificates::trust::{self, ServingCa};
 use crate::certificates::{self, Shared};
 use crate::commands::controller::stopped;
@@ -113,6 +113,9 @@ pub(crate) async fn start(
     });
     let admission = admission.recording(&recorder, &handle);
     let mut keeping = JoinSet::new();
+    let reader = cluster_reader(client.clone(), Discovery::new(client.clone()), options.settings.compat);
+    options.web.dialer.protect(outbound::known(&connection.server).await);
+    keeping.spawn(outbound::protect(options.web.dialer.clone(), connection.server.clone(), reader));
     let shared = certificates::open(&options.serving.shared, &options.serving.names, &client, &clock).await;
     let keyring = shared.map(|(keyring, keep)| {
         keeping.spawn(keep.run(leadership.clone()));

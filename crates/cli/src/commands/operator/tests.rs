@@ -128,6 +128,25 @@ fn documentation_tables_match_the_flag_table() {
     }
 }
 
+#[tokio::test]
+async fn only_given_ranges_are_allowed() {
+    let allows = async |words: &[&str], address: &str| {
+        parse(words, &[]).unwrap().web.dialer.resolve(address, 80).await.is_ok()
+    };
+    assert!(!allows(&[], "127.0.0.1").await && !allows(&[], "169.254.169.254").await);
+    assert!(allows(&[], "10.0.0.1").await);
+    let both = ["--allow-source-cidr=127.0.0.0/8, ::1", "--allow-source-cidr=169.254.20.10"];
+    for address in ["127.0.0.1", "::1", "169.254.20.10"] {
+        assert!(allows(&both, address).await, "{address}");
+    }
+    assert!(!allows(&both, "169.254.169.254").await);
+    #[cfg(feature = "desk")]
+    assert!(OperatorOptions::on_the_desk().unwrap().web.dialer.resolve("127.0.0.1", 80).await.is_ok());
+    assert_eq!(parse(&[], &[]).unwrap().settings.tenant_files, None);
+    let folder = parse(&["--tenant-files-dir=/tenant"], &[]).unwrap().settings.tenant_files;
+    assert_eq!(folder.unwrap(), std::path::Path::new("/tenant"));
+}
+
 #[test]
 fn invalid_flags_are_reported() {
     for (words, variables, message) in [
@@ -135,6 +154,7 @@ fn invalid_flags_are_reported() {
         (vec!["--secure-port=70000"], vec![], "from 0 to 65535"),
         (vec!["--tls-cert-file=a"], vec![], "belong together"),
         (vec!["--ca-dir=/no/such/folder"], vec![], "/no/such/folder"),
+        (vec!["--allow-source-cidr=10.0.0.0/8,localhost"], vec![], "is no CIDR"),
         (vec!["--sample-age=-1s"], vec![], "must not be negative"),
         (vec!["--metrics-bind-address=8080"], vec![], "such as :8080"),
         (vec![], vec![("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY", "30m")], "between 1h and 6h"),

@@ -120,7 +120,7 @@ impl Vaults {
             insecure: self.rules.insecure,
             ..Endpoint::at(address)
         };
-        let client = HttpClient::new(endpoint)?;
+        let client = HttpClient::with_dialer(endpoint, self.rules.dialer.clone())?;
         if clients.len() >= MAX_CACHED_CLIENTS {
             clients.clear();
         }

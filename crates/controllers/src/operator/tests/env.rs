@@ -87,7 +87,7 @@ impl TestEnv {
             recorder: EventRecorder::start(client.clone(), "keda-operator", clock.clone()),
             clock,
             settings,
-            web: scalers::web::HttpSettings::default(),
+            web: scalers::web::HttpSettings::allowing_loopback(),
             auth: None,
             samples: None,
             build: Some(sources.build()),

@@ -12,11 +12,12 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use sources::http::{HttpErrorCause, Secret};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::ScalerError;
+use crate::dial::{DialError, Dialer};
 use crate::pool::{self, PoolError, PoolFuture};
+use crate::responses::excerpt;
 use crate::tls::TlsSettings;
 
 use wire::{ClientMethod, FRAME_HEADER_BYTES, InvalidFrame, ServerMethod};
@@ -37,6 +38,8 @@ pub(super) struct AmqpServer {
     pub(super) login: Login,
     /// TLS settings; none for plain text.
     pub(super) tls: Option<TlsSettings>,
+    /// Opens its connections.
+    pub(super) dialer: Dialer,
 }
 
 /// Credentials of the client.
@@ -74,6 +77,12 @@ impl From<std::io::Error> for Trouble {
     }
 }
 
+impl From<DialError> for Trouble {
+    fn from(error: DialError) -> Self {
+        Self::Broken(ScalerError::from(error).message)
+    }
+}
+
 impl From<InvalidFrame> for Trouble {
     fn from(InvalidFrame: InvalidFrame) -> Self {
         Self::Broken("the server does not speak AMQP 0-9-1".to_owned())
@@ -83,7 +92,7 @@ impl From<InvalidFrame> for Trouble {
 impl Trouble {
     fn words(self) -> String {
         match self {
-            Self::Closed { code, reason, .. } => format!("{reason} ({code})"),
+            Self::Closed { code, reason, .. } => format!("{} ({code})", excerpt(&reason)),
             Self::Broken(reason) => reason,
         }
     }
@@ -129,7 +138,10 @@ impl AmqpConnection {
             Login::Certificate => ("EXTERNAL", Secret::default()),
         };
         if !mechanisms.split_whitespace().any(|offered| offered == mechanism) {
-            return Err(Trouble::Broken(format!("the server does not offer {mechanism}, only {mechanisms}")));
+            return Err(Trouble::Broken(format!(
+                "the server does not offer {mechanism}, only {}",
+                excerpt(&mechanisms)
+            )));
         }
         self.say(&ClientMethod::StartOk { mechanism, response: response.reveal() }).await?;
         let ServerMethod::Tune { channels, frame } = self.hear().await? else {
@@ -160,8 +172,7 @@ impl AmqpConnection {
 
 impl AmqpServer {
     async fn open(&self) -> Result<AmqpConnection, Trouble> {
-        let stream = TcpStream::connect((&*self.host, self.port)).await?;
-        stream.set_nodelay(true)?;
+        let stream = self.dialer.connect(&self.host, self.port).await?;
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => {

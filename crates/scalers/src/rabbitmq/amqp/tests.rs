@@ -6,7 +6,8 @@ use crate::pool::Pools;
 
 fn server(port: u16) -> AmqpServer {
     let login = Login::Plain("u".into(), Secret::new("hunter2"));
-    AmqpServer { host: "127.0.0.1".into(), port, virtual_host: "/".into(), login, tls: None }
+    let dialer = Dialer::allowing_loopback();
+    AmqpServer { host: "127.0.0.1".into(), port, virtual_host: "/".into(), login, tls: None, dialer }
 }
 
 /// A server frame.

@@ -38,7 +38,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
 
 fn backends() -> Backends {
     Backends::without_cluster(
-        HttpSettings { fresh: Duration::ZERO, ..HttpSettings::default() },
+        HttpSettings { fresh: Duration::ZERO, ..HttpSettings::allowing_loopback() },
         Compat::Better,
     )
 }

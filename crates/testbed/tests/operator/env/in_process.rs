@@ -35,7 +35,7 @@ impl InProcessOperator {
             recorder: recorder.clone(),
             clock,
             settings,
-            web: scalers::web::HttpSettings::default(),
+            web: scalers::web::HttpSettings::allowing_loopback(),
             auth: None,
             samples: None,
             build: None,

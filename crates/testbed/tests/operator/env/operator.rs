@@ -114,6 +114,7 @@ impl Operator {
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={port}"),
             "--secrets-check=1s".to_owned(),
+            "--allow-source-cidr=127.0.0.0/8,::1".to_owned(),
             "--log-level=debug".to_owned(),
         ];
         if !flags.iter().any(|flag| flag.starts_with("--source-deadline=")) {
