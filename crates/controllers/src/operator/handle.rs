@@ -88,7 +88,9 @@ impl Operator {
         let credentials = CredentialReader::new(client.clone(), store.clone());
         let mut rules = parts.auth.unwrap_or_else(|| AuthRules::from(&*settings));
         rules.vault.dialer = parts.web.dialer.clone();
-        let cloud_events = CloudEvents::start(client.clone(), &settings, parts.clock.clone(), panics.clone());
+        let dialer = parts.web.dialer.clone();
+        let cloud_events =
+            CloudEvents::start(client.clone(), &settings, dialer, parts.clock.clone(), panics.clone());
         let builder = ScalerBuilder {
             build: parts.build.unwrap_or_else(|| Arc::new(scalers::table::build)),
             backends: Backends::new(Arc::new(reader.clone()), parts.web, settings.compat)

@@ -1,4 +1,4 @@
-//! Delivers events to all destinations concurrently.
+//! Delivers the events of one destination in turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use sources::http::{Endpoint, HttpClient, HttpError, HttpRequest};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::event::{CloudEvent, wants};
+use super::event::CloudEvent;
 use super::{DeliveryState, DestinationId};
 use crate::operator::apply::write_destination;
 use crate::operator::effect::DestinationEffect;
@@ -28,7 +28,7 @@ const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Why an event was not delivered.
 #[derive(Debug, thiserror::Error)]
-enum DeliveryError {
+pub(super) enum DeliveryError {
     /// The request failed.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -40,38 +40,28 @@ enum DeliveryError {
     Refused(StatusCode),
 }
 
-/// Delivers queued events until the sender is gone. An event whose delivery panics is lost; those that follow are delivered.
+/// Delivers the queued events of one destination until it is gone. An event whose delivery panics is lost; those that follow are
+/// delivered.
 pub(super) async fn run(
-    mut waiting: mpsc::Receiver<CloudEvent>,
+    id: DestinationId,
+    mut waiting: mpsc::Receiver<Arc<CloudEvent>>,
     shared: Arc<DeliveryState>,
     panics: PanicCounter,
 ) {
     let mut deliveries = Reconciles::new(panics);
     while let Some(message) = waiting.recv().await {
-        deliveries.start((), deliver_to_all(Arc::clone(&shared), message));
+        let Some(source) = shared.due_source(&id) else { continue };
+        let delivery = deliver(Arc::clone(&shared), message, id.clone(), source);
+        deliveries.start((), delivery);
         if let Some(((), ReconcileResult::Panicked { message, .. })) = deliveries.next().await {
             tracing::error!(error = message, "the delivery of a CloudEvent panicked");
         }
     }
 }
 
-async fn deliver_to_all(shared: Arc<DeliveryState>, message: CloudEvent) {
-    let now = Instant::now();
-    let wanted: Vec<(DestinationId, Arc<CloudEventSource>)> = {
-        let held = shared.destinations();
-        let wanting = held.iter().filter(|(_, destination)| {
-            destination.is_due(now, shared.compat)
-                && wants(&destination.source.spec.event_subscription, message.type_)
-        });
-        wanting.map(|(id, destination)| (id.clone(), Arc::clone(&destination.source))).collect()
-    };
-    let sent = wanted.into_iter().map(|(id, source)| deliver(&shared, &message, id, source));
-    futures::future::join_all(sent).await;
-}
-
 async fn deliver(
-    shared: &Arc<DeliveryState>,
-    message: &CloudEvent,
+    shared: Arc<DeliveryState>,
+    message: Arc<CloudEvent>,
     id: DestinationId,
     source: Arc<CloudEventSource>,
 ) {
@@ -82,7 +72,7 @@ async fn deliver(
     // A destination that failed before has one attempt.
     let attempts = if was_failing { 1 } else { MAX_ATTEMPTS };
     for attempt in 1..=attempts {
-        match send(shared, message, &source).await {
+        match send(&shared, &message, &source).await {
             Ok(()) => {
                 if let Some(destination) = shared.destinations().get_mut(&id) {
                     destination.emitted += 1;
@@ -109,7 +99,7 @@ async fn deliver(
     shared.write_status(id, &source, false);
 }
 
-async fn send(
+pub(super) async fn send(
     shared: &DeliveryState,
     message: &CloudEvent,
     source: &CloudEventSource,
@@ -119,7 +109,8 @@ async fn send(
         "" => &shared.cluster,
         own => own,
     };
-    let client = HttpClient::new(Endpoint { url: uri, ..Endpoint::default() })?;
+    let endpoint = Endpoint { url: uri, ..Endpoint::default() };
+    let client = HttpClient::with_dialer(endpoint, shared.dialer.clone())?;
     let mut request = HttpRequest::new(Method::POST, "")
         .body(message.body())
         .timeout(ATTEMPT_TIMEOUT)
@@ -133,6 +124,17 @@ async fn send(
 }
 
 impl DeliveryState {
+    /// The destination, if events are sent to it now; otherwise the event counts as dropped.
+    fn due_source(&self, id: &DestinationId) -> Option<Arc<CloudEventSource>> {
+        let mut destinations = self.destinations();
+        let destination = destinations.get_mut(id)?;
+        if destination.is_due(Instant::now(), self.compat) {
+            return Some(Arc::clone(&destination.source));
+        }
+        destination.dropped.skipped += 1;
+        None
+    }
+
     /// Writes into the status of a destination whether events are delivered.
     pub(super) fn write_status(
         self: &Arc<Self>,

@@ -15,6 +15,8 @@ use crate::operator::id::EventSubject;
 pub(super) struct CloudEvent {
     id: String,
     pub(super) type_: &'static str,
+    /// The namespace of the object; empty for objects of the cluster.
+    pub(super) namespace: String,
     /// `/{namespace}/{kind}/{name}`.
     subject: String,
     time: Timestamp,
@@ -86,6 +88,7 @@ impl CloudEvent {
         Some(Self {
             id: random(),
             type_,
+            namespace: metadata.namespace.clone(),
             subject: format!("/{}/{kind}/{name}", metadata.namespace),
             time: now,
             reason: event.reason,

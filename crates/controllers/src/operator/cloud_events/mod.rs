@@ -1,4 +1,7 @@
-//! CloudEvents to HTTP destinations (docs/spec/keda.md 9.4): a bounded queue, a filter per destination, some retries.
+//! CloudEvents to HTTP destinations (docs/spec/keda.md 9.4).
+//!
+//! Each destination has a bounded queue and a task of its own, so that a slow one delays no other. A CloudEventSource receives the
+//! events of its namespace, a ClusterCloudEventSource those of all; KEDA sends everything to everybody.
 
 mod deliver;
 mod event;
@@ -6,7 +9,6 @@ mod event;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +18,9 @@ use api::provider::Compat;
 use cluster::Clock;
 use keda::event::Event;
 use runtime::reconcile_loop::PanicCounter;
+use sources::dial::Dialer;
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::id::{DestinationId, EventSubject};
@@ -24,18 +28,18 @@ use super::leader_client::LeaderClient;
 use super::settings::OperatorSettings;
 use super::store::Store;
 use crate::metrics::exported_metrics::MetricsWriter;
-use event::CloudEvent;
+use event::{CloudEvent, wants};
 
-/// Events that are queued.
-const MAX_QUEUED_EVENTS: usize = 1024;
+/// Events that wait for one destination.
+const MAX_QUEUED_EVENTS: usize = if cfg!(test) { 4 } else { 256 };
 /// How long a failing destination is skipped.
 const DESTINATION_RETRY_DELAY: Duration = Duration::from_mins(5);
 
 /// Delivers CloudEvents in the background; never waits and never fails.
 pub(crate) struct CloudEvents {
-    queue: mpsc::Sender<CloudEvent>,
     shared: Arc<DeliveryState>,
     clock: Clock,
+    panics: PanicCounter,
 }
 
 struct DeliveryState {
@@ -44,21 +48,54 @@ struct DeliveryState {
     cluster: String,
     namespace: String,
     compat: Compat,
+    dialer: Dialer,
     destinations: Mutex<HashMap<DestinationId, Destination>>,
-    dropped: AtomicU64,
 }
 
 /// A destination of CloudEvents.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Destination {
     source: Arc<CloudEventSource>,
+    queue: mpsc::Sender<Arc<CloudEvent>>,
+    /// Its task, which ends with it.
+    task: Option<AbortHandle>,
     /// Since when deliveries fail: the destination is skipped until it is edited or a delay has passed.
     failing_since: Option<Instant>,
     emitted: u64,
     failed: u64,
+    dropped: Dropped,
+}
+
+/// Events that a destination did not receive, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Dropped {
+    /// Too many events were waiting.
+    queue_full: u64,
+    /// The destination is skipped for a while after failures.
+    skipped: u64,
+}
+
+impl Drop for Destination {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
 }
 
 impl Destination {
+    fn new(source: Arc<CloudEventSource>, queue: mpsc::Sender<Arc<CloudEvent>>) -> Self {
+        Self {
+            source,
+            queue,
+            task: None,
+            failing_since: None,
+            emitted: 0,
+            failed: 0,
+            dropped: Dropped::default(),
+        }
+    }
+
     /// Whether events are sent. A failed destination is retried now and then; KEDA skips it until it is edited.
     fn is_due(&self, now: Instant, compat: Compat) -> bool {
         let is_over = |since: Instant| now.saturating_duration_since(since) >= DESTINATION_RETRY_DELAY;
@@ -67,24 +104,23 @@ impl Destination {
 }
 
 impl CloudEvents {
-    /// Starts deliveries; `panics` counts those that panic.
+    /// No destinations yet; `panics` counts deliveries that panic.
     pub(crate) fn start(
         client: LeaderClient,
         settings: &OperatorSettings,
+        dialer: Dialer,
         clock: Clock,
         panics: PanicCounter,
     ) -> Arc<Self> {
-        let (queue, waiting) = mpsc::channel(MAX_QUEUED_EVENTS);
         let shared = Arc::new(DeliveryState {
             client,
             cluster: settings.cluster_name.clone(),
             namespace: settings.cluster_object_namespace.clone(),
             compat: settings.compat,
+            dialer,
             destinations: Mutex::default(),
-            dropped: AtomicU64::new(0),
         });
-        tokio::spawn(deliver::run(waiting, Arc::clone(&shared), panics));
-        Arc::new(Self { queue, shared, clock })
+        Arc::new(Self { shared, clock, panics })
     }
 
     /// Replaces the destinations by those in the store.
@@ -105,9 +141,7 @@ impl CloudEvents {
             }
             let known = held.remove(&id).filter(|known| known.source.spec == source.spec);
             let is_new = known.is_none();
-            let fresh =
-                || Destination { source: Arc::clone(source), failing_since: None, emitted: 0, failed: 0 };
-            let mut destination = known.unwrap_or_else(fresh);
+            let mut destination = known.unwrap_or_else(|| self.started(id.clone(), source));
             destination.source = Arc::clone(source);
             new.insert(id.clone(), destination);
             if is_new {
@@ -117,14 +151,29 @@ impl CloudEvents {
         *held = new;
     }
 
-    /// Queues an event, if there is a destination and the event has a CloudEvent type.
+    /// A new destination, and its task.
+    fn started(&self, id: DestinationId, source: &Arc<CloudEventSource>) -> Destination {
+        let (queue, waiting) = mpsc::channel(MAX_QUEUED_EVENTS);
+        let mut destination = Destination::new(Arc::clone(source), queue);
+        let task = deliver::run(id, waiting, Arc::clone(&self.shared), self.panics.clone());
+        destination.task = Some(tokio::spawn(task).abort_handle());
+        destination
+    }
+
+    /// Queues an event for every destination that receives it, if it has a CloudEvent type.
     pub(crate) fn offer(&self, subject: EventSubject, metadata: &ObjectMeta, event: &Event) {
-        if self.shared.destinations().is_empty() {
+        let mut destinations = self.shared.destinations();
+        if destinations.is_empty() {
             return;
         }
         let Some(message) = CloudEvent::of(subject, metadata, event, self.clock.now()) else { return };
-        if self.queue.try_send(message).is_err() {
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        let message = Arc::new(message);
+        for (id, destination) in destinations.iter_mut() {
+            if receives(id, &destination.source, &message, self.shared.compat)
+                && destination.queue.try_send(Arc::clone(&message)).is_err()
+            {
+                destination.dropped.queue_full += 1;
+            }
         }
     }
 
@@ -144,11 +193,38 @@ impl CloudEvents {
                 page.value(&labels, count);
             }
         }
-        let waiting = MAX_QUEUED_EVENTS - self.queue.capacity();
+        let help = "CloudEvents that a destination did not receive, by reason.";
+        page.family("counter", "plimsoll_cloudevents_dropped_total", help);
+        for (id, Destination { dropped, .. }) in held.iter() {
+            for (reason, count) in
+                [("queue_full", dropped.queue_full), ("destination_failing", dropped.skipped)]
+            {
+                let labels = [
+                    ("namespace", &*id.name.namespace),
+                    ("cloudeventsource", &*id.name.name),
+                    ("reason", reason),
+                ];
+                page.value(&labels, count);
+            }
+        }
+        let waiting: usize = held.values().map(|one| MAX_QUEUED_EVENTS - one.queue.capacity()).sum();
         let help = "Indicates how many events are still queued.";
         page.family("gauge", "keda_cloudeventsource_events_queued", help)
             .value(&[("namespace", &self.shared.namespace)], waiting);
     }
+}
+
+impl Drop for CloudEvents {
+    fn drop(&mut self) {
+        // Ends the tasks, which hold the shared state.
+        self.shared.destinations().clear();
+    }
+}
+
+/// Whether a destination receives an event: one of a namespace only events of its own, which KEDA does not check.
+fn receives(id: &DestinationId, source: &CloudEventSource, message: &CloudEvent, compat: Compat) -> bool {
+    let is_its_own = id.of_cluster || compat.is_strict() || *id.name.namespace == *message.namespace;
+    is_its_own && wants(&source.spec.event_subscription, message.type_)
 }
 
 impl DeliveryState {

@@ -44,8 +44,11 @@ fn included_event_types_win_over_excluded_ones() {
 #[test]
 fn failing_destination_is_skipped_for_a_while() {
     let now = Instant::now();
-    let failing_since =
-        |since| Destination { source: Arc::default(), failing_since: since, emitted: 0, failed: 0 };
+    let failing_since = |since| {
+        let mut destination = Destination::new(Arc::default(), mpsc::channel(1).0);
+        destination.failing_since = since;
+        destination
+    };
     let later = now + DESTINATION_RETRY_DELAY;
     assert!(failing_since(None).is_due(now, Compat::Better));
     assert!(
@@ -79,16 +82,112 @@ async fn server() -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     (address, requests)
 }
 
-#[tokio::test]
-async fn event_reaches_destinations_that_want_it() {
+/// Deliveries on a cluster in memory.
+async fn started(compat: Compat) -> (localkube::Running, Arc<CloudEvents>) {
     let running = localkube::Cluster::start(localkube::Options { workloads: false, ..Default::default() })
         .await
         .unwrap();
     let client = running.client();
     let discovery = cluster::discovery::Discovery::new(client.clone());
     let client = LeaderClient::new(client, discovery, cluster::lease::Leadership::without_election());
-    let events =
-        CloudEvents::start(client, &OperatorSettings::default(), Clock::system(), PanicCounter::default());
+    let settings = OperatorSettings { compat, ..OperatorSettings::default() };
+    let dialer = Dialer::allowing_loopback();
+    let events = CloudEvents::start(client, &settings, dialer, Clock::system(), PanicCounter::default());
+    (running, events)
+}
+
+fn source(namespace: &str, name: &str, uri: &str) -> CloudEventSource {
+    serde_json::from_value(serde_json::json!({
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"clusterName": name, "destination": {"http": {"uri": uri}}},
+    }))
+    .unwrap()
+}
+
+fn exported(events: &CloudEvents) -> String {
+    let mut page = MetricsWriter::default();
+    events.export(&mut page);
+    page.finish()
+}
+
+#[test]
+fn destination_of_a_namespace_receives_only_events_of_it() {
+    let id = |of_cluster, namespace: &str| DestinationId {
+        of_cluster,
+        name: crate::operator::id::NamespacedName::new(namespace, "d"),
+    };
+    let event = |namespace: &str| {
+        let metadata = ObjectMeta { namespace: namespace.into(), ..metadata() };
+        let event = Event::normal("ScaledObjectReady", "yes");
+        CloudEvent::of(EventSubject::Object, &metadata, &event, Timestamp::UNIX_EPOCH).unwrap()
+    };
+    let any = CloudEventSource::default();
+    for (id, namespace, better, strict) in [
+        (id(false, "shop"), "shop", true, true),
+        (id(false, "other"), "shop", false, true),
+        (id(false, "shop"), "", false, true),
+        (id(true, ""), "shop", true, true),
+        (id(true, ""), "", true, true),
+    ] {
+        let event = event(namespace);
+        assert_eq!(receives(&id, &any, &event, Compat::Better), better, "{id:?} {namespace}");
+        assert_eq!(receives(&id, &any, &event, Compat::Strict), strict, "{id:?} {namespace}");
+    }
+}
+
+#[tokio::test]
+async fn slow_destination_delays_no_other_and_its_drops_are_counted() {
+    let (_running, events) = started(Compat::Better).await;
+    // It accepts connections and never responds.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, mut requests) = server().await;
+    let mut store = Store::default();
+    let slow = source("shop", "slow", &format!("http://{}/", silent.local_addr().unwrap()));
+    store.apply_destination(false, "", cluster::watch::WatchEvent::Applied(slow));
+    store.apply_destination(false, "", cluster::watch::WatchEvent::Applied(source("shop", "fast", &address)));
+    events.update(&store);
+    let offer =
+        || events.offer(EventSubject::Object, &metadata(), &Event::normal("ScaledObjectReady", "yes"));
+    offer();
+    // The slow destination holds its first event from now on.
+    let (_held, _) = silent.accept().await.unwrap();
+    for _ in 0..=MAX_QUEUED_EVENTS {
+        requests.recv().await.unwrap();
+        offer();
+    }
+    requests.recv().await.unwrap();
+    let page = exported(&events);
+    let dropped = |name: &str, reason: &str| {
+        format!(
+            r#"plimsoll_cloudevents_dropped_total{{namespace="shop",cloudeventsource="{name}",reason="{reason}"}}"#
+        )
+    };
+    assert!(page.contains(&format!("{} 1\n", dropped("slow", "queue_full"))), "{page}");
+    assert!(page.contains(&format!("{} 0\n", dropped("fast", "queue_full"))), "{page}");
+}
+
+#[tokio::test]
+async fn refused_address_is_not_sent_to() {
+    let (_running, events) = started(Compat::Better).await;
+    let shared = DeliveryState {
+        client: events.shared.client.clone(),
+        cluster: String::new(),
+        namespace: String::new(),
+        compat: Compat::Better,
+        dialer: Dialer::default(),
+        destinations: Mutex::default(),
+    };
+    let (address, mut requests) = server().await;
+    let event = Event::normal("ScaledObjectReady", "yes");
+    let event = CloudEvent::of(EventSubject::Object, &metadata(), &event, Timestamp::UNIX_EPOCH).unwrap();
+    let error = deliver::send(&shared, &event, &source("shop", "one", &address)).await.unwrap_err();
+    assert!(error.to_string().contains("--allow-source-cidr"), "{error}");
+    assert!(requests.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn event_reaches_destinations_that_want_it() {
+    let (_running, events) = started(Compat::Better).await;
     let (address, mut requests) = server().await;
     let mut store = Store::default();
     let destination = |name: &str, excluded: &[&str]| {
