@@ -127,6 +127,13 @@ pub(crate) fn build(trigger: &Trigger) -> Result<Arc<dyn Scaler>, ScalerError> {
     table::build(trigger, &backends(FakeCluster::default()))
 }
 
+/// Reads the first metric of a scaler.
+pub(crate) async fn read_first(scaler: &dyn Scaler) -> Result<Reading, ScalerError> {
+    let specs = scaler.specs().await.unwrap_or_default();
+    let name = specs.first().and_then(|spec| spec.external.as_ref()).map(|external| &*external.metric.name);
+    scaler.read(name.unwrap_or("m")).await
+}
+
 /// Builds the scaler of a trigger and reads it.
 pub(crate) async fn read(trigger: &Trigger) -> Result<Reading, ScalerError> {
     build(trigger)?.read("m").await

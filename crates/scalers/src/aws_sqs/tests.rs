@@ -30,7 +30,7 @@ fn answers() {
             "QueueDoesNotExist: no queue",
         ),
         (403, r#"{"Message":"denied"}"#, "403: denied"),
-        (503, "busy", "503: busy"),
+        (503, "busy", "503: (4 bytes, not shown)"),
     ] {
         let error = length(status, bad.as_bytes(), &[WAITING]).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");

@@ -38,7 +38,8 @@ fn answers() {
         (of(r#"{"series":[{"pointlist":[[1,"2"]]}]}"#, None, 0), "a string instead of a value"),
         (of("<html>", None, 0), "not JSON"),
         (value(429, b"", None, 0), "rate limit"),
-        (value(403, b"Forbidden", None, 0), "403: Forbidden"),
+        (value(403, br#"{"errors": ["Forbidden"]}"#, None, 0), "403: Forbidden"),
+        (value(502, b"<html>", None, 0), "502: (6 bytes, not shown)"),
     ] {
         let error = bad.unwrap_err().message;
         assert!(error.contains(why), "{why}: {error}");

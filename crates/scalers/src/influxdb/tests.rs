@@ -14,13 +14,13 @@ fn tables() {
         (200, CSV.replace("2.5", ""), "not a number"),
         (200, CSV.replace("2.5", "NaN"), "not a number"),
         (200, CSV.replace("_value", "value"), "no _value"),
-        (200, "error,reference\r\nboom,897\r\n".to_owned(), "boom 897"),
+        (200, "error,reference\r\nboom,897\r\n".to_owned(), "error: boom"),
         (
             401,
             r#"{"code":"unauthorized","message":"unauthorized access"}"#.to_owned(),
             "401: unauthorized access",
         ),
-        (502, "<html>".to_owned(), "502: <html>"),
+        (502, "<html>".to_owned(), "502: (6 bytes, not shown)"),
     ] {
         let error = table(status, bad.as_bytes()).unwrap_err().message;
         assert!(error.contains(why), "{why}: {error}");

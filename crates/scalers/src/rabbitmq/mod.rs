@@ -280,7 +280,7 @@ impl Http {
         let answer = self.web.ask(HttpCall::get(&*url, self.within).access(access)).await;
         let answer = answer?;
         if answer.status != 200 {
-            let said = error_field(&answer.body, "/reason");
+            let said = error_field(&answer.body, "/error");
             bail!("{url} answered {}: {said}", answer.status);
         }
         let exclude = self.parameters.exclude_unacknowledged;
