@@ -81,7 +81,7 @@ const FORBIDDEN_DEPENDENCIES: &[(&str, &[&str])] = &[
 #[derive(clap::Args)]
 pub(crate) struct ArrowsArgs {
     /// What an import cycle among sibling modules leads to.
-    #[arg(long, value_enum, default_value_t = ModuleCycles::Warn)]
+    #[arg(long, value_enum, default_value_t = ModuleCycles::Deny)]
     modules: ModuleCycles,
 }
 

@@ -1,11 +1,9 @@
-//! Applies effects. This is the only module that writes to the cluster, through the
+//! Applies effects. Only this module and [`destination_status`](super::destination_status) write to the cluster, through the
 //! [`LeaderClient`](super::leader_client::LeaderClient), which writes only while this replica leads.
 
 mod authentication;
-mod destination;
 
 pub(crate) use authentication::AuthenticationApplier;
-pub(crate) use destination::write_destination;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::keda::{ScaledJob, ScaledObject, annotations};

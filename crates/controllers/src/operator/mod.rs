@@ -17,12 +17,13 @@
 //! auth              parameters of a TriggerAuthentication; read by credential_reader  needs a client
 //! decide            object, samples and state in, effects out                         pure
 //! effect            what a decision wants to have done, as data                       pure
-//! apply             performs effects: the only writer                                 needs a client
+//! apply             performs effects: the writer of scaled resources                  needs a client
 //! leader_client     requests; writes only while this replica leads                    needs a client
 //! ```
 //!
-//! Beside them: `external_metrics` and `raw_metrics` serve values, `admission` reviews writes and `admission_events` tells of them, `cluster_reader` reads counts, pods
-//! and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions, `event_recorder` and `cloud_events` record events,
+//! Beside them: `external_metrics` and `raw_metrics` serve values, `admission` reviews writes and `admission_events` tells of
+//! them, `cluster_reader` reads counts, pods and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions,
+//! `event_recorder` and `cloud_events` record events, `destination_status` writes whether they arrive,
 //! `counters` and `exported_metrics` feed Prometheus, `context`, `object_state` and `health`
 //! hold what all share, `handle` builds it all.
 
@@ -38,6 +39,7 @@ mod counters;
 mod credential_reader;
 mod decide;
 mod decision_clock;
+mod destination_status;
 mod effect;
 mod event_recorder;
 mod exported_metrics;

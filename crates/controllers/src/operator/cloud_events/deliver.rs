@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::event::CloudEvent;
 use super::{DeliveryState, DestinationId};
-use crate::operator::apply::write_destination;
+use crate::operator::destination_status::write_destination;
 use crate::operator::effect::DestinationEffect;
 
 /// Attempts to deliver one event to one destination.

@@ -1,11 +1,12 @@
-//! Applies effects on CloudEventSources and ClusterCloudEventSources.
+//! Applies effects on CloudEventSources and ClusterCloudEventSources. Their deliveries belong to no scaled resource, so that this
+//! needs none of [`super::apply`].
 
 use api::keda::EVENTING_GROUP;
 use cluster::request::ApiError;
 use serde_json::{Value, json};
 
-use crate::operator::effect::DestinationEffect;
-use crate::operator::leader_client::{LeaderClient, ResourcePath};
+use super::effect::DestinationEffect;
+use super::leader_client::{LeaderClient, ResourcePath};
 
 /// Writes the condition of a destination of CloudEvents.
 pub(crate) async fn write_destination(
