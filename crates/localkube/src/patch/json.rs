@@ -11,6 +11,10 @@ use crate::status::{About, Status};
 /// The maximum number of operations.
 const MAX_OPERATIONS: usize = 10_000;
 
+/// The maximum size of all copies of one patch, as JSON (`JSONPatchMaxCopyBytes` of kube-apiserver). Each copy of an object into
+/// itself doubles it, so that a short patch could fill the memory.
+const MAX_COPIED_BYTES: usize = 3 << 20;
+
 /// An operation failed; the API does not say why.
 struct OperationRefused;
 
@@ -31,13 +35,13 @@ pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, Status> {
         return Err(Status { code: 413, reason: "RequestEntityTooLarge", ..Status::bad_request(message) });
     }
     let mut result = object.clone();
-    operations.iter().try_for_each(|operation| step(&mut result, operation)).map_err(|OperationRefused| {
-        Status {
-            code: 422,
-            reason: "Invalid",
-            about: Some(Box::new(About::default())),
-            ..Status::bad_request("the server rejected our request due to an error in our request")
-        }
+    let mut copied = 0;
+    let applied = operations.iter().try_for_each(|operation| step(&mut result, operation, &mut copied));
+    applied.map_err(|OperationRefused| Status {
+        code: 422,
+        reason: "Invalid",
+        about: Some(Box::new(About::default())),
+        ..Status::bad_request("the server rejected our request due to an error in our request")
     })?;
     Ok(result)
 }
@@ -49,7 +53,7 @@ fn undecodable(found: &Value, expected: &str) -> Status {
     ))
 }
 
-fn step(object: &mut Value, operation: &Value) -> Result<(), OperationRefused> {
+fn step(object: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Result<(), OperationRefused> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str).ok_or(OperationRefused);
     let value = || operation.get("value").cloned().unwrap_or_default();
     let path = text("path")?;
@@ -66,7 +70,12 @@ fn step(object: &mut Value, operation: &Value) -> Result<(), OperationRefused> {
             add(object, path, moved)
         }
         "copy" => {
-            let copied = find(object, text("from")?)?;
+            let from = text("from")?;
+            *copied_bytes = copied_bytes.saturating_add(size(lookup(object, from)?));
+            if *copied_bytes > MAX_COPIED_BYTES {
+                return Err(OperationRefused);
+            }
+            let copied = lookup(object, from)?.cloned().unwrap_or_default();
             add(object, path, copied)
         }
         "test" => {
@@ -126,14 +135,41 @@ fn find(object: &mut Value, path: &str) -> Result<Value, OperationRefused> {
     if path.is_empty() {
         return Ok(object.clone());
     }
+    lookup(object, path).map(|found| found.cloned().unwrap_or_default())
+}
+
+/// The value at a path below the root; none for a missing map key.
+fn lookup<'a>(object: &'a mut Value, path: &str) -> Result<Option<&'a Value>, OperationRefused> {
     let (parent, last) = parent(object, path)?;
     match parent {
-        Value::Object(map) => Ok(map.get(&last).cloned().unwrap_or_default()),
+        Value::Object(map) => Ok(map.get(&last)),
         Value::Array(list) => {
-            index(&last, list.len()).and_then(|index| list.get(index)).cloned().ok_or(OperationRefused)
+            let found = index(&last, list.len()).and_then(|index| list.get(index));
+            found.map(Some).ok_or(OperationRefused)
         }
         _ => Err(OperationRefused),
     }
+}
+
+/// The length of a value as JSON; a missing one has none.
+fn size(value: Option<&Value>) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    if let Some(value) = value {
+        // Neither the value nor the counter can fail.
+        let _ = serde_json::to_writer(&mut count, value);
+    }
+    count.0
 }
 
 /// The parent of the value at a path, and the unescaped last step.

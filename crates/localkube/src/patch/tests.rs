@@ -113,6 +113,7 @@ fn json_patch_is_atomic() {
         json!([{"op": "move", "from": "/nowhere", "path": "/b"}]),
         json!([{"op": "move", "from": "/a", "path": "/a/b"}]),
         json!([{"op": "grow", "path": "/a"}]),
+        json!([{"op": "copy", "from": "", "path": "/a"}]),
         json!([{"op": "add"}, {"op": "test", "path": "/x"}]),
         json!([null]),
     ] {
@@ -120,6 +121,24 @@ fn json_patch_is_atomic() {
         assert_eq!(refused.code, 422, "{wrong}");
         assert_eq!(refused.message, "the server rejected our request due to an error in our request");
         assert_eq!(refused.to_json()["details"], json!({}));
+    }
+}
+
+/// A patch of two kilobytes that doubles a value thirty times made an object of a gigabyte.
+#[test]
+fn copies_of_one_patch_are_bounded() {
+    let object = json!({"a": {"x": "x".repeat(1 << 20)}});
+    let copy = |to: usize| json!({"op": "copy", "from": "/a/x", "path": format!("/a/x{to}")});
+    let patch = |count: usize| Value::Array((0..count).map(copy).collect());
+    // Each copy has a mebibyte and two quotation marks; three of them are just too many.
+    let two = patched(PatchKind::Json, &object, &patch(2)).unwrap();
+    assert_eq!(two["a"].as_object().unwrap().len(), 3);
+    let doubling: Vec<Value> =
+        (0..30).map(|to| json!({"op": "copy", "from": "/a", "path": format!("/a/d{to}")})).collect();
+    for wrong in [patch(3), Value::Array(doubling)] {
+        let refused = patched(PatchKind::Json, &object, &wrong).unwrap_err();
+        assert_eq!((refused.code, refused.reason), (422, "Invalid"));
+        assert_eq!(refused.message, "the server rejected our request due to an error in our request");
     }
 }
 
