@@ -4,12 +4,14 @@
 //! gather    aggregates the triggers' results into one queue    (queue)
 //! decide    how many jobs are created                              (strategy)
 //! job       the job that is created
+//! name      its name
 //! history   finished jobs that are deleted; jobs of an older generation
 //! report    events, conditions and status of a poll
 //! ```
 
 mod history;
 mod job;
+mod name;
 mod queue;
 mod report;
 mod strategy;
@@ -26,6 +28,7 @@ use quantity::Quantity;
 
 pub use history::{OutdatedJobs, Propagation, history, outdated};
 pub use job::{generate_name, job};
+pub use name::names;
 pub use queue::{JobQueue, QueueEntry, aggregate, entry};
 pub use report::{JobReport, report};
 pub use strategy::{JobDemand, JobLoad, demand};

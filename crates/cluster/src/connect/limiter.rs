@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::adaptive_limit::{AdaptiveLimit, Admission, LimiterSnapshot, RequestOutcome};
+use super::leader_only;
 
 /// A layer that admits requests in the order of their arrival, as many at once as the adaptive limit allows. Clones share one
 /// limit.
@@ -160,6 +161,8 @@ impl ConcurrencyLimiter {
             self.adaptive_limit().retried();
         }
         let mut permit = self.enter().await;
+        // The wait may have been longer than the lease lasts.
+        leader_only::check(&request)?;
         let response = service.oneshot(request).await.map_err(Into::into);
         permit.outcome = outcome(response.as_ref().ok());
         response

@@ -6,12 +6,14 @@
 //! transport       HTTP/2 over TLS, with keep-alive pings
 //! adaptive_limit  how many requests may be in flight: a state machine
 //! limiter         requests wait in order until the limit admits them
+//! leader_only     writes that are not sent when the lease has passed meanwhile
 //! explain         why a first request failed, and what to do
 //! ```
 
 mod adaptive_limit;
 mod credentials;
 mod explain;
+mod leader_only;
 mod limiter;
 mod settings;
 #[cfg(test)]
@@ -26,6 +28,7 @@ pub use adaptive_limit::{AdaptiveLimit, Admission, LimiterSnapshot, RequestOutco
 pub use credentials::{Credentials, Material};
 pub(crate) use explain::cause;
 pub use explain::explain;
+pub(crate) use leader_only::{LeaderOnly, NotLeading};
 pub use limiter::ConcurrencyLimiter;
 pub(crate) use limiter::RetryMarker;
 

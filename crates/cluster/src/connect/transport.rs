@@ -8,11 +8,12 @@ use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::{Body, ConfigExt as _};
+use kube::client::ConfigExt as _;
 use kube::{Client, Config};
 use tower::util::option_layer;
 use tower::{BoxError, Layer as _, ServiceExt as _};
 
+use super::leader_only::{self, LeaderBody};
 use super::limiter::ConcurrencyLimiter;
 
 /// How long a connection may take, its TLS handshake included.
@@ -56,8 +57,8 @@ pub(super) fn client(mut config: Config, limiter: &ConcurrencyLimiter) -> Result
         .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
         .http2_keep_alive_timeout(KEEP_ALIVE_INTERVAL)
         .http2_keep_alive_while_idle(true)
-        .build::<_, Body>(connector);
-    let service = hyper.map_err(BoxError::from);
+        .build::<_, LeaderBody>(connector);
+    let service = hyper.map_request(leader_only::guarded).map_err(BoxError::from);
     let service = config.extra_headers_layer()?.layer(service);
     let service = option_layer(auth).layer(service);
     let service = config.base_uri_layer().layer(service);

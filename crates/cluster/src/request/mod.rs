@@ -19,9 +19,10 @@ use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
+use runtime::Leadership;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::connect::RetryMarker;
+use crate::connect::{LeaderOnly, NotLeading, RetryMarker};
 pub use decode::{Expected, decode};
 pub(crate) use shape::{GoStruct, GoType};
 pub use uri::{below, path, with_query, within};
@@ -37,6 +38,9 @@ const CLOSED_CONNECTION_DELAY: Duration = Duration::from_secs(1);
 
 /// A longer deadline or `Retry-After` is cut to this, so that adding times cannot overflow.
 const MAX_DURATION: Duration = Duration::from_hours(1);
+
+/// The `reason` of a write that this process may not send.
+const NOT_LEADING: &str = "NotLeading";
 
 /// A request, not yet sent.
 #[derive(Clone, Debug)]
@@ -93,6 +97,26 @@ impl ApiError {
         self.code == Some(404)
     }
 
+    /// Whether an object with this name exists already.
+    pub fn is_already_exists(&self) -> bool {
+        self.code == Some(409) && self.reason == "AlreadyExists"
+    }
+
+    /// Whether the server may have carried out the request although it did not say so.
+    pub fn is_unsettled(&self) -> bool {
+        self.code.is_none_or(|code| code >= 500) && !self.is_not_leading()
+    }
+
+    /// Whether the request was not sent, or not completely, because this process is not the leader.
+    pub fn is_not_leading(&self) -> bool {
+        self.code.is_none() && self.reason == NOT_LEADING
+    }
+
+    /// The refusal of a write by a process that is not the leader.
+    pub fn not_leading() -> Self {
+        Self { reason: NOT_LEADING.to_owned(), ..Self::unanswered(NotLeading.to_string()) }
+    }
+
     /// An error without a usable response.
     pub fn unanswered(message: String) -> Self {
         Self { code: None, reason: String::new(), message, retry_after: None }
@@ -128,6 +152,29 @@ pub async fn exchange(client: &Client, request: &Request) -> Result<Answer, ApiE
     exchange_as(client, request, "application/json").await
 }
 
+/// As [`send`], but only while this process is the leader, see [`exchange_leading`].
+pub async fn send_leading(
+    client: &Client,
+    request: Request,
+    leadership: &Leadership,
+) -> Result<Bytes, ApiError> {
+    exchange_leading(client, &request, leadership).await.map(|answer| answer.body)
+}
+
+/// As [`exchange`], but only while this process is the leader: checked before each attempt, when the limiter admits it, and when
+/// its body is sent. An attempt under way is abandoned at the end of the term, so that its deadline is never later.
+pub async fn exchange_leading(
+    client: &Client,
+    request: &Request,
+    leadership: &Leadership,
+) -> Result<Answer, ApiError> {
+    tokio::select! {
+        biased;
+        () = leadership.lost() => Err(ApiError::not_leading()),
+        answer = retry(client, request, "application/json", None, Some(leadership)) => answer,
+    }
+}
+
 /// As [`exchange`], but asks for the metadata of an object alone; a server that does not know `PartialObjectMetadata` sends
 /// the whole object.
 pub async fn metadata(client: &Client, request: &Request) -> Result<Answer, ApiError> {
@@ -140,7 +187,7 @@ pub(crate) async fn exchange_as(
     request: &Request,
     accept: &str,
 ) -> Result<Answer, ApiError> {
-    retry(client, request, accept, None).await
+    retry(client, request, accept, None, None).await
 }
 
 /// Gets a document unless its `ETag` is still `etag`: none if it is.
@@ -150,7 +197,7 @@ pub(crate) async fn ask_again(
     accept: &str,
     etag: Option<&str>,
 ) -> Result<Option<Answer>, ApiError> {
-    match retry(client, request, accept, etag).await {
+    match retry(client, request, accept, etag, None).await {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.code == Some(304) && etag.is_some() => Ok(None),
         Err(error) => Err(error),
@@ -163,6 +210,13 @@ struct FailedAttempt {
     retry_after: Option<Duration>,
 }
 
+/// What the client's layers are told about an attempt.
+#[derive(Clone, Copy)]
+struct Marks<'a> {
+    is_retry: bool,
+    leadership: Option<&'a Leadership>,
+}
+
 /// Sends a request until it succeeds, must not be retried, or its deadline is over. This is the only retry layer: at most
 /// `1 + MAX_RETRIES` sends.
 async fn retry(
@@ -170,13 +224,17 @@ async fn retry(
     request: &Request,
     accept: &str,
     etag: Option<&str>,
+    leadership: Option<&Leadership>,
 ) -> Result<Answer, ApiError> {
     let until = Instant::now() + request.deadline.min(MAX_DURATION);
     let mut retries = 0;
     let mut last = None;
     loop {
-        let is_retry = retries > 0;
-        let failed = match timeout_at(until, attempt(client, request, accept, etag, is_retry)).await {
+        if leadership.is_some_and(|leadership| !leadership.is_leader()) {
+            return Err(ApiError::not_leading());
+        }
+        let marks = Marks { is_retry: retries > 0, leadership };
+        let failed = match timeout_at(until, attempt(client, request, accept, etag, marks)).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(failed)) => failed,
             // An earlier error of the server says more than the timeout of the last attempt.
@@ -199,14 +257,20 @@ async fn attempt(
     request: &Request,
     accept: &str,
     etag: Option<&str>,
-    is_retry: bool,
+    marks: Marks<'_>,
 ) -> Result<Answer, FailedAttempt> {
     let mut built =
         build(request, accept, etag).map_err(|error| FailedAttempt { error, retry_after: None })?;
-    if is_retry {
+    if marks.is_retry {
         built.extensions_mut().insert(RetryMarker);
     }
+    if let Some(leadership) = marks.leadership {
+        built.extensions_mut().insert(LeaderOnly(leadership.clone()));
+    }
     let response = client.send(built).await.map_err(|e| {
+        if transport::is_caused_by::<NotLeading>(&e) {
+            return FailedAttempt { error: ApiError::not_leading(), retry_after: None };
+        }
         let words = transport::words(&e);
         // A write may have succeeded before the connection was closed, so only a GET is retried.
         let again = request.method == Method::GET && transport::is_closed_connection(&words);

@@ -38,6 +38,18 @@ pub(super) fn words(error: &(dyn Error + 'static)) -> String {
     }
 }
 
+/// Whether an error, or what caused it, is an `E`.
+pub(super) fn is_caused_by<E: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<E>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
 /// Whether the server, or a proxy, closed the connection instead of answering.
 pub(super) fn is_closed_connection(words: &str) -> bool {
     words.ends_with("EOF") || words == "connection reset by peer" || words == "broken pipe"

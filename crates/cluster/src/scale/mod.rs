@@ -11,9 +11,10 @@ use engine::act::ScaleWriteError;
 use engine::{Scale, ScaleReadError};
 use http::Method;
 use kube::Client;
+use runtime::Leadership;
 
 use crate::discovery::{Discovery, Resource, ScaleKind};
-use crate::request::{ApiError, Request, exchange, path};
+use crate::request::{ApiError, Request, exchange, exchange_leading, path};
 
 /// The deadline of one read or write.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
@@ -37,12 +38,19 @@ pub struct ScaleClient {
     client: Client,
     discovery: Discovery,
     deadline: Duration,
+    leadership: Leadership,
 }
 
 impl ScaleClient {
     /// A client that finds resources with `discovery`.
     pub fn new(client: Client, discovery: Discovery) -> Self {
-        Self { client, discovery, deadline: REQUEST_DEADLINE }
+        let leadership = Leadership::without_election();
+        Self { client, discovery, deadline: REQUEST_DEADLINE, leadership }
+    }
+
+    /// Sends writes only while this leadership lasts.
+    pub fn with_leadership(self, leadership: Leadership) -> Self {
+        Self { leadership, ..self }
     }
 
     /// Sets the deadline of each read and write.
@@ -123,7 +131,7 @@ impl ScaleClient {
         }
         let mut request = self.request(Method::PUT, namespace, name, resource);
         request.body = Some(("application/json", object::body(held, replicas)));
-        let answer = exchange(&self.client, &request).await?;
+        let answer = exchange_leading(&self.client, &request, &self.leadership).await?;
         object::read(&answer, resource.clone())
     }
 

@@ -43,6 +43,8 @@ impl ScaleWriter {
                             held = new;
                             write.put(Ok(()))
                         }
+                        // The lease passed while the write waited or was under way.
+                        Err(_) if !self.leadership.is_leader() => return ScaleWriteOutcome::LeadershipLost,
                         Err(error) => write.put(Err(error)),
                     }
                 }

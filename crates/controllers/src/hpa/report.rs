@@ -157,7 +157,7 @@ impl StatusWriter {
             body: Some((content_type, body)),
             deadline: STATUS_WRITE_DEADLINE,
         };
-        let answer = request::send(&self.client, request).await?;
+        let answer = request::send_leading(&self.client, request, &self.leadership).await?;
         let answer: WrittenObject = serde_json::from_slice(&answer)?;
         Ok(answer.metadata.resource_version)
     }

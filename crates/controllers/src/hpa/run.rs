@@ -105,7 +105,10 @@ impl HpaController {
                 metrics: parts.samples,
                 targets: Mutex::new(HashMap::new()),
             },
-            scale_writer: ScaleWriter { scales, leadership: parts.leadership.clone() },
+            scale_writer: ScaleWriter {
+                scales: scales.with_leadership(parts.leadership.clone()),
+                leadership: parts.leadership.clone(),
+            },
             status_writer: StatusWriter { client: parts.client, leadership: parts.leadership.clone() },
             recorder: parts.recorder,
             leadership: parts.leadership,

@@ -2,14 +2,14 @@
 //! [`LeaderClient`](super::leader_client::LeaderClient), which writes only while this replica leads.
 
 mod authentication;
+mod jobs;
 
 pub(crate) use authentication::AuthenticationApplier;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
-use api::keda::{ScaledJob, ScaledObject, annotations};
+use api::keda::{ScaledJob, ScaledObject};
 use api::meta::ObjectMeta;
 use cluster::request::ApiError;
-use futures::StreamExt as _;
 use keda::executor::ScaleResult;
 use keda::status::{self, StatusChanges};
 use serde_json::Value;
@@ -19,10 +19,7 @@ use super::decide::last_active;
 use super::effect::{Effect, ScaleEffect};
 use super::id::{EventSubject, ResourceId, ResourceKind};
 use super::leader_client::ResourcePath;
-use super::store::{Job, Slim as _};
-
-/// Jobs of one ScaledJob that are created concurrently.
-const MAX_CONCURRENT_JOB_CREATIONS: usize = 16;
+use super::store::Slim as _;
 
 /// The result of an applied effect.
 #[derive(Debug)]
@@ -97,8 +94,8 @@ impl Applier<'_> {
             Effect::DeleteHpa(name) => {
                 client.delete(ResourcePath::hpa(namespace, &name), "Background").await?;
             }
-            Effect::CreateJobs { manifest, count } => {
-                return Ok(Applied::Jobs(self.create_jobs(&manifest, count).await));
+            Effect::CreateJobs { manifest, names } => {
+                return Ok(Applied::Jobs(jobs::create(self, &manifest, &names).await));
             }
             Effect::DeleteJob { name, propagation } => {
                 client.delete(ResourcePath::job(namespace, &name), propagation.as_str()).await?;
@@ -181,40 +178,5 @@ impl Applier<'_> {
             ScaleResult::Written { .. } => tracing::info!(object = %self.id, to, ?why, "scaled the target"),
         }
         ScaleOutcome::Tried(scaled)
-    }
-
-    /// Creates jobs, some concurrently; returns the result of each. When a whole batch is refused, or the ScaledJob has changed,
-    /// the rest is left to the next poll, so that nothing else waits for the object's lock.
-    async fn create_jobs(&self, manifest: &Value, count: usize) -> Vec<Result<(), ApiError>> {
-        let Some(before) = self.context.store().scaled_job(self.id) else { return Vec::new() };
-        let create = |_| async {
-            let path = ResourcePath::job(&self.id.namespace, "");
-            let created: Result<Job, ApiError> = self.context.client.create(path, manifest).await;
-            // The job counts from now on, even if the watch has not delivered it.
-            created.map(|job| self.context.store().jobs.add_created(job))
-        };
-        let is_strict = self.context.settings.compat.is_strict();
-        let mut all = Vec::new();
-        while all.len() < count {
-            let batch = (count - all.len()).min(MAX_CONCURRENT_JOB_CREATIONS);
-            let created = futures::stream::iter(0..batch).map(create).buffered(MAX_CONCURRENT_JOB_CREATIONS);
-            let created: Vec<_> = created.collect().await;
-            let is_refused = created.iter().all(Result::is_err);
-            all.extend(created);
-            if !is_strict && (is_refused || !self.still_wants_jobs(&before)) {
-                break;
-            }
-        }
-        all
-    }
-
-    /// Whether the ScaledJob is still the one that the jobs were decided for, and neither deleted nor paused.
-    fn still_wants_jobs(&self, before: &ScaledJob) -> bool {
-        self.context.store().scaled_job(self.id).is_some_and(|now| {
-            let (was, now) = (&before.metadata, &now.metadata);
-            (&was.uid, was.generation) == (&now.uid, now.generation)
-                && now.deletion_timestamp.is_none()
-                && !annotations::is_set(&now.annotations, annotations::PAUSED)
-        })
     }
 }

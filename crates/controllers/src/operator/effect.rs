@@ -27,8 +27,8 @@ pub(crate) enum Effect {
     UpdateHpa(Box<HorizontalPodAutoscaler>),
     /// Deletes the HPA with this name; an HPA that does not exist counts as deleted.
     DeleteHpa(String),
-    /// Creates jobs from this manifest.
-    CreateJobs { manifest: Value, count: usize },
+    /// Creates jobs from this manifest, with these names. A job of the ScaledJob that has such a name already counts as created.
+    CreateJobs { manifest: Value, names: Vec<String> },
     /// Deletes the job with this name.
     DeleteJob { name: String, propagation: Propagation },
     /// Merges changes into the newest known status of a ScaledObject. A failure is logged: the next poll writes them again.

@@ -81,7 +81,7 @@ impl<'a> ResourcePath<'a> {
 
 impl LeaderClient {
     pub(crate) fn new(kube: Client, discovery: Discovery, leadership: Leadership) -> Self {
-        let scales = ScaleClient::new(kube.clone(), discovery.clone());
+        let scales = ScaleClient::new(kube.clone(), discovery.clone()).with_leadership(leadership.clone());
         Self { kube, leadership, scales, discovery }
     }
 
@@ -158,17 +158,9 @@ impl LeaderClient {
         uri: String,
         body: Option<(&'static str, Vec<u8>)>,
     ) -> Result<Vec<u8>, ApiError> {
-        self.lead()?;
         let request =
             Request { method, body, ..Request::get(uri, path.resource(), REQUEST_TIMEOUT).named(path.name) };
-        request::send(&self.kube, request).await.map(|bytes| bytes.to_vec())
-    }
-
-    fn lead(&self) -> Result<(), ApiError> {
-        if self.leadership.is_leader() {
-            return Ok(());
-        }
-        Err(failure("another instance leads by now"))
+        request::send_leading(&self.kube, request, &self.leadership).await.map(|bytes| bytes.to_vec())
     }
 
     /// Reads the scale of a target.
@@ -200,9 +192,6 @@ impl LeaderClient {
             if expected.is_some_and(|expected| expected != from) {
                 let error = format!("the count is {from} by now; the next round decides again");
                 return ScaleResult::NotWritten { from, error };
-            }
-            if let Err(error) = self.lead() {
-                return ScaleResult::NotWritten { from, error: error.message };
             }
             match self.scales.put(namespace, name, &held, to).await {
                 Ok(_) => return ScaleResult::Written { from },

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod adaptive_limit;
+mod leader_only;
 mod limiter;
 mod settings;
 mod wire;

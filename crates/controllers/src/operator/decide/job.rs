@@ -37,17 +37,22 @@ pub(crate) fn answers(
     }
 }
 
-/// Decides how many jobs are created.
+/// Decides how many jobs are created. `is_used` says whether a job had this name not long ago.
 pub(crate) fn decide(
     job: &ScaledJob,
     answers: &[JobTriggerResult],
     jobs: &[JobView],
+    is_used: impl Fn(&str) -> bool,
     compat: Compat,
 ) -> JobDecision {
     let round = jobs::gather(job, answers);
     let count = usize::try_from(jobs::decide(job, &round, jobs, compat)).unwrap_or(0);
     let manifest = jobs::job(job).filter(|_| count > 0);
-    JobDecision { round, create: manifest.map(|manifest| Effect::CreateJobs { manifest, count }) }
+    let create = manifest.map(|manifest| {
+        let names = jobs::names(job, jobs, count, is_used);
+        Effect::CreateJobs { manifest, names }
+    });
+    JobDecision { round, create }
 }
 
 /// Events, status and deletions after the creations.

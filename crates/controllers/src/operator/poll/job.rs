@@ -38,7 +38,8 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
         return;
     }
     let jobs = context.store().jobs.of(&id.full_name());
-    let decision = decide(&job, &answers, &jobs, compat);
+    let is_used = |name: &str| context.store().jobs.was_deleted(&id.namespace, name);
+    let decision = decide(&job, &answers, &jobs, is_used, compat);
     *entry.state().errors.get_or_insert(0) += decision.round.errors.len() as u64;
     context.counters.count_poll();
     let applier = Applier { context, id, metadata: &job.metadata };

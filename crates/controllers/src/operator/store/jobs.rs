@@ -100,7 +100,7 @@ pub(crate) struct Jobs {
     /// Names of jobs by ScaledJob, and of pods by job.
     of_scaled_job: Index,
     of_job: Index,
-    /// The last deleted jobs: a job may be deleted before the response to its creation arrives.
+    /// The last deleted jobs: a job may be deleted before the response to its creation arrives, and its name is not used again.
     gone: VecDeque<NamespacedName>,
 }
 
@@ -144,9 +144,22 @@ impl Jobs {
 
     /// Adds a job that we created, before the watch delivers it, unless it is deleted already.
     pub(crate) fn add_created(&mut self, job: Job) {
-        if !self.gone.iter().any(|gone| (&*gone.namespace, &*gone.name) == job.key()) {
+        let (namespace, name) = job.key();
+        if !self.was_deleted(namespace, name) {
             self.apply_job("", WatchEvent::Applied(job));
         }
+    }
+
+    /// Whether a job with this name was deleted not long ago, or is to be avoided.
+    pub(crate) fn was_deleted(&self, namespace: &str, name: &str) -> bool {
+        self.gone.iter().any(|gone| (&*gone.namespace, &*gone.name) == (namespace, name))
+    }
+
+    /// Remembers a name that no new job is given.
+    pub(crate) fn avoid(&mut self, name: NamespacedName) {
+        self.gone.push_back(name);
+        let many = self.gone.len().saturating_sub(MAX_REMEMBERED_DELETIONS);
+        self.gone.drain(..many);
     }
 
     /// Applies an event of the watch of jobs.
@@ -164,10 +177,8 @@ impl Jobs {
             StoreChange::Deleted(gone) => {
                 for (name, old) in gone {
                     self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
-                    self.gone.push_back(name);
+                    self.avoid(name);
                 }
-                let many = self.gone.len().saturating_sub(MAX_REMEMBERED_DELETIONS);
-                self.gone.drain(..many);
             }
             StoreChange::Unreadable(name, old, _) => {
                 if let Some(old) = old {
