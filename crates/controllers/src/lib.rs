@@ -11,3 +11,6 @@
 pub mod hpa;
 pub mod metrics;
 pub mod operator;
+
+#[cfg(test)]
+mod faulty_client;

@@ -13,6 +13,8 @@
 
 pub mod check;
 mod described;
+#[cfg(test)]
+mod fault_tests;
 pub mod kubelets;
 mod local;
 mod replicas;

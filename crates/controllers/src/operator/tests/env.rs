@@ -20,13 +20,14 @@ use tokio::time::{Instant, sleep};
 
 use super::client_faults::ClientFaults;
 use super::sources::TestSources;
+use crate::faulty_client::FaultyClient;
 use crate::operator::{Operator, OperatorHandle, OperatorParts, OperatorSettings};
 
 /// Time limit of every wait, in the cluster's time.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(5);
 
 pub(super) struct TestEnv {
-    pub(super) running: Running,
+    pub(super) running: Arc<Running>,
     pub(super) client: Client,
     pub(super) sources: TestSources,
     pub(super) client_faults: ClientFaults,
@@ -51,6 +52,19 @@ fn definitions() -> Vec<Value> {
     found
 }
 
+/// A cluster with the definitions and the namespace `shop`.
+async fn cluster() -> Arc<Running> {
+    let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
+    let client = running.client();
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    for definition in definitions() {
+        post(&client, crds, &definition).await;
+    }
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+    post(&client, "/api/v1/namespaces", &namespace).await;
+    Arc::new(running)
+}
+
 impl TestEnv {
     pub(super) async fn start() -> Self {
         Self::with(OperatorSettings::default()).await
@@ -65,17 +79,44 @@ impl TestEnv {
         settings: OperatorSettings,
         leadership: impl FnOnce(Client, Clock) -> Leadership,
     ) -> Self {
-        let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
-        let client = running.client();
-        let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        for definition in definitions() {
-            post(&client, crds, &definition).await;
-        }
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
-        post(&client, "/api/v1/namespaces", &namespace).await;
-        let sources = TestSources::default();
+        let running = cluster().await;
         let client_faults = ClientFaults::default();
-        let own = client_faults.client(&client);
+        let own = client_faults.client(&running.client());
+        Self::join(running, own, client_faults, TestSources::default(), settings, leadership).await
+    }
+
+    /// Starts an operator with random faults.
+    pub(super) async fn behind(
+        faults: &FaultyClient,
+        leadership: impl FnOnce(Client, Clock) -> Leadership,
+    ) -> Self {
+        let running = cluster().await;
+        let own = faults.client(&running.client());
+        let (sources, settings) = (TestSources::default(), OperatorSettings::default());
+        Self::join(running, own, ClientFaults::default(), sources, settings, leadership).await
+    }
+
+    /// Another operator on the same cluster with the same sources, which has a client and a leadership of its own.
+    pub(super) async fn another(
+        &self,
+        faults: &FaultyClient,
+        leadership: impl FnOnce(Client, Clock) -> Leadership,
+    ) -> Self {
+        let (running, sources, settings) =
+            (Arc::clone(&self.running), self.sources.clone(), OperatorSettings::default());
+        let own = faults.client(&running.client());
+        Self::join(running, own, ClientFaults::default(), sources, settings, leadership).await
+    }
+
+    async fn join(
+        running: Arc<Running>,
+        own: Client,
+        client_faults: ClientFaults,
+        sources: TestSources,
+        settings: OperatorSettings,
+        leadership: impl FnOnce(Client, Clock) -> Leadership,
+    ) -> Self {
+        let client = running.client();
         let time = running.clock();
         let offset = Arc::new(Mutex::new(SignedDuration::ZERO));
         let jumped = offset.clone();
@@ -236,7 +277,7 @@ async fn post(client: &Client, path: &str, object: &Value) {
     ask(client, Method::POST, path, "application/json", object).await;
 }
 
-async fn ask(client: &Client, method: Method, path: &str, kind: &'static str, body: &Value) {
+pub(super) async fn ask(client: &Client, method: Method, path: &str, kind: &'static str, body: &Value) {
     let body = Some((kind, body.to_string().into_bytes()));
     let request = Request { method, body, ..Request::get(path, "", Duration::from_secs(5)) };
     send(client, request).await.unwrap();

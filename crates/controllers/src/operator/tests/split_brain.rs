@@ -1,0 +1,204 @@
+//! Several operators, of which one leads; the writes of all are checked afterwards.
+//!
+//! `PLIMSOLL_KILLS` and `PLIMSOLL_FAULT_SEED` ask for a longer run or another one (`make split-brain`).
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cluster::lease::{Election, LeaseSettings};
+use http::Method;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::env::TestEnv;
+use super::workshop::Workshop;
+use crate::faulty_client::{FaultyClient, Random, SeenWrite, setting};
+
+const LEASES: &str = "/apis/coordination.k8s.io/";
+
+type History = Arc<Mutex<Vec<SeenWrite>>>;
+
+/// An operator that takes part in the election.
+struct Candidate {
+    env: TestEnv,
+    faults: FaultyClient,
+    name: String,
+    _election: Election,
+}
+
+impl Candidate {
+    /// The first operator, which makes the cluster, or another one on the cluster of `beside`.
+    async fn start(number: u64, seed: u64, history: &History, beside: Option<&TestEnv>) -> Self {
+        let name = format!("operator-{number}");
+        let faults = FaultyClient::new(&name, seed + number, Arc::clone(history));
+        let mut kept = None;
+        let (own, identity) = (faults.clone(), name.clone());
+        let stand = |client: kube::Client, clock: cluster::Clock| {
+            let lease = LeaseSettings::new("shop", "operator.keda.sh", &identity);
+            let (election, leadership) = Election::start(own.client(&client), lease, clock);
+            kept = Some(election);
+            leadership
+        };
+        let env = match beside {
+            Some(env) => env.another(&faults, stand).await,
+            None => TestEnv::behind(&faults, stand).await,
+        };
+        Self { env, faults, name, _election: kept.unwrap() }
+    }
+
+    /// Dies: nothing that it sends from now on arrives.
+    async fn kill(self) {
+        self.faults.kill();
+        self.env.stop().await;
+    }
+}
+
+/// Who held the lease, from when to when at the latest, as the server saw it.
+fn terms(history: &[SeenWrite]) -> Vec<(String, Instant)> {
+    let mut terms: Vec<(String, Instant)> = Vec::new();
+    for write in history.iter().filter(|write| write.path.starts_with(LEASES) && write.code < 300) {
+        let holder = write.body["spec"]["holderIdentity"].as_str().unwrap_or_default();
+        if terms.last().is_none_or(|(last, _)| last != holder) {
+            terms.push((holder.to_owned(), write.done));
+        }
+    }
+    terms
+}
+
+/// Every write was sent in a term of its writer.
+fn check_writers(history: &[SeenWrite]) {
+    let terms = terms(history);
+    assert!(!terms.is_empty());
+    for write in history.iter().filter(|write| !write.path.starts_with(LEASES)) {
+        let during = terms.iter().rev().find(|(_, since)| *since <= write.sent);
+        let holder = during.map(|(holder, _)| holder.as_str());
+        assert_eq!(holder, Some(write.by.as_str()), "{write:?}\n{terms:#?}");
+    }
+}
+
+/// No two creations made the same job: each that succeeded has a name of its own, and each that was repeated was refused.
+fn check_creations(history: &[SeenWrite]) {
+    let is_creation = |write: &&SeenWrite| write.method == Method::POST && write.path.ends_with("/jobs");
+    let mut names = std::collections::BTreeSet::new();
+    for write in history.iter().filter(is_creation) {
+        let name = write.body["metadata"]["name"].as_str().unwrap();
+        assert!(name.starts_with("job"), "{name}");
+        assert_eq!(names.insert(name), write.code < 300, "{write:?}");
+    }
+}
+
+/// Waits until the lease has another holder.
+async fn next_leader(env: &TestEnv, old: &str) -> String {
+    let mut holder = String::new();
+    env.until("another one leads", async || {
+        let lease = env.get(&format!("{LEASES}v1/namespaces/shop/leases/operator.keda.sh")).await;
+        let found = lease.unwrap_or_default()["spec"]["holderIdentity"].take();
+        holder = found.as_str().unwrap_or_default().to_owned();
+        !holder.is_empty() && holder != old
+    })
+    .await;
+    holder
+}
+
+#[tokio::test(start_paused = true)]
+async fn leaders_that_are_killed_at_random_moments_leave_nothing_half_done() {
+    let (seed, kills) = (setting("PLIMSOLL_FAULT_SEED", 1), setting("PLIMSOLL_KILLS", 8));
+    println!("PLIMSOLL_FAULT_SEED={seed} PLIMSOLL_KILLS={kills}");
+    let history = History::default();
+    let mut random = Random::new(seed);
+    let mut candidates = vec![Candidate::start(0, seed, &history, None).await];
+    candidates.push(Candidate::start(1, seed, &history, Some(&candidates[0].env)).await);
+    let mut leader = next_leader(&candidates[0].env, "").await;
+    let mut workshop = Workshop::open(&candidates[0].env, 2, 2).await;
+    let mut checked = 0;
+    for number in 0..kills {
+        for _ in 0..3 {
+            workshop.change(&candidates[0].env, &mut random).await;
+            sleep(Duration::from_millis(random.below(4000))).await;
+        }
+        let at = candidates.iter().position(|candidate| candidate.name == leader).unwrap();
+        // Somewhere in a poll, with requests under way.
+        sleep(Duration::from_micros(random.below(5_000_000))).await;
+        candidates.swap_remove(at).kill().await;
+        let next = Candidate::start(number + 2, seed, &history, Some(&candidates[0].env)).await;
+        candidates.push(next);
+        leader = next_leader(&candidates[0].env, &leader).await;
+        let writes = history.lock().unwrap().clone();
+        workshop.check(&candidates[0].env, &writes[checked..]).await;
+        checked = writes.len();
+    }
+    workshop.converge(&candidates[0].env).await;
+    let history = history.lock().unwrap().clone();
+    check_writers(&history);
+    check_creations(&history);
+    let terms = terms(&history).len();
+    println!("{terms} terms, {} writes, {} jobs", history.len(), workshop.all_jobs.len());
+    assert!(terms as u64 > kills, "{terms} terms");
+    for candidate in candidates {
+        candidate.env.stop().await;
+    }
+}
+
+/// The old leader cannot renew its lease, and its creations stay in the network until another operator has done the same work. It
+/// stops by itself, and what arrives late changes nothing.
+#[tokio::test(start_paused = true)]
+async fn writes_that_are_delayed_past_the_lease_do_nothing() {
+    let history = History::default();
+    let first = Candidate::start(0, 1, &history, None).await;
+    let leader = next_leader(&first.env, "").await;
+    assert_eq!(leader, first.name);
+    let second = Candidate::start(1, 1, &history, Some(&first.env)).await;
+    let mut workshop = Workshop::open(&first.env, 1, 1).await;
+    sleep(Duration::from_secs(20)).await;
+    first.faults.hold(&[LEASES, "/jobs", "/deployments/"]);
+    workshop.say(&first.env, "job0", Some(40));
+    workshop.say(&first.env, "obj0", Some(5));
+    assert_eq!(next_leader(&first.env, &first.name).await, second.name);
+    workshop.converge(&second.env).await;
+    let before = history.lock().unwrap().len();
+    first.faults.hold(&[]);
+    sleep(Duration::from_mins(1)).await;
+    let writes = history.lock().unwrap().clone();
+    let is_late = |write: &&SeenWrite| write.by == first.name && !write.path.starts_with(LEASES);
+    let late: Vec<&SeenWrite> = writes[before..].iter().filter(is_late).collect();
+    let creations = late.iter().filter(|write| write.path.ends_with("/jobs")).count();
+    assert!(creations > 0, "nothing was delayed: {late:?}");
+    assert!(late.iter().all(|write| write.code == 409), "{late:#?}");
+    check_writers(&writes);
+    check_creations(&writes);
+    workshop.check(&first.env, &writes).await;
+    assert_eq!(workshop.all_jobs.len(), 4);
+    first.env.stop().await;
+    second.env.stop().await;
+}
+
+/// A leader whose clock is set by hours stops writing until its next renewal, and keeps its lease.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_neither_loses_the_lease_nor_doubles_a_write() {
+    let history = History::default();
+    let first = Candidate::start(0, 1, &history, None).await;
+    assert_eq!(next_leader(&first.env, "").await, first.name);
+    let second = Candidate::start(1, 1, &history, Some(&first.env)).await;
+    let mut workshop = Workshop::open(&first.env, 1, 1).await;
+    for (number, hours) in [6, -6, 24, -48].into_iter().enumerate() {
+        first.env.jump(jiff::SignedDuration::from_hours(hours));
+        second.env.jump(jiff::SignedDuration::from_hours(-hours));
+        workshop.say(&first.env, "job0", Some(10 * (1 + i64::try_from(number).unwrap())));
+        workshop.say(&first.env, "obj0", Some(if number % 2 == 0 { 5 } else { 0 }));
+        for _ in 0..10 {
+            sleep(Duration::from_secs(3)).await;
+            let writes = history.lock().unwrap().clone();
+            workshop.check(&first.env, &writes).await;
+        }
+        workshop.converge(&first.env).await;
+    }
+    let history = history.lock().unwrap().clone();
+    check_writers(&history);
+    check_creations(&history);
+    let terms = terms(&history);
+    assert_eq!(terms.len(), 1, "{terms:?}");
+    let is_any = |write: &SeenWrite| write.body != Value::Null && write.by == second.name;
+    assert!(!history.iter().any(is_any), "the second one wrote");
+    first.env.stop().await;
+    second.env.stop().await;
+}

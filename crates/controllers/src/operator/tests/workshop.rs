@@ -1,0 +1,218 @@
+//! ScaledJobs and ScaledObjects whose sources change at random, and what must hold for them whatever happens to requests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::env::{TestEnv, trigger};
+use super::sources::SourceResponse;
+use crate::faulty_client::{Random, SeenWrite};
+
+/// Polling interval of all objects.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// Cooldown period of all ScaledObjects.
+const COOLDOWN: Duration = Duration::from_mins(1);
+/// Work per job.
+const TARGET: i64 = 10;
+/// How long a decision may be under way: the deadlines of its requests, and a query of the source.
+const UNDER_WAY: Duration = Duration::from_secs(70);
+/// How late a converged state may be after the last fault: two intervals, and the longest pause of a watch that was refused.
+const CONVERGENCE: Duration = Duration::from_secs(90);
+
+/// What a source said, and since when.
+type Said = Vec<(Instant, Option<i64>)>;
+
+/// The objects, their sources, and what was seen of their jobs.
+pub(super) struct Workshop {
+    jobs: Vec<String>,
+    objects: Vec<String>,
+    said: BTreeMap<String, Said>,
+    /// Unfinished jobs per ScaledJob, at each step.
+    unfinished: BTreeMap<String, Vec<(Instant, i64)>>,
+    /// All jobs that were ever seen, by name.
+    pub(super) all_jobs: BTreeMap<String, String>,
+}
+
+impl Workshop {
+    /// Creates the objects.
+    pub(super) async fn open(env: &TestEnv, jobs: usize, objects: usize) -> Self {
+        let named = |kind: &str, count: usize| (0..count).map(|number| format!("{kind}{number}")).collect();
+        let mut workshop = Self {
+            jobs: named("job", jobs),
+            objects: named("obj", objects),
+            said: BTreeMap::new(),
+            unfinished: BTreeMap::new(),
+            all_jobs: BTreeMap::new(),
+        };
+        let pods = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+        for name in workshop.jobs.clone() {
+            workshop.say(env, &name, Some(0));
+            let spec = json!({
+                "jobTargetRef": {"template": pods}, "pollingInterval": INTERVAL.as_secs(), "maxReplicaCount": 50,
+                "successfulJobsHistoryLimit": 2, "triggers": [trigger(&name)],
+            });
+            let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob",
+                "metadata": {"name": name}, "spec": spec});
+            env.create("/apis/keda.sh/v1alpha1/namespaces/shop/scaledjobs", object).await;
+        }
+        for name in workshop.objects.clone() {
+            workshop.say(env, &name, Some(0));
+            env.deployment(&name, 0).await;
+            let spec = json!({"pollingInterval": INTERVAL.as_secs(), "cooldownPeriod": COOLDOWN.as_secs(),
+                "triggers": [trigger(&name)]});
+            env.scaled_object(&name, spec).await;
+        }
+        workshop
+    }
+
+    /// Sets the value of a source; none: it fails.
+    pub(super) fn say(&mut self, env: &TestEnv, source: &str, value: Option<i64>) {
+        let response = value.map_or(SourceResponse::Fails("connection refused"), SourceResponse::Value);
+        env.sources.set(source, response);
+        self.said.entry(source.to_owned()).or_default().push((Instant::now(), value));
+    }
+
+    /// Changes some sources and finishes some jobs.
+    pub(super) async fn change(&mut self, env: &TestEnv, random: &mut Random) {
+        for name in self.jobs.clone() {
+            if random.chance(20) {
+                let value = *random.pick(&[Some(0), Some(5), Some(15), Some(40), Some(80), None]);
+                self.say(env, &name, value);
+            }
+        }
+        for name in self.objects.clone() {
+            if random.chance(8) {
+                let value = *random.pick(&[Some(0), Some(0), Some(5), None]);
+                self.say(env, &name, value);
+            }
+        }
+        for (name, _, is_finished) in jobs(env).await {
+            if !is_finished && random.chance(15) {
+                finish(env, &name).await;
+            }
+        }
+    }
+
+    /// The highest number of jobs that a source asked for since `since`.
+    fn wanted(&self, source: &str, since: Instant) -> i64 {
+        let said = &self.said[source];
+        let current = said.iter().rposition(|(at, _)| *at <= since).unwrap_or(0);
+        let values = said[current..].iter().filter_map(|(_, value)| *value);
+        values.map(|value| (value + TARGET - 1) / TARGET).max().unwrap_or(0)
+    }
+
+    /// Checks that there are no more jobs than were asked for, and that none of these new writes scaled a deployment to zero too early.
+    pub(super) async fn check(&mut self, env: &TestEnv, writes: &[SeenWrite]) {
+        let now = Instant::now();
+        let since = now.checked_sub(UNDER_WAY).unwrap_or(now);
+        let mut counts: BTreeMap<&str, i64> = self.jobs.iter().map(|name| (name.as_str(), 0)).collect();
+        for (name, of, is_finished) in jobs(env).await {
+            if !is_finished {
+                *counts.get_mut(of.as_str()).unwrap() += 1;
+            }
+            self.all_jobs.insert(name, of);
+        }
+        for (name, count) in counts {
+            let before = self.unfinished.entry(name.to_owned()).or_default();
+            before.retain(|(at, _)| *at >= since);
+            let most = before.iter().map(|(_, count)| *count).max().unwrap_or(0);
+            before.push((now, count));
+            let wanted = self.wanted(name, since);
+            assert!(
+                count <= most.max(wanted),
+                "{name} has {count} unfinished jobs; it had {most} and {wanted} were wanted: {:?}",
+                self.said[name]
+            );
+        }
+        for write in writes {
+            self.check_scale_to_zero(write);
+        }
+    }
+
+    /// A deployment is scaled to zero only when its source has said zero for the cooldown period.
+    fn check_scale_to_zero(&self, write: &SeenWrite) {
+        let Some(name) = write.path.strip_suffix("/scale").and_then(|path| path.rsplit('/').next()) else {
+            return;
+        };
+        if write.method != Method::PUT || write.code >= 300 || write.body["spec"]["replicas"] != 0 {
+            return;
+        }
+        let said = &self.said[name];
+        let ends = said.iter().skip(1).map(|(at, _)| *at).chain([write.done]);
+        let active_until = said.iter().zip(ends).filter(|((begun, value), _)| {
+            // A source that became active after the decision does not count.
+            value.is_some_and(|value| value > 0) && *begun + UNDER_WAY < write.done
+        });
+        let Some(last) = active_until.map(|(_, end)| end).max() else { return };
+        let idle = write.done.saturating_duration_since(last);
+        assert!(
+            idle + INTERVAL + Duration::from_secs(2) >= COOLDOWN,
+            "{name} was scaled to zero {idle:?} after it was active: {said:?} {write:?}"
+        );
+    }
+
+    /// Waits until everything is as the sources ask for, and checks that it does not take long.
+    pub(super) async fn converge(&mut self, env: &TestEnv) {
+        for name in self.jobs.iter().chain(&self.objects).cloned().collect::<Vec<_>>() {
+            if self.said[&name].last().is_some_and(|(_, value)| value.is_none()) {
+                self.say(env, &name, Some(30));
+            }
+        }
+        let begun = Instant::now();
+        env.until("there are jobs for all work", async || {
+            let all = jobs(env).await;
+            self.jobs.iter().all(|name| {
+                let own = all.iter().filter(|(_, of, is_finished)| of == name && !is_finished);
+                i64::try_from(own.count()).unwrap() >= self.wanted(name, Instant::now())
+            })
+        })
+        .await;
+        let mut active = Vec::new();
+        for name in &self.objects {
+            if self.wanted(name, Instant::now()) > 0 {
+                active.push(name);
+            }
+        }
+        env.until("active objects have replicas", async || {
+            for name in &active {
+                if env.replicas(name).await == 0 {
+                    return false;
+                }
+            }
+            true
+        })
+        .await;
+        for name in &self.objects {
+            env.until("there is an HPA", async || env.hpa(&format!("keda-hpa-{name}")).await.is_some()).await;
+            env.until("it is ready", async || env.condition(name, "Ready").await.0 == "True").await;
+        }
+        let taken = begun.elapsed();
+        assert!(taken <= CONVERGENCE, "converged after {taken:?}");
+        for name in self.objects.iter().filter(|name| self.wanted(name, Instant::now()) == 0) {
+            env.until("an idle object rests", async || env.replicas(name).await == 0).await;
+        }
+        assert!(env.handle.exported_metrics().contains("\nplimsoll_reconcile_panics_total 0\n"));
+    }
+}
+
+/// Name, ScaledJob and end of all jobs.
+async fn jobs(env: &TestEnv) -> Vec<(String, String, bool)> {
+    let all = env.get("/apis/batch/v1/namespaces/shop/jobs").await.unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let view = |job: &Value| {
+        let metadata = &job["metadata"];
+        let is_finished = job["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty());
+        (text(&metadata["name"]), text(&metadata["labels"]["scaledjob.keda.sh/name"]), is_finished)
+    };
+    all["items"].as_array().unwrap().iter().map(view).collect()
+}
+
+async fn finish(env: &TestEnv, name: &str) {
+    let time = "2026-01-01T00:00:00Z";
+    let condition = json!({"type": "Complete", "status": "True", "lastTransitionTime": time});
+    let status = json!({"conditions": [condition], "completionTime": time});
+    env.patch(&format!("/apis/batch/v1/namespaces/shop/jobs/{name}/status"), json!({"status": status})).await;
+}
