@@ -12,6 +12,8 @@ mod invoked;
 mod live;
 mod logs;
 mod output;
+#[cfg(feature = "desk")]
+mod own_file;
 mod program;
 mod scenario;
 mod serving;

@@ -110,6 +110,14 @@ fn up_scales_prints_and_cleans_up() {
     let mut up = Going::start(&["up", file.to_str().unwrap(), "--kubeconfig", kubeconfig.to_str().unwrap()]);
     up.until(&["localkube ready in", "3 nodes", "1 workload"]);
     up.until(&["ask why", "why hpa/php-apache"]);
+    // A second one leaves the kubeconfig of the first alone.
+    let second = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["up", "--kubeconfig", kubeconfig.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&second.stderr);
+    assert!(second.status.code() == Some(2) && text.contains("exists and is not overwritten"), "{second:?}");
+    assert!(text.contains("remedy: stop the other `plimsoll up`"), "{text}");
     up.until(&["hpa/php-apache", "1 → "]);
     let asked = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
         .args(["why", "hpa/php-apache", "--since", "10m", "--kubeconfig", kubeconfig.to_str().unwrap()])
@@ -120,6 +128,22 @@ fn up_scales_prints_and_cleans_up() {
     up.signal("-INT");
     assert_eq!(up.end(), Some(0));
     assert!(!kubeconfig.exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn up_that_cannot_start_leaves_nothing_behind() {
+    let folder = folder("failing");
+    let (file, made) = (folder.join("up.yaml"), folder.join("made"));
+    let object = "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: nowhere\n";
+    std::fs::write(&file, hurried() + object).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["up", file.to_str().unwrap(), "--kubeconfig", made.join("kubeconfig").to_str().unwrap()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("nowhere"), "{output:?}");
+    assert!(!made.exists());
     std::fs::remove_dir_all(folder).unwrap();
 }
 

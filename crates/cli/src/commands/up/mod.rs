@@ -38,7 +38,7 @@ pub(crate) struct UpArgs {
     /// How many simulated nodes there are.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     nodes: u16,
-    /// Where the kubeconfig is written.
+    /// Where the kubeconfig is written; a file that exists is not overwritten.
     #[arg(long, value_name = "FILE", default_value = ".plimsoll/kubeconfig")]
     kubeconfig: PathBuf,
     /// Print only addresses and file names.
@@ -60,7 +60,11 @@ pub(crate) fn run(args: &UpArgs) -> Outcome {
     // The cluster, its nodes and its clients run in one process, so it uses all cores.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let stage = stage::Stage::build(args).await?;
+        // Dropping the half-built stage removes what it has created.
+        let stage = tokio::select! {
+            stage = stage::Stage::build(args) => stage?,
+            result = stopped() => return result,
+        };
         stage.introduce(args);
         let ended = async {
             match limit {

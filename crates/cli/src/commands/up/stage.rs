@@ -16,6 +16,7 @@ use super::{DEFAULT, ORDERS, UpArgs, objects};
 use crate::commands::controller::{self, ControllerOptions, ControllerProcess, SERVICE};
 use crate::commands::{metrics, operator};
 use crate::failure::{BoxError, Failure};
+use crate::own_file::OwnFile;
 use crate::{files, scenario};
 
 /// A CustomResourceDefinition and its file.
@@ -36,6 +37,9 @@ const EVENTS: [(&str, &str); 6] = [
     definition!("cloudeventsources.eventing.keda.sh"),
     definition!("clustercloudeventsources.eventing.keda.sh"),
 ];
+/// What to do about a kubeconfig that exists.
+const KUBECONFIG_REMEDY: &str = "stop the other `plimsoll up` of this folder, name another file with --kubeconfig, or \
+                                 remove the file if no `plimsoll up` uses it";
 /// The scrape interval.
 const SCRAPE_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -45,7 +49,7 @@ pub(super) struct Stage {
     pub(super) scenario: Scenario,
     pub(super) began: Instant,
     ready: Duration,
-    kubeconfig: std::path::PathBuf,
+    kubeconfig: OwnFile,
     metrics: metrics::MetricsProcess,
     pub(super) operator: operator::OperatorProcess,
     /// The queue of orders, unless the user named files.
@@ -69,10 +73,8 @@ impl Stage {
         };
         let running = Cluster::start(localkube::Options::default()).await?;
         let server = running.serve().await?;
-        if let Some(folder) = args.kubeconfig.parent() {
-            std::fs::create_dir_all(folder).map_err(|e| Failure::file("create", folder, &e))?;
-        }
-        files::write(&args.kubeconfig, &server.kubeconfig)?;
+        // Removed when this is dropped, also when anything below fails.
+        let kubeconfig = OwnFile::create(&args.kubeconfig, &server.kubeconfig, KUBECONFIG_REMEDY)?;
         let ready = start.elapsed();
         let client = running.client();
         let mut workloads = Vec::new();
@@ -138,7 +140,7 @@ impl Stage {
             scenario,
             began: Instant::now(),
             ready,
-            kubeconfig: args.kubeconfig.clone(),
+            kubeconfig,
             metrics,
             operator,
             queue,
@@ -158,9 +160,9 @@ impl Stage {
             count(self.scenario.workloads.len() + usize::from(self.queue.is_some()), "workload"),
         );
         let program = std::env::args().next().unwrap_or_else(|| "plimsoll".into());
-        let file = self.kubeconfig.display();
+        let file = self.kubeconfig.path().display();
         let name = self.scenario.autoscalers.first().map(|plan| plan.object.short_name()).unwrap_or_default();
-        println!("  kubectl     export KUBECONFIG={}", absolute(&self.kubeconfig));
+        println!("  kubectl     export KUBECONFIG={}", absolute(self.kubeconfig.path()));
         println!("  ask why     {program} why {name} --kubeconfig {file}");
         if self.queue.is_some() {
             println!("              {program} why so/orders-worker --kubeconfig {file}");
@@ -169,12 +171,11 @@ impl Stage {
         println!("  stop        Ctrl-C (leaves nothing behind)\n");
     }
 
-    /// Ends everything and removes the kubeconfig.
+    /// Ends everything. The kubeconfig is removed with `self`.
     pub(super) async fn end(self) {
         self.process.stop().await;
         self.operator.stop().await;
         self.metrics.stop().await;
-        let _ = std::fs::remove_file(&self.kubeconfig);
     }
 }
 
