@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster::lease::Leadership;
-use cluster::request::{ApiError, Request, below, send};
+use cluster::request::{ApiError, Request, below, send, send_leading};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
@@ -65,12 +65,12 @@ pub(crate) async fn keep(
         let Some(pem) = authority.pem() else { return };
         if leadership.is_leader() {
             if let Some(name) = &objects.webhook
-                && let Err(error) = webhook(&client, name, &pem).await
+                && let Err(error) = webhook(&client, &leadership, name, &pem).await
             {
                 tracing::warn!(%error, name, "failed to write our CA into the webhook configuration");
             }
             for name in &objects.api_services {
-                if let Err(error) = api_service(&client, name, &objects.names, &pem).await {
+                if let Err(error) = api_service(&client, &leadership, name, &objects.names, &pem).await {
                     tracing::warn!(%error, name, "failed to write our CA into an APIService");
                 }
             }
@@ -79,18 +79,29 @@ pub(crate) async fn keep(
     }
 }
 
-async fn webhook(client: &Client, name: &str, authority: &str) -> Result<(), ApiError> {
+async fn webhook(
+    client: &Client,
+    leadership: &Leadership,
+    name: &str,
+    authority: &str,
+) -> Result<(), ApiError> {
     let path = below(WEBHOOKS, [name]);
     let Some(mut configuration) = read(client, &path).await? else { return Ok(()) };
     if set_ca_bundle(&mut configuration, authority) {
-        write(client, Method::PUT, path, "application/json", &configuration).await?;
+        write(client, leadership, Method::PUT, path, "application/json", &configuration).await?;
         tracing::info!(name, "wrote our CA into the webhook configuration");
     }
     Ok(())
 }
 
 /// Writes the CA into an APIService that names our Service; others are not changed.
-async fn api_service(client: &Client, name: &str, names: &[String], authority: &str) -> Result<(), ApiError> {
+async fn api_service(
+    client: &Client,
+    leadership: &Leadership,
+    name: &str,
+    names: &[String],
+    authority: &str,
+) -> Result<(), ApiError> {
     let path = below(API_SERVICES, [name]);
     let Some(found) = read(client, &path).await? else { return Ok(()) };
     let text = |field: &str| found.pointer(field).and_then(Value::as_str).unwrap_or_default();
@@ -102,7 +113,7 @@ async fn api_service(client: &Client, name: &str, names: &[String], authority: &
     let known = found.pointer("/spec/caBundle").and_then(Value::as_str) == Some(bundle.as_str());
     if ours && checks && !known {
         let patch = json!({"spec": {"caBundle": bundle}});
-        write(client, Method::PATCH, path, "application/merge-patch+json", &patch).await?;
+        write(client, leadership, Method::PATCH, path, "application/merge-patch+json", &patch).await?;
         tracing::info!(name, "wrote our CA into an APIService");
     }
     Ok(())
@@ -118,6 +129,7 @@ async fn read(client: &Client, path: &str) -> Result<Option<Value>, ApiError> {
 
 async fn write(
     client: &Client,
+    leadership: &Leadership,
     method: Method,
     path: String,
     content: &'static str,
@@ -128,7 +140,7 @@ async fn write(
         body: Some((content, body.to_string().into_bytes())),
         ..Request::get(path, "", REQUEST_TIMEOUT)
     };
-    send(client, request).await.map(drop)
+    send_leading(client, request, leadership).await.map(drop)
 }
 
 #[cfg(test)]
@@ -138,7 +150,7 @@ mod tests {
     async fn create(client: &Client, name: &str, spec: Value) {
         let object = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
             "metadata": {"name": name}, "spec": spec});
-        write(client, Method::POST, API_SERVICES.to_owned(), "application/json", &object).await.unwrap();
+        write(client, &Leadership::without_election(), Method::POST, API_SERVICES.to_owned(), "application/json", &object).await.unwrap();
     }
 
     fn spec(group: &str, namespace: &str, service: &str) -> Value {
@@ -159,7 +171,7 @@ mod tests {
         create(&client, "v1.unverified.dev", unverified).await;
         let names = ["localhost".to_owned(), "it.default.svc".to_owned()];
         let bundle = async |name: &str| {
-            api_service(&client, name, &names, "our CA").await.unwrap();
+            api_service(&client, &Leadership::without_election(), name, &names, "our CA").await.unwrap();
             let found = read(&client, &below(API_SERVICES, [name])).await.unwrap();
             found.and_then(|found| Some(found.pointer("/spec/caBundle")?.as_str()?.to_owned()))
         };
