@@ -46,6 +46,7 @@ mod roles;
 #[allow(dead_code, reason = "shared with other test programs, which use more of it")]
 mod shared;
 mod sources;
+mod stopped;
 mod supervision;
 mod switch;
 mod trouble;

@@ -112,9 +112,9 @@ async fn leaders_that_are_killed_at_random_moments_leave_nothing_half_done() {
     let mut workshop = Workshop::open(&candidates[0].env, 2, 2).await;
     let mut checked = 0;
     for number in 0..kills {
-        for _ in 0..3 {
+        for _ in 0..1 + random.below(6) {
             workshop.change(&candidates[0].env, &mut random).await;
-            sleep(Duration::from_millis(random.below(4000))).await;
+            sleep(Duration::from_millis(random.below(6000))).await;
         }
         let at = candidates.iter().position(|candidate| candidate.name == leader).unwrap();
         // Somewhere in a poll, with requests under way.
@@ -127,10 +127,13 @@ async fn leaders_that_are_killed_at_random_moments_leave_nothing_half_done() {
         workshop.check(&candidates[0].env, &writes[checked..]).await;
         checked = writes.len();
     }
+    workshop.say(&candidates[0].env, "job0", Some(80));
     workshop.converge(&candidates[0].env).await;
     let history = history.lock().unwrap().clone();
+    workshop.check(&candidates[0].env, &history[checked..]).await;
     check_writers(&history);
     check_creations(&history);
+    assert!(workshop.all_jobs.len() > 8, "{:?}", workshop.all_jobs);
     let terms = terms(&history).len();
     println!("{terms} terms, {} writes, {} jobs", history.len(), workshop.all_jobs.len());
     assert!(terms as u64 > kills, "{terms} terms");

@@ -142,6 +142,13 @@ impl Operator {
         *self.idle.lock().unwrap() = running.map(Program::end);
     }
 
+    /// Sends a signal to the process.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.running.lock().unwrap().as_ref().and_then(Program::pid).unwrap();
+        let sent = std::process::Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
+        assert!(sent.success(), "{name}");
+    }
+
     /// Starts it again after [`Operator::kill`], and returns when it is ready.
     pub(crate) async fn resume(&self) {
         let room = self.idle.lock().unwrap().take().expect("one that was killed");
