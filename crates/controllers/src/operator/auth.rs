@@ -10,6 +10,8 @@
 //! vault      HashiCorp Vault                                                 needs a network
 //! ```
 //!
+//! Which credentials of the operator go where is decided by `operator_identity` (docs/security.md).
+//!
 //! KEDA takes a missing value as empty, and the scaler fails later. Here it is an error that names what is missing, unless KEDA is
 //! imitated exactly. Errors and results list the objects that were read: when one of them changes, the scaler is rebuilt.
 
@@ -32,6 +34,7 @@ use std::time::Duration;
 use api::keda::{AuthenticationRef, PodIdentity};
 use api::map::StringMap;
 use api::provider::Compat;
+use cluster::Clock;
 use keda::OperationError;
 use keda::environment::{FetchedSources, PodTemplate, needed, resolve};
 use sources::dial::Dialer;
@@ -44,6 +47,8 @@ pub use objects::{ApiServerObjects, AuthObjects, Fetch};
 pub use vault::VaultError;
 
 use super::OperatorSettings;
+use super::operator_identity::IdentityRules;
+use super::secret_access::SecretAccess;
 
 /// How credentials are resolved.
 #[derive(Clone, Debug)]
@@ -52,20 +57,22 @@ pub struct AuthRules {
     pub compat: Compat,
     /// Namespace of the Secrets of ClusterTriggerAuthentications.
     pub cluster_namespace: String,
-    /// Whether Secrets are read only there.
-    pub restrict_secrets: bool,
+    /// The namespaces whose Secrets are read.
+    pub secrets: SecretAccess,
     /// Folder of the files of ClusterTriggerAuthentications.
     pub file_root: Option<PathBuf>,
     /// Lifetime of requested service account tokens.
     pub token_expiry: Duration,
     /// How Vault is reached.
     pub vault: VaultRules,
+    /// Who may use credentials of the operator, and towards whom.
+    pub identity: IdentityRules,
 }
 
 /// How Vault is reached, unless the object overrides it.
 #[derive(Clone, Debug, Default)]
 pub struct VaultRules {
-    /// The token for the token login (`VAULT_TOKEN`); it precedes that of the object.
+    /// The token for the token login (`VAULT_TOKEN`); at servers that an administrator listed it precedes that of the object.
     pub token: Option<Secret>,
     /// Certificate authorities that replace those of the system (`VAULT_CACERT`).
     pub ca_file: Option<PathBuf>,
@@ -94,10 +101,11 @@ impl From<&OperatorSettings> for AuthRules {
         Self {
             compat: settings.compat,
             cluster_namespace: settings.cluster_object_namespace.clone(),
-            restrict_secrets: settings.restrict_secret_access,
+            secrets: SecretAccess::from(settings),
             file_root: settings.file_root.clone(),
             token_expiry: settings.token_expiry,
             vault: VaultRules::default(),
+            identity: settings.identity.clone(),
         }
     }
 }
@@ -161,13 +169,21 @@ pub struct AuthResolver {
     objects: Arc<dyn AuthObjects>,
     rules: Arc<AuthRules>,
     vaults: vault::Vaults,
+    clock: Clock,
 }
 
 impl AuthResolver {
     /// Reads these objects by these rules.
     pub fn new(objects: Arc<dyn AuthObjects>, rules: AuthRules) -> Self {
         let vaults = vault::Vaults::new(rules.vault.clone());
-        Self { objects, rules: Arc::new(rules), vaults }
+        Self { objects, rules: Arc::new(rules), vaults, clock: Clock::system() }
+    }
+
+    /// The same with another clock, by which tokens expire.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Parameters and identity of a trigger.
@@ -202,7 +218,7 @@ impl AuthResolver {
     ) -> Result<BTreeMap<String, String>, keda::environment::EnvironmentError> {
         let Some(template) = template else { return Ok(BTreeMap::new()) };
         let Some(container) = template.container(container)? else { return Ok(BTreeMap::new()) };
-        let may_read = self.may_read_secrets(namespace);
+        let may_read = self.rules.secrets.allows(namespace);
         let mut fetched = FetchedSources::default();
         for object in needed(container, namespace, may_read) {
             if object.kind == SourceKind::Secret {
@@ -217,10 +233,6 @@ impl AuthResolver {
             note(seen, object);
         }
         resolve(container, namespace, may_read, &fetched)
-    }
-
-    fn may_read_secrets(&self, namespace: &str) -> bool {
-        !self.rules.restrict_secrets || namespace == self.rules.cluster_namespace
     }
 }
 

@@ -24,6 +24,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::leader_client::{LeaderClient, ResourcePath};
+use super::secret_access::{RestrictedSecret, SecretAccess};
 use super::store::Store;
 
 /// How long a list of pods is reused: many triggers list the same pods.
@@ -43,6 +44,9 @@ pub(crate) enum ReadError {
     /// The request failed.
     #[error(transparent)]
     Request(#[from] ApiError),
+    /// Secrets are read in one namespace only.
+    #[error(transparent)]
+    Restricted(#[from] RestrictedSecret),
     /// The selector cannot be parsed.
     #[error(transparent)]
     Selector(#[from] SelectorParseError),
@@ -60,6 +64,7 @@ pub(crate) struct ClusterReader {
     seen: Arc<Mutex<HashSet<TargetKind>>>,
     pods: Arc<Mutex<PodLists>>,
     compat: Compat,
+    secrets: SecretAccess,
 }
 
 type PodLists = HashMap<(String, String), (Instant, Arc<Vec<SlimPod>>)>;
@@ -152,12 +157,17 @@ struct EndpointPort {
 /// The cluster for scalers outside of an operator.
 pub fn cluster_reader(client: Client, discovery: Discovery, compat: Compat) -> Arc<dyn Cluster> {
     let client = LeaderClient::new(client, discovery, Leadership::without_election());
-    Arc::new(ClusterReader::new(client, Arc::default(), compat))
+    Arc::new(ClusterReader::new(client, Arc::default(), compat, SecretAccess::default()))
 }
 
 impl ClusterReader {
-    pub(crate) fn new(client: LeaderClient, store: Arc<Mutex<Store>>, compat: Compat) -> Self {
-        Self { client, store, seen: Arc::default(), pods: Arc::default(), compat }
+    pub(crate) fn new(
+        client: LeaderClient,
+        store: Arc<Mutex<Store>>,
+        compat: Compat,
+        secrets: SecretAccess,
+    ) -> Self {
+        Self { client, store, seen: Arc::default(), pods: Arc::default(), compat, secrets }
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
@@ -342,7 +352,10 @@ impl Cluster for ClusterReader {
         Box::pin(async move {
             let plural = match holder {
                 ConfigSource::ConfigMap => "configmaps",
-                ConfigSource::Secret => "secrets",
+                ConfigSource::Secret => {
+                    self.secrets.check(namespace, name).map_err(scaler_error)?;
+                    "secrets"
+                }
             };
             let held: KeyedData =
                 self.client.get(ResourcePath::core(plural, namespace, name)).await.map_err(scaler_error)?;

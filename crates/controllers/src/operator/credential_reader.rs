@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::auth::objects::decoded;
 use super::auth::{ApiServerObjects, AuthObjects, Fetch, FetchError};
 use super::leader_client::{LeaderClient, ResourcePath};
+use super::secret_access::SecretAccess;
 use super::store::Store;
 
 /// Versions that are remembered.
@@ -22,6 +23,7 @@ pub(crate) struct CredentialReader {
     client: LeaderClient,
     server: ApiServerObjects,
     store: Arc<Mutex<Store>>,
+    secrets: SecretAccess,
     /// `resourceVersion` of Secrets and ConfigMaps when they were last read; empty if they did not exist.
     versions: Arc<Mutex<HashMap<SourceRef, String>>>,
 }
@@ -46,9 +48,9 @@ struct VersionMetadata {
 }
 
 impl CredentialReader {
-    pub(crate) fn new(client: LeaderClient, store: Arc<Mutex<Store>>) -> Self {
+    pub(crate) fn new(client: LeaderClient, store: Arc<Mutex<Store>>, secrets: SecretAccess) -> Self {
         let server = ApiServerObjects::new(client.kube.clone());
-        Self { client, server, store, versions: Arc::default() }
+        Self { client, server, store, secrets, versions: Arc::default() }
     }
 
     /// A TriggerAuthentication from the store.
@@ -69,6 +71,7 @@ impl CredentialReader {
     /// The current version of an object, empty if it does not exist; none if it cannot be read.
     pub(crate) async fn current_version(&self, object: &SourceRef) -> Option<String> {
         let plural = match object.kind {
+            SourceKind::Secret if !self.secrets.allows(&object.namespace) => return None,
             SourceKind::Secret => "secrets",
             SourceKind::ConfigMap => "configmaps",
             SourceKind::ServiceAccount => "serviceaccounts",
@@ -110,6 +113,7 @@ impl CredentialReader {
 impl AuthObjects for CredentialReader {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         Box::pin(async move {
+            self.secrets.check(namespace, name)?;
             let data = self.keyed(SourceKind::Secret, "secrets", namespace, name).await?;
             decoded(name, data)
         })
@@ -142,7 +146,13 @@ impl AuthObjects for CredentialReader {
         Box::pin(std::future::ready(found))
     }
 
-    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String> {
-        self.server.token(namespace, account, lasting)
+    fn token<'a>(
+        &'a self,
+        namespace: &'a str,
+        account: &'a str,
+        audience: Option<&'a str>,
+        lasting: Duration,
+    ) -> Fetch<'a, String> {
+        self.server.token(namespace, account, audience, lasting)
     }
 }

@@ -31,6 +31,7 @@ use super::leader_client::LeaderClient;
 use super::raw_metrics::{RawMetricsSubscriber, RawMetricsSubscribers};
 use super::run::Operator;
 use super::scalers_cache::{BuildScaler, PushSender, ScalerBuilder};
+use super::secret_access::SecretAccess;
 use super::settings::OperatorSettings;
 use super::store::Store;
 use super::watches::OperatorReflectors;
@@ -84,8 +85,9 @@ impl Operator {
         let (push, pushes) = mpsc::unbounded_channel();
         let (faults, panics) = (FaultInjector::default(), PanicCounter::default());
         let client = LeaderClient::new(parts.client.clone(), parts.discovery, parts.leadership);
-        let reader = ClusterReader::new(client.clone(), store.clone(), settings.compat);
-        let credentials = CredentialReader::new(client.clone(), store.clone());
+        let secrets = SecretAccess::from(&*settings);
+        let reader = ClusterReader::new(client.clone(), store.clone(), settings.compat, secrets.clone());
+        let credentials = CredentialReader::new(client.clone(), store.clone(), secrets);
         let mut rules = parts.auth.unwrap_or_else(|| AuthRules::from(&*settings));
         rules.vault.dialer = parts.web.dialer.clone();
         let dialer = parts.web.dialer.clone();
@@ -95,7 +97,7 @@ impl Operator {
             build: parts.build.unwrap_or_else(|| Arc::new(scalers::table::build)),
             backends: Backends::new(Arc::new(reader.clone()), parts.web, settings.compat)
                 .with_files(TenantFiles::of(settings.tenant_files.clone())),
-            auth: AuthResolver::new(Arc::new(credentials.clone()), rules),
+            auth: AuthResolver::new(Arc::new(credentials.clone()), rules).with_clock(parts.clock.clone()),
             credentials,
             client: client.clone(),
             http_timeout: settings.http_timeout,

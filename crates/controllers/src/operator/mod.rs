@@ -21,8 +21,9 @@
 //! leader_client     requests; writes only while this replica leads                    needs a client
 //! ```
 //!
-//! Beside them: `external_metrics` and `raw_metrics` serve values, `admission` reviews writes and `admission_events` tells of
-//! them, `cluster_reader` reads counts, pods and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions,
+//! Beside them: `operator_identity` says where credentials of the operator go, `secret_access` which Secrets are read,
+//! `external_metrics` and `raw_metrics` serve values, `admission` reviews writes and `admission_events` tells of them,
+//! `cluster_reader` reads counts, pods and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions,
 //! `event_recorder` and `cloud_events` record events, `destination_status` writes whether they arrive,
 //! `counters` and `exported_metrics` feed Prometheus, `context`, `object_state` and `health`
 //! hold what all share, `handle` builds it all.
@@ -49,6 +50,7 @@ mod health;
 pub mod id;
 mod leader_client;
 mod object_state;
+pub mod operator_identity;
 mod poll;
 pub mod poll_scheduler;
 mod process;
@@ -60,6 +62,7 @@ mod resolve;
 mod run;
 mod scaled_resource;
 mod scalers_cache;
+pub mod secret_access;
 pub mod settings;
 mod store;
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use api::provider::Compat;
 
+use super::operator_identity::IdentityRules;
+
 /// What scales the targets of ScaledObjects. An annotation overrides it for one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ScalingMode {
@@ -58,6 +60,8 @@ pub struct OperatorSettings {
     pub tenant_files: Option<PathBuf>,
     /// Lifetime of requested service account tokens (`KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY`).
     pub token_expiry: Duration,
+    /// Who may use credentials of the operator, and towards whom.
+    pub identity: IdentityRules,
     /// The cluster's name in CloudEvents (`--k8s-cluster-name`).
     pub cluster_name: String,
     /// Interval of checks for changed Secrets and ConfigMaps; zero for none.
@@ -82,6 +86,7 @@ impl Default for OperatorSettings {
             file_root: None,
             tenant_files: None,
             token_expiry: Duration::from_hours(1),
+            identity: IdentityRules::default(),
             cluster_name: "kubernetes-default".to_owned(),
             secrets_check: Duration::from_mins(1),
         }

@@ -61,12 +61,14 @@ const IDLE: [&str; 8] = [
     "--zap-time-encoding",
 ];
 /// Variables of KEDA's operator that have an effect, and those that have none.
-const HEARD: [(&str, &str); 8] = [
+const HEARD: [(&str, &str); 10] = [
     ("KEDA_HTTP_DEFAULT_TIMEOUT", "3000"),
     ("KEDA_HTTP_DISABLE_KEEP_ALIVE", "false"),
     ("KEDA_HTTP_MIN_TLS_VERSION", "TLS12"),
     ("KEDA_RESTRICT_SECRET_ACCESS", "false"),
     ("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY", "1h"),
+    ("KEDA_OUTBOUND_FILTER", "{hashiCorpVault: {mode: enforce, allowedEndpoints: ['https://vault:8200']}}"),
+    ("KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES", "[{audience: vault}]"),
     ("KEDA_OPERATOR_LEADER_ELECTION_LEASE_DURATION", "15s"),
     ("KEDA_OPERATOR_LEADER_ELECTION_RENEW_DEADLINE", "10s"),
     ("KEDA_OPERATOR_LEADER_ELECTION_RETRY_PERIOD", "2s"),

@@ -23,7 +23,15 @@ fn doorkeeper(vault: &Vault, login: &Value) -> Value {
 fn missing_vault_secret_is_named_and_noticed_when_written() -> Result<(), Failure> {
     on_both(async |ns| {
         let vault = Vault::start(None).await.unwrap();
-        let operator = Operator::start(&ns, &[]).await;
+        // An administrator lists this Vault, which has no TLS, and approves tokens of one account for it.
+        let filter = json!({"hashiCorpVault": {"mode": "enforce", "allowedEndpoints": [vault.address()]}});
+        let account = json!([
+            {"audience": "https://kubernetes.default.svc", "namespace": ns.namespace, "serviceAccountName": "reader"},
+        ]);
+        let (filter, account) = (filter.to_string(), account.to_string());
+        let variables =
+            [("KEDA_OUTBOUND_FILTER", &*filter), ("KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES", &*account)];
+        let operator = Operator::start_with(&ns, &[], &variables).await;
         let kubectl = ns.kubectl();
         kubectl.apply(&deployment("guarded", 2));
         let mut trigger = metrics_api(&ns, "guarded", "10");

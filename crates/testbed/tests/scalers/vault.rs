@@ -11,6 +11,9 @@ use controllers::operator::auth::{
     ApiServerObjects, AuthObjects, AuthQuery, AuthResolver, AuthRules, Fetch, FetchError, ManifestObjects,
     VaultRules,
 };
+use controllers::operator::operator_identity::IdentityRules;
+use controllers::operator::operator_identity::audiences::TokenAudiences;
+use controllers::operator::operator_identity::outbound::OutboundFilter;
 use serde_json::{Value, json};
 use testbed::Access;
 use testbed::backends::Vault;
@@ -56,11 +59,32 @@ impl AuthObjects for Both {
         self.files.authentication(namespace, name)
     }
 
-    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String> {
+    fn token<'a>(
+        &'a self,
+        namespace: &'a str,
+        account: &'a str,
+        audience: Option<&'a str>,
+        lasting: Duration,
+    ) -> Fetch<'a, String> {
         match &self.cluster {
-            Some(cluster) => cluster.token(namespace, account, lasting),
+            Some(cluster) => cluster.token(namespace, account, audience, lasting),
             None => Box::pin(async { Err(FetchError::not_found("serviceaccounts", "any")) }),
         }
+    }
+}
+
+/// The audience of the API server, which reviews the tokens.
+const AUDIENCE: &str = "https://kubernetes.default.svc";
+
+/// Rules of an administrator who lists this Vault, and approves tokens of accounts of a namespace.
+fn identity(vault: &str, namespace: &str) -> IdentityRules {
+    let filter = json!({"hashiCorpVault": {"mode": "enforce", "allowedEndpoints": [vault]}});
+    let accounts = ["reader", "reviewer", "nobody"]
+        .map(|name| json!({"audience": AUDIENCE, "namespace": namespace, "serviceAccountName": name}));
+    IdentityRules {
+        outbound: OutboundFilter::parse(&filter.to_string()).unwrap(),
+        audiences: TokenAudiences::parse(&json!(accounts).to_string()).unwrap(),
+        ..IdentityRules::default()
     }
 }
 
@@ -70,14 +94,17 @@ async fn resolve(
     namespace: &str,
     cluster: Option<&ApiServerObjects>,
     rules: VaultRules,
+    token_file: Option<PathBuf>,
 ) -> Result<Vec<String>, String> {
+    let mut identity = identity(given["address"].as_str().unwrap(), namespace);
+    identity.vault_token_file = token_file.unwrap_or(identity.vault_token_file);
     let object = json!({
         "kind": "TriggerAuthentication", "metadata": {"name": "doorkeeper", "namespace": namespace},
         "spec": {"hashiCorpVault": given},
     });
     let objects = Both { files: ManifestObjects::new(vec![object]), cluster: cluster.cloned() };
     let vault = VaultRules { dialer: scalers::dial::Dialer::allowing_loopback(), ..rules };
-    let rules = AuthRules { vault, ..AuthRules::from(&OperatorSettings::default()) };
+    let rules = AuthRules { vault, identity, ..AuthRules::from(&OperatorSettings::default()) };
     let auth = AuthResolver::new(Arc::new(objects), rules);
     let reference = AuthenticationRef { name: "doorkeeper".to_owned(), ..AuthenticationRef::default() };
     let asked = AuthQuery { namespace, authentication: Some(&reference), template: None, container: "" };
@@ -108,7 +135,7 @@ async fn token_reads_both_stores_with_and_without_tls() {
         secret("c", "kv2/data/db", "")
     ]);
     let wanted = ["of the first", "of the second", "of the second"].map(str::to_owned).to_vec();
-    let ask = async |given: Value, rules: VaultRules| resolve(&given, "ns", None, rules).await;
+    let ask = async |given: Value, rules: VaultRules| resolve(&given, "ns", None, rules, None).await;
     for (address, rules) in [
         (vault.address(), VaultRules::default()),
         (vault.tls_address(), VaultRules { ca_file: ca_file.clone(), ..VaultRules::default() }),
@@ -187,7 +214,8 @@ async fn only_the_bound_service_account_logs_in() {
             "secrets": [secret("a", "kv1/db", "secret"), secret("b", "kv2/data/db", "secretV2")],
         })
     };
-    let ask = async |given: Value| resolve(&given, &namespace, Some(&server), VaultRules::default()).await;
+    let none = VaultRules::default;
+    let ask = async |given: Value| resolve(&given, &namespace, Some(&server), none(), None).await;
     let wanted = ["of the first", "of the second"].map(str::to_owned).to_vec();
     let named = |name: &str| json!({"serviceAccountName": name});
     // By name, and by a token in a file.
@@ -195,7 +223,10 @@ async fn only_the_bound_service_account_logs_in() {
     let token = access.run_kubectl(&["create", "token", "reader", "-n", &namespace]).unwrap();
     let room = testbed::program::Room::new().unwrap();
     let file: PathBuf = room.write("token", token.trim()).unwrap();
-    assert_eq!(ask(given("shop", "kubernetes", json!({"serviceAccount": file}))).await, Ok(wanted.clone()));
+    let from_file = given("shop", "kubernetes", json!({"serviceAccount": file}));
+    assert_says(&ask(from_file.clone()).await.unwrap_err(), &["is not read", "serviceAccountName"]);
+    let known = Some(file.clone());
+    assert_eq!(resolve(&from_file, &namespace, Some(&server), none(), known).await, Ok(wanted.clone()));
 
     for (role, mount, account, words) in [
         ("other", "kubernetes", "reader", &["role", "other"][..]),

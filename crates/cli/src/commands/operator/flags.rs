@@ -34,6 +34,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Own, "webhook-client-ca", File, "", "CA (PEM) of the certificates that API servers present to the webhook; re-read; without it, reviews of everybody are answered"),
     acts(Own, "allow-source-cidr", Repeated, "", "addresses that triggers may name although they are refused by default (loopback, link-local, API server); several times or with commas"),
     acts(Own, "tenant-files-dir", File, "", "folder of the files that triggers may name; without it, none is read"),
+    acts(Own, "operator-identity", Choice(&["any", "cluster-only"]), "any", "whose TriggerAuthentications may use credentials of the operator: any, as in KEDA; cluster-only, only ClusterTriggerAuthentications (docs/security.md)"),
     acts(Own, "log-format", Choice(&["text", "json"]), "text", "format of logs"),
     acts(Own, "log-level", Text, "info", "what is logged: error, warn, info, debug, trace, or by part (info,cluster=debug)"),
 
@@ -41,6 +42,8 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Operator, "leader-election-id", Text, "operator.keda.sh", "name of the lease"),
     acts(Operator, "k8s-cluster-name", Text, "kubernetes-default", "name of the cluster in CloudEvents"),
     acts(Operator, "filepath-auth-root-path", File, "", "folder of the files that ClusterTriggerAuthentications may name"),
+    acts(Operator, "service-account-token-mode", Text, "enforce-audience", "enforce-audience: tokens of service accounts only with audiences of KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES; legacy: without"),
+    acts(Operator, "vault-kubernetes-auth-token-file", Text, "/var/run/secrets/keda-vault/token", "token for logins at Vault that name no service account; sent only to origins of KEDA_OUTBOUND_FILTER"),
     acts(Operator, "ca-dir", Repeated, "", "folder with additional CAs (PEM) that scalers trust; may be given several times [/custom/ca]"),
     acts(Operator, "enable-webhook-patching", Bool, "true", "write our CA into the ValidatingWebhookConfiguration"),
     acts(Operator, "enable-apiservice-patching", Bool, "true", "write our CA into the APIService of external.metrics.k8s.io"),

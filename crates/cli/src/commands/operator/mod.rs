@@ -3,6 +3,7 @@
 //! ```text
 //! flags      the flags of KEDA's operator, and our own: one table
 //! options    validated flags and environment
+//! identity   where credentials of the operator go
 //! outbound   addresses that scalers may connect to
 //! run        the process: start and orderly stop
 //! service    the listeners: external metrics, admission, health, exported metrics
@@ -13,6 +14,7 @@
 
 mod admission;
 mod flags;
+mod identity;
 mod metrics_service;
 mod options;
 mod outbound;

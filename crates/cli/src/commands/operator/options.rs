@@ -11,6 +11,7 @@ use cluster::lease::LeaseSettings as Lease;
 use controllers::operator::{OperatorSettings, ScalingMode};
 
 use super::flags::Flags;
+use super::identity::identity;
 use super::outbound;
 use super::raw_metrics::RawMetricsMode;
 use crate::certificates::Shared;
@@ -125,6 +126,7 @@ fn settings(
         file_root: flags.file("filepath-auth-root-path")?,
         tenant_files: flags.file("tenant-files-dir")?,
         token_expiry: token_expiry(variable("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY").as_deref())?,
+        identity: identity(flags, variable)?,
         cluster_name: flags.text("k8s-cluster-name")?.to_owned(),
         secrets_check: period(flags, "secrets-check")?,
         ..OperatorSettings::default()

@@ -9,6 +9,7 @@ use cluster::events::EventRecorder;
 use cluster::lease::{Election, Leadership};
 use controllers::hpa::Records;
 use controllers::operator::auth::{AuthRules, VaultRules};
+use controllers::operator::operator_identity::audiences::TokenMode;
 use controllers::operator::{Admission, Operator, OperatorParts, OperatorSettings, cluster_reader};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -64,6 +65,9 @@ pub(super) fn run(options: &OperatorOptions) -> Outcome {
         let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         for variable in IDLE_VARIABLES.into_iter().filter(is_set) {
             tracing::info!(variable, "this variable has no effect here; see docs/operator.md");
+        }
+        if options.settings.identity.token_mode == TokenMode::Legacy {
+            tracing::warn!("--service-account-token-mode=legacy: audiences of service account tokens are not checked");
         }
         tracing::info!(
             server = connection.server, version = env!("CARGO_PKG_VERSION"), act = ?options.settings.scaling_mode,

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use controllers::operator::ScalingMode;
+use controllers::operator::operator_identity::audiences::TokenMode;
+use controllers::operator::operator_identity::{IdentityRules, IdentityUsers};
 
 use super::flags::{FLAGS, Flags};
 use super::options::OperatorOptions;
@@ -159,10 +161,41 @@ fn invalid_flags_are_reported() {
         (vec!["--metrics-bind-address=8080"], vec![], "such as :8080"),
         (vec![], vec![("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY", "30m")], "between 1h and 6h"),
         (vec![], vec![("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY", "7h")], "between 1h and 6h"),
+        (
+            vec!["--service-account-token-mode=off"],
+            vec![],
+            "unsupported service-account-token-mode \\\"off\\\": expected enforce-audience or legacy",
+        ),
+        (
+            vec!["--service-account-token-mode=legacy"],
+            vec![("KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES", "[{audience: a}]")],
+            "legacy token mode cannot be combined with configured audiences",
+        ),
+        (vec![], vec![("KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES", "[{}]")], "audiences must be nonempty"),
+        (vec![], vec![("KEDA_OUTBOUND_FILTER", "null")], "must be objects, not null"),
+        (vec!["--operator-identity=none"], vec![], "possible values: any, cluster-only"),
     ] {
         let error = parse(&words, &variables).unwrap_err();
         assert!(error.contains(message), "{words:?}: {error}");
     }
+}
+
+#[test]
+fn identity_rules_come_from_flags_and_variables() {
+    assert_eq!(parse(&[], &[]).unwrap().settings.identity, IdentityRules::default());
+    let words =
+        ["--operator-identity=cluster-only", "--vault-kubernetes-auth-token-file=/t", "--compat=strict"];
+    let variables = [
+        ("KEDA_OUTBOUND_FILTER", r#"{"hashiCorpVault": {"allowedEndpoints": ["https://vault:8200"]}}"#),
+        ("KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES", "- audience: vault"),
+    ];
+    let rules = parse(&words, &variables).unwrap().settings.identity;
+    assert_eq!(rules.users, IdentityUsers::ClusterOnly);
+    assert_eq!(rules.vault_token_file.to_str(), Some("/t"));
+    assert!(rules.outbound.lists("https://vault:8200") && !rules.outbound.lists("http://vault:8200"));
+    assert!(!rules.audiences.is_empty());
+    let legacy = parse(&["--service-account-token-mode=legacy"], &[]).unwrap().settings.identity;
+    assert_eq!(legacy.token_mode, TokenMode::Legacy);
 }
 
 #[test]

@@ -48,7 +48,13 @@ impl AuthObjects for Both {
         Box::pin(or(self.files.authentication(namespace, name), self.cluster.authentication(namespace, name)))
     }
 
-    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String> {
-        self.cluster.token(namespace, account, lasting)
+    fn token<'a>(
+        &'a self,
+        namespace: &'a str,
+        account: &'a str,
+        audience: Option<&'a str>,
+        lasting: Duration,
+    ) -> Fetch<'a, String> {
+        self.cluster.token(namespace, account, audience, lasting)
     }
 }

@@ -11,6 +11,7 @@ use cluster::discovery::Discovery;
 use controllers::operator::auth::{
     ApiServerObjects, AuthObjects, AuthResolver, AuthRules, ManifestObjects, VaultRules,
 };
+use controllers::operator::operator_identity::IdentityRules;
 use controllers::operator::{OperatorSettings, cluster_reader};
 use kube::Client;
 use scalers::backends::Backends;
@@ -94,8 +95,10 @@ pub(crate) fn run(args: &CheckScalersArgs) -> Outcome {
             dialer: Dialer::unrestricted(),
             ..VaultRules::from_variables(|name| std::env::var(name).ok())
         };
-        let auth =
-            AuthResolver::new(source, AuthRules { vault, ..AuthRules::from(&OperatorSettings::default()) });
+        // The credentials are those of the person who runs this command on their own files.
+        let identity = IdentityRules::of_caller();
+        let rules = AuthRules { vault, identity, ..AuthRules::from(&OperatorSettings::default()) };
+        let auth = AuthResolver::new(source, rules);
         let mut findings = Vec::new();
         for object in &objects {
             for (index, trigger) in object.triggers.iter().enumerate() {

@@ -7,6 +7,8 @@ use cluster::request::ApiError;
 use keda::environment::{EnvironmentError, SourceRef};
 
 use super::vault::VaultError;
+use crate::operator::operator_identity::audiences::{TokenClaimsError, VARIABLE};
+use crate::operator::secret_access::RestrictedSecret;
 
 /// Why a resolution failed, and the objects that were read.
 #[derive(Debug, thiserror::Error)]
@@ -47,13 +49,30 @@ pub enum AuthFailure {
     #[error(transparent)]
     ServiceAccount(FetchError),
     /// No token of a ServiceAccount was issued.
-    #[error("failed to get a token of {object}: {source}")]
+    #[error("failed to create bound service account token for {account}: {source}")]
     NoToken {
-        /// The ServiceAccount.
-        object: SourceRef,
+        /// Namespace and name of the ServiceAccount.
+        account: String,
         /// Why.
         source: Box<FetchError>,
     },
+    /// No audience is approved for the tokens of a ServiceAccount.
+    #[error("no configured token audience for service account {0} in {VARIABLE}")]
+    NoAudience(String),
+    /// The API server issued an empty token.
+    #[error("token request for {0} returned an empty token")]
+    EmptyToken(String),
+    /// The API server issued a token that was not asked for.
+    #[error("invalid token returned for service account {account}: {source}")]
+    InvalidToken {
+        /// Namespace and name of the ServiceAccount.
+        account: String,
+        /// Why.
+        source: TokenClaimsError,
+    },
+    /// A bound token names no ServiceAccount.
+    #[error("serviceAccountName is required for boundServiceAccountToken")]
+    NoAccountName,
     /// A Secret or ConfigMap lacks a key.
     #[error("{object} has no key {key:?}")]
     NoKey {
@@ -71,13 +90,8 @@ pub enum AuthFailure {
         key: String,
     },
     /// Secrets are read in one namespace only.
-    #[error("{object} is not read: secrets are restricted to namespace {namespace}")]
-    RestrictedSecret {
-        /// The Secret.
-        object: SourceRef,
-        /// The only namespace.
-        namespace: String,
-    },
+    #[error(transparent)]
+    RestrictedSecret(#[from] RestrictedSecret),
     /// Environment variables of the workload cannot be resolved.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
@@ -96,6 +110,18 @@ pub enum AuthFailure {
     /// The secret manager of a cloud is not supported.
     #[error("{0} is not supported yet")]
     UnsupportedProvider(&'static str),
+    /// Cloud identities of the operator are for administrators.
+    #[error(
+        "podIdentity {0} is the operator's, which a TriggerAuthentication may not use (--operator-identity=cluster-only): use a \
+         ClusterTriggerAuthentication, or credentials of your own"
+    )]
+    ClusterOnlyIdentity(String),
+    /// A tenant chooses where the operator proves its identity.
+    #[error(
+        "podIdentity.identityAuthorityHost is not used in a TriggerAuthentication: the operator proves its identity only to the \
+         authority of the vendor; use a ClusterTriggerAuthentication"
+    )]
+    AuthorityHost,
     /// The pod identity names a role, but the workload owns the identity.
     #[error("roleArn of the podIdentity cannot be set if its identityOwner is workload")]
     RoleOfWorkload,
@@ -162,6 +188,9 @@ pub enum FetchError {
         /// The decoding error.
         error: String,
     },
+    /// Secrets are read in one namespace only.
+    #[error(transparent)]
+    Restricted(#[from] RestrictedSecret),
     /// Manifests have no tokens.
     #[error("serviceaccounts {0:?}: manifests have no tokens")]
     NoTokens(String),
@@ -201,9 +230,14 @@ pub enum FileError {
     /// The content is something else. The text of the JSON error is left out, since it may quote the file.
     #[error("{} is not a JSON object of texts", .0.display())]
     NotParameters(PathBuf),
-    /// The content is not a token of a service account.
-    #[error("{0} is not the token of a service account")]
-    NotAccountToken(String),
+    /// The content is not a token that may be sent.
+    #[error("{}: {source}", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: TokenClaimsError,
+    },
     /// The file cannot be read.
     #[error("failed to read {}: {source}", path.display())]
     Read {

@@ -5,11 +5,8 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::Value;
-
 use super::FileError;
+use crate::operator::operator_identity::audiences::TokenClaimsError;
 
 /// Maximum size of a file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -29,23 +26,15 @@ pub(super) async fn parameters(
     serde_json::from_str(&text).map_err(|_| FileError::NotParameters(path))
 }
 
-/// The token in a file. Only service account tokens are accepted, so that no other file is ever sent.
-pub(super) async fn token(path: &str) -> Result<String, FileError> {
-    let text = read(PathBuf::from(path)).await?;
+/// The token in a file, if `check` accepts it. The path is the operator's own, never one that an object chose.
+pub(super) async fn token(
+    path: PathBuf,
+    check: impl FnOnce(&str) -> Result<(), TokenClaimsError>,
+) -> Result<String, FileError> {
+    let text = read(path.clone()).await?;
     let token = text.trim();
-    let is_account = subject(token).is_some_and(|subject| subject.starts_with("system:serviceaccount:"));
-    if !is_account {
-        return Err(FileError::NotAccountToken(path.to_owned()));
-    }
+    check(token).map_err(|source| FileError::Token { path, source })?;
     Ok(token.to_owned())
-}
-
-/// The subject of a token; its signature is not verified.
-fn subject(token: &str) -> Option<String> {
-    let mut parts = token.split('.');
-    let (_, claims) = (parts.next()?, parts.next()?);
-    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
-    Some(claims.get("sub")?.as_str()?.to_owned())
 }
 
 /// Reads a file on a blocking thread, since the disk may hang.

@@ -6,11 +6,32 @@ use api::keda::PodIdentity;
 use keda::environment::PodTemplate;
 
 use super::{AuthFailure, AuthQuery, AuthResolver, SourceKind, SourceRef, note};
+use crate::operator::operator_identity::IdentityUsers;
 
 /// The annotation with the IAM role of a ServiceAccount on EKS.
 const ROLE_ANNOTATION: &str = "eks.amazonaws.com/role-arn";
 /// The parameter from which scalers read the role.
 const ROLE_PARAMETER: &str = "awsRoleArn";
+
+/// Whether an object may use a cloud identity of the operator. An object that a tenant writes never chooses where the operator
+/// proves who it is.
+pub(super) fn check_use(
+    identity: &PodIdentity,
+    is_of_cluster: bool,
+    users: IdentityUsers,
+) -> Result<(), AuthFailure> {
+    let is_used = !matches!(identity.provider.as_str(), "" | "none");
+    if is_of_cluster || !is_used {
+        return Ok(());
+    }
+    if users == IdentityUsers::ClusterOnly {
+        return Err(AuthFailure::ClusterOnlyIdentity(identity.provider.clone()));
+    }
+    if identity.identity_authority_host.as_deref().is_some_and(|host| !host.is_empty()) {
+        return Err(AuthFailure::AuthorityHost);
+    }
+    Ok(())
+}
 
 /// Adds the role of the identity to the parameters. A target without pods has none.
 pub(super) async fn complete(

@@ -86,7 +86,13 @@ impl AuthObjects for ManifestObjects {
         Box::pin(std::future::ready(read))
     }
 
-    fn token<'a>(&'a self, _: &'a str, account: &'a str, _: Duration) -> Fetch<'a, String> {
+    fn token<'a>(
+        &'a self,
+        _: &'a str,
+        account: &'a str,
+        _: Option<&'a str>,
+        _: Duration,
+    ) -> Fetch<'a, String> {
         Box::pin(std::future::ready(Err(FetchError::NoTokens(account.to_owned()))))
     }
 }

@@ -45,8 +45,14 @@ pub trait AuthObjects: Send + Sync {
         name: &'a str,
     ) -> Fetch<'a, TriggerAuthentication>;
 
-    /// A token of a ServiceAccount with this lifetime.
-    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String>;
+    /// A token of a ServiceAccount for this audience, or for the API server, with this lifetime.
+    fn token<'a>(
+        &'a self,
+        namespace: &'a str,
+        account: &'a str,
+        audience: Option<&'a str>,
+        lasting: Duration,
+    ) -> Fetch<'a, String>;
 }
 
 /// Reads everything from the API server.
@@ -159,14 +165,21 @@ impl AuthObjects for ApiServerObjects {
         Box::pin(self.read(request))
     }
 
-    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String> {
+    fn token<'a>(
+        &'a self,
+        namespace: &'a str,
+        account: &'a str,
+        audience: Option<&'a str>,
+        lasting: Duration,
+    ) -> Fetch<'a, String> {
         Box::pin(async move {
             let uri = path(["api", "v1", "namespaces", namespace, "serviceaccounts", account, "token"]);
-            let body = json!({
-                "apiVersion": "authentication.k8s.io/v1",
-                "kind": "TokenRequest",
-                "spec": {"expirationSeconds": lasting.as_secs()},
-            });
+            let mut spec = json!({"expirationSeconds": lasting.as_secs()});
+            if let (Some(audience), Some(spec)) = (audience, spec.as_object_mut()) {
+                spec.insert("audiences".to_owned(), json!([audience]));
+            }
+            let body =
+                json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
             let mut request = Request::get(uri, "serviceaccounts", self.deadline).named(account);
             request.method = Method::POST;
             request.body = Some(("application/json", body.to_string().into_bytes()));

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use api::keda::{KeyTarget, OAuth2, PodIdentity, TriggerAuthentication, TriggerAuthenticationSpec};
 
 use super::{AuthFailure, AuthQuery, AuthResolver, FetchError, SourceKind, SourceRef, files, identity, note};
+use crate::operator::operator_identity::IdentityUsers;
+use crate::operator::operator_identity::audiences::{TokenMode, check_claims};
 
 type Parameters = BTreeMap<String, String>;
 
@@ -20,6 +22,8 @@ pub(super) async fn resolve(
     };
     let identity = found.spec.pod_identity.clone().unwrap_or_else(none);
     let source = AuthSource { auth, query, lookup: lookup_namespace(auth, query, &object), object };
+    identity::check_use(&identity, source.is_of_cluster(), auth.rules.identity.users)
+        .map_err(|error| source.named(error))?;
     let mut parameters = source.parameters(&found.spec, seen).await?;
     identity::complete(auth, query, &identity, &mut parameters, seen).await?;
     Ok((parameters, identity))
@@ -70,6 +74,16 @@ pub(super) struct AuthSource<'a> {
 }
 
 impl AuthSource<'_> {
+    /// Whether an administrator wrote it.
+    fn is_of_cluster(&self) -> bool {
+        self.object.kind == SourceKind::ClusterTriggerAuthentication
+    }
+
+    /// Whether it may use credentials of the operator.
+    pub(super) fn may_use_operator_identity(&self) -> bool {
+        self.is_of_cluster() || self.auth.rules.identity.users == IdentityUsers::Any
+    }
+
     async fn parameters(
         &self,
         spec: &TriggerAuthenticationSpec,
@@ -94,7 +108,11 @@ impl AuthSource<'_> {
         }
         self.refuse_clouds(spec)?;
         for bound in &spec.bound_service_account_token {
-            let value = self.lenient(self.token(&self.lookup, &bound.service_account_name, seen).await)?;
+            let token = match bound.service_account_name.as_str() {
+                "" => Err(AuthFailure::NoAccountName),
+                name => self.token(&self.lookup, name, seen).await,
+            };
+            let value = self.lenient(token)?;
             out.insert(bound.parameter.clone(), value);
         }
         if let Some(oauth2) = &spec.oauth2 {
@@ -138,7 +156,7 @@ impl AuthSource<'_> {
 
     /// The content of a file, which replaces all other parameters.
     async fn file(&self, file: &str) -> Result<Parameters, AuthFailure> {
-        if self.object.kind != SourceKind::ClusterTriggerAuthentication {
+        if !self.is_of_cluster() {
             let kind = self.query.authentication.map(|own| own.kind.as_str()).unwrap_or_default();
             return Err(AuthFailure::FilePathKind(kind.to_owned()));
         }
@@ -165,9 +183,8 @@ impl AuthSource<'_> {
         seen: &mut Vec<SourceRef>,
     ) -> Result<String, AuthFailure> {
         let object = self.noted(SourceKind::Secret, name, seen);
-        if !self.auth.may_read_secrets(&self.lookup) {
-            let namespace = self.auth.rules.cluster_namespace.clone();
-            return self.lenient(Err(AuthFailure::RestrictedSecret { object, namespace }));
+        if let Err(restricted) = self.auth.rules.secrets.check(&self.lookup, name) {
+            return self.lenient(Err(restricted.into()));
         }
         let value = match self.auth.objects.secret(&self.lookup, name).await {
             Ok(mut data) => data.remove(key).ok_or_else(|| no_key(&object, key)).and_then(|value| {
@@ -185,7 +202,7 @@ impl AuthSource<'_> {
         object
     }
 
-    /// A new token of a service account.
+    /// A new token of a service account, with the audience that an administrator approved for it.
     pub(super) async fn token(
         &self,
         namespace: &str,
@@ -195,14 +212,35 @@ impl AuthSource<'_> {
         let name = account.to_owned();
         let object = SourceRef { kind: SourceKind::ServiceAccount, namespace: namespace.to_owned(), name };
         note(seen, object.clone());
-        let token = self.auth.objects.token(namespace, account, self.auth.rules.token_expiry).await;
-        token.map_err(|source| {
+        let named = || format!("{namespace}/{account}");
+        let rules = &self.auth.rules.identity;
+        let audience = match rules.token_mode {
+            TokenMode::EnforceAudience => {
+                let approved = rules.audiences.requested(namespace, account);
+                Some(approved.ok_or_else(|| AuthFailure::NoAudience(named()))?)
+            }
+            TokenMode::Legacy => {
+                tracing::warn!(account = named(), "a token is requested without an audience (legacy mode)");
+                None
+            }
+        };
+        let expiry = self.auth.rules.token_expiry;
+        let token = self.auth.objects.token(namespace, account, audience, expiry).await;
+        let token = token.map_err(|source| {
             if source.is_not_found() {
                 AuthFailure::Missing(object)
             } else {
-                AuthFailure::NoToken { object, source: Box::new(source) }
+                AuthFailure::NoToken { account: named(), source: Box::new(source) }
             }
-        })
+        })?;
+        if token.is_empty() {
+            return Err(AuthFailure::EmptyToken(named()));
+        }
+        if let Some(audience) = audience {
+            check_claims(&token, |own| own == audience, self.auth.clock.now())
+                .map_err(|source| AuthFailure::InvalidToken { account: named(), source })?;
+        }
+        Ok(token)
     }
 
     /// Refuses secret managers of clouds; KEDA ignores two of them.

@@ -6,6 +6,7 @@ mod server;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::operator::operator_identity::IdentityUsers;
 
 fn rules(compat: Compat) -> AuthRules {
     let vault = VaultRules { dialer: Dialer::allowing_loopback(), ..VaultRules::default() };
@@ -126,7 +127,8 @@ async fn restricted_secrets_are_read_in_one_namespace_only() {
     let spec = json!({"secretTargetRef": [{"parameter": "host", "name": "s", "key": "url"}]});
     let objects =
         [authentication(&spec), cluster_authentication(&spec), secret("ns", "a"), secret("keda", "b")];
-    let rules = AuthRules { restrict_secrets: true, ..rules(Compat::Better) };
+    let settings = OperatorSettings { restrict_secret_access: true, ..OperatorSettings::default() };
+    let rules = AuthRules::from(&settings);
     let auth = AuthResolver::new(Arc::new(ManifestObjects::new(objects.to_vec())), rules);
     let error = resolve_as(&auth, "").await.unwrap_err().to_string();
     assert!(error.contains("Secret ns/s is not read"), "{error}");
@@ -224,4 +226,33 @@ async fn variables_of_the_target_are_read() {
          LocalObjectReference{Name:s,},Key:url,Optional:nil,} for env H in namespace ns"
     );
     assert_eq!(seen(&error.seen), ["Secret ns/s"]);
+}
+
+#[tokio::test]
+async fn tenants_choose_neither_the_authority_nor_use_reserved_identities() {
+    let with = async |kind: &str, identity: Value, users| {
+        let spec = json!({"podIdentity": identity});
+        let objects = vec![authentication(&spec), cluster_authentication(&spec)];
+        let resolve = async |compat| {
+            let identity = IdentityRules { users, ..IdentityRules::default() };
+            let rules = AuthRules { identity, ..rules(compat) };
+            let auth = AuthResolver::new(Arc::new(ManifestObjects::new(objects.clone())), rules);
+            resolve_with(&auth, kind, None).await.map(|_| ()).map_err(|error| error.to_string())
+        };
+        let (better, strict) = (resolve(Compat::Better).await, resolve(Compat::Strict).await);
+        assert_eq!(better, strict, "--compat=strict loosens nothing");
+        strict
+    };
+    let authority = json!({"provider": "azure-workload", "identityAuthorityHost": "https://evil"});
+    let error = with("", authority.clone(), IdentityUsers::Any).await.unwrap_err();
+    assert!(error.contains("ns/ta") && error.contains("identityAuthorityHost"), "{error}");
+    with("ClusterTriggerAuthentication", authority, IdentityUsers::Any).await.unwrap();
+    for provider in ["aws", "aws-eks", "azure-workload", "gcp"] {
+        let identity = json!({"provider": provider});
+        with("", identity.clone(), IdentityUsers::Any).await.unwrap();
+        let error = with("", identity.clone(), IdentityUsers::ClusterOnly).await.unwrap_err();
+        assert!(error.contains(provider) && error.contains("ClusterTriggerAuthentication"), "{error}");
+        with("ClusterTriggerAuthentication", identity, IdentityUsers::ClusterOnly).await.unwrap();
+    }
+    with("", json!({"provider": "none"}), IdentityUsers::ClusterOnly).await.unwrap();
 }

@@ -21,6 +21,8 @@ use sources::http::{Endpoint, HttpClient, HttpRequest, Secret};
 
 use super::steps::AuthSource;
 use super::{AuthFailure, SourceRef, VaultRules, files};
+use crate::operator::operator_identity::audiences::{TokenMode, check_claims, check_subject};
+use crate::operator::operator_identity::outbound::DestinationError;
 pub use error::VaultError;
 use query::{VaultRequest, groups, value};
 
@@ -29,8 +31,6 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Servers whose connections are kept.
 const MAX_CACHED_CLIENTS: usize = 64;
-/// The token of the operator's own service account.
-const OWN_TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Vault servers, each with its connections.
 #[derive(Clone)]
@@ -82,11 +82,10 @@ impl Vaults {
         seen: &mut Vec<SourceRef>,
     ) -> Result<VaultSession, VaultError> {
         let client = self.client(&vault.address)?;
-        let none = VaultCredential::default();
-        let credential = vault.credential.as_ref().unwrap_or(&none);
-        let mut login = VaultSession { client, namespace: vault.namespace.clone(), token: Secret::default() };
-        login.token = match vault.authentication.as_str() {
-            "token" => self.token(credential)?,
+        // Before any credential is read. The server is that of the client, so that both agree on what the address means.
+        source.auth.rules.identity.outbound.check(client.server())?;
+        let token = match vault.authentication.as_str() {
+            "token" => self.token(source, vault.credential.as_ref(), client.server())?,
             "kubernetes" => {
                 if vault.mount.is_empty() {
                     return Err(VaultError::NoMount);
@@ -94,19 +93,31 @@ impl Vaults {
                 if vault.role.is_empty() {
                     return Err(VaultError::NoRole);
                 }
-                let jwt = account_token(source, credential, seen).await;
-                let jwt = jwt.map_err(|error| VaultError::AccountToken(Box::new(error)))?;
+                let jwt = account_token(source, vault.credential.as_ref(), client.server(), seen).await?;
+                let login = VaultSession::new(client.clone(), vault, Secret::default());
                 login.with_kubernetes(&vault.mount, &vault.role, &jwt).await?
             }
             other => return Err(VaultError::UnsupportedMethod(other.to_owned())),
         };
-        Ok(login)
+        Ok(VaultSession::new(client, vault, token))
     }
 
-    fn token(&self, credential: &VaultCredential) -> Result<Secret, VaultError> {
-        let own = self.rules.token.clone().filter(|token| !token.reveal().is_empty());
-        let given = || (!credential.token.is_empty()).then(|| Secret::new(credential.token.clone()));
-        own.or_else(given).ok_or(VaultError::NoToken)
+    /// The token of the operator where it may be used, else that of the object.
+    fn token(
+        &self,
+        source: &AuthSource<'_>,
+        credential: Option<&VaultCredential>,
+        server: &str,
+    ) -> Result<Secret, VaultError> {
+        let own = self.rules.token.as_ref().filter(|token| !token.reveal().is_empty());
+        let own = own.map(|own| check_operator(source, server, "VAULT_TOKEN").map(|()| own.clone()));
+        let given = credential.map(|credential| credential.token.as_str()).filter(|token| !token.is_empty());
+        match (own, given) {
+            (Some(Ok(own)), _) => Ok(own),
+            (_, Some(given)) => Ok(Secret::new(given)),
+            (Some(Err(error)), None) => Err(error.into()),
+            (None, None) => Err(VaultError::NoToken),
+        }
     }
 
     /// The client of a server.
@@ -129,23 +140,62 @@ impl Vaults {
     }
 }
 
-/// The token for the Kubernetes login: of a service account in the workload's namespace, or from a file.
+/// Whether a credential of the operator may be sent to a server.
+fn check_operator(
+    source: &AuthSource<'_>,
+    server: &str,
+    credential: &'static str,
+) -> Result<(), DestinationError> {
+    if !source.may_use_operator_identity() {
+        return Err(DestinationError::ClusterOnly { credential });
+    }
+    source.auth.rules.identity.outbound.check_operator(server, credential)
+}
+
+/// The token for the Kubernetes login: of a service account in the workload's namespace, or from a file of the operator.
 async fn account_token(
     source: &AuthSource<'_>,
-    credential: &VaultCredential,
+    credential: Option<&VaultCredential>,
+    server: &str,
     seen: &mut Vec<SourceRef>,
-) -> Result<String, AuthFailure> {
-    if !credential.service_account_name.is_empty() {
-        let namespace = source.query.namespace;
-        return source.token(namespace, &credential.service_account_name, seen).await;
+) -> Result<String, VaultError> {
+    let failed = |error: AuthFailure| VaultError::AccountToken(Box::new(error));
+    let rules = &source.auth.rules.identity;
+    let is_enforced = rules.token_mode == TokenMode::EnforceAudience;
+    let file = match credential {
+        Some(credential) if !credential.service_account_name.is_empty() => {
+            rules.outbound.check_account_token(server)?;
+            let namespace = source.query.namespace;
+            let token = source.token(namespace, &credential.service_account_name, seen).await;
+            return token.map_err(failed);
+        }
+        Some(credential) if !credential.service_account.is_empty() => {
+            let named = &credential.service_account;
+            rules.token_file(named).ok_or_else(|| VaultError::UnknownFile(named.clone()))?
+        }
+        Some(_) if is_enforced => return Err(VaultError::NoAccount),
+        _ => rules.default_token_file(),
+    };
+    check_operator(source, server, "the service account token")?;
+    if is_enforced && rules.audiences.is_empty() {
+        return Err(VaultError::NoApprovedAudiences);
     }
-    match credential.service_account.as_str() {
-        "" => Ok(files::token(OWN_TOKEN_FILE).await?),
-        path => Ok(files::token(path).await?),
+    if !is_enforced {
+        tracing::warn!(vault = server, "a token is sent without a check of its audience (legacy mode)");
     }
+    let now = source.auth.clock.now();
+    let check = |token: &str| match rules.token_mode {
+        TokenMode::EnforceAudience => check_claims(token, |own| rules.audiences.approves(own), now),
+        TokenMode::Legacy => check_subject(token),
+    };
+    files::token(file, check).await.map_err(|error| failed(error.into()))
 }
 
 impl VaultSession {
+    fn new(client: HttpClient, vault: &HashiCorpVault, token: Secret) -> Self {
+        Self { client, namespace: vault.namespace.clone(), token }
+    }
+
     async fn with_kubernetes(&self, mount: &str, role: &str, jwt: &str) -> Result<Secret, VaultError> {
         let body = json!({"jwt": jwt, "role": role});
         let response = self.send(Method::POST, &format!("auth/{mount}/login"), Some(&body)).await?;
@@ -176,6 +226,9 @@ impl VaultSession {
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, VaultError> {
+        if path.split('/').any(|part| matches!(part, "." | "..")) {
+            return Err(VaultError::DotSegment(path.to_owned()));
+        }
         let segments = std::iter::once("v1").chain(path.split('/').filter(|part| !part.is_empty()));
         let mut request = HttpRequest::new(method, cluster::request::path(segments))
             .timeout(RESPONSE_TIMEOUT)

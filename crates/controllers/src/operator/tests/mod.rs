@@ -22,6 +22,7 @@ mod lifecycle;
 mod pauses;
 mod raw_metrics;
 mod records;
+mod secret_access;
 mod soak;
 mod sources;
 mod split_brain;

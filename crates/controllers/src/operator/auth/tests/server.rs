@@ -6,6 +6,7 @@ use kube::Client;
 use localkube::{Cluster, Options};
 
 use super::*;
+use crate::operator::operator_identity::audiences::TokenAudiences;
 
 async fn create(client: &Client, uri: &str, object: &Value) {
     let mut request = Request::get(uri, "objects", Duration::from_secs(10));
@@ -31,12 +32,12 @@ async fn objects_and_tokens_are_read_from_the_api_server() {
     assert_eq!(server.config_map("default", "x").await.unwrap()["key"], "value");
     assert_eq!(server.service_account("default", "me").await.unwrap()["a"], "b");
     let lasting = Duration::from_hours(1);
-    assert_eq!(server.token("default", "me", lasting).await.unwrap().split('.').count(), 3);
+    assert_eq!(server.token("default", "me", None, lasting).await.unwrap().split('.').count(), 3);
 
     let gone = server.secret("default", "y").await.unwrap_err();
     assert!(gone.is_not_found());
     assert_eq!(gone.to_string(), "secrets \"y\" not found");
-    assert!(server.token("default", "nobody", lasting).await.unwrap_err().is_not_found());
+    assert!(server.token("default", "nobody", None, lasting).await.unwrap_err().is_not_found());
     assert!(server.authentication(None, "ta").await.unwrap_err().is_not_found());
     assert!(server.secret("default", "../configmaps/x").await.unwrap_err().is_not_found());
 }
@@ -69,8 +70,14 @@ impl AuthObjects for WithTokens {
         self.0.authentication(namespace, name)
     }
 
-    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String> {
-        self.1.token(namespace, account, lasting)
+    fn token<'a>(
+        &'a self,
+        namespace: &'a str,
+        account: &'a str,
+        audience: Option<&'a str>,
+        lasting: Duration,
+    ) -> Fetch<'a, String> {
+        self.1.token(namespace, account, audience, lasting)
     }
 }
 
@@ -83,16 +90,38 @@ async fn tokens_of_service_accounts_are_parameters() {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "me"}});
     create(&client, "/api/v1/namespaces/ns/serviceaccounts", &account).await;
     let server = ApiServerObjects::new(client);
-    let with = |account: &str, compat| {
+    let with = |account: &str, audiences: &str, compat| {
         let spec =
             json!({"boundServiceAccountToken": [{"parameter": "token", "serviceAccountName": account}]});
         let objects = WithTokens(ManifestObjects::new(vec![authentication(&spec)]), server.clone());
-        AuthResolver::new(Arc::new(objects), rules(compat))
+        let audiences = TokenAudiences::parse(audiences).unwrap();
+        let identity = IdentityRules { audiences, ..IdentityRules::default() };
+        let time = running.clock();
+        let clock = Clock::new(move || time.now());
+        AuthResolver::new(Arc::new(objects), AuthRules { identity, ..rules(compat) }).with_clock(clock)
     };
-    let resolved = resolve_as(&with("me", Compat::Better), "").await.unwrap();
-    assert_eq!(resolved.parameters["token"].split('.').count(), 3);
+    let approved = "[{audience: vault, namespace: ns, serviceAccountName: me}, \
+        {audience: vault, namespace: ns, serviceAccountName: nobody}]";
+    let resolved = resolve_as(&with("me", approved, Compat::Better), "").await.unwrap();
+    assert!(resolved.parameters["token"].split('.').count() == 3);
     assert_eq!(seen(&resolved.seen), ["TriggerAuthentication ns/ta", "ServiceAccount ns/me"]);
-    let error = resolve_as(&with("nobody", Compat::Better), "").await.unwrap_err();
+    let error = resolve_as(&with("nobody", approved, Compat::Better), "").await.unwrap_err();
     assert_eq!(error.to_string(), "TriggerAuthentication ns/ta: ServiceAccount ns/nobody does not exist");
-    assert_eq!(resolve_as(&with("nobody", Compat::Strict), "").await.unwrap().parameters["token"], "");
+    assert_eq!(
+        resolve_as(&with("nobody", approved, Compat::Strict), "").await.unwrap().parameters["token"],
+        ""
+    );
+    // Without an approved audience no token is requested, in both modes.
+    for other in ["[]", "[{audience: vault}]", "[{audience: vault, namespace: till, serviceAccountName: me}]"]
+    {
+        let error = resolve_as(&with("me", other, Compat::Better), "").await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "TriggerAuthentication ns/ta: no configured token audience for service account ns/me in \
+             KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES"
+        );
+        assert_eq!(resolve_as(&with("me", other, Compat::Strict), "").await.unwrap().parameters["token"], "");
+    }
+    let error = resolve_as(&with("", approved, Compat::Better), "").await.unwrap_err();
+    assert!(error.to_string().contains("serviceAccountName is required"), "{error}");
 }

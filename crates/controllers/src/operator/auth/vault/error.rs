@@ -4,6 +4,8 @@ use sources::http::HttpError;
 
 use super::query::{VaultDataError, VaultResponseError, VaultValueError};
 use crate::operator::auth::AuthFailure;
+use crate::operator::operator_identity::audiences::VARIABLE;
+use crate::operator::operator_identity::outbound::DestinationError;
 
 /// Why Vault gives no secret.
 #[derive(Debug, thiserror::Error)]
@@ -17,11 +19,29 @@ pub enum VaultError {
     /// The login is not supported.
     #[error("vault auth method {0:?} is not supported; token and kubernetes are")]
     UnsupportedMethod(String),
+    /// The credential may not be sent to this server.
+    #[error(transparent)]
+    Destination(#[from] DestinationError),
     /// The token login has no token.
-    #[error("vault token is neither in VAULT_TOKEN nor in credential.token")]
+    #[error("could not get Vault token: it is neither in VAULT_TOKEN nor in credential.token")]
     NoToken,
+    /// The Kubernetes login has a credential without a service account.
+    #[error("k8s SA file not in config or serviceAccountName not supplied")]
+    NoAccount,
+    /// The Kubernetes login names a file that is not known.
+    #[error(
+        "credential.serviceAccount {0:?} is not read: no file that an object chooses is; name a service account of this \
+         namespace in credential.serviceAccountName, or have an administrator set --vault-kubernetes-auth-token-file"
+    )]
+    UnknownFile(String),
+    /// No audience is approved.
+    #[error("no approved service account token audiences; configure {VARIABLE}")]
+    NoApprovedAudiences,
+    /// A path has segments that a server may resolve to another path.
+    #[error("vault path {0:?} must not contain . or ..")]
+    DotSegment(String),
     /// The login was accepted, but gave no token.
-    #[error("vault login gave no token")]
+    #[error("vault Kubernetes login returned no client token")]
     LoginWithoutToken,
     /// The token of the service account is missing.
     #[error(transparent)]

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod operator_identity;
+
 use api::keda::VaultSecret;
 use api::provider::Compat;
 use serde_json::{Value, json};
@@ -142,43 +144,6 @@ async fn token_is_renewed_and_each_path_is_read_once() {
             "GET /v1/kv/old ",
         ]
     );
-}
-
-#[tokio::test]
-async fn service_account_logs_in() {
-    let claims = base64::Engine::encode(
-        &base64::engine::general_purpose::URL_SAFE_NO_PAD,
-        r#"{"sub": "system:serviceaccount:ns:me"}"#,
-    );
-    let file = std::env::temp_dir().join(format!("plimsoll-vault-{}", std::process::id()));
-    std::fs::write(&file, format!("x.{claims}.y\n")).unwrap();
-    let (address, requests) = vault(&[
-        ("/v1/auth/k8s/login", 200, r#"{"auth": {"client_token": "t1"}}"#),
-        ("/v1/auth/token/lookup-self", 200, r#"{"data": {"renewable": false}}"#),
-        ("/v1/kv/a", 200, r#"{"data": {"k": "v"}}"#),
-    ])
-    .await;
-    let given = |mount: &str, path: &str| {
-        json!({
-            "address": address, "authentication": "kubernetes", "mount": mount, "role": "r",
-            "credential": {"serviceAccount": path},
-            "secrets": [{"parameter": "p", "path": "kv/a", "key": "k"}],
-        })
-    };
-    let path = file.to_str().unwrap();
-    let resolved = resolve(given("k8s", path), Compat::Better).await.unwrap();
-    assert_eq!(resolved.parameters["p"], "v");
-    let sent = drain(requests);
-    assert!(sent[0].3.contains("x.") && sent[0].3.contains("\"role\":\"r\""));
-    assert_eq!((&*sent[2].1, &*sent[2].2), ("/v1/kv/a", "t1"));
-    let error = resolve(given("", path), Compat::Better).await.unwrap_err().to_string();
-    assert_eq!(error, "TriggerAuthentication ns/ta: auth mount not in config");
-    let error = resolve(given("k8s", "/dev/null"), Compat::Better).await.unwrap_err().to_string();
-    assert!(error.contains("is not a regular file"), "{error}");
-    std::fs::write(&file, "x.e30.y").unwrap();
-    let error = resolve(given("k8s", path), Compat::Better).await.unwrap_err().to_string();
-    assert!(error.contains("is not the token of a service account"), "{error}");
-    std::fs::remove_file(&file).unwrap();
 }
 
 #[tokio::test]
