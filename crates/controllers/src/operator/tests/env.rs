@@ -39,7 +39,7 @@ pub(super) struct TestEnv {
 }
 
 /// Our definitions of KEDA's resources.
-fn definitions() -> Vec<Value> {
+pub(super) fn definitions() -> Vec<Value> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds/keda");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -16,6 +16,7 @@ mod failures;
 mod fallbacks;
 mod faults;
 mod formulas;
+mod hostile_tenant;
 mod hpas;
 mod jobs;
 mod lifecycle;
