@@ -133,7 +133,7 @@ async fn leaders_that_are_killed_at_random_moments_leave_nothing_half_done() {
     workshop.check(&candidates[0].env, &history[checked..]).await;
     check_writers(&history);
     check_creations(&history);
-    assert!(workshop.all_jobs.len() > 8, "{:?}", workshop.all_jobs);
+    assert!(workshop.all_jobs.len() >= 8, "{:?}", workshop.all_jobs);
     let terms = terms(&history).len();
     println!("{terms} terms, {} writes, {} jobs", history.len(), workshop.all_jobs.len());
     assert!(terms as u64 > kills, "{terms} terms");
