@@ -7,6 +7,7 @@
 //! metric       quantities and metric specs
 //! backends     shared state: connections, shared responses, access to the cluster
 //! web          the shared HTTP client
+//! off_thread   large responses are decoded on worker threads; `tree` JSON of bounded size
 //! responses    decoding of responses; `urls` URLs; `single` scalers with one metric; `aws` signatures;
 //!              `jolokia`, `search`, `oauth` code shared by several scalers
 //! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them
@@ -29,6 +30,7 @@ pub mod clock;
 mod jolokia;
 pub mod metric;
 mod oauth;
+pub mod off_thread;
 pub mod parameters;
 mod parse_error;
 #[cfg(any(feature = "postgresql", feature = "rabbitmq-amqp", feature = "redis"))]
@@ -42,6 +44,7 @@ pub mod tenant_files;
 #[cfg(test)]
 mod test_support;
 mod tls;
+mod tree;
 mod trigger;
 mod urls;
 pub mod web;

@@ -6,14 +6,22 @@
 use serde_json::Value;
 
 use crate::ScalerError;
+use crate::tree::{self, TreeError};
 
 /// Length in characters of the part of an error field that an error quotes.
 const MAX_EXCERPT_CHARS: usize = 200;
 
-/// Decodes a response body as JSON.
+/// Decodes a response body as JSON, into a tree of bounded size.
 pub(crate) fn json(body: &[u8]) -> Result<Value, ScalerError> {
-    serde_json::from_slice(body)
-        .map_err(|error| scaler_error!("the answer is not JSON ({}): {}", problem(&error), hidden(body)))
+    tree::from_slice(body).map_err(|error| match error {
+        TreeError::TooLarge(error) => ScalerError::new(error.to_string()),
+        TreeError::Json(error) => ScalerError::new(no_json(&error, body)),
+    })
+}
+
+/// Describes a body that is not JSON.
+pub(crate) fn no_json(error: &serde_json::Error, body: &[u8]) -> String {
+    format!("the answer is not JSON ({}): {}", problem(error), hidden(body))
 }
 
 /// Describes an error of serde_json without the value that has the wrong type.
@@ -37,7 +45,7 @@ pub(crate) fn hidden(body: &[u8]) -> String {
 
 /// The error field of a JSON response if there is one, else the size of the body.
 pub(crate) fn error_field(body: &[u8], pointer: &str) -> String {
-    let answer: Option<Value> = serde_json::from_slice(body).ok();
+    let answer = tree::from_slice(body).ok();
     let text = answer.as_ref().and_then(|answer| answer.pointer(pointer)).and_then(Value::as_str);
     text.map_or_else(|| hidden(body), excerpt)
 }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use sources::http::Endpoint;
 
 use crate::metric::{external, milli};
-use crate::metrics_api::query::json::find;
-use crate::responses::{error_field, json as read, parsed};
+use crate::metrics_api::query::stream::find;
+use crate::responses::{error_field, no_json, parsed};
 use crate::single::{SingleMetricScaler, ValueSource, send};
 use crate::web::{HttpCall, SharedHttpClient, path_escaped};
 use crate::{ParseError, Scaler, ScalerError, ScalerFuture, Trigger};
@@ -145,10 +145,9 @@ pub(crate) fn value(
         // An error response is not decoded, even if it has a number at the location.
         _ => bail!("{product} returned {status}: {}", error_field(body, "/error/reason")),
     }
-    let answer = read(body)?;
-    let found = find(&answer, location)?;
+    let found = find(body, location).map_err(|error| error.described(|error| no_json(error, body)))?;
     let must = "valueLocation must point to value of type number but got:";
-    match found.as_deref() {
+    match &found {
         None | Some(Value::Null) if ignore_null_values => Ok(0.0),
         None | Some(Value::Null) => Err(scaler_error!("{must} 'Null'")),
         Some(Value::Number(number)) => number.as_f64().ok_or_else(|| scaler_error!("{must} '{number}'")),

@@ -29,7 +29,7 @@ mod write;
 pub use document::Document;
 pub use nearest::nearest;
 pub use node::{Node, NodeKey, NodeValue};
-pub use parse::parse;
+pub use parse::{parse, parse_within};
 pub use problem::Diagnostic;
 pub use source::{SourceFile, Span};
 pub use write::to_yaml;

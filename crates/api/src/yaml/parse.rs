@@ -23,6 +23,11 @@ const CORE_TAGS: &str = "tag:yaml.org,2002:";
 ///
 /// Aliases and merge keys are expanded within limits; an entry of a map wins over one merged into it.
 pub fn parse(source: &SourceFile) -> Result<Vec<Document>, Diagnostic> {
+    parse_within(source, MAX_NODES)
+}
+
+/// As [`parse`], with at most so many values: a text from a server that is not trusted must not take much memory.
+pub fn parse_within(source: &SourceFile, max_nodes: usize) -> Result<Vec<Document>, Diagnostic> {
     if source.text.len() > MAX_TEXT_BYTES {
         return Err(Diagnostic::at(
             source,
@@ -35,8 +40,15 @@ pub fn parse(source: &SourceFile) -> Result<Vec<Document>, Diagnostic> {
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    let mut builder =
-        Builder { source, open: Vec::new(), anchors: HashMap::new(), root: None, nodes: 0, copied: 0 };
+    let mut builder = Builder {
+        source,
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        root: None,
+        nodes: 0,
+        copied: 0,
+        max_nodes,
+    };
     let mut documents = Vec::new();
     for event in Parser::new_from_str_with_options(&source.text, options) {
         let (event, span) = event.map_err(|error| syntax::problem(source, &error))?;
@@ -64,6 +76,7 @@ struct Builder<'a> {
     root: Option<Node>,
     nodes: usize,
     copied: usize,
+    max_nodes: usize,
 }
 
 /// A list or map whose end has not been read.
@@ -257,8 +270,12 @@ impl Builder<'_> {
             return Err(self.problem(span, syntax::TOO_DEEP));
         }
         self.nodes += 1;
-        if self.nodes + self.copied > MAX_NODES {
-            return Err(self.problem(span, "the file holds too much: expected at most two million values"));
+        if self.nodes + self.copied > self.max_nodes {
+            let most =
+                if self.max_nodes == MAX_NODES { "two million".into() } else { self.max_nodes.to_string() };
+            return Err(
+                self.problem(span, format!("the file holds too much: expected at most {most} values"))
+            );
         }
         if anchor != 0 {
             self.copy(tree.nodes, tree.bytes, span)?;

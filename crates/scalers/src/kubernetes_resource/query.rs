@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::Parameters;
 use crate::ScalerError;
-use crate::metrics_api::query::json::{find, walk};
-use crate::metrics_api::query::yaml;
-use crate::responses::{json, kind, parsed};
+use crate::metrics_api::query::json::walk;
+use crate::metrics_api::query::{stream, yaml};
+use crate::responses::{kind, parsed};
 
 /// The number in the value of the key. Errors do not quote the value, because it may come from a Secret.
 pub(super) fn value(bytes: &[u8], parameters: &Parameters) -> Result<f64, ScalerError> {
@@ -17,8 +17,9 @@ pub(super) fn value(bytes: &[u8], parameters: &Parameters) -> Result<f64, Scaler
     let nowhere = || scaler_error!("valueLocation {location:?} not found");
     match &**format {
         "json" => {
-            let tree = json(bytes).map_err(|_| scaler_error!("the value is not JSON"))?;
-            number(find(&tree, location)?.ok_or_else(nowhere)?.as_ref(), value_type, location)
+            let found = stream::find(bytes, location)
+                .map_err(|error| error.described(|_| "the value is not JSON".to_owned()))?;
+            number(&found.ok_or_else(nowhere)?, value_type, location)
         }
         "yaml" => {
             let tree = yaml(text).map_err(|_| scaler_error!("the value is not YAML"))?;

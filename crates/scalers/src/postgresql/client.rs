@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::dsn::{Dsn, SslMode};
-use super::metered::{Budget, Metered};
+use super::metered::{Budget, Metered, ReadingResponse};
 use super::query;
 use crate::ScalerError;
 use crate::dial::Dialer;
@@ -160,6 +160,7 @@ impl pool::PooledServer for PostgresServer {
                 }
             };
             connection.budget.renew();
+            let _reading = ReadingResponse(connection.budget.clone());
             let rows = connection.client.simple_query_raw(question).await.map_err(|error| said(&error))?;
             let mut rows = pin!(rows);
             while let Some(message) = rows.next().await {

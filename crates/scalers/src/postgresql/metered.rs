@@ -2,19 +2,34 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use sources::http::{ByteBudget, ByteShare, UNCOUNTED_BYTES};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::web::RESPONSES_UNDER_WAY;
+
 /// Maximum size of one response, in bytes.
-const MAX_RESPONSE_BYTES: usize = 16 << 20;
+const MAX_RESPONSE_BYTES: usize = 8 << 20;
+/// Maximum size of what arrives after the value was read, such as further rows, in bytes.
+const MAX_UNREAD_BYTES: usize = 1 << 20;
 
 /// Number of bytes that may still be read.
 #[derive(Clone)]
-pub(super) struct Budget(Arc<AtomicUsize>);
+pub(super) struct Budget {
+    allowance: Arc<Mutex<Allowance>>,
+    /// The budget of all responses under way.
+    all: ByteBudget,
+}
+
+struct Allowance {
+    left: usize,
+    /// Bytes that need no share of the budget of all responses.
+    uncounted: usize,
+    share: Option<ByteShare>,
+}
 
 /// A stream with a byte budget.
 pub(super) struct Metered {
@@ -25,21 +40,58 @@ pub(super) struct Metered {
 impl Budget {
     /// A full budget for one response.
     pub(super) fn new() -> Self {
-        Self(Arc::new(AtomicUsize::new(MAX_RESPONSE_BYTES)))
+        Self::within(RESPONSES_UNDER_WAY.clone())
+    }
+
+    fn within(all: ByteBudget) -> Self {
+        let (left, uncounted) = (MAX_RESPONSE_BYTES, UNCOUNTED_BYTES);
+        Self { allowance: Arc::new(Mutex::new(Allowance { left, uncounted, share: None })), all }
     }
 
     /// Restores the budget for the next request.
     pub(super) fn renew(&self) {
-        self.0.store(MAX_RESPONSE_BYTES, Ordering::Relaxed);
+        self.set(MAX_RESPONSE_BYTES, UNCOUNTED_BYTES);
+    }
+
+    /// The response was read, or nobody waits for it any more: its share of the budget of all responses is returned.
+    pub(super) fn finish(&self) {
+        self.set(MAX_UNREAD_BYTES, MAX_UNREAD_BYTES);
+    }
+
+    fn set(&self, left: usize, uncounted: usize) {
+        *self.allowance() = Allowance { left, uncounted, share: None };
+    }
+
+    fn allowance(&self) -> MutexGuard<'_, Allowance> {
+        self.allowance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn spend(&self, bytes: usize) -> io::Result<()> {
-        let left = self.0.load(Ordering::Relaxed).checked_sub(bytes);
-        let left = left.ok_or_else(|| {
+        let mut allowance = self.allowance();
+        allowance.left = allowance.left.checked_sub(bytes).ok_or_else(|| {
             io::Error::other(format!("it answered more than {} MiB", MAX_RESPONSE_BYTES >> 20))
         })?;
-        self.0.store(left, Ordering::Relaxed);
+        match allowance.uncounted.checked_sub(bytes) {
+            Some(left) => allowance.uncounted = left,
+            None if allowance.share.is_some() => {}
+            None => {
+                // The driver cannot wait here; the next poll of the trigger asks again.
+                let share = self.all.try_share(MAX_RESPONSE_BYTES);
+                allowance.share = Some(share.ok_or_else(|| {
+                    io::Error::other("too many large answers are read at once; it is asked again later")
+                })?);
+            }
+        }
         Ok(())
+    }
+}
+
+/// Finishes a response when it is dropped.
+pub(super) struct ReadingResponse(pub(super) Budget);
+
+impl Drop for ReadingResponse {
+    fn drop(&mut self) {
+        self.0.finish();
     }
 }
 
@@ -76,5 +128,29 @@ impl AsyncWrite for Metered {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn responses_are_bounded() {
+        let all = ByteBudget::new(MAX_RESPONSE_BYTES);
+        let budget = Budget::within(all.clone());
+        for _ in 0..MAX_RESPONSE_BYTES >> 10 {
+            budget.spend(1 << 10).unwrap();
+        }
+        assert!(budget.spend(1).unwrap_err().to_string().contains("more than 8 MiB"));
+        budget.renew();
+        assert!(budget.spend(MAX_RESPONSE_BYTES).is_ok());
+        let second = Budget::within(all);
+        second.spend(UNCOUNTED_BYTES).unwrap();
+        assert!(second.spend(1).unwrap_err().to_string().contains("too many large answers"));
+        drop(ReadingResponse(budget.clone()));
+        assert!(second.spend(1).is_ok());
+        assert!(budget.spend(MAX_UNREAD_BYTES).is_ok());
+        assert!(budget.spend(1).is_err());
     }
 }

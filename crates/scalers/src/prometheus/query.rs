@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Parameters;
 use crate::ScalerError;
 use crate::responses::{error_field, kind, problem};
+use crate::tree;
 use crate::web::escaped;
 
 /// The URL of a query.
@@ -85,6 +86,7 @@ pub fn find(
             error_field(body, "/error")
         );
     }
+    tree::check_values(body).map_err(|error| scaler_error!("{error}"))?;
     let body: Body = serde_json::from_slice(body)
         .map_err(|error| scaler_error!("prometheus query {query} returned no vector: {}", problem(&error)))?;
     let mut none = |what: &str| {

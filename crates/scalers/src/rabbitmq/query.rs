@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::ParseError;
 use crate::responses::excerpt;
+use crate::tree;
 use crate::web::{escaped, path_escaped};
 
 /// What is measured.
@@ -277,6 +278,7 @@ pub(super) fn queues(
     strict: bool,
 ) -> Result<Vec<Queue>, ParseError> {
     let no_json = || ParseError::from("the answer is not what the management API says");
+    tree::check_values(body).map_err(|error| error.to_string())?;
     let told = if pattern {
         let page: Page = serde_json::from_slice(body).map_err(|_| no_json())?;
         if page.page_count > 1 {

@@ -2,6 +2,7 @@
 mod bad_servers;
 mod bad_values;
 mod bodies;
+mod hostile;
 mod outbound;
 mod samples;
 mod secrets;

@@ -19,7 +19,7 @@ mod tests;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,9 +27,10 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
-use sources::http::{Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse};
+use sources::http::{ByteBudget, Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse};
 use tokio::time::Instant;
 
+use crate::off_thread;
 pub use call::HttpCall;
 pub use escape::{escaped, path_escaped, unescaped};
 pub use max_age::with_max_age;
@@ -38,9 +39,16 @@ pub use settings::HttpSettings;
 
 /// Responses larger than this are not shared with later callers, in bytes.
 const MAX_SHARED_RESPONSE_BYTES: usize = 64 << 10;
+/// Maximum size of all responses under way together, in bytes; the first 64 KiB of each response do not count.
+const MAX_RESPONSE_BYTES_UNDER_WAY: usize = 64 << 20;
 /// Connections to a server are dropped after this time without requests.
 const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
+/// The budget of all responses under way in this process, also of those over other protocols than HTTP.
+pub(crate) static RESPONSES_UNDER_WAY: LazyLock<ByteBudget> =
+    LazyLock::new(|| ByteBudget::new(MAX_RESPONSE_BYTES_UNDER_WAY));
+
+type CannedAnswer = dyn Fn(&HttpCall) -> HttpResponse + Send + Sync;
 type HttpResult = Result<HttpResponse, HttpError>;
 /// A shared future of a response and the time it arrived.
 type SharedResponse = Shared<BoxFuture<'static, (HttpResult, Instant)>>;
@@ -50,6 +58,8 @@ pub struct SharedHttpClient {
     settings: HttpSettings,
     clients: Mutex<Clients>,
     shared_requests: Arc<Mutex<SharedRequests>>,
+    /// Answers instead of servers, for fuzzing.
+    canned: Option<Box<CannedAnswer>>,
 }
 
 #[derive(Default)]
@@ -101,7 +111,13 @@ struct RecentResponse {
 impl SharedHttpClient {
     /// Creates a client without connections.
     pub fn new(settings: HttpSettings) -> Self {
-        Self { settings, clients: Mutex::default(), shared_requests: Arc::default() }
+        Self { settings, clients: Mutex::default(), shared_requests: Arc::default(), canned: None }
+    }
+
+    /// A client whose requests are answered by a function and never sent.
+    #[doc(hidden)]
+    pub fn answered_by(answer: impl Fn(&HttpCall) -> HttpResponse + Send + Sync + 'static) -> Self {
+        Self { canned: Some(Box::new(answer)), ..Self::new(HttpSettings::default()) }
     }
 
     /// The current time.
@@ -118,24 +134,33 @@ impl SharedHttpClient {
     /// [`with_max_age`] or else [`HttpSettings::fresh`], share one response (later callers get it without headers);
     /// errors are shared only by concurrent callers.
     pub async fn ask(&self, call: HttpCall) -> HttpResult {
+        off_thread::send_from_task().await;
+        let answer = self.answer(call).await;
+        off_thread::decode_elsewhere(answer.as_ref().map_or(0, |answer| answer.body.len())).await;
+        answer
+    }
+
+    async fn answer(&self, call: HttpCall) -> HttpResult {
+        if let Some(canned) = &self.canned {
+            return Ok(canned(&call));
+        }
         let (endpoint, path) = call.source(&self.settings);
         let shared = call.is_shared();
         let HttpCall { method, headers, body, within, at_most, same_as, own_address, .. } = call;
         let (number, client) = self.client((endpoint, own_address))?;
-        if !shared {
-            let ask =
-                HttpRequest::new(method, path).headers(headers).body(body).timeout(within).max_bytes(at_most);
-            let answer = request_log::recorded(client.send(ask)).await;
-            max_age::used(Instant::now());
-            return answer;
-        }
-        let key = {
+        let key = shared.then(|| {
             let same = same_as.as_deref().unwrap_or(&path);
             let values = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
             locked(&self.shared_requests).key(&(number, same, values.collect::<Vec<_>>(), within))
+        });
+        let ask = HttpRequest::new(method, path).headers(headers).body(body).timeout(within);
+        let ask = ask.max_bytes(at_most).budget(RESPONSES_UNDER_WAY.clone());
+        let Some(key) = key else {
+            // In a box, because it is much larger than the rest of the future.
+            let answer = Box::pin(request_log::recorded(client.send(ask))).await;
+            max_age::used(Instant::now());
+            return answer;
         };
-        let ask =
-            HttpRequest::new(method, path).headers(headers).body(body).timeout(within).max_bytes(at_most);
         let (answer, at) = match self.join(key, client, ask) {
             Ok(RecentResponse { at, status, body }) => {
                 (Ok(HttpResponse { status, headers: HeaderMap::new(), body }), at)

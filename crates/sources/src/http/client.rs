@@ -24,6 +24,9 @@ use crate::lock::locked;
 
 /// Idle connections are closed after this time; shorter than the usual limit of servers.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(45);
+/// Bytes that a connection buffers before its response is read: a response that waits for its share of a budget must not take
+/// memory meanwhile.
+const MAX_BUFFERED_BYTES: usize = 128 << 10;
 /// Value of the `User-Agent` header.
 const USER_AGENT_VALUE: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 type HyperClient = legacy::Client<HttpsConnector<UriConnector>, Full<Bytes>>;
@@ -98,12 +101,16 @@ impl HttpClient {
 
     /// Sends a request and reads the whole response.
     pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let budget = request.budget.clone();
         let mut answer = self.stream(request).await?;
         // A response whose `Content-Length` exceeds the limit is not read.
         if answer.announced() > answer.left {
             return Err(HttpError::new(&self.0.server, HttpErrorCause::TooLarge(answer.max_bytes)));
         }
-        let body = answer.rest().await?;
+        let body = match budget {
+            Some(budget) => answer.rest_within(&budget).await?,
+            None => answer.rest().await?,
+        };
         Ok(HttpResponse { status: answer.status, headers: answer.headers, body })
     }
 
@@ -271,6 +278,9 @@ fn connections(endpoint: &Endpoint, url: &ParsedUrl, dialer: &Dialer) -> Result<
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
+        .http1_max_buf_size(MAX_BUFFERED_BYTES)
+        .http2_initial_stream_window_size(Some(MAX_BUFFERED_BYTES as u32))
+        .http2_initial_connection_window_size(Some(2 * MAX_BUFFERED_BYTES as u32))
         .pool_max_idle_per_host(if endpoint.close_connections { 0 } else { usize::MAX })
         .build(https.enable_all_versions().wrap_connector(http)))
 }

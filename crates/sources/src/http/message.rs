@@ -10,11 +10,14 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout_at};
 
+use super::budget::{ByteBudget, ByteShare, UNCOUNTED_BYTES};
 use super::error::{HttpError, HttpErrorCause, classify};
 
 /// Limits of a response unless the request sets its own.
 const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_MAX_RESPONSE_BYTES: usize = 64 << 20;
+/// A body that grows gets memory in steps of this size.
+const GROWTH_BYTES: usize = 256 << 10;
 
 /// A request to a server.
 #[derive(Clone, Debug)]
@@ -25,6 +28,7 @@ pub struct HttpRequest {
     pub(super) body: Bytes,
     pub(super) timeout: Duration,
     pub(super) max_bytes: usize,
+    pub(super) budget: Option<ByteBudget>,
 }
 
 impl HttpRequest {
@@ -38,6 +42,7 @@ impl HttpRequest {
             body: Bytes::new(),
             timeout: DEFAULT_RESPONSE_TIMEOUT,
             max_bytes: DEFAULT_MAX_RESPONSE_BYTES,
+            budget: None,
         }
     }
 
@@ -73,6 +78,12 @@ impl HttpRequest {
     /// Limits the size of the response body.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
+        self
+    }
+
+    /// Takes the memory of a response that is read as a whole from a budget; the response waits for its share within its timeout.
+    pub fn budget(mut self, budget: ByteBudget) -> Self {
+        self.budget = Some(budget);
         self
     }
 
@@ -160,6 +171,52 @@ impl StreamedResponse {
                 None => return fail(&self.server, HttpErrorCause::TooLarge(self.max_bytes)),
             }
             return Ok(Some(piece));
+        }
+    }
+
+    /// Reads the rest of the body with memory of a budget. A body of unknown length takes as much as it may have.
+    pub(super) async fn rest_within(&mut self, budget: &ByteBudget) -> Result<Bytes, HttpError> {
+        let mut all = Vec::new();
+        let mut share = None;
+        let announced = self.announced().min(self.left);
+        if announced > UNCOUNTED_BYTES {
+            share = self.share(budget, announced).await?;
+            all.reserve_exact(announced);
+        }
+        while let Some(piece) = self.chunk().await? {
+            let length = all.len() + piece.len();
+            if share.is_none() {
+                if all.is_empty() && length <= UNCOUNTED_BYTES && self.is_over() {
+                    return Ok(piece);
+                }
+                if length > UNCOUNTED_BYTES {
+                    share = self.share(budget, self.max_bytes).await?;
+                }
+            }
+            if length > all.capacity() {
+                // In steps, because a vector that doubles takes up to three times the memory of its content.
+                let wanted =
+                    if length > UNCOUNTED_BYTES { length.next_multiple_of(GROWTH_BYTES) } else { 2 * length };
+                all.reserve_exact(wanted - all.len());
+            }
+            all.extend_from_slice(&piece);
+        }
+        Ok(match share {
+            Some(share) => share.attach(all),
+            None => all.into(),
+        })
+    }
+
+    async fn share(&self, budget: &ByteBudget, bytes: usize) -> Result<Option<ByteShare>, HttpError> {
+        let late = |_| HttpError::new(&self.server, HttpErrorCause::TimedOut(self.deadline - self.started));
+        timeout_at(self.deadline, budget.share(bytes)).await.map_err(late)
+    }
+
+    /// Whether the body has ended, as far as that is known without reading.
+    fn is_over(&self) -> bool {
+        match &self.source {
+            BodySource::Wire(body) => body.is_end_stream(),
+            BodySource::Pieces(pieces) => pieces.is_empty(),
         }
     }
 

@@ -6,12 +6,14 @@
 //! verifier   verification of server certificates
 //! client     sends a request within a time and a size limit
 //! message    requests and responses
+//! budget     one budget of bytes for all responses under way
 //! error      why a request failed, and the remedy
 //! ```
 //!
 //! Redirects are not followed and no proxy is used, so credentials only reach the configured server. Connections are made by
 //! [`crate::dial::Dialer`].
 
+mod budget;
 mod client;
 mod endpoint;
 mod error;
@@ -21,6 +23,7 @@ pub(crate) mod tests;
 mod trust;
 mod verifier;
 
+pub use budget::{ByteBudget, ByteShare, UNCOUNTED_BYTES};
 pub use client::HttpClient;
 pub use endpoint::{Auth, Endpoint, Secret};
 pub use error::{HttpError, HttpErrorCause};

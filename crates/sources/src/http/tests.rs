@@ -373,3 +373,41 @@ fn secrets_are_not_printed() {
     let token = Endpoint { auth: Auth::Token(Secret::new("hunter\n6")), ..Endpoint::at("http://host") };
     assert!(!HttpClient::new(token).unwrap_err().to_string().contains("hunter"));
 }
+
+#[tokio::test]
+async fn many_large_responses_share_one_budget_without_deadlock() {
+    const LARGE: usize = 300 << 10;
+    // With and without `Content-Length`, and short responses, which no budget counts.
+    let address = plainly(|request| match request.uri().path() {
+        "/whole" => answer(200, vec![b'x'; LARGE]),
+        "/short" => answer(200, "x"),
+        _ => {
+            let piece = |_| Ok(Frame::data(Bytes::from(vec![b'x'; LARGE / 10])));
+            let pieces = futures::stream::iter((0..10).map(piece));
+            http::Response::new(BodyExt::boxed(StreamBody::new(pieces)))
+        }
+    })
+    .await;
+    // Room for one response of unknown length at a time.
+    let (budget, most) = (ByteBudget::new(1 << 20), 1 << 20);
+    let client = HttpClient::new(Endpoint::at(format!("http://{address}"))).unwrap();
+    let ask = |path: &str| HttpRequest::get(path).max_bytes(most).budget(budget.clone());
+    let all = (0..60).map(|number| {
+        let (client, path) = (client.clone(), ["/whole", "/pieces", "/short"][number % 3]);
+        let request = ask(path).timeout(Duration::from_mins(2));
+        async move { client.send(request).await.map(|response| (path, response.body.len())) }
+    });
+    for response in futures::future::join_all(all).await {
+        let (path, length) = response.unwrap();
+        assert_eq!(length, if path == "/short" { 1 } else { LARGE }, "{path}");
+    }
+    assert!(budget.try_share(1 << 20).is_some(), "all shares are returned");
+
+    // A response that gets no share in time is an error; a short one needs none.
+    let _all = budget.try_share(1 << 20);
+    for path in ["/whole", "/pieces"] {
+        let error = client.send(ask(path).timeout(Duration::from_millis(300))).await.unwrap_err();
+        assert!(matches!(error.cause, HttpErrorCause::TimedOut(_)), "{error}");
+    }
+    assert_eq!(client.send(ask("/short")).await.unwrap().body, "x");
+}

@@ -12,6 +12,7 @@ use keda::OperationError;
 use keda::activity::{MetricSample, MetricValue, Reading};
 use keda::environment::SourceRef;
 use scalers::Scaler;
+use scalers::off_thread;
 use scalers::web::{RequestLog, with_max_age, with_request_log};
 use tokio::time::{Instant, timeout};
 
@@ -397,7 +398,9 @@ impl ScalerState {
 
 /// The metrics of a scaler, at least one.
 async fn specs_of(scaler: &Arc<dyn Scaler>, deadline: Duration) -> Result<Vec<MetricSpec>, SampleError> {
-    let listed = timeout(deadline, scaler.specs()).await.map_err(|_| SampleError::TimedOut(deadline))?;
+    let asked = Arc::clone(scaler);
+    let listing = off_thread::run(async move { asked.specs().await });
+    let listed = timeout(deadline, listing).await.map_err(|_| SampleError::TimedOut(deadline))?;
     let specs = listed.map_err(SampleError::Source)?;
     if specs.is_empty() { Err(SampleError::NoMetrics) } else { Ok(specs) }
 }
@@ -407,7 +410,9 @@ async fn reading_of(
     name: &str,
     deadline: Duration,
 ) -> Result<Reading, SampleError> {
-    let read = timeout(deadline, scaler.read(name)).await.map_err(|_| SampleError::TimedOut(deadline))?;
+    let (asked, asked_name) = (Arc::clone(scaler), name.to_owned());
+    let reading = off_thread::run(async move { asked.read(&asked_name).await });
+    let read = timeout(deadline, reading).await.map_err(|_| SampleError::TimedOut(deadline))?;
     let read = read.map_err(SampleError::Source)?;
     let value = |value: scalers::MetricValue| MetricValue { name: value.name, value: value.value };
     Ok(Reading { values: read.values.into_iter().map(value).collect(), active: read.active })

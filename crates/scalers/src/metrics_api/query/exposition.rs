@@ -1,20 +1,27 @@
 //! The Prometheus text format: the first sample of a metric with the required labels.
 
+use std::collections::HashMap;
+
 use crate::ScalerError;
 
+/// Maximum length of the location, in bytes.
+const MAX_LOCATION_BYTES: usize = 16 << 10;
+
 /// A metric and its required labels.
-#[derive(Debug, PartialEq)]
 struct Wanted<'a> {
     name: &'a str,
-    labels: Vec<(&'a str, String)>,
+    /// The required values of each label, with the number of the last line that had them.
+    labels: HashMap<&'a str, HashMap<String, usize>>,
+    /// How many values are required.
+    count: usize,
 }
 
 /// The value of the first sample that matches `name{label="value"}`.
 pub fn read(text: &str, location: &str) -> Result<f64, ScalerError> {
-    let wanted = wanted(location)?;
+    let mut wanted = wanted(location)?;
     let mut found = false;
     let mut kind = "untyped";
-    for line in text.lines().map(str::trim) {
+    for (number, line) in text.lines().map(str::trim).enumerate() {
         if let Some(comment) = line.strip_prefix('#') {
             let mut words = comment.split_whitespace();
             if (words.next(), words.next()) == (Some("TYPE"), Some(wanted.name)) {
@@ -29,16 +36,23 @@ pub fn read(text: &str, location: &str) -> Result<f64, ScalerError> {
             continue;
         }
         found = true;
-        let bad = || {
-            scaler_error!("a line of metric {} is no sample of the text format of Prometheus", wanted.name)
+        let bad = || scaler_error!("line {} is no sample of the text format of Prometheus", number + 1);
+        let mut required = 0;
+        let rest = match rest.trim_start().strip_prefix('{') {
+            Some(inner) => labels(inner, |name, value| {
+                // A look-up per label: comparing each with each would be slow for lines of many labels.
+                let last = wanted.labels.get_mut(name).and_then(|values| values.get_mut(&value));
+                if let Some(last) = last
+                    && *last != number + 1
+                {
+                    *last = number + 1;
+                    required += 1;
+                }
+            })
+            .ok_or_else(bad)?,
+            None => rest,
         };
-        let (labels, rest) = match rest.trim_start().strip_prefix('{') {
-            Some(inner) => labels(inner).ok_or_else(bad)?,
-            None => (Vec::new(), rest),
-        };
-        if !["untyped", "counter", "gauge"].contains(&kind)
-            || wanted.labels.iter().any(|pair| !labels.contains(pair))
-        {
+        if !["untyped", "counter", "gauge"].contains(&kind) || required < wanted.count {
             continue;
         }
         let number =
@@ -57,37 +71,44 @@ pub fn read(text: &str, location: &str) -> Result<f64, ScalerError> {
 
 fn wanted(location: &str) -> Result<Wanted<'_>, ScalerError> {
     let bad = || scaler_error!("valueLocation {location:?} is no metric such as waiting{{queue=\"mail\"}}");
+    if location.len() > MAX_LOCATION_BYTES {
+        bail!("valueLocation has more than {MAX_LOCATION_BYTES} bytes");
+    }
     let location = location.trim();
-    let (name, labels) = match location.split_once('{') {
-        None => (location, Vec::new()),
+    let mut all: HashMap<&str, HashMap<String, usize>> = HashMap::new();
+    let name = match location.split_once('{') {
+        None => location,
         Some((name, inner)) => {
-            let (labels, after) = labels(inner).ok_or_else(bad)?;
+            let after = labels(inner, |name, value| {
+                all.entry(name).or_default().insert(value, 0);
+            })
+            .ok_or_else(bad)?;
             if !after.trim().is_empty() {
                 return Err(bad());
             }
-            (name.trim(), labels)
+            name.trim()
         }
     };
     let proper = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     if name.is_empty() || !name.chars().all(proper) {
         return Err(bad());
     }
-    Ok(Wanted { name, labels })
+    let count = all.values().map(HashMap::len).sum();
+    Ok(Wanted { name, labels: all, count })
 }
 
-/// Parses labels up to the closing brace; also returns the rest.
-fn labels(inner: &str) -> Option<(Vec<(&str, String)>, &str)> {
-    let mut all = Vec::new();
+/// Calls `each` with every label up to the closing brace; returns the rest.
+fn labels<'a>(inner: &'a str, mut each: impl FnMut(&'a str, String)) -> Option<&'a str> {
     let mut rest = inner.trim_start();
     loop {
         if let Some(after) = rest.strip_prefix('}') {
-            return Some((all, after));
+            return Some(after);
         }
         let (name, after) = rest.split_once('=')?;
         let after = after.trim_start();
         let quote = after.chars().next().filter(|c| "\"'".contains(*c))?;
         let (value, after) = quoted(after.get(1..)?, quote)?;
-        all.push((name.trim().trim_end_matches('!'), value));
+        each(name.trim().trim_end_matches('!'), value);
         rest = after.trim_start();
         if !rest.starts_with('}') {
             rest = rest.strip_prefix(',')?.trim_start();

@@ -3,16 +3,49 @@
 //! `a.b.0.c`, `a\.b`, `names.#` (count), `names.#.first` (of each), `na*e`, `#(age>40).name` (first match)
 //! and `#(age>40)#.name` (all matches). Modifiers (`@…`), literals (`!…`) and multipaths are not supported.
 
-use std::borrow::Cow;
+use std::cell::Cell;
 
 use serde_json::Value;
 
 use crate::ParseError;
-use crate::ScalerError;
+
+/// Maximum length of a path, in bytes.
+const MAX_PATH_BYTES: usize = 16 << 10;
+/// Steps of comparisons with patterns that each byte of a response may cost. A pattern such as `*a*b` needs one or two.
+const WORK_PER_BYTE: u64 = 64;
+/// Steps of comparisons that a short response may cost.
+const MIN_WORK: u64 = 1 << 16;
+
+/// The comparisons that one read may still make.
+#[derive(Debug)]
+pub(super) struct WorkBudget(Cell<u64>);
+
+/// Comparisons with the patterns of a path took too many steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("comparing its patterns with the answer takes too long")]
+pub struct TooMuchWork;
+
+impl WorkBudget {
+    /// The budget for a response of this size.
+    pub(super) fn new(bytes: usize) -> Self {
+        Self(Cell::new((bytes as u64).saturating_mul(WORK_PER_BYTE).max(MIN_WORK)))
+    }
+
+    fn spend(&self, steps: u64) -> Result<(), TooMuchWork> {
+        let left = self.0.get().checked_sub(steps);
+        // An exhausted budget stays exhausted, whatever is asked next.
+        self.0.set(left.unwrap_or(0));
+        left.map(|_| ()).ok_or(TooMuchWork)
+    }
+
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.0.get() == 0
+    }
+}
 
 /// One step of a path.
 #[derive(Debug, PartialEq)]
-enum Step {
+pub(super) enum Step {
     /// The member with this name, or the item with this index.
     Name(String),
     /// The first member whose name matches a pattern with `*` and `?`.
@@ -20,13 +53,29 @@ enum Step {
     /// The number of items, or the rest of the path applied to each item.
     Each,
     /// The first item, or all items, that match a condition.
-    Query { key: String, operator: &'static str, value: String, all: bool },
+    Query(ItemCondition),
 }
 
-/// The value at a GJSON path, if it exists.
-pub fn find<'a>(tree: &'a Value, path: &str) -> Result<Option<Cow<'a, Value>>, ScalerError> {
-    let steps = steps(path).map_err(|why| scaler_error!("valueLocation {path:?}: {why}"))?;
-    Ok(follow(tree, &steps))
+/// A condition for items.
+#[derive(Debug, PartialEq)]
+pub(super) struct ItemCondition {
+    key: String,
+    operator: &'static str,
+    value: String,
+    /// The value as a number, if it is one.
+    number: Option<f64>,
+    /// Whether all matching items are meant, not the first one.
+    pub(super) all: bool,
+}
+
+impl ItemCondition {
+    /// Whether an item matches.
+    pub(super) fn matches(&self, item: &Value, work: &WorkBudget) -> Result<bool, TooMuchWork> {
+        // The look-up of a long key costs its length.
+        work.spend(1 + self.key.len() as u64 / 16)?;
+        let inner = if self.key.is_empty() { Some(item) } else { walk(item, &self.key) };
+        inner.map_or(Ok(false), |inner| self.compares(inner, work))
+    }
 }
 
 /// The value at a plain path: names and indexes separated by dots.
@@ -38,45 +87,65 @@ pub fn walk<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-fn follow<'a>(value: &'a Value, steps: &[Step]) -> Option<Cow<'a, Value>> {
-    let Some((step, rest)) = steps.split_first() else { return Some(Cow::Borrowed(value)) };
-    match (step, value) {
-        (Step::Name(name), Value::Object(members)) => follow(members.get(name)?, rest),
-        (Step::Name(name), Value::Array(items)) => follow(items.get(name.parse::<usize>().ok()?)?, rest),
-        (Step::Pattern(pattern), Value::Object(members)) => {
-            let (_, value) = members.iter().find(|(name, _)| fits(pattern.as_bytes(), name.as_bytes()))?;
-            follow(value, rest)
-        }
-        (Step::Each, Value::Array(items)) if rest.is_empty() => Some(Cow::Owned(items.len().into())),
-        (Step::Each, Value::Array(items)) => {
-            let all = items.iter().filter_map(|item| follow(item, rest)).map(Cow::into_owned);
-            Some(Cow::Owned(Value::Array(all.collect())))
-        }
-        (Step::Query { key, operator, value, all }, Value::Array(items)) => {
-            let mut fitting = items.iter().filter(|item| {
-                let inner = if key.is_empty() { Some(*item) } else { walk(item, key) };
-                inner.is_some_and(|inner| compares(inner, operator, value))
-            });
-            if !all {
-                return follow(fitting.next()?, rest);
-            }
-            match rest {
-                [Step::Each] => Some(Cow::Owned(fitting.count().into())),
-                _ => {
-                    let found = fitting.filter_map(|item| follow(item, rest)).map(Cow::into_owned);
-                    Some(Cow::Owned(Value::Array(found.collect())))
-                }
-            }
-        }
-        _ => None,
+/// A scalar as it is; of a list or object only its type, because no number is read from it.
+pub(super) fn leaf(value: &Value) -> Value {
+    match value {
+        Value::Array(_) => Value::Array(Vec::new()),
+        Value::Object(_) => Value::Object(serde_json::Map::new()),
+        scalar => scalar.clone(),
     }
 }
 
+/// The value at the end of a path through a tree; of lists and objects only the type.
+pub(super) fn follow(value: &Value, steps: &[Step], work: &WorkBudget) -> Result<Option<Value>, TooMuchWork> {
+    let Some((step, rest)) = steps.split_first() else { return Ok(Some(leaf(value))) };
+    work.spend(1)?;
+    let next = match (step, value) {
+        (Step::Name(name), Value::Object(members)) => members.get(name),
+        (Step::Name(name), Value::Array(items)) => name.parse::<usize>().ok().and_then(|at| items.get(at)),
+        (Step::Pattern(pattern), Value::Object(members)) => {
+            let mut found = None;
+            for (name, value) in members {
+                if fits(pattern.as_bytes(), name.as_bytes(), work)? {
+                    found = Some(value);
+                    break;
+                }
+            }
+            found
+        }
+        (Step::Each, Value::Array(items)) if rest.is_empty() => return Ok(Some(items.len().into())),
+        (Step::Each, Value::Array(_)) => return Ok(Some(Value::Array(Vec::new()))),
+        (Step::Query(query), Value::Array(items)) if query.all => {
+            if !matches!(rest, [Step::Each]) {
+                return Ok(Some(Value::Array(Vec::new())));
+            }
+            let mut count = 0_usize;
+            for item in items {
+                count += usize::from(query.matches(item, work)?);
+            }
+            return Ok(Some(count.into()));
+        }
+        (Step::Query(query), Value::Array(items)) => {
+            let mut found = None;
+            for item in items {
+                if query.matches(item, work)? {
+                    found = Some(item);
+                    break;
+                }
+            }
+            found
+        }
+        _ => None,
+    };
+    next.map_or(Ok(None), |next| follow(next, rest, work))
+}
+
 /// Whether a name matches a pattern with `*` (any text) and `?` (any character).
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    // Backtracks only to the last star, so the cost is at most the product of both lengths.
+pub(super) fn fits(pattern: &[u8], name: &[u8], work: &WorkBudget) -> Result<bool, TooMuchWork> {
+    // Backtracks only to the last star, so the cost is at most the product of both lengths; the budget bounds that.
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {
+        work.spend(1)?;
         match pattern.get(p) {
             Some(b'*') => {
                 star = Some((p, n));
@@ -87,47 +156,54 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
                 n += 1;
             }
             _ => {
-                let Some((at, from)) = star else { return false };
+                let Some((at, from)) = star else { return Ok(false) };
                 star = Some((at, from + 1));
                 p = at + 1;
                 n = from + 1;
             }
         }
     }
-    pattern.get(p..).unwrap_or_default().iter().all(|byte| *byte == b'*')
+    Ok(pattern.get(p..).unwrap_or_default().iter().all(|byte| *byte == b'*'))
 }
 
-fn compares(found: &Value, operator: &str, wanted: &str) -> bool {
-    if operator.is_empty() {
-        return true;
-    }
-    let order = match found {
-        Value::Number(number) => {
-            let (Some(number), Ok(wanted)) = (number.as_f64(), wanted.parse::<f64>()) else { return false };
-            number.partial_cmp(&wanted)
+impl ItemCondition {
+    fn compares(&self, found: &Value, work: &WorkBudget) -> Result<bool, TooMuchWork> {
+        let (operator, wanted) = (self.operator, self.value.as_str());
+        if operator.is_empty() {
+            return Ok(true);
         }
-        Value::String(text) => {
-            if operator == "%" || operator == "!%" {
-                return fits(wanted.as_bytes(), text.as_bytes()) == (operator == "%");
+        let order = match found {
+            Value::Number(number) => {
+                let (Some(number), Some(wanted)) = (number.as_f64(), self.number) else { return Ok(false) };
+                number.partial_cmp(&wanted)
             }
-            Some(text.as_str().cmp(wanted))
-        }
-        Value::Bool(truth) => Some(truth.to_string().as_str().cmp(wanted)),
-        _ => None,
-    };
-    let Some(order) = order else { return false };
-    match operator {
-        "=" | "==" => order.is_eq(),
-        "!=" => order.is_ne(),
-        "<" => order.is_lt(),
-        "<=" => order.is_le(),
-        ">" => order.is_gt(),
-        ">=" => order.is_ge(),
-        _ => false,
+            Value::String(text) => {
+                if operator == "%" || operator == "!%" {
+                    return Ok(fits(wanted.as_bytes(), text.as_bytes(), work)? == (operator == "%"));
+                }
+                Some(text.as_str().cmp(wanted))
+            }
+            Value::Bool(truth) => Some(truth.to_string().as_str().cmp(wanted)),
+            _ => None,
+        };
+        let Some(order) = order else { return Ok(false) };
+        Ok(match operator {
+            "=" | "==" => order.is_eq(),
+            "!=" => order.is_ne(),
+            "<" => order.is_lt(),
+            "<=" => order.is_le(),
+            ">" => order.is_gt(),
+            ">=" => order.is_ge(),
+            _ => false,
+        })
     }
 }
 
-fn steps(path: &str) -> Result<Vec<Step>, ParseError> {
+/// The steps of a path.
+pub(super) fn steps(path: &str) -> Result<Vec<Step>, ParseError> {
+    if path.len() > MAX_PATH_BYTES {
+        return Err(format!("it has more than {MAX_PATH_BYTES} bytes").into());
+    }
     let mut steps = Vec::new();
     let mut rest = path;
     loop {
@@ -219,10 +295,18 @@ fn query(text: &str, all: bool) -> Result<Step, ParseError> {
         OPERATORS.iter().find(|operator| here.starts_with(**operator)).map(|operator| (at, *operator))
     });
     let Some((at, operator)) = at else {
-        return Ok(Step::Query { key: text.trim().to_owned(), operator: "", value: String::new(), all });
+        let key = text.trim().to_owned();
+        return Ok(Step::Query(ItemCondition { key, operator: "", value: String::new(), number: None, all }));
     };
     let (key, after) = text.split_at_checked(at).unwrap_or((text, ""));
     let value = after.get(operator.len()..).unwrap_or_default().trim();
     let value = value.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(value);
-    Ok(Step::Query { key: key.trim().to_owned(), operator, value: value.to_owned(), all })
+    let number = value.parse().ok();
+    Ok(Step::Query(ItemCondition {
+        key: key.trim().to_owned(),
+        operator,
+        value: value.to_owned(),
+        number,
+        all,
+    }))
 }

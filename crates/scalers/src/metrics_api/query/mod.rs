@@ -1,13 +1,15 @@
 //! Reads a number from a response and builds URLs, without IO.
 //!
 //! ```text
-//! json        paths through JSON (and YAML and XML, once they are trees)
+//! json        GJSON paths, and paths through trees of YAML and XML
+//! stream      the value at a GJSON path, without a tree
 //! xml         XML as a tree
 //! exposition  the text format of Prometheus
 //! ```
 
 pub mod exposition;
 pub mod json;
+pub mod stream;
 pub mod xml;
 
 use std::collections::BTreeSet;
@@ -50,9 +52,9 @@ pub fn read(format: Format, body: &[u8], location: &str) -> Result<f64, ScalerEr
     let tree = match format {
         Format::Prometheus => return exposition::read(text, location),
         Format::Json => {
-            let tree = serde_json::from_str(text)
-                .map_err(|error| scaler_error!("the answer is not JSON: {error}"))?;
-            return number(json::find(&tree, location)?.as_deref(), location);
+            let found = stream::find(body, location)
+                .map_err(|error| error.described(|error| format!("the answer is not JSON: {error}")))?;
+            return number(found.as_ref(), location);
         }
         Format::Yaml => yaml(text)?,
         Format::Xml => xml::parse(text).map_err(|error| scaler_error!("the answer is not XML: {error}"))?,
@@ -60,9 +62,12 @@ pub fn read(format: Format, body: &[u8], location: &str) -> Result<f64, ScalerEr
     number(json::walk(&tree, location), location)
 }
 
+/// Maximum number of values in a YAML text: nodes of YAML are larger than those of JSON, because they have positions.
+const MAX_YAML_NODES: usize = 100_000;
+
 /// The first document of a YAML text.
 pub fn yaml(text: &str) -> Result<Value, ScalerError> {
-    let documents = api::yaml::parse(&api::yaml::SourceFile::new("answer", text))
+    let documents = api::yaml::parse_within(&api::yaml::SourceFile::new("answer", text), MAX_YAML_NODES)
         .map_err(|_| scaler_error!("the answer is not YAML: {}", hidden(text.as_bytes())))?;
     Ok(documents.first().map_or(Value::Null, |document| document.root.to_json()))
 }

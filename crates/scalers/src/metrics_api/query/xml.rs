@@ -7,12 +7,17 @@
 use serde_json::{Map, Value};
 
 use crate::ParseError;
+use crate::tree::TreeBudget;
 
 /// Maximum depth of elements, the same as serde_json's limit for JSON.
 const MAX_DEPTH: usize = 128;
+/// Maximum length of the name of an entity or of a character reference, in bytes. Without a limit, each of many ampersands would
+/// be searched for its semicolon up to the end of the document.
+const MAX_ENTITY_BYTES: usize = 64;
 
 /// The tree of a document.
 pub fn parse(text: &str) -> Result<Value, ParseError> {
+    let budget = TreeBudget::default();
     let mut open: Vec<(String, Map<String, Value>, String)> = Vec::new();
     let mut root = Map::new();
     let mut rest = text.trim_start_matches('\u{feff}');
@@ -55,7 +60,8 @@ pub fn parse(text: &str) -> Result<Value, ParseError> {
             Some(inner) => (inner, true),
             None => (inner, false),
         };
-        let (name, members) = opened(inner)?;
+        budget.member(inner.len()).map_err(|error| error.to_string())?;
+        let (name, members) = opened(inner, &budget)?;
         if closed {
             let parent = open.last_mut().map_or(&mut root, |(_, members, _)| members);
             insert(parent, name, value(members, ""));
@@ -86,7 +92,7 @@ fn tag_end(tag: &str) -> Option<usize> {
 }
 
 /// Name and attributes of a tag.
-fn opened(inner: &str) -> Result<(String, Map<String, Value>), ParseError> {
+fn opened(inner: &str, budget: &TreeBudget) -> Result<(String, Map<String, Value>), ParseError> {
     let inner = inner.trim();
     let end = inner.find(char::is_whitespace).unwrap_or(inner.len());
     let (name, mut rest) = inner.split_at_checked(end).unwrap_or((inner, ""));
@@ -105,6 +111,7 @@ fn opened(inner: &str) -> Result<(String, Map<String, Value>), ParseError> {
             after.chars().next().filter(|c| "\"'".contains(*c)).ok_or("an attribute has no quotes")?;
         let (text, after) =
             after.get(1..).and_then(|inner| inner.split_once(quote)).ok_or("an attribute has no end")?;
+        budget.member(0).map_err(|error| error.to_string())?;
         attributes.insert(format!("-{}", key.trim()), Value::String(plain(text)));
         rest = after;
     }
@@ -137,7 +144,10 @@ fn plain(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         out.push_str(before);
-        let known = after.split_once(';').and_then(|(name, after)| Some((character(name)?, after)));
+        let near = after.get(..after.floor_char_boundary(MAX_ENTITY_BYTES)).unwrap_or_default();
+        let known = near
+            .split_once(';')
+            .and_then(|(name, _)| Some((character(name)?, after.get(name.len() + 1..).unwrap_or_default())));
         match known {
             Some((c, after)) => {
                 out.push(c);

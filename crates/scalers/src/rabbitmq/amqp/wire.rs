@@ -6,8 +6,8 @@ pub(super) const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
 pub(super) const FRAME_HEADER_BYTES: usize = 7;
 /// The byte that ends every frame.
 const FRAME_END: u8 = 0xCE;
-/// Maximum accepted frame size, in bytes.
-pub(super) const MAX_FRAME_BYTES: usize = 1 << 20;
+/// Maximum accepted frame size, in bytes: what the client proposes when it logs in.
+pub(super) const MAX_FRAME_BYTES: usize = 128 << 10;
 
 /// A method that a server sends.
 #[derive(Clone, Debug, PartialEq, Eq)]

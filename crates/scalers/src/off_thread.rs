@@ -1,0 +1,213 @@
+//! Decodes large responses on worker threads, so that the thread that polls all triggers never waits for one of them.
+//!
+//! [`run`] polls a read on the calling task. When a response larger than [`MAX_INLINE_BYTES`] has arrived, the read asks to be
+//! moved ([`decode_elsewhere`]): its next poll, which decodes the response, runs on a worker thread, and then the read
+//! returns to its task. Scalers need to know nothing of it.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+/// Responses up to this size are decoded where they are received, in bytes.
+pub const MAX_INLINE_BYTES: usize = 64 << 10;
+/// How many responses are decoded at a time. Together with the limit of a tree it bounds the memory of all trees.
+const MAX_WORKERS: usize = 2;
+
+static WORKERS: Semaphore = Semaphore::const_new(MAX_WORKERS);
+
+thread_local! {
+    static PLACE: Cell<Place> = const { Cell::new(Place::Anywhere) };
+}
+
+/// Where the current future is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Not by [`run`]: it stays where it is.
+    Anywhere,
+    /// By the task that called [`run`].
+    Task,
+    /// By that task, which must move it to a worker.
+    MoveWanted,
+    /// On a worker.
+    Worker,
+}
+
+type BoxedRead<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What [`run`] does next.
+enum Next<T> {
+    Done(T),
+    Move(Waker),
+}
+
+/// Runs a read; large responses are decoded on a worker thread. A panic there is a panic here.
+pub async fn run<T: Send + 'static>(read: impl Future<Output = T> + Send + 'static) -> T {
+    let mut read: BoxedRead<T> = Box::pin(read);
+    loop {
+        let next = poll_fn(|context| {
+            let (polled, place) = poll_at(Place::Task, &mut read, context);
+            match polled {
+                Poll::Ready(value) => Poll::Ready(Next::Done(value)),
+                Poll::Pending if place == Place::MoveWanted => {
+                    Poll::Ready(Next::Move(context.waker().clone()))
+                }
+                Poll::Pending => Poll::Pending,
+            }
+        });
+        let waker = match next.await {
+            Next::Done(value) => return value,
+            Next::Move(waker) => waker,
+        };
+        // The semaphore is never closed.
+        let permit = WORKERS.acquire().await.ok();
+        let decoded = spawn_blocking(move || {
+            let _permit = permit;
+            let (polled, _) = poll_at(Place::Worker, &mut read, &mut Context::from_waker(&waker));
+            (read, polled)
+        });
+        match decoded.await {
+            Ok((_, Poll::Ready(value))) => return value,
+            Ok((back, Poll::Pending)) => read = back,
+            Err(failed) => match failed.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime shuts down and takes this task with it.
+                Err(_) => return std::future::pending().await,
+            },
+        }
+    }
+}
+
+fn poll_at<T>(place: Place, read: &mut BoxedRead<T>, context: &mut Context<'_>) -> (Poll<T>, Place) {
+    let before = PLACE.replace(place);
+    // Also after a panic the thread must not remember a place.
+    let _restore = Restore(before);
+    let polled = read.as_mut().poll(context);
+    (polled, PLACE.get())
+}
+
+struct Restore(Place);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        PLACE.set(self.0);
+    }
+}
+
+/// Moves a read to a worker thread before it decodes a response of this size.
+pub(crate) async fn decode_elsewhere(bytes: usize) {
+    if bytes <= MAX_INLINE_BYTES {
+        return;
+    }
+    poll_fn(|context| match PLACE.get() {
+        Place::Anywhere | Place::Worker => Poll::Ready(()),
+        Place::Task | Place::MoveWanted => {
+            PLACE.set(Place::MoveWanted);
+            // A set of futures polls only those of its futures that were woken.
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+/// Returns from a worker to the task of the read before it sends a request, because task-local settings apply to requests.
+pub(crate) async fn send_from_task() {
+    poll_fn(|context| match PLACE.get() {
+        Place::Worker => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+        _ => Poll::Ready(()),
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::current;
+
+    use futures::FutureExt as _;
+    use futures::stream::{self, StreamExt as _};
+
+    use super::*;
+
+    const LARGE: usize = MAX_INLINE_BYTES + 1;
+
+    #[tokio::test]
+    async fn only_large_responses_are_decoded_on_a_worker() {
+        let own = current().id();
+        let read = |bytes| async move {
+            decode_elsewhere(bytes).await;
+            current().id()
+        };
+        assert_eq!(run(read(MAX_INLINE_BYTES)).await, own);
+        assert_ne!(run(read(LARGE)).await, own);
+        assert_eq!(read(LARGE).await, own, "not under `run`");
+        let back = run(async move {
+            let decoded = read(LARGE).await;
+            send_from_task().await;
+            (decoded, current().id())
+        });
+        let (decoded, sent) = back.await;
+        assert_ne!(decoded, own);
+        assert_eq!(sent, own);
+    }
+
+    #[tokio::test]
+    async fn task_local_settings_apply_after_the_return() {
+        tokio::task_local! { static SETTING: u8; }
+        let read = async {
+            decode_elsewhere(LARGE).await;
+            let there = SETTING.try_with(|setting| *setting).ok();
+            send_from_task().await;
+            (there, SETTING.try_with(|setting| *setting).ok())
+        };
+        assert_eq!(SETTING.scope(7, run(read)).await, (None, Some(7)));
+    }
+
+    #[tokio::test]
+    async fn sets_of_futures_are_moved_and_finished() {
+        let read = async {
+            let one = |number: usize| async move {
+                decode_elsewhere(LARGE).await;
+                tokio::task::yield_now().await;
+                decode_elsewhere(LARGE + number).await;
+                number
+            };
+            stream::iter(0..50).map(one).buffer_unordered(5).fold(0, async |sum, one| sum + one).await
+        };
+        assert_eq!(run(read).await, (0..50).sum::<usize>());
+    }
+
+    #[tokio::test]
+    async fn others_are_polled_while_a_response_is_decoded() {
+        let (told, heard) = std::sync::mpsc::channel();
+        let decode = tokio::spawn(run(async move {
+            decode_elsewhere(LARGE).await;
+            // Blocks the worker until the other task has run, which the single thread of this runtime polls.
+            heard.recv_timeout(std::time::Duration::from_mins(1)).is_ok()
+        }));
+        tokio::task::yield_now().await;
+        told.send(()).unwrap();
+        assert!(decode.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_panic_on_a_worker_is_a_panic_of_the_read() {
+        // More often than there are workers: a panic must not use one up.
+        for _ in 0..=MAX_WORKERS {
+            let read = run(async {
+                decode_elsewhere(LARGE).await;
+                panic!("broken decoder");
+            });
+            let panic = std::panic::AssertUnwindSafe(read).catch_unwind().await.unwrap_err();
+            assert_eq!(panic.downcast_ref(), Some(&"broken decoder"));
+            assert_eq!(PLACE.get(), Place::Anywhere);
+        }
+    }
+}
