@@ -8,6 +8,7 @@
 //! reconcile_loop    reconciles under way; a panic is caught and the key is retried with backoff
 //! leader            whether this process holds the lease
 //! health            liveness of a loop and health of watches, for /livez and /readyz
+//! heartbeat         whether the main thread makes progress, for the threads that renew the lease and answer probes
 //! single_flight     one request under way per key, shared by all callers
 //! exported_metrics  metrics in the text format of Prometheus
 //! fault             faults that tests inject
@@ -18,6 +19,7 @@ pub mod clock;
 pub mod exported_metrics;
 pub mod fault;
 pub mod health;
+pub mod heartbeat;
 pub mod leader;
 pub mod reconcile_loop;
 pub mod reflector;
@@ -30,6 +32,7 @@ use std::any::Any;
 pub use clock::{Clock, SteadyClock};
 pub use fault::{FaultInjector, WatchFault};
 pub use health::{CheckFailure, Liveness, WatchCondition, WatchHealth};
+pub use heartbeat::Heartbeat;
 pub use leader::Leadership;
 pub use reconcile_loop::{ReconcileResult, Reconciles};
 pub use reflector::{Reflectors, WatchSet};

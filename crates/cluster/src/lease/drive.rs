@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use kube::Client;
+use runtime::Heartbeat;
 use runtime::leader::{LeadershipTerm, LeadershipView};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -17,14 +18,12 @@ use crate::request::{ApiError, Request, below, send, within};
 
 /// Takes part in the election until `stop`, then releases the lease.
 pub(super) async fn run(
-    client: Client,
-    settings: LeaseSettings,
+    mut desk: LeaseClient,
     clock: Clock,
     view: watch::Sender<LeadershipView>,
     mut stop: oneshot::Receiver<()>,
 ) {
-    let mut desk = LeaseClient { client, settings: settings.clone(), troubled: false };
-    let mut elector = Elector::new(settings);
+    let mut elector = Elector::new(desk.settings.clone());
     let mut event = ElectionEvent::Due;
     let mut stopping = false;
     loop {
@@ -81,15 +80,35 @@ fn publish(view: &watch::Sender<LeadershipView>, elector: &Elector, settings: &L
 }
 
 /// Sends requests for the lease.
-struct LeaseClient {
+pub(super) struct LeaseClient {
     client: Client,
     settings: LeaseSettings,
+    heartbeat: Option<Heartbeat>,
+    /// Whether the main thread made no progress at the last write, which is logged once.
+    stuck: bool,
     /// Whether the last request failed: only the first of several failures is logged.
     troubled: bool,
 }
 
 impl LeaseClient {
+    pub(super) fn new(client: Client, settings: LeaseSettings, heartbeat: Option<Heartbeat>) -> Self {
+        Self { client, settings, heartbeat, stuck: false, troubled: false }
+    }
+
     async fn carry_out(&mut self, action: ElectionAction) -> Result<Lease, LeaseRequestFailure> {
+        let is_read = matches!(action, ElectionAction::Get(_));
+        if !is_read {
+            // Another process must take over from one that does nothing.
+            let is_stuck = self.heartbeat.as_ref().is_some_and(|heartbeat| !heartbeat.is_beating());
+            if is_stuck && !self.stuck {
+                let lease = &*self.settings.name;
+                tracing::error!(lease, "the main thread makes no progress; the lease is not renewed");
+            }
+            self.stuck = is_stuck;
+            if is_stuck {
+                return Err(LeaseRequestFailure::Unknown);
+            }
+        }
         let Some(request) = self.request(action) else { return Err(LeaseRequestFailure::Unknown) };
         let limit = request.deadline;
         let answer = timeout(limit, send(&self.client, request))

@@ -17,9 +17,11 @@ mod settings;
 mod tests;
 
 use kube::Client;
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+pub use runtime::Heartbeat;
 pub use runtime::leader::Leadership;
 use runtime::leader::LeadershipView;
 
@@ -40,9 +42,22 @@ pub struct Election {
 impl Election {
     /// Takes part in the election in the background. The settings should have been validated.
     pub fn start(client: Client, settings: LeaseSettings, clock: Clock) -> (Self, Leadership) {
+        Self::start_on(&Handle::current(), client, settings, clock, None)
+    }
+
+    /// As [`Election::start`], on the runtime of another thread, to which `client` belongs. The lease is neither acquired nor
+    /// renewed while the main thread does not beat.
+    pub fn start_on(
+        handle: &Handle,
+        client: Client,
+        settings: LeaseSettings,
+        clock: Clock,
+        heartbeat: Option<Heartbeat>,
+    ) -> (Self, Leadership) {
         let (view, seen) = watch::channel(LeadershipView::default());
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(drive::run(client, settings, clock.clone(), view.clone(), stopped));
+        let desk = drive::LeaseClient::new(client, settings, heartbeat);
+        let task = handle.spawn(drive::run(desk, clock.clone(), view.clone(), stopped));
         (Self { view, stop: Some(stop), task }, Leadership::elected(seen, clock))
     }
 

@@ -21,6 +21,7 @@ use super::reload::Reloader;
 use super::service;
 use crate::failure::{Failure, Outcome};
 use crate::instance::{instance_identity, own_namespace};
+use crate::lease_thread::{LeaseRuntime, LeaseThread};
 use crate::serving;
 
 /// How long the controller waits for its events to be sent when it stops.
@@ -50,12 +51,14 @@ pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Outcome
     options.settings()?;
     options.probes()?;
     lease(options)?;
-    // One thread: reconciles wait for the network, not for each other.
+    // One thread: reconciles wait for the network, not for each other. The lease and the probes have a thread of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let target = ConnectTarget { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
-        let process = start(&connection, options, Clock::system()).await?;
+        // Dropped last: the lease is released and the server stopped on this thread.
+        let (_thread, beside) = LeaseThread::start(&target).await?;
+        let process = start(&connection, options, Clock::system(), &beside).await?;
         tracing::info!(
             server = connection.server, version = env!("CARGO_PKG_VERSION"),
             mode = ?options.settings()?.mode, "the controller runs"
@@ -90,6 +93,7 @@ pub(crate) async fn start(
     connection: &Connection,
     options: &ControllerOptions,
     clock: Clock,
+    beside: &LeaseRuntime,
 ) -> Result<ControllerProcess, Failure> {
     let settings = options.settings()?;
     let client = connection.client.clone();
@@ -97,7 +101,7 @@ pub(crate) async fn start(
     let samples =
         MetricsClient::new(client.clone(), discovery.clone(), settings.period / GROUP_SHARE_OF_PERIOD);
     let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
-    let (election, leadership) = stand(connection, options, &clock)?;
+    let (election, leadership) = stand(beside, options, &clock)?;
     let rotating = leadership.clone();
     let (controller, handle) = HpaController::new(HpaControllerParts {
         client: client.clone(),
@@ -120,8 +124,9 @@ pub(crate) async fn start(
         &mut keeping,
     )
     .await;
-    let server = service::start(options, client, &handle, keyring).await?;
-    let probes = serving::probes(options.probes()?, service::checks(&handle)).await?;
+    // On the thread of the lease: probes are answered whatever the reconciles do.
+    let server = service::start(options, beside, &handle, keyring).await?;
+    let probes = beside.run(serving::probes(options.probes()?, service::checks(&handle, beside))).await?;
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(controller.run(stopped));
     Ok(ControllerProcess { handle, server, probes, keeping, stop, task, election, recorder })
@@ -162,12 +167,13 @@ fn records(options: &ControllerOptions) -> Result<Records, Failure> {
 
 /// Takes part in leader election, unless it is switched off.
 fn stand(
-    connection: &Connection,
+    beside: &LeaseRuntime,
     options: &ControllerOptions,
     clock: &Clock,
 ) -> Result<(Option<Election>, Leadership), Failure> {
     let Some(lease) = lease(options)? else { return Ok((None, Leadership::without_election())) };
-    let (election, leadership) = Election::start(connection.client.clone(), lease, clock.clone());
+    let LeaseRuntime { handle, client, heartbeat } = beside.clone();
+    let (election, leadership) = Election::start_on(&handle, client, lease, clock.clone(), heartbeat);
     Ok((Some(election), leadership))
 }
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use api::decisions::{DecisionRecord, DifferenceList};
 use controllers::hpa::{HpaControllerHandle, exported_metrics};
 use futures::stream::BoxStream;
-use kube::Client;
 use serve::{App, Certificate, Exposition, HealthChecks, Keyring, Server};
 
 use super::options::ControllerOptions;
 use crate::certificates::Shared;
 use crate::failure::Failure;
 use crate::instance::own_namespace;
+use crate::lease_thread::LeaseRuntime;
 use crate::serving;
 use crate::stored_decisions::StoredDecisions;
 
@@ -52,7 +52,7 @@ pub(super) fn shared(options: &ControllerOptions) -> Shared {
 /// Starts the server, unless `--secure-port` is negative.
 pub(super) async fn start(
     options: &ControllerOptions,
-    client: Client,
+    beside: &LeaseRuntime,
     handle: &HpaControllerHandle,
     keyring: Option<Keyring>,
 ) -> Result<Option<Server>, Failure> {
@@ -77,7 +77,7 @@ pub(super) async fn start(
     let exported = handle.clone();
     let app = App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        checks: checks(handle),
+        checks: checks(handle, beside),
         metrics: Some(Arc::new(move || Exposition {
             content_type: exported_metrics::CONTENT_TYPE.to_owned(),
             text: exported.exposition(),
@@ -85,13 +85,14 @@ pub(super) async fn start(
         decisions: Some(Arc::new(Records(handle.clone()))),
         ..App::default()
     };
-    serving::start(served, client, app).await.map(Some)
+    let client = beside.client.clone();
+    beside.run(serving::start(served, client, app)).await.map(Some)
 }
 
 /// The health checks of the controller.
-pub(super) fn checks(handle: &HpaControllerHandle) -> HealthChecks {
-    let (turning, synced) = (handle.clone(), handle.clone());
-    let turns = move |silence| turning.turns(silence);
+pub(super) fn checks(handle: &HpaControllerHandle, beside: &LeaseRuntime) -> HealthChecks {
+    let (turning, synced, main) = (handle.clone(), handle.clone(), beside.clone());
+    let turns = move |silence| main.is_beating() && turning.turns(silence);
     serving::checks(turns, move || {
         if synced.synced() {
             synced.watches_current().map_err(|failure| failure.0.into())

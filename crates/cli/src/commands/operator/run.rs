@@ -20,6 +20,7 @@ use crate::certificates::trust::{self, ServingCa};
 use crate::certificates::{self, Shared};
 use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
+use crate::lease_thread::{LeaseRuntime, LeaseThread};
 
 /// How long the operator waits for its events to be sent when it stops.
 const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -53,12 +54,15 @@ pub(crate) struct OperatorProcess {
 
 /// Runs until SIGINT or SIGTERM.
 pub(super) fn run(options: &OperatorOptions) -> Outcome {
-    // One thread: most of the time is spent waiting, and several threads spend CPU on waking each other.
+    // One thread: most of the time is spent waiting, and several threads spend CPU on waking each other. The lease and the
+    // probes have a thread of their own, and large responses of sources are decoded on workers.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let connection =
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
-        let process = start(&connection, options, Clock::system()).await?;
+        // Dropped last: the lease is released and the listener of probes stopped on this thread.
+        let (_thread, beside) = LeaseThread::start(&options.target).await?;
+        let process = start(&connection, options, Clock::system(), &beside).await?;
         for flag in &options.idle {
             tracing::info!(flag = format!("--{flag}"), "this flag has no effect here; see docs/operator.md");
         }
@@ -88,6 +92,7 @@ pub(crate) async fn start(
     connection: &Connection,
     options: &OperatorOptions,
     clock: Clock,
+    beside: &LeaseRuntime,
 ) -> Result<OperatorProcess, Failure> {
     let client = connection.client.clone();
     let discovery = Discovery::new(client.clone());
@@ -95,7 +100,9 @@ pub(crate) async fn start(
     let (election, leadership) = match &options.lease {
         None => (None, Leadership::without_election()),
         Some(lease) => {
-            let (election, leadership) = Election::start(client.clone(), lease.clone(), clock.clone());
+            let LeaseRuntime { handle, client, heartbeat } = beside.clone();
+            let (election, leadership) =
+                Election::start_on(&handle, client, lease.clone(), clock.clone(), heartbeat);
             (Some(election), leadership)
         }
     };
@@ -132,6 +139,7 @@ pub(crate) async fn start(
         leadership: leadership.clone(),
         keyring: keyring.clone(),
         clock,
+        beside: beside.clone(),
     };
     let service::Listeners { server, beside } = service::start(options, parts).await?;
     let authority = match (keyring, &options.serving.shared) {

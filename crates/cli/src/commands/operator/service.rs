@@ -21,6 +21,7 @@ use super::admission::{AdmissionCounts, AdmissionWebhook};
 use super::metrics_service;
 use super::options::OperatorOptions;
 use crate::failure::Failure;
+use crate::lease_thread::LeaseRuntime;
 use crate::serving;
 use crate::stored_decisions::StoredDecisions;
 
@@ -33,6 +34,8 @@ pub(super) struct ServiceParts {
     /// The certificate that replicas share.
     pub(super) keyring: Option<Keyring>,
     pub(super) clock: Clock,
+    /// Where probes are answered.
+    pub(super) beside: LeaseRuntime,
 }
 
 /// All listeners.
@@ -43,7 +46,7 @@ pub(super) struct Listeners {
 
 /// Starts all listeners.
 pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Result<Listeners, Failure> {
-    let ServiceParts { client, handle, admission, leadership, keyring, clock } = parts;
+    let ServiceParts { client, handle, admission, leadership, keyring, clock, beside: thread } = parts;
     let wanted = &options.serving;
     let certificate = match &keyring {
         Some(keyring) => Certificate::Shared(keyring.clone()),
@@ -69,7 +72,7 @@ pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Res
     groups.push(operator_group(Arc::new(StoredDecisions(handle.records()))));
     let app = App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        checks: checks(&handle),
+        checks: checks(&handle, &thread),
         metrics: Some(Arc::clone(&exported_metrics)),
         groups,
         routes: routes(&admit, &reviewers),
@@ -77,7 +80,7 @@ pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Res
     };
     let server = serving::start(served, client, app).await?;
     let mut beside = Vec::new();
-    beside.extend(serving::probes(wanted.health, checks(&handle)).await?);
+    beside.extend(thread.run(serving::probes(wanted.health, checks(&handle, &thread))).await?);
     if let Some(open) = wanted.exported_metrics {
         beside.extend(serving::listening(
             "metrics-bind-address",
@@ -118,9 +121,9 @@ fn page(
 }
 
 /// Replicas that are not the leader are ready too: they serve metrics.
-fn checks(handle: &OperatorHandle) -> HealthChecks {
-    let (turning, synced) = (handle.clone(), handle.clone());
-    let turns = move |silence| turning.is_alive(silence);
+fn checks(handle: &OperatorHandle, thread: &LeaseRuntime) -> HealthChecks {
+    let (turning, synced, main) = (handle.clone(), handle.clone(), thread.clone());
+    let turns = move |silence| main.is_beating() && turning.is_alive(silence);
     serving::checks(turns, move || {
         if synced.synced() {
             synced.watches_current().map_err(|failure| failure.0.into())

@@ -16,6 +16,7 @@ use super::{DEFAULT, ORDERS, UpArgs, objects};
 use crate::commands::controller::{self, ControllerOptions, ControllerProcess, SERVICE};
 use crate::commands::{metrics, operator};
 use crate::failure::{BoxError, Failure};
+use crate::lease_thread::LeaseRuntime;
 use crate::own_file::OwnFile;
 use crate::{files, scenario};
 
@@ -113,7 +114,8 @@ impl Stage {
             objects::create_one(&client, &object).await.map_err(outside("register the metrics APIs"))?;
         }
         let options = ControllerOptions::on_the_desk(&scenario);
-        let process = controller::start(&connection, &options, Clock::system()).await?;
+        let beside = LeaseRuntime::same_thread(&connection);
+        let process = controller::start(&connection, &options, Clock::system(), &beside).await?;
         if let Some(server) = &process.server {
             let behind = ServiceBackend::ThisMachine(server.port());
             let place = ServiceRef { namespace: "kube-system".into(), service: SERVICE.into(), behind };
@@ -121,8 +123,8 @@ impl Stage {
                 objects::create_one(&client, &object).await.map_err(outside("register the decisions API"))?;
             }
         }
-        let operator =
-            operator::start(&connection, &operator::OperatorOptions::on_the_desk()?, Clock::system()).await?;
+        let options = operator::OperatorOptions::on_the_desk()?;
+        let operator = operator::start(&connection, &options, Clock::system(), &beside).await?;
         let behind = ServiceBackend::ThisMachine(operator.server.port());
         let place = ServiceRef { namespace: "kube-system".into(), service: operator::SERVICE.into(), behind };
         for object in operator.server.api_services(&place) {

@@ -156,3 +156,28 @@ async fn without_election_the_process_always_leads() {
     assert!(timeout(Duration::from_hours(1), alone.lost()).await.is_err());
     assert_eq!((alone.holder(), alone.transitions()), (None, None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_main_thread_is_stuck_loses_the_lease() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let client = cluster.client();
+    let heartbeat = runtime::Heartbeat::default();
+    let settings = LeaseSettings::new("default", "test", "one");
+    let here = tokio::runtime::Handle::current();
+    let (_first, one) = Election::start_on(&here, client.clone(), settings, clock(), Some(heartbeat.clone()));
+    within(1, &one).await;
+    let (second, two) = stand(&client, "two");
+    let beating = tokio::spawn(heartbeat.clone().run());
+    sleep(Duration::from_mins(10)).await;
+    assert!(one.is_leader() && !two.is_leader());
+
+    beating.abort();
+    timeout(Duration::from_mins(1), one.lost()).await.unwrap();
+    assert!(!one.is_leader());
+    within(60, &two).await;
+    assert_eq!(two.holder().as_deref(), Some("two"));
+    // When it makes progress again, it is a candidate like any other.
+    let _beating = tokio::spawn(heartbeat.run());
+    drop(second);
+    within(60, &one).await;
+}
