@@ -1,7 +1,8 @@
 # Fuzzing, two ways over the same targets (fuzz/src/targets).
-.PHONY: fuzz fuzz-short
+.PHONY: fuzz fuzz-short fuzz-long
 
-FUZZ_TARGETS := quantity selector text hpa step memory scenario kubelet adapter_config formula
+FUZZ_TARGETS := quantity selector text hpa step memory scenario kubelet adapter_config formula \
+	gjson formats responses amqp redis connection_string admission requests watch samples_page
 # Coverage as cargo-fuzz asks for it. A stable compiler knows these flags, so neither a nightly one nor cargo-fuzz is
 # needed; and no sanitizer, because there is no unsafe code to watch.
 FUZZ_FLAGS := --cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
@@ -21,5 +22,8 @@ fuzz: ## Follow coverage, FUZZ_SECONDS (60) for each target; findings go to fuzz
 			| grep -vE '^"|dictionary' || exit 1; \
 	done
 
-fuzz-short: ## Change the seeds at random, FUZZ_SECONDS (3) for each target, with nothing but a stable compiler.
-	@FUZZ_SECONDS=$(or $(FUZZ_SECONDS),3) $(CARGO) test $(WORKSPACE) --test short
+fuzz-short: ## Change the seeds at random, FUZZ_SECONDS (2) for each target, with nothing but a stable compiler.
+	@FUZZ_SECONDS=$(or $(FUZZ_SECONDS),2) $(CARGO) test $(WORKSPACE) --test short
+
+fuzz-long: ## As fuzz-short, with FUZZ_INPUTS (1000000) inputs for each target; TARGET=gjson selects one.
+	@FUZZ_INPUTS=$(or $(FUZZ_INPUTS),1000000) $(CARGO) test --release $(WORKSPACE) --test short -- $(TARGET) --nocapture

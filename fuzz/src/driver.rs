@@ -13,11 +13,20 @@ use crate::mutate::{Random, mutate};
 /// Longer than this and an input counts as a hang.
 const SLOWEST: Duration = Duration::from_secs(10);
 
+/// How long a target runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Extent {
+    /// For so long.
+    Time(Duration),
+    /// With so many changed inputs.
+    Inputs(u64),
+}
+
 /// The current input and its start, for the watchdog thread.
 type Hand = Arc<Mutex<Option<(Instant, Vec<u8>)>>>;
 
-/// Runs a target for so long; panics with the path of the input at the first finding.
-pub fn drive(target: &Target, time: Duration, seed: u64) {
+/// Runs a target; panics with the path of the input at the first finding.
+pub fn drive(target: &Target, extent: Extent, seed: u64) {
     let seeds = seeds(target);
     assert!(!seeds.is_empty(), "{} has no seeds", target.name);
     let hand = Hand::default();
@@ -28,7 +37,10 @@ pub fn drive(target: &Target, time: Duration, seed: u64) {
     let started = Instant::now();
     let mut random = Random(seed);
     let mut inputs = 0_u64;
-    while started.elapsed() < time {
+    while match extent {
+        Extent::Time(time) => started.elapsed() < time,
+        Extent::Inputs(most) => inputs < most,
+    } {
         let (Some(base), Some(other)) = (random.pick(&seeds), random.pick(&seeds)) else { break };
         feed(target, &hand, &mutate(&mut random, base, other));
         inputs += 1;

@@ -22,7 +22,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 20] = [
     Target { name: "quantity", run: targets::quantity::run, examples: false },
     Target { name: "selector", run: targets::selector::run, examples: false },
     Target { name: "text", run: targets::text::run, examples: true },
@@ -33,4 +33,14 @@ pub const TARGETS: [Target; 10] = [
     Target { name: "kubelet", run: targets::kubelet::run, examples: false },
     Target { name: "adapter_config", run: targets::adapter_config::run, examples: false },
     Target { name: "formula", run: targets::formula::run, examples: false },
+    Target { name: "gjson", run: targets::gjson::run, examples: false },
+    Target { name: "formats", run: targets::formats::run, examples: false },
+    Target { name: "responses", run: targets::responses::run, examples: false },
+    Target { name: "amqp", run: targets::amqp::run, examples: false },
+    Target { name: "redis", run: targets::redis::run, examples: false },
+    Target { name: "connection_string", run: targets::connection_string::run, examples: false },
+    Target { name: "admission", run: targets::admission::run, examples: false },
+    Target { name: "requests", run: targets::requests::run, examples: false },
+    Target { name: "watch", run: targets::watch::run, examples: false },
+    Target { name: "samples_page", run: targets::samples_page::run, examples: false },
 ];

@@ -1,8 +1,10 @@
-//! Runs every target for `FUZZ_SECONDS` seconds (default 3), from `FUZZ_SEED` (default 1).
+//! Runs every target for `FUZZ_SECONDS` seconds (default 2), or with `FUZZ_INPUTS` inputs if there are any, from `FUZZ_SEED`
+//! (default 1).
 
 use std::time::Duration;
 
-use plimsoll_fuzz::{TARGETS, driver};
+use plimsoll_fuzz::TARGETS;
+use plimsoll_fuzz::driver::{self, Extent};
 
 fn number(name: &str, or: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or)
@@ -10,7 +12,11 @@ fn number(name: &str, or: u64) -> u64 {
 
 fn short(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("a target of this name");
-    driver::drive(target, Duration::from_secs(number("FUZZ_SECONDS", 3)), number("FUZZ_SEED", 1));
+    let extent = match number("FUZZ_INPUTS", 0) {
+        0 => Extent::Time(Duration::from_secs(number("FUZZ_SECONDS", 2))),
+        inputs => Extent::Inputs(inputs),
+    };
+    driver::drive(target, extent, number("FUZZ_SEED", 1));
 }
 
 #[test]
@@ -61,4 +67,54 @@ fn adapter_config() {
 #[test]
 fn formula() {
     short("formula");
+}
+
+#[test]
+fn gjson() {
+    short("gjson");
+}
+
+#[test]
+fn formats() {
+    short("formats");
+}
+
+#[test]
+fn responses() {
+    short("responses");
+}
+
+#[test]
+fn amqp() {
+    short("amqp");
+}
+
+#[test]
+fn redis() {
+    short("redis");
+}
+
+#[test]
+fn connection_string() {
+    short("connection_string");
+}
+
+#[test]
+fn admission() {
+    short("admission");
+}
+
+#[test]
+fn requests() {
+    short("requests");
+}
+
+#[test]
+fn watch() {
+    short("watch");
+}
+
+#[test]
+fn samples_page() {
+    short("samples_page");
 }

@@ -28,7 +28,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("scalers", &["api", "external-scaler", "quantity", "runtime", "sources"]),
     ("controllers", &["api", "cluster", "engine", "keda", "quantity", "runtime", "scalers", "sources"]),
     ("testbed", &["localkube"]),
-    ("plimsoll-fuzz", &["api", "engine", "keda", "quantity", "sim", "sources"]),
+    (
+        "plimsoll-fuzz",
+        &["api", "cluster", "engine", "keda", "quantity", "scalers", "serve", "sim", "sources"],
+    ),
     (
         "plimsoll",
         &[

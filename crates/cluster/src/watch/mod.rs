@@ -26,6 +26,8 @@ mod source;
 mod state;
 #[cfg(test)]
 mod tests;
+#[doc(hidden)]
+pub mod untrusted;
 mod version;
 mod views;
 

@@ -23,6 +23,12 @@ use crate::prelude::*;
 use client::PostgresServer;
 use dsn::Dsn;
 
+/// Whether a text is a connection string, for fuzzing.
+#[doc(hidden)]
+pub fn is_connection_string(text: &str) -> bool {
+    Dsn::parse(text).is_ok()
+}
+
 /// The scaler type `postgresql`.
 pub const TYPE: ScalerType = ScalerType {
     name: "postgresql",

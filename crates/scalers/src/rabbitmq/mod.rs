@@ -27,6 +27,9 @@ use crate::responses::error_field;
 use crate::tls::{CertificateCheck, TlsSettings};
 use crate::web::escaped;
 
+#[cfg(feature = "rabbitmq-amqp")]
+#[doc(hidden)]
+pub use amqp::count_frames;
 use query::{Address, Mode, Operation, Queue};
 use rules::{Measured, Protocol};
 

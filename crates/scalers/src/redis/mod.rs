@@ -13,6 +13,9 @@ mod connect;
 mod query;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "redis")]
+#[doc(hidden)]
+pub mod untrusted;
 
 use crate::pool::{Pool, Pools};
 #[cfg(feature = "redis")]

@@ -51,6 +51,17 @@ use members::Members;
 use newest::NewestScrapes;
 use peer::{Peer, PeerError};
 
+/// Decodes a page of samples of another replica and encodes it again, for fuzzing; none if it is invalid.
+#[doc(hidden)]
+pub fn reencoded_page(bytes: &[u8]) -> Option<Vec<u8>> {
+    let SamplesPage { incarnation, generation, more, entries } = codec::read(bytes).ok()?;
+    let mut page = codec::head(incarnation, generation, more, entries.len());
+    for entry in &entries {
+        codec::entry(&mut page, &entry.node, entry.age, &codec::scrape(&entry.scrape));
+    }
+    Some(page)
+}
+
 /// Path that replicas fetch samples from.
 pub const PATH: &str = "/plimsoll/samples";
 

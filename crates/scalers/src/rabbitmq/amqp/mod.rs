@@ -189,6 +189,22 @@ impl AmqpServer {
     }
 }
 
+/// Decodes the frames of a server as a connection does, for fuzzing; returns how many were valid.
+#[doc(hidden)]
+pub fn count_frames(mut bytes: &[u8]) -> usize {
+    let mut count = 0;
+    while let Some((header, rest)) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>() {
+        let Ok((kind, size)) = wire::header(*header) else { break };
+        let Some((frame, rest)) = rest.split_at_checked(size + 1) else { break };
+        if wire::method(kind, frame).is_err() {
+            break;
+        }
+        bytes = rest;
+        count += 1;
+    }
+    count
+}
+
 impl pool::PooledServer for AmqpServer {
     type Connection = AmqpConnection;
     /// The queue.

@@ -1,0 +1,28 @@
+//! Lists and watches of the API server, whose objects tenants write.
+
+use api::autoscaling::v2::HorizontalPodAutoscaler;
+use api::keda::{ScaledJob, ScaledObject, TriggerAuthentication};
+use api::pod::Pod;
+use cluster::watch::WatchSource;
+use cluster::watch::untrusted::{count_events, count_items};
+
+/// A list, or the lines of a watch.
+pub fn run(data: &[u8]) {
+    let whole = count_items(data, data.len());
+    // In whatever pieces a valid list arrives, it is the same list.
+    let is_json = data.len() < 4096 && serde_json::from_slice::<serde_json::Value>(data).is_ok();
+    for chunk in [1, 7] {
+        let pieces = count_items(data, chunk);
+        assert!(!is_json || pieces == whole, "{pieces:?} {whole:?}");
+    }
+    let source = WatchSource::pods();
+    let counts = [
+        count_events::<Pod>(data, &source),
+        count_events::<HorizontalPodAutoscaler>(data, &source),
+        count_events::<ScaledObject>(data, &source),
+        count_events::<ScaledJob>(data, &source),
+        count_events::<TriggerAuthentication>(data, &source),
+    ];
+    let lines = data.iter().filter(|byte| **byte == b'\n').count();
+    assert!(counts.iter().all(|count| *count <= lines));
+}
