@@ -10,6 +10,7 @@
 //! off_thread   large responses are decoded on worker threads; `tree` JSON of bounded size
 //! responses    decoding of responses; `urls` URLs; `single` scalers with one metric; `aws` signatures;
 //!              `jolokia`, `search`, `oauth` code shared by several scalers
+//! unqueried    types whose parameters are checked but whose source is not queried yet
 //! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them
 //! tenant_files files that triggers name
 //! table        all scaler types
@@ -46,6 +47,7 @@ mod test_support;
 mod tls;
 mod tree;
 mod trigger;
+mod unqueried;
 mod urls;
 pub mod web;
 
@@ -84,10 +86,13 @@ scaler_folders! {
     graphite: [TYPE];
     ibmmq: [TYPE];
     influxdb: [TYPE];
+    kafka: [TYPE, APACHE];
     kubernetes_resource: [TYPE];
     kubernetes_workload: [TYPE];
     loki: [TYPE];
     metrics_api: [TYPE];
+    mongodb: [TYPE];
+    mysql: [TYPE];
     nats_jetstream: [TYPE];
     new_relic: [TYPE];
     nsq: [TYPE];

@@ -25,6 +25,8 @@ pub struct ScalerType {
     pub parameters: &'static [Parameter],
     /// Whether it is a push scaler.
     pub push: bool,
+    /// Whether its source is queried. Otherwise triggers are checked and named only: reading them is an error, and nothing is scaled.
+    pub queried: bool,
     /// Returns the unit of its values for `plimsoll why`, given the metadata of a trigger; empty if it is unknown.
     pub unit: fn(&StringMap) -> &str,
     /// Builds a scaler without connecting.
@@ -41,6 +43,7 @@ impl ScalerType {
         display: "",
         parameters: &[],
         push: false,
+        queried: true,
         unit: |_| "",
         build: |trigger, _| Err(scaler_error!("{} cannot be built", trigger.type_)),
         samples: &[],

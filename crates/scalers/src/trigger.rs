@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use api::keda::PodIdentity;
+use api::keda::{KedaProfile, PodIdentity};
 
 /// The object that a trigger belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -42,6 +42,8 @@ pub struct Trigger {
     pub feeds_formula: bool,
     /// Default timeout of HTTP requests.
     pub http_timeout: Duration,
+    /// The release of KEDA whose parameters are read.
+    pub profile: KedaProfile,
 }
 
 impl fmt::Debug for Trigger {

@@ -1,6 +1,6 @@
 //! `parameters!`: generates a struct, its reader and its documentation from one declaration.
 
-use super::{Parameter, ParameterSource};
+use super::{KedaProfile, Parameter, ParameterSource};
 
 /// Declares the parameters of a scaler.
 ///
@@ -19,7 +19,7 @@ use super::{Parameter, ParameterSource};
 ///
 /// Types: [`super::ParameterValue`]; an `Option` tells a missing parameter from an empty one. Rules: `required`, `default "text"`,
 /// `one_of ["a", "b"]` (of a list each item), `only_one_of ["a", "b"]` (of a list), `separator ';'`, `removed "why"` (with
-/// the type `Removed`), `deprecated "why"`. `of` may be missing: then errors have nothing in front of them. `check` is a
+/// the type `Removed`), `removed_in_2_21 "why"`, `since_2_21` (earlier releases ignore it), `deprecated "why"`. `of` may be missing: then errors have nothing in front of them. `check` is a
 /// `fn(&mut Self, &Trigger) -> Result<(), ParseError>`; like KEDA it is asked even if parameters are wrong (those are empty
 /// then), and its error comes last.
 ///
@@ -123,6 +123,11 @@ macro_rules! parameters {
     (@rule $parameter:ident default $text:literal) => { $parameter.default = Some($text) };
     (@rule $parameter:ident separator $text:literal) => { $parameter.separator = $text };
     (@rule $parameter:ident removed $text:literal) => { $parameter.removed = Some($text) };
+    (@rule $parameter:ident removed_in_2_21 $text:literal) => {{
+        $parameter.removed = Some($text);
+        $parameter.removed_in = $crate::parameters::KedaProfile::V2_21;
+    }};
+    (@rule $parameter:ident since_2_21) => { $parameter.since = $crate::parameters::KedaProfile::V2_21 };
     (@rule $parameter:ident deprecated $text:literal) => { $parameter.deprecated = Some($text) };
     (@rule $parameter:ident one_of [$($item:literal),*]) => { $parameter.one_of = &[$($item),*] };
     (@rule $parameter:ident only_one_of [$($item:literal),*]) => { $parameter.only_one_of = &[$($item),*] };
@@ -146,6 +151,8 @@ pub const fn plain(
         only_one_of: &[],
         separator: ',',
         removed: None,
+        removed_in: KedaProfile::V2_20,
+        since: KedaProfile::V2_20,
         deprecated: None,
     }
 }

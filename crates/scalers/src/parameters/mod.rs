@@ -43,6 +43,7 @@ mod reader;
 mod tests;
 mod value;
 
+pub use api::keda::KedaProfile;
 pub use notices::{ParameterNotice, UnknownParameter, notices, unknown};
 pub use reader::{ParameterGroup, ParameterReader};
 pub use sources::http::Secret;
@@ -96,6 +97,10 @@ pub struct Parameter {
     pub separator: char,
     /// Why it is no longer accepted.
     pub removed: Option<&'static str>,
+    /// The first release of KEDA that no longer accepts it; it is valid in earlier ones.
+    pub removed_in: KedaProfile,
+    /// The first release of KEDA that has it; earlier ones ignore it.
+    pub since: KedaProfile,
     /// Why it is deprecated.
     pub deprecated: Option<&'static str>,
 }
@@ -104,5 +109,10 @@ impl Parameter {
     /// All keys as in messages: `authModes,authMode`.
     pub fn name(&self) -> String {
         self.keys.join(",")
+    }
+
+    /// Why a release no longer accepts it; none if it does.
+    pub fn removed_from(&self, profile: KedaProfile) -> Option<&'static str> {
+        self.removed.filter(|_| profile >= self.removed_in)
     }
 }

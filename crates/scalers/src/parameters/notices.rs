@@ -55,7 +55,8 @@ pub struct ParameterNotice {
 /// The notices about a trigger's parameters, e.g. `scaler X info: …`.
 pub fn notices(parameters: &[Parameter], trigger: &Trigger) -> Vec<ParameterNotice> {
     let there = parameters.iter().filter(|parameter| find(parameter, trigger).is_some());
-    let deprecated = there.filter_map(|parameter| parameter.deprecated);
+    let accepted = there.filter(|parameter| parameter.removed_from(trigger.profile).is_none());
+    let deprecated = accepted.filter_map(|parameter| parameter.deprecated);
     let deprecated = deprecated
         .map(|why| ParameterNotice { warning: false, text: format!("scaler {} info: {why}", trigger.type_) });
     let public = public_client(parameters, trigger);

@@ -39,7 +39,7 @@ impl ParameterReader<'_> {
     /// Reads one parameter; the default of the type if it is missing or invalid.
     pub fn value<T: ParameterValue>(&mut self, parameter: &Parameter) -> T {
         let text = match (find(parameter, self.trigger), parameter.default) {
-            (Some(_), _) if parameter.removed.is_some() => {
+            (Some(_), _) if parameter.removed_from(self.trigger.profile).is_some() => {
                 let why = parameter.removed.unwrap_or_default();
                 self.problems.push(format!("scaler {} info: {why}", self.trigger.type_));
                 return T::default();
@@ -114,6 +114,9 @@ fn among(parameter: &Parameter, text: &str) -> Option<String> {
 
 /// The text of a parameter, from the first source and key that has one.
 pub(super) fn find<'a>(parameter: &Parameter, trigger: &'a Trigger) -> Option<&'a str> {
+    if parameter.since > trigger.profile {
+        return None;
+    }
     let sources = parameter.sources.iter();
     sources.flat_map(|source| parameter.keys.iter().map(move |key| (source, *key))).find_map(
         |(source, key)| {

@@ -1,0 +1,130 @@
+//! apache-kafka: the same lag, with lists of topics and AWS MSK IAM.
+
+use super::rules::partitions;
+use crate::aws::AwsCredentials;
+use crate::prelude::*;
+
+/// The scaler type `apache-kafka`.
+pub const APACHE: ScalerType = ScalerType {
+    name: "apache-kafka",
+    about: "How many messages of Kafka topics a consumer group has not read yet.",
+    display: "apacheKafkaScaler",
+    parameters: ApacheParameters::PARAMETERS,
+    queried: false,
+    unit: |_| "messages",
+    build,
+    samples: &[Sample::tcp(&[("bootstrapServers", "{}"), ("consumerGroup", "g"), ("topic", "t")], &[])],
+    ..ScalerType::DEFAULT
+};
+
+crate::parameters! {
+    /// Parameters of apache-kafka.
+    pub struct ApacheParameters of "error parsing kafka metadata: error parsing kafka metadata" {
+        /// Brokers that are asked for the others, as `host:port`.
+        bootstrap_servers: Vec<String> = "bootstrapServers" in [Metadata, Environment], required;
+        /// The consumer group.
+        group: String = "consumerGroup" in [Metadata, Environment], required;
+        /// The topics; without them, every topic with committed offsets of the group counts.
+        topics: Vec<String> = "topic" in [Metadata, Environment];
+        /// Partitions that count, e.g. `1,2-5`; all if it is missing.
+        partition_limitation: String = "partitionLimitation" in [Metadata];
+        /// Target lag per replica.
+        lag_threshold: i64 = "lagThreshold" in [Metadata], default "10";
+        /// The trigger is active above this lag.
+        activation_lag_threshold: i64 = "activationLagThreshold" in [Metadata], default "0";
+        /// Where a group without committed offset begins.
+        offset_reset_policy: String = "offsetResetPolicy" in [Metadata], default "latest", one_of ["latest", "earliest"];
+        /// Whether there may be more replicas than partitions.
+        allow_idle_consumers: bool = "allowIdleConsumers" in [Metadata];
+        /// Leaves out partitions whose committed offset has not changed since the previous query.
+        exclude_persistent_lag: bool = "excludePersistentLag" in [Metadata];
+        /// Counts partitions without committed offset as 0 instead of 1.
+        scale_to_zero_on_invalid_offset: bool = "scaleToZeroOnInvalidOffset" in [Metadata];
+        /// At most as many replicas as partitions with lag.
+        limit_to_partitions_with_lag: bool = "limitToPartitionsWithLag" in [Metadata];
+        /// Whether TLS is used.
+        tls: String = "tls" in [Metadata, Authentication], default "disable", one_of ["enable", "disable"];
+        /// Accepts any server certificate.
+        unsafe_ssl: bool = "unsafeSsl" in [Metadata];
+        /// CA certificate that is trusted in addition to the system's (PEM).
+        ca: String = "ca" in [Authentication];
+        /// Client certificate (PEM).
+        certificate: String = "cert" in [Authentication];
+        /// Private key of the client certificate (PEM).
+        key: Secret = "key" in [Authentication];
+        /// Password of the private key.
+        key_password: Secret = "keyPassword" in [Authentication];
+        /// How the client logs in.
+        sasl: String = "sasl" in [Metadata, Authentication], default "none",
+            one_of ["none", "plaintext", "scram_sha256", "scram_sha512", "gssapi", "aws_msk_iam"];
+        /// User name.
+        username: String = "username" in [Authentication];
+        /// Password.
+        password: Secret = "password" in [Authentication];
+        /// AWS region of `aws_msk_iam`.
+        region: String = "awsRegion" in [Metadata];
+        /// AWS credentials of `aws_msk_iam`.
+        credentials: AwsCredentials;
+    }
+    check ApacheParameters::check
+}
+
+impl ApacheParameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        if self.lag_threshold <= 0 {
+            return Err("lagThreshold must be a positive number".into());
+        }
+        if self.activation_lag_threshold < 0 {
+            return Err("activationLagThreshold must be a positive number".into());
+        }
+        if self.allow_idle_consumers && self.limit_to_partitions_with_lag {
+            return Err("allowIdleConsumers and limitToPartitionsWithLag cannot be set simultaneously".into());
+        }
+        if self.topics.is_empty() && self.limit_to_partitions_with_lag {
+            return Err("topic must be specified when using limitToPartitionsWithLag".into());
+        }
+        partitions(&self.partition_limitation)?;
+        let (certificate, key) = (!self.certificate.is_empty(), !self.key.reveal().is_empty());
+        if self.tls == "enable" && certificate != key {
+            return Err("can't set only one of cert or key when using TLS".into());
+        }
+        match &*self.sasl {
+            "plaintext" | "scram_sha256" | "scram_sha512" | "gssapi" => {
+                if self.username.is_empty() {
+                    return Err("username must be set when using SASL".into());
+                }
+                if self.password.reveal().is_empty() {
+                    return Err("password must be set when using SASL".into());
+                }
+            }
+            "aws_msk_iam" if self.region.is_empty() => {
+                return Err("awsRegion must be set when using AWS MSK IAM".into());
+            }
+            "aws_msk_iam" if self.tls != "enable" => {
+                return Err("tls must be enabled when using AWS MSK IAM".into());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The metric: the topics, or the group if all its topics count.
+    fn metric(&self) -> String {
+        if self.topics.is_empty() {
+            format!("kafka-{}-topics", self.group)
+        } else {
+            format!("kafka-{}", self.topics.join(","))
+        }
+    }
+}
+
+fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    target_type(trigger)?;
+    let parameters = ApacheParameters::read(trigger)?;
+    if parameters.sasl == "aws_msk_iam" {
+        let fail = |error: ScalerError| error.inside("error getting AWS authorization").inside(super::PREFIX);
+        parameters.credentials.identity(trigger).map_err(fail)?;
+    }
+    let spec = external(trigger, &parameters.metric(), whole(parameters.lag_threshold));
+    UnqueriedScaler::build(trigger, [spec])
+}

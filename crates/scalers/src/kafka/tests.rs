@@ -1,0 +1,62 @@
+use api::keda::KedaProfile;
+
+use super::rules::{is_version, partitions};
+use crate::Trigger;
+use crate::test_support::{build, texts, trigger};
+
+fn kafka(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> Trigger {
+    let mut given = trigger("kafka", &[("bootstrapServers", "k:9092"), ("consumerGroup", "g")]);
+    given.metadata.extend(texts(metadata));
+    given.auth = texts(auth);
+    given
+}
+
+fn error(trigger: &Trigger) -> String {
+    build(trigger).err().map(|error| error.message).unwrap_or_default()
+}
+
+#[test]
+fn partitions_are_numbers_and_ranges() {
+    assert_eq!(partitions("").unwrap(), None);
+    assert_eq!(partitions("1,3-5").unwrap(), Some(vec![1, 3, 4, 5]));
+    assert_eq!(partitions("5-1").unwrap(), Some(vec![]));
+    assert_eq!(partitions("1-2-3").unwrap_err().to_string(), "invalid partition limitation range: 1-2-3");
+    assert_eq!(partitions("1,,2").unwrap_err().to_string(), "invalid partition limitation: ");
+    assert!(partitions("0-2147483647").is_err());
+}
+
+#[test]
+fn versions_have_three_numbers_or_four() {
+    for good in ["1.0.0", "2.5.0", "0.10.2.1", "4.1.0"] {
+        assert!(is_version(good), "{good}");
+    }
+    for bad in ["0.8", "1.2.3.4.5", "padded", "", "1..0", "1.0.x"] {
+        assert!(!is_version(bad), "{bad}");
+    }
+}
+
+#[test]
+fn a_login_is_complete() {
+    let plain = kafka(&[("sasl", "plaintext")], &[("username", "u")]);
+    assert!(error(&plain).ends_with(": no password given"), "{}", error(&plain));
+    let token = kafka(&[("sasl", "oauthbearer")], &[("username", "u"), ("password", "p")]);
+    assert!(error(&token).ends_with("configuration: no oauth token endpoint uri given"));
+    let kerberos = kafka(&[("sasl", "gssapi")], &[("username", "u")]);
+    assert!(error(&kerberos).contains("exactly one of 'password' or 'keytab' must"));
+    let newer = Trigger { profile: KedaProfile::V2_21, ..kerberos };
+    assert!(error(&newer).contains("'keytab' or 'ccacheName'"));
+}
+
+#[test]
+fn full_metadata_belongs_to_2_21() {
+    let given = kafka(&[("fullMetadata", "false")], &[]);
+    assert_eq!(error(&given), "");
+    let newer = Trigger { profile: KedaProfile::V2_21, ..given };
+    assert!(error(&newer).ends_with("topic must be specified when fullMetadata is false"));
+}
+
+#[tokio::test]
+async fn reading_says_that_the_source_is_not_queried() {
+    let error = build(&kafka(&[], &[])).unwrap().read("m").await.unwrap_err();
+    assert!(error.message.contains("the source of kafka is not queried yet"), "{error}");
+}
