@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use sources::http::Endpoint;
 
 use crate::parameters::Secret;
 use crate::responses::{error_field, excerpt, json, kind};
@@ -19,7 +20,8 @@ pub(crate) struct Attribute {
     pub(crate) origin: String,
     pub(crate) username: String,
     pub(crate) password: Secret,
-    pub(crate) unsafe_ssl: bool,
+    /// TLS settings.
+    pub(crate) trust: Endpoint,
     pub(crate) within: Duration,
     pub(crate) web: Arc<SharedHttpClient>,
 }
@@ -28,7 +30,7 @@ impl ValueSource for Attribute {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let call = HttpCall::get(&*self.url, self.within)
-                .unsafe_ssl(self.unsafe_ssl)
+                .access(self.trust.clone())
                 .basic(&self.username, &self.password)
                 .header("Origin", &self.origin)?;
             let (status, body) = send(&self.web, call).await?;

@@ -9,9 +9,10 @@
 //! web          the shared HTTP client
 //! off_thread   large responses are decoded on worker threads; `tree` JSON of bounded size
 //! responses    decoding of responses; `urls` URLs; `single` scalers with one metric; `aws` signatures;
-//!              `jolokia`, `search`, `oauth` code shared by several scalers
+//!              `azure_clouds`, `google_credentials`, `jolokia`, `search`, `oauth` code shared by several scalers
 //! unqueried    types whose parameters are checked but whose source is not queried yet
-//! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them
+//! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them; `encrypted_key` keys
+//!              with a password
 //! tenant_files files that triggers name
 //! table        all scaler types
 //! NAME/        {mod, query, client, tests}.rs: one scaler; `query` builds requests and decodes responses without IO
@@ -26,8 +27,11 @@
 mod scaler;
 
 mod aws;
+mod azure_clouds;
 pub mod backends;
 pub mod clock;
+mod encrypted_key;
+mod google_credentials;
 mod jolokia;
 pub mod metric;
 mod oauth;
@@ -66,39 +70,62 @@ scaler_folders! {
     activemq: [TYPE];
     arangodb: [TYPE];
     artemis: [TYPE];
+    aws_cloudwatch: [TYPE];
     aws_dynamodb: [TYPE];
     aws_dynamodb_streams: [TYPE];
     aws_kinesis_stream: [TYPE];
     aws_sqs: [TYPE];
+    azure_app_insights: [TYPE];
+    azure_blob: [TYPE];
+    azure_cosmosdb: [TYPE];
+    azure_data_explorer: [TYPE];
+    azure_eventhub: [TYPE];
+    azure_log_analytics: [TYPE];
+    azure_monitor: [TYPE];
+    azure_pipelines: [TYPE];
     azure_queue: [TYPE];
     azure_servicebus: [TYPE];
     beanstalkd: [TYPE];
+    cassandra: [TYPE];
+    clickhouse: [TYPE];
     couchdb: [TYPE];
     cpu: [CPU, MEMORY];
     cron: [TYPE];
     datadog: [TYPE];
     dynatrace: [TYPE];
+    elastic_forecast: [TYPE];
     elasticsearch: [TYPE];
     etcd: [TYPE];
     external: [TYPE, PUSH];
     forgejo_runner: [TYPE];
+    gcp_cloudtasks: [TYPE];
+    gcp_pubsub: [TYPE];
+    gcp_spanner: [TYPE];
+    gcp_stackdriver: [TYPE];
+    gcp_storage: [TYPE];
     github_runner: [TYPE];
     graphite: [TYPE];
+    huawei_cloudeye: [TYPE];
     ibmmq: [TYPE];
     influxdb: [TYPE];
     kafka: [TYPE, APACHE];
     kubernetes_resource: [TYPE];
     kubernetes_workload: [TYPE];
+    liiklus: [TYPE];
     loki: [TYPE];
     metrics_api: [TYPE];
     mongodb: [TYPE];
+    mssql: [TYPE];
     mysql: [TYPE];
     nats_jetstream: [TYPE];
     new_relic: [TYPE];
     nsq: [TYPE];
     opensearch: [TYPE];
+    openstack_metric: [TYPE];
+    openstack_swift: [TYPE];
     #[cfg_attr(not(feature = "postgresql"), allow(dead_code, unused_imports))]
     postgresql: [TYPE];
+    predictkube: [TYPE];
     prometheus: [TYPE];
     pulsar: [TYPE];
     #[cfg_attr(not(feature = "rabbitmq-amqp"), allow(dead_code))]
@@ -106,9 +133,14 @@ scaler_folders! {
     #[cfg_attr(not(feature = "redis"), allow(dead_code, unused_imports))]
     redis: [TYPE, CLUSTER, CLUSTER_STREAMS, SENTINEL, SENTINEL_STREAMS, STREAMS];
     selenium_grid: [TYPE];
+    solace_direct_messaging: [TYPE];
     solace_event_queue: [TYPE];
+    solarwinds: [TYPE];
     solr: [TYPE];
     splunk: [TYPE];
+    splunk_observability: [TYPE];
+    sumologic: [TYPE];
+    temporal: [TYPE];
 }
 
 pub use parse_error::ParseError;

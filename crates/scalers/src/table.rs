@@ -6,6 +6,7 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
+use api::keda::KedaProfile;
 use api::map::StringMap;
 use api::yaml::nearest as nearest_word;
 
@@ -27,6 +28,8 @@ pub struct ScalerType {
     pub push: bool,
     /// Whether its source is queried. Otherwise triggers are checked and named only: reading them is an error, and nothing is scaled.
     pub queried: bool,
+    /// The first release of KEDA that has it.
+    pub since: KedaProfile,
     /// Returns the unit of its values for `plimsoll why`, given the metadata of a trigger; empty if it is unknown.
     pub unit: fn(&StringMap) -> &str,
     /// Builds a scaler without connecting.
@@ -44,6 +47,7 @@ impl ScalerType {
         parameters: &[],
         push: false,
         queried: true,
+        since: KedaProfile::V2_20,
         unit: |_| "",
         build: |trigger, _| Err(scaler_error!("{} cannot be built", trigger.type_)),
         samples: &[],
@@ -72,7 +76,8 @@ pub fn nearest(name: &str) -> Option<&'static ScalerType> {
 
 /// Builds the scaler of a trigger. The error for unknown types is `no scaler found for type: X`, with the most similar name.
 pub fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
-    if let Some(scaler) = find(&trigger.type_) {
+    let is_served = |scaler: &&ScalerType| !backends.compat.is_strict() || trigger.profile >= scaler.since;
+    if let Some(scaler) = find(&trigger.type_).filter(is_served) {
         return (scaler.build)(trigger, backends);
     }
     let mut text = format!("no scaler found for type: {}", trigger.type_);

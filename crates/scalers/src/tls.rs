@@ -118,7 +118,7 @@ impl TlsSettings {
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, ScalerError> {
         let text = self.key.reveal();
         if text.contains("ENCRYPTED") {
-            bail!("the client key is encrypted: give it without a password, in a Secret");
+            bail!("the client key is encrypted, and keyPassword does not open it");
         }
         // The content is not quoted, because it may be another secret.
         PrivateKeyDer::from_pem_slice(text.as_bytes())

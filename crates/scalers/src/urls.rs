@@ -51,6 +51,25 @@ pub(crate) fn is_request_uri(text: &str) -> bool {
     known && rest.starts_with('/') && rest_is_fine(rest)
 }
 
+/// Whether Go's `url.Parse` accepts a text, which may be relative.
+pub(crate) fn is_url(text: &str) -> bool {
+    if text.chars().any(char::is_control) {
+        return false;
+    }
+    let text = text.split('#').next().unwrap_or_default();
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    match end.and_then(|end| Some((end, text.get(end..)?))) {
+        Some((0, rest)) if rest.starts_with(':') => false,
+        Some((_, rest)) if begins && rest.starts_with(':') => {
+            let rest = rest.trim_start_matches(':');
+            // Opaque URLs, such as `host:port`, are not looked into.
+            !rest.starts_with('/') || rest_is_fine(rest)
+        }
+        _ => !text.split(['/', '?']).next().unwrap_or_default().contains(':') && rest_is_fine(text),
+    }
+}
+
 /// Whether the part after the scheme is valid: complete escapes, a valid host, a numeric port.
 fn rest_is_fine(rest: &str) -> bool {
     let whole = rest.match_indices('%').all(|(at, _)| {
@@ -90,6 +109,16 @@ mod tests {
         }
         for forgotten in ["http://u:pa/ss@h:1/x", "http://u:p?a#ss@h:1/x"] {
             assert!(!shown(forgotten).contains("ss"), "{forgotten}: {}", shown(forgotten));
+        }
+    }
+
+    #[test]
+    fn urls() {
+        for good in ["http://h:1/x", "/a", "abc", "h:1", "clickhouse://u:p@h:9000/db", "日本", ""] {
+            assert!(is_url(good), "{good}");
+        }
+        for bad in ["://bad", "http://[::1", "x%y", "a/b.c:d%e(f)g", "1:2", "http://h:x/"] {
+            assert!(!is_url(bad), "{bad}");
         }
     }
 

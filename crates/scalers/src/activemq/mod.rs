@@ -4,6 +4,8 @@ mod query;
 #[cfg(test)]
 mod tests;
 
+use sources::http::Endpoint;
+
 use crate::jolokia::{Attribute, all_given};
 use crate::prelude::*;
 
@@ -27,6 +29,8 @@ crate::parameters! {
     pub struct Parameters of "error parsing ActiveMQ metadata: error parsing ActiveMQ metadata" {
         /// Host and port of the web console, e.g. `activemq.shop:8161`.
         management_endpoint: String = "managementEndpoint" in [Metadata];
+        /// The same, from other sources.
+        newer_endpoint: String = "managementEndpoint" in [Authentication, Environment], since_2_21;
         /// The queue.
         destination_name: String = "destinationName" in [Metadata];
         /// The broker.
@@ -49,6 +53,9 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        if self.management_endpoint.is_empty() {
+            self.management_endpoint.clone_from(&self.newer_endpoint);
+        }
         if let Some(url) = &self.rest_api_template {
             let template = query::template(url)?;
             self.management_endpoint = template.endpoint;
@@ -77,7 +84,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         origin: cors_header.unwrap_or_else(|| format!("http://{management_endpoint}")),
         username,
         password,
-        unsafe_ssl: false,
+        trust: Endpoint::default(),
         within: trigger.http_timeout,
         web: Arc::clone(&backends.web),
     };

@@ -45,6 +45,8 @@ crate::parameters! {
         db_name: String = "dbName" in [Authentication, Metadata], required;
         /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
+        /// Has no effect: connections are shared by all triggers and limited for each server.
+        connection_limit: i64 = "connectionLimit" in [Metadata];
         /// HTTP authentication.
         auth: HttpAuth;
     }

@@ -4,7 +4,11 @@ mod query;
 #[cfg(test)]
 mod tests;
 
+use sources::http::Endpoint;
+
+use crate::encrypted_key::opened;
 use crate::jolokia::{Attribute, all_given};
+use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
 
 /// The scaler type `artemis-queue`.
@@ -47,12 +51,27 @@ crate::parameters! {
         cors_header: Option<String> = "corsHeader" in [Metadata];
         /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
+        /// CA certificate that is trusted in addition to the system's (PEM).
+        ca: String = "ca" in [Authentication];
+        /// Client certificate (PEM).
+        certificate: String = "cert" in [Authentication];
+        /// Private key of the client certificate (PEM).
+        key: Secret = "key" in [Authentication];
+        /// Password of the private key.
+        key_password: Secret = "keyPassword" in [Authentication];
     }
     check Parameters::check
 }
 
 impl Parameters {
+    /// TLS settings of the web console.
+    fn trust(&self) -> Endpoint {
+        let own = (!self.certificate.is_empty()).then_some((&*self.certificate, &self.key));
+        Endpoint { insecure: self.unsafe_ssl, ..tls_endpoint(&self.ca, own) }
+    }
+
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        self.key = opened(&self.key, &self.key_password);
         if let Some(url) = &self.rest_api_template {
             let template = query::template(url)?;
             self.management_endpoint = template.endpoint;
@@ -75,15 +94,16 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let name = format!("artemis-{}", parameters.queue_name);
     let spec = external(trigger, &name, whole(parameters.queue_length));
     let activation = parameters.activation_queue_length as f64;
+    let trust = parameters.trust();
     let Parameters { management_endpoint, broker_name, broker_address, queue_name, .. } = parameters;
-    let Parameters { username, password, rest_api_template, cors_header, unsafe_ssl, .. } = parameters;
+    let Parameters { username, password, rest_api_template, cors_header, .. } = parameters;
     let source = Attribute {
         url: rest_api_template
             .unwrap_or_else(|| query::url(&management_endpoint, &broker_name, &broker_address, &queue_name)),
         origin: cors_header.unwrap_or_else(|| format!("http://{management_endpoint}")),
         username,
         password,
-        unsafe_ssl,
+        trust,
         within: trigger.http_timeout,
         web: Arc::clone(&backends.web),
     };

@@ -47,6 +47,8 @@ crate::parameters! {
         names: String = "expressionAttributeNames" in [Metadata], required;
         /// Attribute values in the condition, e.g. `{":open": {"S": "open"}}`.
         values: String = "expressionAttributeValues" in [Metadata], required;
+        /// A condition on other attributes, e.g. `#size > :small`; items that do not meet it are not counted.
+        filter: Option<String> = "filterExpression" in [Metadata];
         /// The index to query instead of the table.
         index_name: Option<String> = "indexName" in [Metadata];
         /// Target number of items per replica.
@@ -94,6 +96,9 @@ fn query(of: &Parameters) -> Result<Map<String, Value>, ScalerError> {
     query.insert("ExpressionAttributeNames".to_owned(), names.into());
     query.insert("ExpressionAttributeValues".to_owned(), values.into());
     query.insert("Select".to_owned(), "COUNT".into());
+    if let Some(filter) = &of.filter {
+        query.insert("FilterExpression".to_owned(), filter.clone().into());
+    }
     if let Some(index) = &of.index_name {
         query.insert("IndexName".to_owned(), index.clone().into());
     }

@@ -32,7 +32,7 @@ crate::parameters! {
         /// The table.
         table_name: String = "tableName" in [Metadata], required;
         /// The region.
-        region: String = "awsRegion" in [Metadata], required;
+        region: String = "awsRegion" in [Metadata, Authentication], required;
         /// Target number of shards per replica.
         shard_count: i64 = "shardCount" in [Metadata], default "2";
         /// The trigger is active above this number of shards.

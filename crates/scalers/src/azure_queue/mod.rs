@@ -69,6 +69,11 @@ impl Parameters {
     }
 }
 
+/// Checks a connection string of Azure Storage.
+pub(crate) fn check_storage_connection(text: &str) -> Result<(), ScalerError> {
+    query::connection(text).map(|_| ())
+}
+
 struct Queue {
     parameters: Parameters,
     connection: Option<StorageConnection>,

@@ -32,7 +32,7 @@ crate::parameters! {
     /// Parameters of couchdb.
     pub struct Parameters of "error parsing couchdb metadata: error parsing couchdb metadata" {
         /// The URL including user and password; replaces host, port, username and password.
-        connection_string: Secret = "connectionString" in [Authentication, Environment];
+        connection_string: Secret = "connectionString" in [Authentication, Metadata, Environment];
         /// The host; as a URL for HTTPS.
         host: String = "host" in [Metadata, Authentication];
         /// The port.
@@ -40,7 +40,7 @@ crate::parameters! {
         /// User name.
         username: String = "username" in [Metadata, Authentication];
         /// Password.
-        password: Secret = "password" in [Authentication, Environment];
+        password: Secret = "password" in [Authentication, Metadata, Environment];
         /// The database.
         db_name: String = "dbName" in [Metadata, Authentication];
         /// The query, e.g. `{"selector": {"feet": {"$gt": 0}}, "fields": ["_id"]}`.

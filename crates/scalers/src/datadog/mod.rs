@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use sources::http::Auth;
 
 use crate::metric::external_named;
+use crate::parameters::KedaProfile;
+use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 use query::Aggregator;
 
@@ -85,6 +87,10 @@ crate::parameters! {
         auth_mode: String = "authMode" in [Authentication, Metadata];
         /// The bearer token of `bearer`.
         token: Secret = "token" in [Authentication];
+        /// Authentication modes for the cluster agent, like `authMode`.
+        auth_modes: Vec<String> = "authModes" in [Metadata, Authentication], since_2_21;
+        /// The bearer token of `bearer`; replaces `token`.
+        bearer_token: Secret = "bearerToken" in [Authentication], since_2_21;
         /// Accepts any certificate of the cluster agent.
         unsafe_ssl: bool = "unsafeSsl" in [Authentication], default "false";
     }
@@ -101,14 +107,14 @@ struct Datadog {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing Datadog metadata";
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
+    let mut parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     // KEDA reports this error without a prefix.
     check_type(&parameters, trigger)?;
     let agent = parameters.use_cluster_agent;
     if agent && parameters.agent_namespace.is_empty() {
         bail!("datadog namespace is required");
     }
-    let checked = if agent { check_agent(&parameters) } else { check_api(&parameters) };
+    let checked = if agent { check_agent(&mut parameters, trigger) } else { check_api(&parameters) };
     checked.map_err(|error| error.inside(PREFIX))?;
     if parameters.target.is_none() && !trigger.feeds_formula {
         return Err(scaler_error!("no targetValue or queryValue given").inside(PREFIX));
@@ -156,7 +162,7 @@ fn check_api(parameters: &Parameters) -> Result<(), ScalerError> {
     query::metric(&parameters.query).map(|_| ())
 }
 
-fn check_agent(parameters: &Parameters) -> Result<(), ScalerError> {
+fn check_agent(parameters: &mut Parameters, trigger: &Trigger) -> Result<(), ScalerError> {
     let there = [
         (&parameters.agent_service, "datadog metrics service is required"),
         (&parameters.metric_name, "datadog metric name is required"),
@@ -164,6 +170,13 @@ fn check_agent(parameters: &Parameters) -> Result<(), ScalerError> {
     ];
     if let Some((_, missing)) = there.into_iter().find(|(value, _)| value.is_empty()) {
         return Err(ScalerError::new(missing));
+    }
+    if trigger.profile >= KedaProfile::V2_21 {
+        // Without a mode the cluster agent is asked without a token.
+        parameters.token = HttpAuth::of_newer(trigger, &["bearer"])
+            .map_err(ScalerError::new)
+            .map(|auth| if auth.has("bearer") { auth.token } else { Secret::default() })?;
+        return Ok(());
     }
     match &*parameters.auth_mode {
         "" | "bearer" if parameters.token.reveal().is_empty() => {
@@ -192,7 +205,9 @@ impl Datadog {
             &self.parameters;
         if *use_cluster_agent {
             let mut call = HttpCall::get(&self.url, self.within).unsafe_ssl(*unsafe_ssl);
-            call.access.auth = Auth::Token(token.clone());
+            if !token.reveal().is_empty() {
+                call.access.auth = Auth::Token(token.clone());
+            }
             let (status, body) = send(&self.web, call).await?;
             return query::agent_value(status, &body);
         }

@@ -6,6 +6,7 @@ mod tests;
 
 use sources::http::Endpoint;
 
+use crate::encrypted_key::opened;
 use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
 
@@ -53,6 +54,7 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        self.key = opened(&self.key, &self.key_password);
         if self.watch_progress_notify_interval <= 0 {
             return Err("watchProgressNotifyInterval must be greater than 0".into());
         }

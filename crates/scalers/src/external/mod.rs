@@ -19,8 +19,10 @@ use external_scaler::protocol::GetMetricsRequest;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::parameters::KedaProfile;
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
+use crate::urls::is_url;
 
 use client::{Channel, Channels, Destination};
 
@@ -106,6 +108,15 @@ impl External {
             }),
             dialer: backends.dialer.clone(),
         };
+        // KEDA 2.20 accepts such addresses and has no metrics then.
+        let target = format!("dns:///{}", destination.address);
+        if trigger.profile >= KedaProfile::V2_21 && !is_url(&destination.address) && !is_url(&target) {
+            let what = if push { "external push scaler" } else { "external scaler" };
+            bail!(
+                "error acquiring connection for {what}: parse {}: it is no URL",
+                api::gotext::quote(&target)
+            );
+        }
         Ok(Arc::new(Self {
             trigger: trigger.clone(),
             object: query::object(trigger),

@@ -6,11 +6,14 @@ mod query;
 mod tests;
 
 use futures::future::try_join_all;
-use tokio::sync::Mutex;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use tokio::sync::{Mutex, Semaphore};
 
 use app::App;
 use query::{Labels, PAGE_SIZE};
 
+use crate::parameters::KedaProfile;
+use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 
 /// Maximum number of concurrent requests.
@@ -63,16 +66,25 @@ crate::parameters! {
         installation_id: Option<i64> = "installationID" in [Metadata, Environment];
         /// Its private key (PEM).
         app_key: Secret = "appKey" in [Authentication];
+        /// Authentication modes; only `bearer`, which a token implies.
+        auth_modes: Vec<String> = "authModes" | "authMode" in [Metadata, Authentication], since_2_21;
+        /// The token of `bearer`; `personalAccessToken` if it is missing.
+        bearer_token: Secret = "bearerToken" | "token" in [Authentication], since_2_21;
     }
     check Parameters::check
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        let newer = trigger.profile >= KedaProfile::V2_21;
+        if newer {
+            self.take_bearer_token(trigger)?;
+        }
         let (token, key) =
             (!self.personal_access_token.reveal().is_empty(), !self.app_key.reveal().is_empty());
         if !token && !key {
-            return Err("no personalAccessToken or appKey given".into());
+            let token = if newer { "personalAccessToken/bearerToken" } else { "personalAccessToken" };
+            return Err(format!("no {token} or appKey given").into());
         }
         if key || self.application_id.is_some() || self.installation_id.is_some() {
             let missing = match (self.application_id, self.installation_id) {
@@ -87,12 +99,35 @@ impl Parameters {
     }
 }
 
+impl Parameters {
+    /// Uses the token of the mode `bearer`. The personal access token takes its place if there is none.
+    fn take_bearer_token(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        let mut own = trigger.clone();
+        if self.bearer_token.reveal().is_empty() {
+            own.auth.insert("bearerToken".to_owned(), self.personal_access_token.reveal().to_owned());
+        }
+        let auth = HttpAuth::of_newer(&own, &["bearer"])?;
+        if auth.has("bearer") {
+            self.personal_access_token = auth.token;
+        }
+        Ok(())
+    }
+}
+
 struct GitHub {
     parameters: Parameters,
     labels: Labels,
     app: Option<App>,
     within: Duration,
     web: Arc<SharedHttpClient>,
+    /// Limits concurrent requests, because GitHub punishes many of them.
+    requests: Semaphore,
+    /// The last count, which stands while GitHub limits our rate.
+    last_count: std::sync::Mutex<Option<usize>>,
+}
+
+fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
@@ -110,7 +145,9 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     };
     let labels = Labels::new(&parameters.labels, !parameters.no_default_labels, parameters.match_unlabeled);
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    SingleMetricScaler::build(spec, activation, GitHub { parameters, labels, app, within, web })
+    let (requests, last_count) = (Semaphore::new(MAX_CONCURRENT_REQUESTS), std::sync::Mutex::default());
+    let source = GitHub { parameters, labels, app, within, web, requests, last_count };
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl GitHub {
@@ -119,6 +156,8 @@ impl GitHub {
             .header("authorization", &format!("Bearer {}", token.reveal()))?
             .header("accept", "application/vnd.github+json")?
             .header("x-github-api-version", "2022-11-28")?;
+        // Never closed.
+        let _permit = self.requests.acquire().await;
         send(&self.web, call).await
     }
 
@@ -150,8 +189,19 @@ impl GitHub {
         Ok(all)
     }
 
+    /// The number of queued and running jobs of all repositories.
+    async fn count(&self) -> Result<usize, ScalerError> {
+        let token = self.token().await?;
+        let repositories = self.repositories(&token).await?;
+        let asked = repositories.into_iter().map(|repository| self.jobs(repository, token.clone()));
+        let counts = stream::iter(asked).buffer_unordered(MAX_CONCURRENT_REQUESTS);
+        let counts: Vec<usize> = counts.try_collect().await?;
+        Ok(counts.into_iter().sum())
+    }
+
     /// The number of queued and running jobs of a repository.
-    async fn jobs(&self, repository: &str, token: &Secret) -> Result<usize, ScalerError> {
+    async fn jobs(&self, repository: String, token: Secret) -> Result<usize, ScalerError> {
+        let (repository, token) = (&*repository, &token);
         let Parameters { api, owner, .. } = &self.parameters;
         let mut runs = Vec::new();
         for state in ["queued", "in_progress"] {
@@ -184,12 +234,17 @@ impl GitHub {
 impl ValueSource for GitHub {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let token = self.token().await?;
-            let mut count = 0;
-            for repository in self.repositories(&token).await? {
-                count += self.jobs(&repository, &token).await?;
+            match self.count().await {
+                Ok(count) => {
+                    *locked(&self.last_count) = Some(count);
+                    Ok(count as f64)
+                }
+                // Like KEDA: the last count stands until GitHub answers again.
+                Err(error) if query::is_rate_limit(&error) => {
+                    (*locked(&self.last_count)).map(|count| count as f64).ok_or(error)
+                }
+                Err(error) => Err(error),
             }
-            Ok(count as f64)
         })
     }
 }

@@ -52,6 +52,10 @@ pub(super) fn repositories(status: u16, body: &[u8]) -> Result<Vec<String>, Scal
 
 /// Ids of runs.
 pub(super) fn runs(status: u16, body: &[u8]) -> Result<Vec<u64>, ScalerError> {
+    // Repositories without Actions, or that were deleted, have no runs.
+    if status == 404 {
+        return Ok(Vec::new());
+    }
     let answer = successful(status, body)?;
     let id = |run: &Value| {
         let found = run.get("id");
@@ -64,7 +68,7 @@ pub(super) fn runs(status: u16, body: &[u8]) -> Result<Vec<u64>, ScalerError> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Labels {
     known: BTreeSet<String>,
-    /// Jobs without labels match only runners without labels.
+    /// Whether these runners can run jobs without labels.
     bare: bool,
 }
 
@@ -73,7 +77,8 @@ impl Labels {
     pub(super) fn new(labels: &[String], defaults: bool, match_unlabelled: bool) -> Self {
         let own = labels.iter().filter(|label| !label.is_empty()).map(|label| label.to_lowercase());
         let mut known: BTreeSet<String> = own.collect();
-        let bare = match_unlabelled && known.is_empty();
+        // A job without labels demands nothing, so any runner can run it, unless the trigger leaves it to runners without labels.
+        let bare = !match_unlabelled || known.is_empty();
         if defaults {
             known.extend(["self-hosted", "linux", "x64"].map(str::to_owned));
         }
@@ -94,6 +99,10 @@ impl Labels {
 
 /// The number of queued and running jobs of a run that these runners can run.
 pub(super) fn jobs(status: u16, body: &[u8], labels: &Labels) -> Result<usize, ScalerError> {
+    // A run that was deleted since has no jobs.
+    if status == 404 {
+        return Ok(0);
+    }
     let answer = successful(status, body)?;
     let open = |job: &&Value| ["queued", "in_progress"].contains(&text(job, "status").unwrap_or_default());
     Ok(list(&answer, "jobs")?.iter().filter(open).filter(|job| labels.take(job)).count())
@@ -103,6 +112,13 @@ pub(super) fn jobs(status: u16, body: &[u8], labels: &Labels) -> Result<usize, S
 pub(super) fn token(status: u16, body: &[u8]) -> Result<String, ScalerError> {
     let answer = successful(status, body)?;
     text(&answer, "token").map(str::to_owned).map_err(|_| scaler_error!("GitHub answered without a token"))
+}
+
+/// Whether GitHub refused because of its rate limit.
+pub(super) fn is_rate_limit(error: &ScalerError) -> bool {
+    let text = error.message.to_lowercase();
+    let refused = ["returned 403", "returned 429"].iter().any(|words| text.contains(words));
+    refused && text.contains("rate limit")
 }
 
 fn text<'a>(of: &'a Value, key: &str) -> Result<&'a str, ScalerError> {

@@ -20,9 +20,11 @@ fn jobs_match_labels() {
         1
     );
     assert_eq!(count(&job("queued", r#"["self-hosted"]"#), &Labels::new(&["gpu".into()], false, false)), 0);
-    assert_eq!(count(&job("queued", "[]"), &plain), 0);
+    // A job without labels demands nothing.
+    assert_eq!(count(&job("queued", "[]"), &plain), 1);
+    assert_eq!(count(&job("queued", "null"), &plain), 1);
     assert_eq!(count(&job("queued", "[]"), &Labels::new(&[], false, true)), 1);
-    assert_eq!(count(&job("queued", "null"), &plain), 0);
+    assert_eq!(count(&job("queued", "[]"), &Labels::new(&["gpu".into()], false, true)), 0);
 }
 
 #[test]
@@ -73,6 +75,46 @@ async fn reads_value() {
     assert!(reading.active);
     trigger.metadata.insert("targetWorkflowQueueLength".into(), "3".into());
     assert!(!read(&trigger).await.unwrap().active);
+}
+
+#[tokio::test]
+async fn a_missing_repository_has_no_jobs_and_a_rate_limit_keeps_the_last_count() {
+    let limited = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = std::sync::Arc::clone(&limited);
+    let url = server(move |head| {
+        if flag.load(std::sync::atomic::Ordering::SeqCst) {
+            return ServerAction::Answer(403, r#"{"message":"API rate limit exceeded"}"#.to_owned());
+        }
+        let path = head.split(' ').nth(1).unwrap();
+        match path {
+            _ if path.starts_with("/repos/o/gone/") => {
+                ServerAction::Answer(404, r#"{"message":"Not Found"}"#.to_owned())
+            }
+            _ if path.contains("/runs?status=queued") => {
+                ServerAction::Answer(200, r#"{"workflow_runs":[{"id":1}]}"#.to_owned())
+            }
+            _ if path.contains("/runs?status=") => {
+                ServerAction::Answer(200, r#"{"workflow_runs":[]}"#.to_owned())
+            }
+            _ => ServerAction::Answer(200, r#"{"jobs":[{"status":"queued","labels":[]}]}"#.to_owned()),
+        }
+    })
+    .await;
+    let metadata = [
+        ("githubApiURL", &*url),
+        ("owner", "o"),
+        ("runnerScope", "repo"),
+        ("repos", "a,gone,b,c,d,e,f,g,h,i"),
+    ];
+    let mut given = trigger("github-runner", &metadata);
+    given.auth = texts(&[("personalAccessToken", "t")]);
+    let scaler = crate::test_support::build(&given).unwrap();
+    let count = async || scaler.read("m").await.map(|reading| reading.values[0].value.canonical());
+    assert_eq!(count().await.unwrap(), "9");
+    limited.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(count().await.unwrap(), "9");
+    // A scaler without a last count has nothing to serve.
+    assert!(read(&given).await.unwrap_err().message.contains("rate limit"));
 }
 
 #[test]

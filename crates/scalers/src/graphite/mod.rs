@@ -4,6 +4,8 @@ mod query;
 #[cfg(test)]
 mod tests;
 
+use crate::parameters::KedaProfile;
+use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 
 /// The scaler type `graphite`.
@@ -34,11 +36,30 @@ crate::parameters! {
         /// The trigger is active above this value.
         activation_threshold: f64 = "activationThreshold" in [Metadata], default "0";
         /// HTTP authentication.
-        auth_mode: Option<String> = "authMode" in [Metadata], one_of ["basic"];
+        auth_mode: Option<String> = "authMode" in [Metadata];
+        /// HTTP authentication, like `authMode`.
+        auth_modes: Vec<String> = "authModes" in [Metadata, Authentication], since_2_21;
         /// User name.
         username: Option<String> = "username" in [Authentication];
         /// Password.
         password: Secret = "password" in [Authentication];
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        if trigger.profile >= KedaProfile::V2_21 {
+            return HttpAuth::of_newer(trigger, &["basic"]).map(|_| ());
+        }
+        match &self.auth_mode {
+            Some(mode) if !mode.split(',').all(|mode| mode.trim() == "basic") => {
+                let mode = api::gotext::quote(mode);
+                Err(format!("parameter \"authMode\" value {mode} must be one of [basic]").into())
+            }
+            Some(_) if self.username.is_none() => Err("username is required when authMode is 'basic'".into()),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod tests;
 use futures::future::try_join_all;
 use sources::http::Endpoint;
 
+use crate::encrypted_key::opened;
 use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
 use crate::urls::{is_request_uri, shown};
@@ -62,6 +63,7 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        self.key = opened(&self.key, &self.key_password);
         if is_request_uri(&self.host) {
             return Ok(());
         }

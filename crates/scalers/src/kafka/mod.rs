@@ -238,7 +238,8 @@ fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError
         let version = &parameters.version;
         bail!("{PREFIX}: error parsing kafka version: invalid version `{version}`");
     }
-    if parameters.sasl == "gssapi" && parameters.credential_cache.contains('/') {
+    let cache = &*parameters.credential_cache;
+    if parameters.sasl == "gssapi" && (cache.contains('/') || matches!(cache, "." | "..")) {
         bail!("{PREFIX}: ccacheName must be a file name and not a path");
     }
     if parameters.sasl == "oauthbearer" && parameters.token_provider == "aws_msk_iam" {

@@ -11,6 +11,7 @@ use sources::http::Auth;
 use api::map::StringMap;
 
 use crate::backends::Cluster;
+use crate::parameters::KedaProfile;
 use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 
@@ -60,8 +61,18 @@ crate::parameters! {
             one_of ["average", "sum", "max", "min"];
         /// Timeout of the request.
         timeout: Option<Duration> = "timeout" in [Metadata];
-        /// HTTP authentication; `custom` and `oauth` have no effect here.
+        /// HTTP authentication; `custom` and `oauth` have no effect here, and KEDA 2.21 refuses them.
         auth: HttpAuth;
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        match trigger.profile {
+            KedaProfile::V2_20 => Ok(()),
+            KedaProfile::V2_21 => self.auth.check_supported(&["apiKey", "basic", "tls", "bearer"]),
+        }
     }
 }
 

@@ -19,7 +19,8 @@ use super::{KedaProfile, Parameter, ParameterSource};
 ///
 /// Types: [`super::ParameterValue`]; an `Option` tells a missing parameter from an empty one. Rules: `required`, `default "text"`,
 /// `one_of ["a", "b"]` (of a list each item), `only_one_of ["a", "b"]` (of a list), `separator ';'`, `removed "why"` (with
-/// the type `Removed`), `removed_in_2_21 "why"`, `since_2_21` (earlier releases ignore it), `deprecated "why"`. `of` may be missing: then errors have nothing in front of them. `check` is a
+/// the type `Removed`), `removed_in_2_21 "why"`, `since_2_21` (earlier releases ignore it), `deprecated "why"`,
+/// `deprecated_in_2_21 "why"`. `of` may be missing: then errors have nothing in front of them. `check` is a
 /// `fn(&mut Self, &Trigger) -> Result<(), ParseError>`; like KEDA it is asked even if parameters are wrong (those are empty
 /// then), and its error comes last.
 ///
@@ -127,6 +128,10 @@ macro_rules! parameters {
         $parameter.removed = Some($text);
         $parameter.removed_in = $crate::parameters::KedaProfile::V2_21;
     }};
+    (@rule $parameter:ident deprecated_in_2_21 $text:literal) => {{
+        $parameter.deprecated = Some($text);
+        $parameter.deprecated_in = $crate::parameters::KedaProfile::V2_21;
+    }};
     (@rule $parameter:ident since_2_21) => { $parameter.since = $crate::parameters::KedaProfile::V2_21 };
     (@rule $parameter:ident deprecated $text:literal) => { $parameter.deprecated = Some($text) };
     (@rule $parameter:ident one_of [$($item:literal),*]) => { $parameter.one_of = &[$($item),*] };
@@ -154,6 +159,7 @@ pub const fn plain(
         removed_in: KedaProfile::V2_20,
         since: KedaProfile::V2_20,
         deprecated: None,
+        deprecated_in: KedaProfile::V2_20,
     }
 }
 

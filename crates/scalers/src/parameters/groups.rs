@@ -2,7 +2,7 @@
 
 use sources::http::{Auth, Endpoint};
 
-use super::{QueryValues, Secret};
+use super::{ParameterReader, QueryValues, Secret};
 use crate::web::HttpCall;
 use crate::{ParseError, ScalerError, Trigger};
 
@@ -60,7 +60,34 @@ impl HttpAuth {
         !self.modes.is_empty()
     }
 
+    /// Reads the group for a scaler that has it only since KEDA 2.21, and refuses modes that the scaler cannot use.
+    pub(crate) fn of_newer(trigger: &Trigger, supported: &[&str]) -> Result<Self, ParseError> {
+        let (auth, mut problems) = ParameterReader::problems::<Self>(trigger);
+        problems.extend(auth.check_supported(supported).err().map(String::from));
+        if problems.is_empty() { Ok(auth) } else { Err(problems.join("\n").into()) }
+    }
+
+    /// Refuses modes that a scaler cannot use. Like KEDA 2.21, a scaler also repeats what the group says of incomplete modes.
+    pub(crate) fn check_supported(&self, supported: &[&str]) -> Result<(), ParseError> {
+        // Other words have been refused already.
+        const KNOWN: [&str; 6] = ["apiKey", "basic", "tls", "bearer", "custom", "oauth"];
+        let known = self.modes.iter().filter(|mode| KNOWN.contains(&&***mode));
+        match known.into_iter().find(|mode| !supported.contains(&&***mode)) {
+            Some(mode) => Err(format!(
+                "auth mode {} is not supported by this scaler; supported modes: [{}]",
+                api::gotext::quote(mode),
+                supported.join(" ")
+            )
+            .into()),
+            None => self.check_complete(),
+        }
+    }
+
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        self.check_complete()
+    }
+
+    fn check_complete(&self) -> Result<(), ParseError> {
         let there = |there: bool| if there { "<present>" } else { "<empty>" };
         let given = |secret: &Secret| !secret.reveal().is_empty();
         let pair =

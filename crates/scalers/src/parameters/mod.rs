@@ -103,6 +103,8 @@ pub struct Parameter {
     pub since: KedaProfile,
     /// Why it is deprecated.
     pub deprecated: Option<&'static str>,
+    /// The first release of KEDA in which it is deprecated.
+    pub deprecated_in: KedaProfile,
 }
 
 impl Parameter {

@@ -5,7 +5,7 @@ use std::fmt;
 use api::yaml::nearest;
 
 use super::reader::find;
-use super::{Parameter, ParameterSource};
+use super::{KedaProfile, Parameter, ParameterSource};
 use crate::Trigger;
 
 /// A key of a trigger's metadata that its scaler does not have.
@@ -35,7 +35,10 @@ pub fn unknown(parameters: &[Parameter], trigger: &Trigger) -> Vec<UnknownParame
     };
     let mut known: Vec<String> = of(ParameterSource::Metadata).map(str::to_owned).collect();
     known.extend(of(ParameterSource::Environment).map(|key| format!("{key}FromEnv")));
-    let keys = trigger.metadata.keys().filter(|key| !known.contains(key));
+    // `query.*` stands for every key that begins with `query.`.
+    let families: Vec<&str> = of(ParameterSource::Metadata).filter_map(|key| key.strip_suffix('*')).collect();
+    let is_family = |key: &str| families.iter().any(|family| key.starts_with(family));
+    let keys = trigger.metadata.keys().filter(|key| !known.contains(key) && !is_family(key));
     keys.map(|key| UnknownParameter {
         key: key.clone(),
         nearest: nearest(key, known.iter().map(String::as_str)).map(str::to_owned),
@@ -56,7 +59,10 @@ pub struct ParameterNotice {
 pub fn notices(parameters: &[Parameter], trigger: &Trigger) -> Vec<ParameterNotice> {
     let there = parameters.iter().filter(|parameter| find(parameter, trigger).is_some());
     let accepted = there.filter(|parameter| parameter.removed_from(trigger.profile).is_none());
-    let deprecated = accepted.filter_map(|parameter| parameter.deprecated);
+    let old = accepted.filter(|parameter| trigger.profile >= parameter.deprecated_in);
+    // KEDA refuses the metric type of external metrics before it reads parameters.
+    let read = trigger.metric_type != "Utilization";
+    let deprecated = old.filter_map(|parameter| parameter.deprecated).filter(move |_| read);
     let deprecated = deprecated
         .map(|why| ParameterNotice { warning: false, text: format!("scaler {} info: {why}", trigger.type_) });
     let public = public_client(parameters, trigger);
@@ -72,7 +78,13 @@ fn public_client(parameters: &[Parameter], trigger: &Trigger) -> Option<&'static
     let mode =
         |mode: &str| text("authModes").is_some_and(|modes| modes.split(',').any(|item| item.trim() == mode));
     let oauth = mode("oauth") && text("oauthTokenURI").is_some() && text("clientID").is_some();
-    let public = oauth && !mode("tls") && text("clientSecret").is_none();
+    // Only these log in with OAuth.
+    let uses = match &*trigger.type_ {
+        "pulsar" => true,
+        "prometheus" => trigger.profile >= KedaProfile::V2_21,
+        _ => false,
+    };
+    let public = uses && oauth && !mode("tls") && text("clientSecret").is_none();
     public.then_some(
         "OAuth is configured without clientSecret and without mTLS (RFC 8705). Add a clientSecret or enable mTLS to \
          ensure secure authentication.",

@@ -24,16 +24,22 @@ pub struct ParameterReader<'a> {
 impl ParameterReader<'_> {
     /// Reads a group, or reports all errors, one per line.
     pub fn read<G: ParameterGroup>(trigger: &Trigger, prefix: Option<&str>) -> Result<G, ScalerError> {
-        let mut reader = ParameterReader { trigger, problems: Vec::new() };
-        let read = G::fill(&mut reader);
-        if reader.problems.is_empty() {
+        let (read, problems) = Self::problems(trigger);
+        if problems.is_empty() {
             return Ok(read);
         }
-        let error = ScalerError::new(reader.problems.join("\n"));
+        let error = ScalerError::new(problems.join("\n"));
         Err(match prefix {
             Some(prefix) => error.inside(prefix),
             None => error,
         })
+    }
+
+    /// Reads a group with all errors, one each.
+    pub(super) fn problems<G: ParameterGroup>(trigger: &Trigger) -> (G, Vec<String>) {
+        let mut reader = ParameterReader { trigger, problems: Vec::new() };
+        let read = G::fill(&mut reader);
+        (read, reader.problems)
     }
 
     /// Reads one parameter; the default of the type if it is missing or invalid.

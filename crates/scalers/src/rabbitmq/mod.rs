@@ -18,7 +18,7 @@ use sources::http::{Auth, Endpoint};
 use api::map::StringMap;
 
 use crate::oauth;
-use crate::parameters::QueryValues;
+use crate::parameters::{KedaProfile, QueryValues};
 #[cfg(feature = "rabbitmq-amqp")]
 use crate::pool::{Pool, Pools};
 use crate::prelude::*;
@@ -100,7 +100,7 @@ crate::parameters! {
         certificate: String = "cert" in [Authentication];
         /// Private key of the client certificate (PEM).
         key: Secret = "key" in [Authentication];
-        /// Password of the private key. Encrypted keys are refused, because a Secret already protects the key.
+        /// Password of the private key. Keys in PKCS #8 form can be opened (`BEGIN ENCRYPTED PRIVATE KEY`).
         key_password: Secret = "keyPassword" in [Authentication];
         /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata];
@@ -116,6 +116,8 @@ crate::parameters! {
         scopes: Vec<String> = "scopes" in [Authentication];
         /// Further parameters of the OAuth2 token request.
         endpoint_params: QueryValues = "endpointParams" in [Authentication];
+        /// Authentication modes: `oauth`, `basic` or `tls`. Only `oauth` has an effect, which its parameters have, too.
+        auth_modes: Vec<String> = "authModes" | "authMode" in [Metadata, Authentication], since_2_21;
     }
     check Parameters::check
 }
@@ -143,6 +145,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
             &format!("rabbitmq-{}", escaped(&parameters.queue)),
             metric::milli(value),
         ),
+        empty_takes_no_time: mode == Mode::ExpectedQueueConsumptionTime
+            && trigger.profile >= KedaProfile::V2_21,
         mode,
         activation: parameters.activation,
         source,
@@ -153,6 +157,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
 struct Rabbitmq {
     spec: MetricSpec,
     mode: Mode,
+    /// Whether an empty queue is 0 and inactive, as in KEDA 2.21.
+    empty_takes_no_time: bool,
     activation: f64,
     source: Source,
 }
@@ -188,6 +194,10 @@ impl Scaler for Rabbitmq {
         Box::pin(async move {
             let fail = |error: ScalerError| error.inside("error inspecting RabbitMQ");
             let queue = self.source.ask().await.map_err(fail)?;
+            // Since 2.21 an empty queue takes no time, whatever its delivery rate.
+            if self.empty_takes_no_time && queue.messages == 0.0 {
+                return Ok(Reading::one(metric, metric::milli(0.0), false));
+            }
             let (value, active) = self.mode.measure(&queue, self.activation);
             Ok(Reading::one(metric, metric::milli(value), active))
         })

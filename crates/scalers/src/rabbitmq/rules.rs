@@ -4,6 +4,9 @@ use sources::http::Endpoint;
 
 use super::Parameters;
 use super::query::{self, Mode};
+use crate::encrypted_key::opened;
+use crate::parameters::KedaProfile;
+use crate::parameters::groups::HttpAuth;
 use crate::{ParseError, Trigger, oauth};
 
 /// The protocol to use.
@@ -22,7 +25,11 @@ pub(super) struct Measured {
 }
 
 impl Parameters {
-    pub(super) fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+    pub(super) fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        self.key = opened(&self.key, &self.key_password);
+        if trigger.profile >= KedaProfile::V2_21 {
+            self.check_modes(trigger)?;
+        }
         let fail = |text: &str| Err(text.into());
         let amqp = self.protocol()? == Protocol::Amqp;
         if !matches!(&*self.tls, "enable" | "disable") {
@@ -67,6 +74,16 @@ impl Parameters {
             return fail("pageSize should be 1 or greater");
         }
         self.measured().map(|_| ())
+    }
+
+    /// The modes that KEDA has since 2.21. OAuth parameters imply the mode, and are then checked once.
+    fn check_modes(&self, trigger: &Trigger) -> Result<(), ParseError> {
+        let auth = HttpAuth::of_newer(trigger, &["oauth", "basic", "tls"])?;
+        if auth.is_enabled() || !self.wants_oauth() {
+            return Ok(());
+        }
+        let implied = HttpAuth { modes: vec!["oauth".to_owned()], ..auth };
+        implied.check_supported(&["oauth"])
     }
 
     /// The OAuth2 client, if one is configured.

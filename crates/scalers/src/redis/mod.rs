@@ -17,8 +17,9 @@ mod tests;
 #[doc(hidden)]
 pub mod untrusted;
 
-use crate::pool::{Pool, Pools};
 #[cfg(feature = "redis")]
+use crate::encrypted_key::opened;
+use crate::pool::{Pool, Pools};
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 
@@ -102,7 +103,7 @@ crate::parameters! {
         certificate: String = "cert" | "Cert" in [Authentication];
         /// Private key of the client certificate (PEM).
         key: Secret = "key" in [Authentication];
-        /// Password of the private key. Encrypted keys are refused, because a Secret already protects the key.
+        /// Password of the private key. Keys in PKCS #8 form can be opened (`BEGIN ENCRYPTED PRIVATE KEY`).
         key_password: Secret = "keyPassword" in [Authentication];
         /// CA certificate that is trusted in addition to the system's (PEM).
         ca: String = "ca" in [Authentication];
@@ -158,6 +159,7 @@ struct CountTarget {
 
 impl Connection {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        self.key = opened(&self.key, &self.key_password);
         self.uses_tls()?;
         query::addresses(&self.addresses, &self.hosts, &self.ports).map(|_| ())
     }

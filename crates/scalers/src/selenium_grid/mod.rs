@@ -41,16 +41,18 @@ crate::parameters! {
         node_max_sessions: i64 = "nodeMaxSessions" in [Metadata], default "1";
         /// The nodes support managed downloads; requests that need them do not count otherwise.
         enable_managed_downloads: bool = "enableManagedDownloads" in [Metadata], default "true";
+        /// `false` leaves out running sessions, for ScaledJobs with the strategies `accurate` and `eager`.
+        include_ongoing: bool = "includeOngoingSessions" in [Metadata], default "true", since_2_21;
         /// Further capabilities that requests must have, as JSON.
         capabilities: Option<String> = "capabilities" in [Metadata];
         /// User name.
-        username: Option<String> = "username" in [Authentication];
+        username: Option<String> = "username" in [Authentication, Environment];
         /// Password.
-        password: Secret = "password" in [Authentication];
+        password: Secret = "password" in [Authentication, Environment];
         /// Type of the access token, e.g. `Bearer`.
-        auth_type: Option<String> = "authType" in [Authentication, Metadata];
+        auth_type: Option<String> = "authType" in [Authentication, Metadata, Environment];
         /// The access token.
-        access_token: Secret = "accessToken" in [Authentication];
+        access_token: Secret = "accessToken" in [Authentication, Environment];
     }
 }
 
@@ -83,6 +85,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         version: browser_version.clone(),
         platform: platform_name.clone(),
         downloads: parameters.enable_managed_downloads,
+        // Where the parameter is not read it is not given, and running sessions count.
+        ongoing: parameters.include_ongoing,
         capabilities,
         sessions: u64::try_from(parameters.node_max_sessions).unwrap_or(1).max(1),
     };

@@ -15,6 +15,8 @@ pub(super) struct Node {
     pub(super) platform: String,
     /// Whether managed downloads are enabled.
     pub(super) downloads: bool,
+    /// Whether nodes with running sessions count.
+    pub(super) ongoing: bool,
     /// Further capabilities, such as `myApp:version`.
     pub(super) capabilities: Map<String, Value>,
     /// Maximum number of sessions per node.
@@ -55,6 +57,7 @@ pub(super) fn nodes(status: u16, body: &[u8], node: &Node) -> Result<u64, Scaler
             }
         }
     }
+    let busy = if node.ongoing { busy } else { 0 };
     Ok(busy.saturating_add(queued.saturating_sub(free).div_ceil(node.sessions.max(1))))
 }
 

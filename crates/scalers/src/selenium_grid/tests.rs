@@ -8,6 +8,7 @@ fn chrome() -> Node {
         browser: "chrome".into(),
         platform: "Linux".into(),
         downloads: true,
+        ongoing: true,
         sessions: 1,
         ..Node::default()
     }
@@ -80,6 +81,13 @@ fn running_sessions_keep_their_nodes() {
     assert_eq!(needed(&queue, &json!([busy(2, 4, "UP")]), &four), 1 + 2);
     assert_eq!(needed(&queue, &json!([busy(2, 4, "DRAINING")]), &four), 1 + 2);
     assert_eq!(needed(&queue, &json!([]), &four), 2);
+}
+
+#[test]
+fn running_sessions_can_be_left_out() {
+    let queued_only = Node { ongoing: false, ..chrome() };
+    assert_eq!(needed(&[], &json!([busy(1, 1, "UP")]), &queued_only), 0);
+    assert_eq!(needed(&[request("")], &json!([busy(1, 1, "UP")]), &queued_only), 1);
 }
 
 #[test]

@@ -7,6 +7,14 @@ pub type Pairs = &'static [(&'static str, &'static str)];
 pub const SECRET: &str = "hunter2";
 /// AWS credentials.
 pub const AWS_KEYS: Pairs = &[("awsAccessKeyID", "id"), ("awsSecretAccessKey", SECRET)];
+/// A service account key of Google Cloud.
+pub const GOOGLE_KEY: Pairs =
+    &[("GoogleApplicationCredentials", r#"{"type": "service_account", "private_key": "hunter2"}"#)];
+/// Credentials of an Azure service principal.
+pub const AZURE_PRINCIPAL: Pairs =
+    &[("activeDirectoryClientId", "c"), ("activeDirectoryClientPassword", SECRET)];
+/// The secret of an OAuth client.
+pub const CLIENT_SECRET: Pairs = &[("clientSecret", SECRET)];
 /// A user name and a password.
 pub const USER_AND_PASSWORD: Pairs = &[("username", "u"), ("password", SECRET)];
 /// A password.

@@ -32,6 +32,14 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("ibmmq host", "invalid URL"),
     ("rabbitmq oauthTokenURI", "OAuth2 requires tokenUrl"),
     ("rabbitmq workloadIdentityResource", "workload identity is not supported for the AMQP protocol"),
+    ("gcp-pubsub subscriptionName", "exactly one of subscription or topic name must be given"),
+    ("gcp-stackdriver alignmentAligner", "unknown aligner"),
+    ("gcp-stackdriver alignmentReducer", "unknown reducer"),
+    ("azure-cosmosdb leaseEndpoint", "are required for both data and lease accounts"),
+    ("elastic-forecast cloudID", "can't provide both cloud config and endpoint addresses"),
+    ("elastic-forecast apiKey", "can't provide both cloud config and endpoint addresses"),
+    ("rabbitmq clientSecret", "are required when oauth is enabled"),
+    ("sumologic query.*", "resultQueryRowID"),
     // Without the cluster agent other parameters are required.
     ("datadog useClusterAgentProxy", "missing AppKey"),
 ];

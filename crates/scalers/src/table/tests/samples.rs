@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use api::keda::KedaProfile;
+
 use crate::Trigger;
 use crate::table::SCALER_TYPES;
 pub(super) use crate::table::sample::{Protocol, SECRET};
@@ -27,6 +29,8 @@ pub(super) fn samples(port: u16) -> Vec<(Protocol, Trigger)> {
             }
         }
         trigger.http_timeout = Duration::from_millis(500);
+        // The newest release has all parameters.
+        trigger.profile = KedaProfile::V2_21;
         if matches!(type_, "cpu" | "memory") {
             trigger.metric_type = "Utilization".to_owned();
         }

@@ -12,7 +12,14 @@ use crate::{Trigger, test_support};
 const CREDENTIAL_WORDS: [&str; 7] =
     ["password", "secret", "token", "apikey", "accesskey", "connection", "authvalue"];
 /// Keys with such a substring that are no credentials.
-const PUBLIC_KEYS: [&str; 3] = ["awsAccessKeyID", "awsAccessKeyId", "oauthTokenURI"];
+const PUBLIC_KEYS: [&str; 6] = [
+    "awsAccessKeyID",
+    "awsAccessKeyId",
+    "connectionLimit",
+    "oauthTokenEndpointUri",
+    "oauthTokenURI",
+    "saslTokenProvider",
+];
 
 #[test]
 fn parameters_named_like_credentials_are_secrets() {

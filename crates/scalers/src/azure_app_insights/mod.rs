@@ -1,0 +1,98 @@
+//! azure-app-insights: the value of a metric of Azure Application Insights.
+
+use crate::azure_clouds::{check_cloud, check_tenant};
+use crate::prelude::*;
+
+/// What stands in front of errors that are found after the parameters were read.
+const PREFIX: &str = "error parsing azure app insights metadata";
+
+/// The scaler type `azure-app-insights`.
+pub const TYPE: ScalerType = ScalerType {
+    name: "azure-app-insights",
+    about: "The value of a metric of Azure Application Insights.",
+    display: "azureAppInsightsScaler",
+    parameters: Parameters::PARAMETERS,
+    queried: false,
+    build,
+    samples: &[Sample::fixed(
+        &[
+            ("applicationInsightsId", "a"),
+            ("tenantId", "t"),
+            ("metricId", "requests/count"),
+            ("metricAggregationTimespan", "0:5"),
+            ("metricAggregationType", "avg"),
+            ("targetValue", "5"),
+        ],
+        sample::AZURE_PRINCIPAL,
+    )],
+    ..ScalerType::DEFAULT
+};
+
+crate::parameters! {
+    /// Parameters of azure-app-insights.
+    pub struct Parameters of "error parsing azure app insights metadata: error parsing azure app insights metadata" {
+        /// The application.
+        application: String = "applicationInsightsId" in [Authentication, Metadata, Environment], required;
+        /// The tenant.
+        tenant: String = "tenantId" in [Authentication, Metadata, Environment], required;
+        /// The metric.
+        metric: String = "metricId" in [Metadata], required;
+        /// How far back values count, as `hh:mm`.
+        timespan: String = "metricAggregationTimespan" in [Metadata], required;
+        /// How values are aggregated, e.g. `avg`.
+        aggregation_type: String = "metricAggregationType" in [Metadata], required;
+        /// Filter of the metric.
+        metric_filter: String = "metricFilter" in [Metadata];
+        /// Target value per replica.
+        target: f64 = "targetValue" in [Metadata], required;
+        /// The trigger is active above this value.
+        activation: f64 = "activationTargetValue" in [Metadata], default "0";
+        /// Whether missing data is 0; otherwise it is an error.
+        ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "true";
+        /// Client id of the service principal.
+        client_id: String = "activeDirectoryClientId" in [Authentication, Metadata, Environment];
+        /// Its password.
+        client_password: Secret = "activeDirectoryClientPassword" in [Authentication, Environment];
+        /// The cloud.
+        cloud: String = "cloud" in [Metadata];
+        /// Resource URL of Application Insights in a private cloud.
+        resource_url: String = "appInsightsResourceURL" in [Metadata];
+        /// Token endpoint of a private cloud.
+        active_directory_endpoint: String = "activeDirectoryEndpoint" in [Metadata];
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        let parts: Vec<&str> = self.timespan.split(':').collect();
+        if parts.len() == 2 && parts.iter().all(|part| part.parse::<u32>().is_ok()) {
+            return Ok(());
+        }
+        Err("metricAggregationTimespan not in the correct format. Should be hh:mm".into())
+    }
+
+    fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
+        check_cloud(&self.cloud, "appInsightsResourceURL", &self.resource_url)?;
+        match &*trigger.identity.provider {
+            "" | "none" if self.client_id.is_empty() => Err("no activeDirectoryClientId given".into()),
+            "" | "none" if self.client_password.reveal().is_empty() => {
+                Err("no activeDirectoryClientPassword given".into())
+            }
+            "" | "none" | "azure-workload" => Ok(()),
+            other => Err(format!("azure app insights doesn't support pod identity {other}").into()),
+        }
+    }
+}
+
+fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    target_type(trigger)?;
+    let parameters = Parameters::read(trigger)?;
+    parameters.check_access(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
+    if trigger.identity.provider != "azure-workload" {
+        let inside = |error: ParseError| ScalerError::new(error).inside("error getting auth config");
+        check_tenant(&parameters.tenant).map_err(inside)?;
+    }
+    let name = format!("azure-app-insights-{}", parameters.metric);
+    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.target))])
+}

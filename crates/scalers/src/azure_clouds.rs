@@ -1,0 +1,45 @@
+//! Names of Azure's clouds and ids of tenants, without IO.
+
+use crate::ParseError;
+
+/// The error of tenants that Azure's identity library refuses.
+const INVALID_TENANT: &str = "invalid tenantID. You can locate your tenantID by following the instructions listed here: \
+                              https://learn.microsoft.com/partner-center/find-ids-and-domain-names";
+
+/// Checks the name of a cloud; `Private` needs the parameter `key`, whose value is `given`.
+pub(crate) fn check_cloud(cloud: &str, key: &str, given: &str) -> Result<(), ParseError> {
+    match &*cloud.to_ascii_uppercase() {
+        "PRIVATE" if given.is_empty() => Err(format!("{key} must be provided for Private cloud type").into()),
+        "" | "PRIVATE" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => Ok(()),
+        _ => Err(format!("invalid cloud environment {cloud}").into()),
+    }
+}
+
+/// Checks the id of a tenant.
+pub(crate) fn check_tenant(tenant: &str) -> Result<(), ParseError> {
+    let known = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+    if !tenant.is_empty() && tenant.chars().all(known) { Ok(()) } else { Err(INVALID_TENANT.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clouds_have_names() {
+        for good in ["", "AzurePublicCloud", "azurechinacloud", "AzureUSGovernmentCloud"] {
+            assert_eq!(check_cloud(good, "endpointSuffix", ""), Ok(()));
+        }
+        let error = check_cloud("Private", "endpointSuffix", "").unwrap_err().to_string();
+        assert_eq!(error, "endpointSuffix must be provided for Private cloud type");
+        assert_eq!(check_cloud("private", "endpointSuffix", "x"), Ok(()));
+        assert_eq!(check_cloud("nope", "x", "").unwrap_err().to_string(), "invalid cloud environment nope");
+    }
+
+    #[test]
+    fn tenants_are_ids_or_domains() {
+        assert!(check_tenant("11111111-1111-1111-1111-111111111111").is_ok());
+        assert!(check_tenant("example.onmicrosoft.com").is_ok());
+        assert!(check_tenant("a/b").is_err() && check_tenant("").is_err());
+    }
+}

@@ -1,0 +1,175 @@
+//! azure-cosmosdb: the backlog of a change feed processor of Azure Cosmos DB.
+
+#[cfg(test)]
+mod tests;
+
+use crate::azure_clouds::check_cloud;
+use crate::parameters::KedaProfile;
+use crate::prelude::*;
+
+/// What stands in front of errors that are found after the parameters were read.
+const PREFIX: &str = "error parsing azure cosmos db metadata";
+
+/// The scaler type `azure-cosmosdb`.
+pub const TYPE: ScalerType = ScalerType {
+    name: "azure-cosmosdb",
+    about: "How many changes of an Azure Cosmos DB container a change feed processor has not read yet.",
+    display: "azureCosmosDBScaler",
+    parameters: Parameters::PARAMETERS,
+    queried: false,
+    since: KedaProfile::V2_21,
+    unit: |_| "changes",
+    build,
+    samples: &[Sample::http(
+        &[
+            ("databaseId", "d"),
+            ("containerId", "c"),
+            ("leaseDatabaseId", "d"),
+            ("leaseContainerId", "l"),
+            ("processorName", "p"),
+        ],
+        &[("connection", "AccountEndpoint=http://{}/;AccountKey=aHVudGVyMg==;")],
+    )],
+    ..ScalerType::DEFAULT
+};
+
+crate::parameters! {
+    /// Parameters of azure-cosmosdb.
+    pub struct Parameters of "error parsing azure cosmos db metadata: error parsing metadata" {
+        /// Connection string of the monitored account, `AccountEndpoint=…;AccountKey=…`.
+        connection: Secret = "connection" in [Authentication, Environment, Metadata];
+        /// Endpoint of the monitored account, without a connection string.
+        endpoint: String = "endpoint" in [Authentication, Metadata];
+        /// Key for `endpoint`.
+        key: Secret = "cosmosDBKey" in [Authentication, Environment];
+        /// Connection string of the account with the leases; that of the monitored account if it is missing.
+        lease_connection: Secret = "leaseConnection" in [Authentication, Environment, Metadata];
+        /// Endpoint of the account with the leases.
+        lease_endpoint: String = "leaseEndpoint" in [Authentication, Metadata];
+        /// Key for `leaseEndpoint`.
+        lease_key: Secret = "leaseCosmosDBKey" in [Authentication, Environment];
+        /// Database of the monitored container.
+        database: String = "databaseId" in [Metadata], required;
+        /// The monitored container.
+        container: String = "containerId" in [Metadata], required;
+        /// Database of the container with the leases.
+        lease_database: String = "leaseDatabaseId" in [Metadata], required;
+        /// The container with the leases.
+        lease_container: String = "leaseContainerId" in [Metadata], required;
+        /// The change feed processor.
+        processor: String = "processorName" in [Metadata], required;
+        /// Target number of unread changes per replica.
+        threshold: i64 = "changeFeedLagThreshold" in [Metadata], default "100";
+        /// The trigger is active above this number of unread changes.
+        activation: i64 = "activationChangeFeedLagThreshold" in [Metadata], default "0";
+        /// Tenant of the service principal.
+        tenant: String = "tenantId" in [Authentication];
+        /// Client id of the service principal.
+        client_id: String = "clientId" in [Authentication];
+        /// Its secret.
+        client_secret: Secret = "clientSecret" in [Authentication];
+        /// The cloud.
+        cloud: String = "cloud" in [Metadata];
+        /// Resource URL of Cosmos DB in a private cloud.
+        resource_url: String = "cosmosDBResourceURL" in [Metadata];
+        /// Token endpoint of a private cloud.
+        active_directory_endpoint: String = "activeDirectoryEndpoint" in [Metadata];
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        if self.threshold <= 0 {
+            return Err("changeFeedLagThreshold must be greater than zero".into());
+        }
+        if self.activation < 0 {
+            return Err("activationChangeFeedLagThreshold must be greater than or equal to zero".into());
+        }
+        if self.activation >= self.threshold {
+            return Err("activationChangeFeedLagThreshold must be less than changeFeedLagThreshold".into());
+        }
+        Ok(())
+    }
+
+    /// Uses the monitored account for the leases, too, if no other is given.
+    fn share_account(&mut self) {
+        if self.lease_connection.reveal().is_empty() && self.lease_endpoint.is_empty() {
+            self.lease_connection.clone_from(&self.connection);
+            self.lease_endpoint.clone_from(&self.endpoint);
+            self.lease_key.clone_from(&self.key);
+        }
+    }
+
+    fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
+        let given = |secret: &Secret| !secret.reveal().is_empty();
+        if !given(&self.connection) && self.endpoint.is_empty() {
+            return Err("connection string or endpoint is required for the data account".into());
+        }
+        match &*trigger.identity.provider {
+            "" | "none" => {}
+            "azure-workload" => return Ok(()),
+            other => return Err(format!("pod identity {other} not supported for azure cosmos db").into()),
+        }
+        let accounts = [(&self.connection, &self.key), (&self.lease_connection, &self.lease_key)];
+        if accounts.iter().all(|(connection, key)| given(connection) || given(key)) {
+            return Ok(());
+        }
+        let principal = [!self.tenant.is_empty(), !self.client_id.is_empty(), given(&self.client_secret)];
+        match (principal.contains(&true), principal.contains(&false)) {
+            (true, false) => return Ok(()),
+            (true, true) => {
+                return Err(
+                    "tenantId, clientId and clientSecret must all be provided for service-principal \
+                            authentication"
+                        .into(),
+                );
+            }
+            (false, _) => {}
+        }
+        Err("a connection string, account key, or complete service-principal credentials are required for both data \
+             and lease accounts"
+            .into())
+    }
+
+    fn check_client(&self, trigger: &Trigger) -> Result<(), ParseError> {
+        let accounts =
+            [("connection string", &self.connection), ("lease connection string", &self.lease_connection)];
+        for (what, connection) in accounts {
+            if !connection.reveal().is_empty() && !is_account(connection.reveal()) {
+                let why = "invalid connection string: missing AccountEndpoint or AccountKey";
+                return Err(format!("error parsing {what}: {why}").into());
+            }
+        }
+        // Tokens are needed for accounts without connection string and key.
+        let keys = [(&self.connection, &self.key), (&self.lease_connection, &self.lease_key)];
+        let by_token = |(connection, key): &(&Secret, &Secret)| {
+            connection.reveal().is_empty() && key.reveal().is_empty()
+        };
+        if trigger.identity.provider != "azure-workload" && !keys.iter().any(by_token) {
+            return Ok(());
+        }
+        check_cloud(&self.cloud, "cosmosDBResourceURL", &self.resource_url)
+            .map_err(|error| format!("error resolving cosmos db resource URL: {error}").into())
+    }
+}
+
+/// Whether a connection string has an endpoint and a key.
+fn is_account(connection: &str) -> bool {
+    let has = |wanted: &str| {
+        let mut pairs = connection.split(';').filter_map(|pair| pair.split_once('='));
+        pairs.any(|(key, value)| key.trim() == wanted && !value.trim().is_empty())
+    };
+    has("AccountEndpoint") && has("AccountKey")
+}
+
+fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    target_type(trigger)?;
+    let mut parameters = Parameters::read(trigger)?;
+    parameters.share_account();
+    parameters.check_access(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
+    let fail = |error: ParseError| ScalerError::new(error).inside("error creating cosmos db client");
+    parameters.check_client(trigger).map_err(fail)?;
+    let name = format!("azure-cosmosdb-{}-{}", parameters.lease_container, parameters.processor);
+    UnqueriedScaler::build(trigger, [external(trigger, &name, whole(parameters.threshold))])
+}

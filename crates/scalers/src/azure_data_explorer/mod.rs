@@ -1,0 +1,99 @@
+//! azure-data-explorer: the number returned by a query of Azure Data Explorer.
+
+use crate::azure_clouds::check_cloud;
+use crate::prelude::*;
+use crate::urls::is_url;
+
+/// What stands in front of errors that are found after the parameters were read.
+const PREFIX: &str = "failed to parse azure data explorer metadata";
+
+/// The scaler type `azure-data-explorer`.
+pub const TYPE: ScalerType = ScalerType {
+    name: "azure-data-explorer",
+    about: "The number returned by a Kusto query of Azure Data Explorer.",
+    display: "azureDataExplorerScaler",
+    parameters: Parameters::PARAMETERS,
+    queried: false,
+    build,
+    samples: &[Sample::http(
+        &[
+            ("databaseName", "d"),
+            ("endpoint", "http://{}"),
+            ("query", "T | count"),
+            ("threshold", "5"),
+            ("tenantId", "t"),
+            ("clientId", "c"),
+        ],
+        sample::CLIENT_SECRET,
+    )],
+    ..ScalerType::DEFAULT
+};
+
+crate::parameters! {
+    /// Parameters of azure-data-explorer.
+    pub struct Parameters of "failed to parse azure data explorer metadata: error parsing azure data explorer metadata" {
+        /// The database.
+        database: String = "databaseName" in [Metadata], required;
+        /// URL of the cluster.
+        endpoint: String = "endpoint" in [Metadata], required;
+        /// The query, in Kusto.
+        query: String = "query" in [Metadata], required;
+        /// Target value per replica.
+        threshold: f64 = "threshold" in [Metadata], required;
+        /// The trigger is active above this value.
+        activation: f64 = "activationThreshold" in [Metadata], default "0";
+        /// The tenant of the service principal.
+        tenant: String = "tenantId" in [Authentication, Metadata, Environment];
+        /// Client id of the service principal.
+        client_id: String = "clientId" in [Authentication, Metadata, Environment];
+        /// Its secret.
+        client_secret: Secret = "clientSecret" in [Authentication, Environment];
+        /// The cloud.
+        cloud: String = "cloud" in [Metadata];
+        /// Token endpoint of a private cloud.
+        active_directory_endpoint: String = "activeDirectoryEndpoint" in [Metadata];
+    }
+}
+
+impl Parameters {
+    fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
+        check_cloud(&self.cloud, "activeDirectoryEndpoint", &self.active_directory_endpoint)?;
+        match &*trigger.identity.provider {
+            "" | "none" => {}
+            "azure-workload" => return Ok(()),
+            other => {
+                return Err(format!("error parsing auth params: pod identity {other} not supported").into());
+            }
+        }
+        if self.client_id.is_empty() {
+            return Err("missing required parameter clientId".into());
+        }
+        if self.tenant.is_empty() {
+            return Err("missing required parameter tenantId".into());
+        }
+        if self.client_secret.reveal().is_empty() {
+            return Err(
+                "error parsing metadata. Details: clientSecret was not found in metadata. Check your \
+                        ScaledObject configuration"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    target_type(trigger)?;
+    let parameters = Parameters::read(trigger)?;
+    parameters.check_access(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
+    if !is_url(&parameters.endpoint) {
+        bail!(
+            "failed to create azure data explorer client: failed to create kusto client: Op(OpServConn): \
+             Kind(KClientArgs): could not parse the endpoint({0}): parse {1}: it is no URL",
+            parameters.endpoint,
+            api::gotext::quote(&parameters.endpoint)
+        );
+    }
+    let name = format!("azure-data-explorer-{}", parameters.database);
+    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.threshold))])
+}

@@ -1,0 +1,98 @@
+//! azure-log-analytics: the number returned by a query of Azure Log Analytics.
+
+use crate::azure_clouds::{check_cloud, check_tenant};
+use crate::prelude::*;
+
+/// The scaler type `azure-log-analytics`.
+pub const TYPE: ScalerType = ScalerType {
+    name: "azure-log-analytics",
+    about: "The number returned by a Kusto query of an Azure Log Analytics workspace.",
+    display: "azureLogAnalyticsScaler",
+    parameters: Parameters::PARAMETERS,
+    queried: false,
+    build,
+    samples: &[Sample::fixed(
+        &[("workspaceId", "w"), ("query", "q"), ("threshold", "5"), ("tenantId", "t"), ("clientId", "c")],
+        sample::CLIENT_SECRET,
+    )],
+    ..ScalerType::DEFAULT
+};
+
+crate::parameters! {
+    /// Parameters of azure-log-analytics.
+    pub struct Parameters of "error parsing azure loganalytics metadata" {
+        /// The tenant of the service principal.
+        tenant: String = "tenantId" in [Authentication, Metadata, Environment];
+        /// Client id of the service principal.
+        client_id: String = "clientId" in [Authentication, Metadata, Environment];
+        /// Its secret.
+        client_secret: Secret = "clientSecret" in [Authentication, Metadata, Environment];
+        /// The workspace.
+        workspace: String = "workspaceId" in [Authentication, Metadata, Environment], required;
+        /// The query, in Kusto.
+        query: String = "query" in [Metadata], required;
+        /// Target value per replica.
+        threshold: f64 = "threshold" in [Metadata], required;
+        /// The trigger is active above this value.
+        activation: f64 = "activationThreshold" in [Metadata], default "0";
+        /// Resource URL of Log Analytics in a private cloud.
+        resource_url: String = "logAnalyticsResourceURL" in [Metadata];
+        /// The cloud.
+        cloud: String = "cloud" in [Metadata];
+        /// Token endpoint of a private cloud.
+        active_directory_endpoint: String = "activeDirectoryEndpoint" in [Metadata];
+        /// Accepts any server certificate.
+        unsafe_ssl: bool = "unsafeSsl" in [Metadata];
+        /// Timeout of requests; the default of all HTTP requests if it is missing.
+        timeout: Option<Duration> = "timeout" in [Metadata];
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        check_cloud(&self.cloud, "logAnalyticsResourceURL", &self.resource_url)?;
+        match &*trigger.identity.provider {
+            "" | "none" => {}
+            "azure-workload" => return Ok(()),
+            other => {
+                return Err(format!(
+                    "error parsing metadata. Details: Log Analytics Scaler doesn't support pod \
+                                    identity {other}"
+                )
+                .into());
+            }
+        }
+        let needed = [
+            ("tenantId", &*self.tenant),
+            ("clientId", &*self.client_id),
+            ("clientSecret", self.client_secret.reveal()),
+        ];
+        match needed.into_iter().find(|(_, value)| value.is_empty()) {
+            Some((name, _)) => Err(not_found(name).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The error of a parameter that is in none of its sources.
+fn not_found(name: &str) -> String {
+    format!(
+        "error parsing metadata. Details: {name} was not found in metadata. Check your ScaledObject configuration"
+    )
+}
+
+fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    let parameters = Parameters::read(trigger).map_err(|error| {
+        let (object, namespace) = (&trigger.owner.name, &trigger.owner.namespace);
+        error.inside(format!(
+            "failed to initialize Log Analytics scaler. Scaled object: {object}. Namespace: {namespace}. Inner Error"
+        ))
+    })?;
+    target_type(trigger)?;
+    if trigger.identity.provider != "azure-workload" {
+        check_tenant(&parameters.tenant).map_err(ScalerError::new)?;
+    }
+    let name = format!("azure-log-analytics-{}", parameters.workspace);
+    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.threshold))])
+}

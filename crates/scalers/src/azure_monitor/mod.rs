@@ -1,0 +1,118 @@
+//! azure-monitor: the value of a metric of Azure Monitor.
+
+use crate::azure_clouds::{check_cloud, check_tenant};
+use crate::prelude::*;
+
+/// What stands in front of errors that are found after the parameters were read.
+const PREFIX: &str = "error parsing azure monitor metadata";
+
+/// Aggregations of Azure Monitor.
+const AGGREGATIONS: [&str; 6] = ["None", "Average", "Count", "Minimum", "Maximum", "Total"];
+
+/// The scaler type `azure-monitor`.
+pub const TYPE: ScalerType = ScalerType {
+    name: "azure-monitor",
+    about: "The value of a metric of Azure Monitor.",
+    display: "azureMonitorScaler",
+    parameters: Parameters::PARAMETERS,
+    queried: false,
+    build,
+    samples: &[Sample::fixed(
+        &[
+            ("resourceURI", "a/b/c"),
+            ("tenantId", "t"),
+            ("subscriptionId", "s"),
+            ("resourceGroupName", "g"),
+            ("metricName", "m"),
+            ("metricAggregationType", "Average"),
+            ("targetValue", "5"),
+        ],
+        sample::AZURE_PRINCIPAL,
+    )],
+    ..ScalerType::DEFAULT
+};
+
+crate::parameters! {
+    /// Parameters of azure-monitor.
+    pub struct Parameters of "error parsing azure monitor metadata: error parsing azure monitor metadata" {
+        /// The resource, as `namespace/resource_type/resource_name`.
+        resource_uri: String = "resourceURI" in [Metadata], required;
+        /// The tenant.
+        tenant: String = "tenantId" in [Metadata], required;
+        /// The subscription.
+        subscription: String = "subscriptionId" in [Metadata], required;
+        /// The resource group.
+        resource_group: String = "resourceGroupName" in [Metadata], required;
+        /// The metric.
+        metric_name: String = "metricName" in [Metadata], required;
+        /// Namespace of the metric.
+        metric_namespace: String = "metricNamespace" in [Metadata];
+        /// Filter of its dimensions.
+        metric_filter: String = "metricFilter" in [Metadata];
+        /// How far back values count, as `hh:mm:ss`; 5 minutes if it is missing.
+        aggregation_interval: String = "metricAggregationInterval" in [Metadata];
+        /// How values are aggregated: `Average`, `Total`, `Maximum`, `Minimum`, `Count` or `None`.
+        aggregation_type: String = "metricAggregationType" in [Metadata], required;
+        /// Distance of the points that are asked for, e.g. `PT1M`.
+        metric_interval: String = "metricInterval" in [Metadata], since_2_21;
+        /// Target value per replica.
+        target: f64 = "targetValue" in [Metadata], required;
+        /// The trigger is active above this value.
+        activation: f64 = "activationTargetValue" in [Metadata], default "0";
+        /// Client id of the service principal.
+        client_id: String = "activeDirectoryClientId" in [Authentication, Metadata, Environment];
+        /// Its password.
+        client_password: Secret = "activeDirectoryClientPassword" in [Authentication, Environment];
+        /// The cloud.
+        cloud: String = "cloud" in [Metadata];
+        /// Endpoint of Azure Resource Manager in a private cloud.
+        resource_manager_endpoint: String = "azureResourceManagerEndpoint" in [Metadata];
+        /// Token endpoint of a private cloud.
+        active_directory_endpoint: String = "activeDirectoryEndpoint" in [Metadata];
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        if self.resource_uri.split('/').count() != 3 {
+            return Err(
+                "resourceURI not in the correct format. Should be namespace/resource_type/resource_name"
+                    .into(),
+            );
+        }
+        let interval: Vec<&str> = self.aggregation_interval.split(':').collect();
+        let is_time = interval.len() == 3 && interval.iter().all(|part| part.parse::<u32>().is_ok());
+        if !self.aggregation_interval.is_empty() && !is_time {
+            return Err("metricAggregationInterval not in the correct format. Should be hh:mm:ss".into());
+        }
+        match &*self.aggregation_type {
+            "" => Err("no metricAggregationType given".into()),
+            given if AGGREGATIONS.contains(&given) => Ok(()),
+            _ => Err("invalid metricAggregationType given".into()),
+        }
+    }
+
+    fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
+        check_cloud(&self.cloud, "azureResourceManagerEndpoint", &self.resource_manager_endpoint)?;
+        match &*trigger.identity.provider {
+            "" | "none" if self.client_id.is_empty() => Err("no activeDirectoryClientId given".into()),
+            "" | "none" if self.client_password.reveal().is_empty() => {
+                Err("no activeDirectoryClientPassword given".into())
+            }
+            "" | "none" | "azure-workload" => Ok(()),
+            other => Err(format!("azure Monitor doesn't support pod identity {other}").into()),
+        }
+    }
+}
+
+fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    target_type(trigger)?;
+    let parameters = Parameters::read(trigger)?;
+    parameters.check_access(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
+    if trigger.identity.provider != "azure-workload" {
+        check_tenant(&parameters.tenant).map_err(ScalerError::new)?;
+    }
+    let name = format!("azure-monitor-{}", parameters.metric_name);
+    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.target))])
+}

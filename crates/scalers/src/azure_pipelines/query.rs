@@ -1,0 +1,145 @@
+//! URLs and responses of Azure DevOps, without IO.
+
+use serde::Deserialize;
+
+use super::Parameters;
+use crate::ScalerError;
+use crate::responses::excerpt;
+use crate::web::escaped;
+
+/// Default number of jobs that are read.
+const DEFAULT_JOBS: i64 = 250;
+
+/// Pools that have a name.
+#[derive(Deserialize)]
+struct Pools {
+    count: i64,
+    #[serde(default)]
+    value: Vec<Pool>,
+}
+
+#[derive(Deserialize)]
+struct Pool {
+    id: i64,
+}
+
+#[derive(Deserialize)]
+struct Jobs {
+    value: Vec<Job>,
+}
+
+/// A job of a pool, finished or not.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Job {
+    /// How it ended; missing while it waits or runs.
+    result: Option<String>,
+    /// When an agent took it; missing while it waits.
+    receive_time: Option<String>,
+    #[serde(default)]
+    demands: Option<Vec<String>>,
+    #[serde(default)]
+    matched_agents: Option<Vec<Agent>>,
+}
+
+#[derive(Deserialize)]
+struct Agent {
+    name: String,
+}
+
+/// The path of the pools with a name.
+pub(super) fn pool_by_name(name: &str) -> String {
+    format!("/_apis/distributedtask/pools?poolName={}", escaped(name))
+}
+
+/// The path of the pool with an id.
+pub(super) fn pool_by_id(id: i64) -> String {
+    format!("/_apis/distributedtask/pools?poolID={id}")
+}
+
+/// The path of the jobs of a pool: all unfinished ones if a parent is asked for.
+pub(super) fn jobs(pool: i64, parameters: &Parameters) -> String {
+    let path = format!("/_apis/distributedtask/pools/{pool}/jobrequests");
+    if parameters.unfinished_only || !parameters.parent.is_empty() {
+        return format!("{path}?completedRequestCount=0");
+    }
+    format!("{path}?$top={}", parameters.jobs_to_fetch.unwrap_or(DEFAULT_JOBS))
+}
+
+/// The body of a successful response.
+fn succeeded<'a>(url: &str, status: u16, body: &'a [u8]) -> Result<&'a [u8], ScalerError> {
+    if status == 200 {
+        return Ok(body);
+    }
+    let body = excerpt(body);
+    Err(scaler_error!(
+        "the Azure DevOps REST API returned error. urlString: {url} status: {status} response: {body}"
+    ))
+}
+
+fn decoded<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ScalerError> {
+    serde_json::from_slice(body).map_err(|error| {
+        scaler_error!("the answer of Azure DevOps cannot be read ({error}): {}", excerpt(body))
+    })
+}
+
+/// The id of the only pool with a name.
+pub(super) fn id_of_pool(name: &str, url: &str, status: u16, body: &[u8]) -> Result<i64, ScalerError> {
+    let pools: Pools = decoded(succeeded(url, status, body)?)?;
+    match (pools.count, pools.value.first()) {
+        (1, Some(pool)) => Ok(pool.id),
+        (0, _) | (1, None) => Err(scaler_error!("agent pool with name `{name}` not found")),
+        (count, _) => Err(scaler_error!("found {count} agent pool with name `{name}`")),
+    }
+}
+
+/// The id of a pool, if it exists.
+pub(super) fn check_pool(id: i64, url: &str, status: u16, body: &[u8]) -> Result<i64, ScalerError> {
+    let body = succeeded(url, status, body)
+        .map_err(|error| error.inside(format!("agent pool with id `{id}` not found")))?;
+    decoded::<serde_json::Map<String, serde_json::Value>>(body)?;
+    Ok(id)
+}
+
+/// How many jobs wait, or also run, that agents of the trigger can take.
+pub(super) fn waiting(
+    parameters: &Parameters,
+    in_flight: bool,
+    url: &str,
+    status: u16,
+    body: &[u8],
+) -> Result<i64, ScalerError> {
+    let jobs: Jobs = decoded(succeeded(url, status, body)?)?;
+    let open = |job: &&Job| job.result.is_none() && (in_flight || job.receive_time.is_none());
+    let count = jobs.value.iter().filter(open).filter(|job| is_ours(job, parameters)).count();
+    i64::try_from(count).map_err(|_| scaler_error!("too many jobs"))
+}
+
+/// Whether agents of the trigger can take a job. Azure DevOps matches demands with a parent; without one we compare them.
+fn is_ours(job: &Job, parameters: &Parameters) -> bool {
+    if !parameters.parent.is_empty() {
+        let agents = job.matched_agents.iter().flatten();
+        return agents.into_iter().any(|agent| agent.name == parameters.parent);
+    }
+    if parameters.demands.is_empty() {
+        return true;
+    }
+    let plain = |text: &str| {
+        let text = text.trim();
+        if parameters.case_insensitive_demands { text.to_lowercase() } else { text.to_owned() }
+    };
+    // Every job demands a version of the agent.
+    let known = |demand: &String| !demand.is_empty() && !demand.to_lowercase().starts_with("agent.version");
+    let own: Vec<String> = parameters.demands.split(',').map(plain).filter(known).collect();
+    let wanted = job.demands.iter().flatten();
+    let wanted: Vec<String> = wanted.map(|demand| plain(demand)).filter(known).collect();
+    let all_own = own.iter().all(|demand| wanted.contains(demand));
+    let all_wanted = wanted.iter().all(|demand| own.contains(demand));
+    if parameters.require_all_and_ignore_others {
+        all_own
+    } else if parameters.require_all_demands {
+        all_own && all_wanted
+    } else {
+        all_wanted
+    }
+}

@@ -1,0 +1,94 @@
+use super::*;
+use crate::test_support::{ServerAction, build, read, server, texts, trigger};
+
+const JOBS: &str = r#"{"count": 5, "value": [
+    {"requestId": 1, "demands": ["maven", "Agent.Version -gtVersion 2.182.1"]},
+    {"requestId": 2, "demands": ["maven", "docker"], "matchedAgents": [{"id": 1, "name": "template"}]},
+    {"requestId": 3, "receiveTime": "2026-11-17T12:00:00Z", "demands": []},
+    {"requestId": 4, "receiveTime": "2026-11-17T12:00:00Z", "result": "succeeded", "demands": ["maven"]},
+    {"requestId": 5}
+]}"#;
+
+fn count(changed: &[(&str, &str)], in_flight: bool) -> i64 {
+    let mut given = trigger("azure-pipelines", &[("organizationURL", "http://h/org"), ("poolName", "p")]);
+    given.metadata.extend(texts(changed));
+    let parameters = Parameters::read(&given).unwrap();
+    query::waiting(&parameters, in_flight, "http://h", 200, JOBS.as_bytes()).unwrap()
+}
+
+#[test]
+fn unfinished_jobs_count() {
+    assert_eq!((count(&[], false), count(&[], true)), (3, 4));
+    assert_eq!(count(&[("parent", "template")], true), 1);
+}
+
+#[test]
+fn demands_are_compared() {
+    let demands = |more: &[(&str, &str)]| {
+        let mut all = vec![("demands", "maven, docker")];
+        all.extend(more);
+        count(&all, true)
+    };
+    // Jobs whose demands are all among ours.
+    assert_eq!(demands(&[]), 4);
+    assert_eq!(count(&[("demands", "maven")], true), 3);
+    // Jobs with exactly ours.
+    assert_eq!(demands(&[("requireAllDemands", "true")]), 1);
+    // Jobs with all of ours.
+    let others = ("requireAllDemandsAndIgnoreOthers", "true");
+    assert_eq!(count(&[("demands", "maven"), others], true), 2);
+    assert_eq!(count(&[("demands", "MAVEN"), others], true), 0);
+    assert_eq!(count(&[("demands", "MAVEN"), others, ("caseInsensitiveDemandsProcessing", "true")], true), 2);
+}
+
+#[tokio::test]
+async fn pool_is_looked_up_and_jobs_are_counted() {
+    let address = server(|request| {
+        let line = request.lines().next().unwrap_or_default();
+        assert!(request.to_lowercase().contains("authorization: basic onbhda=="), "{request}");
+        ServerAction::Answer(
+            200,
+            match line {
+                "GET /org/_apis/distributedtask/pools?poolName=a+b HTTP/1.1" => {
+                    r#"{"count": 1, "value": [{"id": 7, "name": "a b"}]}"#.to_owned()
+                }
+                "GET /org/_apis/distributedtask/pools/7/jobrequests?$top=250 HTTP/1.1" => JOBS.to_owned(),
+                other => panic!("{other}"),
+            },
+        )
+    })
+    .await;
+    let url = format!("{address}/org");
+    let mut given = trigger("azure-pipelines", &[("organizationURL", &url), ("poolName", "a b")]);
+    given.auth = texts(&[("personalAccessToken", "pat")]);
+    let specs = build(&given).unwrap().specs().await.unwrap();
+    assert_eq!(specs.first().unwrap().external.as_ref().unwrap().metric.name, "s0-azure-pipelines-7");
+    assert_eq!(read(&given).await.unwrap(), Reading::one("m", whole(3), true));
+    let newer = Trigger { profile: KedaProfile::V2_21, ..given };
+    assert_eq!(read(&newer).await.unwrap(), Reading::one("m", whole(4), true));
+}
+
+#[tokio::test]
+async fn missing_pool_is_an_error() {
+    let address = server(|_| ServerAction::Answer(200, r#"{"count": 0, "value": []}"#.to_owned())).await;
+    let url = format!("{address}/org");
+    let mut given = trigger("azure-pipelines", &[("organizationURL", &url), ("poolName", "p")]);
+    given.auth = texts(&[("personalAccessToken", "pat")]);
+    let error = build(&given).unwrap().specs().await.unwrap_err();
+    assert_eq!(error.message, format!("{PREFIX}: agent pool with name `p` not found"));
+}
+
+#[test]
+fn service_principals_are_checked() {
+    let error = |auth: &[(&str, &str)]| {
+        let mut given = Trigger { profile: KedaProfile::V2_21, ..trigger("azure-pipelines", &[]) };
+        given.auth = texts(auth);
+        principal::check(&given).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(error(&[]), "azure service principal tenantId is required");
+    let id = [("azureServicePrincipalTenantId", "t"), ("azureServicePrincipalClientId", "c")];
+    let with = |more: &[(&str, &str)]| error(&[&id[..], more].concat());
+    assert!(with(&[]).ends_with("requires either clientSecret or clientCertificate"));
+    assert!(with(&[("azureServicePrincipalClientSecret", "")]).contains("resolved to an empty value"));
+    assert_eq!(with(&[("azureServicePrincipalClientSecret", "s")]), "");
+}

@@ -1,0 +1,39 @@
+use super::query::value;
+use crate::Reading;
+use crate::metric::milli;
+use crate::test_support::{ServerAction, read, server, texts, trigger};
+
+#[test]
+fn first_measurement_that_is_not_null_counts() {
+    let body =
+        br#"{"groupings": [{"measurements": [{"time": "t", "value": null}, {"time": "t", "value": 2.5}]}]}"#;
+    assert_eq!(value(200, body), Ok(2.5));
+    assert!(value(200, br#"{"groupings": []}"#).is_err());
+    assert!(value(200, b"{}").is_err());
+    assert!(value(401, b"no").unwrap_err().message.contains("401"));
+}
+
+#[tokio::test]
+async fn asks_with_token() {
+    let address = server(|request| {
+        assert!(request.to_lowercase().contains("authorization: bearer t\r\n"), "{request}");
+        assert!(
+            request
+                .contains("GET /v1/metrics/a.b%2Fc/measurements?aggregateBy=AVG&seriesType=SCALAR&filter=x")
+        );
+        ServerAction::Answer(200, r#"{"groupings": [{"measurements": [{"value": 7}]}]}"#.to_owned())
+    })
+    .await;
+    let metadata = [
+        ("host", &*address),
+        ("metricName", "a.b/c"),
+        ("aggregation", "AVG"),
+        ("intervalS", "60"),
+        ("targetValue", "5"),
+        ("activationValue", "7"),
+        ("filter", "x"),
+    ];
+    let mut given = trigger("solarwinds", &metadata);
+    given.auth = texts(&[("apiToken", "t")]);
+    assert_eq!(read(&given).await.unwrap(), Reading::one("m", milli(7.0), false));
+}

@@ -1,0 +1,121 @@
+//! sumologic: the number returned by a log or metric query of Sumo Logic.
+
+#[cfg(test)]
+mod tests;
+
+use crate::prelude::*;
+
+/// What stands in front of errors that are found after the parameters were read.
+const PREFIX: &str = "error parsing metadata";
+/// The beginning of keys that hold one row of several metric queries.
+const ROW: &str = "query.";
+
+/// The scaler type `sumologic`.
+pub const TYPE: ScalerType = ScalerType {
+    name: "sumologic",
+    about: "The number returned by a log or metric query of Sumo Logic.",
+    display: "sumologicScaler",
+    parameters: Parameters::PARAMETERS,
+    queried: false,
+    build,
+    samples: &[Sample::http(
+        &[
+            ("host", "http://{}"),
+            ("queryType", "metrics"),
+            ("query", "q"),
+            ("quantization", "15s"),
+            ("timerange", "15m"),
+            ("threshold", "5"),
+        ],
+        &[("accessID", "i"), ("accessKey", sample::SECRET)],
+    )],
+    ..ScalerType::DEFAULT
+};
+
+crate::parameters! {
+    /// Parameters of sumologic.
+    pub struct Parameters of "error parsing metadata: error parsing metadata" {
+        /// Access id.
+        access_id: String = "accessID" in [Authentication], required;
+        /// Its key.
+        access_key: Secret = "accessKey" in [Authentication], required;
+        /// URL of the API, e.g. `https://api.sumologic.com`.
+        host: String = "host" in [Metadata], required;
+        /// Accepts any server certificate.
+        unsafe_ssl: bool = "unsafeSsl" in [Metadata];
+        /// Kind of the query.
+        query_type: String = "queryType" in [Metadata], required, one_of ["logs", "metrics"];
+        /// The query.
+        query: String = "query" in [Metadata];
+        /// One row of several metric queries; the star stands for the id of the row, e.g. `query.A`.
+        rows: String = "query.*" in [Metadata];
+        /// The row whose result is the value.
+        result_row: String = "resultQueryRowID" in [Metadata];
+        /// Distance of the points of a metric query.
+        quantization: Option<Duration> = "quantization" in [Metadata];
+        /// How points are combined in the distance.
+        rollup: String = "rollup" in [Metadata], default "Avg", one_of ["Avg", "Sum", "Count", "Min", "Max"];
+        /// The field of a log query that has the number.
+        result_field: String = "resultField" in [Metadata];
+        /// How far back the query goes.
+        timerange: Duration = "timerange" in [Metadata], required;
+        /// Time zone of the query.
+        timezone: String = "timezone" in [Metadata], default "UTC";
+        /// The trigger is active above this value.
+        activation: f64 = "activationThreshold" in [Metadata], default "0";
+        /// How the points of the result become one value.
+        aggregator: String = "queryAggregator" in [Metadata], default "Avg", one_of ["Latest", "Avg", "Sum", "Count", "Min", "Max"];
+        /// Target value per replica.
+        threshold: f64 = "threshold" in [Metadata], required;
+        /// How often a log query is asked whether it is done.
+        logs_polling_interval: Duration = "logsPollingInterval" in [Metadata], default "1s";
+        /// How often a request is repeated after an error.
+        max_retries: isize = "maxRetries" in [Metadata], default "3";
+        /// Treats a metric query without data as 0 instead of an error.
+        ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "false", since_2_21;
+    }
+    check Parameters::check
+}
+
+/// The rows of several metric queries: ids and queries.
+fn rows(trigger: &Trigger) -> impl Iterator<Item = (&str, &str)> {
+    let rows = trigger.metadata.iter().filter_map(|(key, query)| Some((key.strip_prefix(ROW)?, query)));
+    rows.map(|(id, query)| (id, query.trim()))
+}
+
+impl Parameters {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        let several = rows(trigger).any(|(id, _)| !id.is_empty());
+        match &*self.query_type {
+            "logs" if self.query.is_empty() => return Err("missing required metadata: query".into()),
+            "logs" if self.result_field.is_empty() => {
+                return Err("missing required metadata: resultField for logs queryType".into());
+            }
+            "metrics" if self.query.is_empty() && !several => {
+                return Err("missing required metadata, either of query or query.<RowId> not found".into());
+            }
+            "metrics" if self.quantization.is_none() => {
+                return Err("missing required metadata: quantization for metrics queryType".into());
+            }
+            "metrics" if several => {}
+            _ => return Ok(()),
+        }
+        if self.result_row.is_empty() {
+            return Err("missing required metadata: resultQueryRowID for multi-metrics query".into());
+        }
+        if rows(trigger).any(|(id, _)| id == self.result_row) {
+            return Ok(());
+        }
+        Err(format!("resultQueryRowID '{}' not found in queries", self.result_row).into())
+    }
+}
+
+fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    target_type(trigger)?;
+    if rows(trigger).any(|(id, _)| id.is_empty()) {
+        bail!("{PREFIX}: malformed metadata, unable to parse rowID from key: {ROW}");
+    }
+    let parameters = Parameters::read(trigger)?;
+    let name = format!("sumologic-{}", parameters.query_type);
+    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.threshold))])
+}
