@@ -101,6 +101,7 @@ impl Operator {
             credentials,
             client: client.clone(),
             http_timeout: settings.http_timeout,
+            profile: settings.profile,
             durations: HttpRequestDurations::default(),
         };
         let reflectors =

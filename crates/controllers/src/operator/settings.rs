@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::keda::KedaProfile;
 use api::provider::Compat;
 
 use super::operator_identity::IdentityRules;
@@ -38,6 +39,8 @@ pub struct OperatorSettings {
     pub scaling_mode: ScalingMode,
     /// Whether KEDA's behaviour is imitated exactly.
     pub compat: Compat,
+    /// The release of KEDA whose triggers are read (`--keda-profile`).
+    pub profile: KedaProfile,
     /// Configuration of the engine in scaling mode `direct`.
     pub config: Arc<engine::ControllerConfig>,
     /// Objects that are processed concurrently, without those that wait for a slow source.
@@ -74,6 +77,7 @@ impl Default for OperatorSettings {
             namespaces: Vec::new(),
             scaling_mode: ScalingMode::default(),
             compat: Compat::default(),
+            profile: KedaProfile::default(),
             config: Arc::default(),
             concurrency: 256,
             slow_concurrency: 256,

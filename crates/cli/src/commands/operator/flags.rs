@@ -25,6 +25,7 @@ const POOLED: &str = "connections are shared by all scalers and closed when idle
 pub(crate) const FLAGS: &[Flag] = &[
     acts(Own, "act", Choice(&["hpa", "direct"]), "hpa", "how ScaledObjects act: hpa, through an HPA as KEDA does; direct, 0 to N by ourselves; annotation plimsoll.dev/act sets it for one object"),
     acts(Own, "compat", Choice(&["better", "strict"]), "better", "better: better than KEDA where it has defects; strict: exactly as KEDA"),
+    acts(Own, "keda-profile", Choice(&["2.20", "2.21"]), "2.20", "release of KEDA whose trigger parameters are read, where releases differ"),
     acts(Own, "watch-namespaces", Text, "", "only objects of these namespaces, separated by commas; without it, those of WATCH_NAMESPACE, or all"),
     acts(Own, "kubeconfig", File, "", "kubeconfig; without it, $KUBECONFIG, ~/.kube/config, or the service account of the pod"),
     acts(Own, "context", Text, "", "context of the kubeconfig; without it, the current one"),

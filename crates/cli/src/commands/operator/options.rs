@@ -116,6 +116,10 @@ fn settings(
         namespaces: names.filter(|name| !name.is_empty()).collect(),
         scaling_mode: ScalingMode::parse(flags.text("act")?).unwrap_or_default(),
         compat: if flags.text("compat")? == "strict" { Compat::Strict } else { Compat::Better },
+        profile: flags
+            .text("keda-profile")?
+            .parse()
+            .map_err(|error| Failure::input(format!("--keda-profile: {error}")))?,
         http_timeout,
         source_deadline: period(flags, "source-deadline")?.max(Duration::from_millis(100)),
         sample_age: period(flags, "sample-age")?,

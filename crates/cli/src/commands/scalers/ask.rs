@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
-use api::keda::Trigger;
+use api::keda::{KedaProfile, Trigger};
 use controllers::operator::auth::{AuthQuery, AuthResolver};
 use scalers::backends::Backends;
 use scalers::{parameters, table};
@@ -39,6 +39,7 @@ pub(super) async fn ask(
     trigger: &Trigger,
     auth: &AuthResolver,
     backends: &Backends,
+    profile: KedaProfile,
     within: Duration,
 ) -> Vec<TriggerFinding> {
     let finding = |metric: &str, target: String| TriggerFinding {
@@ -53,7 +54,7 @@ pub(super) async fn ask(
         notes: Vec::new(),
     };
     let failed = |error: String| vec![TriggerFinding { error: Some(error), ..finding("", String::new()) }];
-    let given = match given(object, index, trigger, auth, backends).await {
+    let given = match given(object, index, trigger, auth, backends, profile).await {
         Ok(given) => given,
         Err(error) => return failed(error.to_string()),
     };
@@ -134,6 +135,7 @@ async fn given(
     trigger: &Trigger,
     auth: &AuthResolver,
     backends: &Backends,
+    profile: KedaProfile,
 ) -> Result<scalers::Trigger, BoxError> {
     let namespace = object.owner.namespace.as_str();
     let query = AuthQuery {
@@ -157,6 +159,7 @@ async fn given(
         identity: resolved.identity,
         feeds_formula: object.feeds_formula,
         http_timeout: backends.web.settings().timeout,
+        profile,
     })
 }
 

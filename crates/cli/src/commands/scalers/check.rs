@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::keda::KedaProfile;
 use api::provider::Compat;
 use api::yaml;
 use cluster::connect::{ConnectTarget, connect};
@@ -54,6 +55,9 @@ pub(crate) struct CheckScalersArgs {
     /// Context of the kubeconfig; without it, the current one.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
+    /// Release of KEDA whose trigger parameters are read, where releases differ: 2.20 or 2.21.
+    #[arg(long, value_name = "RELEASE", default_value_t)]
+    keda_profile: KedaProfile,
     /// Timeout of a query.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
@@ -103,7 +107,8 @@ pub(crate) fn run(args: &CheckScalersArgs) -> Outcome {
         for object in &objects {
             for (index, trigger) in object.triggers.iter().enumerate() {
                 let within = Duration::from_secs(args.timeout);
-                findings.extend(ask(object, index, trigger, &auth, &backends, within).await);
+                findings
+                    .extend(ask(object, index, trigger, &auth, &backends, args.keda_profile, within).await);
             }
         }
         print(args.output, &findings, &notes)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::keda::Trigger;
+use api::keda::{KedaProfile, Trigger};
 use keda::environment::{PodTemplate, SourceRef};
 use scalers::backends::Backends;
 use scalers::{Scaler, ScalerError};
@@ -29,6 +29,7 @@ pub(crate) struct ScalerBuilder {
     pub(crate) credentials: CredentialReader,
     pub(crate) client: LeaderClient,
     pub(crate) http_timeout: Duration,
+    pub(crate) profile: KedaProfile,
     pub(crate) durations: HttpRequestDurations,
 }
 
@@ -108,6 +109,7 @@ impl ScalerBuilder {
             identity,
             feeds_formula: owner.has_formula(),
             http_timeout: self.http_timeout,
+            profile: self.profile,
         };
         Ok((self.build)(&trigger, &self.backends)?)
     }
