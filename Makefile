@@ -92,7 +92,7 @@ clusters: programs ## Tests on localkube and on a real Kubernetes (which it buil
 	esac
 
 conformance: programs ## Replay the recorded answers of the real Kubernetes, metrics-server, prometheus-adapter and KEDA.
-	$(XTASK) conformance tests/vectors/hpa tests/vectors/metrics tests/vectors/keda --improvements
+	$(XTASK) conformance tests/vectors/hpa tests/vectors/metrics tests/vectors/keda tests/vectors/keda-2.21 --improvements
 
 deny: ## Licences, sources, duplicate versions and known vulnerabilities of dependencies (installs cargo-deny).
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricSpec};
-use api::keda::{GroupVersionKindResource, ScaledObject, ScaledObjectStatus};
+use api::keda::{GroupVersionKindResource, KedaProfile, ScaledObject, ScaledObjectStatus};
 use api::provider::Compat;
 use controllers::operator::OperatorSettings;
 use controllers::operator::auth::{AuthQuery, AuthResolver, AuthRules, ManifestObjects};
@@ -269,5 +269,6 @@ async fn trigger(
         identity: resolved.identity,
         feeds_formula: owner.modifiers().is_some(),
         http_timeout: Duration::from_secs(3),
+        profile: KedaProfile::default(),
     })
 }

@@ -165,7 +165,7 @@ fn whole(file: &Path) -> Option<Whole> {
         "custom_api" => Some(|_, records| custom_api::replay(records)),
         "hpa_for_scaledobject" => Some(|_, records| hpa_for_scaledobject::replay(records)),
         "kubelet" => Some(|_, records| Ok(kubelet::replay(records))),
-        "metric_specs" => Some(|_, records| metric_specs::replay(records)),
+        "metric_specs" => Some(metric_specs::replay),
         "modifiers" => Some(|_, records| Ok(modifiers::replay(records))),
         "resource_api" => Some(|_, records| resource_api::replay(records)),
         "scaledjob" => Some(|_, records| Ok(scaledjob::replay(records))),

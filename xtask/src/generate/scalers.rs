@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ::scalers::parameters::{Parameter, ParameterSource};
+use ::scalers::parameters::{KedaProfile, Parameter, ParameterSource};
 use ::scalers::table::{SCALER_TYPES, ScalerType};
 
 /// `docs/scalers/`: one page per scaler, and the list of all.
@@ -19,11 +19,16 @@ const MADE: &str = "<!-- Made by `cargo xtask generate` from crates/scalers; do 
 
 fn list() -> String {
     let mut out = format!(
-        "{MADE}# Scalers\n\nWhat may stand in `type` of a trigger:\n\n| type | measures |\n|---|---|\n"
+        "{MADE}# Scalers\n\nWhat may stand in `type` of a trigger:\n\n| type | measures | source |\n|---|---|---|\n"
     );
     for scaler in SCALER_TYPES.iter() {
-        let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} |", scaler.name, cell(scaler.about));
+        let queried = if scaler.queried { "queried" } else { "**not queried yet**" };
+        let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} | {queried} |", scaler.name, cell(scaler.about));
     }
+    out.push_str(
+        "\nTriggers whose source is **not queried yet** are checked and named as in KEDA. Reading them is an error that the \
+         conditions of the object show, and nothing is scaled by them.\n",
+    );
     out.push_str(NOTES);
     out
 }
@@ -42,10 +47,20 @@ as `30s`, `5m` or a number of milliseconds; lists with commas; pairs as `key=val
 
 fn page(scaler: &ScalerType) -> String {
     let mut out = format!("{MADE}# {}\n\n{}\n", scaler.name, scaler.about);
+    if !scaler.queried {
+        out.push_str(
+            "\n**Its source is not queried yet.** The parameters are checked and the metric is named as in KEDA; reading it is an \
+             error that the conditions of the object show, and nothing is scaled by it.\n",
+        );
+    }
+    if scaler.since > KedaProfile::V2_20 {
+        let _ = writeln!(out, "\nKEDA has it since release {}.", scaler.since);
+    }
     if scaler.push {
         out.push_str("\nIt reports activity itself, in addition to being polled.\n");
     }
-    let here: Vec<&Parameter> = scaler.parameters.iter().filter(|one| one.removed.is_none()).collect();
+    let is_here = |one: &&Parameter| one.removed_from(KedaProfile::V2_20).is_none();
+    let here: Vec<&Parameter> = scaler.parameters.iter().filter(is_here).collect();
     let _ = write!(out, "\n```yaml\ntriggers:\n- type: {}\n", scaler.name);
     let needed: Vec<_> =
         here.iter().filter(|one| one.required && one.sources.contains(&ParameterSource::Metadata)).collect();
@@ -82,7 +97,11 @@ fn page(scaler: &ScalerType) -> String {
         out.push_str("\nNo longer accepted:\n\n");
         for one in gone {
             let key = one.keys.first().copied().unwrap_or_default();
-            let _ = writeln!(out, "- `{key}`: {}", one.removed.unwrap_or_default());
+            let since = match one.removed_in {
+                KedaProfile::V2_20 => String::new(),
+                later @ KedaProfile::V2_21 => format!(" (since KEDA {later}, `--keda-profile`)"),
+            };
+            let _ = writeln!(out, "- `{key}`{since}: {}", one.removed.unwrap_or_default());
         }
     }
     out
@@ -97,6 +116,9 @@ fn about(one: &Parameter) -> String {
     if !one.only_one_of.is_empty() {
         let all: Vec<String> = one.only_one_of.iter().map(|item| format!("`{item}`")).collect();
         let _ = write!(text, " Only one of {}.", all.join(", "));
+    }
+    if one.since > KedaProfile::V2_20 {
+        let _ = write!(text, " Since KEDA {} (`--keda-profile`).", one.since);
     }
     if let Some(why) = one.deprecated {
         let _ = write!(text, " Deprecated: {}", cell(why));
