@@ -32,6 +32,8 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("ibmmq host", "invalid URL"),
     ("rabbitmq oauthTokenURI", "OAuth2 requires tokenUrl"),
     ("rabbitmq workloadIdentityResource", "workload identity is not supported for the AMQP protocol"),
+    ("external scalerAddress", "error acquiring connection for external scaler"),
+    ("external-push scalerAddress", "error acquiring connection for external push scaler"),
     ("gcp-pubsub subscriptionName", "exactly one of subscription or topic name must be given"),
     ("gcp-stackdriver alignmentAligner", "unknown aligner"),
     ("gcp-stackdriver alignmentReducer", "unknown reducer"),
