@@ -177,6 +177,23 @@ impl AutoscalerEntry {
         self.own_mode.unwrap_or(settings.mode)
     }
 
+    /// Whether `other`, which selects the same pods, makes this autoscaler ambiguous.
+    ///
+    /// Only an autoscaler that writes can disturb one that writes. A whole controller in shadow or dry-run mode rehearses: its
+    /// autoscalers count among themselves, so that the result is that of active mode.
+    pub(crate) fn conflicts_with(&self, other: &Self, settings: &HpaSettings) -> bool {
+        let only_looks = |entry: &Self| {
+            entry.looks_only || matches!(entry.own_mode, Some(DecisionMode::DryRun | DecisionMode::Off))
+        };
+        let mode = self.mode(settings);
+        if only_looks(self) || only_looks(other) || mode != other.mode(settings) {
+            return false;
+        }
+        // The controller that acts beside shadow mode does not know our own kind.
+        let hpa = |entry: &Self| matches!(entry.object.as_ref(), AutoscalerObject::Hpa(_));
+        mode != DecisionMode::Shadow || !hpa(self) || hpa(other)
+    }
+
     /// The stored status, for the engine.
     pub(crate) fn status(&self) -> Status {
         convert::engine_status(self.object.status())

@@ -129,7 +129,7 @@ impl Observer {
         let shared = {
             let mut store = self.store();
             store.pods.select(&entry.key, &selector);
-            let sharing = store.pods.sharing(&entry.key);
+            let sharing = store.conflicts(entry, settings);
             if sharing.len() > 1 {
                 seen.selection = PodSelection::Shared(sharing.iter().map(ToString::to_string).collect());
                 return (seen, Vec::new());

@@ -188,6 +188,15 @@ impl AutoscalerStore {
         }
     }
 
+    /// All autoscalers that share a pod with this one and whose writes disturb it, itself included, sorted.
+    pub(crate) fn conflicts(&self, entry: &AutoscalerEntry, settings: &HpaSettings) -> Vec<AutoscalerKey> {
+        let mut sharing = self.pods.sharing(&entry.key);
+        sharing.retain(|key| {
+            *key == entry.key || self.get(key).is_some_and(|other| entry.conflicts_with(other, settings))
+        });
+        sharing
+    }
+
     /// The scale of a watched target.
     pub(crate) fn scale(&self, kind: TargetKind, namespace: &str, name: &str) -> Option<CachedScale> {
         self.targets.scale(kind, namespace, name)
@@ -245,5 +254,70 @@ mod tests {
         assert_eq!((store.len(), store.unreadable().count()), (1, 0));
         assert_eq!(apply(&mut store, broken("bad")), unreadable("bad"));
         assert_eq!(store.len(), 0, "what it asks for now is not known");
+    }
+
+    /// An HPA or an Autoscaler of `web`, with a mode annotation and `spec.dryRun`.
+    fn on_web(name: &str, kind: AutoscalerKind, mode: Option<&str>, dry_run: bool) -> AutoscalerEntry {
+        let mut object = serde_json::json!({
+            "metadata": {"namespace": "ns", "name": name, "annotations": {}},
+            "spec": {"maxReplicas": 9, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
+        });
+        if let Some(mode) = mode {
+            object["metadata"]["annotations"]["plimsoll.dev/mode"] = mode.into();
+        }
+        if kind == AutoscalerKind::Hpa {
+            return AutoscalerEntry::of_hpa(serde_json::from_value(object).unwrap());
+        }
+        object["spec"]["dryRun"] = dry_run.into();
+        AutoscalerEntry::of_autoscaler(serde_json::from_value(object).unwrap())
+    }
+
+    /// How many autoscalers conflict with the HPA `web` and with `other`.
+    fn conflicts(settings: &HpaSettings, web: Option<&str>, other: &AutoscalerEntry) -> (usize, usize) {
+        let mut store = AutoscalerStore::default();
+        let pod =
+            serde_json::json!({"metadata": {"namespace": "ns", "name": "web-0", "labels": {"app": "web"}}});
+        store.pod(WatchEvent::Applied(serde_json::from_value(pod).unwrap()));
+        let web = on_web("web", AutoscalerKind::Hpa, web, false);
+        for entry in [&web, other] {
+            store.autoscaler(entry.key.kind, "", settings, WatchEvent::Applied(entry.clone()));
+            store.pods.select(&entry.key, &api::selector::Selector::parse("app=web").unwrap());
+        }
+        (store.conflicts(&web, settings).len(), store.conflicts(other, settings).len())
+    }
+
+    #[test]
+    fn only_autoscalers_that_write_make_a_writing_one_ambiguous() {
+        use AutoscalerKind::{Autoscaler, Hpa};
+        let active = HpaSettings::default();
+        for kind in [Hpa, Autoscaler] {
+            assert_eq!(conflicts(&active, None, &on_web("too", kind, None, false)), (2, 2));
+            for mode in ["shadow", "dry-run", "off"] {
+                assert_eq!(
+                    conflicts(&active, None, &on_web("too", kind, Some(mode), false)),
+                    (1, 1),
+                    "{mode}"
+                );
+            }
+        }
+        assert_eq!(conflicts(&active, None, &on_web("too", Autoscaler, None, true)), (1, 1));
+    }
+
+    #[test]
+    fn a_rehearsal_of_all_autoscalers_finds_ambiguous_ones() {
+        use AutoscalerKind::{Autoscaler, Hpa};
+        use api::decisions::DecisionMode::{DryRun, Shadow};
+        let settings = |mode| HpaSettings { mode, ..HpaSettings::default() };
+        for mode in [DryRun, Shadow] {
+            assert_eq!(
+                conflicts(&settings(mode), None, &on_web("too", Hpa, None, false)),
+                (2, 2),
+                "{mode:?}"
+            );
+            assert_eq!(conflicts(&settings(mode), None, &on_web("too", Autoscaler, None, true)), (1, 1));
+            assert_eq!(conflicts(&settings(mode), Some("active"), &on_web("too", Hpa, None, false)), (1, 1));
+        }
+        // The controller that acts does not know Autoscalers.
+        assert_eq!(conflicts(&settings(Shadow), None, &on_web("too", Autoscaler, None, false)), (1, 2));
     }
 }
