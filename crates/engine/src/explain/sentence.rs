@@ -1,8 +1,8 @@
 //! A decision in one line, for tables, logs and the tooltips of charts.
 
-use super::words::{amount, clock, short_name};
+use super::words::{amount, clock, plural, short_name};
 use crate::decision::{Course, Decision, ScaleOutcome};
-use crate::evaluate::{Arithmetic, NoChangeReason, PerPodArithmetic};
+use crate::evaluate::{Arithmetic, AssumedUsage, NoChangeReason, PerPodArithmetic};
 use crate::normalize::{ScalingLimit, StabilizationHold};
 use crate::spec::{Metric, Spec};
 use crate::units::MilliValue;
@@ -89,10 +89,28 @@ fn reading(metric: &Metric, sum: &Arithmetic) -> String {
             (format!("{name} {usage} for {} of {target} each", s.replicas), s.kept)
         }
     };
-    let unsure = matches!(sum, Arithmetic::PerPod(PerPodArithmetic { assumed: Some(_), .. }));
+    let assumed = match sum {
+        Arithmetic::PerPod(PerPodArithmetic { assumed: Some(assumed), .. }) => assumption(assumed),
+        _ => String::new(),
+    };
     match kept {
         None => text,
-        Some(NoChangeReason::WithinTolerance) if !unsure => format!("{text}: close enough"),
-        Some(_) => format!("{text}, but too few pods have metrics to be sure"),
+        Some(NoChangeReason::WithinTolerance) if assumed.is_empty() => format!("{text}: close enough"),
+        Some(NoChangeReason::WithinTolerance) => format!("{text}; close enough with {assumed}"),
+        Some(NoChangeReason::DirectionFlips | NoChangeReason::CountFlips) => {
+            format!("{text}; the direction is not certain with {assumed}")
+        }
     }
+}
+
+/// `1 pod not yet ready counted as idle and 2 pods without metrics`.
+fn assumption(assumed: &AssumedUsage) -> String {
+    let mut parts = Vec::new();
+    if assumed.unready > 0 {
+        parts.push(format!("{} not yet ready counted as idle", plural(assumed.unready, "pod")));
+    }
+    if assumed.missing > 0 {
+        parts.push(format!("{} without metrics", plural(assumed.missing, "pod")));
+    }
+    parts.join(" and ")
 }
