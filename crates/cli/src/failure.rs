@@ -1,5 +1,5 @@
 //! Exit codes of failed commands: 1 if something outside failed, 2 if the input was invalid, 3 if `shadow report` found
-//! differences.
+//! differences, 4 if it had nothing to compare.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -19,6 +19,8 @@ pub(crate) enum Failure {
     Outside(String),
     /// Differences were found and printed.
     DifferencesFound,
+    /// There was nothing to compare, which was printed.
+    NothingCompared,
     /// The result is printed; only the exit code remains.
     Printed(u8),
     /// The reader of our output closed the pipe.
@@ -54,6 +56,7 @@ impl Failure {
             Self::Input(message) => (format!("error: {message}"), 2),
             Self::Outside(message) => (format!("error: {message}"), 1),
             Self::DifferencesFound => return ExitCode::from(3),
+            Self::NothingCompared => return ExitCode::from(4),
             Self::Printed(code) => return ExitCode::from(code),
             Self::Quiet => return ExitCode::SUCCESS,
         };
@@ -70,7 +73,7 @@ impl Display for Failure {
                 problems.iter().try_for_each(|problem| f.write_str(&problem.render(false)))
             }
             Self::Input(message) | Self::Outside(message) => f.write_str(message),
-            Self::DifferencesFound | Self::Printed(_) | Self::Quiet => Ok(()),
+            Self::DifferencesFound | Self::NothingCompared | Self::Printed(_) | Self::Quiet => Ok(()),
         }
     }
 }

@@ -40,7 +40,8 @@ macro_rules! examples {
   plimsoll validate my-hpa.yaml
   plimsoll convert my-hpa.yaml --to autoscaling/v2
 
-Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong, 3 `shadow report` found differences.
+Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong, 3 `shadow report` found differences,
+4 it had nothing to compare.
 `metrics doctor`: 0 all is well, 1 something is wrong, 2 unknown."
         )
     };

@@ -37,7 +37,8 @@ Examples:
   plimsoll shadow report -n shop --html shadow.html
   plimsoll shadow report -o json
 
-Exit codes: 0 there are no differences, 3 there are some, 1 the cluster cannot be read, 2 the input was wrong.")]
+Exit codes: 0 decisions were compared and there are no differences, 3 there are some, 4 nothing was compared, 1 the cluster cannot
+be read, 2 the input was wrong.")]
 struct Report {
     /// Also write one self-contained HTML page.
     #[arg(long, value_name = "FILE")]
@@ -81,7 +82,16 @@ fn print(report: &Report, found: &DifferenceList) -> Outcome {
         files::write(path, &controllers::hpa::shadow::page(found, now))?;
         eprintln!("report: {}", path.display());
     }
-    if found.items.is_empty() { Ok(()) } else { Err(Failure::DifferencesFound) }
+    outcome(found)
+}
+
+/// No difference among no comparisons is not success: a script would take it for agreement.
+fn outcome(found: &DifferenceList) -> Outcome {
+    match (found.items.is_empty(), found.compared) {
+        (false, _) => Err(Failure::DifferencesFound),
+        (true, 0) => Err(Failure::NothingCompared),
+        (true, _) => Ok(()),
+    }
 }
 
 fn text(found: &DifferenceList, page: Page, now: Timestamp) -> String {
@@ -97,7 +107,14 @@ fn text(found: &DifferenceList, page: Page, now: Timestamp) -> String {
 fn summary(found: &DifferenceList, now: Timestamp) -> String {
     let plural = |n: u64, noun: &str| if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") };
     if found.autoscalers == 0 && found.items.is_empty() {
-        return "no autoscaler is in shadow mode; start the controller with --mode shadow".to_owned();
+        return "nothing was compared: no autoscaler is in shadow mode; start the controller with --mode shadow"
+            .to_owned();
+    }
+    if found.compared == 0 && found.items.is_empty() {
+        let autoscalers = plural(found.autoscalers, "autoscaler");
+        return format!(
+            "nothing was compared yet of {autoscalers} in shadow mode; a comparison needs a status that another controller has written"
+        );
     }
     let since = found.since.map(|since| format!(" since {} UTC", stamp(since, now))).unwrap_or_default();
     let lasting = found.items.iter().filter(|item| !item.over).count();
@@ -171,7 +188,21 @@ shop/hpa/web   ScalingLimited    4        5      09:00:00      90s   yes    we s
         );
         assert_eq!(
             text(&DifferenceList::default(), page, now),
-            "no autoscaler is in shadow mode; start the controller with --mode shadow\n"
+            "nothing was compared: no autoscaler is in shadow mode; start the controller with --mode shadow\n"
         );
+        let none_yet = DifferenceList { autoscalers: 1, ..DifferenceList::default() };
+        assert!(
+            text(&none_yet, page, now).starts_with("nothing was compared yet of 1 autoscaler in shadow mode")
+        );
+    }
+
+    #[test]
+    fn exit_code_tells_agreement_from_no_comparison() {
+        let found = |compared, items: &[DifferenceRecord]| {
+            outcome(&DifferenceList { compared, items: items.to_vec(), ..DifferenceList::default() })
+        };
+        assert!(matches!(found(0, &[]), Err(Failure::NothingCompared)));
+        assert!(matches!(found(7, &[]), Ok(())));
+        assert!(matches!(found(7, &[difference("desiredReplicas", true)]), Err(Failure::DifferencesFound)));
     }
 }
