@@ -116,6 +116,93 @@ pub fn placed(document: &Document, fault: &FieldError) -> Diagnostic {
     document.problem(&fault.field, fault.message()).in_path(&fault.field)
 }
 
+/// All problems of a document of a kind that [`Manifest`] reads: those of its fields, and those that validation finds in the
+/// fields that can be read. A document of another kind has none here.
+pub fn problems(document: &Document, gates: FeatureGates) -> Vec<Diagnostic> {
+    let (api_version, kind) = match (text_of(document, "apiVersion"), text_of(document, "kind")) {
+        (Ok(api_version), Ok(kind)) => (api_version, kind),
+        (first, second) => return [first.err(), second.err()].into_iter().flatten().flatten().collect(),
+    };
+    let hpa = |document: &Document, version| {
+        fn one<T: DeserializeOwned>(
+            document: &Document,
+            gates: FeatureGates,
+            versioned: impl FnOnce(T) -> Versioned,
+        ) -> Vec<Diagnostic> {
+            problems_of(document.decode_partial(), |hpa| admit_hpa(document, versioned(hpa), gates).err())
+        }
+        match version {
+            Version::V1 => one(document, gates, Versioned::V1),
+            Version::V2 => one(document, gates, Versioned::V2),
+            Version::V2beta1 => one(document, gates, Versioned::V2beta1),
+            Version::V2beta2 => one(document, gates, Versioned::V2beta2),
+        }
+    };
+    match (kind.as_str(), Version::from_api_version(&api_version)) {
+        (autoscaling::KIND, Some(version)) => {
+            let mut found = hpa(document, version);
+            for problem in &mut found {
+                // Drafts of ContainerResource had this field; its own nearest name would mislead.
+                if problem.path.ends_with(".resource") && problem.message == "unknown field `container`" {
+                    let hint =
+                        "the metric of one container has `type: ContainerResource` and `containerResource:`";
+                    problem.hint = Some(hint.to_owned());
+                }
+            }
+            let Some(other) = shape(document, version) else { return found };
+            let (is, written) = (other.api_version(), version.api_version());
+            let text = format!("the fields of this object are those of {is}, not of {written}");
+            let hint = format!("write {is}; `plimsoll convert --to {written}` converts it");
+            let mut all = vec![document.problem("apiVersion", text).in_path("apiVersion").with_hint(hint)];
+            all.extend(hpa(document, other));
+            all
+        }
+        (autoscaling::KIND, None) if api_version == proposal::PROPOSAL_API_VERSION => {
+            problems_of(document.decode_partial(), |proposed| admit_proposal(document, proposed).err())
+        }
+        (plimsoll::KIND, _) if api_version == plimsoll::API_VERSION => {
+            problems_of(document.decode_partial(), |autoscaler| admit_autoscaler(document, autoscaler).err())
+        }
+        _ => Manifest::read(document).err().unwrap_or_default(),
+    }
+}
+
+/// The problems of the fields of a partly read document ([`Document::decode_partial`]), and those that `check` finds in what
+/// could be read.
+pub fn problems_of<T>(
+    (value, mut found): (Option<T>, Vec<Diagnostic>),
+    check: impl FnOnce(T) -> Option<Vec<Diagnostic>>,
+) -> Vec<Diagnostic> {
+    let mut more = value.and_then(check).unwrap_or_default();
+    more.retain(|problem| !found.iter().any(|known| causes(known, problem)));
+    // Validation has an order of its own, which is that of the API server.
+    if found.is_empty() {
+        return more;
+    }
+    found.extend(more);
+    found.sort_by_key(|problem| problem.span);
+    found
+}
+
+/// Whether a problem that validation finds follows from a field that could not be read.
+fn causes(known: &Diagnostic, problem: &Diagnostic) -> bool {
+    let inside = |path: &str| {
+        problem.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    if !known.message.starts_with("unknown field") {
+        return inside(&known.path);
+    }
+    let meant = known.hint.as_deref().and_then(|hint| hint.split('`').nth(1));
+    problem.path == known.path || meant.is_some_and(|name| inside(&format!("{}.{name}", known.path)))
+}
+
+/// The version of which a document has the fields, if it has not those of the version that it names.
+fn shape(document: &Document, written: Version) -> Option<Version> {
+    decode_hpa(document, written).err()?;
+    let others = [Version::V2, Version::V2beta2, Version::V2beta1, Version::V1];
+    others.into_iter().find(|other| *other != written && decode_hpa(document, *other).is_ok())
+}
+
 fn text_of(document: &Document, name: &str) -> Result<String, Vec<Diagnostic>> {
     match document.root.get(name) {
         Some(node) => match Node::as_str(node) {

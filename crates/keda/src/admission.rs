@@ -301,6 +301,11 @@ pub fn check_bounds(object: &ScaledObject) -> Result<(), Denial> {
     scaled_object::bounds(object)
 }
 
+/// The violated rules of a ScaledObject that do not depend on a cluster, each with the field that it is about.
+pub fn check_alone(object: &ScaledObject, compat: Compat) -> Vec<(&'static str, Denial)> {
+    scaled_object::check_alone(object, &AdmissionRules::of(compat))
+}
+
 /// Checks only rule 7, the triggers.
 pub fn check_triggers(triggers: &[Trigger]) -> Result<(), Denial> {
     triggers::check(triggers)

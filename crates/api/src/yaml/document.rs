@@ -19,6 +19,16 @@ impl Document {
         self.root.decode(&self.source)
     }
 
+    /// Reads what can be read of the document as a `T`; see [`Node::decode_partial`].
+    pub fn decode_partial<T: DeserializeOwned>(&self) -> (Option<T>, Vec<Diagnostic>) {
+        self.root.decode_partial(&self.source)
+    }
+
+    /// Reads what can be read of the document as a `T`, ignoring unknown fields; see [`Node::decode_partial`].
+    pub fn decode_partial_lenient<T: DeserializeOwned>(&self) -> (Option<T>, Vec<Diagnostic>) {
+        self.root.decode_partial_lenient(&self.source)
+    }
+
     /// Reads the document as a `T`, ignoring unknown fields.
     pub fn decode_lenient<T: DeserializeOwned>(&self) -> Result<T, Vec<Diagnostic>> {
         self.root.decode_lenient(&self.source)

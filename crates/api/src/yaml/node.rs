@@ -52,6 +52,20 @@ impl Node {
         decode::decode(self, source, UnknownFields::Rejected)
     }
 
+    /// Reads the parts of the node that can be read as a `T`, and reports the problems of the others. There is no value if too
+    /// much is missing.
+    pub fn decode_partial<T: DeserializeOwned>(&self, source: &SourceFile) -> (Option<T>, Vec<Diagnostic>) {
+        decode::decode_partial(self, source, UnknownFields::Rejected)
+    }
+
+    /// Like [`Node::decode_partial`], ignoring the fields that `T` does not have.
+    pub fn decode_partial_lenient<T: DeserializeOwned>(
+        &self,
+        source: &SourceFile,
+    ) -> (Option<T>, Vec<Diagnostic>) {
+        decode::decode_partial(self, source, UnknownFields::Ignored)
+    }
+
     /// Reads the node as a `T`, ignoring the fields that `T` does not have.
     pub fn decode_lenient<T: DeserializeOwned>(&self, source: &SourceFile) -> Result<T, Vec<Diagnostic>> {
         decode::decode(self, source, UnknownFields::Ignored)

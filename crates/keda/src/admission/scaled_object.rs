@@ -32,6 +32,23 @@ pub(super) fn check(
     triggers::check(&object.spec.triggers)
 }
 
+/// All rules that do not depend on a cluster, with the field that each is about.
+pub(super) fn check_alone(object: &ScaledObject, rules: &AdmissionRules<'_>) -> Vec<(&'static str, Denial)> {
+    let target = &object.spec.scale_target_ref;
+    let named =
+        if target.name.is_empty() { Err(Denial::uncounted("the target has no name")) } else { Ok(()) };
+    let parsed = Target::parse(&target.api_version, &target.kind, &target.name).map(drop);
+    let results = [
+        ("spec.scaleTargetRef", named),
+        ("spec.scaleTargetRef.apiVersion", parsed.map_err(|error| unresolved(&error))),
+        ("spec.advanced.scalingModifiers", modifiers(object, rules)),
+        ("spec.minReplicaCount", bounds(object)),
+        ("spec.fallback", fallback(object)),
+        ("metadata.name", names(object)),
+    ];
+    results.into_iter().filter_map(|(field, result)| Some((field, result.err()?))).collect()
+}
+
 fn target_of(object: &ScaledObject, around: &dyn ClusterView) -> Result<Target, TargetError> {
     let target = &object.spec.scale_target_ref;
     Target::resolve(&target.api_version, &target.kind, &target.name, around)

@@ -35,15 +35,28 @@ struct Context<'a> {
 }
 
 /// Decodes a node as a `T`, or reports all its problems.
-///
-/// Serde stops at the first error, so the document is decoded again without the node that caused it.
 pub(super) fn decode<T: DeserializeOwned>(
     node: &Node,
     source: &SourceFile,
     unknown: UnknownFields,
 ) -> Result<T, Vec<Diagnostic>> {
+    match decode_partial(node, source, unknown) {
+        (Some(value), problems) if problems.is_empty() => Ok(value),
+        (_, problems) => Err(problems),
+    }
+}
+
+/// Decodes a node as a `T` without its faulty parts, and reports all problems. There is no value if a field without a default or
+/// an item of a list is faulty: the positions of other items would be wrong.
+///
+/// Serde stops at the first error, so the document is decoded again without the node that caused it.
+pub(super) fn decode_partial<T: DeserializeOwned>(
+    node: &Node,
+    source: &SourceFile,
+    unknown: UnknownFields,
+) -> (Option<T>, Vec<Diagnostic>) {
     let context = Context { source, unknown, problems: RefCell::default(), faulty: RefCell::default() };
-    let mut found = Vec::new();
+    let (mut found, mut partial) = (Vec::new(), None);
     for _ in 0..MAX_DECODE_PASSES {
         let cursor = NodeDeserializer { context: &context, node, key: None, trail: &Trail::Root };
         let result = T::deserialize(cursor).map_err(|fault| cursor.blame(fault));
@@ -53,8 +66,11 @@ pub(super) fn decode<T: DeserializeOwned>(
             }
         }
         let fault = match result {
-            Ok(value) if found.is_empty() => return Ok(value),
-            Ok(_) | Err(Fault::Floating(_)) => break,
+            Ok(value) => {
+                partial = (!context.lacks_item_of(node)).then_some(value);
+                break;
+            }
+            Err(Fault::Floating(_)) => break,
             Err(Fault::Placed(fault)) => fault,
         };
         let culprit = fault.culprit;
@@ -67,7 +83,7 @@ pub(super) fn decode<T: DeserializeOwned>(
         context.faulty.borrow_mut().push(culprit);
     }
     found.sort_by_key(|problem| problem.span);
-    Err(found)
+    (partial, found)
 }
 
 fn address(node: &Node) -> usize {
@@ -77,6 +93,18 @@ fn address(node: &Node) -> usize {
 impl Context<'_> {
     fn is_faulty(&self, node: &Node) -> bool {
         self.faulty.borrow().contains(&address(node))
+    }
+
+    /// Whether an item of a list below this node was skipped.
+    fn lacks_item_of(&self, node: &Node) -> bool {
+        match &node.value {
+            _ if self.faulty.borrow().is_empty() => false,
+            NodeValue::Seq(items) => {
+                items.iter().any(|item| self.is_faulty(item) || self.lacks_item_of(item))
+            }
+            NodeValue::Map(entries) => entries.iter().any(|(_, child)| self.lacks_item_of(child)),
+            _ => false,
+        }
     }
 
     /// Whether a skipped part of this node can be the cause of an error.

@@ -1,31 +1,45 @@
 //! `plimsoll validate`: the errors of the API server, with their positions.
 
+mod keda_objects;
+mod kinds;
+#[cfg(test)]
+mod tests;
+mod workload;
+
 use std::path::PathBuf;
 
 use api::autoscaling::FeatureGates;
-use api::manifest::{self, Manifest};
 use api::yaml::{self, Diagnostic, Document, SourceFile};
 use serde::Serialize;
 use sim::scenario::Variation;
 
+use self::kinds::Checked;
 use super::gates::GatesArg;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Format};
 use crate::scenario;
 
-/// Check autoscalers and scenarios without a cluster
+/// Check autoscalers, KEDA's objects and scenarios without a cluster
 ///
-/// Unknown and duplicate fields, wrong types, and everything the Kubernetes 1.36 API server would refuse, in every
-/// document at once, each with file, line and column. A file with a Scenario document is checked as a whole.
+/// Unknown and duplicate fields, wrong types, and everything the Kubernetes 1.36 API server or KEDA's webhook would refuse, in every
+/// document at once, each with file, line and column: HorizontalPodAutoscalers of all versions, Autoscalers, ScaledObjects,
+/// ScaledJobs, (Cluster)TriggerAuthentications and CloudEventSources with the parameters of their triggers; of Deployments,
+/// StatefulSets and ReplicaSets what scaling depends on. Other kinds are not checked, which is said. A file with a Scenario
+/// document is checked as a whole. `plimsoll lint` compares autoscalers with their targets.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   plimsoll validate hpa.yaml
   plimsoll validate manifests/*.yaml -o json
   plimsoll validate examples/php-apache.yaml
+  plimsoll validate scaledobject.yaml
   helm template ./chart | plimsoll validate -
-  plimsoll validate --feature-gates HPAScaleToZero=true hpa.yaml")]
+  plimsoll validate --strict rendered.yaml
+  plimsoll validate --feature-gates HPAScaleToZero=true hpa.yaml
+
+Exit codes: 0 nothing is wrong, 1 something outside failed, 2 a file cannot be read or a document is invalid; with --strict also if
+a document was not checked.")]
 pub(crate) struct ValidateArgs {
     /// Files with manifests; - is standard input.
     #[arg(required = true)]
@@ -35,6 +49,9 @@ pub(crate) struct ValidateArgs {
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
+    /// Fail if there is a document of a kind that is not checked.
+    #[arg(long)]
+    strict: bool,
     /// Print nothing if all is well.
     #[arg(short, long)]
     quiet: bool,
@@ -48,7 +65,13 @@ struct ValidationFinding {
     line: u32,
     kind: String,
     name: String,
+    /// Whether it was checked and has no problem.
     valid: bool,
+    /// `all`, `part` or `no`.
+    checked: &'static str,
+    /// What was checked, where it is a part.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    checked_part: &'static str,
     problems: Vec<Complaint>,
 }
 
@@ -72,9 +95,16 @@ pub(crate) fn run(args: &ValidateArgs) -> Outcome {
     if matches!(args.output, Format::Json | Format::Yaml) {
         output::value(args.output, &findings)?;
     } else if !args.quiet {
-        let line = |f: &ValidationFinding| format!("{}:{}: {}/{} is valid\n", f.file, f.line, f.kind, f.name);
-        let lines = findings.iter().filter(|f| f.valid).map(line).collect::<Vec<_>>().concat();
-        output::text_out(&lines)?;
+        output::text_out(&findings.iter().filter_map(ValidationFinding::line).collect::<String>())?;
+    }
+    if args.strict
+        && problems.is_empty()
+        && let Some(unknown) = findings.iter().find(|finding| finding.checked == "no")
+    {
+        let ValidationFinding { file, line, kind, .. } = unknown;
+        return Err(Failure::input(format!(
+            "{file}:{line}: {kind} is not a kind that can be checked (--strict)"
+        )));
     }
     if problems.is_empty() {
         return Ok(());
@@ -99,38 +129,51 @@ fn check(
             Err(Failure::Problems(found)) => found,
             Err(other) => return Err(other),
         };
+        let checked = Checked::All(found);
         for document in documents.iter().filter(|d| word(d, "kind") == "Scenario") {
-            findings.push(finding(source, document, &found));
+            findings.push(finding(source, document, &checked));
         }
-        problems.extend(found);
+        problems.extend(checked.problems().iter().cloned());
         return Ok(());
     }
     for document in documents {
-        let found = complaints(&document, gates);
-        findings.push(finding(source, &document, &found));
-        problems.extend(found);
+        let checked = kinds::check(&document, gates);
+        findings.push(finding(source, &document, &checked));
+        problems.extend(checked.problems().iter().cloned());
     }
     Ok(())
 }
 
-/// The problems of one document.
-fn complaints(document: &Document, gates: FeatureGates) -> Vec<Diagnostic> {
-    let admitted = Manifest::read(document).and_then(|manifest| match manifest {
-        Manifest::Hpa(hpa) => manifest::admit_hpa(document, *hpa, gates).map(drop),
-        Manifest::Autoscaler(autoscaler) => manifest::admit_autoscaler(document, *autoscaler).map(drop),
-        Manifest::Proposal(proposed) => manifest::admit_proposal(document, *proposed).map(drop),
-        Manifest::Other { .. } => Ok(()),
-    });
-    admitted.err().unwrap_or_default()
+impl ValidationFinding {
+    /// What is printed about a document without problems.
+    fn line(&self) -> Option<String> {
+        let Self { file, line, kind, name, checked_part, .. } = self;
+        match self.checked {
+            "no" => {
+                Some(format!("{file}:{line}: {kind}/{name} is not checked: its kind is not known here\n"))
+            }
+            _ if !self.valid => None,
+            "part" => Some(format!("{file}:{line}: {kind}/{name} is valid ({checked_part} checked)\n")),
+            _ => Some(format!("{file}:{line}: {kind}/{name} is valid\n")),
+        }
+    }
 }
 
-fn finding(source: &SourceFile, document: &Document, problems: &[Diagnostic]) -> ValidationFinding {
+fn finding(source: &SourceFile, document: &Document, result: &Checked) -> ValidationFinding {
+    let problems = result.problems();
+    let (checked, checked_part) = match result {
+        Checked::All(_) => ("all", ""),
+        Checked::InPart(_, part) => ("part", *part),
+        Checked::Nothing => ("no", ""),
+    };
     ValidationFinding {
         file: source.name.to_string(),
         line: document.root.span.line,
         kind: word(document, "kind"),
         name: word(document, "metadata.name"),
-        valid: problems.is_empty(),
+        valid: problems.is_empty() && checked != "no",
+        checked,
+        checked_part,
         problems: problems
             .iter()
             .map(|p| Complaint {

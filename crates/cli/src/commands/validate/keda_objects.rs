@@ -1,0 +1,236 @@
+//! KEDA's objects: fields, the rules of its webhook that need no cluster, and the parameters of triggers.
+
+use std::collections::BTreeSet;
+
+use api::autoscaling::{Defaults as _, FeatureGates, v2, validation};
+use api::keda::{
+    CloudEventSource, HorizontalPodAutoscalerConfig, ScaledJob, ScaledObject, Trigger, TriggerAuthentication,
+};
+use api::manifest::problems_of;
+use api::provider::Compat;
+use api::yaml::{Diagnostic, Document, nearest};
+use keda::admission::{
+    self, AdmissionInput, AdmissionKind, AdmissionRules, ClusterSnapshot, Operation, Verdict,
+};
+use scalers::backends::Backends;
+use scalers::{Owner, parameters, table};
+use serde::Serialize;
+
+/// Trigger types of KEDA that may not be among ours, for the nearest name of a misspelt one.
+const TYPES_OF_KEDA: &[&str] = &[
+    "apache-kafka",
+    "aws-cloudwatch",
+    "azure-app-insights",
+    "azure-blob",
+    "azure-data-explorer",
+    "azure-eventhub",
+    "azure-log-analytics",
+    "azure-monitor",
+    "azure-pipelines",
+    "cassandra",
+    "gcp-cloudtasks",
+    "gcp-pubsub",
+    "gcp-stackdriver",
+    "gcp-storage",
+    "huawei-cloudeye",
+    "kafka",
+    "liiklus",
+    "mongodb",
+    "mssql",
+    "mysql",
+    "openstack-metric",
+    "openstack-swift",
+    "predictkube",
+    "stan",
+    "sumologic",
+    "temporal",
+];
+/// Where the behavior of the generated HPA is written.
+const BEHAVIOR: &str = "spec.advanced.horizontalPodAutoscalerConfig.behavior";
+
+pub(super) fn problems(document: &Document, kind: AdmissionKind) -> Vec<Diagnostic> {
+    match kind {
+        AdmissionKind::ScaledObject => {
+            problems_of(document.decode_partial(), |object| Some(of_object(document, &object)))
+        }
+        AdmissionKind::ScaledJob => problems_of(document.decode_partial(), |job: ScaledJob| {
+            let mut found = of_triggers(document, "ScaledJob", &job.metadata.name, &job.spec.triggers, false);
+            if job.spec.job_target_ref.is_none() {
+                found.push(at(document, "spec.jobTargetRef", "Required value"));
+            }
+            Some(found)
+        }),
+        AdmissionKind::TriggerAuthentication | AdmissionKind::ClusterTriggerAuthentication => {
+            problems_of(document.decode_partial(), |object: TriggerAuthentication| {
+                reviewed(document, kind, &object)
+            })
+        }
+        AdmissionKind::CloudEventSource | AdmissionKind::ClusterCloudEventSource => {
+            problems_of(document.decode_partial(), |object: CloudEventSource| {
+                reviewed(document, kind, &object)
+            })
+        }
+    }
+}
+
+fn at(document: &Document, path: &str, message: impl AsRef<str>) -> Diagnostic {
+    document.problem(path, message).in_path(path)
+}
+
+/// The denial of the webhook, for kinds whose rules need no cluster.
+fn reviewed(document: &Document, kind: AdmissionKind, object: &impl Serialize) -> Option<Vec<Diagnostic>> {
+    let object = serde_json::to_value(object).ok()?;
+    let input =
+        AdmissionInput { operation: Operation::Create, kind, dry_run: true, object: &object, old: None };
+    let rules = AdmissionRules::of(Compat::Better);
+    match admission::review(&input, &ClusterSnapshot::default(), &rules) {
+        Verdict::Denied(denial) => Some(vec![at(document, "spec", denial.message)]),
+        Verdict::Allowed(allowed) => {
+            Some(allowed.warnings.iter().map(|warning| at(document, "spec", warning)).collect())
+        }
+    }
+}
+
+fn of_object(document: &Document, object: &ScaledObject) -> Vec<Diagnostic> {
+    let denials = admission::check_alone(object, Compat::Better);
+    let mut found: Vec<Diagnostic> =
+        denials.into_iter().map(|(field, denial)| at(document, field, denial.message)).collect();
+    let negative = [
+        ("spec.minReplicaCount", object.spec.min_replica_count),
+        ("spec.maxReplicaCount", object.spec.max_replica_count),
+        ("spec.idleReplicaCount", object.spec.idle_replica_count),
+        ("spec.pollingInterval", object.spec.polling_interval),
+        ("spec.cooldownPeriod", object.spec.cooldown_period),
+        ("spec.initialCooldownPeriod", object.spec.initial_cooldown_period),
+    ];
+    for (field, value) in negative {
+        if let Some(value) = value.filter(|value| *value < 0) {
+            let text = format!("Invalid value: {value}: must be greater than or equal to 0");
+            found.push(at(document, field, text));
+        }
+    }
+    found.extend(behavior(document, object));
+    let (name, triggers) = (&object.metadata.name, &object.spec.triggers);
+    found.extend(of_triggers(document, "ScaledObject", name, triggers, object.modifiers().is_some()));
+    found
+}
+
+/// The problems of the behavior of the generated HPA, which the API server would refuse.
+fn behavior(document: &Document, object: &ScaledObject) -> Vec<Diagnostic> {
+    let config = object.spec.advanced.as_ref().and_then(|all| all.horizontal_pod_autoscaler_config.as_ref());
+    let Some(HorizontalPodAutoscalerConfig { behavior: Some(behavior), .. }) = config else {
+        return Vec::new();
+    };
+    let mut hpa = v2::HorizontalPodAutoscaler::default();
+    hpa.spec.behavior = Some(behavior.clone());
+    hpa.set_defaults();
+    let faults = validation::validate_create(&hpa, FeatureGates::default());
+    let place = |fault: api::field::FieldError| {
+        let rest = fault.field.strip_prefix("spec.behavior")?;
+        Some(at(document, &format!("{BEHAVIOR}{rest}"), fault.message()))
+    };
+    faults.into_iter().filter_map(place).collect()
+}
+
+fn of_triggers(
+    document: &Document,
+    kind: &str,
+    name: &str,
+    triggers: &[Trigger],
+    feeds_formula: bool,
+) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    if triggers.is_empty() {
+        found.push(at(document, "spec.triggers", format!("no triggers defined in the {kind}")));
+    }
+    // Building a scaler connects to nothing, but may create timers.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok();
+    let _entered = runtime.as_ref().map(tokio::runtime::Runtime::enter);
+    let web = scalers::web::HttpSettings::from_environment(|_| None);
+    let backends = Backends::without_cluster(web, Compat::Better);
+    let mut names = BTreeSet::new();
+    for (index, trigger) in triggers.iter().enumerate() {
+        let path = format!("spec.triggers[{index}]");
+        if let Err(denial) = admission::check_triggers(std::slice::from_ref(trigger)) {
+            found.push(at(document, &format!("{path}.useCachedMetrics"), denial.message));
+        }
+        if !trigger.name.is_empty() && !names.insert(&trigger.name) {
+            found.push(at(document, &format!("{path}.name"), format!("Duplicate value: {:?}", trigger.name)));
+        }
+        let Some(known) = table::find(&trigger.type_) else {
+            found.push(unknown_type(document, &path, &trigger.type_));
+            continue;
+        };
+        let given = scalers::Trigger {
+            owner: Owner { kind: kind.to_owned(), namespace: "default".to_owned(), name: name.to_owned() },
+            index,
+            type_: trigger.type_.clone(),
+            name: trigger.name.clone(),
+            metric_type: trigger.metric_type.clone(),
+            metadata: trigger.metadata.clone().into_iter().collect(),
+            feeds_formula,
+            ..scalers::Trigger::default()
+        };
+        // External scalers have parameters of their own.
+        let unknown = parameters::unknown(known.parameters, &given);
+        for unknown in unknown.into_iter().filter(|_| !trigger.type_.starts_with("external")) {
+            let text = format!("{} has no parameter {:?}", trigger.type_, unknown.key);
+            let problem = at(document, &format!("{path}.metadata[{}]", unknown.key), text);
+            found.push(match unknown.nearest {
+                Some(near) => problem.with_hint(format!("did you mean `{near}`?")),
+                None => problem,
+            });
+        }
+        found.extend(of_parameters(document, &path, trigger, &given, &backends));
+    }
+    found
+}
+
+fn unknown_type(document: &Document, path: &str, written: &str) -> Diagnostic {
+    let path = format!("{path}.type");
+    if written.is_empty() {
+        return at(document, path.trim_end_matches(".type"), "the trigger has no type");
+    }
+    if TYPES_OF_KEDA.contains(&written) {
+        let text = format!("the trigger type {written:?} of KEDA is not implemented here");
+        return at(document, &path, text);
+    }
+    let ours = table::SCALER_TYPES.iter().map(|known| known.name);
+    let problem = at(document, &path, format!("there is no trigger type {written:?}"));
+    match nearest(written, ours.chain(TYPES_OF_KEDA.iter().copied())) {
+        Some(near) => problem.with_hint(format!("did you mean `{near}`?")),
+        None => problem.with_hint("`plimsoll scalers list` shows all"),
+    }
+}
+
+/// What the scaler says about its parameters. Those of an authentication or of the environment of a pod are not known here, so of
+/// a trigger with such references only errors that they cannot resolve are shown.
+fn of_parameters(
+    document: &Document,
+    path: &str,
+    trigger: &Trigger,
+    given: &scalers::Trigger,
+    backends: &Backends,
+) -> Vec<Diagnostic> {
+    let Err(error) = table::build(given, backends) else { return Vec::new() };
+    let has_auth = trigger.authentication_ref.is_some();
+    let has_env = trigger.metadata.keys().any(|key| key.ends_with("FromEnv"));
+    let mut found = Vec::new();
+    for line in error.to_string().lines() {
+        let starts = ["missing required parameter ", "unable to set param ", "parameter \""];
+        let text = starts.iter().find_map(|start| line.find(start)).and_then(|place| line.get(place..));
+        let Some(text) = text else {
+            if !has_auth && !has_env {
+                found.push(at(document, &format!("{path}.metadata"), line));
+            }
+            continue;
+        };
+        let elsewhere = has_auth && text.contains("authParams") || has_env && text.contains("resolvedEnv");
+        if text.starts_with("missing") && elsewhere {
+            continue;
+        }
+        let name = text.split('"').nth(1).and_then(|names| names.split(',').next()).unwrap_or_default();
+        found.push(at(document, &format!("{path}.metadata[{name}]"), text));
+    }
+    found
+}
