@@ -22,6 +22,26 @@ fn examples() {
     }
 }
 
+/// Every change of the count is in the row of the decision that makes it, with the reason.
+#[test]
+fn wide_table_has_the_rows_that_explain_changes() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/scale-to-zero.yaml");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    let output = command.args(["simulate", file, "-o", "wide"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut rows = text.lines().map(|line| line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()));
+    let titles: Vec<&str> = rows.next().unwrap().collect();
+    let place = |title: &str| titles.iter().position(|known| *known == title).unwrap();
+    let (replicas, desired, why) = (place("REPLICAS"), place("DESIRED"), place("WHY"));
+    let rows: Vec<Vec<&str>> =
+        rows.map(Iterator::collect).filter(|row: &Vec<&str>| row.len() > why).collect();
+    let changes: Vec<_> = rows.windows(2).filter(|pair| pair[0][replicas] != pair[1][replicas]).collect();
+    assert!(changes.len() >= 4, "{text}");
+    for pair in changes {
+        assert_eq!(pair[0][desired], pair[1][replicas], "no row explains {:?}", pair[1]);
+    }
+}
+
 /// Shells know the kinds, and the commands about events.
 #[test]
 fn completion_knows_the_kinds() {

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use engine::explain::{clock, sentence};
-use engine::{Decision, Observation};
+use engine::{Decision, Observation, ScaleOutcome};
 use jiff::Timestamp;
 use sim::report::ReportRecorder;
 use sim::{DueDecision, Millis, Observer, Scenario, WorkloadSample};
@@ -22,7 +22,7 @@ pub(crate) struct Watch<'a> {
     progress: Progress,
     pace: Option<Pace>,
     load: Vec<WorkloadSample>,
-    /// The last cells printed for each autoscaler, without the age.
+    /// What was last printed for each autoscaler, without the age.
     shown: Vec<Vec<String>>,
     failed: Option<Failure>,
 }
@@ -117,6 +117,11 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// Whether a decision changes the count, or would without a dry run.
+fn changes(decision: &Decision) -> bool {
+    matches!(decision.outcome, ScaleOutcome::Scaled | ScaleOutcome::DryRun)
+}
+
 impl Observer for Watch<'_> {
     fn step(&mut self, due: &DueDecision, seen: &Observation, decision: &Decision) {
         self.witness.step(due, seen, decision);
@@ -128,11 +133,17 @@ impl Observer for Watch<'_> {
         };
         let mut cells = row(plan, Some(&decision.status), self.scenario.start, due.at);
         let age = cells.pop().unwrap_or_default();
+        let mut key = cells.clone();
+        if self.table.as_ref().is_some_and(|table| table.wide) {
+            // The status has the count before the decision, so that a change would first be seen in a row that keeps it.
+            key.push(decision.desired.to_string());
+            key.push(changes(decision).to_string());
+        }
         let Some(shown) = self.shown.get_mut(due.autoscaler) else { return };
-        if *shown == cells {
+        if *shown == key {
             return;
         }
-        shown.clone_from(&cells);
+        *shown = key;
         cells.push(age);
         if self.table.as_ref().is_some_and(|table| table.wide) {
             cells.extend(self.wide_cells(due, decision, plan.workload));
