@@ -2,10 +2,14 @@
 
 use std::io::IsTerminal;
 
+use api::yaml::nearest;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::failure::{Failure, Outcome, use_colour};
+
+/// The levels.
+const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
 /// The format of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -30,6 +34,7 @@ pub(crate) struct LogArgs {
 impl LogArgs {
     /// Starts to log.
     pub(crate) fn init(&self) -> Outcome {
+        check(&self.log_level)?;
         let filter = EnvFilter::try_new(&self.log_level)
             .map_err(|error| Failure::input(format!("--log-level {}: {error}", self.log_level)))?;
         let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
@@ -44,5 +49,49 @@ impl LogArgs {
         // Somebody in the same process logs already; that one goes on.
         let _ = done;
         Ok(())
+    }
+}
+
+/// Refuses a word that is no level: `EnvFilter` takes it for the name of a part that does not exist, and nothing is logged.
+fn check(text: &str) -> Outcome {
+    let is_level = |word: &str| {
+        LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word)) || matches!(word.parse::<u8>(), Ok(0..=5))
+    };
+    for part in text.split(',').map(str::trim).filter(|part| !part.contains(['[', '{'])) {
+        let level = part.rsplit_once('=').map_or(part, |(_, level)| level);
+        if !is_level(level) {
+            let near =
+                nearest(level, LEVELS).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            return Err(Failure::input(format!(
+                "--log-level {text}: {level:?} is not a level; write {}, or by part (info,cluster=debug){near}",
+                LEVELS.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_are_no_level_are_refused() {
+        for text in [
+            "info",
+            "DEBUG",
+            "info,cluster=debug",
+            "warn, cluster::watch=trace",
+            "off",
+            "0",
+            "info,[{name}]=debug",
+        ] {
+            assert!(check(text).is_ok(), "{text}");
+        }
+        for text in ["loud", "", "info,cluster=loud", "info,", "7", "cluster"] {
+            assert!(matches!(check(text), Err(Failure::Input(_))), "{text}");
+        }
+        let near = check("infoo").unwrap_err().to_string();
+        assert!(near.ends_with("did you mean info?"), "{near}");
     }
 }
