@@ -106,6 +106,21 @@ fn none(args: &ExplainArgs, config: &AdapterConfig) -> Failure {
     ))
 }
 
+/// The configuration with copies of one rule in the place of all others, which may be broken; none unless one rule is selected.
+fn only(config: &AdapterConfig, selection: &RuleSelection) -> Option<AdapterConfig> {
+    let RuleSelection::At(family, index) = selection else { return None };
+    let rules = match family {
+        RuleFamily::Custom => &config.rules,
+        RuleFamily::External => &config.external_rules,
+    };
+    let copies = vec![rules.get(*index)?.clone(); index + 1];
+    let (rules, external_rules) = match family {
+        RuleFamily::Custom => (copies, Vec::new()),
+        RuleFamily::External => (Vec::new(), copies),
+    };
+    Some(AdapterConfig { rules, external_rules, resource_rules: None })
+}
+
 async fn look(
     args: &ExplainArgs,
     config: &AdapterConfig,
@@ -117,8 +132,11 @@ async fn look(
         let place = error.rule.map(|rule| format!("{}[{rule}]: ", error.stage)).unwrap_or_default();
         Failure::input(format!("{}: {place}{error}", args.config.display()))
     };
+    let selection = RuleSelection::parse(&args.rule);
+    let reduced = only(config, &selection);
+    let config = reduced.as_ref().unwrap_or(config);
     let rules = Rules::compile(config, mapper, compat).map_err(wrong)?;
-    let chosen = explain(config, mapper, compat, &RuleSelection::parse(&args.rule), &[]).map_err(wrong)?;
+    let chosen = explain(config, mapper, compat, &selection, &[]).map_err(wrong)?;
     let mut all = Vec::new();
     for Explanation { section, rule, .. } in chosen {
         let family = if section == "rules" { RuleFamily::Custom } else { RuleFamily::External };
@@ -318,4 +336,31 @@ fn value(explained: &ExplainedRule) -> Value {
     };
     json!({"rule": format!("{}[{}]", explanation.section, explanation.rule), "asks": explanation.asks, "seriesFound": series,
         "metrics": explanation.metrics.iter().enumerate().map(metric).collect::<Vec<_>>()})
+}
+
+#[cfg(test)]
+mod tests {
+    use sources::prometheus::config::RuleConfig;
+
+    use super::*;
+
+    #[test]
+    fn one_rule_is_explained_although_another_is_broken() {
+        let rule = |query: &str| RuleConfig {
+            series_query: "up".into(),
+            metrics_query: query.into(),
+            ..RuleConfig::default()
+        };
+        let config =
+            AdapterConfig { rules: vec![rule("<<"), rule("sum(<<.Series>>)")], ..AdapterConfig::default() };
+        let compile =
+            |config: &AdapterConfig| Rules::compile(config, &RestMapper::default(), Compat::Better).is_ok();
+        assert!(!compile(&config));
+        let second = only(&config, &RuleSelection::parse("1")).unwrap();
+        assert!(compile(&second));
+        assert_eq!(second.rules[1], config.rules[1], "it keeps its number");
+        assert!(!compile(&only(&config, &RuleSelection::parse("rules[0]")).unwrap()));
+        assert!(only(&config, &RuleSelection::parse("")).is_none());
+        assert!(only(&config, &RuleSelection::parse("7")).is_none());
+    }
 }
