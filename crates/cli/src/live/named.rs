@@ -33,7 +33,7 @@ const KINDS: [(AutoscalerKind, &[&str]); 3] = [
     ),
     (
         AutoscalerKind::Autoscaler,
-        &["autoscaler", "autoscalers", "autoscaler.plimsoll.dev", "autoscalers.plimsoll.dev"],
+        &["autoscaler", "autoscalers", "pas", "autoscaler.plimsoll.dev", "autoscalers.plimsoll.dev"],
     ),
     (
         AutoscalerKind::ScaledObject,
@@ -167,6 +167,7 @@ mod tests {
             (&["hpa", "web", "shop"], Some("hpa/web hpa/shop")),
             (&["HPA/web", "autoscaler/shop"], Some("hpa/web autoscaler/shop")),
             (&["horizontalpodautoscalers.autoscaling/web"], Some("hpa/web")),
+            (&["pas/own"], Some("autoscaler/own")),
             (&["so/orders", "scaledobject/mails"], Some("so/orders so/mails")),
             (&["scaledobjects.keda.sh", "orders"], Some("so/orders")),
             (&["hpa"], Some("")),
