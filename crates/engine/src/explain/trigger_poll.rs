@@ -8,7 +8,7 @@ use crate::activation::{Activation, ActivationVerdict};
 use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::spec::{MetricSource, Spec};
 use crate::trigger_poll::{FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
-use crate::units::MilliValue;
+use crate::units::{MilliValue, Replicas};
 
 /// Explains a decision about a ScaledObject: as [`explain`] does, with rows for its triggers.
 pub fn explain_trigger_poll(
@@ -74,13 +74,26 @@ pub fn sentence_with_triggers(spec: &Spec, decision: &Decision, poll: Option<&Tr
     }
 }
 
-/// `queue: 12/20 each`, nearly as `kubectl get hpa` shows targets.
-pub fn targets(poll: &TriggerPoll) -> String {
+/// `queue: 4/20 each (12 in all)`, nearly as `kubectl get hpa` shows targets. A target per replica is compared with the share
+/// of a replica, if their number is known.
+pub fn targets(poll: &TriggerPoll, replicas: Option<Replicas>) -> String {
+    let replicas = replicas.map(|replicas| i64::from(replicas.get())).filter(|replicas| *replicas > 0);
     let one = |(trigger, metric): (&PolledTrigger, &TriggerMetric)| {
         let number = |value: Option<MilliValue>| value.map_or_else(|| "<unknown>".to_owned(), amount);
         let name = poll.label(&metric.metric).unwrap_or_else(|| trigger.label().to_owned());
-        let each = if metric.each { " each" } else { "" };
-        format!("{name}: {}/{}{each}", number(metric.value), number(metric.target))
+        let target = number(metric.target);
+        match (metric.each, metric.value, replicas) {
+            (true, Some(value), Some(1)) => format!("{name}: {}/{target} each", amount(value)),
+            (true, Some(value), Some(replicas)) => {
+                // As the status of an HPA, rounded up.
+                let (whole, rest) = (value.get().div_euclid(replicas), value.get().rem_euclid(replicas));
+                let share = MilliValue::new(whole.saturating_add(i64::from(rest > 0)));
+                format!("{name}: {}/{target} each ({} in all)", amount(share), amount(value))
+            }
+            (true, Some(value), None) => format!("{name}: {} in all/{target} each", amount(value)),
+            (true, None, _) => format!("{name}: <unknown>/{target} each"),
+            (false, value, _) => format!("{name}: {}/{target}", number(value)),
+        }
     };
     if let Some(formula) = &poll.formula {
         let value = formula.value.as_ref().map_or_else(|_| "<unknown>".to_owned(), |value| amount(*value));

@@ -4,16 +4,21 @@ use std::collections::HashMap;
 
 use api::autoscaling::print::{self, Row};
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
-use api::decisions::DecisionRecord;
+use api::decisions::{DecisionMode, DecisionRecord};
+use api::keda::annotations as keda_annotations;
 use api::table::Table;
 use cluster::AutoscalerKind;
 use engine::explain;
 use engine::normalize::{ScalingLimit, StabilizationHold};
-use engine::{Decision, ScaleOutcome};
+use engine::{Decision, Replicas, ScaleOutcome};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::live::objects::Object;
 use crate::live::page::length;
+
+/// The annotation with the mode of an object.
+const MODE: &str = "plimsoll.dev/mode";
 
 /// An autoscaler and what was last decided about it.
 pub(crate) struct Entry {
@@ -49,8 +54,45 @@ impl Entry {
         format!("{resource}/{}\n", self.object.hpa.metadata.name)
     }
 
-    /// The last decision in one sentence; without a record, the conditions.
+    /// The last decision in one sentence, after what keeps the object from being scaled; without a record, the conditions.
     pub(crate) fn sentence(&self) -> String {
+        match (self.mark(), self.decided()) {
+            (None, decided) => decided,
+            // Nothing is decided about it any more.
+            (Some(mark), _) if self.is_off() => mark,
+            (Some(mark), decided) if decided.starts_with(&mark) => decided,
+            (Some(mark), decided) => format!("{mark}; {decided}"),
+        }
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        self.object.hpa.metadata.annotations.get(name).map(String::as_str)
+    }
+
+    fn is_off(&self) -> bool {
+        self.object.kind != AutoscalerKind::ScaledObject && self.annotation(MODE) == Some("off")
+    }
+
+    /// What keeps the object from being scaled: a mode, a dry run, a pause.
+    fn mark(&self) -> Option<String> {
+        if self.object.kind == AutoscalerKind::ScaledObject {
+            let at = self.annotation(keda_annotations::PAUSED_REPLICAS).filter(|count| !count.is_empty());
+            let paused = keda_annotations::is_paused(&self.object.hpa.metadata.annotations);
+            return paused
+                .then(|| at.map_or_else(|| "paused".to_owned(), |count| format!("paused at {count}")));
+        }
+        if self.is_off() {
+            return Some(format!("off: nothing is decided (annotation {MODE})"));
+        }
+        let dry_run = self.object.raw.pointer("/spec/dryRun").and_then(Value::as_bool) == Some(true);
+        match (self.record.as_ref().map(|record| record.mode), self.annotation(MODE)) {
+            (Some(DecisionMode::Shadow), _) | (None, Some("shadow")) => Some("shadow".to_owned()),
+            (Some(DecisionMode::DryRun), _) | (None, Some("dry-run")) => Some("dry run".to_owned()),
+            _ => dry_run.then(|| "dry run".to_owned()),
+        }
+    }
+
+    fn decided(&self) -> String {
         match &self.record {
             Some(record) => {
                 let decision = &record.decision;
@@ -74,7 +116,7 @@ impl Entry {
     pub(crate) fn targets(&self) -> String {
         let hpa = &self.object.hpa;
         match self.record.as_ref().and_then(|record| record.round.as_ref()) {
-            Some(round) => explain::targets(round),
+            Some(round) => explain::targets(round, self.replicas().map(Replicas::new)),
             None if self.object.kind == AutoscalerKind::ScaledObject => "<unknown>".to_owned(),
             None => {
                 print::targets(&hpa.spec.metrics, hpa.status.current_metrics.as_deref().unwrap_or_default())

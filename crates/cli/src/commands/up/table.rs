@@ -102,7 +102,7 @@ fn line(stage: &Stage, record: &DecisionRecord) -> String {
     let workload = plan.and_then(|plan| stage.scenario.workloads.get(plan.workload));
     let load = workload.map(|workload| format!("{:.1}/s", workload.plan.load.at(load))).unwrap_or_default();
     let metrics = match &record.round {
-        Some(round) => explain::targets(round),
+        Some(round) => explain::targets(round, Some(decision.current())),
         None => plan.map(|plan| targets(plan, &decision.status)).unwrap_or_default(),
     };
     let load = match &stage.queue {

@@ -115,7 +115,10 @@ next       in 5 s, polled again; wakes when queue has more than 5 messages
         sentence_with_triggers(&spec, &decision, Some(&poll)),
         "at rest: queue has 3 messages (activation 5)"
     );
-    assert_eq!(targets(&poll), "queue: 3/20 each");
+    assert_eq!(targets(&poll, None), "queue: 3 in all/20 each");
+    assert_eq!(targets(&poll, Some(Replicas::ZERO)), "queue: 3 in all/20 each");
+    assert_eq!(targets(&poll, Some(Replicas::new(1))), "queue: 3/20 each");
+    assert_eq!(targets(&poll, Some(Replicas::new(2))), "queue: 1.5/20 each (3 in all)");
     let one = self::poll(1);
     assert_eq!(
         sentence_with_triggers(&spec, &decision, Some(&one)),
@@ -237,7 +240,7 @@ fn failures_fallbacks_formulas_and_pushes_are_explained() {
     let said = sentence_with_triggers(&spec, &decision, Some(&composed));
     assert_eq!(said, "queue / 2 = 6, target 10, activation 4: active");
     composed.formula.as_mut().unwrap().value = Err("queue is not known".into());
-    assert_eq!(targets(&composed), "formula: <unknown>/10");
+    assert_eq!(targets(&composed, None), "formula: <unknown>/10");
 
     let pushed = TriggerPoll { pushed: true, ..poll(12) };
     let (spec, decision) = activity(0, 1, &pushed, ActivationVerdict::Wakes);

@@ -81,3 +81,29 @@ fn watch_prints_changed_rows_in_growing_columns() {
         "hpa/web          Deployment/web          cpu: 50%/50%         1         10        4          15m   4 → 8: cpu 100 % of 50 %\n"
     );
 }
+
+#[test]
+fn objects_that_are_not_scaled_are_marked() {
+    let annotated = |name: &str, value: &str, record: Option<DecisionRecord>| {
+        let mut object = object("web", json!({"currentReplicas": 4, "desiredReplicas": 4}));
+        object.hpa.metadata.annotations.insert(name.to_owned(), value.to_owned());
+        Entry { object, record }
+    };
+    let record = || Some(record_of("web", "2026-01-05T09:10:00Z", 4, &[100; 4]));
+    let off = annotated("plimsoll.dev/mode", "off", record()).sentence();
+    assert_eq!(off, "off: nothing is decided (annotation plimsoll.dev/mode)");
+    let mut shadow = annotated("plimsoll.dev/mode", "shadow", record());
+    shadow.record.as_mut().unwrap().mode = DecisionMode::Shadow;
+    assert_eq!(shadow.sentence(), "shadow; cpu 50 % of 50 %: close enough");
+    assert_eq!(annotated("plimsoll.dev/mode", "dry-run", None).sentence(), "dry run; not looked at yet");
+    assert_eq!(annotated("other", "off", record()).sentence(), "cpu 50 % of 50 %: close enough");
+    for (name, value, expected) in [
+        ("autoscaling.keda.sh/paused", "true", "paused; not looked at yet"),
+        ("autoscaling.keda.sh/paused", "false", "not looked at yet"),
+        ("autoscaling.keda.sh/paused-replicas", "3", "paused at 3; not looked at yet"),
+    ] {
+        let mut entry = annotated(name, value, None);
+        entry.object.kind = AutoscalerKind::ScaledObject;
+        assert_eq!(entry.sentence(), expected, "{name}: {value}");
+    }
+}
