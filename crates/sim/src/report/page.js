@@ -239,6 +239,12 @@
         const value = u.data[series.indexOf(s) + 1][row];
         values[i].textContent = inside ? amount(value, s.unit) : "";
       });
+      // A key with rows has values of its own, which no line shows.
+      keys.forEach(({ rows, unit }, i) => {
+        if (!rows) return;
+        const value = rows.values[rowAt(rows.at, x - data.start)];
+        values[shown.length + i].textContent = inside ? amount(value, unit) : "";
+      });
       time.textContent = clock(inside ? Math.round(x - data.start) : 0);
       time.classList.toggle("off", !inside);
       onCursor?.(u, inside ? x - data.start : null);
@@ -537,7 +543,7 @@
       height: 150,
       series: [served, offered, kept],
       bands: lost ? [{ series: [2, 3], fill: (u) => stripes(u.ctx) }] : [],
-      keys: lost ? [{ style: "hatch", label: "unserved" }] : [],
+      keys: lost ? [{ style: "hatch", label: "unserved", unit, rows: rowsOf(first, first.unserved) }] : [],
     });
     if (some(first.backlog)) {
       addChart(parent, { title: "waiting", height: 90, series: [{ label: "units of work", style: "area", unit, rows: rowsOf(first, first.backlog) }] });
@@ -650,11 +656,14 @@
 
   /** One lane per run where runs are compared, else one for changes and one for each limit. */
   function lanesOf(autoscalers, eventsOf) {
-    if (COMPARED) return autoscalers.map((one) => ({ label: data.runs[one.run], style: runStyle(one.run), events: eventsOf(one) }));
+    const made = (e) => !e.change || !e.dryRun;
+    if (COMPARED) return autoscalers.map((one) => ({ label: data.runs[one.run], style: runStyle(one.run), events: eventsOf(one).filter(made) }));
     const events = autoscalers.flatMap(eventsOf);
     const limits = data.limits.map(({ id, label }) => ({ label, events: events.filter((e) => e.span?.limit.id === id) }));
-    const changes = { label: "changes", events: events.filter((e) => e.change) };
-    return [changes, ...limits].filter((lane) => lane.events.length);
+    // What a dry run would have changed is no change.
+    const changes = { label: "changes", events: events.filter((e) => e.change && !e.dryRun) };
+    const dryRun = { label: "dry run", events: events.filter((e) => e.change && e.dryRun) };
+    return [changes, dryRun, ...limits].filter((lane) => lane.events.length);
   }
 
   /** The counts that the bounds allow. */
