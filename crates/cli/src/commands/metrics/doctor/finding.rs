@@ -7,6 +7,8 @@ use crate::live::RequestError;
 
 /// The groups, in the order in which they are shown.
 pub(super) const GROUPS: [&str; 3] = ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"];
+/// The group of our operator, by which its Service is recognized.
+pub(super) const OPERATOR: &str = "operator.plimsoll.dev";
 /// The group of our own report.
 pub(super) const OWN: &str = OWN_GROUP;
 
@@ -52,6 +54,8 @@ pub(super) enum GroupServer {
     #[default]
     Nobody,
     Plimsoll,
+    /// Plimsoll's operator, which answers for ScaledObjects.
+    Operator,
     Other,
 }
 
@@ -91,9 +95,11 @@ pub(super) fn findings(
     let own: Vec<&ApiService> = services.iter().filter(|service| service.group == OWN).collect();
     let ours = own.iter().find_map(|service| service.service.clone());
     let mut findings = Findings { ours: ours.clone(), ..Findings::default() };
+    let operator = services.iter().find(|service| service.group == OPERATOR);
+    let operator = operator.and_then(|service| service.service.as_ref());
     for group in GROUPS {
         let of_group: Vec<&ApiService> = services.iter().filter(|service| service.group == group).collect();
-        findings.groups.push(group_finding(group, &of_group, ours.as_ref()));
+        findings.groups.push(group_finding(group, &of_group, ours.as_ref(), operator));
     }
     match report {
         None => {}
@@ -117,7 +123,12 @@ pub(super) fn findings(
     findings
 }
 
-fn group_finding(group: &'static str, services: &[&ApiService], ours: Option<&Reference>) -> GroupFinding {
+fn group_finding(
+    group: &'static str,
+    services: &[&ApiService],
+    ours: Option<&Reference>,
+    operator: Option<&Reference>,
+) -> GroupFinding {
     let versions = services.iter().map(|service| service.version.clone()).collect();
     let service = services.iter().find_map(|service| service.service.clone());
     let mut finding = GroupFinding { group, service: service.clone(), versions, ..GroupFinding::default() };
@@ -132,7 +143,11 @@ fn group_finding(group: &'static str, services: &[&ApiService], ours: Option<&Re
         }
         return finding;
     };
-    finding.served_by = if ours == Some(&service) { GroupServer::Plimsoll } else { GroupServer::Other };
+    finding.served_by = match Some(&service) {
+        known if known == ours => GroupServer::Plimsoll,
+        known if known == operator => GroupServer::Operator,
+        _ => GroupServer::Other,
+    };
     if let Some(other) =
         services.iter().find(|found| found.service.as_ref().is_some_and(|found| *found != service))
     {

@@ -3,7 +3,7 @@
 use api::reports::{API_VERSION, CURRENT, RESOURCE, ServerReport};
 use serde::Deserialize;
 
-use super::finding::{self, ApiService, Findings, GROUPS, OWN, Reference};
+use super::finding::{self, ApiService, Findings, GROUPS, OPERATOR, OWN, Reference};
 use crate::failure::Failure;
 use crate::live::{ClusterClient, RequestError};
 
@@ -12,7 +12,10 @@ pub(super) async fn at(site: &ClusterClient) -> Result<Findings, Failure> {
     let path = "/apis/apiregistration.k8s.io/v1/apiservices";
     let listed: ApiServiceList =
         site.get(path).await.map_err(|trouble| site.failure("list APIServices", &trouble))?;
-    let wanted = |found: &Item| GROUPS.contains(&found.spec.group.as_str()) || found.spec.group == OWN;
+    let wanted = |found: &Item| {
+        let group = found.spec.group.as_str();
+        GROUPS.contains(&group) || group == OWN || group == OPERATOR
+    };
     let services: Vec<ApiService> =
         listed.items.into_iter().filter(wanted).map(Item::into_api_service).collect();
     let registered = services.iter().any(|service| service.group == OWN);

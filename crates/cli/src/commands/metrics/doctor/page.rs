@@ -56,6 +56,7 @@ fn headline(group: &GroupFinding, findings: &Findings, report: Option<&ServerRep
                 service.as_ref().map(super::finding::Reference::shown).unwrap_or_default()
             )
         }
+        (GroupServer::Operator, _) => "served by plimsoll's operator, for ScaledObjects".to_owned(),
         (GroupServer::Plimsoll, _) => {
             let replicas = findings.ready_replicas.filter(|count| *count > 1);
             let replicas = replicas.map(|count| format!(" ({count} replicas)")).unwrap_or_default();

@@ -142,3 +142,20 @@ fn unreadable_objects_are_reported_as_unknown() {
     assert!(page::text(&found, PAGE, now()).contains("served by plimsoll, which does not serve it"));
     let _ = ResourceReport::default();
 }
+
+#[test]
+fn our_operator_is_not_advised_as_an_upstream() {
+    let services = vec![
+        api("metrics.k8s.io", "v1beta1", "plimsoll-metrics"),
+        api("external.metrics.k8s.io", "v1beta1", "plimsoll-operator"),
+        api(finding::OWN, "v1alpha1", "plimsoll-metrics"),
+        api(finding::OPERATOR, "v1alpha1", "plimsoll-operator"),
+    ];
+    let found = findings(&services, Some(Ok(report())));
+    assert_eq!(found.groups[2].served_by, GroupServer::Operator);
+    let text = page::text(&found, PAGE, now());
+    assert!(
+        text.ends_with("external.metrics.k8s.io  served by plimsoll's operator, for ScaledObjects\n"),
+        "{text}"
+    );
+}
