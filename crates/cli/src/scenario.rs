@@ -96,7 +96,7 @@ pub(crate) fn row(
 ) -> Vec<String> {
     let row = print::Row::new(&as_hpa(plan, status, start), now);
     let cells = row.cells();
-    cells.iter().map(|cell| cell.as_str().map_or_else(|| cell.to_string(), str::to_owned)).collect()
+    cells.iter().map(|cell| cell.as_str().map_or_else(|| cell.to_string(), engine::explain::plain)).collect()
 }
 
 /// What a run cost and what it gave, one line per workload.

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 pub use sentence::sentence;
 pub use trigger_poll::{explain_trigger_poll, sentence_with_triggers, targets};
-pub use words::{clock, short_name};
+pub use words::{clock, plain, short_name};
 
 use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::evaluate::Arithmetic;
@@ -78,7 +78,7 @@ impl Rows {
         let same_topic =
             self.0.iter().rev().find(|row| !row.label.is_empty()).is_some_and(|row| row.label == label);
         let label = if same_topic { String::new() } else { label.to_owned() };
-        self.0.push(Row { label, text: text.into(), decided });
+        self.0.push(Row { label, text: plain(&text.into()), decided });
     }
 }
 

@@ -1,6 +1,6 @@
 //! A decision in one line, for tables, logs and the tooltips of charts.
 
-use super::words::{amount, clock, plural, short_name};
+use super::words::{amount, clock, plain, plural, short_name};
 use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::evaluate::{Arithmetic, AssumedUsage, NoChangeReason, PerPodArithmetic};
 use crate::normalize::{ScalingLimit, StabilizationHold};
@@ -10,10 +10,11 @@ use crate::units::MilliValue;
 /// Explains a decision in one line.
 pub fn sentence(spec: &Spec, decision: &Decision) -> String {
     let by_course = by_course(spec, decision);
-    match &decision.activation {
+    let text = match &decision.activation {
         Some(activation) => super::activity::sentence(activation, decision, &by_course),
         None => by_course,
-    }
+    };
+    plain(&text)
 }
 
 fn by_course(spec: &Spec, decision: &Decision) -> String {

@@ -108,3 +108,74 @@ pub(super) fn metric_remedy(metric: &Metric, failure: &MetricFailure) -> Option<
         _ => return None,
     })
 }
+
+/// How Go prints a selector inside messages.
+const GO_SELECTOR: &str = "&LabelSelector{MatchLabels:map[string]string{";
+/// What is between the labels and the expressions of such a selector.
+const GO_EXPRESSIONS: &str = "},MatchExpressions:[]LabelSelectorRequirement{";
+/// The average over no replicas that Kubernetes stores: a division by zero.
+const AVERAGE_OF_NONE: &str = "-9223372036854775808m";
+
+/// A message of Kubernetes as people write it: selectors as `a=2,b in (x,y)`, and no number for an average over no replicas. Texts
+/// of status, conditions and events stay as Kubernetes writes them.
+pub fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(GO_SELECTOR) {
+        let Some((selector, after)) = selector(after) else { break };
+        out.push_str(before);
+        out.push_str(&selector);
+        rest = after;
+    }
+    out.push_str(rest);
+    out.replace(AVERAGE_OF_NONE, "<no replicas>")
+}
+
+/// The selector after [`GO_SELECTOR`], and the text after it.
+fn selector(text: &str) -> Option<(String, &str)> {
+    let (labels, rest) = text.split_once(GO_EXPRESSIONS)?;
+    let (expressions, rest) = match rest.strip_prefix("},}") {
+        Some(rest) => ("", rest),
+        None => rest.split_once(",},},}")?,
+    };
+    let mut parts: Vec<String> = labels
+        .split_terminator(',')
+        .filter_map(|label| label.split_once(": "))
+        .map(|(k, v)| format!("{k}={v}"))
+        .collect();
+    for one in expressions.split("LabelSelectorRequirement{Key:").skip(1) {
+        let (key, one) = one.split_once(",Operator:")?;
+        let (operator, one) = one.split_once(",Values:[")?;
+        let values = one.split(']').next()?.replace(' ', ",");
+        parts.push(match operator {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.to_owned(),
+            "DoesNotExist" => format!("!{key}"),
+            other => format!("{key} {other} ({values})"),
+        });
+    }
+    let parts = if parts.is_empty() { "everything".to_owned() } else { parts.join(",") };
+    Some((parts, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn selectors_are_written_as_people_write_them() {
+        let go = "unable to get external metric shop/queue/&LabelSelector{MatchLabels:map[string]string{a: 2,b: 1,},\
+                  MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:t,Operator:NotIn,Values:[y x],},\
+                  LabelSelectorRequirement{Key:s,Operator:Exists,Values:[],},},}: not found";
+        assert_eq!(plain(go), "unable to get external metric shop/queue/a=2,b=1,t notin (y,x),s: not found");
+        let labels = "metric q(&LabelSelector{MatchLabels:map[string]string{a: 2,},MatchExpressions:[]LabelSelectorRequirement{},}) above target";
+        assert_eq!(plain(labels), "metric q(a=2) above target");
+        let none = "q(&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{},})";
+        assert_eq!(plain(none), "q(everything)");
+        for text in ["", "cpu 5 %", "&LabelSelector{MatchLabels:map[string]string{a: 2,"] {
+            assert_eq!(plain(text), text, "other texts stay");
+        }
+        assert_eq!(plain("queue: -9223372036854775808m/100 (avg)"), "queue: <no replicas>/100 (avg)");
+    }
+}

@@ -119,7 +119,8 @@ impl Entry {
             Some(round) => explain::targets(round, self.replicas().map(Replicas::new)),
             None if self.object.kind == AutoscalerKind::ScaledObject => "<unknown>".to_owned(),
             None => {
-                print::targets(&hpa.spec.metrics, hpa.status.current_metrics.as_deref().unwrap_or_default())
+                let current = hpa.status.current_metrics.as_deref().unwrap_or_default();
+                explain::plain(&print::targets(&hpa.spec.metrics, current))
             }
         }
     }
@@ -170,7 +171,7 @@ fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> String {
         c.status != good && c.type_ != "ScaledToZero"
     };
     match conditions.iter().find(bad) {
-        Some(condition) => format!("{}: {}", condition.reason, condition.message),
+        Some(condition) => format!("{}: {}", condition.reason, explain::plain(&condition.message)),
         None if conditions.is_empty() => "not looked at yet".to_owned(),
         None => "ok".to_owned(),
     }

@@ -3,7 +3,7 @@
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::{DecisionMode, DecisionRecord};
 use cluster::AutoscalerKind;
-use engine::explain::short_name;
+use engine::explain::{plain, short_name};
 use engine::normalize::ScalingLimit;
 use engine::{Course, ScaleOutcome};
 use jiff::Timestamp;
@@ -101,8 +101,8 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
         found.push(AutoscalerProblem {
             grade: Grade::Failing,
             cause: "the target's scale cannot be read".to_owned(),
-            detail: why.clone(),
-            remedy: remedy(why).unwrap_or_default(),
+            detail: plain(why),
+            remedy: remedy(&plain(why)).unwrap_or_default(),
         });
         named_any = true;
     }
@@ -111,8 +111,8 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
         found.push(AutoscalerProblem {
             grade: if failing { Grade::Failing } else { Grade::Partial },
             cause: format!("{} cannot be read", short_name(metric)),
-            detail: failure.text.clone(),
-            remedy: remedy(&failure.text).unwrap_or_default(),
+            detail: plain(&failure.text),
+            remedy: remedy(&plain(&failure.text)).unwrap_or_default(),
         });
         named_any = true;
     }
@@ -136,7 +136,7 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
         found.push(AutoscalerProblem {
             grade: Grade::Failing,
             cause: "nothing can be decided".to_owned(),
-            detail: decision.error.as_ref().map(|error| error.text.clone()).unwrap_or_default(),
+            detail: decision.error.as_ref().map(|error| plain(&error.text)).unwrap_or_default(),
             remedy: String::new(),
         });
     }

@@ -121,5 +121,8 @@ fn say(line: &str) -> Ended {
 /// What `kubectl get hpa` shows under TARGETS.
 fn targets(plan: &AutoscalerPlan, status: &Status) -> String {
     let hpa = as_hpa(plan, Some(status), Timestamp::UNIX_EPOCH);
-    print::targets(&hpa.spec.metrics, hpa.status.current_metrics.as_deref().unwrap_or_default())
+    explain::plain(&print::targets(
+        &hpa.spec.metrics,
+        hpa.status.current_metrics.as_deref().unwrap_or_default(),
+    ))
 }
