@@ -6,6 +6,7 @@ mod convert;
 mod describe;
 mod gates;
 mod get;
+mod lint;
 pub(crate) mod metrics;
 pub(crate) mod operator;
 mod scalers;
@@ -38,10 +39,11 @@ macro_rules! examples {
   plimsoll why hpa/php-apache -n shop
   plimsoll get -A
   plimsoll validate my-hpa.yaml
+  plimsoll lint my-hpa.yaml my-deployment.yaml
   plimsoll convert my-hpa.yaml --to autoscaling/v2
 
 Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong, 3 `shadow report` found differences,
-4 it had nothing to compare.
+4 it had nothing to compare. `lint`: 3 something was found.
 `metrics doctor`: 0 all is well, 1 something is wrong, 2 unknown."
         )
     };
@@ -66,6 +68,7 @@ pub(crate) enum Command {
     Top(top::TopArgs),
     Shadow(shadow::ShadowArgs),
     Validate(validate::ValidateArgs),
+    Lint(lint::AutoscalerLintArgs),
     Convert(convert::ConvertArgs),
     Describe(describe::DescribeArgs),
     Completion(completion::CompletionArgs),
@@ -85,6 +88,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Top(args) => top::run(&args),
         Command::Shadow(args) => shadow::run(&args),
         Command::Validate(args) => validate::run(&args),
+        Command::Lint(args) => lint::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Describe(args) => describe::run(&args),
         Command::Completion(args) => completion::run(&args),
