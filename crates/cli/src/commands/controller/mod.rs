@@ -1,5 +1,6 @@
 //! `plimsoll controller`: the HPA controller on a cluster.
 
+mod idle_flags;
 mod options;
 mod reload;
 mod run;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 
 use crate::failure::Outcome;
 use crate::logs::LogArgs;
+use idle_flags::ControllerManagerFlags;
 
 pub(crate) use options::ControllerOptions;
 pub(crate) use run::stopped;
@@ -47,10 +49,22 @@ pub(crate) struct ControllerArgs {
     options: ControllerOptions,
     #[command(flatten)]
     logs: LogArgs,
+    #[command(flatten)]
+    without_effect: ControllerManagerFlags,
 }
 
 pub(crate) fn run(args: &ControllerArgs) -> Outcome {
     args.logs.init()?;
     let options = reload::merged(&args.options, args.config.as_deref())?;
+    for flag in args.without_effect.idle() {
+        let flag = format!("--{flag}");
+        tracing::info!(
+            flag,
+            "this flag of kube-controller-manager has no effect here; see docs/controller.md"
+        );
+    }
+    for gate in options.idle_gates() {
+        tracing::info!(gate, "this feature gate has no effect here; see docs/controller.md");
+    }
     run::run(args, &options)
 }

@@ -14,6 +14,7 @@ use engine::ControllerConfig;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
+use super::idle_flags::IDLE_GATES;
 use crate::failure::Failure;
 use crate::files;
 use crate::serving::{self, ListenAddress};
@@ -296,15 +297,26 @@ impl ControllerOptions {
     }
 }
 
+impl ControllerOptions {
+    /// The given feature gates that change nothing here.
+    pub(crate) fn idle_gates(&self) -> Vec<&str> {
+        let names = self.feature_gates.iter().flatten().map(|(name, _)| name.as_str());
+        names.filter(|name| IDLE_GATES.contains(name)).collect()
+    }
+}
+
 /// Sets a feature gate; gates of Kubernetes that do not affect decisions are accepted and ignored.
 fn gate(config: &mut ControllerConfig, name: &str, on: bool) -> Result<(), Failure> {
     const KNOWN: [&str; 3] = ["HPAScaleToZero", "HPAConfigurableTolerance", "PodLevelResources"];
     match name {
-        "HPAScaleToZero" => config.gates.scale_to_zero = on,
+        // Of the gates that change decisions this one is alpha. Gates come sorted, so that its own name takes precedence.
+        "AllAlpha" | "HPAScaleToZero" => config.gates.scale_to_zero = on,
         "HPAConfigurableTolerance" => config.gates.configurable_tolerance = on,
         "PodLevelResources" => config.gates.pod_level_resources = on,
+        _ if IDLE_GATES.contains(&name) => {}
         _ => {
-            let near = nearest(name, KNOWN).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            let near = nearest(name, KNOWN.into_iter().chain(IDLE_GATES.iter().copied()));
+            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
             let known = KNOWN.join(", ");
             return Err(Failure::input(format!("feature-gates: unknown gate {name} (known: {known}){near}")));
         }
