@@ -29,6 +29,7 @@
 
 mod convert;
 mod defaults;
+mod describe;
 pub mod proposal;
 mod spec;
 #[cfg(test)]
@@ -38,6 +39,7 @@ mod validation;
 use serde::{Deserialize, Serialize};
 
 pub use convert::{NotExpressible, from_v2, to_v2, v2_view};
+pub use describe::describe;
 pub use spec::{
     AutoscalerSpec, ContainerResourceMetricSource, FailurePolicy, MetricOrigin, MetricSource, MetricSpec,
     ResourceMetricSource, ResourceTarget,

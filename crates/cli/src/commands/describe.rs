@@ -1,35 +1,41 @@
 //! `plimsoll describe`: an autoscaler as `kubectl describe` shows it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use api::autoscaling::Versioned;
 use api::autoscaling::describe::{Event, describe_v1, describe_v2};
 use api::manifest::{self, Manifest};
 use api::yaml;
+use cluster::AutoscalerKind;
 use engine::report::EventKind;
 use engine::{Decision, Observation};
 use jiff::Timestamp;
-use sim::scenario::Variation;
+use serde::Deserialize as _;
+use sim::scenario::{AutoscalerObject, Variation};
 use sim::{DueDecision, Millis, Observer, Scenario, Simulation};
 
 use super::gates::GatesArg;
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, named};
 use crate::output;
 use crate::scenario;
 
 /// Describe autoscalers as kubectl does
 ///
-/// Reads manifests, status included, or with --at runs a scenario and describes its autoscalers at that moment, with
-/// their conditions and events.
+/// Reads an autoscaler of a cluster with its events (hpa/NAME, autoscaler/NAME), or manifests, status included; or with --at runs a
+/// scenario and describes its autoscalers at that moment, with their conditions and events. An Autoscaler is described with the
+/// fields of its own: aggregator, dry run, percentage of limits, failure policies.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
+  plimsoll describe hpa/web -n shop
+  plimsoll describe autoscaler/checkout --context prod
   kubectl get hpa web -o yaml | plimsoll describe -
   plimsoll describe examples/php-apache.yaml --at 5m")]
 pub(crate) struct DescribeArgs {
-    /// Files with manifests, or those of one scenario with --at; - is standard input.
-    #[arg(required = true)]
+    /// An autoscaler on a cluster (hpa/NAME), or files with manifests, or those of one scenario with --at; - is standard input.
+    #[arg(required = true, value_name = "AUTOSCALER|FILE")]
     files: Vec<PathBuf>,
     /// Run the scenario and describe its autoscalers at this moment.
     #[arg(long, value_name = "TIME")]
@@ -39,13 +45,65 @@ pub(crate) struct DescribeArgs {
     autoscaler: Option<String>,
     #[command(flatten)]
     gates: GatesArg,
+    #[command(flatten, next_help_heading = "Cluster")]
+    place: ClusterArgs,
 }
 
 pub(crate) fn run(args: &DescribeArgs) -> Outcome {
+    let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
+    if let Some(names) = AutoscalerName::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
+        if args.at.is_some() {
+            return Err(Failure::input(
+                "--at is for scenarios; `plimsoll why --at` shows a decision on a cluster",
+            ));
+        }
+        for named in &names {
+            named::check("name", &named.name)?;
+        }
+        return crate::live::run(on_cluster(args, &names));
+    }
+    if let Some(option) = args.place.given() {
+        return Err(Failure::input(format!(
+            "{option} is for autoscalers on a cluster (plimsoll describe hpa/NAME)"
+        )));
+    }
     match &args.at {
         Some(at) => simulated(args, at),
         None => written(args),
     }
+}
+
+/// Autoscalers on a cluster, with their events.
+async fn on_cluster(args: &DescribeArgs, names: &[AutoscalerName]) -> Outcome {
+    let site = ClusterClient::open(&args.place).await?;
+    let now = Timestamp::now();
+    let mut texts = Vec::new();
+    for named in names {
+        let object = match site.object(&site.namespace, named).await {
+            Ok(object) => object,
+            Err(trouble) => return Err(site.lost(&site.namespace, named, &trouble).await),
+        };
+        // As kubectl does: events that may not be read are left out.
+        let events = site.events(&site.namespace, named).await.ok();
+        let events =
+            events.map(|events| events.iter().rev().map(|event| event.describe(now)).collect::<Vec<_>>());
+        texts.push(match object.kind {
+            AutoscalerKind::Hpa => describe_v2(&object.hpa, events.as_deref()),
+            AutoscalerKind::Autoscaler => {
+                let own = api::plimsoll::Autoscaler::deserialize(&object.raw);
+                let own = own.map_err(|error| Failure::Outside(format!("{named} cannot be read: {error}")))?;
+                api::plimsoll::describe(&own, events.as_deref())
+            }
+            AutoscalerKind::ScaledObject => {
+                let name = &named.name;
+                return Err(Failure::input(format!(
+                    "{named}: a ScaledObject is shown by `plimsoll why so/{name}` or `kubectl describe scaledobject {name}`; its HPA \
+                     by `plimsoll describe hpa/keda-hpa-{name}`"
+                )));
+            }
+        });
+    }
+    output::text_out(&texts.join("\n\n"))
 }
 
 /// Objects as they are written.
@@ -67,11 +125,11 @@ fn written(args: &DescribeArgs) -> Outcome {
                 }
                 Manifest::Autoscaler(autoscaler) => {
                     let autoscaler = manifest::admit_autoscaler(&document, *autoscaler)?;
-                    texts.push(describe_v2(&api::plimsoll::v2_view(autoscaler), None));
+                    texts.push(api::plimsoll::describe(&autoscaler, None));
                 }
                 Manifest::Proposal(proposed) => {
                     let autoscaler = manifest::admit_proposal(&document, *proposed)?;
-                    texts.push(describe_v2(&api::plimsoll::v2_view(autoscaler), None));
+                    texts.push(api::plimsoll::describe(&autoscaler, None));
                 }
                 Manifest::Other { .. } => {}
             }
@@ -98,7 +156,14 @@ fn simulated(args: &DescribeArgs, at: &str) -> Outcome {
         .map(|(plan, track)| {
             let hpa = scenario::as_hpa(plan, Some(&track.status), scenario.start);
             let events: Vec<Event> = track.events.iter().map(|noted| noted.describe(now)).collect();
-            describe_v2(&hpa, Some(&events))
+            match &plan.object {
+                AutoscalerObject::Hpa(_) => describe_v2(&hpa, Some(&events)),
+                AutoscalerObject::Autoscaler(own) => {
+                    let mut own = (**own).clone();
+                    (own.status, own.metadata) = (hpa.status, hpa.metadata);
+                    api::plimsoll::describe(&own, Some(&events))
+                }
+            }
         })
         .collect();
     output::text_out(&texts.join("\n\n"))

@@ -41,6 +41,36 @@ const KINDS: [(AutoscalerKind, &[&str]); 3] = [
     ),
 ];
 
+/// The names of workloads, whose autoscaler is meant.
+const WORKLOADS: [(&str, &[&str]); 4] = [
+    ("Deployment", &["deploy", "deployment", "deployments", "deployment.apps", "deployments.apps"]),
+    ("StatefulSet", &["sts", "statefulset", "statefulsets", "statefulset.apps", "statefulsets.apps"]),
+    ("ReplicaSet", &["rs", "replicaset", "replicasets", "replicaset.apps", "replicasets.apps"]),
+    ("ReplicationController", &["rc", "replicationcontroller", "replicationcontrollers"]),
+];
+
+/// A workload a user named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WorkloadName {
+    /// As in a scale target.
+    pub(crate) kind: &'static str,
+    pub(crate) name: String,
+}
+
+impl WorkloadName {
+    /// Reads `deploy/web` or `deploy web`; none if the words are not of that form.
+    pub(crate) fn parse(words: &[&Path]) -> Option<Self> {
+        let (word, name) = match words {
+            [one] => one.to_str()?.split_once('/')?,
+            [kind, name] => (kind.to_str()?, name.to_str()?),
+            _ => return None,
+        };
+        let word = word.to_ascii_lowercase();
+        let (kind, _) = WORKLOADS.iter().find(|(_, words)| words.contains(&word.as_str()))?;
+        Some(Self { kind, name: name.to_owned() })
+    }
+}
+
 /// The names of ScaledJobs. No decisions are recorded for them: they have no replica count, and
 /// the created jobs can be listed.
 const JOBS: [&str; 5] = ["sj", "scaledjob", "scaledjobs", "scaledjob.keda.sh", "scaledjobs.keda.sh"];
@@ -181,6 +211,20 @@ mod tests {
             assert_eq!(all(words, &[]).as_deref(), expected, "{words:?}");
         }
         assert_eq!(all(&["hpa/web"], &["hpa/web"]), None, "a file of that name comes first");
+    }
+
+    #[test]
+    fn workloads_are_parsed() {
+        let parse = |words: &[&str]| {
+            let paths: Vec<&Path> = words.iter().map(Path::new).collect();
+            WorkloadName::parse(&paths).map(|found| format!("{}/{}", found.kind, found.name))
+        };
+        assert_eq!(parse(&["deploy/web"]).as_deref(), Some("Deployment/web"));
+        assert_eq!(parse(&["Deployments.apps", "web"]).as_deref(), Some("Deployment/web"));
+        assert_eq!(parse(&["sts/db"]).as_deref(), Some("StatefulSet/db"));
+        for words in [&["hpa/web"][..], &["web"], &["deploy"], &["deploy", "a", "b"], &[]] {
+            assert_eq!(parse(words), None, "{words:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Autoscalers as they are stored, and their events.
 
-use api::autoscaling::v2;
+use api::autoscaling::{describe, v2};
 use api::keda::ScaledObject;
 use api::plimsoll::{self, Autoscaler};
 use api::yaml::nearest;
@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::cluster_client::encoded;
+use super::named::WorkloadName;
 use super::{AutoscalerName, ClusterClient, RequestError, Scope};
 use crate::failure::Failure;
 
@@ -50,6 +51,15 @@ pub(crate) struct ObjectEvent {
     first_timestamp: Option<Timestamp>,
     pub(crate) last_timestamp: Option<Timestamp>,
     event_time: Option<Timestamp>,
+    source: Option<EventSource>,
+    reporting_component: Option<String>,
+}
+
+/// Who recorded an event.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct EventSource {
+    component: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -103,6 +113,28 @@ impl ObjectEvent {
     /// When it was last seen.
     pub(crate) fn last(&self) -> Option<Timestamp> {
         self.last_timestamp.or(self.event_time).or(self.first_timestamp)
+    }
+
+    /// The text of `kubectl describe`.
+    pub(crate) fn describe(&self, now: Timestamp) -> describe::Event {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let last = api::age::since(self.last(), now);
+        let age = match (self.count, self.first_timestamp) {
+            (Some(count), Some(first)) if count > 1 => {
+                format!("{last} (x{count} over {})", api::age::since(Some(first), now))
+            }
+            _ => last,
+        };
+        let component = self.source.as_ref().and_then(|source| source.component.clone());
+        describe::Event {
+            type_: text(&self.type_),
+            reason: text(&self.reason),
+            age,
+            from: component
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(|| text(&self.reporting_component)),
+            message: text(&self.message),
+        }
     }
 }
 
@@ -180,6 +212,25 @@ impl ClusterClient {
         Ok(events)
     }
 
+    /// The autoscalers of a workload. An HPA that a listed ScaledObject generated is left out: that one explains both.
+    pub(crate) async fn scaling(
+        &self,
+        namespace: &str,
+        workload: &WorkloadName,
+    ) -> Result<Vec<AutoscalerName>, Failure> {
+        let scope = Scope::Namespace(namespace);
+        let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: false };
+        let all = self.objects(which).await.map_err(|trouble| self.failure("list autoscalers", &trouble))?;
+        let names = scaling(&all, workload);
+        if names.is_empty() {
+            let WorkloadName { kind, name } = workload;
+            return Err(Failure::Outside(format!(
+                "no autoscaler in namespace {namespace} scales {kind}/{name}; `plimsoll get` lists the autoscalers there are"
+            )));
+        }
+        Ok(names)
+    }
+
     /// The failure when an autoscaler cannot be read; if it does not exist, with similar names.
     pub(crate) async fn lost(
         &self,
@@ -198,6 +249,22 @@ impl ClusterClient {
             everywhere.iter().filter(|o| o.named() == *named).map(Object::namespace).collect();
         Failure::Outside(unknown(namespace, named, &here, &namespaces))
     }
+}
+
+fn scaling(all: &[Object], workload: &WorkloadName) -> Vec<AutoscalerName> {
+    let is_target = |object: &&Object| {
+        let target = &object.hpa.spec.scale_target_ref;
+        (target.kind.as_str(), &target.name) == (workload.kind, &workload.name)
+    };
+    let found: Vec<&Object> = all.iter().filter(is_target).collect();
+    let generated = |object: &Object| {
+        let mut owners = object.hpa.metadata.owner_references.iter();
+        let listed = |name: &str| {
+            found.iter().any(|o| o.kind == AutoscalerKind::ScaledObject && o.hpa.metadata.name == name)
+        };
+        owners.any(|owner| owner.kind == "ScaledObject" && listed(&owner.name))
+    };
+    found.iter().filter(|object| !generated(object)).map(|object| object.named()).collect()
 }
 
 /// The failure for an autoscaler that does not exist, with the existing ones.
@@ -302,6 +369,33 @@ mod tests {
             say(&[], &["prod", "test"]),
             "there is no hpa/chekout in namespace shop\n  it exists in namespace prod (and in test): add -n prod"
         );
+    }
+
+    #[test]
+    fn autoscalers_of_a_workload_are_found() {
+        let of = |kind: AutoscalerKind, name: &str, target: &str, owner: Option<&str>| {
+            let target = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": target});
+            let mut raw = serde_json::json!({"metadata": {"name": name, "namespace": "shop"},
+                "spec": {"maxReplicas": 3, "scaleTargetRef": target}});
+            if let Some(owner) = owner {
+                let owner = serde_json::json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": owner, "uid": "1"});
+                raw["metadata"]["ownerReferences"] = serde_json::json!([owner]);
+            }
+            Object::read(kind, raw).unwrap()
+        };
+        let all = [
+            of(AutoscalerKind::Hpa, "web", "web", None),
+            of(AutoscalerKind::Hpa, "keda-hpa-orders", "orders", Some("orders")),
+            of(AutoscalerKind::ScaledObject, "orders", "orders", None),
+            of(AutoscalerKind::Autoscaler, "web-too", "web", None),
+        ];
+        let names = |name: &str| {
+            let workload = WorkloadName { kind: "Deployment", name: name.into() };
+            scaling(&all, &workload).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(names("web"), ["hpa/web", "autoscaler/web-too"]);
+        assert_eq!(names("orders"), ["so/orders"]);
+        assert_eq!(names("other"), [""; 0]);
     }
 
     #[test]

@@ -269,3 +269,21 @@ async fn unreachable_cluster_is_named() {
         assert!(ended.err.contains("remedy: "), "{ended:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn describe_and_why_find_objects_on_a_cluster() {
+    let setting = Setting::new().await;
+    setting.hpa("shop", "web").await;
+    let described = setting.run(&["describe", "hpa/web", "-n", "shop"]).await;
+    assert_eq!(described.code, 0, "{described:?}");
+    for start in ["Name: ", "Reference: ", "Events: "] {
+        assert!(described.out.lines().any(|line| line.starts_with(start)), "{start}: {described:?}");
+    }
+    let lost = setting.run(&["describe", "hpa/wbe", "-n", "shop"]).await;
+    failed(&lost, 1, "error: there is no hpa/wbe in namespace shop\n  did you mean hpa/web?\n");
+    let why = setting.run(&["why", "deploy/web", "-n", "shop"]).await;
+    assert!(why.out.starts_with("hpa/web in shop"), "{why:?}");
+    let none = setting.run(&["why", "deploy/other", "-n", "shop"]).await;
+    let text = "error: no autoscaler in namespace shop scales Deployment/other; `plimsoll get` lists the autoscalers there are\n";
+    failed(&none, 1, text);
+}

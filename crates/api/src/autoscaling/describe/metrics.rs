@@ -1,18 +1,28 @@
 //! The metrics block of `kubectl describe hpa`.
 
+use super::MoreOfMetric;
 use super::page::Page;
 use crate::autoscaling::print::{UNKNOWN, known, quantity};
 use crate::autoscaling::v2::{self, MetricSpec, MetricStatus, MetricTarget, MetricValueStatus};
 use crate::gotext;
 
 /// One line per metric; statuses are matched by position.
-pub(super) fn describe(page: &mut Page, metrics: &[MetricSpec], statuses: &[MetricStatus]) {
+pub(super) fn describe(
+    page: &mut Page,
+    metrics: &[MetricSpec],
+    statuses: &[MetricStatus],
+    more: &[MoreOfMetric],
+) {
     for (i, metric) in metrics.iter().enumerate() {
-        page.line(1, &line(metric, statuses.get(i)));
+        let more = more.get(i).cloned().unwrap_or_default();
+        page.line(1, &line(metric, statuses.get(i), more.of_limits));
+        if !more.line.is_empty() {
+            page.line(2, &more.line);
+        }
     }
 }
 
-fn line(metric: &MetricSpec, status: Option<&MetricStatus>) -> String {
+fn line(metric: &MetricSpec, status: Option<&MetricStatus>, of_limits: bool) -> String {
     let absent = MetricTarget::default();
     match metric.type_.as_str() {
         v2::EXTERNAL => {
@@ -51,7 +61,7 @@ fn line(metric: &MetricSpec, status: Option<&MetricStatus>) -> String {
             let source = metric.resource.as_ref();
             let name = format!("resource {} on pods", source.map_or("", |source| &source.name));
             let current = status.and_then(|status| status.resource.as_ref()).map(|status| &status.current);
-            resource(&name, source.map_or(&absent, |source| &source.target), current)
+            resource(&name, source.map_or(&absent, |source| &source.target), current, of_limits)
         }
         v2::CONTAINER_RESOURCE => {
             let source = metric.container_resource.as_ref();
@@ -60,7 +70,7 @@ fn line(metric: &MetricSpec, status: Option<&MetricStatus>) -> String {
             let name = format!("resource {resource_name} of container \"{container}\" on pods");
             let current =
                 status.and_then(|status| status.container_resource.as_ref()).map(|status| &status.current);
-            resource(&name, source.map_or(&absent, |source| &source.target), current)
+            resource(&name, source.map_or(&absent, |source| &source.target), current, of_limits)
         }
         other => format!("<unknown metric type {}>", gotext::quote(other)),
     }
@@ -76,7 +86,12 @@ fn total(name: &str, average: bool, target: &MetricTarget, current: Option<&Metr
     }
 }
 
-fn resource(name: &str, target: &MetricTarget, current: Option<&MetricValueStatus>) -> String {
+fn resource(
+    name: &str,
+    target: &MetricTarget,
+    current: Option<&MetricValueStatus>,
+    of_limits: bool,
+) -> String {
     if let Some(target) = &target.average_value {
         return format!("{name}:\t{} / {target}", known(current, |current| current.average_value.as_ref()));
     }
@@ -88,5 +103,6 @@ fn resource(name: &str, target: &MetricTarget, current: Option<&MetricValueStatu
     let target =
         target.average_utilization.map_or_else(|| "<auto>".to_owned(), |percent| format!("{percent}%"));
     // Kubernetes indents twice in one line, hence the two spaces.
-    format!("{name}  (as a percentage of request):\t{current} / {target}")
+    let base = if of_limits { "limit" } else { "request" };
+    format!("{name}  (as a percentage of {base}):\t{current} / {target}")
 }

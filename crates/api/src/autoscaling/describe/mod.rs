@@ -28,8 +28,35 @@ pub struct Event {
     pub message: String,
 }
 
+/// What an object has beyond those of v2.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MoreFields {
+    /// Of each metric, by position.
+    pub(crate) metrics: Vec<MoreOfMetric>,
+    /// Fields after the bounds: name and value.
+    pub(crate) fields: Vec<(&'static str, String)>,
+}
+
+/// What a metric has beyond those of v2.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MoreOfMetric {
+    /// Whether percentages are of limits.
+    pub(crate) of_limits: bool,
+    /// A line below it; empty if there is none.
+    pub(crate) line: String,
+}
+
 /// The description of a v2 object; without `events` their block is left out.
 pub fn describe_v2(object: &v2::HorizontalPodAutoscaler, events: Option<&[Event]>) -> String {
+    describe_with(object, &MoreFields::default(), events)
+}
+
+/// The description of a v2 object with further fields.
+pub(crate) fn describe_with(
+    object: &v2::HorizontalPodAutoscaler,
+    more: &MoreFields,
+    events: Option<&[Event]>,
+) -> String {
     let mut page = Page::default();
     head(&mut page, &object.metadata, &object.spec.scale_target_ref);
     page.field("Metrics", "( current / target )");
@@ -37,8 +64,12 @@ pub fn describe_v2(object: &v2::HorizontalPodAutoscaler, events: Option<&[Event]
         &mut page,
         &object.spec.metrics,
         object.status.current_metrics.as_deref().unwrap_or_default(),
+        &more.metrics,
     );
     bounds(&mut page, object.spec.min_replicas, object.spec.max_replicas);
+    for (name, value) in &more.fields {
+        page.field(name, value);
+    }
     if let Some(rules) = &object.spec.behavior {
         behavior(&mut page, rules);
     }

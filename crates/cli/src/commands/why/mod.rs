@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use crate::failure::{Failure, Outcome};
 use crate::live::moment::{length, moment};
+use crate::live::named::WorkloadName;
 use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, named};
 use crate::output::Format;
 
@@ -29,6 +30,7 @@ Examples:
   plimsoll why hpa/php-apache --at 09:10                    # the one in force at 09:10 UTC; also 10m (ago)
   plimsoll why hpa/php-apache --since 1h                    # a table of decisions
   plimsoll why hpa/php-apache --follow                      # a line for each new one, until Ctrl-C
+  plimsoll why deploy/checkout -n shop                      # whichever autoscaler scales it
   plimsoll why so/orders-worker                             # a ScaledObject: why it sleeps, why it woke
   plimsoll why so/orders-worker --since 1h -o yaml          # what its triggers led to in the last hour
   plimsoll why examples/php-apache.yaml --at 3m             # a scenario, three minutes after its start
@@ -37,7 +39,7 @@ Examples:
   plimsoll why examples/multi-metric-outage.yaml --at 12m --pods
   plimsoll why examples/php-apache.yaml --at 3m -o json")]
 pub(crate) struct WhyArgs {
-    /// An autoscaler on a cluster (hpa/NAME, so/NAME, or hpa NAME), or the files of one scenario; - is standard input.
+    /// An autoscaler on a cluster (hpa/NAME, so/NAME, or hpa NAME), a workload it scales (deploy/NAME), or the files of one scenario; - is standard input.
     #[arg(required = true, value_name = "AUTOSCALER|FILE")]
     files: Vec<PathBuf>,
     /// When. On a cluster: a time of day in UTC (09:10), a full time, or how long ago (10m); without it, now. Of a
@@ -79,6 +81,14 @@ pub(crate) fn run(args: &WhyArgs) -> Outcome {
             named::check("name", &named.name)?;
         }
         return crate::live::run(on_cluster(args, &names));
+    }
+    if let Some(workload) = WorkloadName::parse(&words).filter(|_| words.iter().all(|word| !word.exists())) {
+        named::check("name", &workload.name)?;
+        return crate::live::run(async {
+            let site = ClusterClient::open(&args.place).await?;
+            let names = site.scaling(&site.namespace, &workload).await?;
+            on_cluster(args, &names).await
+        });
     }
     let only_live = args.place.given().or(args.follow.then_some("--follow"));
     let missing = args.files.iter().find(|file| file.as_os_str() != "-" && !file.exists());
