@@ -10,7 +10,7 @@ use futures::future::join_all;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::config::FederationConfig;
+use super::config::{FederationConfig, UpstreamConfig};
 use super::merge::{Merged, MetricList};
 use super::report::UpstreamReport;
 use super::routing::{self, Candidate, Claim, ResponseCollector};
@@ -34,6 +34,8 @@ pub struct Router(Arc<RouterInner>);
 struct RouterInner {
     own: OwnService,
     providers: LocalProviders,
+    /// Upstreams that no file names; they come first.
+    built_in: Mutex<Vec<UpstreamConfig>>,
     upstreams: Mutex<Arc<Vec<Upstream>>>,
     changed: Notify,
     problem: Mutex<Option<String>>,
@@ -48,6 +50,7 @@ impl Router {
         Self(Arc::new(RouterInner {
             own,
             providers,
+            built_in: Mutex::default(),
             upstreams: Mutex::new(Arc::new(upstreams)),
             changed: Notify::new(),
             problem: Mutex::default(),
@@ -56,8 +59,17 @@ impl Router {
         }))
     }
 
-    /// Applies another configuration. Unchanged upstreams keep their state.
-    pub fn configure(&self, config: FederationConfig) {
+    /// Replaces the upstreams that no file names. Those of the file stay.
+    pub fn set_built_in(&self, upstreams: Vec<UpstreamConfig>) {
+        let config = self.config();
+        *locked(&self.0.built_in) = upstreams;
+        self.configure(config);
+    }
+
+    /// Applies another configuration. Unchanged upstreams keep their state, and built-in ones stay.
+    pub fn configure(&self, mut config: FederationConfig) {
+        let built_in = locked(&self.0.built_in).clone();
+        config.upstreams.splice(0..0, built_in);
         let mut upstreams = locked(&self.0.upstreams);
         let keep = |wanted| match upstreams.iter().find(|known| *known.config() == wanted) {
             Some(known) => known.clone(),
@@ -81,9 +93,12 @@ impl Router {
         &self.0.own
     }
 
-    /// Current configuration.
+    /// Current configuration, without built-in upstreams.
     pub(super) fn config(&self) -> FederationConfig {
-        FederationConfig { upstreams: self.upstreams().iter().map(|one| one.config().clone()).collect() }
+        let built_in = locked(&self.0.built_in).clone();
+        let upstreams = self.upstreams();
+        let configured = upstreams.iter().map(Upstream::config).filter(|one| !built_in.contains(one));
+        FederationConfig { upstreams: configured.cloned().collect() }
     }
 
     /// Runs discovery of all upstreams periodically; never returns.

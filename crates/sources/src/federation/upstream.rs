@@ -85,6 +85,7 @@ impl Upstream {
         let endpoint = Endpoint {
             url: config.base_url(),
             ca_file: config.tls.ca_file.clone(),
+            ca_bundle: config.tls.ca_bundle.clone(),
             certificate_file: config.auth.client_certificate_file.clone(),
             key_file: config.auth.client_key_file.clone(),
             insecure: config.tls.insecure,

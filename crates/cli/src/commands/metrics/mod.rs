@@ -5,6 +5,7 @@
 //! options   validated flags
 //! kubelets  settings of the scraper
 //! prometheus  settings of the Prometheus client
+//! operator_upstream  our operator behind the same API
 //! run       the process: start, reload, stop
 //! service   the server
 //! reports   the API that doctor reads
@@ -18,6 +19,7 @@ mod explain;
 pub(crate) mod flags;
 mod kubelets;
 mod lint;
+mod operator_upstream;
 mod options;
 mod prometheus;
 mod query_targets;

@@ -13,8 +13,10 @@ use api::time::go_duration;
 use cluster::connect::ConnectTarget;
 use jiff::SignedDuration;
 use serve::{ClientTrust, FrontProxyOptions, ReviewTtls};
+use sources::federation::ServiceReference;
 
 use super::flags::{FLAGS, Flags};
+use super::operator_upstream;
 use crate::certificates::Shared;
 use crate::failure::Failure;
 use crate::flags::Group;
@@ -36,6 +38,8 @@ pub(crate) struct MetricsOptions {
     pub(crate) config: Option<PathBuf>,
     pub(crate) prometheus: Prometheus,
     pub(crate) upstreams: Option<PathBuf>,
+    /// Our operator, as an upstream of external metrics.
+    pub(crate) operator: Option<ServiceReference>,
     pub(crate) shares: Option<Shares>,
     pub(crate) serving: MetricsServing,
     pub(crate) logs: LogArgs,
@@ -153,6 +157,7 @@ impl MetricsOptions {
             config,
             prometheus: Prometheus::of(flags)?,
             upstreams: flags.file("upstreams")?,
+            operator: operator_upstream::parse(flags.text("operator")?)?,
             shares: shares(flags)?,
             serving: MetricsServing::of(flags)?,
             logs: logs(flags)?,

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::options::{MetricsOptions, Origin};
-use super::{kubelets, prometheus, service};
+use super::{kubelets, operator_upstream, prometheus, service};
 use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
 use crate::files;
@@ -122,7 +122,14 @@ pub(crate) async fn start(
     };
     let own = own(connection, options).await;
     let router = router(options, &own, rules.as_ref(), &mut tasks)?;
-    let providers = providers(kubelets.as_ref(), rules.as_ref(), router.as_ref());
+    if let (Some(router), Some(service)) = (&router, &options.operator) {
+        tasks.spawn(operator_upstream::keep(client.clone(), router.clone(), service.clone()));
+    }
+    let mut providers = providers(kubelets.as_ref(), rules.as_ref(), router.as_ref());
+    if options.upstreams.is_none() {
+        // The operator has no custom metrics.
+        providers.custom = rules.as_ref().filter(|rules| rules.serves_custom()).map(Rules::custom);
+    }
     let mut routes = Vec::new();
     if let Some(shares) = kubelets.as_ref().and_then(Kubelets::sharding) {
         routes.push((sharding::PATH.to_owned(), shares.route()));
@@ -186,17 +193,25 @@ fn router(
     rules: Option<&Rules>,
     tasks: &mut JoinSet<()>,
 ) -> Result<Option<Router>, Failure> {
-    let Some(file) = &options.upstreams else { return Ok(None) };
-    let config = FederationConfig::read(&files::read(file)?, own)?;
+    if options.upstreams.is_none() && options.operator.is_none() {
+        return Ok(None);
+    }
+    let config = match &options.upstreams {
+        Some(file) => FederationConfig::read(&files::read(file)?, own)?,
+        None => FederationConfig::default(),
+    };
     let mut providers = federation::LocalProviders::default();
     if let Some(rules) = rules {
         providers.custom.push(("rules".to_owned(), rules.custom()));
         providers.external.push(("rules".to_owned(), rules.external()));
     }
     let router = Router::new(own.clone(), providers, config);
-    let (running, following, file) = (router.clone(), router.clone(), file.clone());
+    let running = router.clone();
     tasks.spawn(async move { running.run().await });
-    tasks.spawn(async move { following.follow(&file).await });
+    if let Some(file) = options.upstreams.clone() {
+        let following = router.clone();
+        tasks.spawn(async move { following.follow(&file).await });
+    }
     Ok(Some(router))
 }
 
@@ -221,7 +236,7 @@ async fn own(connection: &Connection, options: &MetricsOptions) -> OwnService {
         Some(shares) => (shares.namespace.clone(), shares.service.clone()),
         None => (own_namespace(), service::SERVICE.to_owned()),
     };
-    if options.upstreams.is_none() {
+    if options.upstreams.is_none() && options.operator.is_none() {
         return OwnService { id: format!("{namespace}/{service}"), namespace, service };
     }
     let request = Request::get("/api/v1/namespaces/kube-system", "namespaces", Duration::from_secs(5));

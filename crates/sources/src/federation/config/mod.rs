@@ -91,6 +91,9 @@ pub struct ServiceReference {
 pub struct TlsConfig {
     /// CA bundle (PEM); reloaded when the file changes.
     pub ca_file: Option<PathBuf>,
+    /// CA bundle (PEM) of a built-in upstream, which has no file.
+    #[serde(skip)]
+    pub ca_bundle: Option<Vec<u8>>,
     /// Disables verification. An attacker in between can read the token and forge values.
     pub insecure: bool,
     /// Expected name in the certificate; the host of the URL by default.
@@ -137,6 +140,22 @@ impl FederationConfig {
 }
 
 impl UpstreamConfig {
+    /// An upstream at a Service, with defaults for everything else.
+    pub fn of_service(name: &str, group: ApiGroups, service: ServiceReference) -> Self {
+        Self {
+            name: name.to_owned(),
+            group,
+            url: None,
+            service: Some(service),
+            tls: TlsConfig::default(),
+            auth: AuthConfig::default(),
+            metrics: Vec::new(),
+            namespaces: Vec::new(),
+            timeout: values::five_seconds(),
+            priority: 0,
+        }
+    }
+
     /// Base URL without a trailing slash.
     pub fn base_url(&self) -> String {
         match (&self.url, &self.service) {

@@ -41,3 +41,26 @@ async fn changed_file_is_applied_and_invalid_one_is_ignored() {
     following.abort();
     std::fs::remove_file(&path).unwrap();
 }
+
+#[test]
+fn built_in_upstreams_stay_when_the_file_changes() {
+    let file =
+        |name: &str| config(&format!("upstreams: [{{name: {name}, group: custom, url: 'https://{name}'}}]"));
+    let service = ServiceReference { namespace: "a".into(), name: "operator".into(), port: Port::default() };
+    let own = |ca: &[u8]| {
+        let mut one = UpstreamConfig::of_service("operator", ApiGroups::External, service.clone());
+        one.tls.ca_bundle = Some(ca.to_vec());
+        one
+    };
+    let router = Router::new(OwnService::default(), LocalProviders::default(), file("first"));
+    let names = || router.report().into_iter().map(|report| report.name).collect::<Vec<_>>();
+    router.set_built_in(vec![own(b"ca")]);
+    assert_eq!(names(), ["operator", "first"]);
+    assert_eq!(router.config(), file("first"), "only the file is compared with the file");
+    router.configure(file("second"));
+    assert_eq!(names(), ["operator", "second"]);
+    router.set_built_in(vec![own(b"other")]);
+    assert_eq!(names(), ["operator", "second"]);
+    router.set_built_in(Vec::new());
+    assert_eq!(names(), ["second"]);
+}

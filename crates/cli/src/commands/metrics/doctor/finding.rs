@@ -165,6 +165,12 @@ fn group_finding(
     finding
         .problems
         .extend(services.iter().filter(|service| !service.available).map(|service| unavailable(service)));
+    if finding.served_by == GroupServer::Operator && ours.is_some() {
+        finding.advice = format!(
+            "to serve rules or upstreams there, too, start `plimsoll metrics` with --operator {} (docs/federation.md)",
+            service.shown()
+        );
+    }
     if finding.served_by == GroupServer::Other && ours.is_some() {
         finding.advice = if group == "metrics.k8s.io" {
             "let its APIService lead to plimsoll to have both in one place (docs/metrics.md)".into()

@@ -154,8 +154,8 @@ fn our_operator_is_not_advised_as_an_upstream() {
     let found = findings(&services, Some(Ok(report())));
     assert_eq!(found.groups[2].served_by, GroupServer::Operator);
     let text = page::text(&found, PAGE, now());
-    assert!(
-        text.ends_with("external.metrics.k8s.io  served by plimsoll's operator, for ScaledObjects\n"),
-        "{text}"
-    );
+    let (_, external) = text.split_once("external.metrics.k8s.io").unwrap();
+    assert!(external.starts_with("  served by plimsoll's operator, for ScaledObjects\n"), "{text}");
+    assert!(external.contains("--operator plimsoll-system/plimsoll-operator"), "{text}");
+    assert!(!external.contains("add it as an upstream"), "{text}");
 }

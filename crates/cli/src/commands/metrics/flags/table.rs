@@ -32,6 +32,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Own, "scrape-concurrency", Number, "64", "how many kubelets are scraped concurrently"),
     acts(Own, "kubelet-verify", Choice(&["address", "node"]), "", "node: a kubelet's certificate may name its node instead of the address that is dialled; address: as metrics-server; without it, node unless --compat=strict"),
     acts(Own, "upstreams", File, "", "other metrics API servers, queried for metrics that are not known here"),
+    acts(Own, "operator", Text, "", "NAMESPACE/SERVICE of plimsoll operator: its external metrics are served here, too, so that both roles share one APIService"),
     acts(Own, "shares", Text, "", "divide nodes between replicas: NAMESPACE/SERVICE of these replicas"),
     acts(Own, "shares-ca-file", File, "", "CA of the other replicas' certificates, which name SERVICE.NAMESPACE.svc"),
     acts(Own, "shares-insecure-tls", Bool, "false", "do not verify the certificates of other replicas: not for production"),
