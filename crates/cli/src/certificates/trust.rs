@@ -150,7 +150,16 @@ mod tests {
     async fn create(client: &Client, name: &str, spec: Value) {
         let object = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
             "metadata": {"name": name}, "spec": spec});
-        write(client, &Leadership::without_election(), Method::POST, API_SERVICES.to_owned(), "application/json", &object).await.unwrap();
+        write(
+            client,
+            &Leadership::without_election(),
+            Method::POST,
+            API_SERVICES.to_owned(),
+            "application/json",
+            &object,
+        )
+        .await
+        .unwrap();
     }
 
     fn spec(group: &str, namespace: &str, service: &str) -> Value {
