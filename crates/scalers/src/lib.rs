@@ -8,7 +8,8 @@
 //! backends     shared state: connections, shared responses, access to the cluster
 //! web          the shared HTTP client
 //! off_thread   large responses are decoded on worker threads; `tree` JSON of bounded size
-//! responses    decoding of responses; `urls` URLs; `single` scalers with one metric; `aws` signatures;
+//! identity     credentials at clouds
+//! responses    decoding of responses; `xml` elements; `urls` URLs; `single` scalers with one metric; `aws` signatures;
 //!              `azure_clouds`, `google_credentials`, `jolokia`, `search`, `oauth` code shared by several scalers
 //! unqueried    types whose parameters are checked but whose source is not queried yet
 //! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them; `encrypted_key` keys
@@ -32,13 +33,13 @@ pub mod backends;
 pub mod clock;
 mod encrypted_key;
 mod google_credentials;
+pub mod identity;
 mod jolokia;
 pub mod metric;
 mod oauth;
 pub mod off_thread;
 pub mod parameters;
 mod parse_error;
-#[cfg(any(feature = "postgresql", feature = "rabbitmq-amqp", feature = "redis"))]
 mod pool;
 mod prelude;
 mod responses;
@@ -54,6 +55,7 @@ mod trigger;
 mod unqueried;
 mod urls;
 pub mod web;
+mod xml;
 
 /// Declares the folder of each scaler and lists its types.
 macro_rules! scaler_folders {

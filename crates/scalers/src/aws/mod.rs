@@ -1,12 +1,10 @@
-//! AWS credentials and signed requests.
+//! AWS credentials of triggers, and signed requests.
 
 mod request;
-mod sign;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use request::{AwsRequest, answer};
-pub(crate) use sign::{AwsKeys, RequestToSign, sign};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +12,12 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::backends::Backends;
+use crate::identity::{AwsIdentity, AwsKeys, Identities};
 use crate::parameters::Secret;
 use crate::single::send;
 use crate::web::SharedHttpClient;
 use crate::{ScalerError, Trigger};
+use request::AwsDispatch;
 
 crate::parameters! {
     /// Endpoint and credentials of AWS.
@@ -41,27 +41,24 @@ crate::parameters! {
     }
 }
 
-/// AWS credentials.
-#[derive(Clone, Debug)]
-pub(crate) enum AwsIdentity {
-    /// Static keys.
-    Keys(AwsKeys),
-    /// An identity that needs AWS STS, which is not supported; names the parameter that asks for it.
-    Unsupported(&'static str),
-}
-
 impl AwsCredentials {
     /// The identity; an error if keys are missing.
     pub(crate) fn identity(&self, trigger: &Trigger) -> Result<AwsIdentity, ScalerError> {
+        let external_id = trigger.identity.external_id.clone().filter(|id| !id.is_empty());
         if trigger.identity.provider == "aws" {
-            return Ok(AwsIdentity::Unsupported("pod identity aws"));
+            let role =
+                trigger.identity.role_arn.clone().filter(|role| !role.is_empty()).or(self.role.clone());
+            return Ok(match role {
+                Some(arn) => AwsIdentity::Role { arn, external_id, web_identity: true },
+                None => AwsIdentity::Operator,
+            });
         }
         match &*self.identity_owner {
             "" | "pod" => {}
-            _ => return Ok(AwsIdentity::Unsupported("identityOwner operator")),
+            _ => return Ok(AwsIdentity::Operator),
         }
-        if self.role.is_some() {
-            return Ok(AwsIdentity::Unsupported("awsRoleArn"));
+        if let Some(arn) = self.role.clone() {
+            return Ok(AwsIdentity::Role { arn, external_id: None, web_identity: false });
         }
         // The source of the access key decides where the secret key is read from.
         let (access, secret) = match &self.access_key {
@@ -79,6 +76,7 @@ pub(crate) struct AwsClient {
     region: String,
     endpoint: Option<String>,
     identity: AwsIdentity,
+    identities: Arc<Identities>,
     /// Timeout of requests.
     within: Duration,
     web: Arc<SharedHttpClient>,
@@ -96,6 +94,7 @@ impl AwsClient {
             region: region.to_owned(),
             endpoint: credentials.endpoint.clone(),
             identity: credentials.identity(trigger)?,
+            identities: backends.state(),
             within: trigger.http_timeout,
             web: Arc::clone(&backends.web),
         })
@@ -103,21 +102,19 @@ impl AwsClient {
 
     /// Sends a request; returns status and body of the response.
     pub(crate) async fn send(&self, request: AwsRequest<'_>) -> Result<(u16, Bytes), ScalerError> {
-        let endpoint = request::endpoint(request.host, &self.region, self.endpoint.as_deref());
-        let call =
-            request.call(&endpoint, &self.region, self.identity.keys()?, self.web.now(), self.within)?;
-        send(&self.web, call).await
+        let (host, keys) = (request.host, self.keys().await?);
+        send(&self.web, request.call(&self.dispatch(&self.endpoint(host), &keys))?).await
     }
-}
 
-impl AwsIdentity {
-    /// The keys, or an error that says what to configure instead.
-    pub(crate) fn keys(&self) -> Result<&AwsKeys, ScalerError> {
-        match self {
-            Self::Keys(keys) => Ok(keys),
-            Self::Unsupported(what) => Err(scaler_error!(
-                "{what} is not supported yet: give awsAccessKeyID and awsSecretAccessKey in a TriggerAuthentication"
-            )),
-        }
+    async fn keys(&self) -> Result<AwsKeys, ScalerError> {
+        self.identities.aws(&self.identity, &self.region, &self.web).await
+    }
+
+    fn endpoint(&self, host: &str) -> String {
+        request::endpoint(host, &self.region, self.endpoint.as_deref())
+    }
+
+    fn dispatch<'a>(&'a self, endpoint: &'a str, keys: &'a AwsKeys) -> AwsDispatch<'a> {
+        AwsDispatch { endpoint, region: &self.region, keys, now: self.web.now(), within: self.within }
     }
 }

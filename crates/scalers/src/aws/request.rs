@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{AwsKeys, RequestToSign, sign};
 use crate::ScalerError;
+use crate::identity::{AwsKeys, RequestToSign, sign};
 use crate::responses::{excerpt, hidden, json};
 use crate::urls;
 use crate::web::HttpCall;
@@ -24,31 +24,40 @@ pub(crate) struct AwsRequest<'a> {
     pub(crate) body: String,
 }
 
+/// Where, with which keys and when a request is sent.
+pub(super) struct AwsDispatch<'a> {
+    /// URL without trailing slash.
+    pub(super) endpoint: &'a str,
+    pub(super) region: &'a str,
+    pub(super) keys: &'a AwsKeys,
+    pub(super) now: Timestamp,
+    pub(super) within: Duration,
+}
+
 impl AwsRequest<'_> {
-    /// Signs the request to an endpoint, whose URL has no trailing slash, at the given time.
-    pub(super) fn call(
-        self,
-        endpoint: &str,
-        region: &str,
-        keys: &AwsKeys,
-        now: Timestamp,
-        within: Duration,
-    ) -> Result<HttpCall, ScalerError> {
-        let url = format!("{endpoint}/");
+    /// Signs the request.
+    pub(super) fn call(self, dispatch: &AwsDispatch<'_>) -> Result<HttpCall, ScalerError> {
         let kind = format!("application/x-amz-json-{}", self.version);
         let headers = [("content-type", &*kind), ("x-amz-target", self.target)];
+        dispatch.call(self.service, &headers, self.body)
+    }
+}
+
+impl AwsDispatch<'_> {
+    fn call(&self, service: &str, headers: &[(&str, &str)], body: String) -> Result<HttpCall, ScalerError> {
+        let url = format!("{}/", self.endpoint);
         let request = RequestToSign {
             method: "POST",
             host: urls::host(&url),
             path: urls::path(&url),
             query: "",
-            headers: &headers,
-            body: self.body.as_bytes(),
-            region,
-            service: self.service,
+            headers,
+            body: body.as_bytes(),
+            region: self.region,
+            service,
         };
-        let signed = sign(&request, keys, now);
-        let mut call = HttpCall::post(&*url, self.body, within);
+        let signed = sign(&request, self.keys, self.now);
+        let mut call = HttpCall::post(&*url, body, self.within);
         for (name, value) in headers {
             call = call.header(name, value)?;
         }

@@ -1,5 +1,6 @@
 use super::request::endpoint;
 use super::*;
+use crate::identity::{RequestToSign, sign};
 
 /// The example of the AWS documentation.
 fn keys() -> AwsKeys {
@@ -75,14 +76,32 @@ fn identity_selection() {
     trigger.metadata.insert("awsSecretAccessKeyFromEnv".into(), "S".into());
     assert_eq!(identity(&trigger).unwrap_err().message, "awsSecretAccessKey not found");
     trigger.environment.insert("S".into(), "secret".into());
-    assert_eq!(identity(&trigger).unwrap().keys().unwrap().access, "own");
+    let access = |trigger: &Trigger| match identity(trigger) {
+        Ok(AwsIdentity::Keys(keys)) => keys.access,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(access(&trigger), "own");
     trigger.auth.insert("awsAccessKeyId".into(), "given".into());
     assert_eq!(identity(&trigger).unwrap_err().message, "awsSecretAccessKey not found");
     trigger.auth.insert("awsSecretAccessKey".into(), "secret".into());
-    assert_eq!(identity(&trigger).unwrap().keys().unwrap().access, "given");
-    trigger.auth.insert("awsRoleArn".into(), "arn".into());
-    assert!(identity(&trigger).unwrap().keys().unwrap_err().message.contains("not supported yet"));
+    assert_eq!(access(&trigger), "given");
     assert!(!format!("{:?}", identity(&trigger)).contains("secret"));
+    let role = |arn: &str, external_id: Option<&str>, web_identity| {
+        let external_id = external_id.map(str::to_owned);
+        Ok(AwsIdentity::Role { arn: arn.to_owned(), external_id, web_identity })
+    };
+    trigger.auth.insert("awsRoleArn".into(), "arn".into());
+    assert_eq!(identity(&trigger), role("arn", None, false));
+    trigger.metadata.insert("identityOwner".into(), "operator".into());
+    assert_eq!(identity(&trigger), Ok(AwsIdentity::Operator));
+    trigger.identity.provider = "aws".into();
+    assert_eq!(identity(&trigger), role("arn", None, true));
+    trigger.identity.role_arn = Some("other".into());
+    trigger.identity.external_id = Some("id".into());
+    assert_eq!(identity(&trigger), role("other", Some("id"), true));
+    trigger.identity.role_arn = None;
+    trigger.auth.clear();
+    assert_eq!(identity(&trigger), Ok(AwsIdentity::Operator));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use regex::{Regex, RegexBuilder};
 
 use query::{Entity, PAGE_SIZE, ServiceBusConnection};
 
+use crate::identity::{AzureIdentity, Identities};
 use crate::prelude::*;
 
 /// Maximum number of queues in a namespace, and of subscriptions of a topic.
@@ -123,7 +124,10 @@ fn whole_name(pattern: &str) -> Result<Regex, regex::Error> {
 
 struct ServiceBus {
     parameters: Parameters,
+    /// The connection string; none if the pod identity is used.
     connection: Option<Secret>,
+    identity: AzureIdentity,
+    identities: Arc<Identities>,
     pattern: Option<Regex>,
     within: Duration,
     web: Arc<SharedHttpClient>,
@@ -149,18 +153,20 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     };
     let activation = parameters.activation_message_count as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    let source = ServiceBus { parameters, connection, pattern, within, web };
+    let (identity, identities) = (AzureIdentity::of(&trigger.identity), backends.state());
+    let source = ServiceBus { parameters, connection, identity, identities, pattern, within, web };
     SingleMetricScaler::build(spec, activation, source)
 }
 
 impl ServiceBus {
-    fn connection(&self) -> Result<ServiceBusConnection, ScalerError> {
-        let Some(text) = &self.connection else {
-            bail!(
-                "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication"
-            );
-        };
-        query::connection(text.reveal())
+    async fn connection(&self) -> Result<ServiceBusConnection, ScalerError> {
+        if let Some(text) = &self.connection {
+            return query::connection(text.reveal());
+        }
+        // The host comes first: a token of the operator is not even asked for if it would be sent elsewhere.
+        let host = query::workload_host(&self.parameters.namespace, &self.parameters.cloud)?;
+        let token = self.identities.azure(&self.identity, query::SCOPE, &self.web).await?;
+        Ok(query::bearer(&host, &token))
     }
 
     async fn get(
@@ -211,7 +217,7 @@ fn operated(operation: &str, counts: &[u64]) -> u64 {
 impl ValueSource for ServiceBus {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let connection = self.connection()?;
+            let connection = self.connection().await?;
             let Parameters { queue_name, topic_name, subscription_name, operation, .. } = &self.parameters;
             if let Some(pattern) = &self.pattern {
                 let found = self.fitting(&connection, pattern).await?;

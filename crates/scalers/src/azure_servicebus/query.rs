@@ -70,6 +70,32 @@ pub(super) fn connection(text: &str) -> Result<ServiceBusConnection, ScalerError
     Ok(ServiceBusConnection { server: format!("{scheme}://{host}"), access })
 }
 
+/// What tokens of a pod identity are for.
+pub(super) const SCOPE: &str = "https://servicebus.azure.net/.default";
+
+/// The host of a namespace in one of Azure's clouds. Other hosts do not get a token of the operator.
+pub(super) fn workload_host(namespace: &str, cloud: &str) -> Result<String, ScalerError> {
+    let suffix = match &*cloud.to_ascii_uppercase() {
+        "" | "AZUREPUBLICCLOUD" => "servicebus.windows.net",
+        "AZUREUSGOVERNMENTCLOUD" => "servicebus.usgovcloudapi.net",
+        "AZURECHINACLOUD" => "servicebus.chinacloudapi.cn",
+        _ => {
+            bail!("azure-workload can be used in Azure's own clouds only: give a connection in cloud {cloud}")
+        }
+    };
+    let namespace = namespace.strip_suffix(&format!(".{suffix}")).unwrap_or(namespace);
+    if namespace.is_empty() || !namespace.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        bail!("{namespace:?} is not a namespace of Service Bus");
+    }
+    Ok(format!("{namespace}.{suffix}"))
+}
+
+/// A connection with a token.
+pub(super) fn bearer(host: &str, token: &Secret) -> ServiceBusConnection {
+    let access = ServiceBusCredentials::Signature(Secret::new(format!("Bearer {}", token.reveal())));
+    ServiceBusConnection { server: format!("https://{host}"), access }
+}
+
 impl ServiceBusConnection {
     /// The `Authorization` header: a signature that expires at the given Unix time in seconds.
     pub(super) fn authorization(&self, until: i64) -> String {

@@ -1,5 +1,5 @@
-use super::operated;
 use super::query::{connection, entities, entity};
+use super::{operated, query};
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 fn entry(name: &str, active: &str) -> String {
@@ -145,8 +145,31 @@ async fn all_pages_are_read() {
 }
 
 #[tokio::test]
-async fn pod_identity_is_not_supported_yet() {
+async fn pod_identity_names_what_is_missing() {
     let mut trigger = trigger("azure-servicebus", &[("queueName", "q"), ("namespace", "n")]);
     trigger.identity.provider = "azure-workload".into();
-    assert!(read(&trigger).await.unwrap_err().message.contains("not supported yet"));
+    let error = read(&trigger).await.unwrap_err().message;
+    assert!(
+        error.contains("azure-workload cannot be used: the operator's pod has no federated token"),
+        "{error}"
+    );
+    // A token of the operator is sent to Azure's hosts only.
+    trigger.metadata.insert("cloud".into(), "Private".into());
+    trigger.metadata.insert("endpointSuffix".into(), "evil.example".into());
+    let error = read(&trigger).await.unwrap_err().message;
+    assert!(error.contains("in Azure's own clouds only"), "{error}");
+}
+
+#[test]
+fn hosts_of_namespaces() {
+    let host = |namespace, cloud| query::workload_host(namespace, cloud).map_err(|error| error.message);
+    assert_eq!(host("shop", ""), Ok("shop.servicebus.windows.net".to_owned()));
+    assert_eq!(host("shop.servicebus.windows.net", ""), Ok("shop.servicebus.windows.net".to_owned()));
+    assert_eq!(host("shop", "AzureChinaCloud"), Ok("shop.servicebus.chinacloudapi.cn".to_owned()));
+    assert!(host("evil.example/#", "").is_err());
+    let connection = query::bearer("h", &crate::parameters::Secret::new("t"));
+    assert_eq!(
+        (&*connection.queue("q"), &*connection.authorization(0)),
+        ("https://h/q?api-version=2021-05", "Bearer t")
+    );
 }
