@@ -12,8 +12,8 @@
 //! responses    decoding of responses; `xml` elements; `urls` URLs; `single` scalers with one metric; `aws` signatures;
 //!              `azure_clouds`, `google_credentials`, `jolokia`, `search`, `oauth` code shared by several scalers
 //! unqueried    types whose parameters are checked but whose source is not queried yet
-//! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them; `encrypted_key` keys
-//!              with a password
+//! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them, `stream` adds TLS;
+//!              `encrypted_key` keys with a password, `scram` logins, `kafka_client` the lag of consumer groups
 //! tenant_files files that triggers name
 //! table        all scaler types
 //! NAME/        {mod, query, client, tests}.rs: one scaler; `query` builds requests and decodes responses without IO
@@ -35,6 +35,7 @@ mod encrypted_key;
 mod google_credentials;
 pub mod identity;
 mod jolokia;
+mod kafka_client;
 pub mod metric;
 mod oauth;
 pub mod off_thread;
@@ -43,8 +44,10 @@ mod parse_error;
 mod pool;
 mod prelude;
 mod responses;
+mod scram;
 mod search;
 mod single;
+mod stream;
 pub mod table;
 pub mod tenant_files;
 #[cfg(test)]

@@ -1,4 +1,6 @@
 //! Test support: scripted servers, triggers and a fake cluster.
+pub(crate) mod scram_server;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

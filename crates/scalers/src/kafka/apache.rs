@@ -1,5 +1,6 @@
 //! apache-kafka: the same lag, with lists of topics and AWS MSK IAM.
 
+use super::query::KafkaScaler;
 use super::rules::partitions;
 use crate::aws::AwsCredentials;
 use crate::prelude::*;
@@ -10,7 +11,6 @@ pub const APACHE: ScalerType = ScalerType {
     about: "How many messages of Kafka topics a consumer group has not read yet.",
     display: "apacheKafkaScaler",
     parameters: ApacheParameters::PARAMETERS,
-    queried: false,
     unit: |_| "messages",
     build,
     samples: &[Sample::tcp(&[("bootstrapServers", "{}"), ("consumerGroup", "g"), ("topic", "t")], &[])],
@@ -109,7 +109,7 @@ impl ApacheParameters {
     }
 
     /// The metric: the topics, or the group if all its topics count.
-    fn metric(&self) -> String {
+    pub(super) fn metric(&self) -> String {
         if self.topics.is_empty() {
             format!("kafka-{}-topics", self.group)
         } else {
@@ -118,13 +118,12 @@ impl ApacheParameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = ApacheParameters::read(trigger)?;
     if parameters.sasl == "aws_msk_iam" {
         let fail = |error: ScalerError| error.inside("error getting AWS authorization").inside(super::PREFIX);
         parameters.credentials.identity(trigger).map_err(fail)?;
     }
-    let spec = external(trigger, &parameters.metric(), whole(parameters.lag_threshold));
-    UnqueriedScaler::build(trigger, [spec])
+    Ok(Arc::new(KafkaScaler::apache(&parameters, trigger, backends)))
 }

@@ -3,15 +3,18 @@
 //! ```text
 //! apache    parameters of apache-kafka, which differ from those of kafka
 //! rules     checks that both share, without IO
+//! query     reads the lag
 //! ```
 
 mod apache;
+mod query;
 mod rules;
 #[cfg(test)]
 mod tests;
 
 pub use apache::{APACHE, ApacheParameters};
 
+use query::KafkaScaler;
 use rules::{is_version, partitions};
 
 use crate::aws::AwsCredentials;
@@ -27,7 +30,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many messages of Kafka topics a consumer group has not read yet.",
     display: "kafkaScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     unit: |_| "messages",
     build,
     samples: &[Sample::tcp(&[("bootstrapServers", "{}"), ("consumerGroup", "g"), ("topic", "t")], &[])],
@@ -231,7 +233,7 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     if !is_version(&parameters.version) {
@@ -246,6 +248,5 @@ fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError
         let fail = |error: ScalerError| error.inside("error getting AWS authorization").inside(PREFIX);
         parameters.credentials.identity(trigger).map_err(fail)?;
     }
-    let spec = external(trigger, &parameters.metric(), whole(parameters.lag_threshold));
-    UnqueriedScaler::build(trigger, [spec])
+    Ok(Arc::new(KafkaScaler::kafka(&parameters, trigger, backends)))
 }

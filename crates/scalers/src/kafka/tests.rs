@@ -56,7 +56,8 @@ fn full_metadata_belongs_to_2_21() {
 }
 
 #[tokio::test]
-async fn reading_says_that_the_source_is_not_queried() {
-    let error = build(&kafka(&[], &[])).unwrap().read("m").await.unwrap_err();
-    assert!(error.message.contains("the source of kafka is not queried yet"), "{error}");
+async fn kerberos_is_named_as_unsupported() {
+    let auth = [("username", "u"), ("password", "p"), ("realm", "R"), ("kerberosConfig", "c")];
+    let error = build(&kafka(&[("sasl", "gssapi")], &auth)).unwrap().read("m").await.unwrap_err();
+    assert!(error.message.contains("gssapi (Kerberos) is not supported"), "{error}");
 }

@@ -28,12 +28,12 @@ pub async fn with_max_age<F: Future>(age: Duration, reading: F) -> (F::Output, O
 }
 
 /// The maximum age, if one is set.
-pub(super) fn allowed() -> Option<Duration> {
+pub(crate) fn allowed() -> Option<Duration> {
     READ_AGE.try_with(|asking| asking.age).ok()
 }
 
 /// Records that a response of this time was used.
-pub(super) fn used(at: Instant) {
+pub(crate) fn used(at: Instant) {
     // Outside of [`with_max_age`] nothing is recorded.
     let _ = READ_AGE
         .try_with(|asking| asking.since.set(Some(asking.since.get().map_or(at, |known| known.min(at)))));

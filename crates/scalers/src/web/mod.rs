@@ -34,6 +34,7 @@ use crate::off_thread;
 pub use call::HttpCall;
 pub use escape::{escaped, path_escaped, unescaped};
 pub use max_age::with_max_age;
+pub(crate) use max_age::{allowed as allowed_age, used as response_used};
 pub use request_log::{RequestLog, SentRequest, count_empty_response, with_request_log};
 pub use settings::HttpSettings;
 

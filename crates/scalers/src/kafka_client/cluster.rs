@@ -1,0 +1,165 @@
+//! A cluster: one connection per broker, and rounds that read the offsets of all its consumer groups together.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::KafkaServer;
+use super::round::Round;
+use super::sample::GroupSample;
+use crate::ScalerError;
+use crate::web::{allowed_age, response_used};
+
+/// Timeout of a round, including connections.
+const ROUND_TIMEOUT: Duration = Duration::from_secs(10);
+/// Groups that nobody asked for since this time are left out of rounds.
+const INTEREST_AGE: Duration = Duration::from_mins(2);
+
+/// All clusters.
+#[derive(Default)]
+pub(crate) struct KafkaClusters(Mutex<HashMap<KafkaServer, Weak<KafkaCluster>>>);
+
+/// One cluster, with the credentials of its triggers.
+pub(super) struct KafkaCluster {
+    server: KafkaServer,
+    interests: Mutex<Vec<Weak<GroupInterest>>>,
+    /// Rounds do not overlap: who comes while one runs waits for it and finds its own sample renewed.
+    round: tokio::sync::Mutex<Round>,
+}
+
+/// What one trigger wants to know of a cluster.
+pub(crate) struct GroupInterest {
+    pub(super) group: String,
+    /// The topics; all with a committed offset if empty.
+    pub(super) topics: Vec<String>,
+    /// Whether the oldest offsets are needed where none is committed.
+    pub(super) earliest: bool,
+    cluster: Arc<KafkaCluster>,
+    state: Mutex<InterestState>,
+}
+
+#[derive(Default)]
+struct InterestState {
+    asked: Option<Instant>,
+    sample: Option<Sampled>,
+}
+
+/// A sample or failure, and the time of its round.
+#[derive(Clone)]
+struct Sampled {
+    begun: Instant,
+    taken: Instant,
+    sample: Result<Arc<GroupSample>, ScalerError>,
+}
+
+impl KafkaClusters {
+    /// Registers what a trigger wants to know. A cluster is forgotten with its last trigger.
+    pub(crate) fn interest(
+        &self,
+        server: &KafkaServer,
+        group: &str,
+        topics: &[String],
+        earliest: bool,
+    ) -> Arc<GroupInterest> {
+        let mut clusters = locked(&self.0);
+        let cluster = clusters.get(server).and_then(Weak::upgrade).unwrap_or_else(|| {
+            clusters.retain(|_, cluster| cluster.strong_count() > 0);
+            let cluster = Arc::new(KafkaCluster::new(server.clone()));
+            clusters.insert(server.clone(), Arc::downgrade(&cluster));
+            cluster
+        });
+        let interest = Arc::new(GroupInterest {
+            group: group.to_owned(),
+            topics: topics.to_vec(),
+            earliest,
+            cluster: Arc::clone(&cluster),
+            state: Mutex::default(),
+        });
+        let mut interests = locked(&cluster.interests);
+        interests.retain(|interest| interest.strong_count() > 0);
+        interests.push(Arc::downgrade(&interest));
+        drop(interests);
+        interest
+    }
+}
+
+impl KafkaCluster {
+    fn new(server: KafkaServer) -> Self {
+        Self { server, interests: Mutex::default(), round: tokio::sync::Mutex::default() }
+    }
+
+    /// This interest, and all others of which somebody asked lately and whose sample is older than this.
+    fn due(&self, asking: &Arc<GroupInterest>, fresh: Duration) -> Vec<Arc<GroupInterest>> {
+        let now = Instant::now();
+        let all: Vec<_> = locked(&self.interests).iter().filter_map(Weak::upgrade).collect();
+        let due = all.into_iter().filter(|interest| {
+            let state = locked(&interest.state);
+            let wanted = state.asked.is_some_and(|asked| now.duration_since(asked) < INTEREST_AGE);
+            let old = state.sample.as_ref().is_none_or(|sample| now.duration_since(sample.taken) >= fresh);
+            Arc::ptr_eq(interest, asking) || wanted && old
+        });
+        due.collect()
+    }
+
+    /// Reads the offsets of all interests that are due.
+    async fn run(&self, round: &mut Round, due: &[Arc<GroupInterest>]) {
+        let begun = Instant::now();
+        let offsets = match timeout(ROUND_TIMEOUT, round.run(&self.server, due)).await {
+            Ok(offsets) => offsets,
+            Err(_) => {
+                *round = Round::default();
+                Err(scaler_error!("the brokers did not answer within {ROUND_TIMEOUT:?}"))
+            }
+        };
+        let taken = Instant::now();
+        for interest in due {
+            let sample = match &offsets {
+                Ok(offsets) => offsets.sample(&interest.group, &interest.topics).map(Arc::new),
+                Err(error) => Err(error.clone()),
+            };
+            locked(&interest.state).sample = Some(Sampled { begun, taken, sample });
+        }
+    }
+}
+
+impl GroupInterest {
+    /// The offsets, at most `fresh` old, and when they were read.
+    pub(crate) async fn read(
+        self: &Arc<Self>,
+        fresh: Duration,
+    ) -> Result<(Arc<GroupSample>, Instant), ScalerError> {
+        let fresh = allowed_age().unwrap_or(fresh);
+        let begun = Instant::now();
+        locked(&self.state).asked = Some(begun);
+        let mut sampled = self.fresh(begun, fresh);
+        if sampled.is_none() {
+            let mut round = self.cluster.round.lock().await;
+            sampled = self.fresh(begun, fresh);
+            if sampled.is_none() {
+                let due = self.cluster.due(self, fresh);
+                self.cluster.run(&mut round, &due).await;
+                sampled.clone_from(&locked(&self.state).sample);
+            }
+        }
+        let Some(Sampled { taken, sample, .. }) = sampled else { bail!("the group was not read") };
+        response_used(taken);
+        Ok((sample?, taken))
+    }
+
+    /// The last sample if it is fresh. A failure is shared only with those who waited for it.
+    fn fresh(&self, begun: Instant, fresh: Duration) -> Option<Sampled> {
+        let sampled = locked(&self.state).sample.clone()?;
+        let now = Instant::now();
+        let usable = match &sampled.sample {
+            Ok(_) => now.duration_since(sampled.taken) < fresh || sampled.begun >= begun,
+            Err(_) => sampled.taken >= begun,
+        };
+        usable.then_some(sampled)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,85 @@
+//! A client that reads the lag of consumer groups, without a Kafka library: six requests are all it needs.
+//!
+//! ```text
+//! wire       primitive types of the protocol
+//! messages   requests and responses
+//! broker     a connection to one broker: TLS, SASL
+//! task       what is asked of one broker in a round
+//! cluster    one connection per broker, and rounds that read the offsets of all consumer groups in few requests
+//! round      the requests of one round, by broker
+//! sample     the offsets of one consumer group
+//! lag        the lag of a sample by the policies of a trigger
+//! login      SASL logins with tokens; `msk` those of Amazon MSK
+//! ```
+
+mod broker;
+mod cluster;
+mod lag;
+mod login;
+mod messages;
+mod msk;
+mod round;
+mod sample;
+mod task;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub(crate) use cluster::{GroupInterest, KafkaClusters};
+pub(crate) use lag::{LagPolicy, PreviousOffsets};
+pub(crate) use login::{OAuthToken, TokenLogin};
+pub(crate) use msk::MskLogin;
+
+use sources::http::Secret;
+
+use crate::dial::Dialer;
+use crate::scram::ScramHash;
+use crate::tls::TlsSettings;
+
+/// A cluster, credentials and TLS settings. Equal values share connections and rounds.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct KafkaServer {
+    /// Brokers to ask first, as `host:port`.
+    pub(crate) bootstrap: Vec<String>,
+    /// TLS settings; none for plain text.
+    pub(crate) tls: Option<TlsSettings>,
+    /// Credentials; none without SASL.
+    pub(crate) login: Option<SaslLogin>,
+    /// Opens its connections, also those to brokers that others name.
+    pub(crate) dialer: Dialer,
+}
+
+/// SASL mechanism and credentials.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) enum SaslLogin {
+    /// User name and password in clear text.
+    Plain {
+        /// User.
+        user: String,
+        /// Password.
+        password: Secret,
+    },
+    /// User name and password that are not sent.
+    Scram {
+        /// Hash function.
+        hash: ScramHash,
+        /// User.
+        user: String,
+        /// Password.
+        password: Secret,
+    },
+    /// A token that is asked for at each login.
+    Token(TokenLogin),
+}
+
+/// Host and port of an address; the port of Kafka without one. IPv6 addresses with a port are in brackets.
+fn host_and_port(address: &str) -> Option<(String, u16)> {
+    const DEFAULT_PORT: u16 = 9092;
+    let address = address.trim();
+    let (host, port) = match address.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse().ok()?),
+        _ => (address, DEFAULT_PORT),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    (!host.is_empty()).then(|| (host.to_owned(), port))
+}

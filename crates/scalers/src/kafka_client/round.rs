@@ -1,0 +1,379 @@
+//! The requests of one round: metadata, coordinators, committed offsets, offsets of the leaders. Brokers are asked in parallel,
+//! each over one connection, which is kept for the next round.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::time::timeout;
+
+use super::broker::BrokerConnection;
+use super::cluster::GroupInterest;
+use super::messages::{
+    BrokerAddress, ClusterMetadata, Coordinator, EARLIEST, GroupOffsets, LATEST, NO_OFFSET, PartitionOffset,
+    TopicPartitions, describe,
+};
+use super::sample::{OffsetMap, RoundOffsets};
+use super::task::{BrokerAnswer, BrokerTask, TopicsByGroup};
+use super::wire::InvalidResponse;
+use super::{KafkaServer, host_and_port};
+use crate::ScalerError;
+use crate::responses::excerpt;
+
+/// Timeout of a task of one broker, including the connection.
+const TASK_TIMEOUT: Duration = Duration::from_secs(4);
+/// Errors after which another broker coordinates the group: `COORDINATOR_NOT_AVAILABLE`, `NOT_COORDINATOR`.
+const OTHER_COORDINATOR: [i16; 2] = [15, 16];
+/// The error of a partition without leader: `LEADER_NOT_AVAILABLE`.
+const NO_LEADER: i16 = 5;
+
+/// Connections and what is known of the cluster; both outlive a round.
+#[derive(Default)]
+pub(super) struct Round {
+    /// Connections by `host:port`.
+    connections: HashMap<(String, u16), BrokerConnection>,
+    /// Addresses of brokers by id.
+    brokers: HashMap<i32, (String, u16)>,
+    /// Brokers that coordinate groups, by group.
+    coordinators: HashMap<String, i32>,
+    /// Topics in which groups without a list of topics had committed in the last round.
+    found_topics: BTreeSet<String>,
+}
+
+impl Round {
+    /// Reads the offsets of these interests. An error concerns all of them; errors of single groups and partitions are in the result.
+    pub(super) async fn run(
+        &mut self,
+        server: &KafkaServer,
+        interests: &[Arc<GroupInterest>],
+    ) -> Result<RoundOffsets, ScalerError> {
+        let mut offsets = RoundOffsets::default();
+        let groups: BTreeSet<&str> = interests.iter().map(|interest| &*interest.group).collect();
+        self.coordinators.retain(|group, _| groups.contains(&**group));
+        let mut topics: BTreeSet<String> =
+            interests.iter().flat_map(|interest| interest.topics.iter().cloned()).collect();
+        topics.append(&mut std::mem::take(&mut self.found_topics));
+        self.describe(server, topics, &mut offsets).await?;
+        self.read_committed(server, wanted(interests, &offsets), &mut offsets).await;
+        let found: BTreeSet<String> = interests
+            .iter()
+            .filter(|interest| interest.topics.is_empty())
+            .flat_map(|interest| offsets.topics(&interest.group, &[]).unwrap_or_default())
+            .collect();
+        let more = found.iter().filter(|topic| !offsets.metadata.contains_key(*topic)).cloned();
+        let more: BTreeSet<String> = more.collect();
+        if !more.is_empty() {
+            self.describe(server, more, &mut offsets).await?;
+        }
+        self.found_topics = found;
+        let all = partitions(offsets.metadata.keys(), &offsets, |_, _| true);
+        offsets.latest = self.read_offsets(server, LATEST, all, &offsets).await;
+        let without_commit = without_commit(interests, &offsets);
+        if !without_commit.is_empty() {
+            offsets.earliest = self.read_offsets(server, EARLIEST, without_commit, &offsets).await;
+        }
+        Ok(offsets)
+    }
+
+    /// Brokers, and leaders of topics, from any broker.
+    async fn describe(
+        &mut self,
+        server: &KafkaServer,
+        topics: BTreeSet<String>,
+        offsets: &mut RoundOffsets,
+    ) -> Result<(), ScalerError> {
+        let task = BrokerTask::Metadata(topics.into_iter().collect());
+        let BrokerAnswer::Metadata(ClusterMetadata { brokers, topics }) = self.ask_any(server, task).await?
+        else {
+            return Err(InvalidResponse.into());
+        };
+        self.brokers = brokers.iter().filter_map(|broker| Some((broker.id, address(broker)?))).collect();
+        // Connections to brokers that left are closed; those of load balancers in front of them are kept.
+        let bootstrap = server.bootstrap.iter().filter_map(|address| host_and_port(address));
+        let known: BTreeSet<(String, u16)> = self.brokers.values().cloned().chain(bootstrap).collect();
+        self.connections.retain(|address, _| known.contains(address));
+        offsets.metadata.extend(topics.into_iter().map(|topic| (topic.name.clone(), topic)));
+        Ok(())
+    }
+
+    /// Committed offsets from the coordinators. A group whose coordinator has changed is asked for once more.
+    async fn read_committed(
+        &mut self,
+        server: &KafkaServer,
+        mut wanted: TopicsByGroup,
+        offsets: &mut RoundOffsets,
+    ) {
+        for _ in 0..2 {
+            let unknown: Vec<String> =
+                wanted.keys().filter(|group| !self.coordinators.contains_key(*group)).cloned().collect();
+            if !unknown.is_empty() {
+                self.find_coordinators(server, unknown, &mut offsets.groups).await;
+            }
+            let mut tasks: BTreeMap<i32, TopicsByGroup> = BTreeMap::new();
+            for (group, topics) in std::mem::take(&mut wanted) {
+                if let Some(broker) = self.coordinators.get(&group) {
+                    tasks.entry(*broker).or_default().insert(group, topics);
+                }
+            }
+            let asked = tasks.clone();
+            let tasks = tasks.into_iter().map(|(broker, groups)| (broker, BrokerTask::Committed(groups)));
+            for (broker, answer) in self.ask_brokers(server, tasks.collect()).await {
+                let groups = asked.get(&broker).cloned().unwrap_or_default();
+                match answer {
+                    Ok(BrokerAnswer::Committed(found)) => {
+                        let retry = self.committed(found, groups, offsets);
+                        wanted.extend(retry);
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        for group in groups.into_keys() {
+                            self.coordinators.remove(&group);
+                            offsets.groups.insert(group, Err(error.clone()));
+                        }
+                    }
+                }
+            }
+            if wanted.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Keeps the offsets of groups; returns the groups that have another coordinator.
+    fn committed(
+        &mut self,
+        found: Vec<GroupOffsets>,
+        mut asked: TopicsByGroup,
+        offsets: &mut RoundOffsets,
+    ) -> TopicsByGroup {
+        let mut again = TopicsByGroup::new();
+        for group in found {
+            if OTHER_COORDINATOR.contains(&group.error) {
+                self.coordinators.remove(&group.group);
+                if let Some(topics) = asked.remove(&group.group) {
+                    again.insert(group.group.clone(), topics);
+                }
+            }
+            offsets.groups.insert(group.group.clone(), Ok(group));
+        }
+        again
+    }
+
+    async fn find_coordinators(
+        &mut self,
+        server: &KafkaServer,
+        groups: Vec<String>,
+        found: &mut BTreeMap<String, Result<GroupOffsets, ScalerError>>,
+    ) {
+        let answer = self.ask_any(server, BrokerTask::Coordinators(groups.clone())).await;
+        let coordinators = match answer {
+            Ok(BrokerAnswer::Coordinators(coordinators)) => coordinators,
+            other => {
+                let error = other.err().unwrap_or_else(|| InvalidResponse.into());
+                found.extend(groups.into_iter().map(|group| (group, Err(error.clone()))));
+                return;
+            }
+        };
+        for Coordinator { group, error, message, broker } in coordinators {
+            match (error, address(&broker)) {
+                (0, Some(address)) => {
+                    self.coordinators.insert(group, broker.id);
+                    self.brokers.insert(broker.id, address);
+                }
+                (0, None) => {
+                    found.insert(group, Err(InvalidResponse.into()));
+                }
+                (error, _) => {
+                    let text = if message.is_empty() { describe(error) } else { excerpt(&message) };
+                    found.insert(group, Err(scaler_error!("the coordinator is not known: {text}")));
+                }
+            }
+        }
+    }
+
+    /// Offsets of partitions from their leaders.
+    async fn read_offsets(
+        &mut self,
+        server: &KafkaServer,
+        time: i64,
+        partitions: Vec<(String, i32)>,
+        offsets: &RoundOffsets,
+    ) -> OffsetMap {
+        let mut found = OffsetMap::new();
+        let mut by_leader: BTreeMap<i32, BTreeMap<String, Vec<i32>>> = BTreeMap::new();
+        for (topic, index) in partitions {
+            match leader(offsets, &topic, index) {
+                Ok(leader) => {
+                    by_leader.entry(leader).or_default().entry(topic).or_default().push(index);
+                }
+                Err(error) => {
+                    found.insert((topic, index), Err(ScalerError::new(describe(error))));
+                }
+            }
+        }
+        let tasks: Vec<(i32, TopicPartitions)> =
+            by_leader.into_iter().map(|(leader, topics)| (leader, topics.into_iter().collect())).collect();
+        let asked: HashMap<i32, TopicPartitions> = tasks.iter().cloned().collect();
+        let tasks = tasks.into_iter().map(|(leader, topics)| (leader, BrokerTask::Offsets(time, topics)));
+        for (broker, answer) in self.ask_brokers(server, tasks.collect()).await {
+            match answer {
+                Ok(BrokerAnswer::Offsets(partitions)) => {
+                    for PartitionOffset { topic, partition, offset, error } in partitions {
+                        let offset =
+                            if error == 0 { Ok(offset) } else { Err(ScalerError::new(describe(error))) };
+                        found.insert((topic, partition), offset);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    for (topic, partitions) in asked.get(&broker).into_iter().flatten() {
+                        for partition in partitions {
+                            found.insert((topic.clone(), *partition), Err(error.clone()));
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Asks the first broker that answers: those with a connection first, then the others, then the bootstrap servers.
+    async fn ask_any(&mut self, server: &KafkaServer, task: BrokerTask) -> Result<BrokerAnswer, ScalerError> {
+        let connected: Vec<_> = self.connections.keys().cloned().collect();
+        let bootstrap = server.bootstrap.iter().filter_map(|address| host_and_port(address));
+        let candidates: Vec<_> =
+            connected.into_iter().chain(bootstrap).chain(self.brokers.values().cloned()).collect();
+        let mut tried = BTreeSet::new();
+        let mut failed = scaler_error!("there is no valid address in bootstrapServers");
+        for address in candidates {
+            if !tried.insert(address.clone()) {
+                continue;
+            }
+            let connection = self.connections.remove(&address);
+            match ask(server, &address, connection, &task).await {
+                Ok((connection, answer)) => {
+                    self.connections.insert(address, connection);
+                    return Ok(answer);
+                }
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    /// Asks brokers in parallel.
+    async fn ask_brokers(
+        &mut self,
+        server: &KafkaServer,
+        tasks: Vec<(i32, BrokerTask)>,
+    ) -> Vec<(i32, Result<BrokerAnswer, ScalerError>)> {
+        let mut asking = Vec::new();
+        for (broker, task) in tasks {
+            let address = self.brokers.get(&broker).cloned();
+            let connection = address.as_ref().and_then(|address| self.connections.remove(address));
+            asking.push(async move {
+                let Some(address) = address else {
+                    return (broker, None, Err(scaler_error!("broker {broker} is not known")));
+                };
+                match ask(server, &address, connection, &task).await {
+                    Ok((connection, answer)) => (broker, Some((address, connection)), Ok(answer)),
+                    Err(error) => (broker, None, Err(error)),
+                }
+            });
+        }
+        let mut answers = Vec::new();
+        for (broker, connection, answer) in join_all(asking).await {
+            self.connections.extend(connection);
+            answers.push((broker, answer));
+        }
+        answers
+    }
+}
+
+/// Performs a task over this connection, or over a new one if it was lost since the last round.
+async fn ask(
+    server: &KafkaServer,
+    address: &(String, u16),
+    connection: Option<BrokerConnection>,
+    task: &BrokerTask,
+) -> Result<(BrokerConnection, BrokerAnswer), ScalerError> {
+    let (host, port) = address;
+    let asking = async {
+        if let Some(mut connection) = connection
+            && let Ok(answer) = connection.perform(task).await
+        {
+            return Ok((connection, answer));
+        }
+        let mut connection = BrokerConnection::open(server, host, *port).await?;
+        let answer = connection.perform(task).await?;
+        Ok((connection, answer))
+    };
+    let answer = match timeout(TASK_TIMEOUT, asking).await {
+        Ok(answer) => answer,
+        Err(_) => Err(scaler_error!("no answer within {TASK_TIMEOUT:?}")),
+    };
+    answer.map_err(|error: ScalerError| error.inside(format!("{host}:{port}")))
+}
+
+fn address(broker: &BrokerAddress) -> Option<(String, u16)> {
+    Some((broker.host.clone(), u16::try_from(broker.port).ok()?)).filter(|(host, _)| !host.is_empty())
+}
+
+fn leader(offsets: &RoundOffsets, topic: &str, index: i32) -> Result<i32, i16> {
+    let partitions = offsets.metadata.get(topic).map(|topic| &*topic.partitions).unwrap_or_default();
+    match partitions.iter().find(|partition| partition.index == index) {
+        Some(partition) if partition.leader >= 0 => Ok(partition.leader),
+        Some(partition) if partition.error != 0 => Err(partition.error),
+        _ => Err(NO_LEADER),
+    }
+}
+
+/// The partitions of these topics that pass a filter.
+fn partitions<'a>(
+    topics: impl IntoIterator<Item = &'a String>,
+    offsets: &RoundOffsets,
+    passes: impl Fn(&str, i32) -> bool,
+) -> Vec<(String, i32)> {
+    let topics = topics.into_iter().filter_map(|topic| offsets.metadata.get(topic));
+    let all = topics.flat_map(|topic| topic.partitions.iter().map(move |one| (&topic.name, one.index)));
+    let all = all.filter(|(topic, index)| passes(topic, *index));
+    all.map(|(topic, index)| (topic.clone(), index)).collect()
+}
+
+/// Which committed offsets are asked for, by group. Triggers of one group are asked for together.
+fn wanted(interests: &[Arc<GroupInterest>], offsets: &RoundOffsets) -> TopicsByGroup {
+    let mut wanted = TopicsByGroup::new();
+    for interest in interests {
+        if interest.topics.is_empty() {
+            wanted.insert(interest.group.clone(), None);
+            continue;
+        }
+        let entry = wanted.entry(interest.group.clone()).or_insert_with(|| Some(Vec::new()));
+        let Some(topics) = entry else { continue };
+        for topic in &interest.topics {
+            let known = offsets.metadata.get(topic).map(|topic| &*topic.partitions).unwrap_or_default();
+            if !known.is_empty() && topics.iter().all(|(known, _)| known != topic) {
+                topics.push((topic.clone(), known.iter().map(|partition| partition.index).collect()));
+            }
+        }
+    }
+    wanted
+}
+
+/// Partitions without committed offset, for triggers that count what the log retains.
+fn without_commit(interests: &[Arc<GroupInterest>], offsets: &RoundOffsets) -> Vec<(String, i32)> {
+    let mut found = BTreeSet::new();
+    for interest in interests.iter().filter(|interest| interest.earliest) {
+        let Ok(committed) = offsets.committed(&interest.group) else { continue };
+        let committed: BTreeSet<(&str, i32)> = committed
+            .partitions
+            .iter()
+            .filter(|one| one.offset != NO_OFFSET)
+            .map(|one| (&*one.topic, one.partition))
+            .collect();
+        let topics = offsets.topics(&interest.group, &interest.topics).unwrap_or_default();
+        found.extend(partitions(&topics, offsets, |topic, index| !committed.contains(&(topic, index))));
+    }
+    found.into_iter().collect()
+}

@@ -1,0 +1,113 @@
+//! The offsets of one consumer group, as the brokers gave them.
+
+use std::collections::BTreeMap;
+
+use super::messages::{GroupOffsets, NO_OFFSET, TopicMetadata, describe};
+use crate::ScalerError;
+
+/// Offsets by topic and partition, or why there is none.
+pub(super) type OffsetMap = BTreeMap<(String, i32), Result<i64, ScalerError>>;
+
+/// The offsets of a consumer group in the topics that a trigger asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GroupSample {
+    pub(super) topics: Vec<TopicSample>,
+}
+
+/// The offsets of a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TopicSample {
+    pub(super) name: String,
+    pub(super) partitions: Vec<PartitionSample>,
+}
+
+/// The offsets of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PartitionSample {
+    pub(super) index: i32,
+    /// The committed offset; [`NO_OFFSET`] if there is none.
+    pub(super) committed: Result<i64, ScalerError>,
+    /// The offset of the next record.
+    pub(super) latest: Result<i64, ScalerError>,
+    /// The offset of the oldest retained record, if it was asked for.
+    pub(super) earliest: Option<i64>,
+}
+
+/// All that a round has read.
+#[derive(Default)]
+pub(super) struct RoundOffsets {
+    /// Topics by name.
+    pub(super) metadata: BTreeMap<String, TopicMetadata>,
+    /// Committed offsets by group.
+    pub(super) groups: BTreeMap<String, Result<GroupOffsets, ScalerError>>,
+    pub(super) latest: OffsetMap,
+    pub(super) earliest: OffsetMap,
+}
+
+impl RoundOffsets {
+    /// The topics of a group: those asked for, or else those with a committed offset.
+    pub(super) fn topics(&self, group: &str, asked: &[String]) -> Result<Vec<String>, ScalerError> {
+        if !asked.is_empty() {
+            return Ok(asked.to_vec());
+        }
+        let mut topics: Vec<String> =
+            self.committed(group)?.partitions.iter().map(|one| one.topic.clone()).collect();
+        topics.sort_unstable();
+        topics.dedup();
+        Ok(topics)
+    }
+
+    /// The committed offsets of a group.
+    pub(super) fn committed(&self, group: &str) -> Result<&GroupOffsets, ScalerError> {
+        let failed = |why: ScalerError| why.inside("error listing consumer group offsets");
+        match self.groups.get(group) {
+            None => Err(failed(scaler_error!("the coordinator did not name group {group}"))),
+            Some(Err(error)) => Err(failed(error.clone())),
+            Some(Ok(offsets)) if offsets.error != 0 => Err(failed(ScalerError::new(describe(offsets.error)))),
+            Some(Ok(offsets)) => Ok(offsets),
+        }
+    }
+
+    /// What a trigger asked for.
+    pub(super) fn sample(&self, group: &str, asked: &[String]) -> Result<GroupSample, ScalerError> {
+        let topics = self.topics(group, asked)?;
+        let committed: BTreeMap<(&str, i32), (i64, i16)> = self
+            .committed(group)?
+            .partitions
+            .iter()
+            .map(|one| ((&*one.topic, one.partition), (one.offset, one.error)))
+            .collect();
+        let topics = topics.into_iter().map(|name| {
+            let known = self.metadata.get(&name);
+            let known =
+                known.ok_or_else(|| scaler_error!("error describing topics: no answer for topic {name}"))?;
+            if known.error != 0 {
+                bail!("error describing topics: {name}: {}", describe(known.error));
+            }
+            let partitions = known.partitions.iter().map(|partition| {
+                let index = partition.index;
+                let key = (name.clone(), index);
+                let committed = match committed.get(&(&*name, index)) {
+                    // A group without a commit in a partition of its topics.
+                    None => Ok(NO_OFFSET),
+                    Some((offset, 0)) => Ok(*offset),
+                    Some((_, error)) => Err(scaler_error!(
+                        "error finding offset block for topic {name} and partition {index}: {}",
+                        describe(*error)
+                    )),
+                };
+                let latest = self.latest.get(&key).cloned();
+                let latest = latest.unwrap_or_else(|| Err(scaler_error!("it was not asked for")));
+                let latest = latest.map_err(|error| {
+                    error.inside(format!(
+                        "error finding partition offset for topic {name} and partition {index}"
+                    ))
+                });
+                let earliest = self.earliest.get(&key).and_then(|offset| offset.as_ref().ok()).copied();
+                PartitionSample { index, committed, latest, earliest }
+            });
+            Ok(TopicSample { partitions: partitions.collect(), name: name.clone() })
+        });
+        Ok(GroupSample { topics: topics.collect::<Result<_, ScalerError>>()? })
+    }
+}
