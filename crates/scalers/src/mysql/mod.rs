@@ -1,8 +1,23 @@
 //! mysql: the number returned by a query.
+//!
+//! ```text
+//! dsn       connection strings
+//! wire      packets of the protocol
+//! client    pooled connections
+//! query     decoding of results
+//! ```
 
+mod client;
+mod dsn;
+mod query;
 #[cfg(test)]
 mod tests;
+mod wire;
 
+use client::MysqlServer;
+use dsn::{MysqlDsn, TlsMode, host_and_port};
+
+use crate::pool::{Pool, Pools};
 use crate::prelude::*;
 
 /// The scaler type `mysql`.
@@ -11,7 +26,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The number in the first column of the first row of a MySQL or MariaDB query.",
     display: "mySQLScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::tcp(
         &[
@@ -63,9 +77,51 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+/// A query and its server.
+struct MysqlSource {
+    query: String,
+    /// The connections; an error if the connection string is invalid.
+    pool: Result<Arc<Pool<MysqlServer>>, ScalerError>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let name = format!("mysql-{}", parameters.named_database());
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.target))])
+    let spec = external(trigger, &name, milli(parameters.target));
+    let authorities = backends.web.settings().authorities.clone();
+    let dialer = backends.dialer.clone();
+    let pool = parameters
+        .dsn()
+        .map(|dsn| backends.state::<Pools<MysqlServer>>().of(&MysqlServer { dsn, authorities, dialer }));
+    let pool = pool.map_err(ScalerError::new);
+    SingleMetricScaler::build(spec, parameters.activation, MysqlSource { query: parameters.query, pool })
+}
+
+impl Parameters {
+    fn dsn(&self) -> Result<MysqlDsn, ParseError> {
+        if !self.connection_string.reveal().is_empty() {
+            return MysqlDsn::parse(self.connection_string.reveal());
+        }
+        let (host, _) = host_and_port(&self.host)?;
+        let (_, port) = host_and_port(&format!(":{}", self.port))?;
+        Ok(MysqlDsn {
+            host,
+            port,
+            user: self.username.clone(),
+            password: self.password.clone(),
+            database: self.database.clone(),
+            tls: TlsMode::Off,
+        })
+    }
+}
+
+impl ValueSource for MysqlSource {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let failed = |error: ScalerError| error.inside("error inspecting MySQL: could not query MySQL");
+            let pool = self.pool.as_ref().map_err(|error| failed(error.clone()))?;
+            pool.ask(&self.query).await.map_err(failed)
+        })
+    }
 }
