@@ -1,9 +1,25 @@
 //! mongodb: the number of documents that match a filter.
+//!
+//! ```text
+//! uri             connection strings
+//! bson            documents on the wire
+//! extended_json   filters
+//! client          pooled connections, logins, the count
+//! ```
 
+mod bson;
+mod client;
+mod extended_json;
 #[cfg(test)]
 mod tests;
+mod uri;
 
+use client::{CountQuery, MongoServer};
+use uri::MongoUri;
+
+use crate::pool::{Pool, Pools};
 use crate::prelude::*;
+use crate::tls::{CertificateCheck, TlsSettings};
 
 /// The scaler type `mongodb`.
 pub const TYPE: ScalerType = ScalerType {
@@ -11,7 +27,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many documents of a MongoDB collection match a filter.",
     display: "mongoDBScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     unit: |_| "documents",
     build,
     samples: &[Sample::tcp(
@@ -98,9 +113,73 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+/// A filter and its server.
+struct MongoSource {
+    /// The connections and the query; an error if the connection string or the filter is invalid.
+    source: Result<(Arc<Pool<MongoServer>>, CountQuery), ScalerError>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let name = format!("mongodb-{}", parameters.collection);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.target))])
+    let spec = external(trigger, &name, milli(parameters.target));
+    let source = parameters.source(backends).map_err(ScalerError::new);
+    SingleMetricScaler::build(spec, parameters.activation, MongoSource { source })
+}
+
+impl Parameters {
+    fn uri(&self) -> Result<MongoUri, ParseError> {
+        if !self.connection_string.reveal().is_empty() {
+            return MongoUri::parse(self.connection_string.reveal());
+        }
+        if self.scheme != "mongodb" {
+            return MongoUri::parse(&format!("{}://h", self.scheme));
+        }
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        Ok(MongoUri {
+            hosts: vec![uri::host(&format!("{host}:{}", self.port))?],
+            user: self.username.clone(),
+            password: self.password.clone(),
+            // As in the connection string that KEDA makes of these parameters.
+            auth_source: self.database.clone(),
+            mechanism: String::new(),
+            tls: false,
+            insecure: false,
+            direct: false,
+        })
+    }
+
+    fn source(&self, backends: &Backends) -> Result<(Arc<Pool<MongoServer>>, CountQuery), ParseError> {
+        let uri = self.uri()?;
+        let tls = (self.tls == "enable" || uri.tls).then(|| {
+            let belief = if uri.insecure { CertificateCheck::Anything } else { CertificateCheck::Full };
+            let (authorities, certificate) = (self.ca.clone(), self.certificate.clone());
+            let own = TlsSettings { authorities, certificate, key: self.key.clone(), belief };
+            own.trusting(&backends.web.settings().authorities)
+        });
+        let query = CountQuery {
+            database: self.database.clone(),
+            collection: self.collection.clone(),
+            filter: extended_json::filter(&self.query)?,
+        };
+        Ok((
+            backends.state::<Pools<MongoServer>>().of(&MongoServer {
+                uri,
+                tls,
+                dialer: backends.dialer.clone(),
+            }),
+            query,
+        ))
+    }
+}
+
+impl ValueSource for MongoSource {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let failed = |error: ScalerError| error.inside("failed to inspect mongoDB");
+            let (pool, query) = self.source.as_ref().map_err(|error| failed(error.clone()))?;
+            pool.ask(query).await.map_err(failed)
+        })
+    }
 }
