@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::rules::partitions;
 use super::{ApacheParameters, Parameters};
+use crate::encrypted_key::opened;
 use crate::kafka_client::{
     GroupInterest, KafkaClusters, KafkaServer, LagPolicy, MskLogin, OAuthToken, PreviousOffsets, SaslLogin,
 };
@@ -49,8 +50,14 @@ impl KafkaScaler {
             even_distribution: parameters.even_distribution,
             partitions: limitation(&parameters.partition_limitation, &topics),
         };
-        let tls = (parameters.tls == "enable")
-            .then(|| tls(&parameters.ca, &parameters.certificate, &parameters.key, parameters.unsafe_ssl));
+        let tls = (parameters.tls == "enable").then(|| {
+            tls(
+                &parameters.ca,
+                &parameters.certificate,
+                &opened(&parameters.key, &parameters.key_password),
+                parameters.unsafe_ssl,
+            )
+        });
         let asked = KafkaTrigger {
             bootstrap: &parameters.bootstrap_servers,
             group: &parameters.group,
@@ -75,8 +82,14 @@ impl KafkaScaler {
             even_distribution: false,
             partitions: limitation(&parameters.partition_limitation, &parameters.topics),
         };
-        let tls = (parameters.tls == "enable")
-            .then(|| tls(&parameters.ca, &parameters.certificate, &parameters.key, parameters.unsafe_ssl));
+        let tls = (parameters.tls == "enable").then(|| {
+            tls(
+                &parameters.ca,
+                &parameters.certificate,
+                &opened(&parameters.key, &parameters.key_password),
+                parameters.unsafe_ssl,
+            )
+        });
         let asked = KafkaTrigger {
             bootstrap: &parameters.bootstrap_servers,
             group: &parameters.group,

@@ -17,6 +17,7 @@ mod uri;
 use client::{CountQuery, MongoServer};
 use uri::MongoUri;
 
+use crate::encrypted_key::opened;
 use crate::pool::{Pool, Pools};
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
@@ -155,7 +156,8 @@ impl Parameters {
         let tls = (self.tls == "enable" || uri.tls).then(|| {
             let belief = if uri.insecure { CertificateCheck::Anything } else { CertificateCheck::Full };
             let (authorities, certificate) = (self.ca.clone(), self.certificate.clone());
-            let own = TlsSettings { authorities, certificate, key: self.key.clone(), belief };
+            let key = opened(&self.key, &self.key_password);
+            let own = TlsSettings { authorities, certificate, key, belief };
             own.trusting(&backends.web.settings().authorities)
         });
         let query = CountQuery {
