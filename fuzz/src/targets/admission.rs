@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use keda::admission::{
     AdmissionInput, AdmissionKind, AdmissionRules, ClusterSnapshot, Denial, Operation, Verdict, review,
 };
-use serve::admission::{AdmissionHandler, AdmissionRequest, AdmissionResponse, WEBHOOKS, routes};
+use serve::admission::{AdmissionHandler, AdmissionRequest, AdmissionResponse, Reviewers, WEBHOOKS, routes};
 use serve::{App, InProcessServer, Status};
 
 use super::requests::respond;
@@ -46,7 +46,7 @@ pub fn run(data: &[u8]) {
     let Some((which, body)) = data.split_first() else { return };
     let Some(webhook) = WEBHOOKS.get(usize::from(*which) % WEBHOOKS.len()) else { return };
     let admit: Arc<dyn AdmissionHandler> = Arc::new(Rules);
-    let server = InProcessServer::new(App { routes: routes(&admit), ..App::default() });
+    let server = InProcessServer::new(App { routes: routes(&admit, &Reviewers::default()), ..App::default() });
     let request = http::Request::post(webhook.path).header("content-type", "application/json");
     let (status, answer) = respond(&server, request, body);
     assert!(status < 500, "{status}: {}", String::from_utf8_lossy(&answer));

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::Parameters;
 use crate::ScalerError;
-use crate::responses::excerpt;
+use crate::responses::hidden;
 use crate::web::escaped;
 
 /// Default number of jobs that are read.
@@ -71,7 +71,7 @@ fn succeeded<'a>(url: &str, status: u16, body: &'a [u8]) -> Result<&'a [u8], Sca
     if status == 200 {
         return Ok(body);
     }
-    let body = excerpt(body);
+    let body = hidden(body);
     Err(scaler_error!(
         "the Azure DevOps REST API returned error. urlString: {url} status: {status} response: {body}"
     ))
@@ -79,7 +79,7 @@ fn succeeded<'a>(url: &str, status: u16, body: &'a [u8]) -> Result<&'a [u8], Sca
 
 fn decoded<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ScalerError> {
     serde_json::from_slice(body).map_err(|error| {
-        scaler_error!("the answer of Azure DevOps cannot be read ({error}): {}", excerpt(body))
+        scaler_error!("the answer of Azure DevOps cannot be read ({error}): {}", hidden(body))
     })
 }
 

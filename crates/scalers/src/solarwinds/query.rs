@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Parameters;
 use crate::ScalerError;
-use crate::responses::{excerpt, json, kind};
+use crate::responses::{hidden, json, kind};
 use crate::web::{escaped, path_escaped};
 
 /// The URL of the measurements of the last interval.
@@ -35,7 +35,7 @@ pub(super) fn without_window(parameters: &Parameters) -> String {
 /// The first measurement that is not null.
 pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
-        bail!("SolarWinds returned {status}: {}", excerpt(body));
+        bail!("SolarWinds returned {status}: {}", hidden(body));
     }
     let answer = json(body)?;
     let Some(groups) = answer.get("groupings").and_then(Value::as_array) else {
