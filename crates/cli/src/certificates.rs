@@ -2,8 +2,9 @@
 //!
 //! The first replica issues it and the others read it; of two concurrent writes the API server accepts one. The leader
 //! renews it, and the others see that at their next read. Without permission for Secrets each replica has its own.
-//! [`trust`] tells the API server which CA that is.
+//! [`trust`] tells the API server which CA that is, unless another operator owns the objects ([`owner`]).
 
+pub(crate) mod owner;
 pub(crate) mod trust;
 
 use std::path::{Path, PathBuf};

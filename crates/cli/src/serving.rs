@@ -127,7 +127,7 @@ pub(crate) async fn rotated(
     let api_services = api_services.iter().map(|&name| name.to_owned()).collect();
     let objects = CaBundleObjects { webhook: None, api_services, names };
     let authority = ServingCa::Shared(keyring.clone());
-    tasks.spawn(trust::keep(client.clone(), leadership.clone(), objects, authority));
+    tasks.spawn(trust::keep(client.clone(), leadership.clone(), objects, None, authority));
     Some(keyring)
 }
 

@@ -57,6 +57,11 @@ impl Leadership {
         Self(ElectionMode::Elected { view, clock })
     }
 
+    /// Whether there is an election, in which one of several processes leads.
+    pub fn has_election(&self) -> bool {
+        matches!(self.0, ElectionMode::Elected { .. })
+    }
+
     /// Whether we lead at this moment: false as soon as our own deadline has passed, whatever the election does.
     pub fn is_leader(&self) -> bool {
         let ElectionMode::Elected { view, clock } = &self.0 else { return true };

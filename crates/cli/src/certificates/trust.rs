@@ -1,5 +1,6 @@
 //! Writes our CA as `caBundle` into the webhook configuration and the APIServices.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -12,11 +13,18 @@ use serde_json::{Value, json};
 use serve::Keyring;
 use serve::admission::set_ca_bundle;
 
+use super::owner::{Owner, OwnerLease, OwnerWatch};
+
 /// How often the objects are checked.
 const CHECK_PERIOD: Duration = Duration::from_secs(30);
+/// How often they are checked while another process owns them.
+const RETRY_PERIOD: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+/// Why the CA of a server that answers is kept.
+const ANSWERS: &str = "a server answers with the CA that is there";
 
 /// The objects that name our CA.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,69 +62,199 @@ impl ServingCa {
 }
 
 /// Keeps the `caBundle`s up to date while this replica is the leader and its CA is known. Missing objects are not created:
-/// a user who does not want the webhook leaves its configuration out.
+/// a user who does not want the webhook leaves its configuration out. With an `owner`, objects of another process that renews
+/// that Lease are kept as they are.
 pub(crate) async fn keep(
     client: Client,
     leadership: Leadership,
     objects: CaBundleObjects,
+    owner: Option<OwnerLease>,
     authority: ServingCa,
 ) {
+    let mut keeper = CaKeeper::new(client, leadership, objects, owner);
     loop {
         let Some(pem) = authority.pem() else { return };
-        if leadership.is_leader() {
-            if let Some(name) = &objects.webhook
-                && let Err(error) = webhook(&client, &leadership, name, &pem).await
-            {
-                tracing::warn!(%error, name, "failed to write our CA into the webhook configuration");
-            }
-            for name in &objects.api_services {
-                if let Err(error) = api_service(&client, &leadership, name, &objects.names, &pem).await {
-                    tracing::warn!(%error, name, "failed to write our CA into an APIService");
+        let refused = keeper.leadership.is_leader() && !keeper.turn(&pem).await;
+        let period = if refused { RETRY_PERIOD } else { CHECK_PERIOD };
+        let _ = tokio::time::timeout(period, authority.changed(&pem)).await;
+    }
+}
+
+/// Writes our CA, unless another process owns an object.
+struct CaKeeper {
+    client: Client,
+    leadership: Leadership,
+    objects: CaBundleObjects,
+    owners: Option<OwnerWatch>,
+    /// The bundles that were ours since the start of this process.
+    own: BTreeSet<String>,
+    /// Bundles of other servers that answer.
+    answering: Vec<String>,
+    /// The refusals that were logged.
+    said: BTreeSet<String>,
+}
+
+/// How an attempt to write a `caBundle` ended.
+#[derive(Debug, PartialEq, Eq)]
+enum CaWrite {
+    /// It is as it should be.
+    Done,
+    /// Another process owns the object: who, or how this is known.
+    Refused(String),
+}
+
+impl CaKeeper {
+    fn new(
+        client: Client,
+        leadership: Leadership,
+        objects: CaBundleObjects,
+        owner: Option<OwnerLease>,
+    ) -> Self {
+        Self {
+            client,
+            leadership,
+            objects,
+            owners: owner.map(OwnerWatch::new),
+            own: BTreeSet::new(),
+            answering: Vec::new(),
+            said: BTreeSet::new(),
+        }
+    }
+
+    /// Writes the CA where it is missing. Returns whether no other process prevented it.
+    async fn turn(&mut self, authority: &str) -> bool {
+        self.answering.clear();
+        self.own.insert(STANDARD.encode(authority));
+        let mut results = Vec::new();
+        for name in self.objects.api_services.clone() {
+            let result = self.api_service(&name, authority).await;
+            results.push((name, result));
+        }
+        // After the APIServices, which tell whose CAs are in use.
+        if let Some(name) = self.objects.webhook.clone() {
+            let result = self.webhook(&name, authority).await;
+            results.push((name, result));
+        }
+        let mut refusals = BTreeSet::new();
+        for (name, result) in results {
+            match result {
+                Ok(CaWrite::Done) => {}
+                Ok(CaWrite::Refused(reason)) => {
+                    if !self.said.contains(&reason) {
+                        tracing::warn!(
+                            name,
+                            reason,
+                            "our CA is not written: another process owns this object"
+                        );
+                    }
+                    refusals.insert(reason);
                 }
+                Err(error) => tracing::warn!(%error, name, "failed to write our CA"),
             }
         }
-        let _ = tokio::time::timeout(CHECK_PERIOD, authority.changed(&pem)).await;
+        self.said = refusals;
+        self.said.is_empty()
     }
-}
 
-async fn webhook(
-    client: &Client,
-    leadership: &Leadership,
-    name: &str,
-    authority: &str,
-) -> Result<(), ApiError> {
-    let path = below(WEBHOOKS, [name]);
-    let Some(mut configuration) = read(client, &path).await? else { return Ok(()) };
-    if set_ca_bundle(&mut configuration, authority) {
-        write(client, leadership, Method::PUT, path, "application/json", &configuration).await?;
+    async fn webhook(&mut self, name: &str, authority: &str) -> Result<CaWrite, ApiError> {
+        let path = below(WEBHOOKS, [name]);
+        let Some(found) = read(&self.client, &path).await? else { return Ok(CaWrite::Done) };
+        let mut changed = found.clone();
+        if !set_ca_bundle(&mut changed, authority) {
+            return Ok(CaWrite::Done);
+        }
+        let both = client_configs(&found).zip(client_configs(&changed));
+        let configs: Vec<&Value> = both.filter(|(old, new)| old != new).map(|(old, _)| old).collect();
+        let bundles: Vec<&str> = configs.iter().filter_map(|config| text(config, "/caBundle")).collect();
+        let namespaces: BTreeSet<&str> =
+            configs.iter().filter_map(|config| text(config, "/service/namespace")).collect();
+        let is_foreign = bundles.iter().any(|bundle| !self.is_own(bundle, authority));
+        for namespace in namespaces {
+            if let Some(reason) = self.refusal(namespace, is_foreign).await {
+                return Ok(CaWrite::Refused(reason));
+            }
+        }
+        if bundles.iter().any(|bundle| self.answering.iter().any(|other| other == bundle)) {
+            return Ok(CaWrite::Refused(ANSWERS.to_owned()));
+        }
+        write(&self.client, &self.leadership, Method::PUT, path, "application/json", &changed).await?;
         tracing::info!(name, "wrote our CA into the webhook configuration");
+        Ok(CaWrite::Done)
     }
-    Ok(())
+
+    /// Writes the CA into an APIService that names our Service; others are not changed.
+    async fn api_service(&mut self, name: &str, authority: &str) -> Result<CaWrite, ApiError> {
+        let path = below(API_SERVICES, [name]);
+        let Some(found) = read(&self.client, &path).await? else { return Ok(CaWrite::Done) };
+        let namespace = text(&found, "/spec/service/namespace").unwrap_or_default();
+        let served = format!("{}.{namespace}.svc", text(&found, "/spec/service/name").unwrap_or_default());
+        let ours = self.objects.names.contains(&served);
+        // A user has switched off verification.
+        let checks = found.pointer("/spec/insecureSkipTLSVerify").and_then(Value::as_bool) != Some(true);
+        let (bundle, stored) = (STANDARD.encode(authority), text(&found, "/spec/caBundle"));
+        if !ours || !checks || stored == Some(bundle.as_str()) {
+            return Ok(CaWrite::Done);
+        }
+        let foreign = stored.filter(|stored| !self.is_own(stored, authority));
+        if let Some(reason) = self.refusal(namespace, foreign.is_some()).await {
+            return Ok(CaWrite::Refused(reason));
+        }
+        // An election has decided; without one, only the API server knows about other servers.
+        if let Some(foreign) = foreign.filter(|_| !self.leadership.has_election())
+            && answers(&self.client, &found).await
+        {
+            self.answering.push(foreign.to_owned());
+            return Ok(CaWrite::Refused(ANSWERS.to_owned()));
+        }
+        let patch = json!({"spec": {"caBundle": bundle}});
+        let content = "application/merge-patch+json";
+        write(&self.client, &self.leadership, Method::PATCH, path, content, &patch).await?;
+        tracing::info!(name, "wrote our CA into an APIService");
+        Ok(CaWrite::Done)
+    }
+
+    /// Why an object whose Service is in `namespace` must not be changed. `is_foreign`: it has a CA that is not ours.
+    async fn refusal(&mut self, namespace: &str, is_foreign: bool) -> Option<String> {
+        let has_election = self.leadership.has_election();
+        match self.owners.as_mut()?.owner(&self.client, namespace, has_election).await {
+            Owner::Other(holder) => Some(format!("{holder} renews the lease of its operators")),
+            Owner::Unknown(error) if is_foreign => {
+                Some(format!("it has a CA, and whether its operator lives is unknown: {error}"))
+            }
+            Owner::Nobody | Owner::Unknown(_) => None,
+        }
+    }
+
+    /// Whether a stored bundle is an earlier or later one of ours: a renewed bundle keeps the CA before it for a while.
+    fn is_own(&self, stored: &str, authority: &str) -> bool {
+        let decoded = STANDARD.decode(stored).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let shares =
+            |pem: String| certificates(&pem).any(|one| certificates(authority).any(|own| own == one));
+        self.own.contains(stored) || decoded.is_some_and(shares)
+    }
 }
 
-/// Writes the CA into an APIService that names our Service; others are not changed.
-async fn api_service(
-    client: &Client,
-    leadership: &Leadership,
-    name: &str,
-    names: &[String],
-    authority: &str,
-) -> Result<(), ApiError> {
-    let path = below(API_SERVICES, [name]);
-    let Some(found) = read(client, &path).await? else { return Ok(()) };
-    let text = |field: &str| found.pointer(field).and_then(Value::as_str).unwrap_or_default();
-    let served = format!("{}.{}.svc", text("/spec/service/name"), text("/spec/service/namespace"));
-    let ours = names.contains(&served);
-    // A user has switched off verification.
-    let checks = found.pointer("/spec/insecureSkipTLSVerify").and_then(Value::as_bool) != Some(true);
-    let bundle = STANDARD.encode(authority);
-    let known = found.pointer("/spec/caBundle").and_then(Value::as_str) == Some(bundle.as_str());
-    if ours && checks && !known {
-        let patch = json!({"spec": {"caBundle": bundle}});
-        write(client, leadership, Method::PATCH, path, "application/merge-patch+json", &patch).await?;
-        tracing::info!(name, "wrote our CA into an APIService");
-    }
-    Ok(())
+/// The certificates in a PEM text.
+fn certificates(pem: &str) -> impl Iterator<Item = &str> {
+    let parts = pem.split_inclusive("-----END CERTIFICATE-----").map(str::trim);
+    parts.filter(|part| part.starts_with("-----BEGIN CERTIFICATE-----"))
+}
+
+fn client_configs(configuration: &Value) -> impl Iterator<Item = &Value> {
+    let webhooks = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+    webhooks.filter_map(|webhook| webhook.get("clientConfig"))
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// Whether a server answers the API server with a certificate of the CA that is in an APIService. The condition `Available` does
+/// not tell: kube-apiserver verifies certificates when it forwards a request, but not when it checks availability.
+async fn answers(client: &Client, api_service: &Value) -> bool {
+    let [group, version] =
+        ["/spec/group", "/spec/version"].map(|field| text(api_service, field).unwrap_or_default());
+    send(client, Request::get(below("/apis", [group, version]), "", REQUEST_TIMEOUT)).await.is_ok()
 }
 
 async fn read(client: &Client, path: &str) -> Result<Option<Value>, ApiError> {
@@ -144,50 +282,4 @@ async fn write(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn create(client: &Client, name: &str, spec: Value) {
-        let object = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-            "metadata": {"name": name}, "spec": spec});
-        write(
-            client,
-            &Leadership::without_election(),
-            Method::POST,
-            API_SERVICES.to_owned(),
-            "application/json",
-            &object,
-        )
-        .await
-        .unwrap();
-    }
-
-    fn spec(group: &str, namespace: &str, service: &str) -> Value {
-        json!({"group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
-            "service": {"namespace": namespace, "name": service, "port": 443}})
-    }
-
-    #[tokio::test]
-    async fn only_our_own_api_services_get_our_ca() {
-        let options = localkube::Options { workloads: false, ..Default::default() };
-        let running = localkube::Cluster::start(options).await.unwrap();
-        let client = running.client();
-        create(&client, "v1.ours.dev", spec("ours.dev", "default", "it")).await;
-        create(&client, "v1.theirs.dev", spec("theirs.dev", "default", "other")).await;
-        create(&client, "v1.elsewhere.dev", spec("elsewhere.dev", "kube-system", "it")).await;
-        let mut unverified = spec("unverified.dev", "default", "it");
-        unverified["insecureSkipTLSVerify"] = json!(true);
-        create(&client, "v1.unverified.dev", unverified).await;
-        let names = ["localhost".to_owned(), "it.default.svc".to_owned()];
-        let bundle = async |name: &str| {
-            api_service(&client, &Leadership::without_election(), name, &names, "our CA").await.unwrap();
-            let found = read(&client, &below(API_SERVICES, [name])).await.unwrap();
-            found.and_then(|found| Some(found.pointer("/spec/caBundle")?.as_str()?.to_owned()))
-        };
-        assert_eq!(bundle("v1.ours.dev").await, Some(STANDARD.encode("our CA")));
-        assert_eq!(bundle("v1.theirs.dev").await, None);
-        assert_eq!(bundle("v1.elsewhere.dev").await, None);
-        assert_eq!(bundle("v1.unverified.dev").await, None);
-        assert_eq!(bundle("v1.missing.dev").await, None);
-    }
-}
+mod tests;

@@ -15,6 +15,7 @@ use super::identity::identity;
 use super::outbound;
 use super::raw_metrics::RawMetricsMode;
 use crate::certificates::Shared;
+use crate::certificates::owner::OwnerLease;
 use crate::certificates::trust::CaBundleObjects;
 use crate::failure::Failure;
 use crate::instance::{instance_identity, own_namespace};
@@ -31,6 +32,8 @@ pub(crate) struct OperatorOptions {
     pub(crate) settings: OperatorSettings,
     pub(crate) web: scalers::web::HttpSettings,
     pub(crate) lease: Option<Lease>,
+    /// The Lease by which other operators are recognized, also without an election.
+    pub(crate) owner: OwnerLease,
     pub(crate) serving: OperatorServing,
     pub(crate) logs: LogArgs,
     /// Flags that were given and are ignored.
@@ -78,6 +81,10 @@ impl OperatorOptions {
             settings: settings(flags, &variable, &namespace, web.timeout)?,
             web,
             lease: lease(flags, &variable, &namespace)?,
+            owner: OwnerLease {
+                namespace: namespace.clone(),
+                name: flags.text("leader-election-id")?.to_owned(),
+            },
             serving: OperatorServing::of(flags, &variable, &namespace)?,
             logs: logs(flags)?,
             idle: flags.idle(),

@@ -148,7 +148,8 @@ pub(crate) async fn start(
         (Some(keyring), _) => ServingCa::Shared(keyring),
         (None, _) => ServingCa::Fixed(server.ca_pem().map(str::to_owned)),
     };
-    keeping.spawn(trust::keep(client, leadership, options.serving.ca_bundle_objects(), authority));
+    let objects = options.serving.ca_bundle_objects();
+    keeping.spawn(trust::keep(client, leadership, objects, Some(options.owner.clone()), authority));
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(operator.run(stopped));
     Ok(OperatorProcess {
