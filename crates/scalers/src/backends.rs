@@ -107,13 +107,6 @@ impl Backends {
         // The entry of a type always has this type.
         Arc::clone(state).downcast().unwrap_or_default()
     }
-
-    /// Replaces the shared state of this type.
-    #[cfg(test)]
-    pub(crate) fn set_state<T: Any + Send + Sync>(&self, state: T) {
-        let mut all = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(TypeId::of::<T>(), Arc::new(state));
-    }
 }
 
 /// A cluster whose reads all fail.

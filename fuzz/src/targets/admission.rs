@@ -46,7 +46,8 @@ pub fn run(data: &[u8]) {
     let Some((which, body)) = data.split_first() else { return };
     let Some(webhook) = WEBHOOKS.get(usize::from(*which) % WEBHOOKS.len()) else { return };
     let admit: Arc<dyn AdmissionHandler> = Arc::new(Rules);
-    let server = InProcessServer::new(App { routes: routes(&admit, &Reviewers::default()), ..App::default() });
+    let server =
+        InProcessServer::new(App { routes: routes(&admit, &Reviewers::default()), ..App::default() });
     let request = http::Request::post(webhook.path).header("content-type", "application/json");
     let (status, answer) = respond(&server, request, body);
     assert!(status < 500, "{status}: {}", String::from_utf8_lossy(&answer));

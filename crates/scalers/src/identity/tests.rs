@@ -51,7 +51,7 @@ struct Source {
 }
 
 impl Source {
-    async fn fetch(&self) -> Result<(usize, Duration), ScalerError> {
+    fn fetch(&self) -> Result<(usize, Duration), ScalerError> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         if self.fails.load(Ordering::Relaxed) {
             bail!("refused");
@@ -66,7 +66,7 @@ async fn credentials_are_shared_and_renewed_ahead_of_time() {
     let source = Arc::new(Source::default());
     let get = |key: &'static str| {
         let (cache, source) = (Arc::clone(&cache), Arc::clone(&source));
-        async move { cache.get(&key, || source.fetch()).await }
+        async move { cache.get(&key, || std::future::ready(source.fetch())).await }
     };
     let all = futures::future::join_all((0..100).map(|_| get("a"))).await;
     assert!(all.into_iter().all(|value| value == Ok(1)));

@@ -112,7 +112,7 @@ async fn leaders_that_are_killed_at_random_moments_leave_nothing_half_done() {
     let mut workshop = Workshop::open(&candidates[0].env, 2, 2).await;
     let mut checked = 0;
     for number in 0..kills {
-        for _ in 0..1 + random.below(6) {
+        for _ in 0..=random.below(6) {
             workshop.change(&candidates[0].env, &mut random).await;
             sleep(Duration::from_millis(random.below(6000))).await;
         }

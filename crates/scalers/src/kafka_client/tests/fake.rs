@@ -28,12 +28,15 @@ pub(super) struct FakeKafka {
     drop_all: Arc<Notify>,
 }
 
+/// Committed offsets by topic and partition.
+type CommittedOffsets = BTreeMap<(String, i32), i64>;
+
 #[derive(Default)]
 struct State {
     /// Leader, first and next offset of partitions, by topic.
     topics: BTreeMap<String, Vec<(i32, i64, i64)>>,
     /// Coordinator and committed offsets of groups.
-    groups: BTreeMap<String, (i32, BTreeMap<(String, i32), i64>)>,
+    groups: BTreeMap<String, (i32, CommittedOffsets)>,
     refused: BTreeMap<String, i16>,
     requests: Vec<(i32, i16)>,
     connections: usize,

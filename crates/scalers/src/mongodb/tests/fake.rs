@@ -73,9 +73,10 @@ fn refusal(code: i32, name: &str, text: &str) -> Document {
 
 async fn serve(mut stream: TcpStream, kind: Kind) -> Option<()> {
     // The hash of `u:mongo:hunter2`, which SCRAM-SHA-1 uses as the password.
-    let (hash, password) = match kind.old {
-        true => (ScramHash::Sha1, "b9b4855029aeee7df34f6a4da6a2d7d0"),
-        false => (ScramHash::Sha256, "hunter2"),
+    let (hash, password) = if kind.old {
+        (ScramHash::Sha1, "b9b4855029aeee7df34f6a4da6a2d7d0")
+    } else {
+        (ScramHash::Sha256, "hunter2")
     };
     let mut login = ScramServer::new(hash, "u", password);
     let (mut logged_in, mut last_sent) = (false, false);

@@ -104,9 +104,8 @@ async fn serve(mut stream: tokio::net::TcpStream, received: Arc<Mutex<Vec<u8>>>)
         let Some((head, body)) = text.split_once("\r\n\r\n") else {
             if text.contains("HTTP/1.1") {
                 continue;
-            } else {
-                return;
-            };
+            }
+            return;
         };
         let length = head.lines().filter_map(|line| line.split_once(':')).find_map(|(name, value)| {
             name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap_or(0))

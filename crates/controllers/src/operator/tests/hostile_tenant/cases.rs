@@ -72,7 +72,7 @@ pub(super) fn set(object: &mut Value, schema: &Value, path: &[PathStep], text: &
     };
     match step {
         PathStep::First => {
-            if !object.as_array().is_some_and(|list| !list.is_empty()) {
+            if object.as_array().is_none_or(Vec::is_empty) {
                 *object = json!([null]);
             }
             set(&mut object[0], &schema["items"], rest, text);

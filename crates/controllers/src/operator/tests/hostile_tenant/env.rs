@@ -111,7 +111,7 @@ impl HostileEnv {
             leadership: Leadership::without_election(),
             recorder: recorder.clone(),
             clock,
-            auth: Some(AuthRules { identity, vault, ..AuthRules::from(&settings) }),
+            auth: Some(AuthRules { vault, identity, ..AuthRules::from(&settings) }),
             settings,
             web: web(),
             samples: None,

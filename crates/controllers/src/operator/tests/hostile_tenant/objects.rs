@@ -130,7 +130,7 @@ impl HostileTenant<'_> {
         })
     }
 
-    fn vault(&self, address: &str, authentication: &str) -> Value {
+    fn vault(address: &str, authentication: &str) -> Value {
         let secrets = json!([{"parameter": "token", "path": "kv/a", "key": "k"}]);
         json!({"hashiCorpVault": {
             "address": address, "authentication": authentication, "mount": "k8s", "role": "r", "secrets": secrets,
@@ -141,16 +141,16 @@ impl HostileTenant<'_> {
         let schema = schema("TriggerAuthentication");
         let mut specs = vec![];
         for authentication in ["token", "kubernetes"] {
-            specs.push(self.vault(&self.env.server.url(), authentication));
+            specs.push(Self::vault(&self.env.server.url(), authentication));
             // The address of the tenant in the form of one that is listed.
             let listed = self.env.listed.address.clone();
-            specs.push(self.vault(&format!("http://{listed}@{}", self.env.server.address), authentication));
+            specs.push(Self::vault(&format!("http://{listed}@{}", self.env.server.address), authentication));
         }
         for (path, value) in
             text_fields(&schema).iter().flat_map(|path| self.values.iter().map(move |value| (path, value)))
         {
             let bases = if begins(path, &["hashiCorpVault"]) {
-                ["token", "kubernetes"].map(|how| self.vault(&self.env.server.url(), how)).to_vec()
+                ["token", "kubernetes"].map(|how| Self::vault(&self.env.server.url(), how)).to_vec()
             } else {
                 vec![json!({})]
             };
@@ -264,7 +264,7 @@ async fn no_field_of_any_namespaced_object_reaches_files_variables_or_another_na
     assert!(env.server.has_received("Bearer 7"), "the tenant's own secret");
     let mut listed = Vec::new();
     for authentication in ["token", "kubernetes"] {
-        let spec = tenant.vault(&env.listed.url(), authentication);
+        let spec = HostileTenant::vault(&env.listed.url(), authentication);
         listed.push(tenant.authentication(&spec).await);
     }
     tenant.scaled_object(listed).await;
