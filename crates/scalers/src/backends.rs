@@ -58,6 +58,16 @@ pub trait Cluster: Send + Sync {
     }
 }
 
+/// Who may use credentials of the operator at clouds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OperatorIdentity {
+    /// Every trigger, as in KEDA.
+    #[default]
+    Tenants,
+    /// Only what administrators wrote.
+    Administrators,
+}
+
 /// Shared state of all scalers of a process.
 #[derive(Clone)]
 pub struct Backends {
@@ -69,6 +79,8 @@ pub struct Backends {
     pub dialer: Dialer,
     /// Files that triggers may name.
     pub files: TenantFiles,
+    /// Who may use credentials of the operator.
+    pub operator_identity: OperatorIdentity,
     /// Whether KEDA's behavior is reproduced exactly.
     pub compat: Compat,
     /// Connection pools and the like of single scalers, by type.
@@ -84,6 +96,7 @@ impl Backends {
             web: Arc::new(SharedHttpClient::new(settings)),
             dialer,
             files: TenantFiles::Nothing,
+            operator_identity: OperatorIdentity::default(),
             compat,
             state: Arc::default(),
         }
@@ -92,6 +105,11 @@ impl Backends {
     /// The files that triggers may name; without this call none.
     pub fn with_files(self, files: TenantFiles) -> Self {
         Self { files, ..self }
+    }
+
+    /// The same for other users of the operator's credentials.
+    pub fn with_operator_identity(self, operator_identity: OperatorIdentity) -> Self {
+        Self { operator_identity, ..self }
     }
 
     /// Shared state without a cluster: reads from the cluster fail.

@@ -318,10 +318,8 @@ async fn slow_first_requests_end() {
 /// A frame of HTTP/2.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    let mut frame = vec![length[1], length[2], length[3], kind, flags];
-    frame.extend(stream.to_be_bytes());
-    frame.extend(payload);
-    frame
+    let head = [length[1], length[2], length[3], kind, flags];
+    [&head[..], &stream.to_be_bytes(), payload].concat()
 }
 
 const HEADERS: u8 = 1;

@@ -312,6 +312,11 @@ const TABLE: &[Improvement] = &[
     ),
     Improvement {
         file: "metric_specs",
+        reason: "errors do not quote responses of addresses that tenants choose",
+        shown: Shown::Wherever(rules::only_hidden_body),
+    },
+    Improvement {
+        file: "metric_specs",
         reason: "an external scaler that does not answer is an error, not an empty list of metrics: nothing is removed from the HPA",
         shown: Shown::Wherever(rules::only_silence),
     },

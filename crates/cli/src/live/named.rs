@@ -124,7 +124,9 @@ impl TypedValueParser for Word {
 
 /// The most similar kind.
 pub(crate) fn nearest_kind(word: &str) -> Option<&'static str> {
-    nearest(word, KINDS.iter().flat_map(|(_, words)| words.iter().copied()))
+    // Every short word is near to one of the short names.
+    let words = KINDS.iter().flat_map(|(_, words)| words.iter().copied()).filter(|known| known.len() > 3);
+    nearest(word, words)
 }
 
 impl AutoscalerName {

@@ -12,7 +12,7 @@ use keda::activity::MetricValue;
 use kube::Client;
 use runtime::FaultInjector;
 use runtime::reconcile_loop::PanicCounter;
-use scalers::backends::Backends;
+use scalers::backends::{Backends, OperatorIdentity};
 use scalers::tenant_files::TenantFiles;
 use tokio::sync::mpsc;
 
@@ -28,6 +28,7 @@ use super::exported_metrics;
 use super::external_metrics::{MetricError, ScaledObjectMetrics};
 use super::health::OperatorHealth;
 use super::leader_client::LeaderClient;
+use super::operator_identity::IdentityUsers;
 use super::raw_metrics::{RawMetricsSubscriber, RawMetricsSubscribers};
 use super::run::Operator;
 use super::scalers_cache::{BuildScaler, PushSender, ScalerBuilder};
@@ -96,7 +97,11 @@ impl Operator {
         let builder = ScalerBuilder {
             build: parts.build.unwrap_or_else(|| Arc::new(scalers::table::build)),
             backends: Backends::new(Arc::new(reader.clone()), parts.web, settings.compat)
-                .with_files(TenantFiles::of(settings.tenant_files.clone())),
+                .with_files(TenantFiles::of(settings.tenant_files.clone()))
+                .with_operator_identity(match settings.identity.users {
+                    IdentityUsers::Any => OperatorIdentity::Tenants,
+                    IdentityUsers::ClusterOnly => OperatorIdentity::Administrators,
+                }),
             auth: AuthResolver::new(Arc::new(credentials.clone()), rules).with_clock(parts.clock.clone()),
             credentials,
             client: client.clone(),

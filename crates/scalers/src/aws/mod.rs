@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::backends::Backends;
+use crate::backends::{Backends, OperatorIdentity};
 use crate::identity::{AwsIdentity, AwsKeys, Identities};
 use crate::parameters::Secret;
 use crate::single::send;
@@ -41,7 +41,40 @@ crate::parameters! {
     }
 }
 
+/// Domains of AWS. Only their hosts get requests with credentials of the operator, because tenants choose region, endpoint and
+/// brokers.
+const DOMAINS: [&str; 3] = [".amazonaws.com", ".amazonaws.com.cn", ".api.aws"];
+
+/// An error if a host that is not of AWS would get a request with credentials of the operator.
+pub(crate) fn check_destination(identity: &AwsIdentity, host: &str) -> Result<(), ScalerError> {
+    let is_vendor = DOMAINS.iter().any(|domain| host.to_ascii_lowercase().ends_with(domain));
+    if is_vendor || matches!(identity, AwsIdentity::Keys(_)) {
+        return Ok(());
+    }
+    Err(scaler_error!(
+        "credentials of the operator are sent to hosts of AWS only, not to {host}: give keys in a TriggerAuthentication"
+    ))
+}
+
 impl AwsCredentials {
+    /// The identity; an error if keys are missing, or if only ClusterTriggerAuthentications may use credentials of the operator.
+    pub(crate) fn permitted_identity(
+        &self,
+        trigger: &Trigger,
+        backends: &Backends,
+    ) -> Result<AwsIdentity, ScalerError> {
+        let identity = self.identity(trigger)?;
+        // Pod identities were checked when the TriggerAuthentication was read.
+        let is_checked = trigger.identity.provider == "aws" || matches!(identity, AwsIdentity::Keys(_));
+        if is_checked || backends.operator_identity == OperatorIdentity::Tenants {
+            return Ok(identity);
+        }
+        Err(scaler_error!(
+            "credentials of the operator are not used by triggers (--operator-identity=cluster-only): use podIdentity of a \
+             ClusterTriggerAuthentication, or keys"
+        ))
+    }
+
     /// The identity; an error if keys are missing.
     pub(crate) fn identity(&self, trigger: &Trigger) -> Result<AwsIdentity, ScalerError> {
         let external_id = trigger.identity.external_id.clone().filter(|id| !id.is_empty());
@@ -75,7 +108,8 @@ impl AwsCredentials {
 pub(crate) struct AwsClient {
     region: String,
     endpoint: Option<String>,
-    identity: AwsIdentity,
+    /// The identity, or why it is not used: that is an error of queries, as in KEDA, and not of the object.
+    identity: Result<AwsIdentity, ScalerError>,
     identities: Arc<Identities>,
     /// Timeout of requests.
     within: Duration,
@@ -90,10 +124,11 @@ impl AwsClient {
         trigger: &Trigger,
         backends: &Backends,
     ) -> Result<Self, ScalerError> {
+        credentials.identity(trigger)?;
         Ok(Self {
             region: region.to_owned(),
             endpoint: credentials.endpoint.clone(),
-            identity: credentials.identity(trigger)?,
+            identity: credentials.permitted_identity(trigger, backends),
             identities: backends.state(),
             within: trigger.http_timeout,
             web: Arc::clone(&backends.web),
@@ -102,12 +137,16 @@ impl AwsClient {
 
     /// Sends a request; returns status and body of the response.
     pub(crate) async fn send(&self, request: AwsRequest<'_>) -> Result<(u16, Bytes), ScalerError> {
-        let (host, keys) = (request.host, self.keys().await?);
-        send(&self.web, request.call(&self.dispatch(&self.endpoint(host), &keys))?).await
+        let endpoint = self.endpoint(request.host);
+        let keys = self.keys(&endpoint).await?;
+        send(&self.web, request.call(&self.dispatch(&endpoint, &keys))?).await
     }
 
-    async fn keys(&self) -> Result<AwsKeys, ScalerError> {
-        self.identities.aws(&self.identity, &self.region, &self.web).await
+    async fn keys(&self, endpoint: &str) -> Result<AwsKeys, ScalerError> {
+        let identity = self.identity.as_ref().map_err(Clone::clone)?;
+        let host = endpoint.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
+        check_destination(identity, &host.unwrap_or_default())?;
+        self.identities.aws(identity, &self.region, &self.web).await
     }
 
     fn endpoint(&self, host: &str) -> String {

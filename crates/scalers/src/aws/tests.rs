@@ -83,9 +83,9 @@ fn identity_selection() {
     assert_eq!(access(&trigger), "own");
     trigger.auth.insert("awsAccessKeyId".into(), "given".into());
     assert_eq!(identity(&trigger).unwrap_err().message, "awsSecretAccessKey not found");
-    trigger.auth.insert("awsSecretAccessKey".into(), "secret".into());
+    trigger.auth.insert("awsSecretAccessKey".into(), "hunter2".into());
     assert_eq!(access(&trigger), "given");
-    assert!(!format!("{:?}", identity(&trigger)).contains("secret"));
+    assert!(!format!("{:?}", identity(&trigger)).contains("hunter2"));
     let role = |arn: &str, external_id: Option<&str>, web_identity| {
         let external_id = external_id.map(str::to_owned);
         Ok(AwsIdentity::Role { arn: arn.to_owned(), external_id, web_identity })
@@ -109,4 +109,64 @@ fn endpoints() {
     assert_eq!(endpoint("sqs", "eu-west-1", None), "https://sqs.eu-west-1.amazonaws.com");
     assert_eq!(endpoint("sqs", "cn-north-1", None), "https://sqs.cn-north-1.amazonaws.com.cn");
     assert_eq!(endpoint("sqs", "r", Some("http://localstack:4566/")), "http://localstack:4566");
+}
+
+#[test]
+fn credentials_of_the_operator_go_to_aws_only() {
+    let keys = AwsIdentity::Keys(AwsKeys {
+        access: "AK".into(),
+        secret: crate::parameters::Secret::new("SK"),
+        session: None,
+    });
+    let role = AwsIdentity::Role { arn: "arn".into(), external_id: None, web_identity: true };
+    for host in ["sqs.eu-west-1.amazonaws.com", "sqs.cn-north-1.amazonaws.com.cn", "SQS.eu-west-1.api.aws"] {
+        for identity in [&keys, &role, &AwsIdentity::Operator] {
+            assert_eq!(check_destination(identity, host), Ok(()), "{host}");
+        }
+    }
+    for host in ["", "127.0.0.1", "evilamazonaws.com", "amazonaws.com.example", "sqs.amazonaws.com."] {
+        assert_eq!(check_destination(&keys, host), Ok(()), "{host}");
+        for identity in [&role, &AwsIdentity::Operator] {
+            assert!(check_destination(identity, host).is_err(), "{host}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tenants_cannot_send_credentials_of_the_operator_elsewhere() {
+    let (reached, url) = {
+        let reached = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let count = std::sync::Arc::clone(&reached);
+        let url = crate::test_support::server(move |_| {
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            crate::test_support::ServerAction::Answer(200, "{}".to_owned())
+        })
+        .await;
+        (reached, url)
+    };
+    let metadata = [
+        ("queueURL", "https://sqs/1/q"),
+        ("awsRegion", "eu-west-1"),
+        ("awsEndpoint", &*url),
+        ("identityOwner", "operator"),
+    ];
+    let trigger = crate::test_support::trigger("aws-sqs-queue", &metadata);
+    let error = crate::test_support::read(&trigger).await.unwrap_err().message;
+    assert!(error.contains("sent to hosts of AWS only"), "{error}");
+    assert_eq!(reached.load(std::sync::atomic::Ordering::SeqCst), 0);
+}
+
+#[test]
+fn cluster_only_identity_is_not_for_triggers() {
+    let backends =
+        Backends::without_cluster(crate::web::HttpSettings::default(), api::provider::Compat::Better)
+            .with_operator_identity(OperatorIdentity::Administrators);
+    let mut trigger = Trigger::default();
+    trigger.metadata.insert("identityOwner".into(), "operator".into());
+    let permitted =
+        |trigger: &Trigger| AwsCredentials::read(trigger).unwrap().permitted_identity(trigger, &backends);
+    assert!(permitted(&trigger).unwrap_err().message.contains("--operator-identity=cluster-only"));
+    // The TriggerAuthentication of a pod identity was checked before.
+    trigger.identity.provider = "aws".into();
+    assert_eq!(permitted(&trigger), Ok(AwsIdentity::Operator));
 }

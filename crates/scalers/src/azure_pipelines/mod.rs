@@ -9,6 +9,8 @@ use tokio::sync::OnceCell;
 
 use crate::parameters::KedaProfile;
 use crate::prelude::*;
+use api::provider::Compat;
+use query::DevOpsResponse;
 
 /// What stands in front of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure Pipelines metadata";
@@ -109,6 +111,7 @@ struct Pipelines {
     /// Whether jobs that an agent has received count.
     in_flight: bool,
     source: HttpSource<Parameters>,
+    compat: Compat,
     pool: OnceCell<i64>,
 }
 
@@ -121,7 +124,13 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     // KEDA 2.20 counts only jobs that no agent has received.
     let in_flight = parameters.scale_on_in_flight && trigger.profile >= KedaProfile::V2_21;
     let source = HttpSource::new(parameters, trigger, backends);
-    Ok(Arc::new(Pipelines { trigger: trigger.clone(), in_flight, source, pool: OnceCell::new() }))
+    Ok(Arc::new(Pipelines {
+        trigger: trigger.clone(),
+        in_flight,
+        source,
+        compat: backends.compat,
+        pool: OnceCell::new(),
+    }))
 }
 
 impl Pipelines {
@@ -147,10 +156,11 @@ impl Pipelines {
             let path =
                 if by_name { query::pool_by_name(pool_name) } else { query::pool_by_id(*pool_id as i64) };
             let (status, body, url) = self.get(&path).await?;
+            let response = DevOpsResponse { url: &url, status, body: &body, compat: self.compat };
             if by_name {
-                query::id_of_pool(pool_name, &url, status, &body)
+                query::id_of_pool(pool_name, response)
             } else {
-                query::check_pool(*pool_id as i64, &url, status, &body)
+                query::check_pool(*pool_id as i64, response)
             }
         };
         self.pool.get_or_try_init(look_up).await.copied()
@@ -171,7 +181,11 @@ impl Scaler for Pipelines {
             let parameters = &self.source.parameters;
             let path = query::jobs(self.pool().await?, parameters);
             let (status, body, url) = self.get(&path).await?;
-            let count = query::waiting(parameters, self.in_flight, &url, status, &body)?;
+            let count = query::waiting(
+                parameters,
+                self.in_flight,
+                DevOpsResponse { url: &url, status, body: &body, compat: self.compat },
+            )?;
             Ok(Reading::one(metric, whole(count), count > parameters.activation))
         })
     }

@@ -4,8 +4,9 @@ use serde::Deserialize;
 
 use super::Parameters;
 use crate::ScalerError;
-use crate::responses::hidden;
+use crate::responses::{excerpt, hidden};
 use crate::web::escaped;
+use api::provider::Compat;
 
 /// Default number of jobs that are read.
 const DEFAULT_JOBS: i64 = 250;
@@ -66,26 +67,38 @@ pub(super) fn jobs(pool: i64, parameters: &Parameters) -> String {
     format!("{path}?$top={}", parameters.jobs_to_fetch.unwrap_or(DEFAULT_JOBS))
 }
 
+/// A response, and whether errors quote it as KEDA's do.
+#[derive(Clone, Copy)]
+pub(super) struct DevOpsResponse<'a> {
+    pub(super) url: &'a str,
+    pub(super) status: u16,
+    pub(super) body: &'a [u8],
+    pub(super) compat: Compat,
+}
+
 /// The body of a successful response.
-fn succeeded<'a>(url: &str, status: u16, body: &'a [u8]) -> Result<&'a [u8], ScalerError> {
+fn succeeded(response: DevOpsResponse<'_>) -> Result<&[u8], ScalerError> {
+    let DevOpsResponse { url, status, body, compat } = response;
     if status == 200 {
         return Ok(body);
     }
-    let body = hidden(body);
+    let body = match compat {
+        Compat::Strict => excerpt(&String::from_utf8_lossy(body)),
+        Compat::Better => hidden(body),
+    };
     Err(scaler_error!(
         "the Azure DevOps REST API returned error. urlString: {url} status: {status} response: {body}"
     ))
 }
 
 fn decoded<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ScalerError> {
-    serde_json::from_slice(body).map_err(|error| {
-        scaler_error!("the answer of Azure DevOps cannot be read ({error}): {}", hidden(body))
-    })
+    serde_json::from_slice(body)
+        .map_err(|_| scaler_error!("the response of Azure DevOps cannot be read: {}", hidden(body)))
 }
 
 /// The id of the only pool with a name.
-pub(super) fn id_of_pool(name: &str, url: &str, status: u16, body: &[u8]) -> Result<i64, ScalerError> {
-    let pools: Pools = decoded(succeeded(url, status, body)?)?;
+pub(super) fn id_of_pool(name: &str, response: DevOpsResponse<'_>) -> Result<i64, ScalerError> {
+    let pools: Pools = decoded(succeeded(response)?)?;
     match (pools.count, pools.value.first()) {
         (1, Some(pool)) => Ok(pool.id),
         (0, _) | (1, None) => Err(scaler_error!("agent pool with name `{name}` not found")),
@@ -94,9 +107,9 @@ pub(super) fn id_of_pool(name: &str, url: &str, status: u16, body: &[u8]) -> Res
 }
 
 /// The id of a pool, if it exists.
-pub(super) fn check_pool(id: i64, url: &str, status: u16, body: &[u8]) -> Result<i64, ScalerError> {
-    let body = succeeded(url, status, body)
-        .map_err(|error| error.inside(format!("agent pool with id `{id}` not found")))?;
+pub(super) fn check_pool(id: i64, response: DevOpsResponse<'_>) -> Result<i64, ScalerError> {
+    let body =
+        succeeded(response).map_err(|error| error.inside(format!("agent pool with id `{id}` not found")))?;
     decoded::<serde_json::Map<String, serde_json::Value>>(body)?;
     Ok(id)
 }
@@ -105,11 +118,9 @@ pub(super) fn check_pool(id: i64, url: &str, status: u16, body: &[u8]) -> Result
 pub(super) fn waiting(
     parameters: &Parameters,
     in_flight: bool,
-    url: &str,
-    status: u16,
-    body: &[u8],
+    response: DevOpsResponse<'_>,
 ) -> Result<i64, ScalerError> {
-    let jobs: Jobs = decoded(succeeded(url, status, body)?)?;
+    let jobs: Jobs = decoded(succeeded(response)?)?;
     let open = |job: &&Job| job.result.is_none() && (in_flight || job.receive_time.is_none());
     let count = jobs.value.iter().filter(open).filter(|job| is_ours(job, parameters)).count();
     i64::try_from(count).map_err(|_| scaler_error!("too many jobs"))

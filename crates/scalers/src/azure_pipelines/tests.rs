@@ -13,7 +13,9 @@ fn count(changed: &[(&str, &str)], in_flight: bool) -> i64 {
     let mut given = trigger("azure-pipelines", &[("organizationURL", "http://h/org"), ("poolName", "p")]);
     given.metadata.extend(texts(changed));
     let parameters = Parameters::read(&given).unwrap();
-    query::waiting(&parameters, in_flight, "http://h", 200, JOBS.as_bytes()).unwrap()
+    let response =
+        DevOpsResponse { url: "http://h", status: 200, body: JOBS.as_bytes(), compat: Compat::Better };
+    query::waiting(&parameters, in_flight, response).unwrap()
 }
 
 #[test]

@@ -195,12 +195,16 @@ impl GitHub {
         let repositories = self.repositories(&token).await?;
         let asked = repositories.into_iter().map(|repository| self.jobs(repository, token.clone()));
         let counts = stream::iter(asked).buffer_unordered(MAX_CONCURRENT_REQUESTS);
-        let counts: Vec<usize> = counts.try_collect().await?;
-        Ok(counts.into_iter().sum())
+        let counts: Vec<Option<usize>> = counts.try_collect().await?;
+        // One repository may have been deleted; if none is found, the owner or the token is wrong, and there is no count.
+        if !counts.is_empty() && counts.iter().all(Option::is_none) {
+            bail!("GitHub returned 404 for every repository of {}", self.parameters.owner);
+        }
+        Ok(counts.into_iter().flatten().sum())
     }
 
-    /// The number of queued and running jobs of a repository.
-    async fn jobs(&self, repository: String, token: Secret) -> Result<usize, ScalerError> {
+    /// The number of queued and running jobs of a repository; none if it does not exist.
+    async fn jobs(&self, repository: String, token: Secret) -> Result<Option<usize>, ScalerError> {
         let (repository, token) = (&*repository, &token);
         let Parameters { api, owner, .. } = &self.parameters;
         let mut runs = Vec::new();
@@ -208,7 +212,7 @@ impl GitHub {
             for page in 1..=MAX_PAGES {
                 let url = query::runs_url(api, owner, repository, state, page);
                 let (status, body) = self.get(url, token).await?;
-                let some = query::runs(status, &body)?;
+                let Some(some) = query::runs(status, &body)? else { return Ok(None) };
                 let last = some.len() < PAGE_SIZE;
                 runs.extend(some);
                 if last {
@@ -227,7 +231,7 @@ impl GitHub {
             });
             count += try_join_all(asked).await?.into_iter().sum::<usize>();
         }
-        Ok(count)
+        Ok(Some(count))
     }
 }
 

@@ -50,18 +50,17 @@ pub(super) fn repositories(status: u16, body: &[u8]) -> Result<Vec<String>, Scal
     list.iter().map(|one| text(one, "name").map(str::to_owned)).collect()
 }
 
-/// Ids of runs.
-pub(super) fn runs(status: u16, body: &[u8]) -> Result<Vec<u64>, ScalerError> {
-    // Repositories without Actions, or that were deleted, have no runs.
+/// Ids of runs; none if the repository does not exist, or not for this token.
+pub(super) fn runs(status: u16, body: &[u8]) -> Result<Option<Vec<u64>>, ScalerError> {
     if status == 404 {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let answer = successful(status, body)?;
     let id = |run: &Value| {
         let found = run.get("id");
         found.and_then(Value::as_u64).ok_or_else(|| scaler_error!("GitHub answered {} as id", kind(found)))
     };
-    list(&answer, "workflow_runs")?.iter().map(id).collect()
+    list(&answer, "workflow_runs")?.iter().map(id).collect::<Result<_, _>>().map(Some)
 }
 
 /// The labels of a trigger's runners.

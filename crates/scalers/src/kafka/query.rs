@@ -145,7 +145,7 @@ impl Parameters {
     fn login(&self, trigger: &Trigger, backends: &Backends) -> Result<Option<SaslLogin>, ScalerError> {
         match &*self.sasl {
             "oauthbearer" if self.token_provider == "aws_msk_iam" => {
-                let identity = self.credentials.identity(trigger)?;
+                let identity = self.credentials.permitted_identity(trigger, backends)?;
                 let web = &backends.web;
                 let login = MskLogin::login(true, &self.region, &identity, backends.state(), web);
                 Ok(Some(SaslLogin::Token(login)))
@@ -173,7 +173,7 @@ impl ApacheParameters {
     fn login(&self, trigger: &Trigger, backends: &Backends) -> Result<Option<SaslLogin>, ScalerError> {
         match &*self.sasl {
             "aws_msk_iam" => {
-                let identity = self.credentials.identity(trigger)?;
+                let identity = self.credentials.permitted_identity(trigger, backends)?;
                 let web = &backends.web;
                 let login = MskLogin::login(false, &self.region, &identity, backends.state(), web);
                 Ok(Some(SaslLogin::Token(login)))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::KafkaServer;
-use super::round::Round;
+use super::round::{GroupQuery, Round};
 use super::sample::GroupSample;
 use crate::ScalerError;
 use crate::web::{allowed_age, response_used};
@@ -31,11 +31,7 @@ pub(super) struct KafkaCluster {
 
 /// What one trigger wants to know of a cluster.
 pub(crate) struct GroupInterest {
-    pub(super) group: String,
-    /// The topics; all with a committed offset if empty.
-    pub(super) topics: Vec<String>,
-    /// Whether the oldest offsets are needed where none is committed.
-    pub(super) earliest: bool,
+    query: Arc<GroupQuery>,
     cluster: Arc<KafkaCluster>,
     state: Mutex<InterestState>,
 }
@@ -71,9 +67,7 @@ impl KafkaClusters {
             cluster
         });
         let interest = Arc::new(GroupInterest {
-            group: group.to_owned(),
-            topics: topics.to_vec(),
-            earliest,
+            query: Arc::new(GroupQuery { group: group.to_owned(), topics: topics.to_vec(), earliest }),
             cluster: Arc::clone(&cluster),
             state: Mutex::default(),
         });
@@ -106,7 +100,8 @@ impl KafkaCluster {
     /// Reads the offsets of all interests that are due.
     async fn run(&self, round: &mut Round, due: &[Arc<GroupInterest>]) {
         let begun = Instant::now();
-        let offsets = match timeout(ROUND_TIMEOUT, round.run(&self.server, due)).await {
+        let queries: Vec<_> = due.iter().map(|interest| Arc::clone(&interest.query)).collect();
+        let offsets = match timeout(ROUND_TIMEOUT, round.run(&self.server, &queries)).await {
             Ok(offsets) => offsets,
             Err(_) => {
                 *round = Round::default();
@@ -116,7 +111,7 @@ impl KafkaCluster {
         let taken = Instant::now();
         for interest in due {
             let sample = match &offsets {
-                Ok(offsets) => offsets.sample(&interest.group, &interest.topics).map(Arc::new),
+                Ok(offsets) => offsets.sample(&interest.query.group, &interest.query.topics).map(Arc::new),
                 Err(error) => Err(error.clone()),
             };
             locked(&interest.state).sample = Some(Sampled { begun, taken, sample });

@@ -9,6 +9,7 @@ use sources::http::Secret;
 
 use super::login::{TokenLogin, TokenSource, bearer_message};
 use crate::ScalerFuture;
+use crate::aws::check_destination;
 use crate::identity::{AwsIdentity, Identities, RequestToPresign, presign};
 use crate::web::{SharedHttpClient, escaped};
 
@@ -57,6 +58,7 @@ impl TokenSource for MskLogin {
     fn message<'a>(&'a self, host: &'a str) -> ScalerFuture<'a, Secret> {
         Box::pin(async move {
             let region = &*self.region;
+            check_destination(&self.identity, host)?;
             let keys = self.identities.aws(&self.identity, region, &self.web).await?;
             let service_host = format!("kafka.{region}.amazonaws.com");
             let host = if self.as_token { &service_host } else { host };

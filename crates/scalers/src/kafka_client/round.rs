@@ -9,7 +9,6 @@ use futures::future::join_all;
 use tokio::time::timeout;
 
 use super::broker::BrokerConnection;
-use super::cluster::GroupInterest;
 use super::messages::{
     BrokerAddress, ClusterMetadata, Coordinator, EARLIEST, GroupOffsets, LATEST, NO_OFFSET, PartitionOffset,
     TopicPartitions, describe,
@@ -28,6 +27,15 @@ const OTHER_COORDINATOR: [i16; 2] = [15, 16];
 /// The error of a partition without leader: `LEADER_NOT_AVAILABLE`.
 const NO_LEADER: i16 = 5;
 
+/// The offsets that one trigger needs.
+pub(super) struct GroupQuery {
+    pub(super) group: String,
+    /// The topics; all with a committed offset if empty.
+    pub(super) topics: Vec<String>,
+    /// Whether the oldest offsets are needed where none is committed.
+    pub(super) earliest: bool,
+}
+
 /// Connections and what is known of the cluster; both outlive a round.
 #[derive(Default)]
 pub(super) struct Round {
@@ -42,24 +50,24 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Reads the offsets of these interests. An error concerns all of them; errors of single groups and partitions are in the result.
+    /// Reads the offsets of these queries. An error concerns all of them; errors of single groups and partitions are in the result.
     pub(super) async fn run(
         &mut self,
         server: &KafkaServer,
-        interests: &[Arc<GroupInterest>],
+        queries: &[Arc<GroupQuery>],
     ) -> Result<RoundOffsets, ScalerError> {
         let mut offsets = RoundOffsets::default();
-        let groups: BTreeSet<&str> = interests.iter().map(|interest| &*interest.group).collect();
+        let groups: BTreeSet<&str> = queries.iter().map(|query| &*query.group).collect();
         self.coordinators.retain(|group, _| groups.contains(&**group));
         let mut topics: BTreeSet<String> =
-            interests.iter().flat_map(|interest| interest.topics.iter().cloned()).collect();
+            queries.iter().flat_map(|query| query.topics.iter().cloned()).collect();
         topics.append(&mut std::mem::take(&mut self.found_topics));
         self.describe(server, topics, &mut offsets).await?;
-        self.read_committed(server, wanted(interests, &offsets), &mut offsets).await;
-        let found: BTreeSet<String> = interests
+        self.read_committed(server, wanted(queries, &offsets), &mut offsets).await;
+        let found: BTreeSet<String> = queries
             .iter()
-            .filter(|interest| interest.topics.is_empty())
-            .flat_map(|interest| offsets.topics(&interest.group, &[]).unwrap_or_default())
+            .filter(|query| query.topics.is_empty())
+            .flat_map(|query| offsets.topics(&query.group, &[]).unwrap_or_default())
             .collect();
         let more = found.iter().filter(|topic| !offsets.metadata.contains_key(*topic)).cloned();
         let more: BTreeSet<String> = more.collect();
@@ -69,7 +77,7 @@ impl Round {
         self.found_topics = found;
         let all = partitions(offsets.metadata.keys(), &offsets, |_, _| true);
         offsets.latest = self.read_offsets(server, LATEST, all, &offsets).await;
-        let without_commit = without_commit(interests, &offsets);
+        let without_commit = without_commit(queries, &offsets);
         if !without_commit.is_empty() {
             offsets.earliest = self.read_offsets(server, EARLIEST, without_commit, &offsets).await;
         }
@@ -342,16 +350,16 @@ fn partitions<'a>(
 }
 
 /// Which committed offsets are asked for, by group. Triggers of one group are asked for together.
-fn wanted(interests: &[Arc<GroupInterest>], offsets: &RoundOffsets) -> TopicsByGroup {
+fn wanted(queries: &[Arc<GroupQuery>], offsets: &RoundOffsets) -> TopicsByGroup {
     let mut wanted = TopicsByGroup::new();
-    for interest in interests {
-        if interest.topics.is_empty() {
-            wanted.insert(interest.group.clone(), None);
+    for query in queries {
+        if query.topics.is_empty() {
+            wanted.insert(query.group.clone(), None);
             continue;
         }
-        let entry = wanted.entry(interest.group.clone()).or_insert_with(|| Some(Vec::new()));
+        let entry = wanted.entry(query.group.clone()).or_insert_with(|| Some(Vec::new()));
         let Some(topics) = entry else { continue };
-        for topic in &interest.topics {
+        for topic in &query.topics {
             let known = offsets.metadata.get(topic).map(|topic| &*topic.partitions).unwrap_or_default();
             if !known.is_empty() && topics.iter().all(|(known, _)| known != topic) {
                 topics.push((topic.clone(), known.iter().map(|partition| partition.index).collect()));
@@ -362,17 +370,17 @@ fn wanted(interests: &[Arc<GroupInterest>], offsets: &RoundOffsets) -> TopicsByG
 }
 
 /// Partitions without committed offset, for triggers that count what the log retains.
-fn without_commit(interests: &[Arc<GroupInterest>], offsets: &RoundOffsets) -> Vec<(String, i32)> {
+fn without_commit(queries: &[Arc<GroupQuery>], offsets: &RoundOffsets) -> Vec<(String, i32)> {
     let mut found = BTreeSet::new();
-    for interest in interests.iter().filter(|interest| interest.earliest) {
-        let Ok(committed) = offsets.committed(&interest.group) else { continue };
+    for query in queries.iter().filter(|query| query.earliest) {
+        let Ok(committed) = offsets.committed(&query.group) else { continue };
         let committed: BTreeSet<(&str, i32)> = committed
             .partitions
             .iter()
             .filter(|one| one.offset != NO_OFFSET)
             .map(|one| (&*one.topic, one.partition))
             .collect();
-        let topics = offsets.topics(&interest.group, &interest.topics).unwrap_or_default();
+        let topics = offsets.topics(&query.group, &query.topics).unwrap_or_default();
         found.extend(partitions(&topics, offsets, |topic, index| !committed.contains(&(topic, index))));
     }
     found.into_iter().collect()

@@ -46,10 +46,10 @@ async fn lag_over_two_brokers_in_few_requests() {
         assert_eq!(value(&interest, &policy()).await, Ok(9));
         let mut again: Vec<_> = fake.requests().split_off(first.len());
         again.sort_unstable();
-        assert_eq!(
-            again,
-            [(0, key::LIST_OFFSETS), (0, key::METADATA), (1, key::LIST_OFFSETS), (1, key::OFFSET_FETCH)]
-        );
+        // Any broker knows the metadata.
+        again.retain(|(_, key)| *key != key::METADATA);
+        assert_eq!(again, [(0, key::LIST_OFFSETS), (1, key::LIST_OFFSETS), (1, key::OFFSET_FETCH)]);
+        assert_eq!(fake.requests().len(), first.len() + 4);
         assert_eq!(fake.connections(), 2);
     }
 }
@@ -60,10 +60,11 @@ async fn a_thousand_groups_share_rounds() {
     fake.topic("t", &[(0, 0, 100)]);
     let clusters = KafkaClusters::default();
     let mut interests = Vec::new();
+    let server = server(&fake);
     for number in 0..1000 {
         let group = format!("g{number}");
         fake.commit(&group, 0, &[("t", 0, i64::from(number % 100))]);
-        interests.push(clusters.interest(&server(&fake), &group, &["t".to_owned()], false));
+        interests.push(clusters.interest(&server, &group, &["t".to_owned()], false));
     }
     let policy = LagPolicy { allow_idle_consumers: true, ..policy() };
     let read = |number: usize| {

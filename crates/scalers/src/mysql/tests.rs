@@ -44,7 +44,7 @@ fn asking(fake: &FakeMysql, query: &str, password: &str) -> Trigger {
 
 fn value(reading: Result<Reading, ScalerError>) -> String {
     match reading {
-        Ok(reading) => reading.values[0].value.to_string(),
+        Ok(reading) => reading.values[0].value.canonical(),
         Err(error) => error.message,
     }
 }

@@ -69,8 +69,8 @@ fn workloads_are_checked_where_scaling_depends_on_them() {
         problems,
         [
             "f:5:13: Invalid value: -3: must be greater than or equal to 0 in spec.replicas",
-            "f:8:23: Invalid value: {\"app\":\"shop\"}: `selector` does not match template `labels` in spec.template.metadata.labels",
-            "f:11:60: Invalid value: \"2\": must be less than or equal to cpu limit of 1 in spec.template.spec.containers[0].resources.requests[cpu]",
+            "f:8:16: Invalid value: {\"app\":\"shop\"}: `selector` does not match template `labels` in spec.template.metadata.labels",
+            "f:11:57: Invalid value: \"2\": must be less than or equal to cpu limit of 1 in spec.template.spec.containers[0].resources.requests[cpu]",
             "f:12:16: Duplicate value: \"a\" in spec.template.spec.containers[1].name",
         ]
     );
@@ -117,13 +117,21 @@ fn parameters_of_authentications_are_not_missing() {
 #[test]
 fn authentications_and_jobs_are_checked() {
     let (checked, problems) = check_text(
-        "apiVersion: keda.sh/v1alpha1\nkind: TriggerAuthentication\nmetadata: {name: a}\nspec:\n  secretTargetReff: []\n  oauth2: {type: password}\n",
+        "apiVersion: keda.sh/v1alpha1\nkind: TriggerAuthentication\nmetadata: {name: a}\nspec:\n  secretTargetReff: []\n",
     );
-    assert_eq!((checked, problems.len()), ("all", 2), "{problems:?}");
+    assert_eq!((checked, problems.len()), ("all", 1), "{problems:?}");
     assert!(
         problems[0].contains("unknown field `secretTargetReff` in spec; did you mean `secretTargetRef`?")
     );
-    assert!(problems[1].contains("oauth2.type must be 'clientCredentials', got 'password'"));
+    let (_, problems) = check_text(
+        "apiVersion: keda.sh/v1alpha1\nkind: TriggerAuthentication\nmetadata: {name: a}\nspec:\n  oauth2: {type: password}\n",
+    );
+    assert!(
+        problems
+            .iter()
+            .any(|problem| problem.contains("oauth2.type must be 'clientCredentials', got 'password'")),
+        "{problems:?}"
+    );
     let (_, problems) = check_text(
         "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {name: a}\nspec:\n  triggers:\n  - {type: cron, metadata: {}}\n",
     );
@@ -166,8 +174,8 @@ fn the_version_whose_shape_a_file_has_is_named() {
     );
     let draft = "  maxReplicas: 3\n  metrics:\n  - {type: ContainerResource, resource: {name: cpu, container: app, target: {type: Utilization, averageUtilization: 5}}}\n";
     let (_, problems) = check_text(&format!("apiVersion: autoscaling/v2\n{HPA}{draft}"));
-    assert!(
-        problems[0].contains("unknown field `container`") && problems[0].ends_with("`containerResource:`"),
-        "{problems:?}"
-    );
+    let named = |problem: &String| {
+        problem.contains("unknown field `container`") && problem.ends_with("`containerResource:`")
+    };
+    assert!(problems.iter().any(named), "{problems:?}");
 }

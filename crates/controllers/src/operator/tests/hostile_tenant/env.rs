@@ -46,7 +46,7 @@ pub(super) struct HostileEnv {
 
 /// HTTP settings of scalers: they may connect to loopback, where the tenant's server is.
 pub(super) fn web() -> scalers::web::HttpSettings {
-    scalers::web::HttpSettings::default()
+    scalers::web::HttpSettings::allowing_loopback()
 }
 
 /// A cluster with the tenant's namespace `shop` and another one.
