@@ -23,6 +23,8 @@ enum Shown {
     In(&'static str),
     /// By rule: wherever this explains a difference.
     Wherever(fn(&Difference) -> bool),
+    /// The same, in a file that has no such record in every release of KEDA.
+    WhereRecorded(fn(&Difference) -> bool),
 }
 
 /// The verdict on a record without `--compat=strict`.
@@ -313,7 +315,7 @@ const TABLE: &[Improvement] = &[
     Improvement {
         file: "metric_specs",
         reason: "errors do not quote responses of addresses that tenants choose",
-        shown: Shown::Wherever(rules::only_hidden_body),
+        shown: Shown::WhereRecorded(rules::only_hidden_body),
     },
     Improvement {
         file: "metric_specs",
@@ -340,13 +342,18 @@ impl Improvement {
     fn ids(&self) -> impl Iterator<Item = &'static str> {
         let ids = match self.shown {
             Shown::In(ids) => ids,
-            Shown::Wherever(_) => "",
+            Shown::Wherever(_) | Shown::WhereRecorded(_) => "",
         };
         ids.split_whitespace()
     }
 
     fn explains(&self, difference: &Difference) -> bool {
-        matches!(self.shown, Shown::Wherever(rule) if rule(difference))
+        matches!(self.shown, Shown::Wherever(rule) | Shown::WhereRecorded(rule) if rule(difference))
+    }
+
+    /// Whether every file must have a record that shows it.
+    pub(crate) fn is_required(&self) -> bool {
+        !matches!(self.shown, Shown::WhereRecorded(_))
     }
 }
 

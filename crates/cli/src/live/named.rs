@@ -124,8 +124,8 @@ impl TypedValueParser for Word {
 
 /// The most similar kind.
 pub(crate) fn nearest_kind(word: &str) -> Option<&'static str> {
-    // Every short word is near to one of the short names.
-    let words = KINDS.iter().flat_map(|(_, words)| words.iter().copied()).filter(|known| known.len() > 3);
+    // `pas` is near to many words that mean something else, such as pods.
+    let words = KINDS.iter().flat_map(|(_, words)| words.iter().copied()).filter(|known| *known != "pas");
     nearest(word, words)
 }
 

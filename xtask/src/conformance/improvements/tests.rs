@@ -58,7 +58,7 @@ fn documentation_lists_all_improvements() {
         let (count, file) = (improvement.ids().count(), improvement.file);
         let shown = match improvement.shown {
             Shown::In(_) => format!("| `{file}` {count}: "),
-            Shown::Wherever(_) => format!("| `{file}` by rule: "),
+            Shown::Wherever(_) | Shown::WhereRecorded(_) => format!("| `{file}` by rule: "),
         };
         let told = rows.iter().any(|row| row.contains(&shown) && row.contains(improvement.reason));
         assert!(told, "no row with {shown:?} and {:?}", improvement.reason);

@@ -27,7 +27,7 @@ use crate::operator::operator_identity::outbound::OutboundFilter;
 use crate::operator::{Operator, OperatorHandle, OperatorParts, OperatorSettings};
 
 /// Time limit of every wait.
-const WAIT_TIMEOUT: Duration = Duration::from_mins(4);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(super) struct HostileEnv {
     /// Keeps the cluster.
