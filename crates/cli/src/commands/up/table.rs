@@ -28,7 +28,7 @@ pub(super) async fn watch(stage: &Stage, args: &UpArgs) -> Ended {
     let mut shown: HashMap<(String, String), Timestamp> = HashMap::new();
     let mut phases: HashMap<(String, String), Option<ActivationPhase>> = HashMap::new();
     say(&format!(
-        "{:<8}  {:<22}  {:<9}  {:<20}  {:<10}  {}",
+        "{:<8}  {:<22}  {:<9}  {:<24}  {:<10}  {}",
         "TIME", "AUTOSCALER", "REPLICAS", "METRICS", "LOAD", "WHY"
     ))?;
     loop {
@@ -110,7 +110,9 @@ fn line(stage: &Stage, record: &DecisionRecord) -> String {
         _ => load,
     };
     let why = record.sentence();
-    format!("{:<8}  {name:<22}  {replicas:<9}  {metrics:<20}  {load:<10}  {why}", clock(record.last))
+    // The total has no room in this column; `why` has it.
+    let metrics = metrics.split(" (").next().unwrap_or_default();
+    format!("{:<8}  {name:<22}  {replicas:<9}  {metrics:<24}  {load:<10}  {why}", clock(record.last))
 }
 
 fn say(line: &str) -> Ended {
