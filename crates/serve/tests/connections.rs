@@ -33,7 +33,7 @@ const SHORT: Duration = Duration::from_millis(300);
 const GOOD_TOKEN: &str = "Bearer good";
 
 /// A server with its own listener for probes, and the API server that it asks.
-struct Site {
+struct TestServer {
     server: Server,
     probes: ExtraListener,
     proxies: Authority,
@@ -56,7 +56,7 @@ fn limits() -> ServerLimits {
     }
 }
 
-impl Site {
+impl TestServer {
     async fn start(limits: ServerLimits) -> Self {
         let proxies = Authority::new("proxies").unwrap();
         let (token_reviews, access_reviews) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
@@ -111,7 +111,7 @@ impl Site {
     }
 
     /// A connection that is used once; it is made again where a short limit has ended it before.
-    async fn line(&self, last: u8, identity: Option<&Identity>, headers: &[(&'static str, &str)]) -> Line {
+    async fn peer(&self, last: u8, identity: Option<&Identity>, headers: &[(&'static str, &str)]) -> Peer {
         let made = async {
             loop {
                 let stream = self.tcp(last).await;
@@ -120,9 +120,9 @@ impl Site {
                 let Ok((sender, connection)) = http.await else { continue };
                 tokio::spawn(connection);
                 let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-                let line = Line { sender, headers };
-                if line.get(DECISIONS_OF_A).await == Some(200) {
-                    return line;
+                let peer = Peer { sender, headers };
+                if peer.get(DECISIONS_OF_A).await == Some(200) {
+                    return peer;
                 }
             }
         };
@@ -130,14 +130,14 @@ impl Site {
     }
 
     /// A connection of the API server.
-    async fn proxy(&self) -> Line {
+    async fn proxy(&self) -> Peer {
         let identity = self.proxies.client("front-proxy-client", None).unwrap();
-        self.line(1, Some(&identity), &[("x-remote-user", "carol")]).await
+        self.peer(1, Some(&identity), &[("x-remote-user", "carol")]).await
     }
 
     /// A connection of a user with a token.
-    async fn user(&self) -> Line {
-        self.line(1, None, &[("authorization", GOOD_TOKEN)]).await
+    async fn user(&self) -> Peer {
+        self.peer(1, None, &[("authorization", GOOD_TOKEN)]).await
     }
 
     /// Both kinds of probes are answered, on new connections.
@@ -190,12 +190,12 @@ fn answer(
 }
 
 /// One connection, which is never made again.
-struct Line {
+struct Peer {
     sender: SendRequest<Full<Bytes>>,
     headers: Vec<(&'static str, String)>,
 }
 
-impl Line {
+impl Peer {
     /// The code of an answer; none if the connection has ended.
     async fn get(&self, path: &str) -> Option<u16> {
         let mut request = Request::get(format!("https://localhost{path}"));
@@ -228,15 +228,15 @@ async fn ended(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_do_not_exhaust_a_server() {
-    let site = Site::start(limits()).await;
-    let (proxy, user) = (site.proxy().await, site.user().await);
+    let host = TestServer::start(limits()).await;
+    let (proxy, user) = (host.proxy().await, host.user().await);
     // Four times as many connections as there may be, from ten addresses; some say nothing, some greet.
     let mut flood = Vec::new();
     for round in 0..20 {
         for last in 2..12 {
-            let stream = site.tcp(last).await;
+            let stream = host.tcp(last).await;
             if round % 10 == 0 {
-                let _ = site.greet(stream, b"h2", None).await.map(|stream| flood.push(stream.into_inner().0));
+                let _ = host.greet(stream, b"h2", None).await.map(|stream| flood.push(stream.into_inner().0));
             } else {
                 flood.push(stream);
             }
@@ -245,35 +245,35 @@ async fn idle_connections_do_not_exhaust_a_server() {
     }
     proxy.is_alive().await;
     user.is_alive().await;
-    site.is_probed().await;
+    host.is_probed().await;
     // The first ones made room.
     ended(&mut flood[0]).await;
     ended(&mut flood[1]).await;
-    site.stop().await;
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_address_displaces_only_its_own_connections() {
-    let site = Site::start(limits()).await;
-    let mut quiet = site.raw(2, b"http/1.1").await;
+    let host = TestServer::start(limits()).await;
+    let mut quiet = host.raw(2, b"http/1.1").await;
     let mut flood = Vec::new();
     for _ in 0..100 {
-        flood.push(site.tcp(3).await);
+        flood.push(host.tcp(3).await);
     }
     ended(&mut flood[0]).await;
     // The connection of the other address, which is idle longest, is still there.
     assert!(probe(&mut quiet).await.starts_with("HTTP/1.1 200"));
-    site.is_probed().await;
-    site.stop().await;
+    host.is_probed().await;
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_handshakes_end() {
-    let site = Site::start(ServerLimits { handshake: SHORT, ..limits() }).await;
-    let proxy = site.proxy().await;
+    let host = TestServer::start(ServerLimits { handshake: SHORT, ..limits() }).await;
+    let proxy = host.proxy().await;
     let mut slow = Vec::new();
     for last in 2..10 {
-        let mut stream = site.tcp(last).await;
+        let mut stream = host.tcp(last).await;
         // The beginning of a ClientHello.
         let _ = stream.write_all(&[22, 3, 1, 2, 0]).await;
         slow.push(stream);
@@ -282,23 +282,23 @@ async fn slow_handshakes_end() {
         ended(stream).await;
     }
     proxy.is_alive().await;
-    site.is_probed().await;
-    site.stop().await;
+    host.is_probed().await;
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_first_requests_end() {
-    let site = Site::start(ServerLimits { first: SHORT, ..limits() }).await;
-    let proxy = site.proxy().await;
+    let host = TestServer::start(ServerLimits { first: SHORT, ..limits() }).await;
+    let proxy = host.proxy().await;
     for protocol in [&b"http/1.1"[..], b"h2"] {
         // Nothing at all.
-        ended(&mut site.raw(2, protocol).await).await;
+        ended(&mut host.raw(2, protocol).await).await;
     }
     // Half a head, and one that never ends however often something comes.
-    let mut half = site.raw(2, b"http/1.1").await;
+    let mut half = host.raw(2, b"http/1.1").await;
     let _ = half.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nX: ").await;
     ended(&mut half).await;
-    let (mut reading, mut writing) = tokio::io::split(site.raw(2, b"http/1.1").await);
+    let (mut reading, mut writing) = tokio::io::split(host.raw(2, b"http/1.1").await);
     let trickle = async {
         let _ = writing.write_all(b"GET /readyz HTTP/1.1\r\n").await;
         while writing.write_all(b"a: b\r\n").await.is_ok() && writing.flush().await.is_ok() {
@@ -311,8 +311,8 @@ async fn slow_first_requests_end() {
         () = tokio::time::sleep(PATIENCE) => panic!("a head may take forever"),
     }
     proxy.is_alive().await;
-    site.is_probed().await;
-    site.stop().await;
+    host.is_probed().await;
+    host.stop().await;
 }
 
 /// A frame of HTTP/2.
@@ -331,8 +331,8 @@ const END_STREAM_AND_HEADERS: u8 = 5;
 const GET: [u8; 6] = [0x82, 0x84, 0x87, 0x01, 0x01, b'x'];
 
 /// A connection of HTTP/2 after its preface.
-async fn frames(site: &Site) -> TlsStream<TcpStream> {
-    let mut stream = site.raw(2, b"h2").await;
+async fn frames(host: &TestServer) -> TlsStream<TcpStream> {
+    let mut stream = host.raw(2, b"h2").await;
     let mut preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     preface.extend(frame(SETTINGS, 0, 0, &[]));
     stream.write_all(&preface).await.unwrap();
@@ -360,9 +360,9 @@ async fn flood(stream: TlsStream<TcpStream>, mut batch: impl FnMut(u32) -> Vec<u
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rapid_resets_end_their_connection_only() {
-    let site = Site::start(limits()).await;
-    let proxy = site.proxy().await;
-    let stream = frames(&site).await;
+    let host = TestServer::start(limits()).await;
+    let proxy = host.proxy().await;
+    let stream = frames(&host).await;
     flood(stream, |number| {
         let mut bytes = Vec::new();
         for index in 0..200 {
@@ -374,42 +374,42 @@ async fn rapid_resets_end_their_connection_only() {
     })
     .await;
     proxy.is_alive().await;
-    site.is_probed().await;
-    site.stop().await;
+    host.is_probed().await;
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn endless_continuations_end_their_connection_only() {
-    let site = Site::start(limits()).await;
-    let proxy = site.proxy().await;
+    let host = TestServer::start(limits()).await;
+    let proxy = host.proxy().await;
     for payload in [&b""[..], &[0x00, 0x01, b'a', 0x01, b'b'].repeat(2000)] {
-        let mut stream = frames(&site).await;
+        let mut stream = frames(&host).await;
         stream.write_all(&frame(HEADERS, 1, 1, &GET)).await.unwrap();
         flood(stream, |_| frame(CONTINUATION, 0, 1, payload).repeat(8)).await;
     }
     proxy.is_alive().await;
-    site.is_probed().await;
-    site.stop().await;
+    host.is_probed().await;
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn made_up_tokens_are_not_all_reviewed() {
     const TOKENS: usize = 1500;
-    let site = Site::start(limits()).await;
-    let (proxy, user) = (site.proxy().await, site.user().await);
-    let (reviewed, begin) = (site.token_reviews.load(Ordering::Relaxed), tokio::time::Instant::now());
+    let host = TestServer::start(limits()).await;
+    let (proxy, user) = (host.proxy().await, host.user().await);
+    let (reviewed, begin) = (host.token_reviews.load(Ordering::Relaxed), tokio::time::Instant::now());
     // Without credentials he is refused, but his connection exists.
-    let stream = site.raw(2, b"h2").await;
+    let stream = host.raw(2, b"h2").await;
     let http = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
     let (sender, connection) = http.await.unwrap();
     tokio::spawn(connection);
     let codes = futures::future::join_all((0..TOKENS).map(|number| {
         let headers = vec![("authorization", format!("Bearer made-up-{number}"))];
-        let line = Line { sender: sender.clone(), headers };
-        async move { line.get(DECISIONS_OF_A).await.unwrap() }
+        let peer = Peer { sender: sender.clone(), headers };
+        async move { peer.get(DECISIONS_OF_A).await.unwrap() }
     }))
     .await;
-    let (asked, time) = (site.token_reviews.load(Ordering::Relaxed) - reviewed, begin.elapsed());
+    let (asked, time) = (host.token_reviews.load(Ordering::Relaxed) - reviewed, begin.elapsed());
     assert!(codes.iter().all(|code| matches!(code, 401 | 429)), "{codes:?}");
     let most = 100.0 + 20.0 * (time.as_secs_f64() + 1.0);
     assert!(f64::from(asked) <= most, "{asked} reviews within {time:?}");
@@ -419,32 +419,32 @@ async fn made_up_tokens_are_not_all_reviewed() {
     proxy.is_alive().await;
     user.is_alive().await;
     // So is the same user at the address of the flood: that token was valid before.
-    site.line(2, None, &[("authorization", GOOD_TOKEN)]).await.is_alive().await;
-    site.is_probed().await;
-    site.stop().await;
+    host.peer(2, None, &[("authorization", GOOD_TOKEN)]).await.is_alive().await;
+    host.is_probed().await;
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_paths_are_not_all_reviewed() {
     const PATHS: usize = 1500;
-    let site = Site::start(limits()).await;
-    let (proxy, user) = (site.proxy().await, site.user().await);
-    let (reviewed, begin) = (site.access_reviews.load(Ordering::Relaxed), tokio::time::Instant::now());
-    let stream = site.raw(2, b"h2").await;
+    let host = TestServer::start(limits()).await;
+    let (proxy, user) = (host.proxy().await, host.user().await);
+    let (reviewed, begin) = (host.access_reviews.load(Ordering::Relaxed), tokio::time::Instant::now());
+    let stream = host.raw(2, b"h2").await;
     let http = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
     let (sender, connection) = http.await.unwrap();
     tokio::spawn(connection);
     let codes = futures::future::join_all((0..PATHS).map(|number| {
-        let line = Line { sender: sender.clone(), headers: Vec::new() };
-        async move { line.get(&format!("{DECISIONS}/namespaces/n{number}/decisions")).await.unwrap() }
+        let peer = Peer { sender: sender.clone(), headers: Vec::new() };
+        async move { peer.get(&format!("{DECISIONS}/namespaces/n{number}/decisions")).await.unwrap() }
     }))
     .await;
-    let (asked, time) = (site.access_reviews.load(Ordering::Relaxed) - reviewed, begin.elapsed());
+    let (asked, time) = (host.access_reviews.load(Ordering::Relaxed) - reviewed, begin.elapsed());
     assert!(codes.iter().all(|code| matches!(code, 403 | 429)), "{codes:?}");
     let most = 100.0 + 20.0 * (time.as_secs_f64() + 1.0);
     assert!(f64::from(asked) <= most, "{asked} reviews within {time:?}");
     proxy.is_alive().await;
     user.is_alive().await;
-    site.is_probed().await;
-    site.stop().await;
+    host.is_probed().await;
+    host.stop().await;
 }
