@@ -259,7 +259,6 @@ async fn assert_nothing_leaked(env: &HostileEnv, log: &RecordedLog) {
 }
 
 #[tokio::test]
-#[ignore = "not all of its objects are polled within two minutes; run it with --ignored hostile_tenant"]
 async fn no_field_of_any_namespaced_object_reaches_files_variables_or_another_namespace() {
     let (log, _guard) = RecordedLog::start();
     let env = HostileEnv::start().await;
