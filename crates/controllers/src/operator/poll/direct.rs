@@ -13,8 +13,8 @@ use keda::activity::{self, MetricQuery};
 use keda::direct::{external_samples, needs_pods, plan};
 use keda::executor::{ExecutorInput, TARGET_NOT_RESOLVED};
 
-use super::scale::decide_and_scale;
-use crate::operator::apply::{Applied, Applier};
+use super::scale::{MAX_SCALE_ATTEMPTS, decide_and_scale, keeps_changing};
+use crate::operator::apply::{Applied, Applier, ScaleOutcome};
 use crate::operator::context::OperatorContext;
 use crate::operator::decide::direct::{conclude, decide, scale_effect, written};
 use crate::operator::decide::object::ObjectPoll;
@@ -54,15 +54,30 @@ pub(super) async fn decide_directly(
         pods: Vec::new(),
         samples: Vec::new(),
     };
-    let looked_at_pods = complete(context, &poll, &input, &mut observation).await;
-    let step = decide(&mut direct.state.engine, &observation, &input, compat);
-    let result = match scale_effect(object, &observation, &step) {
-        None => None,
-        Some(Err(failed)) => Some(failed),
-        Some(Ok(effect)) => match applier.apply(Effect::Scale(effect)).await {
-            Ok(Applied::Scaled(outcome)) => Some(written(outcome.into_scaled(count_changed))),
-            _ => None,
-        },
+    let before = direct.state.engine.clone();
+    let mut attempt = 1;
+    let (looked_at_pods, step, result) = loop {
+        let looked_at_pods = complete(context, &poll, &input, &mut observation).await;
+        let step = decide(&mut direct.state.engine, &observation, &input, compat);
+        let effect = match scale_effect(object, &observation, &step) {
+            None => break (looked_at_pods, step, None),
+            Some(Err(failed)) => break (looked_at_pods, step, Some(failed)),
+            Some(Ok(effect)) => effect,
+        };
+        let Ok(Applied::Scaled(outcome)) = applier.apply(Effect::Scale(effect)).await else {
+            break (looked_at_pods, step, None);
+        };
+        match (outcome, &mut observation.scale) {
+            // The cached count was old: the decision is made again from the count that was found.
+            (ScaleOutcome::Moved { to }, Ok(scale)) if attempt < MAX_SCALE_ATTEMPTS => {
+                scale.spec_replicas = to.into();
+                direct.state.engine = before.clone();
+                attempt += 1;
+            }
+            (outcome, _) => {
+                break (looked_at_pods, step, Some(written(outcome.into_scaled(keeps_changing))));
+            }
+        }
     };
     let mut settled = step.settle(&mut direct.state.engine, context.clock.now(), &observation, result);
     if !looked_at_pods {
@@ -99,10 +114,6 @@ impl Drop for TakenDirectState<'_> {
     fn drop(&mut self) {
         self.entry.state().direct = Some(std::mem::take(&mut self.state));
     }
-}
-
-fn count_changed(count: i32) -> String {
-    format!("the count is {count} by now; the next round decides again")
 }
 
 async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale, ScaleReadError> {

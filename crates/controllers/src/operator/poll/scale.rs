@@ -12,7 +12,7 @@ use crate::operator::id::NamespacedName;
 use crate::operator::record;
 
 /// Decisions that are made in one poll when the replica count keeps changing in between.
-const MAX_SCALE_ATTEMPTS: u32 = 3;
+pub(super) const MAX_SCALE_ATTEMPTS: u32 = 3;
 
 /// Decides whether the target is activated or deactivated, writes its replica count, records events and the status
 /// (docs/spec/keda.md 3.6, 3.9). The caller holds the object's lock.
@@ -56,6 +56,7 @@ pub(super) async fn decide_and_scale(
     applier.log_failed_status(applier.apply_all(effects).await);
 }
 
-fn keeps_changing(_count: i32) -> String {
+/// The error of a write that found another count in every attempt.
+pub(super) fn keeps_changing(_count: i32) -> String {
     "others change the count all the time; the next round decides again".to_owned()
 }

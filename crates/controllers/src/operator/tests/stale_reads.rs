@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use super::env::{TestEnv, deployments, objects, trigger};
 use super::sources::SourceResponse;
+use crate::operator::{OperatorSettings, ScalingMode};
 
 /// An operator with one object, whose target changes without a watch event.
 async fn moved(spec: Value, seen: i32, real: i32) -> TestEnv {
@@ -119,5 +120,30 @@ async fn samples_from_before_a_push_do_not_deactivate() {
     sleep(Duration::from_secs(6)).await;
     assert_eq!(env.replicas("worker").await, 1);
     env.until("the next answer counts", async || env.replicas("worker").await == 0).await;
+    env.stop().await;
+}
+
+/// A poll soon after a write finds the old count in the store: `plimsoll up` printed such a decision a second time.
+#[tokio::test(start_paused = true)]
+async fn direct_mode_records_a_change_once_while_the_watch_is_late() {
+    let settings = OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() };
+    let env = TestEnv::with(settings).await;
+    env.deployment("worker", 1).await;
+    env.sources.set("orders", SourceResponse::Value(45));
+    env.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
+    env.until("there is a replica per ten orders", async || env.replicas("worker").await == 5).await;
+    // Targets are watched a moment after the first object was created.
+    sleep(Duration::from_secs(10)).await;
+    env.client_faults.hold_watch("/deployments");
+    env.sources.set("orders", SourceResponse::Value(55));
+    env.until("there is one more", async || env.replicas("worker").await == 6).await;
+    let asked = env.sources.queries("orders");
+    env.until("it was polled again", async || env.sources.queries("orders") > asked + 2).await;
+    let records = env.handle.records().of("shop", "so.worker");
+    let counts: Vec<(i32, i32)> =
+        records.iter().map(|run| (run.decision.current().get(), run.decision.desired.get())).collect();
+    assert_eq!(counts.iter().filter(|counts| **counts == (5, 6)).count(), 1, "{counts:?}");
+    assert_eq!(records.last().unwrap().decision.outcome, engine::ScaleOutcome::Kept, "{counts:?}");
+    env.client_faults.release_watches();
     env.stop().await;
 }
