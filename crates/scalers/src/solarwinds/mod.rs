@@ -73,7 +73,7 @@ impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let url = query::url(&self.parameters, self.web.now());
-            let mut call = HttpCall::get(url, self.within).same_as(query::without_window(&self.parameters));
+            let mut call = HttpCall::get(url, self.within).same_as(query::sharing_key(&self.parameters));
             call.access.auth = Auth::Token(self.parameters.token.clone());
             let (status, body) = send(&self.web, call).await?;
             query::value(status, &body)

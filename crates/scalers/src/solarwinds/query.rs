@@ -17,8 +17,12 @@ pub(super) fn url(parameters: &Parameters, now: Timestamp) -> String {
     format!("{}{window}", without_window(parameters))
 }
 
-/// The URL without the time window, which moves with every request.
-pub(super) fn without_window(parameters: &Parameters) -> String {
+/// What requests with the same response have in common: all but the time window, which moves with every request, and its length.
+pub(super) fn sharing_key(parameters: &Parameters) -> String {
+    format!("{}#{}", without_window(parameters), parameters.interval)
+}
+
+fn without_window(parameters: &Parameters) -> String {
     let Parameters { host, metric_name, aggregation, filter, .. } = parameters;
     let mut url = format!(
         "{}/v1/metrics/{}/measurements?aggregateBy={}&seriesType=SCALAR",

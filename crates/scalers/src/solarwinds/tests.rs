@@ -1,4 +1,5 @@
-use super::query::value;
+use super::Parameters;
+use super::query::{sharing_key, url, value};
 use crate::Reading;
 use crate::metric::milli;
 use crate::test_support::{ServerAction, read, server, texts, trigger};
@@ -36,4 +37,23 @@ async fn asks_with_token() {
     let mut given = trigger("solarwinds", &metadata);
     given.auth = texts(&[("apiToken", "t")]);
     assert_eq!(read(&given).await.unwrap(), Reading::one("m", milli(7.0), false));
+}
+
+#[test]
+fn windows_of_different_lengths_do_not_share_a_response() {
+    let of = |interval| {
+        let metadata = [
+            ("host", "https://solarwinds.example"),
+            ("metricName", "m"),
+            ("aggregation", "AVG"),
+            ("intervalS", interval),
+            ("targetValue", "5"),
+        ];
+        Parameters::read(&trigger("solarwinds", &metadata)).unwrap()
+    };
+    let (minute, hour) = (of("60"), of("3600"));
+    assert_ne!(sharing_key(&minute), sharing_key(&hour));
+    let [earlier, later] = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z"].map(|time| time.parse().unwrap());
+    assert_ne!(url(&minute, earlier), url(&minute, later), "the window moves");
+    assert_eq!(sharing_key(&minute), sharing_key(&of("60")));
 }
