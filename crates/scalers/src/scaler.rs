@@ -43,6 +43,11 @@ impl ScalerError {
         Self { source: Some(Arc::new(source)), ..Self::new(message) }
     }
 
+    /// Whether the cause is an error of this type.
+    pub fn is_caused_by<E: std::error::Error + 'static>(&self) -> bool {
+        self.source.as_deref().is_some_and(|source| source.is::<E>())
+    }
+
     /// `{what}: {self}`.
     pub fn inside(self, what: impl std::fmt::Display) -> Self {
         Self { source: self.source, ..Self::new(format!("{what}: {}", self.message)) }

@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject as _;
+use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::query;
 use crate::ScalerError;
+use crate::identity::jwt;
 use crate::parameters::Secret;
 use crate::single::send;
 use crate::web::{HttpCall, SharedHttpClient};
@@ -43,9 +39,9 @@ impl App {
         {
             return Ok(token.clone());
         }
-        let assertion = assertion(self.id, self.key.reveal(), now)?;
+        let assertion = assertion(self.id, &self.key, now)?;
         let call = HttpCall::post(query::token_url(api, self.installation), "", within)
-            .header("authorization", &format!("Bearer {assertion}"))?
+            .header("authorization", &format!("Bearer {}", assertion.reveal()))?
             .header("accept", "application/vnd.github+json")?;
         let (status, body) = send(web, call).await?;
         let token = Secret::new(query::token(status, &body)?);
@@ -55,20 +51,9 @@ impl App {
 }
 
 /// The signed JWT of the app.
-pub(super) fn assertion(id: i64, key: &str, now: i64) -> Result<String, ScalerError> {
-    let bad = || scaler_error!("appKey is no RSA private key in PEM form");
-    let pair = match PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| bad())? {
-        PrivateKeyDer::Pkcs1(key) => RsaKeyPair::from_der(key.secret_pkcs1_der()),
-        PrivateKeyDer::Pkcs8(key) => RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()),
-        _ => return Err(bad()),
-    };
-    let pair = pair.map_err(|_| bad())?;
-    let head = URL_SAFE_NO_PAD.encode(r#"{"alg":"RS256","typ":"JWT"}"#);
+pub(super) fn assertion(id: i64, key: &Secret, now: i64) -> Result<Secret, ScalerError> {
+    let header = json!({"alg": "RS256", "typ": "JWT"});
     // Issued a little in the past, because clocks differ.
-    let claims = format!(r#"{{"iat":{},"exp":{},"iss":"{id}"}}"#, now - 60, now + 540);
-    let signed = format!("{head}.{}", URL_SAFE_NO_PAD.encode(claims));
-    let mut signature = vec![0; pair.public_modulus_len()];
-    pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature)
-        .map_err(|_| bad())?;
-    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    let claims = json!({"iat": now - 60, "exp": now + 540, "iss": id.to_string()});
+    jwt::signed(&header, &claims, key).map_err(|error| scaler_error!("appKey: {error}"))
 }

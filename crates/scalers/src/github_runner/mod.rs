@@ -10,7 +10,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::sync::{Mutex, Semaphore};
 
 use app::App;
-use query::{Labels, PAGE_SIZE};
+use query::{Labels, PAGE_SIZE, RateLimited};
 
 use crate::parameters::KedaProfile;
 use crate::parameters::groups::HttpAuth;
@@ -158,7 +158,9 @@ impl GitHub {
             .header("x-github-api-version", "2022-11-28")?;
         // Never closed.
         let _permit = self.requests.acquire().await;
-        send(&self.web, call).await
+        let response = self.web.ask(call).await?;
+        query::check_rate_limit(&response)?;
+        Ok((response.status.as_u16(), response.body))
     }
 
     async fn token(&self) -> Result<Secret, ScalerError> {
@@ -244,7 +246,7 @@ impl ValueSource for GitHub {
                     Ok(count as f64)
                 }
                 // Like KEDA: the last count stands until GitHub answers again.
-                Err(error) if query::is_rate_limit(&error) => {
+                Err(error) if error.is_caused_by::<RateLimited>() => {
                     (*locked(&self.last_count)).map(|count| count as f64).ok_or(error)
                 }
                 Err(error) => Err(error),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use sources::http::HttpResponse;
 
 use crate::ScalerError;
 use crate::responses::{error_field, json, kind};
@@ -113,11 +114,21 @@ pub(super) fn token(status: u16, body: &[u8]) -> Result<String, ScalerError> {
     text(&answer, "token").map(str::to_owned).map_err(|_| scaler_error!("GitHub answered without a token"))
 }
 
-/// Whether GitHub refused because of its rate limit.
-pub(super) fn is_rate_limit(error: &ScalerError) -> bool {
-    let text = error.message.to_lowercase();
-    let refused = ["returned 403", "returned 429"].iter().any(|words| text.contains(words));
-    refused && text.contains("rate limit")
+/// GitHub refuses requests because of its rate limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the rate limit of GitHub is exceeded")]
+pub(super) struct RateLimited;
+
+/// An error caused by [`RateLimited`] if a response says that nothing remains of the rate limit, or how long to wait.
+pub(super) fn check_rate_limit(response: &HttpResponse) -> Result<(), ScalerError> {
+    let HttpResponse { status, headers, body } = response;
+    let is_spent = headers.get("x-ratelimit-remaining").is_some_and(|remaining| remaining.as_bytes() == b"0");
+    match status.as_u16() {
+        429 => {}
+        403 if is_spent || headers.contains_key("retry-after") => {}
+        _ => return Ok(()),
+    }
+    Err(ScalerError::caused_by(refused(status.as_u16(), body), RateLimited))
 }
 
 fn text<'a>(of: &'a Value, key: &str) -> Result<&'a str, ScalerError> {
@@ -135,5 +146,9 @@ fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
     if (200..300).contains(&status) {
         return json(body);
     }
-    Err(scaler_error!("the GitHub REST API returned {status}: {}", error_field(body, "/message")))
+    Err(ScalerError::new(refused(status, body)))
+}
+
+fn refused(status: u16, body: &[u8]) -> String {
+    format!("the GitHub REST API returned {status}: {}", error_field(body, "/message"))
 }

@@ -3,6 +3,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::app::assertion;
 use super::query::{Labels, jobs, repositories, runs, token};
+use crate::parameters::Secret;
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
@@ -80,10 +81,16 @@ async fn reads_value() {
 #[tokio::test]
 async fn a_missing_repository_has_no_jobs_and_a_rate_limit_keeps_the_last_count() {
     let limited = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let flag = std::sync::Arc::clone(&limited);
+    let refused = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (flag, refuses) = (std::sync::Arc::clone(&limited), std::sync::Arc::clone(&refused));
     let url = server(move |head| {
+        if refuses.load(std::sync::atomic::Ordering::SeqCst) {
+            return ServerAction::Answer(403, r#"{"message":"forbidden; no rate limit"}"#.to_owned());
+        }
         if flag.load(std::sync::atomic::Ordering::SeqCst) {
-            return ServerAction::Answer(403, r#"{"message":"API rate limit exceeded"}"#.to_owned());
+            let body = r#"{"message":"API rate limit exceeded"}"#;
+            let head = "HTTP/1.1 403 Forbidden\r\nx-ratelimit-remaining: 0\r\ncontent-length:";
+            return ServerAction::Raw(format!("{head} {}\r\n\r\n{body}", body.len()).into_bytes());
         }
         let path = head.split(' ').nth(1).unwrap();
         match path {
@@ -113,6 +120,10 @@ async fn a_missing_repository_has_no_jobs_and_a_rate_limit_keeps_the_last_count(
     assert_eq!(count().await.unwrap(), "9");
     limited.store(true, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(count().await.unwrap(), "9");
+    // A request that is refused for another reason is an error, whatever its message says.
+    refused.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert!(count().await.unwrap_err().message.contains("no rate limit"));
+    refused.store(false, std::sync::atomic::Ordering::SeqCst);
     // A scaler without a last count has nothing to serve.
     assert!(read(&given).await.unwrap_err().message.contains("rate limit"));
 }
@@ -120,15 +131,15 @@ async fn a_missing_repository_has_no_jobs_and_a_rate_limit_keeps_the_last_count(
 #[test]
 fn assertions() {
     for bad in ["", "secret", "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----"] {
-        let error = assertion(1, bad, 1_000).unwrap_err().message;
+        let error = assertion(1, &Secret::new(bad), 1_000).unwrap_err().message;
         assert!(!error.contains("secret"), "{error}");
     }
     let pair = aws_lc_rs::rsa::KeyPair::generate(aws_lc_rs::rsa::KeySize::Rsa2048).unwrap();
     let der = aws_lc_rs::encoding::AsDer::<aws_lc_rs::encoding::Pkcs8V1Der<'_>>::as_der(&pair).unwrap();
     let coded = base64::engine::general_purpose::STANDARD.encode(der.as_ref());
     let key = format!("-----BEGIN PRIVATE KEY-----\n{coded}\n-----END PRIVATE KEY-----\n");
-    let signed = assertion(7, &key, 1_000).unwrap();
-    let (text, signature) = signed.rsplit_once('.').unwrap();
+    let signed = assertion(7, &Secret::new(key), 1_000).unwrap();
+    let (text, signature) = signed.reveal().rsplit_once('.').unwrap();
     let claims = URL_SAFE_NO_PAD.decode(text.split_once('.').unwrap().1).unwrap();
     assert_eq!(String::from_utf8(claims).unwrap(), r#"{"iat":940,"exp":1540,"iss":"7"}"#);
     let public = aws_lc_rs::signature::KeyPair::public_key(&pair);

@@ -12,10 +12,10 @@ use sources::http::Secret;
 /// The key is no RSA private key in PEM form. It is not quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the private key is no RSA key in PEM form")]
-pub(super) struct InvalidKey;
+pub(crate) struct InvalidKey;
 
 /// A token with this header and these claims.
-pub(super) fn signed(header: &Value, claims: &Value, key: &Secret) -> Result<Secret, InvalidKey> {
+pub(crate) fn signed(header: &Value, claims: &Value, key: &Secret) -> Result<Secret, InvalidKey> {
     let pair = match PrivateKeyDer::from_pem_slice(key.reveal().as_bytes()).map_err(|_| InvalidKey)? {
         PrivateKeyDer::Pkcs1(key) => RsaKeyPair::from_der(key.secret_pkcs1_der()),
         PrivateKeyDer::Pkcs8(key) => RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()),

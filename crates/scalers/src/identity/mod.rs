@@ -17,7 +17,7 @@ mod azure;
 mod cache;
 mod environment;
 mod google;
-mod jwt;
+pub(crate) mod jwt;
 mod sigv4;
 #[cfg(test)]
 mod tests;
