@@ -43,7 +43,7 @@ crate::parameters! {
 
 /// Domains of AWS. Only their hosts get requests with credentials of the operator, because tenants choose region, endpoint and
 /// brokers.
-const DOMAINS: [&str; 3] = [".amazonaws.com", ".amazonaws.com.cn", ".api.aws"];
+pub(crate) const DOMAINS: [&str; 3] = [".amazonaws.com", ".amazonaws.com.cn", ".api.aws"];
 
 /// An error if a host that is not of AWS would get a request with credentials of the operator.
 pub(crate) fn check_destination(identity: &AwsIdentity, host: &str) -> Result<(), ScalerError> {

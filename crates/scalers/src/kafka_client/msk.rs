@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use sources::http::Secret;
 
 use super::login::{TokenLogin, TokenSource, bearer_message};
-use crate::ScalerFuture;
-use crate::aws::check_destination;
+use crate::aws::{DOMAINS, check_destination};
 use crate::identity::{AwsIdentity, Identities, RequestToPresign, presign};
 use crate::web::{SharedHttpClient, escaped};
+use crate::{ScalerError, ScalerFuture};
 
 /// The action that a client signs.
 const ACTION: &str = "kafka-cluster:Connect";
@@ -54,11 +54,33 @@ impl MskLogin {
     }
 }
 
+impl MskLogin {
+    /// An error if a token of the operator would be sent to a host that is not a broker of MSK in the region: others can run
+    /// servers on hosts of AWS, and a token is valid at every broker.
+    fn check_broker(&self, host: &str) -> Result<(), ScalerError> {
+        check_destination(&self.identity, host)?;
+        let is_own = matches!(self.identity, AwsIdentity::Keys(_));
+        let host = host.to_ascii_lowercase();
+        let is_broker = DOMAINS.iter().any(|domain| {
+            ["kafka", "kafka-serverless"]
+                .iter()
+                .any(|service| host.ends_with(&format!(".{service}.{}{domain}", self.region)))
+        });
+        if is_own || is_broker {
+            return Ok(());
+        }
+        Err(scaler_error!(
+            "credentials of the operator are sent to brokers of Amazon MSK only, not to {host}: give keys in a \
+             TriggerAuthentication"
+        ))
+    }
+}
+
 impl TokenSource for MskLogin {
     fn message<'a>(&'a self, host: &'a str) -> ScalerFuture<'a, Secret> {
         Box::pin(async move {
             let region = &*self.region;
-            check_destination(&self.identity, host)?;
+            self.check_broker(host)?;
             let keys = self.identities.aws(&self.identity, region, &self.web).await?;
             let service_host = format!("kafka.{region}.amazonaws.com");
             let host = if self.as_token { &service_host } else { host };

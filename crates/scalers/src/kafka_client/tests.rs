@@ -246,6 +246,31 @@ async fn msk_logins_are_signed() {
     assert!(login(true) != login(false) && login(true) == login(true));
 }
 
+#[tokio::test]
+async fn tokens_of_the_operator_are_sent_to_brokers_of_msk_only() {
+    let web = Arc::new(crate::web::SharedHttpClient::new(crate::web::HttpSettings::default()));
+    let identity = crate::identity::AwsIdentity::Operator;
+    let login = MskLogin::login(true, "eu-west-1", &identity, Arc::default(), &web);
+    for host in [
+        "b-1.example",
+        "ec2-1-2-3-4.eu-west-1.compute.amazonaws.com",
+        "kafka.eu-west-1.elb.amazonaws.com",
+        "b.kafka.eu-west-1.s3.amazonaws.com",
+        "b-1.c.kafka.us-east-1.amazonaws.com",
+        "b-1.c.kafka.eu-west-1.amazonaws.com.example",
+    ] {
+        let error = login.source.message(host).await.unwrap_err().message;
+        assert!(error.contains("not to"), "{host}: {error}");
+    }
+    // The tests' environment has no identity.
+    for host in
+        ["B-1.c.abc.c2.kafka.eu-west-1.amazonaws.com", "boot-x.c1.kafka-serverless.eu-west-1.amazonaws.com"]
+    {
+        let error = login.source.message(host).await.unwrap_err().message;
+        assert!(error.contains("its pod has none"), "{host}: {error}");
+    }
+}
+
 #[test]
 fn request_bytes() {
     let request = KafkaRequest::Metadata { topics: vec!["t".to_owned()] };
