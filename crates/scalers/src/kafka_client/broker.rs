@@ -6,6 +6,7 @@ use super::messages::{self, KafkaRequest};
 use super::wire::{InvalidResponse, ResponseReader};
 use super::{KafkaServer, SaslLogin};
 use crate::ScalerError;
+use crate::off_thread::{decode_elsewhere, send_from_task};
 use crate::responses::{excerpt, hidden};
 use crate::scram::{ScramExchange, ScramHash};
 use crate::stream::{BoxStream, dial, io_error, secure};
@@ -57,8 +58,11 @@ impl BrokerConnection {
     pub(super) async fn ask<T>(
         &mut self,
         request: &KafkaRequest,
-        decode: impl FnOnce(ResponseReader<'_>) -> Result<T, InvalidResponse>,
-    ) -> Result<T, ScalerError> {
+        decode: impl FnOnce(ResponseReader<'_>) -> Result<T, InvalidResponse> + Send,
+    ) -> Result<T, ScalerError>
+    where
+        T: Send,
+    {
         self.correlation = self.correlation.wrapping_add(1);
         let frame = request.frame(self.correlation);
         self.stream.write_all(&frame).await.map_err(|error| io_error(&error))?;
@@ -68,7 +72,10 @@ impl BrokerConnection {
         if i32::from_be_bytes(*correlation) != self.correlation {
             return Err(InvalidResponse.into());
         }
-        Ok(decode(request.reader(body)?)?)
+        decode_elsewhere(body.len()).await;
+        let decoded = decode(request.reader(body)?);
+        send_from_task().await;
+        Ok(decoded?)
     }
 
     async fn response(&mut self) -> Result<Vec<u8>, ScalerError> {

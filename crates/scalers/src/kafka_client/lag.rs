@@ -1,12 +1,16 @@
 //! The lag of a consumer group (docs/spec/keda.md 7.2, kafka), without IO.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
 use super::messages::NO_OFFSET;
 use super::sample::{GroupSample, PartitionSample};
 use crate::ScalerError;
+
+/// Maximum number of committed offsets that are remembered for `excludePersistentLag`.
+const MAX_REMEMBERED_OFFSETS: usize = 200_000;
 
 /// How the lag of partitions is counted.
 #[derive(Clone, Debug, Default)]
@@ -45,20 +49,24 @@ pub(crate) struct GroupLag {
 pub(crate) struct PreviousOffsets {
     /// When the latest sample was taken. One sample may be read several times and is compared with the one before it.
     taken: Option<Instant>,
-    before: HashMap<(String, i32), i64>,
-    latest: HashMap<(String, i32), i64>,
+    before: HashMap<(Arc<str>, i32), i64>,
+    latest: HashMap<(Arc<str>, i32), i64>,
 }
 
 impl PreviousOffsets {
     fn advance(&mut self, taken: Instant) {
         if self.taken != Some(taken) {
             self.taken = Some(taken);
+            if self.before.len() > MAX_REMEMBERED_OFFSETS {
+                // Most of them are of topics that are gone.
+                self.before.clear();
+            }
             self.before.extend(self.latest.drain());
         }
     }
 
     /// Whether the committed offset is that of the sample before.
-    fn is_same(&mut self, key: (String, i32), committed: i64) -> bool {
+    fn is_same(&mut self, key: (Arc<str>, i32), committed: i64) -> bool {
         let same = self.before.get(&key) == Some(&committed);
         self.latest.insert(key, committed);
         same
@@ -96,7 +104,7 @@ impl LagPolicy {
     /// The lag of a partition that counts for the metric, and the one that counts for activation.
     fn partition(
         &self,
-        topic: &str,
+        topic: &Arc<str>,
         partition: &PartitionSample,
         previous: &mut PreviousOffsets,
     ) -> Result<(i64, i64), ScalerError> {
@@ -116,7 +124,7 @@ impl LagPolicy {
         }
         let lag = latest.saturating_sub(committed);
         let persists =
-            self.exclude_persistent && previous.is_same((topic.to_owned(), partition.index), committed);
+            self.exclude_persistent && previous.is_same((Arc::clone(topic), partition.index), committed);
         Ok((if persists { 0 } else { lag }, lag))
     }
 

@@ -3,6 +3,8 @@
 //! Each request has one version that all brokers since Kafka 0.11 accept. Group requests also have one that asks for many groups
 //! at once, which brokers since 3.0 accept.
 
+use std::sync::Arc;
+
 use super::wire::{InvalidResponse, RequestWriter, ResponseReader};
 
 /// Name of this client in the logs and quotas of brokers.
@@ -176,7 +178,7 @@ pub(super) struct BrokerAddress {
 /// A topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TopicMetadata {
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     pub(super) error: i16,
     pub(super) partitions: Vec<PartitionMetadata>,
 }
@@ -200,7 +202,7 @@ pub(super) struct GroupOffsets {
 /// An offset of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartitionOffset {
-    pub(super) topic: String,
+    pub(super) topic: Arc<str>,
     pub(super) partition: i32,
     pub(super) offset: i64,
     pub(super) error: i16,
@@ -236,7 +238,7 @@ pub(super) fn metadata(mut body: ResponseReader<'_>) -> Result<ClusterMetadata, 
     let _cluster = body.string()?;
     let _controller = body.int32()?;
     let topics = body.array(|one| {
-        let (error, name, _internal) = (one.int16()?, one.string()?, one.int8()?);
+        let (error, name, _internal) = (one.int16()?, one.topic()?, one.int8()?);
         let partitions = one.array(|one| {
             let (error, index, leader) = (one.int16()?, one.int32()?, one.int32()?);
             let (_replicas, _in_sync) =
@@ -275,7 +277,7 @@ pub(super) fn group_offsets(
 ) -> Result<GroupOffsets, InvalidResponse> {
     let _throttle = body.int32()?;
     let topics = body.array(|one| {
-        let topic = one.string()?;
+        let topic = one.topic()?;
         one.array(|one| {
             let (partition, offset, _metadata) = (one.int32()?, one.int64()?, one.string()?);
             Ok(PartitionOffset { topic: topic.clone(), partition, offset, error: one.int16()? })
@@ -291,7 +293,7 @@ pub(super) fn groups_offsets(mut body: ResponseReader<'_>) -> Result<Vec<GroupOf
     body.array(|one| {
         let group = one.string()?;
         let topics = one.array(|one| {
-            let topic = one.string()?;
+            let topic = one.topic()?;
             let partitions = one.array(|one| {
                 let (partition, offset, _epoch) = (one.int32()?, one.int64()?, one.int32()?);
                 let (_metadata, error) = (one.string()?, one.int16()?);
@@ -311,7 +313,7 @@ pub(super) fn groups_offsets(mut body: ResponseReader<'_>) -> Result<Vec<GroupOf
 pub(super) fn list_offsets(mut body: ResponseReader<'_>) -> Result<Vec<PartitionOffset>, InvalidResponse> {
     let _throttle = body.int32()?;
     let topics = body.array(|one| {
-        let topic = one.string()?;
+        let topic = one.topic()?;
         one.array(|one| {
             let (partition, error) = (one.int32()?, one.int16()?);
             let (_timestamp, offset) = (one.int64()?, one.int64()?);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
 use super::broker::BrokerConnection;
@@ -26,6 +26,13 @@ const TASK_TIMEOUT: Duration = Duration::from_secs(4);
 const OTHER_COORDINATOR: [i16; 2] = [15, 16];
 /// The error of a partition without leader: `LEADER_NOT_AVAILABLE`.
 const NO_LEADER: i16 = 5;
+
+/// Maximum number of partitions of all topics of a round: offsets of each are kept in memory.
+const MAX_PARTITIONS: usize = 100_000;
+/// Maximum number of brokers of a cluster.
+const MAX_BROKERS: usize = 1000;
+/// How many brokers are asked at a time.
+const MAX_CONCURRENT_BROKERS: usize = 100;
 
 /// The offsets that one trigger needs.
 pub(super) struct GroupQuery {
@@ -68,8 +75,9 @@ impl Round {
             .iter()
             .filter(|query| query.topics.is_empty())
             .flat_map(|query| offsets.topics(&query.group, &[]).unwrap_or_default())
+            .map(|topic| topic.to_string())
             .collect();
-        let more = found.iter().filter(|topic| !offsets.metadata.contains_key(*topic)).cloned();
+        let more = found.iter().filter(|topic| !offsets.metadata.contains_key(topic.as_str())).cloned();
         let more: BTreeSet<String> = more.collect();
         if !more.is_empty() {
             self.describe(server, more, &mut offsets).await?;
@@ -96,12 +104,19 @@ impl Round {
         else {
             return Err(InvalidResponse.into());
         };
+        if brokers.len() > MAX_BROKERS {
+            bail!("the cluster has {} brokers, more than {MAX_BROKERS}", brokers.len());
+        }
         self.brokers = brokers.iter().filter_map(|broker| Some((broker.id, address(broker)?))).collect();
         // Connections to brokers that left are closed; those of load balancers in front of them are kept.
         let bootstrap = server.bootstrap.iter().filter_map(|address| host_and_port(address));
         let known: BTreeSet<(String, u16)> = self.brokers.values().cloned().chain(bootstrap).collect();
         self.connections.retain(|address, _| known.contains(address));
-        offsets.metadata.extend(topics.into_iter().map(|topic| (topic.name.clone(), topic)));
+        offsets.metadata.extend(topics.into_iter().map(|topic| (Arc::clone(&topic.name), topic)));
+        let partitions = offsets.metadata.values().map(|topic| topic.partitions.len()).sum::<usize>();
+        if partitions > MAX_PARTITIONS {
+            bail!("the topics have {partitions} partitions, more than {MAX_PARTITIONS}");
+        }
         Ok(())
     }
 
@@ -205,11 +220,11 @@ impl Round {
         &mut self,
         server: &KafkaServer,
         time: i64,
-        partitions: Vec<(String, i32)>,
+        partitions: Vec<(Arc<str>, i32)>,
         offsets: &RoundOffsets,
     ) -> OffsetMap {
         let mut found = OffsetMap::new();
-        let mut by_leader: BTreeMap<i32, BTreeMap<String, Vec<i32>>> = BTreeMap::new();
+        let mut by_leader: BTreeMap<i32, BTreeMap<Arc<str>, Vec<i32>>> = BTreeMap::new();
         for (topic, index) in partitions {
             match leader(offsets, &topic, index) {
                 Ok(leader) => {
@@ -220,8 +235,11 @@ impl Round {
                 }
             }
         }
-        let tasks: Vec<(i32, TopicPartitions)> =
-            by_leader.into_iter().map(|(leader, topics)| (leader, topics.into_iter().collect())).collect();
+        let named = |(topic, partitions): (Arc<str>, Vec<i32>)| (topic.to_string(), partitions);
+        let tasks: Vec<(i32, TopicPartitions)> = by_leader
+            .into_iter()
+            .map(|(leader, topics)| (leader, topics.into_iter().map(named).collect()))
+            .collect();
         let asked: HashMap<i32, TopicPartitions> = tasks.iter().cloned().collect();
         let tasks = tasks.into_iter().map(|(leader, topics)| (leader, BrokerTask::Offsets(time, topics)));
         for (broker, answer) in self.ask_brokers(server, tasks.collect()).await {
@@ -236,8 +254,9 @@ impl Round {
                 Ok(_) => {}
                 Err(error) => {
                     for (topic, partitions) in asked.get(&broker).into_iter().flatten() {
+                        let topic: Arc<str> = Arc::from(&**topic);
                         for partition in partitions {
-                            found.insert((topic.clone(), *partition), Err(error.clone()));
+                            found.insert((Arc::clone(&topic), *partition), Err(error.clone()));
                         }
                     }
                 }
@@ -290,8 +309,9 @@ impl Round {
                 }
             });
         }
+        let answered: Vec<_> = stream::iter(asking).buffer_unordered(MAX_CONCURRENT_BROKERS).collect().await;
         let mut answers = Vec::new();
-        for (broker, connection, answer) in join_all(asking).await {
+        for (broker, connection, answer) in answered {
             self.connections.extend(connection);
             answers.push((broker, answer));
         }
@@ -339,14 +359,14 @@ fn leader(offsets: &RoundOffsets, topic: &str, index: i32) -> Result<i32, i16> {
 
 /// The partitions of these topics that pass a filter.
 fn partitions<'a>(
-    topics: impl IntoIterator<Item = &'a String>,
+    topics: impl IntoIterator<Item = &'a Arc<str>>,
     offsets: &RoundOffsets,
     passes: impl Fn(&str, i32) -> bool,
-) -> Vec<(String, i32)> {
+) -> Vec<(Arc<str>, i32)> {
     let topics = topics.into_iter().filter_map(|topic| offsets.metadata.get(topic));
     let all = topics.flat_map(|topic| topic.partitions.iter().map(move |one| (&topic.name, one.index)));
     let all = all.filter(|(topic, index)| passes(topic, *index));
-    all.map(|(topic, index)| (topic.clone(), index)).collect()
+    all.map(|(topic, index)| (Arc::clone(topic), index)).collect()
 }
 
 /// Which committed offsets are asked for, by group. Triggers of one group are asked for together.
@@ -360,7 +380,7 @@ fn wanted(queries: &[Arc<GroupQuery>], offsets: &RoundOffsets) -> TopicsByGroup 
         let entry = wanted.entry(query.group.clone()).or_insert_with(|| Some(Vec::new()));
         let Some(topics) = entry else { continue };
         for topic in &query.topics {
-            let known = offsets.metadata.get(topic).map(|topic| &*topic.partitions).unwrap_or_default();
+            let known = offsets.metadata.get(&**topic).map(|topic| &*topic.partitions).unwrap_or_default();
             if !known.is_empty() && topics.iter().all(|(known, _)| known != topic) {
                 topics.push((topic.clone(), known.iter().map(|partition| partition.index).collect()));
             }
@@ -370,7 +390,7 @@ fn wanted(queries: &[Arc<GroupQuery>], offsets: &RoundOffsets) -> TopicsByGroup 
 }
 
 /// Partitions without committed offset, for triggers that count what the log retains.
-fn without_commit(queries: &[Arc<GroupQuery>], offsets: &RoundOffsets) -> Vec<(String, i32)> {
+fn without_commit(queries: &[Arc<GroupQuery>], offsets: &RoundOffsets) -> Vec<(Arc<str>, i32)> {
     let mut found = BTreeSet::new();
     for query in queries.iter().filter(|query| query.earliest) {
         let Ok(committed) = offsets.committed(&query.group) else { continue };

@@ -1,12 +1,16 @@
 //! The offsets of one consumer group, as the brokers gave them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::messages::{GroupOffsets, NO_OFFSET, TopicMetadata, describe};
 use crate::ScalerError;
 
+/// Maximum number of topics of a group whose trigger names none.
+const MAX_TOPICS: usize = 10_000;
+
 /// Offsets by topic and partition, or why there is none.
-pub(super) type OffsetMap = BTreeMap<(String, i32), Result<i64, ScalerError>>;
+pub(super) type OffsetMap = BTreeMap<(Arc<str>, i32), Result<i64, ScalerError>>;
 
 /// The offsets of a consumer group in the topics that a trigger asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +21,7 @@ pub(crate) struct GroupSample {
 /// The offsets of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TopicSample {
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     pub(super) partitions: Vec<PartitionSample>,
 }
 
@@ -37,7 +41,7 @@ pub(super) struct PartitionSample {
 #[derive(Default)]
 pub(super) struct RoundOffsets {
     /// Topics by name.
-    pub(super) metadata: BTreeMap<String, TopicMetadata>,
+    pub(super) metadata: BTreeMap<Arc<str>, TopicMetadata>,
     /// Committed offsets by group.
     pub(super) groups: BTreeMap<String, Result<GroupOffsets, ScalerError>>,
     pub(super) latest: OffsetMap,
@@ -46,14 +50,17 @@ pub(super) struct RoundOffsets {
 
 impl RoundOffsets {
     /// The topics of a group: those asked for, or else those with a committed offset.
-    pub(super) fn topics(&self, group: &str, asked: &[String]) -> Result<Vec<String>, ScalerError> {
+    pub(super) fn topics(&self, group: &str, asked: &[String]) -> Result<Vec<Arc<str>>, ScalerError> {
         if !asked.is_empty() {
-            return Ok(asked.to_vec());
+            return Ok(asked.iter().map(|topic| Arc::from(&**topic)).collect());
         }
-        let mut topics: Vec<String> =
-            self.committed(group)?.partitions.iter().map(|one| one.topic.clone()).collect();
+        let mut topics: Vec<Arc<str>> =
+            self.committed(group)?.partitions.iter().map(|one| Arc::clone(&one.topic)).collect();
         topics.sort_unstable();
         topics.dedup();
+        if topics.len() > MAX_TOPICS {
+            bail!("the group has committed offsets in more than {MAX_TOPICS} topics: name a topic");
+        }
         Ok(topics)
     }
 
@@ -86,7 +93,7 @@ impl RoundOffsets {
             }
             let partitions = known.partitions.iter().map(|partition| {
                 let index = partition.index;
-                let key = (name.clone(), index);
+                let key = (Arc::clone(&name), index);
                 let committed = match committed.get(&(&*name, index)) {
                     // A group without a commit in a partition of its topics.
                     None => Ok(NO_OFFSET),
@@ -106,7 +113,7 @@ impl RoundOffsets {
                 let earliest = self.earliest.get(&key).and_then(|offset| offset.as_ref().ok()).copied();
                 PartitionSample { index, committed, latest, earliest }
             });
-            Ok(TopicSample { partitions: partitions.collect(), name: name.clone() })
+            Ok(TopicSample { partitions: partitions.collect(), name: Arc::clone(&name) })
         });
         Ok(GroupSample { topics: topics.collect::<Result<_, ScalerError>>()? })
     }

@@ -271,6 +271,34 @@ async fn tokens_of_the_operator_are_sent_to_brokers_of_msk_only() {
     }
 }
 
+#[tokio::test]
+async fn topics_with_too_many_partitions_are_an_error() {
+    let fake = FakeKafka::start(1, true, None).await;
+    fake.topic("t", &vec![(0, 0, 1); 100_001]);
+    fake.commit("g", 0, &[]);
+    let interest = KafkaClusters::default().interest(&server(&fake), "g", &["t".to_owned()], false);
+    let error = value(&interest, &policy()).await.unwrap_err().message;
+    assert!(error.contains("100001 partitions"), "{error}");
+}
+
+#[test]
+fn names_of_topics_are_bounded_and_shared() {
+    let response = |name: &str, partitions: u32| {
+        let mut bytes = [0; 4].to_vec();
+        bytes.extend(1_u32.to_be_bytes());
+        bytes.extend((name.len() as i16).to_be_bytes());
+        bytes.extend(name.as_bytes());
+        bytes.extend(partitions.to_be_bytes());
+        bytes.extend(vec![0; 22 * partitions as usize]);
+        bytes
+    };
+    let bytes = response("t", 2);
+    let found = messages::list_offsets(ResponseReader::new(&bytes, false)).unwrap();
+    assert!(Arc::ptr_eq(&found[0].topic, &found[1].topic));
+    let bytes = response(&"t".repeat(250), 2);
+    assert!(messages::list_offsets(ResponseReader::new(&bytes, false)).is_err());
+}
+
 #[test]
 fn request_bytes() {
     let request = KafkaRequest::Metadata { topics: vec!["t".to_owned()] };

@@ -1,5 +1,10 @@
 //! Primitive types of the Kafka protocol, in both encodings: fixed lengths, and the compact one of flexible versions (KIP-482).
 
+use std::sync::Arc;
+
+/// Maximum length of the name of a topic in Kafka, in bytes.
+const MAX_TOPIC_BYTES: usize = 249;
+
 /// The bytes are no valid response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server does not speak the Kafka protocol")]
@@ -143,6 +148,12 @@ impl<'a> ResponseReader<'a> {
         let length = if self.flexible { self.varint()? as i64 - 1 } else { self.int16()?.into() };
         let bytes = self.take(usize::try_from(length.max(0)).map_err(|_| InvalidResponse)?)?;
         String::from_utf8(bytes.to_vec()).map_err(|_| InvalidResponse)
+    }
+
+    /// The name of a topic, which all its partitions share.
+    pub(super) fn topic(&mut self) -> Result<Arc<str>, InvalidResponse> {
+        let name = self.string()?;
+        if name.len() > MAX_TOPIC_BYTES { Err(InvalidResponse) } else { Ok(name.into()) }
     }
 
     /// Bytes; null is empty.
