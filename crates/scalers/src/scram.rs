@@ -11,6 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use sources::http::Secret;
 
 use crate::ScalerError;
+use crate::responses::excerpt;
 
 /// Bytes of a nonce.
 const NONCE_BYTES: usize = 18;
@@ -122,7 +123,7 @@ impl ScramExchange {
         let mut parts = server_first.split(',');
         let mut part = |name: &str| parts.next().and_then(|part| part.strip_prefix(name));
         if let Some(reason) = server_first.strip_prefix("e=") {
-            return Err(ScramError::Refused(reason.to_owned()));
+            return Err(ScramError::Refused(excerpt(reason)));
         }
         let nonce = part("r=").ok_or(ScramError::Invalid("no nonce"))?;
         if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
@@ -162,7 +163,7 @@ impl ScramProof {
     pub(crate) fn verify(&self, server_final: &[u8]) -> Result<(), ScramError> {
         let text = std::str::from_utf8(server_final).map_err(|_| ScramError::Invalid("no text"))?;
         if let Some(reason) = text.strip_prefix("e=") {
-            return Err(ScramError::Refused(reason.to_owned()));
+            return Err(ScramError::Refused(excerpt(reason)));
         }
         let sent = text.split(',').next().and_then(|part| part.strip_prefix("v="));
         match sent.and_then(|sent| BASE64_STANDARD.decode(sent).ok()) {

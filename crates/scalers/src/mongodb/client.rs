@@ -23,6 +23,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else {
 const COUNT_TIMEOUT: Duration = Duration::from_secs(9);
 /// Maximum size of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// Maximum number of servers that are asked for the primary: each may name another one.
+const MAX_SERVERS: usize = 50;
 /// The message of the protocol that carries commands.
 const OP_MSG: i32 = 2013;
 /// Bytes of a message header.
@@ -267,7 +269,7 @@ impl MongoServer {
         let mut hosts = self.uri.hosts.clone();
         let mut failed = scaler_error!("the connection string names no host");
         let mut next = 0;
-        while let Some(host) = hosts.get(next).cloned() {
+        while let Some(host) = hosts.get(next).filter(|_| next < MAX_SERVERS).cloned() {
             next += 1;
             let (mut connection, hello) = match self.open_at(&host).await {
                 Ok(found) => found,

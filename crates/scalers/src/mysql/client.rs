@@ -64,7 +64,8 @@ impl MysqlConnection {
         let [low, middle, high, sequence] = head;
         let length = u32::from_le_bytes([low, middle, high, 0]) as usize;
         self.sequence = sequence.wrapping_add(1);
-        self.budget = match self.budget.checked_sub(length) {
+        // The header counts too, so that empty packets end.
+        self.budget = match self.budget.checked_sub(head.len() + length) {
             Some(budget) => budget,
             None => bail!("the answer has more than {} MiB", MAX_RESULT_BYTES >> 20),
         };
