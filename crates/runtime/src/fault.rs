@@ -14,6 +14,8 @@ pub enum WatchFault {
     End,
     /// The task panics, and again after each restart until [`FaultInjector::clear`].
     PanicRepeatedly,
+    /// The task ends, and again after each restart until [`FaultInjector::clear`].
+    EndRepeatedly,
 }
 
 /// Injects faults. Cheap to clone; all clones are the same.
@@ -67,13 +69,13 @@ impl FaultInjector {
             let fault = {
                 let mut pending = self.pending();
                 match pending.watches.get(resource) {
-                    Some(WatchFault::PanicRepeatedly) => Some(WatchFault::PanicRepeatedly),
+                    Some(fault @ (WatchFault::PanicRepeatedly | WatchFault::EndRepeatedly)) => Some(*fault),
                     _ => pending.watches.remove(resource),
                 }
             };
             match fault {
                 Some(WatchFault::Panic | WatchFault::PanicRepeatedly) => inject_panic(),
-                Some(WatchFault::End) => return,
+                Some(WatchFault::End | WatchFault::EndRepeatedly) => return,
                 None => injected.await,
             }
         }

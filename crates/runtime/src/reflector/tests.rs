@@ -106,12 +106,16 @@ async fn restarts_are_delayed_ever_longer() {
     let mut reflectors = Reflectors::new(faults.clone());
     let (health, applied) = spawn(&mut reflectors, "pods");
     health.wait_synced().await;
-    faults.fail_watch("pods", WatchFault::PanicRepeatedly);
-    // After 1, 2, 4, 8 and 16 seconds.
-    sleep(Duration::from_secs(32)).await;
-    assert_eq!(health.condition().task_restarts, 6);
-    assert!(!health.is_current());
-    faults.clear();
-    health.wait_until(WatchCondition::is_current).await;
-    assert!(*applied.lock().unwrap().last().unwrap() >= 2);
+    for (fault, restarts) in [(WatchFault::PanicRepeatedly, 6), (WatchFault::EndRepeatedly, 12)] {
+        faults.fail_watch("pods", fault);
+        // After 1, 2, 4, 8 and 16 seconds.
+        sleep(Duration::from_secs(32)).await;
+        assert_eq!(health.condition().task_restarts, restarts);
+        assert!(!health.is_current());
+        faults.clear();
+        health.wait_until(WatchCondition::is_current).await;
+        assert!(*applied.lock().unwrap().last().unwrap() >= 2);
+        // A task that ran for long starts again at the shortest delay.
+        sleep(STABLE_RUN).await;
+    }
 }
