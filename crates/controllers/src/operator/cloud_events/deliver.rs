@@ -23,7 +23,7 @@ const MAX_ATTEMPTS: u32 = 6;
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Time limit of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum size of a response, id is ignored.
+/// Maximum size of a response, whose body is ignored.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Why an event was not delivered.
