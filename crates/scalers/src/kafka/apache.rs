@@ -1,7 +1,7 @@
 //! apache-kafka: the same lag, with lists of topics and AWS MSK IAM.
 
 use super::query::KafkaScaler;
-use super::rules::partitions;
+use super::rules::{KafkaTls, LagParameters, partitions};
 use crate::aws::AwsCredentials;
 use crate::prelude::*;
 
@@ -26,34 +26,10 @@ crate::parameters! {
         group: String = "consumerGroup" in [Metadata, Environment], required;
         /// The topics; without them, every topic with committed offsets of the group counts.
         topics: Vec<String> = "topic" in [Metadata, Environment];
-        /// Partitions that count, e.g. `1,2-5`; all if it is missing.
-        partition_limitation: String = "partitionLimitation" in [Metadata];
-        /// Target lag per replica.
-        lag_threshold: i64 = "lagThreshold" in [Metadata], default "10";
-        /// The trigger is active above this lag.
-        activation_lag_threshold: i64 = "activationLagThreshold" in [Metadata], default "0";
-        /// Where a group without committed offset begins.
-        offset_reset_policy: String = "offsetResetPolicy" in [Metadata], default "latest", one_of ["latest", "earliest"];
-        /// Whether there may be more replicas than partitions.
-        allow_idle_consumers: bool = "allowIdleConsumers" in [Metadata];
-        /// Leaves out partitions whose committed offset has not changed since the previous query.
-        exclude_persistent_lag: bool = "excludePersistentLag" in [Metadata];
-        /// Counts partitions without committed offset as 0 instead of 1.
-        scale_to_zero_on_invalid_offset: bool = "scaleToZeroOnInvalidOffset" in [Metadata];
-        /// At most as many replicas as partitions with lag.
-        limit_to_partitions_with_lag: bool = "limitToPartitionsWithLag" in [Metadata];
-        /// Whether TLS is used.
-        tls: String = "tls" in [Metadata, Authentication], default "disable", one_of ["enable", "disable"];
-        /// Accepts any server certificate.
-        unsafe_ssl: bool = "unsafeSsl" in [Metadata];
-        /// CA certificate that is trusted in addition to the system's (PEM).
-        ca: String = "ca" in [Authentication];
-        /// Client certificate (PEM).
-        certificate: String = "cert" in [Authentication];
-        /// Private key of the client certificate (PEM).
-        key: Secret = "key" in [Authentication];
-        /// Password of the private key.
-        key_password: Secret = "keyPassword" in [Authentication];
+        /// How lag is counted.
+        lag: LagParameters;
+        /// TLS settings.
+        tls: KafkaTls;
         /// How the client logs in.
         sasl: String = "sasl" in [Metadata, Authentication], default "none",
             one_of ["none", "plaintext", "scram_sha256", "scram_sha512", "gssapi", "aws_msk_iam"];
@@ -71,21 +47,21 @@ crate::parameters! {
 
 impl ApacheParameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
-        if self.lag_threshold <= 0 {
+        if self.lag.lag_threshold <= 0 {
             return Err("lagThreshold must be a positive number".into());
         }
-        if self.activation_lag_threshold < 0 {
+        if self.lag.activation_lag_threshold < 0 {
             return Err("activationLagThreshold must be a positive number".into());
         }
-        if self.allow_idle_consumers && self.limit_to_partitions_with_lag {
+        if self.lag.allow_idle_consumers && self.lag.limit_to_partitions_with_lag {
             return Err("allowIdleConsumers and limitToPartitionsWithLag cannot be set simultaneously".into());
         }
-        if self.topics.is_empty() && self.limit_to_partitions_with_lag {
+        if self.topics.is_empty() && self.lag.limit_to_partitions_with_lag {
             return Err("topic must be specified when using limitToPartitionsWithLag".into());
         }
-        partitions(&self.partition_limitation)?;
-        let (certificate, key) = (!self.certificate.is_empty(), !self.key.reveal().is_empty());
-        if self.tls == "enable" && certificate != key {
+        partitions(&self.lag.partition_limitation)?;
+        let (certificate, key) = (!self.tls.certificate.is_empty(), !self.tls.key.reveal().is_empty());
+        if self.tls.is_enabled() && certificate != key {
             return Err("can't set only one of cert or key when using TLS".into());
         }
         match &*self.sasl {
@@ -100,7 +76,7 @@ impl ApacheParameters {
             "aws_msk_iam" if self.region.is_empty() => {
                 return Err("awsRegion must be set when using AWS MSK IAM".into());
             }
-            "aws_msk_iam" if self.tls != "enable" => {
+            "aws_msk_iam" if !self.tls.is_enabled() => {
                 return Err("tls must be enabled when using AWS MSK IAM".into());
             }
             _ => {}

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! apache    parameters of apache-kafka, which differ from those of kafka
-//! rules     checks that both share, without IO
+//! rules     parameters and checks that both share, without IO
 //! query     reads the lag
 //! ```
 
@@ -15,7 +15,7 @@ mod tests;
 pub use apache::{APACHE, ApacheParameters};
 
 use query::KafkaScaler;
-use rules::{is_version, partitions};
+use rules::{KafkaTls, LagParameters, is_version, partitions};
 
 use crate::aws::AwsCredentials;
 use crate::parameters::KedaProfile;
@@ -45,40 +45,16 @@ crate::parameters! {
         group: String = "consumerGroup" in [Metadata, Environment], required;
         /// The topic; without it, every topic with committed offsets of the group counts.
         topic: String = "topic" in [Metadata, Environment];
-        /// Partitions that count, e.g. `1,2-5`; all if it is missing.
-        partition_limitation: String = "partitionLimitation" in [Metadata];
-        /// Target lag per replica.
-        lag_threshold: i64 = "lagThreshold" in [Metadata], default "10";
-        /// The trigger is active above this lag.
-        activation_lag_threshold: i64 = "activationLagThreshold" in [Metadata], default "0";
-        /// Where a group without committed offset begins.
-        offset_reset_policy: String = "offsetResetPolicy" in [Metadata], default "latest", one_of ["latest", "earliest"];
-        /// Whether there may be more replicas than partitions.
-        allow_idle_consumers: bool = "allowIdleConsumers" in [Metadata];
-        /// Leaves out partitions whose committed offset has not changed since the previous query.
-        exclude_persistent_lag: bool = "excludePersistentLag" in [Metadata];
-        /// Counts partitions without committed offset as 0 instead of 1.
-        scale_to_zero_on_invalid_offset: bool = "scaleToZeroOnInvalidOffset" in [Metadata];
-        /// At most as many replicas as partitions with lag.
-        limit_to_partitions_with_lag: bool = "limitToPartitionsWithLag" in [Metadata];
+        /// How lag is counted.
+        lag: LagParameters;
         /// Only replica counts that divide the number of partitions.
         even_distribution: bool = "ensureEvenDistributionOfPartitions" in [Metadata];
         /// Version of the protocol.
         version: String = "version" in [Metadata], default "1.0.0";
         /// `false` reads the metadata of the topic only, not of all topics of the cluster.
         full_metadata: bool = "fullMetadata" in [Metadata], default "true", since_2_21;
-        /// Whether TLS is used.
-        tls: String = "tls" in [Metadata, Authentication], default "disable", one_of ["enable", "disable"];
-        /// Accepts any server certificate.
-        unsafe_ssl: bool = "unsafeSsl" in [Metadata];
-        /// CA certificate that is trusted in addition to the system's (PEM).
-        ca: String = "ca" in [Authentication];
-        /// Client certificate (PEM).
-        certificate: String = "cert" in [Authentication];
-        /// Private key of the client certificate (PEM).
-        key: Secret = "key" in [Authentication];
-        /// Password of the private key.
-        key_password: Secret = "keyPassword" in [Authentication];
+        /// TLS settings.
+        tls: KafkaTls;
         /// How the client logs in. `gssapi` (Kerberos) is checked, but connections with it are not possible.
         sasl: String = "sasl" in [Metadata, Authentication], default "none",
             one_of ["none", "plaintext", "scram_sha256", "scram_sha512", "oauthbearer", "gssapi"];
@@ -117,22 +93,22 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        if self.lag_threshold <= 0 {
+        if self.lag.lag_threshold <= 0 {
             return Err("\"lagThreshold\" must be positive number".into());
         }
-        if self.activation_lag_threshold < 0 {
+        if self.lag.activation_lag_threshold < 0 {
             return Err("\"activationLagThreshold\" must be positive number".into());
         }
-        if self.allow_idle_consumers && self.limit_to_partitions_with_lag {
+        if self.lag.allow_idle_consumers && self.lag.limit_to_partitions_with_lag {
             return Err("allowIdleConsumers and limitToPartitionsWithLag cannot be set simultaneously".into());
         }
-        if self.topic.is_empty() && self.limit_to_partitions_with_lag {
+        if self.topic.is_empty() && self.lag.limit_to_partitions_with_lag {
             return Err("topic must be specified when using limitToPartitionsWithLag".into());
         }
         if self.topic.is_empty() && self.even_distribution {
             return Err("topic must be specified when using ensureEvenDistributionOfPartitions".into());
         }
-        if self.limit_to_partitions_with_lag && self.even_distribution {
+        if self.lag.limit_to_partitions_with_lag && self.even_distribution {
             return Err("limitToPartitionsWithLag and ensureEvenDistributionOfPartitions cannot be set \
                         simultaneously"
                 .into());
@@ -140,16 +116,16 @@ impl Parameters {
         if self.topic.is_empty() && !self.full_metadata && trigger.profile >= KedaProfile::V2_21 {
             return Err("topic must be specified when fullMetadata is false".into());
         }
-        partitions(&self.partition_limitation)?;
+        partitions(&self.lag.partition_limitation)?;
         self.check_tls()?;
         self.check_login(trigger)
     }
 
     fn check_tls(&self) -> Result<(), ParseError> {
-        if self.tls != "enable" {
+        if !self.tls.is_enabled() {
             return Ok(());
         }
-        match (self.certificate.is_empty(), self.key.reveal().is_empty()) {
+        match (self.tls.certificate.is_empty(), self.tls.key.reveal().is_empty()) {
             (false, true) => Err("key must be provided with cert".into()),
             (true, false) => Err("cert must be provided with key".into()),
             _ => Ok(()),
@@ -179,7 +155,7 @@ impl Parameters {
 
     fn check_token_provider(&self) -> Result<(), ParseError> {
         if self.token_provider == "aws_msk_iam" {
-            if self.tls != "enable" {
+            if !self.tls.is_enabled() {
                 return Err("TLS is required for AWS MSK authentication".into());
             }
             return if self.region.is_empty() { Err("no awsRegion given".into()) } else { Ok(()) };

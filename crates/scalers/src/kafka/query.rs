@@ -2,16 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::rules::partitions;
+use super::rules::{KafkaTls, LagParameters};
 use super::{ApacheParameters, Parameters};
-use crate::encrypted_key::opened;
 use crate::kafka_client::{
     GroupInterest, KafkaClusters, KafkaServer, LagPolicy, MskLogin, OAuthToken, PreviousOffsets, SaslLogin,
 };
-use crate::parameters::KedaProfile;
 use crate::prelude::*;
 use crate::scram::ScramHash;
-use crate::tls::{CertificateCheck, TlsSettings};
 
 /// The scaler of a trigger of either type.
 pub(super) struct KafkaScaler {
@@ -30,7 +27,10 @@ struct KafkaTrigger<'a> {
     bootstrap: &'a [String],
     group: &'a str,
     topics: &'a [String],
-    tls: Option<TlsSettings>,
+    metric: &'a str,
+    lag: &'a LagParameters,
+    even_distribution: bool,
+    tls: &'a KafkaTls,
     login: Result<Option<SaslLogin>, ScalerError>,
 }
 
@@ -39,89 +39,57 @@ impl KafkaScaler {
     pub(super) fn kafka(parameters: &Parameters, trigger: &Trigger, backends: &Backends) -> Self {
         let topics: Vec<String> =
             Some(&parameters.topic).filter(|topic| !topic.is_empty()).cloned().into_iter().collect();
-        let policy = LagPolicy {
-            threshold: parameters.lag_threshold,
-            from_earliest: parameters.offset_reset_policy == "earliest",
-            only_retained: trigger.profile >= KedaProfile::V2_21,
-            zero_without_offset: parameters.scale_to_zero_on_invalid_offset,
-            allow_idle_consumers: parameters.allow_idle_consumers,
-            exclude_persistent: parameters.exclude_persistent_lag,
-            limit_to_partitions_with_lag: parameters.limit_to_partitions_with_lag,
-            even_distribution: parameters.even_distribution,
-            partitions: limitation(&parameters.partition_limitation, &topics),
-        };
-        let tls = (parameters.tls == "enable").then(|| {
-            tls(
-                &parameters.ca,
-                &parameters.certificate,
-                &opened(&parameters.key, &parameters.key_password),
-                parameters.unsafe_ssl,
-            )
-        });
         let asked = KafkaTrigger {
             bootstrap: &parameters.bootstrap_servers,
             group: &parameters.group,
             topics: &topics,
-            tls,
+            metric: &parameters.metric(),
+            lag: &parameters.lag,
+            even_distribution: parameters.even_distribution,
+            tls: &parameters.tls,
             login: parameters.login(trigger, backends),
         };
-        let spec = external(trigger, &parameters.metric(), whole(parameters.lag_threshold));
-        asked.scaler(spec, parameters.activation_lag_threshold, policy, backends)
+        asked.scaler(trigger, backends)
     }
 
     /// The scaler of a trigger of type `apache-kafka`.
     pub(super) fn apache(parameters: &ApacheParameters, trigger: &Trigger, backends: &Backends) -> Self {
-        let policy = LagPolicy {
-            threshold: parameters.lag_threshold,
-            from_earliest: parameters.offset_reset_policy == "earliest",
-            only_retained: trigger.profile >= KedaProfile::V2_21,
-            zero_without_offset: parameters.scale_to_zero_on_invalid_offset,
-            allow_idle_consumers: parameters.allow_idle_consumers,
-            exclude_persistent: parameters.exclude_persistent_lag,
-            limit_to_partitions_with_lag: parameters.limit_to_partitions_with_lag,
-            even_distribution: false,
-            partitions: limitation(&parameters.partition_limitation, &parameters.topics),
-        };
-        let tls = (parameters.tls == "enable").then(|| {
-            tls(
-                &parameters.ca,
-                &parameters.certificate,
-                &opened(&parameters.key, &parameters.key_password),
-                parameters.unsafe_ssl,
-            )
-        });
         let asked = KafkaTrigger {
             bootstrap: &parameters.bootstrap_servers,
             group: &parameters.group,
             topics: &parameters.topics,
-            tls,
+            metric: &parameters.metric(),
+            lag: &parameters.lag,
+            even_distribution: false,
+            tls: &parameters.tls,
             login: parameters.login(trigger, backends),
         };
-        let spec = external(trigger, &parameters.metric(), whole(parameters.lag_threshold));
-        asked.scaler(spec, parameters.activation_lag_threshold, policy, backends)
+        asked.scaler(trigger, backends)
     }
 }
 
 impl KafkaTrigger<'_> {
-    fn scaler(
-        self,
-        spec: MetricSpec,
-        activation: i64,
-        policy: LagPolicy,
-        backends: &Backends,
-    ) -> KafkaScaler {
+    fn scaler(self, trigger: &Trigger, backends: &Backends) -> KafkaScaler {
         let settings = backends.web.settings();
+        let policy = self.lag.policy(trigger, self.topics, self.even_distribution);
         let earliest = policy.from_earliest && policy.only_retained && !policy.zero_without_offset;
         let interest = self.login.map(|login| {
             let server = KafkaServer {
                 bootstrap: self.bootstrap.to_vec(),
-                tls: self.tls.map(|tls| tls.trusting(&settings.authorities)),
+                tls: self.tls.settings().map(|tls| tls.trusting(&settings.authorities)),
                 login,
                 dialer: backends.dialer.clone(),
             };
             backends.state::<KafkaClusters>().interest(&server, self.group, self.topics, earliest)
         });
-        KafkaScaler { spec, activation, policy, interest, previous: Mutex::default(), fresh: settings.fresh }
+        KafkaScaler {
+            spec: external(trigger, self.metric, whole(self.lag.lag_threshold)),
+            activation: self.lag.activation_lag_threshold,
+            policy,
+            interest,
+            previous: Mutex::default(),
+            fresh: settings.fresh,
+        }
     }
 }
 
@@ -193,14 +161,4 @@ fn login(sasl: &str, user: &str, password: &Secret) -> Result<Option<SaslLogin>,
         "gssapi" => bail!("sasl gssapi (Kerberos) is not supported: use scram_sha512 or oauthbearer"),
         _ => None,
     })
-}
-
-fn tls(ca: &str, certificate: &str, key: &Secret, unsafe_ssl: bool) -> TlsSettings {
-    let belief = if unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
-    TlsSettings { authorities: ca.to_owned(), certificate: certificate.to_owned(), key: key.clone(), belief }
-}
-
-/// The partitions that count; the limitation is ignored if all topics of a group count.
-fn limitation(limitation: &str, topics: &[String]) -> Option<Vec<i32>> {
-    if topics.is_empty() { None } else { partitions(limitation).unwrap_or_default() }
 }

@@ -1,9 +1,89 @@
-//! Checks of Kafka's parameters, without IO.
+//! Parameters that both types share, and their checks, without IO.
 
-use crate::ParseError;
+use crate::encrypted_key::opened;
+use crate::kafka_client::LagPolicy;
+use crate::parameters::KedaProfile;
+use crate::prelude::*;
+use crate::tls::{CertificateCheck, TlsSettings};
 
 /// Maximum number of partitions in a list with ranges; more than any topic has.
 const MAX_PARTITIONS: usize = 100_000;
+
+crate::parameters! {
+    /// How lag is counted.
+    pub struct LagParameters {
+        /// Partitions that count, e.g. `1,2-5`; all if it is missing.
+        partition_limitation: String = "partitionLimitation" in [Metadata];
+        /// Target lag per replica.
+        lag_threshold: i64 = "lagThreshold" in [Metadata], default "10";
+        /// The trigger is active above this lag.
+        activation_lag_threshold: i64 = "activationLagThreshold" in [Metadata], default "0";
+        /// Where a group without committed offset begins.
+        offset_reset_policy: String = "offsetResetPolicy" in [Metadata], default "latest", one_of ["latest", "earliest"];
+        /// Whether there may be more replicas than partitions.
+        allow_idle_consumers: bool = "allowIdleConsumers" in [Metadata];
+        /// Leaves out partitions whose committed offset has not changed since the previous query.
+        exclude_persistent_lag: bool = "excludePersistentLag" in [Metadata];
+        /// Counts partitions without committed offset as 0 instead of 1.
+        scale_to_zero_on_invalid_offset: bool = "scaleToZeroOnInvalidOffset" in [Metadata];
+        /// At most as many replicas as partitions with lag.
+        limit_to_partitions_with_lag: bool = "limitToPartitionsWithLag" in [Metadata];
+    }
+}
+
+crate::parameters! {
+    /// TLS of connections to brokers.
+    pub struct KafkaTls {
+        /// Whether TLS is used.
+        mode: String = "tls" in [Metadata, Authentication], default "disable", one_of ["enable", "disable"];
+        /// Accepts any server certificate.
+        unsafe_ssl: bool = "unsafeSsl" in [Metadata];
+        /// CA certificate that is trusted in addition to the system's (PEM).
+        ca: String = "ca" in [Authentication];
+        /// Client certificate (PEM).
+        certificate: String = "cert" in [Authentication];
+        /// Private key of the client certificate (PEM).
+        key: Secret = "key" in [Authentication];
+        /// Password of the private key.
+        key_password: Secret = "keyPassword" in [Authentication];
+    }
+}
+
+impl LagParameters {
+    /// How the lag of these topics is counted.
+    pub(super) fn policy(&self, trigger: &Trigger, topics: &[String], even_distribution: bool) -> LagPolicy {
+        // The limitation is ignored if all topics of a group count.
+        let limitation = if topics.is_empty() { "" } else { &*self.partition_limitation };
+        LagPolicy {
+            threshold: self.lag_threshold,
+            from_earliest: self.offset_reset_policy == "earliest",
+            only_retained: trigger.profile >= KedaProfile::V2_21,
+            zero_without_offset: self.scale_to_zero_on_invalid_offset,
+            allow_idle_consumers: self.allow_idle_consumers,
+            exclude_persistent: self.exclude_persistent_lag,
+            limit_to_partitions_with_lag: self.limit_to_partitions_with_lag,
+            even_distribution,
+            partitions: partitions(limitation).unwrap_or_default(),
+        }
+    }
+}
+
+impl KafkaTls {
+    pub(super) fn is_enabled(&self) -> bool {
+        self.mode == "enable"
+    }
+
+    /// TLS settings; none for plain text.
+    pub(super) fn settings(&self) -> Option<TlsSettings> {
+        let belief = if self.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
+        self.is_enabled().then(|| TlsSettings {
+            authorities: self.ca.clone(),
+            certificate: self.certificate.clone(),
+            key: opened(&self.key, &self.key_password),
+            belief,
+        })
+    }
+}
 
 /// The partitions of `partitionLimitation`, e.g. `1,2-5`; none if all count.
 pub(super) fn partitions(limitation: &str) -> Result<Option<Vec<i32>>, ParseError> {
