@@ -54,6 +54,17 @@ pub(super) struct LintFinding {
     pub(super) remedy: String,
 }
 
+/// A percentage of requests or limits that a metric aims at.
+struct UtilizationGoal<'a> {
+    target: &'a LintTarget,
+    field: &'a str,
+    resource: &'a str,
+    percent: i32,
+    measured: &'a [&'a Container],
+    /// The sum of requests or limits.
+    base: f64,
+}
+
 /// Collects the findings of one autoscaler.
 struct AutoscalerCheck<'a> {
     autoscaler: &'a LintAutoscaler,
@@ -216,9 +227,10 @@ impl AutoscalerCheck<'_> {
         if base <= 0.0 {
             return;
         }
-        self.idle(target, field, resource, percent, &measured, base);
+        let goal = UtilizationGoal { target, field, resource, percent, measured: &measured, base };
+        self.idle(&goal);
         if of == UtilizationBase::Requests {
-            self.ceiling(target, field, resource, percent, &measured, base);
+            self.ceiling(&goal);
         }
     }
 
@@ -294,15 +306,8 @@ impl AutoscalerCheck<'_> {
     }
 
     /// A target that the pods exceed without work: every new pod asks for another one.
-    fn idle(
-        &mut self,
-        target: &LintTarget,
-        field: &str,
-        resource: &str,
-        percent: i32,
-        measured: &[&Container],
-        base: f64,
-    ) {
+    fn idle(&mut self, goal: &UtilizationGoal<'_>) {
+        let UtilizationGoal { target, field, resource, percent, measured, base } = *goal;
         let usage = |container: &&Container| {
             target.idle.get(&(container.name.clone(), resource.to_owned())).map(milli)
         };
@@ -322,15 +327,8 @@ impl AutoscalerCheck<'_> {
     }
 
     /// A target that no pod can exceed because its limit is too low: the count never rises.
-    fn ceiling(
-        &mut self,
-        target: &LintTarget,
-        field: &str,
-        resource: &str,
-        percent: i32,
-        measured: &[&Container],
-        base: f64,
-    ) {
+    fn ceiling(&mut self, goal: &UtilizationGoal<'_>) {
+        let UtilizationGoal { target, field, resource, percent, measured, base } = *goal;
         let limits: Option<Vec<f64>> =
             measured.iter().map(|container| container.resources.limits.get(resource).map(milli)).collect();
         let Some(limits) = limits.filter(|_| resource == "cpu") else { return };
