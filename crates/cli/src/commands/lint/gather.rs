@@ -172,7 +172,7 @@ fn of_autoscaler(autoscaler: &Autoscaler, place: String) -> LintAutoscaler {
     }
 }
 
-/// A ScaledObject as an HPA with the metrics of its `cpu` and `memory` triggers.
+/// A ScaledObject as an HPA with its behavior and the metrics of its `cpu` and `memory` triggers.
 fn of_scaled_object(object: &ScaledObject, place: String) -> LintAutoscaler {
     let mut hpa = v2::HorizontalPodAutoscaler { metadata: object.metadata.clone(), ..Default::default() };
     hpa.spec.scale_target_ref = v2::CrossVersionObjectReference {
@@ -180,7 +180,14 @@ fn of_scaled_object(object: &ScaledObject, place: String) -> LintAutoscaler {
         name: object.spec.scale_target_ref.name.clone(),
         api_version: object.target_api_version().to_owned(),
     };
-    hpa.spec.min_replicas = Some(object.spec.min_replica_count.unwrap_or(0));
+    // An idle object has its own count, below the minimum.
+    let idle = object.spec.idle_replica_count.or(object.spec.min_replica_count);
+    hpa.spec.min_replicas = Some(idle.unwrap_or(0));
+    let config = object.spec.advanced.as_ref().and_then(|all| all.horizontal_pod_autoscaler_config.as_ref());
+    hpa.spec.behavior = config.and_then(|config| config.behavior.clone());
+    if let Some(behavior) = &mut hpa.spec.behavior {
+        behavior.set_defaults();
+    }
     hpa.spec.max_replicas = object.hpa_max();
     for trigger in object.spec.triggers.iter().filter(|trigger| trigger.is_resource()) {
         let utilization = trigger.metadata.get("value").and_then(|value| value.parse().ok());

@@ -103,6 +103,26 @@ fn two_autoscalers_on_one_target_are_found() {
 }
 
 #[test]
+fn counts_and_behavior_of_a_scaled_object_are_checked() {
+    let scaled = |more: &str| {
+        format!(
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: orders}}\nspec:\n  scaleTargetRef: {{name: web}}\n  \
+             triggers: [{{type: cpu, metricType: Utilization, metadata: {{value: '50'}}}}]\n{more}"
+        )
+    };
+    let with = |more: &str| rules(&(deployment(GOOD) + &scaled(more)));
+    assert_eq!(with("  minReplicaCount: 5\n  maxReplicaCount: 5\n"), ["NeverActs"]);
+    assert_eq!(
+        with("  idleReplicaCount: 0\n  minReplicaCount: 5\n  maxReplicaCount: 5\n"),
+        [""; 0],
+        "it scales from 0 to 5"
+    );
+    let disabled = "behavior: {scaleUp: {selectPolicy: Disabled}}";
+    let advanced = format!("  advanced: {{horizontalPodAutoscalerConfig: {{{disabled}}}}}\n");
+    assert_eq!(with(&advanced), ["NeverActs"]);
+}
+
+#[test]
 fn behavior_that_can_never_act_is_found() {
     let with = |more: &str| rules(&(deployment(GOOD) + &hpa("web", &(cpu(50) + more))));
     let disabled = "selectPolicy: Disabled";
