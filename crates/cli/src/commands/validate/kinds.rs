@@ -87,9 +87,10 @@ pub(super) fn check(document: &Document, gates: FeatureGates) -> Checked {
             Some(kind) => Checked::All(keda_objects::problems(document, kind)),
             None => Checked::Nothing,
         },
-        ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") => {
-            Checked::InPart(workload::problems(document), "replicas, selector, containers and resources")
-        }
+        ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") => Checked::InPart(
+            workload::problems(document, kind),
+            "replicas, selector, containers and resources",
+        ),
         _ => Checked::Nothing,
     }
 }

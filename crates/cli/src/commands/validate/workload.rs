@@ -33,13 +33,13 @@ struct WorkloadTemplate {
     spec: PodSpec,
 }
 
-pub(super) fn problems(document: &Document) -> Vec<Diagnostic> {
+pub(super) fn problems(document: &Document, kind: &str) -> Vec<Diagnostic> {
     problems_of(document.decode_partial_lenient(), |workload: WorkloadManifest| {
-        Some(faults(&workload).iter().map(|fault| placed(document, fault)).collect())
+        Some(faults(&workload, kind).iter().map(|fault| placed(document, fault)).collect())
     })
 }
 
-fn faults(workload: &WorkloadManifest) -> Vec<FieldError> {
+fn faults(workload: &WorkloadManifest, kind: &str) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if workload.metadata.name.is_empty() && workload.metadata.generate_name.is_empty() {
         faults.push(FieldError::required("metadata.name", "name or generateName is required"));
@@ -47,7 +47,7 @@ fn faults(workload: &WorkloadManifest) -> Vec<FieldError> {
     if let Some(replicas) = workload.spec.replicas.filter(|replicas| *replicas < 0) {
         faults.push(FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
     }
-    selector(&workload.spec, &mut faults);
+    selector(&workload.spec, kind, &mut faults);
     let containers = &workload.spec.template.spec.containers;
     if containers.is_empty() {
         faults.push(FieldError::required("spec.template.spec.containers", ""));
@@ -65,7 +65,7 @@ fn faults(workload: &WorkloadManifest) -> Vec<FieldError> {
     faults
 }
 
-fn selector(spec: &WorkloadSpec, faults: &mut Vec<FieldError>) {
+fn selector(spec: &WorkloadSpec, kind: &str, faults: &mut Vec<FieldError>) {
     let Some(selector) = &spec.selector else {
         faults.push(FieldError::required("spec.selector", ""));
         return;
@@ -74,7 +74,9 @@ fn selector(spec: &WorkloadSpec, faults: &mut Vec<FieldError>) {
     match LabelSelector::to_selector_or_nothing(Some(selector)) {
         Err(error) => faults.push(FieldError::invalid("spec.selector", &error.to_string(), "")),
         Ok(parsed) if parsed.is_everything() => {
-            let text = "empty selector is invalid for deployment";
+            // The API server names a ReplicaSet so, too.
+            let named = if kind == "StatefulSet" { "statefulset" } else { "deployment" };
+            let text = format!("empty selector is invalid for {named}");
             faults.push(FieldError::invalid("spec.selector", AsJson(selector), text));
         }
         Ok(parsed) if !parsed.matches_map(&labels) => {
