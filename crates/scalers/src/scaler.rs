@@ -43,9 +43,9 @@ impl ScalerError {
         Self { source: Some(Arc::new(source)), ..Self::new(message) }
     }
 
-    /// Whether the cause is an error of this type.
-    pub fn is_caused_by<E: std::error::Error + 'static>(&self) -> bool {
-        self.source.as_deref().is_some_and(|source| source.is::<E>())
+    /// The cause, if it is an error of this type.
+    pub fn cause<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        self.source.as_deref().and_then(|source| source.downcast_ref())
     }
 
     /// `{what}: {self}`.

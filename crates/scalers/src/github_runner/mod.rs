@@ -246,7 +246,7 @@ impl ValueSource for GitHub {
                     Ok(count as f64)
                 }
                 // Like KEDA: the last count stands until GitHub answers again.
-                Err(error) if error.is_caused_by::<RateLimited>() => {
+                Err(error) if error.cause::<RateLimited>().is_some() => {
                     (*locked(&self.last_count)).map(|count| count as f64).ok_or(error)
                 }
                 Err(error) => Err(error),

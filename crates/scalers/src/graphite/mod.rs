@@ -55,7 +55,8 @@ impl Parameters {
         match &self.auth_mode {
             Some(mode) if !mode.split(',').all(|mode| mode.trim() == "basic") => {
                 let mode = api::gotext::quote(mode);
-                Err(format!("parameter \"authMode\" value {mode} must be one of [basic]").into())
+                let text = format!("parameter \"authMode\" value {mode} must be one of [basic]");
+                Err(ParseError::of("authMode", text))
             }
             Some(_) if self.username.is_none() => Err("username is required when authMode is 'basic'".into()),
             _ => Ok(()),

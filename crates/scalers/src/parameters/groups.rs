@@ -2,7 +2,7 @@
 
 use sources::http::{Auth, Endpoint};
 
-use super::{ParameterReader, QueryValues, Secret};
+use super::{InvalidParameters, ParameterReader, QueryValues, Secret};
 use crate::web::HttpCall;
 use crate::{ParseError, ScalerError, Trigger};
 
@@ -63,8 +63,8 @@ impl HttpAuth {
     /// Reads the group for a scaler that has it only since KEDA 2.21, and refuses modes that the scaler cannot use.
     pub(crate) fn of_newer(trigger: &Trigger, supported: &[&str]) -> Result<Self, ParseError> {
         let (auth, mut problems) = ParameterReader::problems::<Self>(trigger);
-        problems.extend(auth.check_supported(supported).err().map(String::from));
-        if problems.is_empty() { Ok(auth) } else { Err(problems.join("\n").into()) }
+        problems.extend(auth.check_supported(supported).err().map(Into::into));
+        if problems.is_empty() { Ok(auth) } else { Err(InvalidParameters(problems).to_string().into()) }
     }
 
     /// Refuses modes that a scaler cannot use. Like KEDA 2.21, a scaler also repeats what the group says of incomplete modes.

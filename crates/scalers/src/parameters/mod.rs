@@ -45,7 +45,7 @@ mod value;
 
 pub use api::keda::KedaProfile;
 pub use notices::{ParameterNotice, UnknownParameter, notices, unknown};
-pub use reader::{ParameterGroup, ParameterReader};
+pub use reader::{InvalidParameters, ParameterGroup, ParameterProblem, ParameterReader};
 pub use sources::http::Secret;
 pub use value::{Pairs, ParameterValue, QueryValues, Ranges, Removed};
 

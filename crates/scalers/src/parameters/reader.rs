@@ -18,7 +18,35 @@ pub trait ParameterGroup: Sized {
 /// Reads the parameters of one trigger.
 pub struct ParameterReader<'a> {
     trigger: &'a Trigger,
-    problems: Vec<String>,
+    problems: Vec<ParameterProblem>,
+}
+
+/// What is wrong with the parameters of a trigger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterProblem {
+    /// The message of KEDA.
+    pub message: String,
+    /// The parameter; none if it is about several.
+    pub parameter: Option<&'static str>,
+    /// Where a missing parameter can be given; empty if it is not missing.
+    pub missing_from: &'static [ParameterSource],
+}
+
+/// All problems of the parameters of a trigger, one per line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(|problem| &*problem.message).collect::<Vec<_>>().join("\n"))]
+pub struct InvalidParameters(pub Vec<ParameterProblem>);
+
+impl ParameterProblem {
+    fn of(parameter: &Parameter, message: String) -> Self {
+        Self { message, parameter: parameter.keys.first().copied(), missing_from: &[] }
+    }
+}
+
+impl From<ParseError> for ParameterProblem {
+    fn from(error: ParseError) -> Self {
+        Self { parameter: error.parameter(), message: error.into(), missing_from: &[] }
+    }
 }
 
 impl ParameterReader<'_> {
@@ -28,7 +56,8 @@ impl ParameterReader<'_> {
         if problems.is_empty() {
             return Ok(read);
         }
-        let error = ScalerError::new(problems.join("\n"));
+        let invalid = InvalidParameters(problems);
+        let error = ScalerError::caused_by(invalid.to_string(), invalid);
         Err(match prefix {
             Some(prefix) => error.inside(prefix),
             None => error,
@@ -36,7 +65,7 @@ impl ParameterReader<'_> {
     }
 
     /// Reads a group with all errors, one each.
-    pub(super) fn problems<G: ParameterGroup>(trigger: &Trigger) -> (G, Vec<String>) {
+    pub(super) fn problems<G: ParameterGroup>(trigger: &Trigger) -> (G, Vec<ParameterProblem>) {
         let mut reader = ParameterReader { trigger, problems: Vec::new() };
         let read = G::fill(&mut reader);
         (read, reader.problems)
@@ -47,7 +76,8 @@ impl ParameterReader<'_> {
         let text = match (find(parameter, self.trigger), parameter.default) {
             (Some(_), _) if parameter.removed_from(self.trigger.profile).is_some() => {
                 let why = parameter.removed.unwrap_or_default();
-                self.problems.push(format!("scaler {} info: {why}", self.trigger.type_));
+                let message = format!("scaler {} info: {why}", self.trigger.type_);
+                self.problems.push(ParameterProblem::of(parameter, message));
                 return T::default();
             }
             (Some(text), _) | (None, Some(text)) => text,
@@ -56,7 +86,10 @@ impl ParameterReader<'_> {
                     let sources: Vec<_> = parameter.sources.iter().map(|source| source.name()).collect();
                     let name = quote(&parameter.name());
                     let sources = sources.join(" ");
-                    self.problems.push(format!("missing required parameter {name} in [{sources}]"));
+                    let message = format!("missing required parameter {name} in [{sources}]");
+                    let missing_from = parameter.sources;
+                    self.problems
+                        .push(ParameterProblem { missing_from, ..ParameterProblem::of(parameter, message) });
                 }
                 return T::default();
             }
@@ -74,11 +107,13 @@ impl ParameterReader<'_> {
                     }
                     None => (quote(text), why),
                 };
-                self.problems.push(format!("unable to set param {name} value {text}: {why}"));
+                let message = format!("unable to set param {name} value {text}: {why}");
+                self.problems.push(ParameterProblem::of(parameter, message));
                 T::default()
             }
             Ok(value) => {
-                self.problems.extend(among(parameter, text));
+                let wrong = among(parameter, text);
+                self.problems.extend(wrong.map(|message| ParameterProblem::of(parameter, message)));
                 value
             }
         }
@@ -86,7 +121,7 @@ impl ParameterReader<'_> {
 
     /// Runs a check over several parameters.
     pub fn check<G>(&mut self, group: &mut G, check: impl Fn(&mut G, &Trigger) -> Result<(), ParseError>) {
-        self.problems.extend(check(group, self.trigger).err().map(String::from));
+        self.problems.extend(check(group, self.trigger).err().map(ParameterProblem::from));
     }
 }
 

@@ -53,13 +53,15 @@ impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
         match (&self.aggregator, trigger.profile) {
             (None, KedaProfile::V2_20) => {
-                Err("missing required parameter \"queryAggregator\" in [triggerMetadata]".into())
+                let text = "missing required parameter \"queryAggregator\" in [triggerMetadata]";
+                Err(ParseError::of("queryAggregator", text))
             }
             (Some(given), KedaProfile::V2_21)
                 if !given.split(',').all(|one| AGGREGATORS.contains(&one.trim())) =>
             {
                 let (given, list) = (api::gotext::quote(given), AGGREGATORS.join(" "));
-                Err(format!("parameter \"queryAggregator\" value {given} must be one of [{list}]").into())
+                let text = format!("parameter \"queryAggregator\" value {given} must be one of [{list}]");
+                Err(ParseError::of("queryAggregator", text))
             }
             _ => Ok(()),
         }

@@ -13,38 +13,10 @@ use keda::admission::{
     self, AdmissionInput, AdmissionKind, AdmissionRules, ClusterSnapshot, Operation, Verdict,
 };
 use scalers::backends::Backends;
-use scalers::{Owner, parameters, table};
+use scalers::parameters::{self, InvalidParameters, ParameterSource};
+use scalers::{Owner, table};
 use serde::Serialize;
 
-/// Trigger types of KEDA that may not be among ours, for the nearest name of a misspelt one.
-const TYPES_OF_KEDA: &[&str] = &[
-    "apache-kafka",
-    "aws-cloudwatch",
-    "azure-app-insights",
-    "azure-blob",
-    "azure-data-explorer",
-    "azure-eventhub",
-    "azure-log-analytics",
-    "azure-monitor",
-    "azure-pipelines",
-    "cassandra",
-    "gcp-cloudtasks",
-    "gcp-pubsub",
-    "gcp-stackdriver",
-    "gcp-storage",
-    "huawei-cloudeye",
-    "kafka",
-    "liiklus",
-    "mongodb",
-    "mssql",
-    "mysql",
-    "openstack-metric",
-    "openstack-swift",
-    "predictkube",
-    "stan",
-    "sumologic",
-    "temporal",
-];
 /// Where the behavior of the generated HPA is written.
 const BEHAVIOR: &str = "spec.advanced.horizontalPodAutoscalerConfig.behavior";
 
@@ -191,13 +163,9 @@ fn unknown_type(document: &Document, path: &str, written: &str) -> Diagnostic {
     if written.is_empty() {
         return at(document, path.trim_end_matches(".type"), "the trigger has no type");
     }
-    if TYPES_OF_KEDA.contains(&written) {
-        let text = format!("the trigger type {written:?} of KEDA is not implemented here");
-        return at(document, &path, text);
-    }
     let ours = table::SCALER_TYPES.iter().map(|known| known.name);
     let problem = at(document, &path, format!("there is no trigger type {written:?}"));
-    match nearest(written, ours.chain(TYPES_OF_KEDA.iter().copied())) {
+    match nearest(written, ours) {
         Some(near) => problem.with_hint(format!("did you mean `{near}`?")),
         None => problem.with_hint("`plimsoll scalers list` shows all"),
     }
@@ -215,22 +183,23 @@ fn of_parameters(
     let Err(error) = table::build(given, backends) else { return Vec::new() };
     let has_auth = trigger.authentication_ref.is_some();
     let has_env = trigger.metadata.keys().any(|key| key.ends_with("FromEnv"));
+    let metadata = format!("{path}.metadata");
+    let general = |message: &str| {
+        let lines = message.lines().filter(|_| !has_auth && !has_env);
+        lines.map(|line| at(document, &metadata, line)).collect::<Vec<_>>()
+    };
+    let Some(InvalidParameters(problems)) = error.cause() else { return general(&error.to_string()) };
+    let is_elsewhere = |source: &ParameterSource| match source {
+        ParameterSource::Metadata => false,
+        ParameterSource::Authentication => has_auth,
+        ParameterSource::Environment => has_env,
+    };
     let mut found = Vec::new();
-    for line in error.to_string().lines() {
-        let starts = ["missing required parameter ", "unable to set param ", "parameter \""];
-        let text = starts.iter().find_map(|start| line.find(start)).and_then(|place| line.get(place..));
-        let Some(text) = text else {
-            if !has_auth && !has_env {
-                found.push(at(document, &format!("{path}.metadata"), line));
-            }
-            continue;
-        };
-        let elsewhere = has_auth && text.contains("authParams") || has_env && text.contains("resolvedEnv");
-        if text.starts_with("missing") && elsewhere {
-            continue;
+    for problem in problems.iter().filter(|problem| !problem.missing_from.iter().any(is_elsewhere)) {
+        match problem.parameter {
+            Some(name) => found.push(at(document, &format!("{metadata}[{name}]"), &problem.message)),
+            None => found.extend(general(&problem.message)),
         }
-        let name = text.split('"').nth(1).and_then(|names| names.split(',').next()).unwrap_or_default();
-        found.push(at(document, &format!("{path}.metadata[{name}]"), text));
     }
     found
 }

@@ -74,6 +74,11 @@ fn workloads_are_checked_where_scaling_depends_on_them() {
             "f:12:16: Duplicate value: \"a\" in spec.template.spec.containers[1].name",
         ]
     );
+    for (kind, named) in [("StatefulSet", "statefulset"), ("ReplicaSet", "deployment")] {
+        let text = "metadata: {name: web}\nspec: {selector: {}, template: {spec: {containers: [{name: a}]}}}";
+        let (_, problems) = check_text(&format!("apiVersion: apps/v1\nkind: {kind}\n{text}\n"));
+        assert!(problems[0].contains(&format!("empty selector is invalid for {named}")), "{problems:?}");
+    }
     let (_, problems) = check_text(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: -3, template: 5}\n",
     );
@@ -110,6 +115,15 @@ fn parameters_of_authentications_are_not_missing() {
         "{SCALED}  triggers:\n  - type: rabbitmq\n    metadata: {{queueName: q, mode: QueueLength, value: '5'}}\n    authenticationRef: {{name: a}}\n  - type: postgresql\n    metadata: {{query: SELECT 1, targetQueryValue: '5', connectionFromEnv: DSN}}\n"
     ));
     assert_eq!(problems, [""; 0]);
+    // What an authentication cannot complete is a problem.
+    let (_, problems) = check_text(&format!(
+        "{SCALED}  triggers:\n  - type: prometheus\n    metadata: {{serverAddress: 'http://p', threshold: many}}\n    authenticationRef: {{name: a}}\n"
+    ));
+    for field in ["query", "threshold"] {
+        let field = format!("in spec.triggers[0].metadata[{field}]");
+        assert!(problems.iter().any(|problem| problem.ends_with(&field)), "{field}: {problems:?}");
+    }
+    assert_eq!(problems.len(), 2, "{problems:?}");
     let (_, problems) = check_text(&format!("{SCALED}  triggers: []\n"));
     assert_eq!(problems.len(), 1, "{problems:?}");
 }
