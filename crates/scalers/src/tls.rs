@@ -44,7 +44,7 @@ pub(crate) struct TlsSettings {
     /// Private key of the client certificate (PEM).
     pub(crate) key: Secret,
     /// How the server certificate is checked.
-    pub(crate) belief: CertificateCheck,
+    pub(crate) certificate_check: CertificateCheck,
 }
 
 impl TlsSettings {
@@ -85,7 +85,7 @@ impl TlsSettings {
         &self,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Arc<dyn ServerCertVerifier>, ScalerError> {
-        if self.belief == CertificateCheck::Anything {
+        if self.certificate_check == CertificateCheck::Anything {
             return Ok(Arc::new(CertVerifier::new(provider, AcceptAnyCertificate)));
         }
         let mut store = RootCertStore::clone(&SYSTEM);
@@ -103,7 +103,7 @@ impl TlsSettings {
             .map_err(|error| {
                 ScalerError::caused_by(format!("the CA certificate cannot be used: {error}"), error)
             })?;
-        match self.belief {
+        match self.certificate_check {
             CertificateCheck::Authority => Ok(Arc::new(CertVerifier::new(provider, AcceptAnyName(verifier)))),
             _ => Ok(verifier),
         }

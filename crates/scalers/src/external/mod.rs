@@ -93,7 +93,8 @@ impl External {
         let tls = parameters.enable_tls
             || !parameters.ca.is_empty()
             || !(parameters.certificate.is_empty() || parameters.key.reveal().is_empty());
-        let belief = if parameters.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
+        let certificate_check =
+            if parameters.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
         let destination = Destination {
             // The address is used untrimmed, because KEDA does not trim it either.
             address: trigger.metadata.get("scalerAddress").cloned().unwrap_or_default(),
@@ -102,7 +103,7 @@ impl External {
                     authorities: parameters.ca,
                     certificate: parameters.certificate,
                     key: parameters.key,
-                    belief,
+                    certificate_check,
                 };
                 own.trusting(&backends.web.settings().authorities)
             }),

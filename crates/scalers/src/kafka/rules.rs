@@ -75,12 +75,13 @@ impl KafkaTls {
 
     /// TLS settings; none for plain text.
     pub(super) fn settings(&self) -> Option<TlsSettings> {
-        let belief = if self.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
+        let certificate_check =
+            if self.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
         self.is_enabled().then(|| TlsSettings {
             authorities: self.ca.clone(),
             certificate: self.certificate.clone(),
             key: opened(&self.key, &self.key_password),
-            belief,
+            certificate_check,
         })
     }
 }

@@ -154,10 +154,11 @@ impl Parameters {
     fn source(&self, backends: &Backends) -> Result<(Arc<Pool<MongoServer>>, CountQuery), ParseError> {
         let uri = self.uri()?;
         let tls = (self.tls == "enable" || uri.tls).then(|| {
-            let belief = if uri.insecure { CertificateCheck::Anything } else { CertificateCheck::Full };
+            let certificate_check =
+                if uri.insecure { CertificateCheck::Anything } else { CertificateCheck::Full };
             let (authorities, certificate) = (self.ca.clone(), self.certificate.clone());
             let key = opened(&self.key, &self.key_password);
-            let own = TlsSettings { authorities, certificate, key, belief };
+            let own = TlsSettings { authorities, certificate, key, certificate_check };
             own.trusting(&backends.web.settings().authorities)
         });
         let query = CountQuery {

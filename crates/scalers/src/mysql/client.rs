@@ -169,9 +169,9 @@ impl MysqlServer {
             TlsMode::Required(_) if !offers_tls => bail!("the server does not offer TLS"),
             TlsMode::Required(check) => Some(check),
         };
-        if let Some(belief) = check {
+        if let Some(certificate_check) = check {
             connection.send(&wire::tls_request(&dsn.database)).await?;
-            let tls = TlsSettings { belief, ..TlsSettings::default() }.trusting(&self.authorities);
+            let tls = TlsSettings { certificate_check, ..TlsSettings::default() }.trusting(&self.authorities);
             let MysqlConnection { stream, sequence, budget, .. } = connection;
             let stream = secure(stream, &dsn.host, &tls).await?;
             connection = MysqlConnection { stream, sequence: sequence.wrapping_add(1), tls: true, budget };

@@ -75,19 +75,19 @@ impl PostgresServer {
 
     async fn tls(&self) -> Result<TlsSettings, ScalerError> {
         let dsn = &self.dsn;
-        let belief = match dsn.ssl {
+        let certificate_check = match dsn.ssl {
             // As in libpq, a configured CA certificate is checked even with `require`.
             SslMode::Require(CertificateCheck::Anything) if !dsn.ssl_root_certificate.is_empty() => {
                 CertificateCheck::Authority
             }
-            SslMode::Require(belief) => belief,
+            SslMode::Require(certificate_check) => certificate_check,
             _ => CertificateCheck::Anything,
         };
         let own = TlsSettings {
             authorities: self.files.text("sslrootcert", &dsn.ssl_root_certificate).await?,
             certificate: self.files.text("sslcert", &dsn.ssl_certificate).await?,
             key: Secret::new(self.files.text("sslkey", &dsn.ssl_key).await?),
-            belief,
+            certificate_check,
         };
         Ok(own.trusting(&self.authorities))
     }

@@ -228,14 +228,14 @@ impl Source {
                 "" => address.virtual_host(),
                 given => given.to_owned(),
             };
-            let belief =
+            let certificate_check =
                 if parameters.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
             let tls = tls.then(|| {
                 let own = TlsSettings {
                     authorities: parameters.ca.clone(),
                     certificate: parameters.certificate.clone(),
                     key: parameters.key.clone(),
-                    belief,
+                    certificate_check,
                 };
                 own.trusting(&backends.web.settings().authorities)
             });

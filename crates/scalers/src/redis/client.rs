@@ -133,7 +133,7 @@ impl RedisServer {
             builder = builder.password(self.password.reveal());
         }
         if let Some(tls) = &self.tls {
-            let is_unchecked = tls.belief == CertificateCheck::Anything;
+            let is_unchecked = tls.certificate_check == CertificateCheck::Anything;
             let mode = if is_unchecked { TlsMode::Insecure } else { TlsMode::Secure };
             builder = builder.tls(mode).certs(certificates(tls)?);
         }

@@ -51,7 +51,7 @@ impl RedisConnector<'_> {
             Some(tls) => ConnectionAddr::TcpTls {
                 host,
                 port,
-                insecure: tls.belief == CertificateCheck::Anything,
+                insecure: tls.certificate_check == CertificateCheck::Anything,
                 tls_params: None,
             },
             None => ConnectionAddr::Tcp(host, port),

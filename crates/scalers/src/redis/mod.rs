@@ -184,12 +184,13 @@ impl Connection {
     }
 
     fn tls(&self) -> Option<TlsSettings> {
-        let belief = if self.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
+        let certificate_check =
+            if self.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
         self.uses_tls().unwrap_or_default().then(|| TlsSettings {
             authorities: self.ca.clone(),
             certificate: self.certificate.clone(),
             key: self.key.clone(),
-            belief,
+            certificate_check,
         })
     }
 }
