@@ -71,12 +71,12 @@ impl ExtraListener {
     async fn start<S: tls::ConnectionHandler>(
         address: SocketAddr,
         greeting: Greeting,
-        site: S,
+        handler: S,
         limits: ServerLimits,
     ) -> Result<Self, StartError> {
         let (listener, address) = bind(address).await?;
         let (stop, stopped) = watch::channel(false);
-        let listening = tokio::spawn(tls::listen(listener, greeting, Arc::new(site), limits, stopped));
+        let listening = tokio::spawn(tls::listen(listener, greeting, Arc::new(handler), limits, stopped));
         Ok(Self { address, stop, listening })
     }
 

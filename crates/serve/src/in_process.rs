@@ -13,7 +13,7 @@ use crate::tls::{Activity, Caller, ServerLimits};
 
 /// Handles requests for an app's APIs, exported metrics and routes; health paths are not served.
 pub struct InProcessServer {
-    site: Arc<Router>,
+    router: Arc<Router>,
     _running: watch::Sender<bool>,
 }
 
@@ -27,13 +27,13 @@ impl InProcessServer {
     /// A server for this app.
     pub fn new(app: App) -> Self {
         let (running, stop) = watch::channel(false);
-        let site = Arc::new(Router::new(app, None, ServerLimits::default(), stop).without_health());
-        Self { site, _running: running }
+        let router = Arc::new(Router::new(app, None, ServerLimits::default(), stop).without_health());
+        Self { router, _running: running }
     }
 
     /// Handles one request.
     pub async fn respond(&self, request: Request<Body>) -> Response<Body> {
         let caller = Caller { certificate: None, address: None, activity: Activity::new() };
-        Arc::clone(&self.site).respond(request, caller).await
+        Arc::clone(&self.router).respond(request, caller).await
     }
 }

@@ -97,11 +97,11 @@ impl Server {
             }
         };
         let (stop, stopped) = watch::channel(false);
-        let site = Arc::new(Router::new(app, guard, limits, stopped.clone()));
-        let versions = site.versions();
+        let router = Arc::new(Router::new(app, guard, limits, stopped.clone()));
+        let versions = router.versions();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listening =
-            tokio::spawn(tls::listen(listener, tls::Greeting::Tls(acceptor), site, limits, stopped));
+            tokio::spawn(tls::listen(listener, tls::Greeting::Tls(acceptor), router, limits, stopped));
         tracing::info!(%address, "serving");
         Ok(Self { address, authority, versions, stop, listening, keeping })
     }

@@ -150,7 +150,7 @@ pub(crate) enum Greeting {
 pub(crate) async fn listen<S: ConnectionHandler>(
     listener: TcpListener,
     greeting: Greeting,
-    site: Arc<S>,
+    handler: Arc<S>,
     limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -165,8 +165,8 @@ pub(crate) async fn listen<S: ConnectionHandler>(
         while connections.try_join_next().is_some() {}
         // Without a place the connection is closed at once: a client that waits would not know why.
         let Some(place) = table.admit(address.ip().into()) else { continue };
-        let (greeting, site, stop) = (greeting.clone(), Arc::clone(&site), stop.clone());
-        connections.spawn(serve(stream, address, place, greeting, site, limits, stop));
+        let (greeting, handler, stop) = (greeting.clone(), Arc::clone(&handler), stop.clone());
+        connections.spawn(serve(stream, address, place, greeting, handler, limits, stop));
     }
     drop(listener);
     let end = async { while connections.join_next().await.is_some() {} };
@@ -193,7 +193,7 @@ async fn serve<S: ConnectionHandler>(
     address: SocketAddr,
     place: ConnectionPlace,
     greeting: Greeting,
-    site: Arc<S>,
+    handler: Arc<S>,
     limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -205,7 +205,7 @@ async fn serve<S: ConnectionHandler>(
     };
     let acceptor = match greeting {
         Greeting::Tls(acceptor) => acceptor,
-        Greeting::Plain => return converse(stream, caller(None), site, limits, stop).await,
+        Greeting::Plain => return converse(stream, caller(None), handler, limits, stop).await,
     };
     let greeting = tokio::time::timeout(
         limits.handshake,
@@ -226,24 +226,24 @@ async fn serve<S: ConnectionHandler>(
         Some(Some(peer)) => Some(Arc::new(peer)),
         Some(None) => return tracing::debug!(%address, "failed to parse the client certificate"),
     };
-    converse(stream, caller(certificate), site, limits, stop).await;
+    converse(stream, caller(certificate), handler, limits, stop).await;
 }
 
 /// Serves a connection until the client closes it, it is idle for too long, it makes room for another, or the server stops.
 async fn converse<S: ConnectionHandler>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     caller: Caller,
-    site: Arc<S>,
+    handler: Arc<S>,
     limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
     let activity = caller.activity.clone();
     activity.greeted();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (site, caller) = (Arc::clone(&site), caller.clone());
+        let (handler, caller) = (Arc::clone(&handler), caller.clone());
         async move {
             let guard = caller.activity.guard();
-            let answer = site.answer(request, caller).await;
+            let answer = handler.answer(request, caller).await;
             guard.ended();
             Ok::<_, Infallible>(answer)
         }
