@@ -92,34 +92,34 @@ impl Default for HpaMetrics {
             ),
             overdue: Family::gauges(
                 "plimsoll_passes_late",
-                "Passes that are due and wait for others to end.",
+                "Reconciles that are due and wait for others to end.",
                 [],
             ),
             delay: Family::new(
                 "plimsoll_pass_delay_seconds",
-                "How long after they were due passes begin.",
+                "Delay between the due time of a reconcile and its start.",
                 [],
                 buckets,
             ),
             writes: Family::counters(
                 "plimsoll_writes_total",
-                "Writes to the API server by what was written and how it went.",
+                "Writes to the API server, by object and result.",
                 ["what", "result"],
             ),
             differences: Family::counters(
                 "plimsoll_shadow_differences_total",
-                "Differences between our decisions and those of the controller that acts.",
+                "Differences between decisions in shadow mode and those of the active controller, by field.",
                 ["field"],
             ),
             differing: Family::gauges(
                 "plimsoll_shadow_differing_autoscalers",
-                "Autoscalers for which we would decide otherwise at this moment.",
+                "Autoscalers whose decision in shadow mode differs from that of the active controller.",
                 [],
             ),
-            leader: Family::gauges("plimsoll_leader", "1 if this instance leads.", []),
+            leader: Family::gauges("plimsoll_leader", "1 if this replica is the leader.", []),
             unreadable: Family::counters(
                 "plimsoll_unreadable_objects_total",
-                "Objects that could not be read.",
+                "Autoscalers that could not be decoded.",
                 [],
             ),
             pods: Family::gauges("plimsoll_pods", "Pods that are watched.", []),
@@ -224,12 +224,12 @@ impl HpaMetrics {
 impl ProcessCounts<'_> {
     fn export(&self, writer: &mut MetricsWriter) {
         writer
-            .family("gauge", "plimsoll_record_bytes", "Memory used for decisions that are kept.")
+            .family("gauge", "plimsoll_record_bytes", "Memory of stored decisions.")
             .value(&[], self.record_bytes);
         writer.family(
             "counter",
             "plimsoll_metrics_api_questions_total",
-            "Questions to metrics APIs: sent, failed, or saved because somebody else asked the same.",
+            "Queries to metrics APIs: sent, failed, or saved because an identical query was under way or cached.",
         );
         let apis = &self.metrics_apis;
         for (api, count) in
@@ -248,7 +248,7 @@ impl ProcessCounts<'_> {
             ("refused", refused),
             ("given_up", given_up),
         ];
-        writer.family("counter", "plimsoll_events_total", "Events by what became of them.");
+        writer.family("counter", "plimsoll_events_total", "Events, by result.");
         for (result, value) in events {
             writer.value(&[("result", result)], value);
         }
@@ -260,23 +260,19 @@ impl ProcessCounts<'_> {
                 ("timed_out", limiter.timed_out),
                 ("retried", limiter.retried),
             ];
-            writer.family(
-                "counter",
-                "plimsoll_api_requests_total",
-                "Requests to the API server by how they went.",
-            );
+            writer.family("counter", "plimsoll_api_requests_total", "Requests to the API server, by result.");
             for (result, value) in requests {
                 writer.value(&[("result", result)], value);
             }
         }
         writer
-            .family("gauge", "plimsoll_api_requests_in_flight", "Requests in flight.")
+            .family("gauge", "plimsoll_api_requests_in_flight", "Requests to the API server in flight.")
             .value(&[], limiter.in_flight);
         writer
             .family(
                 "gauge",
                 "plimsoll_api_requests_in_flight_limit",
-                "Requests that may be in flight: as many as the API server bears.",
+                "Limit of requests in flight, adapted to the API server.",
             )
             .value(&[], limiter.limit);
         self.watches.export(writer);

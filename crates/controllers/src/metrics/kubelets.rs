@@ -181,29 +181,29 @@ impl Kubelets {
     }
 
     /// Exports the metrics of metrics-server (docs/spec/metrics-apis.md 1.14) and our own.
-    pub fn figures(&self, figures: &mut MetricsWriter, now: Timestamp) {
+    pub fn export(&self, writer: &mut MetricsWriter, now: Timestamp) {
         let numbers = self.report.counters();
         let points = self.store.points();
-        figures
+        writer
             .family(
                 "histogram",
                 "metrics_server_manager_tick_duration_seconds",
                 "[ALPHA] The total time spent collecting and storing metrics in seconds.",
             )
             .histogram(&[], numbers.ticks.cumulative(), numbers.ticks.sum());
-        figures.family(
+        writer.family(
             "histogram",
             "metrics_server_kubelet_request_duration_seconds",
             "[ALPHA] Duration of requests to Kubelet API in seconds",
         );
         for (node, durations) in &numbers.by_node {
-            figures.histogram(&[("node", node)], durations.cumulative(), durations.sum());
+            writer.histogram(&[("node", node)], durations.cumulative(), durations.sum());
         }
         if numbers.by_node.is_empty() {
             // One histogram for all nodes: fourteen series per node would be megabytes.
-            figures.histogram(&[], numbers.durations.cumulative(), numbers.durations.sum());
+            writer.histogram(&[], numbers.durations.cumulative(), numbers.durations.sum());
         }
-        figures
+        writer
             .family(
                 "counter",
                 "metrics_server_kubelet_request_total",
@@ -211,51 +211,51 @@ impl Kubelets {
             )
             .value(&[("success", "true")], numbers.good)
             .value(&[("success", "false")], numbers.failed);
-        figures.family(
+        writer.family(
             "gauge",
             "metrics_server_kubelet_last_request_time_seconds",
             "[ALPHA] Time of last request performed to Kubelet API since unix epoch in seconds",
         );
         for (node, second) in &numbers.last_request {
-            figures.value(&[("node", node)], second);
+            writer.value(&[("node", node)], second);
         }
-        figures
+        writer
             .family("gauge", "metrics_server_storage_points", "[ALPHA] Number of metrics points stored.")
             .value(&[("type", "node")], points.nodes)
             .value(&[("type", "container")], points.containers);
-        figures.family(
+        writer.family(
             "counter",
             "plimsoll_kubelet_failures_total",
             "Requests to kubelets that failed, by cause.",
         );
         for (cause, count) in &numbers.causes {
-            figures.value(&[("cause", cause)], count);
+            writer.value(&[("cause", cause)], count);
         }
-        figures
-            .family("gauge", "plimsoll_nodes", "Nodes that are scraped, by how the last scrape ended.")
+        writer
+            .family("gauge", "plimsoll_nodes", "Scraped nodes, by result of the last scrape.")
             .value(&[("state", "good")], numbers.healthy)
             .value(&[("state", "failing")], numbers.nodes.saturating_sub(numbers.healthy));
-        figures
+        writer
             .family(
                 "gauge",
                 "plimsoll_stale_nodes",
-                "Nodes that are served from points older than one and a half periods.",
+                "Nodes whose last sample is older than one and a half scrape intervals.",
             )
             .value(&[], self.store.stale_nodes(now));
-        figures
+        writer
             .family(
                 "histogram",
                 "plimsoll_scrape_lateness_seconds",
-                "How much later than planned nodes were asked.",
+                "Delay between the planned and the actual start of a scrape.",
             )
             .histogram(&[], numbers.lateness.cumulative(), numbers.lateness.sum());
-        figures
+        writer
             .family("gauge", "plimsoll_running_pods", "Running pods.")
             .value(&[], self.inventory.pod_count());
         let missing = self.served.missing(0);
-        figures.family("gauge", "plimsoll_pods_without_metrics", "Running pods without metrics, by reason.");
+        writer.family("gauge", "plimsoll_pods_without_metrics", "Running pods without metrics, by reason.");
         for code in MissingReason::CODES {
-            figures.value(&[("reason", code)], missing.counts.get(code).copied().unwrap_or_default());
+            writer.value(&[("reason", code)], missing.counts.get(code).copied().unwrap_or_default());
         }
     }
 

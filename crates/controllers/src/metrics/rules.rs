@@ -229,63 +229,59 @@ impl Rules {
     }
 
     /// Exports the metrics of prometheus-adapter (docs/spec/metrics-apis.md 5.12) and our own.
-    pub fn figures(&self, figures: &mut MetricsWriter) {
+    pub fn export(&self, writer: &mut MetricsWriter) {
         let report = self.provider.report();
-        figures.written(&report.backend.exposition());
-        figures
+        writer.written(&report.backend.exposition());
+        writer
             .family(
                 "counter",
                 "plimsoll_prometheus_queries_total",
-                "Queries, by whether they had to be sent.",
+                "Queries, by whether they were sent or answered from the cache.",
             )
             .value(&[("answered_by", "prometheus")], report.backend.sent)
             .value(&[("answered_by", "an equal query")], report.backend.shared);
-        figures
+        writer
             .family("counter", "plimsoll_prometheus_failures_total", "Requests to Prometheus that failed.")
             .value(&[], report.backend.failed);
-        figures
-            .family("gauge", "plimsoll_prometheus_queries_in_flight", "Queries on their way.")
+        writer
+            .family("gauge", "plimsoll_prometheus_queries_in_flight", "Queries to Prometheus in flight.")
             .value(&[], report.backend.in_flight);
         let sections = [("custom", &report.custom), ("external", &report.external)];
-        figures.family("gauge", "plimsoll_metrics_known", "Metrics that can be asked for.");
+        writer.family("gauge", "plimsoll_metrics_known", "Metrics that the rules provide, by API.");
         for (api, section) in sections {
-            figures.value(&[("api", api)], section.as_ref().map_or(0, |found| found.metrics));
+            writer.value(&[("api", api)], section.as_ref().map_or(0, |found| found.metrics));
         }
         let rules = || {
             sections.into_iter().filter_map(|(_, section)| section.as_ref()).flat_map(|found| &found.rules)
         };
-        figures.family("gauge", "plimsoll_rule_metrics", "Metrics that each rule has.");
+        writer.family("gauge", "plimsoll_rule_metrics", "Metrics that each rule provides.");
         for rule in rules() {
-            figures.value(&[("rule", &rule.place)], rule.metrics);
+            writer.value(&[("rule", &rule.place)], rule.metrics);
         }
-        figures.family(
+        writer.family(
             "gauge",
             "plimsoll_rule_last_success_seconds",
-            "When the series of each rule were last listed, since the epoch.",
+            "Unix time of the last list of the series of each rule.",
         );
         for rule in rules() {
             if let Some(at) = rule.selector.as_ref().and_then(|status| status.last_success) {
-                figures.value(&[("rule", &rule.place)], at.as_second());
+                writer.value(&[("rule", &rule.place)], at.as_second());
             }
         }
         let state = self.state();
-        figures
+        writer
             .family(
                 "gauge",
                 "plimsoll_rules_last_reload_successful",
-                "Whether the rules in the file are those in force.",
+                "1 if the rules in the file are in use.",
             )
             .value(&[], u8::from(state.refused.is_none()));
-        figures
-            .family(
-                "counter",
-                "plimsoll_rules_reloads_total",
-                "How often other rules were found in the file.",
-            )
+        writer
+            .family("counter", "plimsoll_rules_reloads_total", "Changes of the rules in the file.")
             .value(&[("success", "true")], state.good)
             .value(&[("success", "false")], state.bad);
-        figures
-            .family("counter", "plimsoll_prometheus_odd_samples_total", "Samples that were of no use.")
+        writer
+            .family("counter", "plimsoll_prometheus_odd_samples_total", "Samples that were ignored.")
             .value(&[("reason", "duplicate")], report.duplicates)
             .value(&[("reason", "not a number")], report.without_value);
     }

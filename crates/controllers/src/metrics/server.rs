@@ -111,26 +111,26 @@ impl Sources {
     }
 
     /// Exports the metrics.
-    pub fn figures(&self, figures: &mut MetricsWriter, now: Timestamp) {
+    pub fn export(&self, writer: &mut MetricsWriter, now: Timestamp) {
         if let Some(kubelets) = &self.kubelets {
-            kubelets.figures(figures, now);
+            kubelets.export(writer, now);
         }
         if let Some(rules) = &self.rules {
-            rules.figures(figures);
+            rules.export(writer);
         }
         if let Some(router) = &self.router {
-            upstream_figures(figures, &router.report());
+            export_upstreams(writer, &router.report());
         }
         if let Some(sharding) = self.sharding() {
-            figures.family("gauge", "plimsoll_replica_nodes", "Nodes that each replica scrapes.");
+            writer.family("gauge", "plimsoll_replica_nodes", "Nodes that each replica scrapes.");
             for replica in sharding.report() {
-                figures.value(&[("replica", &replica.id)], replica.nodes);
+                writer.value(&[("replica", &replica.id)], replica.nodes);
             }
         }
         if let Some(census) = &self.census {
-            census.watches().export(figures);
+            census.watches().export(writer);
         }
-        exported_metrics::process(figures);
+        exported_metrics::process(writer);
     }
 }
 
@@ -190,21 +190,21 @@ fn silent(sharding: &Sharding) -> Vec<ReportedProblem> {
     sharding.report().into_iter().filter_map(problem).collect()
 }
 
-fn upstream_figures(figures: &mut MetricsWriter, upstreams: &[UpstreamReport]) {
+fn export_upstreams(writer: &mut MetricsWriter, upstreams: &[UpstreamReport]) {
     if upstreams.is_empty() {
         return;
     }
-    figures.family("gauge", "plimsoll_upstream_up", "Whether a server behind us answers.");
+    writer.family("gauge", "plimsoll_upstream_up", "1 if an upstream metrics server answers.");
     for found in upstreams {
         let up = !matches!(found.condition, UpstreamCondition::Failing { .. });
-        figures.value(&[("upstream", &found.name)], u8::from(up));
+        writer.value(&[("upstream", &found.name)], u8::from(up));
     }
-    figures.family("counter", "plimsoll_upstream_requests_total", "Questions sent to servers behind us.");
+    writer.family("counter", "plimsoll_upstream_requests_total", "Requests to upstream metrics servers.");
     for found in upstreams {
-        figures.value(
+        writer.value(
             &[("upstream", &found.name), ("success", "true")],
             found.requests.saturating_sub(found.errors),
         );
-        figures.value(&[("upstream", &found.name), ("success", "false")], found.errors);
+        writer.value(&[("upstream", &found.name), ("success", "false")], found.errors);
     }
 }

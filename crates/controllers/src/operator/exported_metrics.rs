@@ -60,7 +60,7 @@ pub(crate) fn text(context: &OperatorContext, health: &OperatorHealth) -> String
     health.watches.export(&mut page);
     health.panics.export(&mut page);
     let polls = context.counters.polls();
-    page.family("counter", "plimsoll_operator_polls_total", "Rounds over the triggers of an object.")
+    page.family("counter", "plimsoll_operator_polls_total", "Polls of ScaledObjects and ScaledJobs.")
         .value(&[], polls);
     page.finish()
 }

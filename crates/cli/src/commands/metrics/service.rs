@@ -77,7 +77,7 @@ fn app(
         checks: checks(sources),
         metrics: Some(Arc::new(move || {
             let mut page = MetricsWriter::default();
-            exported.figures(&mut page, Timestamp::now());
+            exported.export(&mut page, Timestamp::now());
             served(&mut page, &settings.freshness.seen(), &requests);
             Exposition { content_type: CONTENT_TYPE.to_owned(), text: page.finish() }
         })),
