@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 /// Addresses of metadata services of clouds that are not link-local.
 const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16)];
-const METADATA_V6: [Ipv6Addr; 2] =
-    [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254);
+/// The range in which AWS serves metadata (`fd00:ec2::254`) and credentials of pods (`fd00:ec2::23`).
+const METADATA_RANGE_V6: Cidr =
+    Cidr { address: IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0)), prefix: 32 };
 
 /// Why an address is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,8 +126,13 @@ impl OutboundPolicy {
         if self.unrestricted || self.allowed.iter().any(|range| range.contains(ip)) {
             return Ok(());
         }
-        let is_api_server =
-            |server: &SocketAddr| server.port() == address.port() && server.ip().to_canonical() == ip;
+        let reached = match ip {
+            IpAddr::V6(ip) => embedded_v4(ip).map_or(IpAddr::V6(ip), IpAddr::V4),
+            ip @ IpAddr::V4(_) => ip,
+        };
+        let is_api_server = |server: &SocketAddr| {
+            server.port() == address.port() && [ip, reached].contains(&server.ip().to_canonical())
+        };
         match class(ip) {
             Some(class) => Err(class),
             None if api_servers.iter().any(is_api_server) => Err(AddressClass::ApiServer),
@@ -165,7 +172,7 @@ fn class_v6(ip: Ipv6Addr) -> Option<AddressClass> {
         Some(AddressClass::Loopback)
     } else if ip.is_unicast_link_local() {
         Some(AddressClass::LinkLocal)
-    } else if METADATA_V6.contains(&ip) {
+    } else if ip == METADATA_V6 || METADATA_RANGE_V6.contains(ip.into()) {
         Some(AddressClass::Metadata)
     } else if ip.is_multicast() {
         Some(AddressClass::Multicast)
@@ -174,12 +181,15 @@ fn class_v6(ip: Ipv6Addr) -> Option<AddressClass> {
     }
 }
 
-/// The IPv4 address that a translator or tunnel would connect to: NAT64 (`64:ff9b::/96`), 6to4 (`2002::/16`), and the deprecated
-/// IPv4-compatible form (`::/96`).
+/// The IPv4 address that a translator or tunnel would connect to: NAT64 (`64:ff9b::/96`, and `64:ff9b:1::/48` within a network),
+/// 6to4 (`2002::/16`), and the deprecated IPv4-compatible form (`::/96`).
 fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let low = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match ip.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, a, b] | [0, 0, 0, 0, 0, 0, a, b] | [0x2002, a, b, ..] => Some(low(a, b)),
+        [0x64, 0xff9b, 0, 0, 0, 0, a, b]
+        | [0x64, 0xff9b, 1, _, _, _, a, b]
+        | [0, 0, 0, 0, 0, 0, a, b]
+        | [0x2002, a, b, ..] => Some(low(a, b)),
         _ => None,
     }
 }

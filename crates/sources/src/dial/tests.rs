@@ -54,7 +54,10 @@ fn special_addresses_are_refused_in_every_form() {
         ("2002:a9fe:a9fe::", LinkLocal),
         ("fe80::1", LinkLocal),
         ("febf::1", LinkLocal),
+        ("64:ff9b:1::7f00:1", Loopback),
+        ("64:ff9b:1:2:3:4:a9fe:a9fe", LinkLocal),
         ("fd00:ec2::254", Metadata),
+        ("fd00:ec2::23", Metadata),
         ("fd20:ce::254", Metadata),
         ("100.100.100.200", Metadata),
         ("168.63.129.16", Metadata),
@@ -95,6 +98,7 @@ fn api_server_is_refused_by_address_and_port() {
     let at = |address: &str, port| SocketAddr::new(ip(address), port);
     assert_eq!(policy.check(at("10.96.0.1", 443), &server), Err(AddressClass::ApiServer));
     assert_eq!(policy.check(at("::ffff:10.96.0.1", 443), &server), Err(AddressClass::ApiServer));
+    assert_eq!(policy.check(at("64:ff9b::a60:1", 443), &server), Err(AddressClass::ApiServer));
     assert_eq!(policy.check(at("10.96.0.1", 9090), &server), Ok(()));
     assert_eq!(policy.check(at("10.96.0.2", 443), &server), Ok(()));
     let allowing = OutboundPolicy::allowing(["10.96.0.1/32".parse().unwrap()]);
