@@ -80,7 +80,9 @@ pub enum DialError {
 impl From<DialError> for io::Error {
     fn from(error: DialError) -> Self {
         match error {
-            DialError::Lookup(error) | DialError::Connect(error) => error,
+            DialError::Connect(error) => error,
+            // Wrapped, so that its type tells it from a connection that failed.
+            DialError::Lookup(ref cause) => Self::new(cause.kind(), error),
             DialError::NotAllowed { .. } => Self::new(io::ErrorKind::PermissionDenied, error),
             DialError::TimedOut(_) => Self::new(io::ErrorKind::TimedOut, error),
             DialError::NoAddress(_) | DialError::Invalid(_) => Self::new(io::ErrorKind::InvalidInput, error),

@@ -127,6 +127,9 @@ async fn names_are_checked_after_resolution() {
     assert!(matches!(dialer.connect("unknown.example", 443).await, Err(DialError::Lookup(_))));
     assert!(matches!(dialer.connect_to("both.example").await, Err(DialError::Invalid(_))));
     assert!(connected.lock().unwrap().is_empty());
+    let unknown = dialer.connect("unknown.example", 443).await.unwrap_err();
+    let cause = crate::http::HttpErrorCause::classify(&io::Error::from(unknown));
+    assert!(matches!(cause, crate::http::HttpErrorCause::UnknownHost(_)), "{cause}");
     // Only the allowed address of several is tried.
     assert!(matches!(dialer.connect_to("both.example:5672").await, Err(DialError::Connect(_))));
     assert!(matches!(dialer.connect("api.example", 80).await, Err(DialError::Connect(_))));

@@ -162,7 +162,7 @@ pub(super) fn classify(error: &(dyn StdError + 'static)) -> HttpErrorCause {
                 return HttpErrorCause::NotAllowed(refused.to_string());
             }
             Some(DialError::TimedOut(time)) => return HttpErrorCause::TimedOut(*time),
-            Some(unknown @ DialError::NoAddress(_)) => {
+            Some(unknown @ (DialError::NoAddress(_) | DialError::Lookup(_))) => {
                 return HttpErrorCause::UnknownHost(unknown.to_string());
             }
             _ => {}
@@ -175,11 +175,7 @@ pub(super) fn classify(error: &(dyn StdError + 'static)) -> HttpErrorCause {
         let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         at = wrapped.map(|wrapped| wrapped as &(dyn StdError + 'static)).or_else(|| error.source());
     }
-    if last.contains("lookup") || last.contains("dns error") {
-        HttpErrorCause::UnknownHost(last)
-    } else {
-        HttpErrorCause::ConnectionLost(last)
-    }
+    HttpErrorCause::ConnectionLost(last)
 }
 
 fn of_io(error: &io::Error) -> Option<HttpErrorCause> {
@@ -187,9 +183,6 @@ fn of_io(error: &io::Error) -> Option<HttpErrorCause> {
         io::ErrorKind::ConnectionRefused => Some(HttpErrorCause::Refused),
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             Some(HttpErrorCause::Unreachable(error.to_string()))
-        }
-        _ if error.get_ref().is_none() && error.to_string().contains("lookup address") => {
-            Some(HttpErrorCause::UnknownHost(error.to_string()))
         }
         _ => None,
     }
