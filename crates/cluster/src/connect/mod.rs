@@ -85,18 +85,6 @@ pub async fn connect(target: &ConnectTarget) -> Result<Connection, ConnectError>
     })
 }
 
-/// A connection over an existing client, such as one to an API server in this process.
-pub fn from_client(client: Client) -> Connection {
-    Connection {
-        namespace: client.default_namespace().to_owned(),
-        client,
-        server: "this process".to_owned(),
-        origin: "this process".to_owned(),
-        limiter: ConcurrencyLimiter::default(),
-        credentials: Credentials::default(),
-    }
-}
-
 impl ConnectError {
     /// What is wrong, facts about it, and what to do, one line each.
     fn new(what: &str, facts: &[(&str, &str)], remedy: &str) -> Self {

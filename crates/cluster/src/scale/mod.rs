@@ -37,7 +37,6 @@ pub struct ScaleObject {
 pub struct ScaleClient {
     client: Client,
     discovery: Discovery,
-    deadline: Duration,
     leadership: Leadership,
 }
 
@@ -45,17 +44,12 @@ impl ScaleClient {
     /// A client that finds resources with `discovery`.
     pub fn new(client: Client, discovery: Discovery) -> Self {
         let leadership = Leadership::without_election();
-        Self { client, discovery, deadline: REQUEST_DEADLINE, leadership }
+        Self { client, discovery, leadership }
     }
 
     /// Sends writes only while this leadership lasts.
     pub fn with_leadership(self, leadership: Leadership) -> Self {
         Self { leadership, ..self }
-    }
-
-    /// Sets the deadline of each read and write.
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Self { deadline, ..self }
     }
 
     /// Finds the target and reads its scale (docs/spec/hpa.md 3.2, Appendix C.1).
@@ -109,7 +103,7 @@ impl ScaleClient {
     }
 
     async fn read(&self, namespace: &str, name: &str, resource: Resource) -> Result<ScaleObject, ApiError> {
-        let request = self.request(Method::GET, namespace, name, &resource);
+        let request = request(Method::GET, namespace, name, &resource);
         let answer = exchange(&self.client, &request).await?;
         object::read(&answer, resource)
     }
@@ -129,21 +123,21 @@ impl ScaleClient {
                  subresource for {named} in discovery information"
             )));
         }
-        let mut request = self.request(Method::PUT, namespace, name, resource);
+        let mut request = request(Method::PUT, namespace, name, resource);
         request.body = Some(("application/json", object::body(held, replicas)));
         let answer = exchange_leading(&self.client, &request, &self.leadership).await?;
         object::read(&answer, resource.clone())
     }
+}
 
-    fn request(&self, method: Method, namespace: &str, name: &str, resource: &Resource) -> Request {
-        let Resource { group, version, plural, .. } = resource;
-        let place = ["namespaces", namespace, plural, name, "scale"];
-        let uri = if group.is_empty() {
-            path(["api", version].into_iter().chain(place))
-        } else {
-            path(["apis", group, version].into_iter().chain(place))
-        };
-        // Kubernetes' scale client has no group in its messages.
-        Request { method, ..Request::get(uri, plural, self.deadline).named(name) }
-    }
+fn request(method: Method, namespace: &str, name: &str, resource: &Resource) -> Request {
+    let Resource { group, version, plural, .. } = resource;
+    let place = ["namespaces", namespace, plural, name, "scale"];
+    let uri = if group.is_empty() {
+        path(["api", version].into_iter().chain(place))
+    } else {
+        path(["apis", group, version].into_iter().chain(place))
+    };
+    // Kubernetes' scale client has no group in its messages.
+    Request { method, ..Request::get(uri, plural, REQUEST_DEADLINE).named(name) }
 }
