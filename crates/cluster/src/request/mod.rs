@@ -271,11 +271,11 @@ async fn attempt(
         if transport::is_caused_by::<NotLeading>(&e) {
             return FailedAttempt { error: ApiError::not_leading(), retry_after: None };
         }
-        let words = transport::words(&e);
+        let failure = transport::describe(&e);
         // A write may have succeeded before the connection was closed, so only a GET is retried.
-        let again = request.method == Method::GET && transport::is_closed_connection(&words);
+        let again = request.method == Method::GET && failure.is_closed_connection;
         let retry_after = again.then_some(CLOSED_CONNECTION_DELAY);
-        FailedAttempt { error: transport::failure(request, &words), retry_after }
+        FailedAttempt { error: transport::failure(request, &failure.words), retry_after }
     })?;
     let (head, body) = response.into_parts();
     let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
@@ -314,7 +314,7 @@ async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|e| {
-            let words = transport::words(&e);
+            let words = transport::describe(&e).words;
             ApiError::unanswered(format!(
                 "unexpected error when reading response body. Please retry. Original error: {words}"
             ))

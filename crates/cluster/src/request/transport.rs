@@ -12,8 +12,47 @@ pub(super) fn failure(request: &Request, words: &str) -> ApiError {
     ApiError::unanswered(format!("{first}{} \"{}\": {words}", rest.to_ascii_lowercase(), request.uri))
 }
 
-/// The text of Go for this failure: the innermost cause, with the step that failed.
-pub(super) fn words(error: &(dyn Error + 'static)) -> String {
+/// The cause of a request without a response.
+pub(super) struct TransportFailure {
+    /// The text of Go: the innermost cause, with the step that failed.
+    pub(super) words: String,
+    /// Whether the server, or a proxy, closed the connection instead of answering.
+    pub(super) is_closed_connection: bool,
+}
+
+/// A cause that Go has words for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TransportCause {
+    Eof,
+    UnexpectedEof,
+    TimedOut,
+    BodyAborted,
+    Refused,
+    Reset,
+    BrokenPipe,
+    HostUnreachable,
+    NetworkUnreachable,
+}
+
+impl TransportCause {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Eof => "EOF",
+            Self::UnexpectedEof => "unexpected EOF",
+            Self::TimedOut => "i/o timeout",
+            Self::BodyAborted => "http: request body aborted",
+            Self::Refused => "connection refused",
+            Self::Reset => "connection reset by peer",
+            Self::BrokenPipe => "broken pipe",
+            Self::HostUnreachable => "no route to host",
+            Self::NetworkUnreachable => "network is unreachable",
+        }
+    }
+}
+
+/// The cause of a failure, in the words of Go.
+pub(super) fn describe(error: &(dyn Error + 'static)) -> TransportFailure {
+    use TransportCause as C;
     let mut dialled = None;
     let mut last = error;
     loop {
@@ -23,19 +62,26 @@ pub(super) fn words(error: &(dyn Error + 'static)) -> String {
         } else if text == "dns error" {
             dialled = Some(": lookup".to_owned());
         }
-        if let Some(words) = known(last) {
-            return match dialled {
-                Some(address) => format!("dial tcp{address}: connect: {words}"),
-                None => words,
+        if let Some(cause) = known(last) {
+            let is_closed_connection = match cause {
+                C::Eof | C::UnexpectedEof => true,
+                C::Reset | C::BrokenPipe => dialled.is_none(),
+                _ => false,
             };
+            let words = match dialled {
+                Some(address) => format!("dial tcp{address}: connect: {}", cause.words()),
+                None => cause.words().to_owned(),
+            };
+            return TransportFailure { words, is_closed_connection };
         }
         let Some(next) = last.source() else { break };
         last = next;
     }
-    match dialled {
+    let words = match dialled {
         Some(address) => format!("dial tcp{address}: {last}"),
         None => last.to_string(),
-    }
+    };
+    TransportFailure { words, is_closed_connection: false }
 }
 
 /// Whether an error, or what caused it, is an `E`.
@@ -50,11 +96,6 @@ pub(super) fn is_caused_by<E: Error + 'static>(error: &(dyn Error + 'static)) ->
     false
 }
 
-/// Whether the server, or a proxy, closed the connection instead of answering.
-pub(super) fn is_closed_connection(words: &str) -> bool {
-    words.ends_with("EOF") || words == "connection reset by peer" || words == "broken pipe"
-}
-
 /// The address is visible only in the connector's debug form: `ConnectError("tcp connect error", 127.0.0.1:1, …)`.
 fn address(error: &(dyn Error + 'static)) -> Option<String> {
     let debug = format!("{error:?}");
@@ -62,31 +103,28 @@ fn address(error: &(dyn Error + 'static)) -> Option<String> {
     field.parse::<std::net::SocketAddr>().ok().map(|address| format!(" {address}"))
 }
 
-fn known(error: &(dyn Error + 'static)) -> Option<String> {
+fn known(error: &(dyn Error + 'static)) -> Option<TransportCause> {
     if let Some(error) = error.downcast_ref::<hyper::Error>() {
         if error.is_incomplete_message() {
-            // Go distinguishes a response that never began from one that was cut off.
-            return Some(
-                if error.to_string().contains("body") { "unexpected EOF" } else { "EOF" }.to_owned(),
-            );
+            // Go distinguishes a response that never began from one that was cut off; hyper does it in its text only.
+            let is_cut_off = error.to_string().contains("body");
+            return Some(if is_cut_off { TransportCause::UnexpectedEof } else { TransportCause::Eof });
         }
         if error.is_timeout() {
-            return Some("i/o timeout".to_owned());
+            return Some(TransportCause::TimedOut);
         }
         if error.is_body_write_aborted() {
-            return Some("http: request body aborted".to_owned());
+            return Some(TransportCause::BodyAborted);
         }
     }
-    let io = error.downcast_ref::<std::io::Error>()?;
-    let words = match io.kind() {
-        ErrorKind::ConnectionRefused => "connection refused",
-        ErrorKind::ConnectionReset => "connection reset by peer",
-        ErrorKind::BrokenPipe => "broken pipe",
-        ErrorKind::TimedOut => "i/o timeout",
-        ErrorKind::UnexpectedEof => "unexpected EOF",
-        ErrorKind::HostUnreachable => "no route to host",
-        ErrorKind::NetworkUnreachable => "network is unreachable",
-        _ => return None,
-    };
-    Some(words.to_owned())
+    match error.downcast_ref::<std::io::Error>()?.kind() {
+        ErrorKind::ConnectionRefused => Some(TransportCause::Refused),
+        ErrorKind::ConnectionReset => Some(TransportCause::Reset),
+        ErrorKind::BrokenPipe => Some(TransportCause::BrokenPipe),
+        ErrorKind::TimedOut => Some(TransportCause::TimedOut),
+        ErrorKind::UnexpectedEof => Some(TransportCause::UnexpectedEof),
+        ErrorKind::HostUnreachable => Some(TransportCause::HostUnreachable),
+        ErrorKind::NetworkUnreachable => Some(TransportCause::NetworkUnreachable),
+        _ => None,
+    }
 }
