@@ -58,8 +58,9 @@ pub(super) async fn keep(client: Client, router: Router, service: ServiceReferen
                 if known.as_ref() != Some(&upstream) {
                     tracing::info!(url = upstream.base_url(), "asking our operator for external metrics");
                     router.set_built_in(vec![upstream.clone()]);
-                    (known, said) = (Some(upstream), None);
+                    known = Some(upstream);
                 }
+                said = None;
             }
             // A known upstream stays: a failure to read its APIService is none of its own.
             Err(problem) if said.as_ref() != Some(&problem) => {
