@@ -14,8 +14,9 @@ use crate::parameters::Secret;
 
 /// The label of encrypted keys in PEM.
 const LABEL: &str = "ENCRYPTED PRIVATE KEY";
-/// Maximum number of iterations that a key may ask for, so that a trigger cannot keep the processor busy.
-const MAX_ITERATIONS: u32 = 1_000_000;
+/// Maximum number of iterations that a key may ask for, so that a trigger cannot keep the processor busy; OpenSSL's default is
+/// 2048.
+const MAX_ITERATIONS: u32 = 200_000;
 
 /// Object identifiers, as encoded in DER.
 const PBES2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x05, 0x0d];

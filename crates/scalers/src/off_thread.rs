@@ -63,22 +63,33 @@ pub async fn run<T: Send + 'static>(read: impl Future<Output = T> + Send + 'stat
             Next::Done(value) => return value,
             Next::Move(waker) => waker,
         };
-        // The semaphore is never closed.
-        let permit = WORKERS.acquire().await.ok();
-        let decoded = spawn_blocking(move || {
-            let _permit = permit;
+        let (back, polled) = compute(move || {
             let (polled, _) = poll_at(Place::Worker, &mut read, &mut Context::from_waker(&waker));
             (read, polled)
-        });
-        match decoded.await {
-            Ok((_, Poll::Ready(value))) => return value,
-            Ok((back, Poll::Pending)) => read = back,
-            Err(failed) => match failed.try_into_panic() {
-                Ok(panic) => resume_unwind(panic),
-                // The runtime shuts down and takes this task with it.
-                Err(_) => return std::future::pending().await,
-            },
+        })
+        .await;
+        match polled {
+            Poll::Ready(value) => return value,
+            Poll::Pending => read = back,
         }
+    }
+}
+
+/// Runs a long computation on a worker thread. A panic there is a panic here.
+pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    // The semaphore is never closed.
+    let permit = WORKERS.acquire().await.ok();
+    let computed = spawn_blocking(move || {
+        let _permit = permit;
+        work()
+    });
+    match computed.await {
+        Ok(value) => value,
+        Err(failed) => match failed.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // The runtime shuts down and takes this task with it.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 
@@ -195,6 +206,16 @@ mod tests {
         tokio::task::yield_now().await;
         told.send(()).unwrap();
         assert!(decode.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn computations_run_on_a_worker_and_panic_for_their_caller() {
+        let own = current().id();
+        assert_ne!(compute(move || current().id()).await, own);
+        for _ in 0..=MAX_WORKERS {
+            let broken = std::panic::AssertUnwindSafe(compute::<()>(|| panic!("broken key"))).catch_unwind();
+            assert_eq!(broken.await.unwrap_err().downcast_ref(), Some(&"broken key"));
+        }
     }
 
     #[tokio::test]

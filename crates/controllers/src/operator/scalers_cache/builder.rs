@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::keda::{KedaProfile, Trigger};
 use keda::environment::{PodTemplate, SourceRef};
 use scalers::backends::Backends;
-use scalers::{Scaler, ScalerError};
+use scalers::{Scaler, ScalerError, off_thread};
 use serde_json::Value;
 
 use super::error::ScalerBuildError;
@@ -16,6 +16,9 @@ use crate::operator::counters::HttpRequestDurations;
 use crate::operator::credential_reader::CredentialReader;
 use crate::operator::leader_client::{LeaderClient, ResourcePath};
 use crate::operator::scaled_resource::ScaledResource;
+
+/// The parameter with the password of a private key. Opening the key takes long, so that scalers with it are built on a worker.
+const KEY_PASSWORD: &str = "keyPassword";
 
 /// Builds the scaler of a trigger; tests have their own.
 pub type BuildScaler =
@@ -111,6 +114,10 @@ impl ScalerBuilder {
             http_timeout: self.http_timeout,
             profile: self.profile,
         };
+        if trigger.auth.contains_key(KEY_PASSWORD) {
+            let (build, backends) = (Arc::clone(&self.build), self.backends.clone());
+            return Ok(off_thread::compute(move || build(&trigger, &backends)).await?);
+        }
         Ok((self.build)(&trigger, &self.backends)?)
     }
 
