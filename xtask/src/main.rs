@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 
 mod arrows;
+mod chart;
 mod check;
 mod conformance;
 mod differential;
@@ -26,6 +27,8 @@ enum Task {
     Differential(differential::DifferentialArgs),
     /// Check that dependencies between crates follow docs/architecture.md, and look for import cycles among modules.
     Arrows(arrows::ArrowsArgs),
+    /// Render the plain manifests of deploy/ from the Helm chart.
+    Chart(chart::ChartArgs),
     /// Check references to docs/spec, links between pages and the length of files.
     Check(check::CheckArgs),
     /// Write the generated files: resource definitions, reference pages of scalers, code of gRPC protocols.
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Conformance(args) => conformance::run(&args),
         Task::Differential(args) => differential::run(&args),
         Task::Arrows(args) => arrows::run(&args),
+        Task::Chart(args) => chart::run(&args),
         Task::Check(args) => check::run(&args),
         Task::Generate(args) => generate::run(&args),
         Task::Local(args) => local::run(&args),

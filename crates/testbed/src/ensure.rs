@@ -46,6 +46,21 @@ pub struct Peers {
     pub helm: PathBuf,
 }
 
+/// Helm, which renders and checks our chart.
+#[derive(Debug, Clone)]
+pub struct Helm {
+    /// The program.
+    pub helm: PathBuf,
+}
+
+impl Helm {
+    /// Builds Helm if it is missing, and returns its path.
+    pub fn ensure() -> Result<Self, Error> {
+        let folder = Cache::of_user()?.ensure(&HELM, &mut Progress::stderr())?;
+        Ok(Self { helm: folder.join("helm") })
+    }
+}
+
 impl Parts {
     /// Builds what is missing (minutes, the first time on a machine), reports progress on standard error, and returns the paths.
     pub fn ensure() -> Result<Self, Error> {

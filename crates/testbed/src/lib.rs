@@ -44,7 +44,7 @@ use std::sync::OnceLock;
 
 pub use access::Access;
 pub use cache::Cache;
-pub use ensure::{Parts, Peers, Prometheus};
+pub use ensure::{Helm, Parts, Peers, Prometheus};
 pub use error::Error;
 pub use options::Options;
 pub use parts::Part;

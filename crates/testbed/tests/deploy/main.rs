@@ -6,6 +6,7 @@
 //! | `definition` | the definition of Autoscaler takes every field, defaults as documented, and refuses nonsense |
 //! | `active` | the controller does all it does under its role, and needs all of it |
 //! | `shadow` | so does shadow mode, which cannot write status or scale |
+//! | `chart` | Helm and both API servers accept the chart, whatever is switched on |
 //! | `image` | what the Dockerfile names is there |
 //! | `manifests`, `account`, `serving`, `full` | what these stand on |
 
@@ -21,6 +22,7 @@
 
 mod account;
 mod active;
+mod chart;
 mod definition;
 #[path = "../controller/env/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the controller, which use more of it")]

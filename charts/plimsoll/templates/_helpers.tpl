@@ -1,0 +1,305 @@
+{{- define "plimsoll.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{/* Names do not contain the release's: the APIs below are registered once in a cluster. */}}
+{{- define "plimsoll.controller" -}}
+{{ ternary "plimsoll-shadow" "plimsoll-controller" (eq .Values.controller.mode "shadow") }}
+{{- end }}
+
+{{- define "plimsoll.labels" -}}
+app.kubernetes.io/part-of: plimsoll
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{/* The Deployment of a role, with its ServiceAccount, Service and PodDisruptionBudget.
+     Arguments: root, name, role (values), component, args, port, ports, env, volumes, mounts. */}}
+{{- define "plimsoll.workload" -}}
+{{- $root := .root }}
+{{- $name := .name }}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    app.kubernetes.io/name: {{ $name }}
+    {{- include "plimsoll.labels" $root | nindent 4 }}
+  {{- with .role.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    app.kubernetes.io/name: {{ $name }}
+    {{- include "plimsoll.labels" $root | nindent 4 }}
+spec:
+  replicas: {{ .replicas }}
+  strategy:
+    # The new pod is ready before the old one gives its lease back.
+    rollingUpdate: {maxSurge: 1, maxUnavailable: 0}
+  selector:
+    matchLabels:
+      app.kubernetes.io/name: {{ $name }}
+  template:
+    metadata:
+      labels:
+        app.kubernetes.io/name: {{ $name }}
+        app.kubernetes.io/part-of: plimsoll
+        {{- with .role.podLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with .annotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    spec:
+      serviceAccountName: {{ $name }}
+      {{- with $root.Values.imagePullSecrets }}
+      imagePullSecrets:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .role.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
+      terminationGracePeriodSeconds: 30
+      {{- with .role.nodeSelector }}
+      nodeSelector:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .role.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        runAsGroup: 65532
+        seccompProfile: {type: RuntimeDefault}
+      {{- with $root.Values.topologySpread.topologyKeys }}
+      topologySpreadConstraints:
+      {{- range . }}
+      - maxSkew: 1
+        topologyKey: {{ . }}
+        whenUnsatisfiable: ScheduleAnyway
+        labelSelector:
+          matchLabels:
+            app.kubernetes.io/name: {{ $name }}
+      {{- end }}
+      {{- end }}
+      containers:
+      - name: {{ .component }}
+        image: {{ include "plimsoll.image" $root }}
+        imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+        args:
+        {{- range concat .args .role.extraArgs }}
+        - {{ . | quote }}
+        {{- end }}
+        env:
+        - name: POD_NAME
+          valueFrom: {fieldRef: {fieldPath: metadata.name}}
+        - name: POD_NAMESPACE
+          valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+        {{- with concat .env .role.env }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+        ports:
+        - {name: https, containerPort: {{ .port }}}
+        - {name: health, containerPort: 8081}
+        {{- range .ports }}
+        - {name: {{ .name }}, containerPort: {{ .port }}}
+        {{- end }}
+        # Probes have a listener of their own, so that clients of the other port cannot make them fail.
+        livenessProbe:
+          httpGet: {path: /livez, port: health}
+          periodSeconds: 10
+          timeoutSeconds: 5
+        readinessProbe:
+          httpGet: {path: /readyz, port: health}
+          periodSeconds: 5
+          timeoutSeconds: 5
+        resources:
+          {{- toYaml .role.resources | nindent 10 }}
+        securityContext:
+          allowPrivilegeEscalation: false
+          readOnlyRootFilesystem: true
+          capabilities: {drop: [ALL]}
+        {{- with .mounts }}
+        volumeMounts:
+          {{- toYaml . | nindent 10 }}
+        {{- end }}
+      {{- with .volumes }}
+      volumes:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    app.kubernetes.io/name: {{ $name }}
+    {{- include "plimsoll.labels" $root | nindent 4 }}
+spec:
+  selector:
+    app.kubernetes.io/name: {{ $name }}
+  ports:
+  - {name: https, port: 443, targetPort: https, appProtocol: https}
+  {{- range .ports }}
+  - {name: {{ .name }}, port: {{ .port }}, targetPort: {{ .name }}}
+  {{- end }}
+{{- if $root.Values.podDisruptionBudgets.enabled }}
+---
+# maxUnavailable and not minAvailable: with one replica a drain must still be possible.
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "plimsoll.labels" $root | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels:
+      app.kubernetes.io/name: {{ $name }}
+{{- end }}
+{{- end }}
+
+{{/* An APIService. Arguments: root, name (service), group, version, priority, insecure. */}}
+{{- define "plimsoll.apiservice" -}}
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata:
+  name: {{ .version }}.{{ .group }}
+  labels:
+    {{- include "plimsoll.labels" .root | nindent 4 }}
+  {{- if eq .root.Values.certificates.mode "cert-manager" }}
+  annotations:
+    cert-manager.io/inject-ca-from: {{ .root.Release.Namespace }}/{{ .name }}
+  {{- end }}
+spec:
+  group: {{ .group }}
+  version: {{ .version }}
+  groupPriorityMinimum: 100
+  versionPriority: {{ .priority }}
+  service: {namespace: {{ .root.Release.Namespace }}, name: {{ .name }}, port: 443}
+  {{- if .insecure }}
+  # Shadow mode may write nothing, hence no caBundle either: each instance makes its own certificate.
+  insecureSkipTLSVerify: true
+  {{- end }}
+{{- end }}
+
+{{/* A binding to a role for the service account of a role of Plimsoll.
+     Arguments: root, kind, name, namespace (RoleBinding), roleKind, role, account. */}}
+{{- define "plimsoll.binding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ .kind }}
+metadata:
+  name: {{ .name }}
+  {{- with .namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "plimsoll.labels" .root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .roleKind }}
+  name: {{ .role }}
+subjects:
+- kind: ServiceAccount
+  name: {{ .account }}
+  namespace: {{ .accountNamespace | default .root.Release.Namespace }}
+{{- end }}
+
+{{/* The CA of the API server's front proxy, without which no request through the aggregation layer is trusted. */}}
+{{- define "plimsoll.authentication-reader" -}}
+{{ include "plimsoll.binding" (dict "root" .root "kind" "RoleBinding" "name" (printf "%s-authentication-reader" .name) "namespace" "kube-system" "roleKind" "Role" "role" "extension-apiserver-authentication-reader" "account" .name) }}
+{{- end }}
+
+{{/* TokenReview and SubjectAccessReview: who asks, and whether they may. */}}
+{{- define "plimsoll.auth-delegator" -}}
+{{ include "plimsoll.binding" (dict "root" .root "kind" "ClusterRoleBinding" "name" (printf "%s-auth-delegator" .name) "roleKind" "ClusterRole" "role" "system:auth-delegator" "account" .name) }}
+{{- end }}
+
+{{/* The certificate of a role from cert-manager, or the permission to keep its own. Arguments: root, name, secret, apiservices. */}}
+{{- define "plimsoll.certificates" -}}
+{{- $root := .root }}
+{{- if eq $root.Values.certificates.mode "cert-manager" }}
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: {{ .name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "plimsoll.labels" $root | nindent 4 }}
+spec:
+  secretName: {{ .secret }}
+  dnsNames:
+  - {{ .name }}.{{ $root.Release.Namespace }}.svc
+  - {{ .name }}.{{ $root.Release.Namespace }}.svc.cluster.local
+  privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Always}
+  issuerRef:
+    {{- if $root.Values.certificates.issuerRef }}
+    {{- toYaml $root.Values.certificates.issuerRef | nindent 4 }}
+    {{- else }}
+    name: plimsoll
+    {{- end }}
+{{- else }}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ .name }}-certificates
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "plimsoll.labels" $root | nindent 4 }}
+rules:
+# create cannot be limited to a name.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [{{ .secret }}]
+  verbs: [get, update]
+---
+{{ include "plimsoll.binding" (dict "root" $root "kind" "RoleBinding" "name" (printf "%s-certificates" .name) "namespace" $root.Release.Namespace "roleKind" "Role" "role" (printf "%s-certificates" .name) "account" .name) }}
+---
+# caBundle of the role's own APIServices{{ if .webhook }} and webhook{{ end }}.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ .name }}-certificates
+  labels:
+    {{- include "plimsoll.labels" $root | nindent 4 }}
+rules:
+- apiGroups: [apiregistration.k8s.io]
+  resources: [apiservices]
+  resourceNames:
+  {{- range .apiservices }}
+  - {{ . }}
+  {{- end }}
+  verbs: [get, patch]
+{{- with .webhook }}
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [validatingwebhookconfigurations]
+  resourceNames: [{{ . }}]
+  verbs: [get, update]
+{{- end }}
+---
+{{ include "plimsoll.binding" (dict "root" $root "kind" "ClusterRoleBinding" "name" (printf "%s-certificates" .name) "roleKind" "ClusterRole" "role" (printf "%s-certificates" .name) "account" .name) }}
+{{- end }}
+{{- end }}

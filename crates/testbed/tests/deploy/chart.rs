@@ -1,0 +1,162 @@
+//! The Helm chart: Helm accepts it, both API servers accept what it renders, and `deploy/` is rendered from it.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use testbed::harness::Failure;
+use testbed::{Helm, Prometheus};
+
+use crate::env::on_both;
+use crate::shared::manifests::{folder, objects, repository};
+
+/// Kinds whose definitions the clusters of tests do not have.
+const FOREIGN_GROUPS: [&str; 2] = ["cert-manager.io/", "monitoring.coreos.com/"];
+
+/// Runs Helm in the repository; the error is what it wrote.
+fn helm(arguments: &[&str]) -> Result<String, String> {
+    let helm = Helm::ensure().unwrap().helm;
+    let output = Command::new(helm).current_dir(repository()).args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+/// The objects that the chart renders with these values.
+fn rendered(values: &[String]) -> Vec<Value> {
+    let mut arguments = vec!["template", "plimsoll", "charts/plimsoll", "--namespace", "plimsoll-system"];
+    arguments.extend(values.iter().map(String::as_str));
+    let text = helm(&arguments).unwrap_or_else(|error| panic!("{values:?}: {error}"));
+    objects("the rendered chart", &text).into_iter().filter(|object| !object.is_null()).collect()
+}
+
+/// Every combination of roles, modes and sources of certificates.
+fn combinations() -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for roles in 0..8_u8 {
+        for mode in ["shadow", "active"] {
+            for certificates in ["self", "cert-manager"] {
+                for prometheus in ["", "http://prometheus.monitoring.svc:9090"] {
+                    all.push(vec![
+                        format!("--set=controller.enabled={}", roles & 1 != 0),
+                        format!("--set=metrics.enabled={}", roles & 2 != 0),
+                        format!("--set=operator.enabled={}", roles & 4 != 0),
+                        format!("--set=controller.mode={mode}"),
+                        format!("--set=certificates.mode={certificates}"),
+                        format!("--set=metrics.prometheus.url={prometheus}"),
+                        "--set=metrics.apiServices.external=false".to_owned(),
+                        "--set=networkPolicies.enabled=true".to_owned(),
+                        "--set=monitoring.serviceMonitor.enabled=true".to_owned(),
+                        "--set=monitoring.prometheusRule.enabled=true".to_owned(),
+                        "--set=monitoring.dashboard.enabled=true".to_owned(),
+                    ]);
+                }
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn helm_accepts_the_chart() {
+    helm(&["lint", "--strict", "charts/plimsoll"]).unwrap();
+    let unknown = ["template", "plimsoll", "charts/plimsoll", "--set=controler.mode=active"];
+    let error = helm(&unknown).unwrap_err();
+    assert!(error.contains("controler"), "{error}");
+    let both = "--set=metrics.enabled=true,operator.enabled=true,metrics.prometheus.url=http://p:9090";
+    let error = helm(&["template", "plimsoll", "charts/plimsoll", both]).unwrap_err();
+    assert!(error.contains("external.metrics.k8s.io has one server"), "{error}");
+}
+
+#[test]
+fn both_api_servers_accept_every_combination() -> Result<(), Failure> {
+    // Many combinations share most of their objects, so each object is tried once.
+    let mut tried: Vec<Value> = Vec::new();
+    for values in combinations() {
+        for object in rendered(&values) {
+            let version = object["apiVersion"].as_str().unwrap_or_default();
+            if FOREIGN_GROUPS.iter().any(|group| version.starts_with(group)) {
+                continue;
+            }
+            if !tried.contains(&object) {
+                tried.push(object);
+            }
+        }
+    }
+    assert!(tried.iter().filter(|object| object["kind"] == "Deployment").count() >= 6, "{}", tried.len());
+    on_both(async move |env| {
+        env.apply(&folder("deploy"), |kind| kind == "Namespace").await;
+        env.apply(&tried, |_| false).await;
+    })
+}
+
+#[test]
+fn helm_uninstall_keeps_definitions() {
+    let with_operator = rendered(&["--set=operator.enabled=true".to_owned()]);
+    let definitions: Vec<&Value> =
+        with_operator.iter().filter(|object| object["kind"] == "CustomResourceDefinition").collect();
+    assert_eq!(definitions.len(), 7, "Autoscaler and KEDA's six kinds");
+    for definition in definitions {
+        let kept = &definition["metadata"]["annotations"]["helm.sh/resource-policy"];
+        assert_eq!(*kept, json!("keep"), "{}", definition["metadata"]["name"]);
+    }
+}
+
+#[test]
+fn with_cert_manager_no_role_may_write_secrets_or_ca_bundles() {
+    let values = [
+        "certificates.mode=cert-manager",
+        "metrics.enabled=true",
+        "operator.enabled=true",
+        "controller.mode=active",
+    ];
+    for object in rendered(&values.map(|value| format!("--set={value}"))) {
+        for rule in object["rules"].as_array().into_iter().flatten() {
+            let holds = |field: &str, value: &str| {
+                rule[field].as_array().is_some_and(|all| all.contains(&json!(value)))
+            };
+            let writes = ["create", "update", "patch"].iter().any(|verb| holds("verbs", verb));
+            let guarded = ["secrets", "apiservices", "validatingwebhookconfigurations"];
+            let guarded = guarded.iter().any(|resource| holds("resources", resource));
+            assert!(!(writes && guarded), "{} {}: {rule}", object["kind"], object["metadata"]["name"]);
+        }
+    }
+}
+
+#[test]
+fn promtool_accepts_the_alerts() {
+    let promtool = Prometheus::ensure().unwrap().promtool;
+    let file = repository().join("charts/plimsoll/files/alerts.yaml");
+    let output = Command::new(promtool).args(["check", "rules"]).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn metrics_of_alerts_and_dashboard_are_exported() {
+    let mut sources = String::new();
+    read_sources(&repository().join("crates/controllers/src"), &mut sources);
+    let read =
+        |name: &str| std::fs::read_to_string(repository().join("charts/plimsoll/files").join(name)).unwrap();
+    let expressions = [read("alerts.yaml"), read("dashboard.json")].concat();
+    let words = expressions.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let mut checked = 0;
+    for word in words {
+        let name = word.strip_suffix("_bucket").unwrap_or(word);
+        let own = name.strip_prefix("horizontal_pod_autoscaler_controller_");
+        let is_metric = own.is_some() || name.starts_with("plimsoll_") || name.starts_with("keda_");
+        if is_metric {
+            assert!(sources.contains(&format!("\"{}\"", own.unwrap_or(name))), "{name} is not exported");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 20, "{checked}");
+}
+
+fn read_sources(folder: &std::path::Path, into: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_sources(&path, into);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            into.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
