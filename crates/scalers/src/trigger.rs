@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use api::keda::{KedaProfile, PodIdentity};
+use api::keda::{KedaProfile, PodIdentity, TriggerBehavior};
 
 /// The object that a trigger belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -55,6 +55,11 @@ impl fmt::Debug for Trigger {
 }
 
 impl Trigger {
+    /// What the release of KEDA does where releases differ.
+    pub(crate) fn behavior(&self) -> &'static TriggerBehavior {
+        &self.profile.behavior().triggers
+    }
+
     /// The metric name `s0-name` for the HPA; characters that are invalid in a URL path are replaced.
     pub fn metric_name(&self, name: &str) -> String {
         format!("s{}-{}", self.index, name.replace(['/', '.', ':', '%', '(', ')'], "-"))

@@ -1,7 +1,8 @@
-//! KEDA's resources: `keda.sh/v1alpha1` and `eventing.keda.sh/v1alpha1`, as KEDA 2.20 serves and stores them.
+//! KEDA's resources: `keda.sh/v1alpha1` and `eventing.keda.sh/v1alpha1`, as KEDA 2.20 and 2.21 serve and store them.
 
 pub mod annotations;
 mod authentication;
+mod behavior;
 mod cloud_events;
 mod conditions;
 mod profile;
@@ -10,6 +11,7 @@ mod scaled_object;
 mod trigger;
 
 pub use authentication::*;
+pub use behavior::{AdmissionBehavior, KedaBehavior, OperatorBehavior, ReplicaWarnings, TriggerBehavior};
 pub use cloud_events::*;
 pub use conditions::{Condition, ConditionStatus, Conditions, types};
 pub use profile::{KedaProfile, UnknownProfile};
@@ -25,7 +27,7 @@ pub const EVENTING_GROUP: &str = "eventing.keda.sh";
 pub const API_VERSION: &str = "keda.sh/v1alpha1";
 /// The finalizer, which keeps an object until it has been cleaned up.
 pub const FINALIZER: &str = "finalizer.keda.sh";
-/// The KEDA release with this behaviour; used in labels.
+/// The KEDA release of the default profile.
 pub const VERSION: &str = "2.20.2";
 /// Name of the metric that a formula computes.
 pub const COMPOSITE_METRIC: &str = "composite-metric";

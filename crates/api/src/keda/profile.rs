@@ -17,6 +17,14 @@ impl KedaProfile {
     /// All profiles, oldest first.
     pub const ALL: [Self; 2] = [Self::V2_20, Self::V2_21];
 
+    /// The profile of a release such as `2.21.0`; none for releases that are not known here.
+    pub fn of_release(release: &str) -> Option<Self> {
+        let of_it = |profile: &Self| {
+            release.strip_prefix(profile.name()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        Self::ALL.into_iter().find(of_it)
+    }
+
     /// The release as in `--keda-profile`.
     pub fn name(self) -> &'static str {
         match self {
@@ -55,6 +63,9 @@ mod tests {
         for profile in KedaProfile::ALL {
             assert_eq!(profile.to_string().parse(), Ok(profile));
         }
+        assert_eq!(KedaProfile::of_release("2.21.0"), Some(KedaProfile::V2_21));
+        assert_eq!(KedaProfile::of_release("2.20"), Some(KedaProfile::V2_20));
+        assert_eq!(KedaProfile::of_release("2.210.0"), None);
         assert!("2.19".parse::<KedaProfile>().is_err());
         assert!(KedaProfile::V2_20 < KedaProfile::V2_21);
     }

@@ -1,10 +1,9 @@
 //! Syntax of glob patterns, without IO.
 
 use crate::ParseError;
-use crate::parameters::KedaProfile;
 
 /// Checks that brackets and braces are closed. KEDA 2.20 accepts an open brace.
-pub(super) fn check(pattern: &str, profile: KedaProfile) -> Result<(), ParseError> {
+pub(super) fn check(pattern: &str, is_strict: bool) -> Result<(), ParseError> {
     let (mut braces, mut letters) = (0_usize, pattern.chars());
     let mut open = None;
     while let Some(letter) = letters.next() {
@@ -17,14 +16,12 @@ pub(super) fn check(pattern: &str, profile: KedaProfile) -> Result<(), ParseErro
             _ => {}
         }
     }
-    if braces > 0 && profile >= KedaProfile::V2_21 {
+    if braces > 0 && is_strict {
         open = open.or(Some("unclosed `{`"));
     }
-    match (open, profile) {
-        (None, _) => Ok(()),
-        (Some(why), KedaProfile::V2_20) => Err(why.into()),
-        (Some(why), KedaProfile::V2_21) => {
-            Err(format!("glob: syntax error at {}: {why}", pattern.len()).into())
-        }
+    match open {
+        None => Ok(()),
+        Some(why) if is_strict => Err(format!("glob: syntax error at {}: {why}", pattern.len()).into()),
+        Some(why) => Err(why.into()),
     }
 }

@@ -58,7 +58,7 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        glob::check(&self.glob, trigger.profile).map_err(|why| {
+        glob::check(&self.glob, trigger.behavior().azure_blob_globs_are_strict).map_err(|why| {
             let pattern = api::gotext::quote(&self.glob);
             format!("invalid glob pattern {pattern}: {why}").into()
         })

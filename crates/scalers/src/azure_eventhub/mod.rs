@@ -4,8 +4,8 @@
 mod tests;
 
 use crate::azure_clouds::check_cloud;
-use crate::parameters::KedaProfile;
 use crate::prelude::*;
+use api::keda::TriggerBehavior;
 
 /// What stands in front of errors that are found after the parameters were read.
 const PREFIX: &str = "unable to get eventhub metadata";
@@ -87,7 +87,7 @@ impl Parameters {
             "" | "none" if self.connection.reveal().is_empty() => {
                 Err("no event hub connection string given".into())
             }
-            "" | "none" if self.hub.is_empty() && !names_hub(self.connection.reveal(), trigger.profile) => {
+            "" | "none" if self.hub.is_empty() && !names_hub(self.connection.reveal(), trigger.behavior()) => {
                 Err("connection string does not contain event hub name, and parameter eventHubName not provided"
                     .into())
             }
@@ -105,14 +105,14 @@ impl Parameters {
 }
 
 /// Whether a connection string names the Event Hub. KEDA 2.20 looks for the word anywhere in it, 2.21 for the key.
-fn names_hub(connection: &str, profile: KedaProfile) -> bool {
-    match profile {
-        KedaProfile::V2_20 => connection.contains("EntityPath"),
-        KedaProfile::V2_21 => connection
-            .split(';')
-            .filter_map(|pair| pair.split_once('='))
-            .any(|(key, value)| key.trim().eq_ignore_ascii_case("EntityPath") && !value.trim().is_empty()),
+fn names_hub(connection: &str, behavior: &TriggerBehavior) -> bool {
+    if !behavior.eventhub_entity_path_is_a_key {
+        return connection.contains("EntityPath");
     }
+    connection
+        .split(';')
+        .filter_map(|pair| pair.split_once('='))
+        .any(|(key, value)| key.trim().eq_ignore_ascii_case("EntityPath") && !value.trim().is_empty())
 }
 
 fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {

@@ -7,7 +7,6 @@ mod tests;
 
 use tokio::sync::OnceCell;
 
-use crate::parameters::KedaProfile;
 use crate::prelude::*;
 use api::provider::Compat;
 use query::DevOpsResponse;
@@ -77,14 +76,14 @@ impl Parameters {
         if !self.token.reveal().is_empty() {
             return Ok(());
         }
-        match (&*trigger.identity.provider, trigger.profile) {
+        match (&*trigger.identity.provider, trigger.behavior().pipelines_have_service_principal) {
             ("azure-workload", _) => Ok(()),
-            ("" | "none", KedaProfile::V2_21) if principal::is_given(trigger) => principal::check(trigger),
-            ("" | "none", KedaProfile::V2_21) => {
+            ("" | "none", true) if principal::is_given(trigger) => principal::check(trigger),
+            ("" | "none", true) => {
                 Err("no personalAccessToken, Azure service principal, or PodIdentity provider configured"
                     .into())
             }
-            ("" | "none", KedaProfile::V2_20) => {
+            ("" | "none", false) => {
                 Err("no personalAccessToken given or PodIdentity provider configured".into())
             }
             (other, _) => Err(format!("pod identity {other} not supported for azure pipelines").into()),
@@ -122,7 +121,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     parameters.check_access(trigger).map_err(inside)?;
     parameters.check_pool().map_err(inside)?;
     // KEDA 2.20 counts only jobs that no agent has received.
-    let in_flight = parameters.scale_on_in_flight && trigger.profile >= KedaProfile::V2_21;
+    let in_flight = parameters.scale_on_in_flight && trigger.behavior().pipelines_count_in_flight;
     let source = HttpSource::new(parameters, trigger, backends);
     Ok(Arc::new(Pipelines {
         trigger: trigger.clone(),

@@ -1,3 +1,5 @@
+use api::keda::KedaProfile;
+
 use super::*;
 use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 

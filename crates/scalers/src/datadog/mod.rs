@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use sources::http::Auth;
 
 use crate::metric::external_named;
-use crate::parameters::KedaProfile;
 use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 use query::Aggregator;
@@ -171,7 +170,7 @@ fn check_agent(parameters: &mut Parameters, trigger: &Trigger) -> Result<(), Sca
     if let Some((_, missing)) = there.into_iter().find(|(value, _)| value.is_empty()) {
         return Err(ScalerError::new(missing));
     }
-    if trigger.profile >= KedaProfile::V2_21 {
+    if trigger.behavior().checks_auth_modes {
         // Without a mode the cluster agent is asked without a token.
         parameters.token = HttpAuth::of_newer(trigger, &["bearer"])
             .map_err(ScalerError::new)

@@ -12,7 +12,6 @@ use tokio::sync::{Mutex, Semaphore};
 use app::App;
 use query::{Labels, PAGE_SIZE, RateLimited};
 
-use crate::parameters::KedaProfile;
 use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 
@@ -76,7 +75,7 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        let newer = trigger.profile >= KedaProfile::V2_21;
+        let newer = trigger.behavior().checks_auth_modes;
         if newer {
             self.take_bearer_token(trigger)?;
         }

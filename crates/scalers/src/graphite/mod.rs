@@ -4,7 +4,6 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use crate::parameters::KedaProfile;
 use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 
@@ -49,7 +48,7 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        if trigger.profile >= KedaProfile::V2_21 {
+        if trigger.behavior().checks_auth_modes {
             return HttpAuth::of_newer(trigger, &["basic"]).map(|_| ());
         }
         match &self.auth_mode {

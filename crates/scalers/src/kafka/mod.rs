@@ -18,7 +18,6 @@ use query::KafkaScaler;
 use rules::{KafkaTls, LagParameters, is_version, partitions};
 
 use crate::aws::AwsCredentials;
-use crate::parameters::KedaProfile;
 use crate::prelude::*;
 
 /// What stands in front of errors that are found after the parameters were read.
@@ -113,7 +112,8 @@ impl Parameters {
                         simultaneously"
                 .into());
         }
-        if self.topic.is_empty() && !self.full_metadata && trigger.profile >= KedaProfile::V2_21 {
+        let needs_topic = !self.full_metadata && trigger.behavior().kafka_needs_topic_without_full_metadata;
+        if self.topic.is_empty() && needs_topic {
             return Err("topic must be specified when fullMetadata is false".into());
         }
         partitions(&self.lag.partition_limitation)?;
@@ -185,9 +185,10 @@ impl Parameters {
             !self.credential_cache.is_empty(),
         ];
         if given.into_iter().filter(|given| *given).count() != 1 {
-            let ways = match trigger.profile {
-                KedaProfile::V2_20 => "'password' or 'keytab'",
-                KedaProfile::V2_21 => "'password', 'keytab' or 'ccacheName'",
+            let ways = if trigger.behavior().kafka_has_credential_cache {
+                "'password', 'keytab' or 'ccacheName'"
+            } else {
+                "'password' or 'keytab'"
             };
             return Err(format!("exactly one of {ways} must be provided for GSSAPI authentication").into());
         }

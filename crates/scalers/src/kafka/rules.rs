@@ -2,7 +2,6 @@
 
 use crate::encrypted_key::opened;
 use crate::kafka_client::LagPolicy;
-use crate::parameters::KedaProfile;
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 
@@ -57,7 +56,7 @@ impl LagParameters {
         LagPolicy {
             threshold: self.lag_threshold,
             from_earliest: self.offset_reset_policy == "earliest",
-            only_retained: trigger.profile >= KedaProfile::V2_21,
+            only_retained: trigger.behavior().kafka_counts_only_retained,
             zero_without_offset: self.scale_to_zero_on_invalid_offset,
             allow_idle_consumers: self.allow_idle_consumers,
             exclude_persistent: self.exclude_persistent_lag,

@@ -11,7 +11,6 @@ use sources::http::Auth;
 use api::map::StringMap;
 
 use crate::backends::Cluster;
-use crate::parameters::KedaProfile;
 use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 
@@ -69,10 +68,10 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        match trigger.profile {
-            KedaProfile::V2_20 => Ok(()),
-            KedaProfile::V2_21 => self.auth.check_supported(&["apiKey", "basic", "tls", "bearer"]),
+        if !trigger.behavior().checks_auth_modes {
+            return Ok(());
         }
+        self.auth.check_supported(&["apiKey", "basic", "tls", "bearer"])
     }
 }
 

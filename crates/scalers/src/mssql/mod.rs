@@ -1,6 +1,5 @@
 //! mssql: the number returned by a query of Microsoft SQL Server.
 
-use crate::parameters::KedaProfile;
 use crate::prelude::*;
 
 /// The scaler type `mssql`.
@@ -60,8 +59,8 @@ impl Parameters {
         if self.connection_string.reveal().is_empty() && self.host.is_empty() {
             return Err("must provide either connectionstring or host".into());
         }
-        let newer = trigger.profile >= KedaProfile::V2_21;
-        if newer && self.driver == "azuresql" && trigger.identity.provider == "azure-workload" {
+        let has_driver = trigger.behavior().mssql_has_driver_name;
+        if has_driver && self.driver == "azuresql" && trigger.identity.provider == "azure-workload" {
             return Err("driverName azuresql cannot be combined with azure-workload pod identity".into());
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::fmt;
 use api::yaml::nearest;
 
 use super::reader::find;
-use super::{KedaProfile, Parameter, ParameterSource};
+use super::{Parameter, ParameterSource};
 use crate::Trigger;
 
 /// A key of a trigger's metadata that its scaler does not have.
@@ -81,7 +81,7 @@ fn public_client(parameters: &[Parameter], trigger: &Trigger) -> Option<&'static
     // Only these log in with OAuth.
     let uses = match &*trigger.type_ {
         "pulsar" => true,
-        "prometheus" => trigger.profile >= KedaProfile::V2_21,
+        "prometheus" => trigger.behavior().prometheus_has_oauth,
         _ => false,
     };
     let public = uses && oauth && !mode("tls") && text("clientSecret").is_none();

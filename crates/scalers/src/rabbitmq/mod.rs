@@ -18,7 +18,7 @@ use sources::http::{Auth, Endpoint};
 use api::map::StringMap;
 
 use crate::oauth;
-use crate::parameters::{KedaProfile, QueryValues};
+use crate::parameters::QueryValues;
 #[cfg(feature = "rabbitmq-amqp")]
 use crate::pool::{Pool, Pools};
 use crate::prelude::*;
@@ -146,7 +146,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
             metric::milli(value),
         ),
         empty_takes_no_time: mode == Mode::ExpectedQueueConsumptionTime
-            && trigger.profile >= KedaProfile::V2_21,
+            && trigger.behavior().rabbitmq_empty_queue_is_inactive,
         mode,
         activation: parameters.activation,
         source,

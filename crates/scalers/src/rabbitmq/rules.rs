@@ -5,7 +5,6 @@ use sources::http::Endpoint;
 use super::Parameters;
 use super::query::{self, Mode};
 use crate::encrypted_key::opened;
-use crate::parameters::KedaProfile;
 use crate::parameters::groups::HttpAuth;
 use crate::{ParseError, Trigger, oauth};
 
@@ -27,7 +26,7 @@ pub(super) struct Measured {
 impl Parameters {
     pub(super) fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
         self.key = opened(&self.key, &self.key_password);
-        if trigger.profile >= KedaProfile::V2_21 {
+        if trigger.behavior().checks_auth_modes {
             self.check_modes(trigger)?;
         }
         let fail = |text: &str| Err(text.into());

@@ -1,6 +1,5 @@
 //! splunk-observability: the value of a SignalFlow program of Splunk Observability Cloud.
 
-use crate::parameters::KedaProfile;
 use crate::prelude::*;
 
 /// How the points of the duration become one value.
@@ -51,14 +50,12 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        match (&self.aggregator, trigger.profile) {
-            (None, KedaProfile::V2_20) => {
+        match (&self.aggregator, trigger.behavior().splunk_aggregator_is_optional) {
+            (None, false) => {
                 let text = "missing required parameter \"queryAggregator\" in [triggerMetadata]";
                 Err(ParseError::of("queryAggregator", text))
             }
-            (Some(given), KedaProfile::V2_21)
-                if !given.split(',').all(|one| AGGREGATORS.contains(&one.trim())) =>
-            {
+            (Some(given), true) if !given.split(',').all(|one| AGGREGATORS.contains(&one.trim())) => {
                 let (given, list) = (api::gotext::quote(given), AGGREGATORS.join(" "));
                 let text = format!("parameter \"queryAggregator\" value {given} must be one of [{list}]");
                 Err(ParseError::of("queryAggregator", text))

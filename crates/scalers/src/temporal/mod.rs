@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use crate::parameters::KedaProfile;
 use crate::prelude::*;
 
 /// The scaler type `temporal`.
@@ -81,7 +80,7 @@ impl Parameters {
         if self.deployment.is_empty() != self.deployment_build.is_empty() {
             return Err("workerDeploymentName and workerDeploymentBuildId must both be set".into());
         }
-        if trigger.profile >= KedaProfile::V2_21 {
+        if trigger.behavior().temporal_counts_running_workflows {
             return self.check_running_workflows();
         }
         let rules = !self.build_id.is_empty() || self.select_all_active || self.select_unversioned;

@@ -1,3 +1,5 @@
+use api::keda::KedaProfile;
+
 use super::*;
 use crate::parameters::notices;
 use crate::test_support::{build, texts, trigger};
