@@ -16,7 +16,7 @@ mod tests;
 use api::autoscaling::Defaults as _;
 use api::autoscaling::v2::MetricSpec;
 use api::convert::spec_of_hpa;
-use api::keda::ScaledObject;
+use api::keda::{KedaProfile, ScaledObject};
 use api::provider::Compat;
 use engine::spec::MetricSource;
 use engine::{
@@ -203,6 +203,12 @@ fn cooldown_end(object: &ScaledObject) -> Option<Timestamp> {
 }
 
 impl DirectStep {
+    /// The step, with the events and conditions of this release of KEDA.
+    #[must_use]
+    pub fn in_profile(self, profile: KedaProfile) -> Self {
+        Self { activity: self.activity.in_profile(profile), ..self }
+    }
+
     /// The replicas to write to the target's scale, if any.
     pub fn write(&self) -> Option<i32> {
         self.decision.write().map(Replicas::get)

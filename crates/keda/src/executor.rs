@@ -8,7 +8,7 @@ mod conditions;
 mod tests;
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
-use api::keda::{Condition, ScaledObject, TriggerActivity};
+use api::keda::{Condition, KedaProfile, ScaledObject, TriggerActivity, types};
 use api::map::Map;
 use api::provider::Compat;
 use jiff::{SignedDuration, Timestamp};
@@ -60,7 +60,10 @@ pub struct ScaleDecision {
     /// `apps/v1.Deployment shop/worker`.
     target: String,
     cause: String,
+    /// Whether the last reconcile refused the object, which a poll must not overwrite.
+    is_refused: bool,
     compat: Compat,
+    profile: KedaProfile,
 }
 
 /// A scale change: GET scale, set `spec.replicas`, PUT, even if the value is unchanged.
@@ -100,6 +103,16 @@ pub enum ScaleResult {
         /// Replicas before the write.
         from: i32,
     },
+}
+
+impl ScaleResult {
+    /// Why the scale was not changed.
+    fn error(&self) -> Option<&str> {
+        match self {
+            Self::NotRead(error) | Self::NotWritten { error, .. } => Some(error),
+            Self::Written { .. } => None,
+        }
+    }
 }
 
 /// Events and status changes.
@@ -173,7 +186,9 @@ pub fn decide(input: &ExecutorInput<'_>, compat: Compat) -> ScaleDecision {
         } else {
             format!("triggered by {}", input.active_triggers.join(";"))
         },
+        is_refused: !compat.is_strict() && conditions::is_refused(&object.status.conditions),
         compat,
+        profile: KedaProfile::default(),
     };
     let current = match &input.current {
         Ok(current) => *current,
@@ -194,7 +209,7 @@ pub fn decide(input: &ExecutorInput<'_>, compat: Compat) -> ScaleDecision {
         conditions.extend(input.hpa.and_then(conditions::hpa));
     }
     // The reconcile owns `Ready=False`: a poll does not know whether the refused spec was corrected (trap 32).
-    if !compat.is_strict() && conditions::is_refused(&object.status.conditions) {
+    if decision.is_refused {
         conditions.retain(|condition| *condition != conditions::ready());
     }
     decision.changes.conditions = conditions;
@@ -293,26 +308,41 @@ fn whole_seconds(now: Timestamp) -> Timestamp {
 }
 
 impl ScaleDecision {
+    /// The decision, with the events and conditions of this release of KEDA.
+    #[must_use]
+    pub fn in_profile(self, profile: KedaProfile) -> Self {
+        Self { profile, ..self }
+    }
+
     /// Completes the decision with the result of the write; `None` if nothing was written.
     pub fn finish(self, scaled: Option<&ScaleResult>) -> ExecutorOutcome {
+        let reports_failures = self.profile.behavior().operator.reports_failed_scale_writes;
         let mut outcome = ExecutorOutcome { changes: self.changes.clone(), events: Vec::new() };
         let (Some(ScaleChange { to, why }), Some(scaled)) = (self.scale, scaled) else { return outcome };
         let is_written = matches!(scaled, ScaleResult::Written { .. });
         if why == ScaleReason::Activate && is_written {
             outcome.changes.last_active_time = Some(whole_seconds(self.now));
         }
-        outcome.events.extend(self.event(to, why, scaled));
+        if let Some(error) = scaled.error().filter(|_| reports_failures && !self.is_refused) {
+            let conditions = &mut outcome.changes.conditions;
+            conditions.retain(|condition| condition.type_ != types::READY);
+            conditions.insert(0, conditions::not_scaled(why, error));
+        }
+        outcome.events.extend(self.event(to, why, scaled, reports_failures));
         outcome
     }
 
-    fn event(&self, to: i32, why: ScaleReason, scaled: &ScaleResult) -> Option<Event> {
+    fn event(&self, to: i32, why: ScaleReason, scaled: &ScaleResult, names_cause: bool) -> Option<Event> {
         let Self { target, cause, compat, .. } = self;
-        let (from, error) = match scaled {
-            ScaleResult::NotRead(error) => (-1, Some(error)),
-            ScaleResult::NotWritten { from, error } => (*from, Some(error)),
-            ScaleResult::Written { from } => (*from, None),
+        let error = scaled.error();
+        let from = match scaled {
+            ScaleResult::NotRead(_) => -1,
+            ScaleResult::NotWritten { from, .. } | ScaleResult::Written { from } => *from,
         };
-        let because = conditions::because(error.map_or("", String::as_str), *compat);
+        let because = match error {
+            Some(error) if names_cause && compat.is_strict() => format!(": {error}"),
+            error => conditions::because(error.unwrap_or_default(), *compat),
+        };
         Some(match (why, error) {
             (ScaleReason::LiftToMinimum, _) => return None,
             (ScaleReason::Activate, None) => Event::normal(

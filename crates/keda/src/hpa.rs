@@ -11,7 +11,9 @@ use api::autoscaling::v2::{
     self, CrossVersionObjectReference, ExternalMetricSource, HPAScalingRules, HorizontalPodAutoscaler,
     HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec, MetricIdentifier, MetricSpec, MetricTarget,
 };
-use api::keda::{COMPOSITE_METRIC, ScaledObject, ScalingModifiers, Trigger, TriggerHealth, annotations};
+use api::keda::{
+    COMPOSITE_METRIC, KedaProfile, ScaledObject, ScalingModifiers, Trigger, TriggerHealth, annotations,
+};
 use api::map::{Map, StringMap};
 use api::meta::{ObjectMeta, OwnerReference};
 use api::provider::Compat;
@@ -257,15 +259,27 @@ fn behavior(object: &ScaledObject) -> Option<HorizontalPodAutoscalerBehavior> {
     behavior
 }
 
-fn metadata(object: &ScaledObject) -> ObjectMeta {
-    let name = object.hpa_name();
+impl GeneratedHpa {
+    /// The HPA with the labels of this release of KEDA; `object` is the ScaledObject that it was generated for.
+    #[must_use]
+    pub fn in_profile(mut self, object: &ScaledObject, profile: KedaProfile) -> Self {
+        self.hpa.metadata.labels = labels_of(object, profile);
+        self
+    }
+}
+
+fn labels_of(object: &ScaledObject, profile: KedaProfile) -> StringMap {
     let excluded = object.metadata.annotations.get(annotations::HPA_EXCLUDED_LABELS);
-    let mut labels = own_labels(&name, &object.metadata.name);
+    let mut labels = own_labels(&object.hpa_name(), &object.metadata.name, profile);
     labels.extend(other_labels(&object.metadata.labels, excluded));
+    labels
+}
+
+fn metadata(object: &ScaledObject) -> ObjectMeta {
     ObjectMeta {
-        name,
+        name: object.hpa_name(),
         namespace: object.metadata.namespace.clone(),
-        labels,
+        labels: labels_of(object, KedaProfile::default()),
         annotations: object.metadata.annotations.clone(),
         owner_references: vec![owner("ScaledObject", &object.metadata)],
         ..ObjectMeta::default()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use api::autoscaling::v2::MetricSpec;
-use api::keda::{ScaledJob, ScalingStrategy};
+use api::keda::{KedaProfile, ScaledJob, ScalingStrategy};
 use api::provider::Compat;
 use jiff::Timestamp;
 use keda::OperationError;
@@ -260,9 +260,9 @@ fn poll(input: &PollInput, show_job: bool, compat: Compat) -> anyhow::Result<Val
     let fails = |index: i64| input.create_errors.as_ref().and_then(|errors| errors.get(&index.to_string()));
     let created: Vec<Result<(), OperationError>> =
         (0..create).map(|index| fails(index).map_or(Ok(()), |error| Err(error.as_str().into()))).collect();
-    let report = report(scaled, &round, &created, input.now, compat);
+    let report = report(scaled, &round, &created, input.now, compat, KedaProfile::V2_20);
     let deleted = history(scaled, &jobs).into_iter().map(|name| json!(format!("{name}/Background")));
-    let first = if show_job { job(scaled).map(without_type) } else { None };
+    let first = if show_job { job(scaled, KedaProfile::V2_20).map(without_type) } else { None };
     Ok(object([
         ("created", Some(json!(created.iter().filter(|result| result.is_ok()).count()))),
         ("deleted", list(deleted.collect())),

@@ -42,7 +42,7 @@ pub(crate) fn text(context: &OperatorContext, health: &OperatorHealth) -> String
     let mut page = MetricsWriter::default();
     page.family("gauge", "keda_build_info", "Info metric, with static information about KEDA build.").value(
         &[
-            ("version", api::keda::VERSION),
+            ("version", context.settings.profile.behavior().release),
             ("git_commit", ""),
             ("goversion", ""),
             ("goos", std::env::consts::OS),

@@ -4,6 +4,8 @@ use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::keda::{Condition, ConditionStatus, Conditions, types};
 use api::provider::Compat;
 
+use super::ScaleReason;
+
 /// Maximum length of a cause in a condition, in characters.
 const MAX_CAUSE_CHARS: usize = 256;
 
@@ -27,6 +29,17 @@ pub(super) fn not_ready(cause: &str, compat: Compat) -> Condition {
 pub(super) fn no_current(error: &str) -> Condition {
     let message = format!("Error getting current replicas count for ScaleTarget: {error}");
     Condition::new(types::READY, ConditionStatus::False, "ErrorGettingCurrentReplicas", message)
+}
+
+/// The scale was not written, as KEDA reports it since 2.21.
+pub(super) fn not_scaled(why: ScaleReason, error: &str) -> Condition {
+    let attempt = match why {
+        ScaleReason::Activate => "activating ScaleTarget",
+        ScaleReason::Deactivate => "deactivating ScaleTarget",
+        ScaleReason::LiftToMinimum => "setting ScaleTarget replicas count to ScaledObject minReplicaCount",
+    };
+    let message = format!("error {attempt}: {error}");
+    Condition::new(types::READY, ConditionStatus::False, "ErrorScalingTarget", message)
 }
 
 pub(super) fn active(is_forced: bool) -> Condition {

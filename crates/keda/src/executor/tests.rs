@@ -175,6 +175,43 @@ fn events_report_the_scale_result() {
 }
 
 #[test]
+fn failed_write_is_reported_as_the_release_does() {
+    let failed = ScaleResult::NotWritten { from: 4, error: "no route".to_owned() };
+    let mut object = object();
+    let finish = |object: &ScaledObject, current, active, profile, compat| {
+        let decision = decide(&input(object, current, active), compat).in_profile(profile);
+        let outcome = decision.finish(Some(&failed));
+        let ready = outcome.changes.conditions.iter().find(|own| own.type_ == types::READY).cloned();
+        let active = outcome.changes.conditions.iter().any(|own| own.type_ == types::ACTIVE);
+        assert!(active, "activity is reported whatever happens to the write");
+        (ready, outcome.events.first().map(|event| event.note.clone()))
+    };
+    let strict = |object: &ScaledObject, current, active, profile| {
+        let (ready, note) = finish(object, current, active, profile, Compat::Strict);
+        let ready = ready.unwrap();
+        (ready.reason, ready.message, note.unwrap_or_default())
+    };
+    let (reason, _, note) = strict(&object, 0, true, KedaProfile::V2_20);
+    assert_eq!(
+        (&*reason, &*note),
+        ("ScaledObjectReady", "Failed to scale apps/v1.Deployment ns/web from 4 to 1")
+    );
+    let (reason, message, note) = strict(&object, 0, true, KedaProfile::V2_21);
+    assert_eq!((&*reason, &*message), ("ErrorScalingTarget", "error activating ScaleTarget: no route"));
+    assert_eq!(note, "Failed to scale apps/v1.Deployment ns/web from 4 to 1: no route");
+    let (_, message, note) = strict(&object, 4, false, KedaProfile::V2_21);
+    assert_eq!(message, "error deactivating ScaleTarget: no route");
+    assert_eq!(note, "Failed to deactivate apps/v1.Deployment ns/web from 4 to 0: no route");
+    object.spec.min_replica_count = Some(3);
+    let (_, message, note) = strict(&object, 1, false, KedaProfile::V2_21);
+    let attempt = "error setting ScaleTarget replicas count to ScaledObject minReplicaCount";
+    assert_eq!((message, note), (format!("{attempt}: no route"), String::new()));
+    object.status.conditions.set(Condition::new(types::READY, Truth::False, "ScaledObjectCheckFailed", ""));
+    let (ready, _) = finish(&object, 1, false, KedaProfile::V2_21, Compat::Better);
+    assert_eq!(ready, None, "the reconcile owns the condition of a refused object");
+}
+
+#[test]
 fn a_push_changes_the_activity_of_one_metric() {
     let mut object = object();
     object.status.triggers_activity = [("s0-a".to_owned(), TriggerActivity { is_active: false })].into();

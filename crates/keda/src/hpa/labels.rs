@@ -1,15 +1,16 @@
 //! Labels of generated objects.
 
+use api::keda::KedaProfile;
 use api::map::StringMap;
 
 /// Maximum length of a label value.
 const MAX_LABEL_BYTES: usize = 63;
 
 /// The standard labels of a generated object.
-pub(crate) fn own(name: &str, part_of: &str) -> StringMap {
+pub(crate) fn own(name: &str, part_of: &str, profile: KedaProfile) -> StringMap {
     let labels = [
         ("app.kubernetes.io/name", cut(name)),
-        ("app.kubernetes.io/version", api::keda::VERSION),
+        ("app.kubernetes.io/version", profile.behavior().release),
         ("app.kubernetes.io/part-of", part_of),
         ("app.kubernetes.io/managed-by", "keda-operator"),
     ];

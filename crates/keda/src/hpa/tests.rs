@@ -40,6 +40,19 @@ fn types(hpa: &HorizontalPodAutoscaler) -> Vec<&str> {
     hpa.spec.metrics.iter().map(|metric| &*metric.type_).collect()
 }
 
+#[test]
+fn labels_name_the_release_unless_the_object_does() {
+    let version = |object: &ScaledObject, profile| {
+        let made = generate(object, &[vec![cpu()]], Compat::Better).unwrap().in_profile(object, profile);
+        made.hpa.metadata.labels["app.kubernetes.io/version"].clone()
+    };
+    let mut object = object(&json!({}));
+    assert_eq!(version(&object, KedaProfile::V2_20), "2.20.2");
+    assert_eq!(version(&object, KedaProfile::V2_21), "2.21.0");
+    object.metadata.labels.insert("app.kubernetes.io/version".to_owned(), "7".to_owned());
+    assert_eq!(version(&object, KedaProfile::V2_21), "7");
+}
+
 /// The example of the specification.
 #[test]
 fn hpa_is_generated_from_scaled_object() {

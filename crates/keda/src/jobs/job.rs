@@ -1,6 +1,6 @@
 //! The job to create (docs/spec/keda.md 5.4).
 
-use api::keda::{ScaledJob, annotations};
+use api::keda::{KedaProfile, ScaledJob, annotations};
 use serde_json::{Map, Value, json};
 
 use crate::hpa::{other_labels, own_labels, owner};
@@ -11,10 +11,10 @@ pub fn generate_name(object: &ScaledJob) -> String {
 }
 
 /// A job of a ScaledJob; none without a valid `jobTargetRef`.
-pub fn job(object: &ScaledJob) -> Option<Value> {
+pub fn job(object: &ScaledJob, profile: KedaProfile) -> Option<Value> {
     let name = &object.metadata.name;
     let excluded = object.metadata.annotations.get(annotations::JOB_EXCLUDED_LABELS);
-    let mut labels = own_labels(name, name);
+    let mut labels = own_labels(name, name, profile);
     labels.insert(annotations::SCALED_JOB_NAME.to_owned(), name.clone());
     labels.extend(other_labels(&object.metadata.labels, excluded));
     let generation = object.metadata.generation.to_string();

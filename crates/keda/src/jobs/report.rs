@@ -1,6 +1,8 @@
 //! Events and status after a poll (docs/spec/keda.md 5.4).
 
-use api::keda::{Condition, ConditionStatus, ScaledJob, ScaledJobStatus, TriggerActivity, types};
+use api::keda::{
+    Condition, ConditionStatus, KedaProfile, ScaledJob, ScaledJobStatus, TriggerActivity, types,
+};
 use api::provider::Compat;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -29,13 +31,16 @@ pub fn report(
     created: &[Result<(), OperationError>],
     now: Timestamp,
     compat: Compat,
+    profile: KedaProfile,
 ) -> JobReport {
+    let reports_failures = profile.behavior().operator.reports_failed_job_creation;
     let active = round.queue.active;
     let mut status = object.status.clone();
     let mut events: Vec<Event> =
         round.errors.iter().map(|error| Event::warning("KEDAScalerFailed", error.clone())).collect();
-    events.extend(creation(object, created));
-    let (ready, activity) = (ready(round, compat), activity(active));
+    events.extend(creation(object, created, reports_failures));
+    let not_created = not_created(created).filter(|_| reports_failures);
+    let (ready, activity) = (not_created.unwrap_or_else(|| ready(round, compat)), activity(active));
     let was = status.conditions.state(types::ACTIVE) == ConditionStatus::True;
     if was != active {
         let reason = if active { "ScaledJobActive" } else { "ScaledJobInactive" };
@@ -53,17 +58,31 @@ pub fn report(
     JobReport { events, status, patch }
 }
 
-/// Events of job creations; KEDA's count includes failed ones.
-fn creation(object: &ScaledJob, created: &[Result<(), OperationError>]) -> Vec<Event> {
+/// Events of job creations; in KEDA 2.20 the count includes failed ones.
+fn creation(
+    object: &ScaledJob,
+    created: &[Result<(), OperationError>],
+    counts_only_created: bool,
+) -> Vec<Event> {
     let name = generate_name(object);
     let failed = created.iter().filter_map(|result| result.as_ref().err());
     let mut events: Vec<Event> = failed
         .map(|error| Event::warning("KEDAJobCreateFailed", format!("Failed to create job {name}: {error}")))
         .collect();
-    if !created.is_empty() {
-        events.push(Event::normal("KEDAJobsCreated", format!("Created {} jobs", created.len())));
+    let count = created.iter().filter(|result| !counts_only_created || result.is_ok()).count();
+    if count > 0 {
+        events.push(Event::normal("KEDAJobsCreated", format!("Created {count} jobs")));
     }
     events
+}
+
+/// The condition after failed creations, with all causes.
+fn not_created(created: &[Result<(), OperationError>]) -> Option<Condition> {
+    let causes: Vec<&str> =
+        created.iter().filter_map(|result| result.as_ref().err()).map(OperationError::as_str).collect();
+    let condition =
+        || Condition::new(types::READY, ConditionStatus::False, "KEDAJobCreateFailed", causes.join("\n"));
+    (!causes.is_empty()).then(condition)
 }
 
 fn ready(round: &JobPoll, compat: Compat) -> Condition {

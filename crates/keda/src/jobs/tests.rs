@@ -1,3 +1,4 @@
+use api::keda::KedaProfile;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -73,7 +74,8 @@ fn failing_source_does_not_reduce_others() {
     let round = gather(&object, &[answer("s0-q", "1", "2", true), broken]);
     assert_eq!(decide(&object, &round, &[], Compat::Better), 2);
     let created = [Ok(()), Err("quota".into())];
-    let transition = |compat| report(&object, &round, &created, Timestamp::UNIX_EPOCH, compat);
+    let transition =
+        |compat| report(&object, &round, &created, Timestamp::UNIX_EPOCH, compat, KedaProfile::V2_20);
     let report = transition(Compat::Strict);
     let reasons: Vec<_> = report.events.iter().map(|event| event.reason).collect();
     assert_eq!(reasons, ["KEDAScalerFailed", "KEDAJobCreateFailed", "KEDAJobsCreated", "ScaledJobActive"]);
@@ -85,16 +87,43 @@ fn failing_source_does_not_reduce_others() {
 }
 
 #[test]
+fn failed_creation_is_reported_as_the_release_does() {
+    let object = object(&json!({}));
+    let round = gather(&object, &[answer("s0-q", "1", "3", true)]);
+    let told = |created: &[Result<(), crate::OperationError>], profile| {
+        let report = report(&object, &round, created, Timestamp::UNIX_EPOCH, Compat::Strict, profile);
+        let notes: Vec<String> = report.events.into_iter().map(|event| event.note).collect();
+        let ready = report.status.conditions.get("Ready").unwrap().clone();
+        assert!(report.status.last_active_time.is_some(), "activity does not depend on creations");
+        (notes, ready.reason, ready.message)
+    };
+    let created = [Err("quota".into()), Ok(()), Err("no node".into())];
+    let (notes, reason, _) = told(&created, KedaProfile::V2_20);
+    assert_eq!((&*notes[2], &*reason), ("Created 3 jobs", "ScaledJobReady"));
+    let (notes, reason, message) = told(&created, KedaProfile::V2_21);
+    assert_eq!(notes[0], "Failed to create job sj-: quota");
+    assert_eq!(
+        (&*notes[2], &*reason, &*message),
+        ("Created 1 jobs", "KEDAJobCreateFailed", "quota\nno node")
+    );
+    let (notes, ..) = told(&[Err("quota".into())], KedaProfile::V2_21);
+    assert!(!notes.iter().any(|note| note.starts_with("Created")), "{notes:?}");
+    let (_, reason, _) = told(&[Ok(())], KedaProfile::V2_21);
+    assert_eq!(reason, "ScaledJobReady");
+}
+
+#[test]
 fn job_has_owner_labels_and_annotations() {
     let mut object = object(&json!({}));
     object.metadata.labels.insert("team".to_owned(), "a".to_owned());
-    let job = job(&object).unwrap();
+    let job = job(&object, KedaProfile::V2_21).unwrap();
+    assert_eq!(job["metadata"]["labels"]["app.kubernetes.io/version"], "2.21.0");
     assert_eq!(job["metadata"]["labels"]["team"], "a");
     assert_eq!(job["metadata"]["annotations"]["scaledjob.keda.sh/generation"], "3");
     assert_eq!(job["spec"]["template"]["spec"]["restartPolicy"], "OnFailure");
     assert_eq!(job["spec"]["template"]["metadata"]["labels"]["scaledjob.keda.sh/name"], "sj");
     object.spec.job_target_ref = Some(json!("no spec"));
-    assert!(super::job(&object).is_none());
+    assert!(super::job(&object, KedaProfile::default()).is_none());
 }
 
 #[test]

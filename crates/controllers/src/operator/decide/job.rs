@@ -1,6 +1,6 @@
 //! The poll of a ScaledJob (docs/spec/keda.md 5.3, 5.4).
 
-use api::keda::ScaledJob;
+use api::keda::{KedaProfile, ScaledJob};
 use api::provider::Compat;
 use jiff::Timestamp;
 use keda::OperationError;
@@ -44,10 +44,11 @@ pub(crate) fn decide(
     jobs: &[JobView],
     is_used: impl Fn(&str) -> bool,
     compat: Compat,
+    profile: KedaProfile,
 ) -> JobDecision {
     let round = jobs::gather(job, answers);
     let count = usize::try_from(jobs::decide(job, &round, jobs, compat)).unwrap_or(0);
-    let manifest = jobs::job(job).filter(|_| count > 0);
+    let manifest = jobs::job(job, profile).filter(|_| count > 0);
     let create = manifest.map(|manifest| {
         let names = jobs::names(job, jobs, count, is_used);
         Effect::CreateJobs { manifest, names }
@@ -63,8 +64,9 @@ pub(crate) fn conclude(
     jobs: &[JobView],
     now: Timestamp,
     compat: Compat,
+    profile: KedaProfile,
 ) -> JobConclusion {
-    let report = jobs::report(job, round, created, now, compat);
+    let report = jobs::report(job, round, created, now, compat, profile);
     let delete = jobs::history(job, jobs)
         .into_iter()
         .map(|name| Effect::DeleteJob { name: name.to_owned(), propagation: Propagation::Background });

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricTarget};
-use api::keda::{ConditionStatus, GroupVersionKindResource, ScaledJob, ScaledObject, types};
+use api::keda::{ConditionStatus, GroupVersionKindResource, KedaProfile, ScaledJob, ScaledObject, types};
 use api::provider::Compat;
 use jiff::Timestamp;
 use keda::activity::{MetricSample, MetricValue, Reading, TriggerMetric, TriggerResult};
@@ -157,11 +157,12 @@ fn jobs_are_created_for_the_queue_and_reported() {
         specs: Ok(vec![spec]),
         samples: vec![("s0-redis".into(), Ok(sample))],
     };
-    let decision = job::decide(&scaled_job, &[answer], &[], |_| false, Compat::Better);
+    let decision = job::decide(&scaled_job, &[answer], &[], |_| false, Compat::Better, KedaProfile::V2_20);
     let Some(Effect::CreateJobs { names, .. }) = &decision.create else { panic!("no job is created") };
     assert_eq!(names.len(), 3);
     let created = [Ok(()), Ok(()), Err("quota exceeded".into())];
-    let conclusion = job::conclude(&scaled_job, &decision.round, &created, &[], at(0), Compat::Better);
+    let conclusion =
+        job::conclude(&scaled_job, &decision.round, &created, &[], at(0), Compat::Better, KedaProfile::V2_20);
     assert!(reasons(&conclusion.events).contains(&"KEDAJobCreateFailed"), "{:?}", conclusion.events);
     assert!(matches!(conclusion.status, Some(Effect::PatchStatus(_))));
     assert_eq!(conclusion.delete, []);

@@ -59,6 +59,7 @@ pub(super) async fn decide_directly(
     let (looked_at_pods, step, result) = loop {
         let looked_at_pods = complete(context, &poll, &input, &mut observation).await;
         let step = decide(&mut direct.state.engine, &observation, &input, compat);
+        let step = step.in_profile(context.settings.profile);
         let effect = match scale_effect(object, &observation, &step) {
             None => break (looked_at_pods, step, None),
             Some(Err(failed)) => break (looked_at_pods, step, Some(failed)),

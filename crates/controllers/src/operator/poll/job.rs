@@ -17,7 +17,7 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
     let entry = context.entry(id);
     let owner = ScaledResource::Job(job);
     let scalers = context.scalers(&entry, &owner);
-    let compat = context.settings.compat;
+    let (compat, profile) = (context.settings.compat, context.settings.profile);
     let query = SampleQuery {
         max_age: context.settings.max_age(SHARED_SAMPLE_MAX_AGE),
         max_failure_age: context.settings.max_age(SHARED_SAMPLE_MAX_AGE),
@@ -39,7 +39,7 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
     }
     let jobs = context.store().jobs.of(&id.full_name());
     let is_used = |name: &str| context.store().jobs.was_deleted(&id.namespace, name);
-    let decision = decide(&job, &answers, &jobs, is_used, compat);
+    let decision = decide(&job, &answers, &jobs, is_used, compat, profile);
     *entry.state().errors.get_or_insert(0) += decision.round.errors.len() as u64;
     context.counters.count_poll();
     let applier = Applier { context, id, metadata: &job.metadata };
@@ -52,7 +52,7 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
         },
         None => Vec::new(),
     };
-    let conclusion = conclude(&job, &decision.round, &created, &jobs, context.clock.now(), compat);
+    let conclusion = conclude(&job, &decision.round, &created, &jobs, context.clock.now(), compat, profile);
     applier.log_failed_status(applier.apply_all(conclusion.events).await);
     applier.log_failed_status(applier.apply_all(conclusion.status.into_iter().collect()).await);
     if let Err(error) = applier.apply_all(conclusion.delete).await {

@@ -31,7 +31,7 @@ pub(super) async fn decide_and_scale(
     let mut attempt = 1;
     let (input, decision, scaled) = loop {
         let input = input.clone().with(current, conditions);
-        let decision = executor::decide(&input, compat);
+        let decision = executor::decide(&input, compat).in_profile(context.settings.profile);
         if let Some(error) = &decision.error {
             tracing::warn!(object = %id, error, "nothing can be decided");
         }

@@ -56,11 +56,12 @@ pub(super) async fn ensure(
     }
     let HpaMetrics { specs, broken_trigger, .. } =
         metrics.map_err(|error| ReconcileStep::EnsureHpa.failed(error.cause))?;
-    let GeneratedHpa { hpa: wanted, status } = hpa::generate(object, &specs, compat).map_err(|error| {
+    let generated = hpa::generate(object, &specs, compat).map_err(|error| {
         let has_no_metrics = matches!(error, hpa::HpaError::NoMetrics { .. });
         let cause = broken_trigger.clone().filter(|_| has_no_metrics).unwrap_or_else(|| error.to_string());
         ReconcileStep::EnsureHpa.failed(cause)
     })?;
+    let GeneratedHpa { hpa: wanted, status } = generated.in_profile(object, context.settings.profile);
     // One event per scaler, even if it was built late. After a restart of the operator they are not new.
     let built = scalers.scalers().iter().zip(&specs).filter(|(_, specs)| !specs.is_empty());
     for (scaler, _) in built.filter(|(scaler, _)| scaler.is_newly_built() && !is_restart) {
