@@ -2,6 +2,7 @@
 //! (docs/spec/keda.md 4.3). Both use the same samples.
 
 mod collect;
+mod observed;
 mod poll;
 mod query;
 #[cfg(test)]
@@ -11,7 +12,9 @@ use std::collections::BTreeMap;
 
 use quantity::Quantity;
 
-pub use poll::{PollRound, activity_state};
+pub use collect::{HpaObservation, HpaObservations};
+pub use observed::{observations, uses_hpa_observations};
+pub use poll::{PollRound, activity_state, activity_state_with};
 pub use query::{MetricQuery, MetricQueryError, MetricResponse, is_needed, respond};
 
 pub use crate::reading::{CachedReading, MetricSample, MetricValue, Reading, TriggerMetric, TriggerResult};

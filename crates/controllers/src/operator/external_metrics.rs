@@ -76,6 +76,7 @@ impl ScaledObjectMetrics {
             deadline: settings.source_deadline,
             wanted: &|name: &str| activity::is_needed(&object, metric, name),
             records: Some(&records),
+            observed: None,
         };
         let samples = scalers.query(&context.builder, &owner, sample_query).await;
         context.raw_metrics.publish(MetricRequester::Hpa, context.clock.now(), &id, &scalers, &samples);
@@ -85,6 +86,12 @@ impl ScaledObjectMetrics {
         let query =
             MetricQuery { now: context.clock.now(), object: &object, metric, formula: scalers.formula() };
         let answer = activity::respond(&query, &samples, &facts, settings.compat);
+        let is_observed = settings.profile.behavior().operator.reuses_hpa_observations
+            && activity::uses_hpa_observations(&object);
+        if is_observed {
+            let observed = activity::observations(&query, &samples, &facts, settings.compat);
+            entry.state().observed.add(object.metadata.generation, observed);
+        }
         if context.client.leadership.is_leader() {
             for event in &answer.events {
                 context.events.record_poll(EventSubject::Object, &object.metadata, event);

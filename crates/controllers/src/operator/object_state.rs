@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::keda::ScaledObject;
 use api::meta::ObjectMeta;
 use jiff::{SignedDuration, Timestamp};
-use keda::activity::CachedReading;
+use keda::activity::{CachedReading, HpaObservation, HpaObservations};
 use tokio::time::Instant;
 
 use super::scaled_resource::ScaledResource;
@@ -60,6 +60,8 @@ pub(crate) struct ObjectState {
     pub(crate) hpa: Option<CheckedHpa>,
     /// Samples of the last poll, for triggers with `useCachedMetrics`.
     pub(crate) records: BTreeMap<String, CachedReading>,
+    /// What requests of the HPA found out, for polls.
+    pub(crate) observed: ObservedMetrics,
     /// When the object was last active, exactly; the status may hold an older time.
     pub(crate) last_active: Option<Timestamp>,
     /// The creation of the object, after jumps of the machine's clock.
@@ -82,6 +84,31 @@ pub(crate) struct ObjectState {
     pub(crate) formula_value: Option<f64>,
     /// The engine's state, in scaling mode `direct`.
     pub(crate) direct: Option<Box<DirectState>>,
+}
+
+/// What requests of the HPA found out about the metrics of one generation of an object.
+#[derive(Default)]
+pub(crate) struct ObservedMetrics {
+    generation: i64,
+    by_metric: BTreeMap<String, (Instant, HpaObservation)>,
+}
+
+impl ObservedMetrics {
+    /// Adds newer observations; those of another generation are dropped.
+    pub(crate) fn add(&mut self, generation: i64, observed: HpaObservations) {
+        if self.generation != generation {
+            *self = Self { generation, ..Self::default() };
+        }
+        let now = Instant::now();
+        self.by_metric.extend(observed.into_iter().map(|(name, observation)| (name, (now, observation))));
+    }
+
+    /// The observations of this generation that are at most `max_age` old.
+    pub(crate) fn of(&self, generation: i64, max_age: Duration) -> HpaObservations {
+        let own = self.by_metric.iter().filter(|_| self.generation == generation);
+        let recent = own.filter(|(_, (at, _))| at.elapsed() <= max_age);
+        recent.map(|(name, (_, observation))| (name.clone(), observation.clone())).collect()
+    }
 }
 
 /// The creation of an object by the machine's clock, which has jumped since.

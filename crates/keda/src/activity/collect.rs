@@ -1,17 +1,30 @@
 //! The results of all triggers with fallbacks applied.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use api::keda::{COMPOSITE_METRIC, ScaledObject};
 use api::provider::Compat;
 use jiff::Timestamp;
 
-use super::{Formula, MetricSample, MetricValue, TriggerResult};
+use super::{Formula, MetricSample, MetricValue, Reading, TriggerResult};
 use crate::OperationError;
 use crate::event::Event;
 use crate::fallback::{self, ServedMetric, TargetFacts};
 use crate::modifiers::{FormulaInput, ModifiersError};
 use crate::status::StatusChanges;
+
+/// What a request of the HPA found out about one metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HpaObservation {
+    /// The reading of the source, or why it failed.
+    pub reading: Result<Reading, OperationError>,
+    /// The values that the HPA got, perhaps of a fallback, or why it got none.
+    pub served: Result<ServedMetric, OperationError>,
+}
+
+/// Observations, by metric.
+pub type HpaObservations = BTreeMap<String, HpaObservation>;
 
 /// The results of all triggers with fallbacks applied.
 pub(super) struct CollectedMetrics<'a> {
@@ -57,11 +70,13 @@ pub(super) enum FailureStage {
 }
 
 impl<'a> CollectedMetrics<'a> {
-    /// Collects the results; samples that are not needed are skipped.
+    /// Collects the results; samples that are not needed are skipped. What the HPA has observed is taken as it is: its request
+    /// has applied the fallback and counted failures.
     pub(super) fn of(
         object: &'a ScaledObject,
         results: &'a [TriggerResult],
         facts: &TargetFacts,
+        observed: &HpaObservations,
         compat: Compat,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Self {
@@ -78,10 +93,18 @@ impl<'a> CollectedMetrics<'a> {
                 collected.fail(one.trigger, error, FailureStage::Metrics);
             }
             for sample in one.samples().filter(|sample| is_wanted(&sample.name)) {
-                let served = fallback::serve(object, &mut health, sample, facts, compat);
-                is_touched = true;
+                let observation = observed.get(&sample.name);
+                let served = match observation {
+                    Some(observation) => observation.served.clone(),
+                    None => fallback::serve(object, &mut health, sample, facts, compat),
+                };
+                is_touched |= observation.is_none();
                 if let Err(error) = &served {
-                    let of = if sample.is_remembered { FailureStage::Memory } else { FailureStage::Value };
+                    let of = if sample.is_remembered || observation.is_some() {
+                        FailureStage::Memory
+                    } else {
+                        FailureStage::Value
+                    };
                     collected.fail(one.trigger, error, of);
                 }
                 collected.metrics.push(CollectedMetric { trigger: one.trigger, sample, served });

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use quantity::Quantity;
 
 use super::collect::{CollectedMetric, CollectedMetrics, TriggerFailure};
-use super::{ActivityState, CachedReading, Formula, Reading, TriggerResult};
+use super::{ActivityState, CachedReading, Formula, HpaObservations, Reading, TriggerResult};
 use crate::event::Event;
 use crate::fallback::TargetFacts;
 
@@ -30,8 +30,19 @@ pub fn activity_state(
     facts: &TargetFacts,
     compat: Compat,
 ) -> ActivityState {
+    activity_state_with(round, results, facts, &HpaObservations::new(), compat)
+}
+
+/// The same, where metrics with an observation of the HPA were not queried: their samples hold the observed reading.
+pub fn activity_state_with(
+    round: &PollRound<'_>,
+    results: &[TriggerResult],
+    facts: &TargetFacts,
+    observed: &HpaObservations,
+    compat: Compat,
+) -> ActivityState {
     let object = round.object;
-    let collected = CollectedMetrics::of(object, results, facts, compat, |_| true);
+    let collected = CollectedMetrics::of(object, results, facts, observed, compat, |_| true);
     let mut state = ActivityState {
         error: collected.failures.first().map(|failure| describe_failure(object, failure)),
         is_falling_back: collected.fallback().is_some(),

@@ -5,7 +5,7 @@ use api::provider::Compat;
 use jiff::Timestamp;
 
 use super::collect::{CollectedMetrics, FailureStage};
-use super::{Formula, MetricValue, TriggerResult};
+use super::{Formula, HpaObservations, MetricValue, TriggerResult};
 use crate::OperationError;
 use crate::event::Event;
 use crate::fallback::TargetFacts;
@@ -84,8 +84,9 @@ pub fn respond(
     compat: Compat,
 ) -> MetricResponse {
     let MetricQuery { object, metric, .. } = *question;
+    let none = HpaObservations::new();
     let collected =
-        CollectedMetrics::of(object, results, facts, compat, |name| is_needed(object, metric, name));
+        CollectedMetrics::of(object, results, facts, &none, compat, |name| is_needed(object, metric, name));
     MetricResponse {
         values: values(question, &collected, compat),
         events: collected.events(None),

@@ -71,6 +71,54 @@ fn ask(
     Ok(values.iter().map(|value| value.value.canonical()).collect())
 }
 
+#[test]
+fn objects_that_never_scale_to_zero_use_observations() {
+    let uses = |change: fn(&mut ScaledObject)| {
+        let mut object = object(1);
+        object.spec.min_replica_count = Some(1);
+        change(&mut object);
+        uses_hpa_observations(&object)
+    };
+    assert!(uses(|_| {}));
+    assert!(!uses(|object| object.spec.min_replica_count = None));
+    assert!(!uses(|object| object.spec.min_replica_count = Some(0)));
+    assert!(!uses(|object| object.spec.idle_replica_count = Some(1)));
+    assert!(!uses(|object| object.spec.triggers[0].use_cached_metrics = true));
+    assert!(!uses(|object| {
+        let advanced = json!({"scalingModifiers": {"formula": "t0", "target": "1"}});
+        object.spec.advanced = serde_json::from_value(advanced).unwrap();
+    }));
+}
+
+/// The HPA asked while the source failed, and got the fallback; the poll does not count the failure once more.
+#[test]
+fn observations_are_taken_as_they_are() {
+    let mut object = object(2);
+    object.spec.fallback = serde_json::from_value(json!({"failureThreshold": 0, "replicas": 4})).unwrap();
+    let failing = results(&[Err("down"), Ok(("5", true))]);
+    let question = MetricQuery { now: now(), object: &object, metric: "s0-m", formula: None };
+    let observed = observations(&question, &failing, &facts(), Compat::Better);
+    assert_eq!(observed.keys().collect::<Vec<_>>(), ["s0-m"], "only what was asked for");
+    assert!(observed["s0-m"].reading.is_err());
+    assert_eq!(observed["s0-m"].served.as_ref().unwrap().replicas, Some(4));
+
+    let round = PollRound { now: now(), object: &object, formula: None };
+    let polled = activity_state(&round, &failing, &facts(), Compat::Better);
+    assert_eq!(polled.changes.health["s0-m"].number_of_failures, Some(1));
+    let reused = activity_state_with(&round, &failing, &facts(), &observed, Compat::Better);
+    assert!(reused.is_falling_back && reused.active && reused.error.is_none());
+    assert!(!reused.changes.health.contains_key("s0-m"), "its health was counted by the request");
+    assert!(reused.changes.health.contains_key("s1-m"));
+
+    object.spec.fallback = None;
+    let question = MetricQuery { object: &object, ..question };
+    let observed = observations(&question, &failing, &facts(), Compat::Better);
+    let round = PollRound { object: &object, ..round };
+    let reused = activity_state_with(&round, &failing, &facts(), &observed, Compat::Better);
+    assert_eq!(reasons(&reused), ["KEDAScalerFailed"]);
+    assert!(reused.rebuild.is_empty(), "the request has rebuilt the scaler");
+}
+
 fn reasons(state: &ActivityState) -> Vec<&str> {
     state.events.iter().map(|event| event.reason).collect()
 }

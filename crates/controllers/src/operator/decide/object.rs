@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::keda::{ConditionStatus, ScaledObject, types};
 use api::provider::Compat;
 use jiff::Timestamp;
-use keda::activity::{self, Formula, TriggerResult};
+use keda::activity::{self, Formula, HpaObservations, TriggerResult};
 use keda::event::Event;
 use keda::executor::{self, ExecutorInput, ScaleReason, ScaleResult};
 use keda::fallback::TargetFacts;
@@ -22,6 +22,8 @@ pub(crate) struct ObjectPoll<'a> {
     pub(crate) queried_at: Timestamp,
     pub(crate) object: &'a Arc<ScaledObject>,
     pub(crate) samples: &'a [TriggerResult],
+    /// What the HPA has observed: these metrics were not queried.
+    pub(crate) observed: &'a HpaObservations,
     pub(crate) facts: &'a TargetFacts,
     pub(crate) formula: Formula<'a>,
     /// Why a scaler could not be built, if one could not.
@@ -81,7 +83,7 @@ pub(crate) fn skip(
 pub(crate) fn evaluate(poll: &ObjectPoll<'_>) -> Evaluation {
     let ObjectPoll { now, object, compat, .. } = *poll;
     let round = activity::PollRound { now, object, formula: poll.formula };
-    let activity = activity::activity_state(&round, poll.samples, poll.facts, compat);
+    let activity = activity::activity_state_with(&round, poll.samples, poll.facts, poll.observed, compat);
     let mut effects: Vec<Effect> = activity.events.iter().cloned().map(Effect::Event).collect();
     // Times of activity are whole seconds. A push trigger that reported activity since the query is newer than the samples.
     let is_newer = |time: Timestamp| time.as_second() >= poll.queried_at.as_second();

@@ -69,6 +69,7 @@ fn evaluated(
         queried_at: at(now),
         object,
         samples,
+        observed: &keda::activity::HpaObservations::new(),
         facts: &TargetFacts::default(),
         formula: None,
         build_error: None,

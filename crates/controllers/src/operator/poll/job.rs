@@ -26,6 +26,7 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
         deadline: context.settings.source_deadline,
         wanted: &|_| true,
         records: None,
+        observed: None,
     };
     let samples = scalers.query(&context.builder, &owner, query).await;
     let failed = build_error(&samples);

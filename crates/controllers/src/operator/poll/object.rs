@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::autoscaling::v2::MetricSpec;
 use api::keda::{ConditionStatus, ScaledObject, types};
 use keda::OperationError;
-use keda::activity::{self, TriggerMetric, TriggerResult};
+use keda::activity::{self, HpaObservations, TriggerMetric, TriggerResult};
 use keda::executor::ExecutorInput;
 use keda::fallback;
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use crate::operator::decide::object::{
     Evaluation, NextStep, ObjectPoll, PollSkip, evaluate, is_hpa_stale, skip,
 };
 use crate::operator::effect::Effect;
-use crate::operator::id::{EventSubject, ResourceId};
+use crate::operator::id::{EventSubject, NamespacedName, ResourceId};
 use crate::operator::object_state::ObjectEntry;
 use crate::operator::raw_metrics::MetricRequester;
 use crate::operator::record::RoundRecord;
@@ -28,6 +28,9 @@ use crate::operator::scalers_cache::{
     CachedScaler, SampleQuery, ScalersCache, TriggerSamples, build_error, object_samples,
 };
 use crate::operator::settings::ScalingMode;
+
+/// Maximum age of an observation of the HPA that a poll uses. An HPA requests its metrics every 15 s.
+const OBSERVATION_MAX_AGE: Duration = Duration::from_mins(1);
 
 /// Whether a poll uses samples that are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,8 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
     let scalers = context.scalers(&entry, &owner);
     let queried_at = context.clock.now();
     // The object is not locked while sources are queried: others may act on it.
-    let samples = query(context, &entry, &owner, &scalers, age).await;
+    let observed = observed(context, &entry, &object);
+    let samples = query(context, &entry, &owner, &scalers, age, &observed).await;
     context.raw_metrics.publish(MetricRequester::Poll, context.clock.now(), id, &scalers, &samples);
     let compat = context.settings.compat;
     let specs = |(scaler, samples): (&CachedScaler, &TriggerSamples)| {
@@ -83,6 +87,7 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
         queried_at,
         object: &object,
         samples: &samples,
+        observed: &observed,
         facts: &facts,
         formula,
         build_error,
@@ -113,12 +118,32 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
     PollOutcome { hpa_is_stale: is_hpa_stale(&object, &samples), activated }
 }
 
+/// What requests of the HPA found out, if this poll may use it: the HPA is there, and it says that it scales by its metrics.
+fn observed(context: &OperatorContext, entry: &ObjectEntry, object: &ScaledObject) -> HpaObservations {
+    let settings = &context.settings;
+    if !settings.profile.behavior().operator.reuses_hpa_observations
+        || object.status.hpa_name.is_empty()
+        || !activity::uses_hpa_observations(object)
+    {
+        return HpaObservations::new();
+    }
+    let name = NamespacedName::new(&object.metadata.namespace, &object.status.hpa_name);
+    let condition = context.store().hpas.get(&name).and_then(|hpa| hpa.scaling_active.clone());
+    if condition.is_none_or(|condition| condition.status != "True") {
+        return HpaObservations::new();
+    }
+    // In KEDA observations have no age limit, so that a status never changes again once requests stop.
+    let max_age = if settings.compat.is_strict() { Duration::MAX } else { OBSERVATION_MAX_AGE };
+    entry.state().observed.of(object.metadata.generation, max_age)
+}
+
 async fn query(
     context: &OperatorContext,
     entry: &ObjectEntry,
     owner: &ScaledResource,
     scalers: &ScalersCache,
     age: SampleAge,
+    observed: &HpaObservations,
 ) -> Vec<TriggerSamples> {
     let (max_age, max_failure_age) = match age {
         SampleAge::Shared => (
@@ -135,6 +160,7 @@ async fn query(
         deadline: context.settings.source_deadline,
         wanted: &|_| true,
         records: None,
+        observed: Some(observed),
     };
     let samples = scalers.query(&context.builder, owner, query).await;
     entry.state().poll_queried_at = Some(Instant::now());

@@ -9,7 +9,7 @@ use crate::operator::decide::conditions::polls_stopped;
 use crate::operator::decide::hpa;
 use crate::operator::effect::{Effect, ScaleEffect};
 use crate::operator::id::NamespacedName;
-use crate::operator::object_state::ObjectEntry;
+use crate::operator::object_state::{ObjectEntry, ObservedMetrics};
 use crate::operator::resolve::target;
 
 /// Resolves the target; a failure may have an event of its own.
@@ -27,7 +27,11 @@ pub(super) async fn resolve_target(
 /// Drops the scalers and ends polls; an event follows if the object was polled.
 pub(super) async fn stop_polls(applier: Applier<'_>, entry: &ObjectEntry) {
     entry.drop_scalers();
-    let was_polled = std::mem::take(&mut entry.state().polled);
+    let was_polled = {
+        let mut state = entry.state();
+        state.observed = ObservedMetrics::default();
+        std::mem::take(&mut state.polled)
+    };
     if was_polled {
         applier.log_failed_status(applier.apply(polls_stopped()).await);
     }

@@ -269,6 +269,9 @@ impl CachedScaler {
             return sample(record.clone(), true);
         }
         if let Some(kept) = self.state().samples.get(name)
+        if let Some(observation) = query.observed.and_then(|all| all.get(name)) {
+            return sample(observation.reading.clone(), true);
+        }
             && kept.at.elapsed() < if kept.reading.is_err() { query.max_failure_age } else { query.max_age }
         {
             return sample(kept.reading.clone().map_err(OperationError::from_error), true);

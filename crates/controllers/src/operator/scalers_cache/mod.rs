@@ -23,7 +23,7 @@ use std::time::Duration;
 use api::autoscaling::v2::MetricSpec;
 use api::provider::Compat;
 use keda::OperationError;
-use keda::activity::{self, CachedReading};
+use keda::activity::{self, CachedReading, HpaObservations};
 use keda::environment::SourceRef;
 use keda::modifiers::{CompiledFormula, ModifiersError};
 use tokio::time::Instant;
@@ -61,6 +61,8 @@ pub(crate) struct SampleQuery<'a> {
     pub(crate) wanted: &'a (dyn Fn(&str) -> bool + Send + Sync),
     /// Samples of the last poll: triggers with `useCachedMetrics` are not queried if theirs is there.
     pub(crate) records: Option<&'a BTreeMap<String, CachedReading>>,
+    /// What requests of the HPA found out: metrics that are there are not queried.
+    pub(crate) observed: Option<&'a HpaObservations>,
 }
 
 /// The samples of one trigger.

@@ -17,6 +17,7 @@ mod fallbacks;
 mod faults;
 mod formulas;
 mod hostile_tenant;
+mod hpa_observations;
 mod hpas;
 mod jobs;
 mod lifecycle;
