@@ -54,6 +54,6 @@ pub mod metrics_service {
 }
 
 pub use protocol::{MetricSpec, MetricValue, ScaledObjectRef};
-pub use scaler::{ActivityStream, ExternalScaler};
+pub use scaler::{ActivityStream, ExternalScaler, MetricSpecStream};
 pub use server::{ServeError, Server, serve};
 pub use tonic::Status;

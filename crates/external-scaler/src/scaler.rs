@@ -11,6 +11,9 @@ use crate::protocol::{MetricSpec, MetricValue, ScaledObjectRef};
 /// A stream of activity: `true` when the scaler becomes active. When it ends, the autoscaler reconnects after 2 s.
 pub type ActivityStream = Pin<Box<dyn Stream<Item = Result<bool, Status>> + Send>>;
 
+/// A stream of metric specs: first the current ones, then every change. When it ends, the autoscaler opens it again.
+pub type MetricSpecStream = Pin<Box<dyn Stream<Item = Result<Vec<MetricSpec>, Status>> + Send>>;
+
 /// A scaler. Methods are called concurrently for many objects and should return within a few seconds.
 ///
 /// An error never scales to zero: the autoscaler keeps the current replicas, or uses the fallback of the object.
@@ -53,5 +56,16 @@ pub trait ExternalScaler: Send + Sync + 'static {
         std::future::ready(Err(Status::unimplemented(
             "this scaler does not push activity: use a trigger of type external",
         )))
+    }
+
+    /// For triggers of type `external-push` (Plimsoll, KEDA since 2.21): the metrics of an object whenever they change, beginning
+    /// with the current ones. [`metric_specs`](Self::metric_specs) must return the last of them. Without it, only
+    /// `metric_specs` is asked.
+    fn metric_spec_changes(
+        &self,
+        object: &ScaledObjectRef,
+    ) -> impl Future<Output = Result<MetricSpecStream, Status>> + Send {
+        let _ = object;
+        std::future::ready(Err(Status::unimplemented("this scaler does not stream its metrics")))
     }
 }

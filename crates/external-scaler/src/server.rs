@@ -145,4 +145,15 @@ impl<S: ExternalScaler> Protocol for Answering<S> {
         let metric_values = self.0.metrics(&object, &metric_name).await?;
         Ok(Response::new(GetMetricsResponse { metric_values }))
     }
+
+    type StreamMetricSpecStream = Pin<Box<dyn Stream<Item = Result<GetMetricSpecResponse, Status>> + Send>>;
+
+    async fn stream_metric_spec(
+        &self,
+        object: Request<ScaledObjectRef>,
+    ) -> Result<Response<Self::StreamMetricSpecStream>, Status> {
+        let changes = self.0.metric_spec_changes(object.get_ref()).await?;
+        let answers = changes.map(|specs| specs.map(|metric_specs| GetMetricSpecResponse { metric_specs }));
+        Ok(Response::new(Box::pin(answers)))
+    }
 }

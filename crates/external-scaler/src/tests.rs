@@ -28,6 +28,12 @@ impl ExternalScaler for Mailbox {
         object.text("letters")?;
         Ok(Box::pin(stream::iter([Ok(false), Ok(true)])))
     }
+
+    async fn metric_spec_changes(&self, object: &ScaledObjectRef) -> Result<MetricSpecStream, Status> {
+        object.text("letters").map_err(|_| Status::unimplemented("no letters, no stream"))?;
+        let specs = |target| Ok(vec![MetricSpec::new("letters", target)]);
+        Ok(Box::pin(stream::iter([specs(1.0), specs(2.0)])))
+    }
 }
 
 fn object(metadata: &[(&str, &str)]) -> ScaledObjectRef {
@@ -83,6 +89,20 @@ async fn activity_streams_and_errors_arrive_with_their_words() {
     assert_eq!(refused.message(), "letters in the trigger's metadata is \"many\", which is no number");
     let missing = client.stream_is_active(object(&[("letters", " ")])).await.unwrap_err();
     assert_eq!(missing.message(), "the trigger has no letters in its metadata");
+}
+
+#[tokio::test]
+async fn metric_specs_are_streamed_only_by_scalers_that_say_so() {
+    let (mut client, _end) = served().await;
+    let mut changes = client.stream_metric_spec(object(&[("letters", "1")])).await.unwrap().into_inner();
+    for target in [1.0, 2.0] {
+        let specs = changes.message().await.unwrap().unwrap().metric_specs;
+        assert_eq!(specs, [MetricSpec::new("letters", target)]);
+    }
+    assert!(changes.message().await.unwrap().is_none());
+    // The default, which is how a scaler answers that was written for an older protocol.
+    let unknown = client.stream_metric_spec(object(&[])).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::Unimplemented);
 }
 
 #[test]

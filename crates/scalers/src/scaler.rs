@@ -149,6 +149,16 @@ pub trait Scaler: Send + Sync {
     ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         None
     }
+
+    /// Push scalers whose metrics may change: reports that [`specs`](Self::specs) returns others than before, until the returned
+    /// future is dropped. The future reconnects after failures; it ends if the source cannot report its metrics. `None` for all
+    /// other scalers.
+    fn push_specs(
+        self: Arc<Self>,
+        _changed: tokio::sync::mpsc::Sender<()>,
+    ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ impl Operator {
                 Some(event) = self.store_events.recv() => {
                     self.handle_store_event(&mut scheduler, &mut tasks, event);
                 }
-                Some(push) = self.pushes.recv() => self.handle_push(&mut tasks, push),
+                Some(push) = self.pushes.recv() => self.handle_push(&mut scheduler, &mut tasks, push),
                 Some((id, result)) = running.next() => self.finish(&mut scheduler, &id, result),
                 Some((task, result)) = tasks.next() => tasks.finish(&mut scheduler, task, result),
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
@@ -187,11 +187,21 @@ impl Operator {
         }
     }
 
-    /// Acts on a push trigger that reported activity, or reports that its stream panicked.
-    fn handle_push(&self, tasks: &mut BackgroundTasks, push: PushNotification) {
+    /// Acts on a push trigger that reported activity or other metrics, or reports that its stream panicked.
+    fn handle_push(
+        &self,
+        scheduler: &mut PollScheduler,
+        tasks: &mut BackgroundTasks,
+        push: PushNotification,
+    ) {
         let PushNotification { id, trigger, report } = push;
         match report {
             PushReport::Active(pending) => tasks.start_activation(id, trigger, pending),
+            // The reconcile asks the scaler for its metrics and writes the HPA.
+            PushReport::SpecsChanged if self.context.known_entry(&id).is_some() => {
+                self.reconcile_at(scheduler, &id, Instant::now());
+            }
+            PushReport::SpecsChanged => {}
             PushReport::Panicked { message, retry_after } => {
                 let what = format!("the stream of trigger {trigger}");
                 self.context.report_panic(&id, &what, &message, retry_after);

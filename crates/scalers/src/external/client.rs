@@ -69,11 +69,19 @@ type Ask<Q, T> = fn(
 ) -> BoxFuture<'static, Result<tonic::Response<T>, Status>>;
 
 /// Why a call failed.
-enum CallError {
+pub(super) enum CallError {
     /// The server returned an error.
     Refused(ScalerError),
     /// The connection was lost.
     Lost(ScalerError),
+}
+
+impl CallError {
+    pub(super) fn into_error(self) -> ScalerError {
+        match self {
+            Self::Refused(error) | Self::Lost(error) => error,
+        }
+    }
 }
 
 impl Channels {
@@ -154,11 +162,7 @@ impl Channel {
                         }
                     }
                     Ok(None) => return Ok(()),
-                    Err(status) => {
-                        return match self.fault(name, &status) {
-                            CallError::Refused(error) | CallError::Lost(error) => Err(error),
-                        };
-                    }
+                    Err(status) => return Err(self.fault(name, &status).into_error()),
                 },
                 () = tell.closed() => return Ok(()),
             }
@@ -199,7 +203,7 @@ impl Channel {
     }
 
     /// A connection, and whether it is reused.
-    async fn connected(&self) -> Result<(transport::Channel, bool), ScalerError> {
+    pub(super) async fn connected(&self) -> Result<(transport::Channel, bool), ScalerError> {
         let mut state = self.state.lock().await;
         match &*state {
             ChannelState::Connected(channel) => return Ok((channel.clone(), true)),
@@ -226,15 +230,15 @@ impl Channel {
         }
     }
 
-    async fn forget(&self) {
+    pub(super) async fn forget(&self) {
         *self.state.lock().await = ChannelState::New;
     }
 
-    fn late(&self, name: &str) -> ScalerError {
+    pub(super) fn late(&self, name: &str) -> ScalerError {
         scaler_error!("external scaler {}: no answer to {name} within {CALL_TIMEOUT:?}", self.address())
     }
 
-    fn fault(&self, name: &str, status: &Status) -> CallError {
+    pub(super) fn fault(&self, name: &str, status: &Status) -> CallError {
         let address = self.address();
         // Errors of the transport have a source, statuses returned by the server have none.
         if let Some(source) = std::error::Error::source(status) {

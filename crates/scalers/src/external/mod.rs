@@ -1,12 +1,14 @@
 //! external and external-push: custom scalers over gRPC (docs/spec/keda.md 6).
 //!
 //! ```text
-//! query    addresses, metadata, specs, values and delays, without IO
-//! client   gRPC channels, shared by triggers with the same server and TLS settings
+//! query        addresses, metadata, specs, values and delays, without IO
+//! client       gRPC channels, shared by triggers with the same server and TLS settings
+//! spec_stream  metric specs that a server reports by itself
 //! ```
 
 mod client;
 mod query;
+mod spec_stream;
 #[cfg(test)]
 mod tests;
 
@@ -15,11 +17,10 @@ use std::sync::{Mutex, PoisonError};
 
 use api::provider::Compat;
 use external_scaler::ScaledObjectRef;
-use external_scaler::protocol::GetMetricsRequest;
+use external_scaler::protocol::{GetMetricSpecResponse, GetMetricsRequest};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::parameters::KedaProfile;
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 use crate::urls::is_url;
@@ -78,6 +79,8 @@ struct External {
     compat: Compat,
     push: bool,
     specs: Mutex<Option<(Instant, Vec<MetricSpec>)>>,
+    /// The metrics that the server streamed last; they win over asking.
+    streamed: Mutex<Option<Vec<MetricSpec>>>,
 }
 
 impl External {
@@ -111,7 +114,10 @@ impl External {
         };
         // KEDA 2.20 accepts such addresses and has no metrics then.
         let target = format!("dns:///{}", destination.address);
-        if trigger.profile >= KedaProfile::V2_21 && !is_url(&destination.address) && !is_url(&target) {
+        if trigger.profile.behavior().triggers.external_address_is_checked
+            && !is_url(&destination.address)
+            && !is_url(&target)
+        {
             let what = if push { "external push scaler" } else { "external scaler" };
             bail!(
                 "error acquiring connection for {what}: parse {}: it is no URL",
@@ -125,12 +131,27 @@ impl External {
             compat: backends.compat,
             push,
             specs: Mutex::new(None),
+            streamed: Mutex::new(None),
         }))
     }
 
     async fn ask_specs(&self) -> Result<Vec<MetricSpec>, ScalerError> {
         let answer = self.channel.metric_spec(&self.object).await?;
         Ok(answer.metric_specs.iter().map(|spec| query::spec(&self.trigger, spec)).collect())
+    }
+
+    /// Keeps streamed metrics; returns whether they differ from those that were streamed before. An update without metrics is
+    /// ignored.
+    fn keep_streamed(&self, update: &GetMetricSpecResponse) -> bool {
+        if update.metric_specs.is_empty() {
+            return false;
+        }
+        let specs: Vec<MetricSpec> =
+            update.metric_specs.iter().map(|spec| query::spec(&self.trigger, spec)).collect();
+        let mut streamed = self.streamed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = streamed.as_ref() != Some(&specs);
+        *streamed = Some(specs);
+        is_new
     }
 
     fn fresh(&self) -> Option<Vec<MetricSpec>> {
@@ -142,6 +163,10 @@ impl External {
 impl Scaler for External {
     fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async move {
+            let streamed = self.streamed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(specs) = streamed {
+                return Ok(specs);
+            }
             // KEDA requests specs each time, and treats an unreachable server as one without metrics.
             if self.compat.is_strict() {
                 return Ok(self.ask_specs().await.unwrap_or_default());
@@ -172,6 +197,16 @@ impl Scaler for External {
 
     fn push(self: Arc<Self>, tell: mpsc::Sender<bool>) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         self.push.then(|| -> Pin<Box<dyn Future<Output = ()> + Send>> { Box::pin(listen(self, tell)) })
+    }
+
+    fn push_specs(
+        self: Arc<Self>,
+        changed: mpsc::Sender<()>,
+    ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let streams = self.push && self.trigger.profile.behavior().operator.streams_metric_specs;
+        streams.then(|| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(spec_stream::follow(self, changed))
+        })
     }
 }
 

@@ -1,3 +1,5 @@
+mod spec_stream;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

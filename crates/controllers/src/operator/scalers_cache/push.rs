@@ -12,13 +12,16 @@ use scalers::Scaler;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::operator::id::ResourceId;
+use crate::operator::id::{ResourceId, ResourceKind};
 
 /// Reports of one trigger that are buffered before the trigger has to wait.
 const MAX_BUFFERED_REPORTS: usize = 4;
 
 /// Minimum time between two reports of one trigger, so that a source that reports without end does not keep the operator busy.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Minimum time between two changes of the metrics of one trigger, because each of them may rewrite an HPA.
+const MIN_SPECS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the stream of a push trigger reports.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(crate) struct PushNotification {
 pub(crate) enum PushReport {
     /// There is load. To be dropped when the report is acted on: a later report is a new one.
     Active(PendingPush),
+    /// The metrics of the trigger have changed.
+    SpecsChanged,
     /// The stream panicked; it is opened again after a delay.
     Panicked { message: String, retry_after: Duration },
 }
@@ -137,12 +142,36 @@ impl PushChannel {
                 }
             }
         };
+        let specs = self.follow_specs(scaler);
         Some(Box::pin(async move {
             tokio::select! {
                 () = stream => {}
                 () = forward => {}
+                () = specs => {}
             }
         }))
+    }
+
+    /// Forwards changes of the metrics of a scaler, if it reports them. The future never ends.
+    fn follow_specs(&self, scaler: &Arc<dyn Scaler>) -> BoxFuture<'static, ()> {
+        // The operator reconciles ScaledObjects only: a ScaledJob has no HPA whose metrics would follow.
+        let (sender, mut changes) = mpsc::channel(1);
+        let is_object = self.id.kind == ResourceKind::Object;
+        let Some(stream) = is_object.then(|| Arc::clone(scaler).push_specs(sender)).flatten() else {
+            return Box::pin(std::future::pending());
+        };
+        let channel = self.clone();
+        let forward = async move {
+            while changes.recv().await.is_some() {
+                channel.send(PushReport::SpecsChanged);
+                tokio::time::sleep(MIN_SPECS_INTERVAL).await;
+            }
+        };
+        Box::pin(async move {
+            // The stream ends first if the server cannot stream; then reports that are under way are still forwarded.
+            tokio::join!(stream, forward);
+            std::future::pending::<()>().await;
+        })
     }
 }
 

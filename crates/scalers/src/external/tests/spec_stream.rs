@@ -1,0 +1,100 @@
+//! Streamed metric specs, with servers that have them and servers that do not.
+
+use api::keda::KedaProfile;
+use external_scaler::MetricSpecStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::*;
+
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A scaler whose target a test changes; an update is sent for each, an empty one for zero.
+struct Changing {
+    target: watch::Receiver<f64>,
+    asked: Arc<AtomicUsize>,
+}
+
+fn specs(target: f64) -> Vec<MetricSpec> {
+    if target > 0.0 { vec![MetricSpec::new("letters", target)] } else { Vec::new() }
+}
+
+impl ExternalScaler for Changing {
+    async fn metric_specs(&self, _: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        Ok(specs(7.0))
+    }
+
+    async fn metrics(&self, _: &ScaledObjectRef, metric: &str) -> Result<Vec<MetricValue>, Status> {
+        Ok(vec![MetricValue::new(metric, 1.0)])
+    }
+
+    async fn metric_spec_changes(&self, _: &ScaledObjectRef) -> Result<MetricSpecStream, Status> {
+        let mut target = self.target.clone();
+        target.mark_changed();
+        let changes = futures::stream::unfold(target, |mut target| async move {
+            target.changed().await.ok()?;
+            let value = *target.borrow_and_update();
+            Some((Ok(specs(value)), target))
+        });
+        Ok(Box::pin(changes))
+    }
+}
+
+fn push_trigger(address: &str, profile: KedaProfile) -> Trigger {
+    Trigger { type_: "external-push".into(), profile, ..trigger(address, &[]) }
+}
+
+async fn target(scaler: &Arc<dyn Scaler>) -> String {
+    let specs = scaler.specs().await.unwrap();
+    specs[0].external.as_ref().unwrap().target.average_value.as_ref().unwrap().to_string()
+}
+
+#[tokio::test]
+async fn streamed_specs_replace_requests() {
+    let (listener, address) = listener().await;
+    let (change, seen) = watch::channel(3.0);
+    let asked = Arc::<AtomicUsize>::default();
+    let server = Server::new(Changing { target: seen, asked: Arc::clone(&asked) });
+    let serving = tokio::spawn(server.serve_until(listener, std::future::pending()));
+    let scaler = built(Compat::Strict, &push_trigger(&address, KedaProfile::V2_21));
+    assert_eq!(target(&scaler).await, "7", "until the first update it is asked");
+    let (tell, mut changes) = mpsc::channel(1);
+    let streaming = tokio::spawn(Arc::clone(&scaler).push_specs(tell).unwrap());
+    for expected in ["3", "4"] {
+        timeout(WAIT_TIMEOUT, changes.recv()).await.unwrap().unwrap();
+        assert_eq!(target(&scaler).await, expected);
+        change.send_replace(4.0);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    // Empty and repeated updates say nothing new; the next report is that of 5.
+    for value in [0.0, 4.0, 5.0] {
+        change.send_replace(value);
+    }
+    timeout(WAIT_TIMEOUT, changes.recv()).await.unwrap().unwrap();
+    assert_eq!(target(&scaler).await, "5");
+    streaming.abort();
+    serving.abort();
+}
+
+#[tokio::test]
+async fn old_servers_are_asked_for_their_specs() {
+    let (address, play, _end) = served().await;
+    let scaler = built(Compat::Strict, &push_trigger(&address, KedaProfile::V2_21));
+    let (tell, mut changes) = mpsc::channel(1);
+    let streaming = Arc::clone(&scaler).push_specs(tell).unwrap();
+    let ended = timeout(WAIT_TIMEOUT, streaming).await;
+    assert!(ended.is_ok(), "a server that does not know the method ends the stream for good");
+    assert_eq!(changes.recv().await, None);
+    assert_eq!(target(&scaler).await, "5");
+    assert_eq!(play.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn only_push_triggers_of_new_releases_stream_specs() {
+    let (tell, _changes) = mpsc::channel(1);
+    let streams = |trigger: &Trigger| built(Compat::Strict, trigger).push_specs(tell.clone()).is_some();
+    assert!(streams(&push_trigger("a:1", KedaProfile::V2_21)));
+    assert!(!streams(&push_trigger("a:1", KedaProfile::V2_20)));
+    assert!(!streams(&Trigger { profile: KedaProfile::V2_21, ..trigger("a:1", &[]) }));
+}
