@@ -66,6 +66,9 @@ pub struct TriggerAuthenticationSpec {
     /// OAuth 2 client credentials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth2: Option<OAuth2>,
+    /// An Azure service principal, since KEDA 2.21.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub azure_service_principal: Option<AzureServicePrincipal>,
 }
 
 /// Pod identity of a cloud provider.
@@ -255,6 +258,33 @@ pub struct OAuth2 {
     /// Further parameters of the request.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
     pub token_url_params: BTreeMap<String, String>,
+}
+
+/// An Azure service principal. The two secrets exclude each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AzureServicePrincipal {
+    /// Tenant.
+    #[serde(deserialize_with = "nullable")]
+    pub tenant_id: String,
+    /// Client.
+    #[serde(deserialize_with = "nullable")]
+    pub client_id: String,
+    /// The cloud; empty means the public one.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub cloud: String,
+    /// Where tokens are requested, in a private cloud.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub active_directory_endpoint: String,
+    /// The client secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<ValueFromSecret>,
+    /// The client certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ValueFromSecret>,
+    /// The password of the certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_certificate_password: Option<ValueFromSecret>,
 }
 
 /// A value from a Secret.

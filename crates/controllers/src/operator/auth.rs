@@ -4,7 +4,7 @@
 //! error      why a resolution failed
 //! objects    reads the cluster: the trait, and its implementation             needs a client
 //! manifests  the same trait on manifests
-//! steps      the eleven steps, in order
+//! steps      the twelve steps, in order
 //! files      files of the operator: credentials, tokens of service accounts
 //! identity   parameters of a cloud identity
 //! vault      HashiCorp Vault                                                 needs a network
@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::keda::{AuthenticationRef, PodIdentity};
+use api::keda::{AuthenticationRef, KedaProfile, PodIdentity};
 use api::map::StringMap;
 use api::provider::Compat;
 use cluster::Clock;
@@ -55,6 +55,8 @@ use super::secret_access::SecretAccess;
 pub struct AuthRules {
     /// Whether KEDA's behaviour is imitated exactly.
     pub compat: Compat,
+    /// The release of KEDA that is imitated.
+    pub profile: KedaProfile,
     /// Namespace of the Secrets of ClusterTriggerAuthentications.
     pub cluster_namespace: String,
     /// The namespaces whose Secrets are read.
@@ -100,6 +102,7 @@ impl From<&OperatorSettings> for AuthRules {
     fn from(settings: &OperatorSettings) -> Self {
         Self {
             compat: settings.compat,
+            profile: settings.profile,
             cluster_namespace: settings.cluster_object_namespace.clone(),
             secrets: SecretAccess::from(settings),
             file_root: settings.file_root.clone(),

@@ -1,10 +1,17 @@
 //! TriggerAuthentication and ClusterTriggerAuthentication (docs/spec/keda.md 8.4).
 
-use api::keda::{OAuth2, PodIdentity, TriggerAuthenticationSpec};
+use api::keda::{AzureServicePrincipal, OAuth2, PodIdentity, TriggerAuthenticationSpec};
 
 use super::{AdmissionKind, AdmissionRules, Denial, url};
 
+/// The only text that does not begin with a field.
+const NO_CREDENTIAL: &str = "azureServicePrincipal requires either clientSecret or clientCertificate";
+
 pub(super) fn check(spec: &TriggerAuthenticationSpec, rules: &AdmissionRules<'_>) -> Result<(), Denial> {
+    // KEDA has the field since 2.21; the definitions of 2.20 drop it before it is seen here.
+    if let Some(principal) = &spec.azure_service_principal {
+        service_principal(principal)?;
+    }
     if let Some(identity) = &spec.pod_identity {
         match identity.provider.as_str() {
             "azure-workload" => azure(identity)?,
@@ -79,6 +86,34 @@ fn aws(identity: &PodIdentity) -> Result<(), Denial> {
         return Err(Denial::uncounted("externalID of PodIdentity requires roleArn to be set"));
     }
     Ok(())
+}
+
+/// The rules for a service principal, in KEDA's order. Unknown clouds fail when the scaler is built.
+fn service_principal(principal: &AzureServicePrincipal) -> Result<(), Denial> {
+    let AzureServicePrincipal { client_secret, client_certificate, client_certificate_password, .. } =
+        principal;
+    let is_private = principal.cloud.eq_ignore_ascii_case("Private");
+    let has_endpoint = !principal.active_directory_endpoint.is_empty();
+    let faults = [
+        (principal.tenant_id.is_empty(), "tenantId is required when azureServicePrincipal is configured"),
+        (principal.client_id.is_empty(), "clientId is required when azureServicePrincipal is configured"),
+        (
+            client_secret.is_some() && client_certificate.is_some(),
+            "clientSecret and azureServicePrincipal.clientCertificate are mutually exclusive",
+        ),
+        (client_secret.is_none() && client_certificate.is_none(), NO_CREDENTIAL),
+        (
+            client_certificate_password.is_some() && client_certificate.is_none(),
+            "clientCertificatePassword requires clientCertificate",
+        ),
+        (is_private && !has_endpoint, "activeDirectoryEndpoint is required when cloud is Private"),
+        (!is_private && has_endpoint, "activeDirectoryEndpoint can only be set when cloud is Private"),
+    ];
+    match faults.into_iter().find(|(is_found, _)| *is_found) {
+        Some((_, NO_CREDENTIAL)) => Err(Denial::uncounted(NO_CREDENTIAL)),
+        Some((_, fault)) => Err(Denial::uncounted(format!("azureServicePrincipal.{fault}"))),
+        None => Ok(()),
+    }
 }
 
 fn oauth2(oauth2: &OAuth2) -> Result<(), Denial> {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use api::keda::{KeyTarget, OAuth2, PodIdentity, TriggerAuthentication, TriggerAuthenticationSpec};
+use api::keda::{
+    AzureServicePrincipal, KeyTarget, OAuth2, PodIdentity, TriggerAuthentication, TriggerAuthenticationSpec,
+};
 
 use super::{AuthFailure, AuthQuery, AuthResolver, FetchError, SourceKind, SourceRef, files, identity, note};
 use crate::operator::operator_identity::IdentityUsers;
@@ -112,11 +114,18 @@ impl AuthSource<'_> {
                 "" => Err(AuthFailure::NoAccountName),
                 name => self.token(&self.lookup, name, seen).await,
             };
-            let value = self.lenient(token)?;
+            let is_required = self.auth.rules.profile.behavior().operator.bound_tokens_are_required;
+            let value = match token {
+                Err(error) if is_required => return Err(self.named(error)),
+                token => self.lenient(token)?,
+            };
             out.insert(bound.parameter.clone(), value);
         }
         if let Some(oauth2) = &spec.oauth2 {
             self.oauth2(oauth2, &mut out, seen).await?;
+        }
+        if let Some(principal) = &spec.azure_service_principal {
+            self.service_principal(principal, &mut out, seen).await?;
         }
         Ok(out)
     }
@@ -276,6 +285,36 @@ impl AuthSource<'_> {
             let key = &secret.value_from.secret_key_ref;
             let value = self.secret_value(&key.name, &key.key, seen).await?;
             out.insert("clientSecret".to_owned(), value);
+        }
+        Ok(())
+    }
+
+    /// The parameters that KEDA 2.21 makes of a service principal; absent fields set none.
+    async fn service_principal(
+        &self,
+        principal: &AzureServicePrincipal,
+        out: &mut Parameters,
+        seen: &mut Vec<SourceRef>,
+    ) -> Result<(), AuthFailure> {
+        let name = |field: &str| format!("azureServicePrincipal{field}");
+        out.insert(name(""), "true".to_owned());
+        out.insert(name("TenantId"), principal.tenant_id.clone());
+        out.insert(name("ClientId"), principal.client_id.clone());
+        let optional =
+            [("Cloud", &principal.cloud), ("ActiveDirectoryEndpoint", &principal.active_directory_endpoint)];
+        let given = optional.into_iter().filter(|(_, value)| !value.is_empty());
+        out.extend(given.map(|(field, value)| (name(field), value.clone())));
+        let secrets = [
+            ("ClientSecret", &principal.client_secret),
+            ("ClientCertificate", &principal.client_certificate),
+            ("ClientCertificatePassword", &principal.client_certificate_password),
+        ];
+        for (field, secret) in secrets {
+            if let Some(secret) = secret {
+                let key = &secret.value_from.secret_key_ref;
+                let value = self.secret_value(&key.name, &key.key, seen).await?;
+                out.insert(name(field), value);
+            }
         }
         Ok(())
     }

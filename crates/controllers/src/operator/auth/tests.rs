@@ -112,6 +112,31 @@ async fn missing_objects_are_named() {
 }
 
 #[tokio::test]
+async fn service_principal_becomes_parameters() {
+    let key = json!({"valueFrom": {"secretKeyRef": {"name": "s", "key": "url"}}});
+    let spec = json!({"azureServicePrincipal": {"tenantId": "t", "clientId": "c", "clientSecret": key}});
+    let resolver = auth(&[authentication(&spec), secret("ns", "hush")], Compat::Better);
+    let resolved = resolve_as(&resolver, "").await.unwrap();
+    let found: Vec<_> = resolved.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(
+        found,
+        [
+            "azureServicePrincipal=true",
+            "azureServicePrincipalClientId=c",
+            "azureServicePrincipalClientSecret=hush",
+            "azureServicePrincipalTenantId=t",
+        ]
+    );
+    assert_eq!(seen(&resolved.seen), ["TriggerAuthentication ns/ta", "Secret ns/s"]);
+    let strict = resolve_as(&auth(&[authentication(&spec)], Compat::Strict), "").await.unwrap();
+    assert_eq!(
+        strict.parameters["azureServicePrincipalClientSecret"], "",
+        "a missing Secret is an empty value"
+    );
+    assert!(resolve_as(&auth(&[authentication(&spec)], Compat::Better), "").await.is_err());
+}
+
+#[tokio::test]
 async fn missing_values_are_empty_in_strict_mode() {
     let spec = json!({"secretTargetRef": [{"parameter": "host", "name": "s", "key": "nokey"}]});
     let resolved = resolve_as(&auth(&[authentication(&spec)], Compat::Strict), "").await.unwrap();

@@ -111,6 +111,11 @@ async fn tokens_of_service_accounts_are_parameters() {
         resolve_as(&with("nobody", approved, Compat::Strict), "").await.unwrap().parameters["token"],
         ""
     );
+    // Since KEDA 2.21 a missing token is an error.
+    let mut newer = with("nobody", approved, Compat::Strict);
+    newer.rules = Arc::new(AuthRules { profile: KedaProfile::V2_21, ..(*newer.rules).clone() });
+    let error = resolve_as(&newer, "").await.unwrap_err();
+    assert_eq!(error.to_string(), "TriggerAuthentication ns/ta: ServiceAccount ns/nobody does not exist");
     // Without an approved audience no token is requested, in both modes.
     for other in ["[]", "[{audience: vault}]", "[{audience: vault, namespace: till, serviceAccountName: me}]"]
     {
