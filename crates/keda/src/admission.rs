@@ -25,7 +25,9 @@ mod tests;
 mod triggers;
 mod url;
 
-use api::keda::{CloudEventSource, ScaledJob, ScaledObject, Trigger, TriggerAuthentication};
+use api::keda::{
+    AdmissionBehavior, CloudEventSource, KedaProfile, ScaledJob, ScaledObject, Trigger, TriggerAuthentication,
+};
 use api::meta::ObjectMeta;
 use api::provider::Compat;
 use serde::de::DeserializeOwned;
@@ -137,6 +139,8 @@ pub struct AdmissionInput<'a> {
 pub struct AdmissionRules<'a> {
     /// How exactly KEDA is imitated.
     pub compat: Compat,
+    /// The release of KEDA whose rules and texts apply.
+    pub profile: KedaProfile,
     /// Returns warnings about a trigger, e.g. an unknown type or parameter with the nearest known one.
     pub advice: &'a (dyn Fn(&Trigger) -> Vec<String> + Send + Sync),
 }
@@ -148,9 +152,19 @@ impl std::fmt::Debug for AdmissionRules<'_> {
 }
 
 impl AdmissionRules<'_> {
-    /// Rules without warnings about triggers.
+    /// Rules of the default profile without warnings about triggers.
     pub fn of(compat: Compat) -> Self {
-        Self { compat, advice: &|_| Vec::new() }
+        Self { compat, profile: KedaProfile::default(), advice: &|_| Vec::new() }
+    }
+
+    /// The same rules of another release.
+    #[must_use]
+    pub fn in_profile(self, profile: KedaProfile) -> Self {
+        Self { profile, ..self }
+    }
+
+    fn behavior(&self) -> &'static AdmissionBehavior {
+        &self.profile.behavior().admission
     }
 
     fn is_better(&self) -> bool {
@@ -241,7 +255,7 @@ fn judge(
                 return Ok(Vec::new());
             }
             scaled_object::check(&object, request.dry_run, around, rules)?;
-            let mut warnings = scaled_object::warnings(&object);
+            let mut warnings = scaled_object::warnings(&object, rules);
             warnings.extend(advice(&object.spec.triggers, &object.metadata, rules));
             Ok(warnings)
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::keda::Trigger;
+use api::keda::{KedaProfile, Trigger};
 use api::provider::Compat;
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
@@ -39,13 +39,20 @@ pub struct Admission {
     client: LeaderClient,
     events: Option<AdmissionEvents>,
     compat: Compat,
+    profile: KedaProfile,
 }
 
 impl Admission {
     /// Reads related objects with this client.
     pub fn new(client: Client, discovery: Discovery, compat: Compat) -> Self {
         let client = LeaderClient::new(client, discovery, Leadership::without_election());
-        Self { client, events: None, compat }
+        Self { client, events: None, compat, profile: KedaProfile::default() }
+    }
+
+    /// With the rules and texts of this release of KEDA.
+    #[must_use]
+    pub fn in_profile(self, profile: KedaProfile) -> Self {
+        Self { profile, ..self }
     }
 
     /// Records events about objects that the watches of this operator show.
@@ -67,7 +74,7 @@ impl Admission {
                 }
             },
         };
-        let rules = AdmissionRules { compat: self.compat, advice: &advice };
+        let rules = AdmissionRules { compat: self.compat, profile: self.profile, advice: &advice };
         let verdict = admission::review(request, &around, &rules);
         if let Verdict::Allowed(allowed) = &verdict {
             self.record_events(request, allowed);

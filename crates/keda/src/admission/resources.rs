@@ -5,13 +5,14 @@ use api::keda::{ScaledObject, Trigger};
 use quantity::Quantity;
 use serde_json::Value;
 
-use super::{ClusterView, Denial, Target, WorkloadKind};
+use super::{AdmissionRules, ClusterView, Denial, Target, WorkloadKind};
 
 pub(super) fn check(
     object: &ScaledObject,
     target: &Target,
     dry_run: bool,
     around: &dyn ClusterView,
+    rules: &AdmissionRules<'_>,
 ) -> Result<(), Denial> {
     // The containers of other kinds are unknown.
     let Some(kind) = WorkloadKind::of(target).filter(|_| !dry_run) else { return Ok(()) };
@@ -20,7 +21,9 @@ pub(super) fn check(
         let workload = around.workload(kind, namespace, &target.name).ok_or_else(|| {
             Denial::not_found(format!("{}.apps {} not found", kind.plural(), quote(&target.name)))
         })?;
-        if let Some(name) = container_without(trigger, &workload)
+        let is_of_pod = rules.behavior().counts_pod_resources && pod_says(trigger, &workload);
+        if !is_of_pod
+            && let Some(name) = container_without(trigger, &workload)
             && !has_default(&trigger.type_, &around.limit_ranges(namespace))
         {
             let type_ = &trigger.type_;
@@ -52,6 +55,16 @@ fn container_without<'a>(trigger: &Trigger, workload: &'a Value) -> Option<&'a s
     };
     let mut containers = containers.into_iter().flatten().filter(is_meant);
     containers.find(|container| !says(container, "requests") && !says(container, "limits")).map(name)
+}
+
+/// Whether the pod as a whole has a request or limit for the resource, and the trigger measures no single container.
+fn pod_says(trigger: &Trigger, workload: &Value) -> bool {
+    let measures_container = trigger.metadata.get("containerName").is_some_and(|name| !name.is_empty());
+    let says = |what: &str| {
+        let amounts = workload.pointer(&format!("/spec/template/spec/resources/{what}"));
+        is_positive(amounts, &trigger.type_)
+    };
+    !measures_container && (says("requests") || says("limits"))
 }
 
 /// Whether a LimitRange sets a default for the resource.

@@ -1,5 +1,7 @@
 //! Rules 1 to 6 of ScaledObjects, in this order, then the triggers; and warnings.
 
+use std::sync::Arc;
+
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::gotext::quote;
 use api::keda::{ScaledObject, Trigger, annotations};
@@ -24,7 +26,7 @@ pub(super) fn check(
     let target = target_of(object, around).map_err(|error| unresolved(&error))?;
     others(object, &target, around, rules)?;
     modifiers(object, rules)?;
-    resources::check(object, &target, dry_run, around)?;
+    resources::check(object, &target, dry_run, around, rules)?;
     autoscalers(object, &target, around, rules)?;
     bounds(object)?;
     fallback(object)?;
@@ -77,23 +79,37 @@ fn others(
     let mut others = around.scaled_objects(&object.metadata.namespace);
     others.retain(|other| other.metadata.name != object.metadata.name);
     others.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    for other in others {
+    let same_target = |other: &ScaledObject| -> Result<(), Denial> {
         let name = &other.metadata.name;
-        if foreign(target_of(&other, around), rules)?.is_some_and(|theirs| theirs == *target) {
-            let workload = &target.name;
-            let text = format!(
-                "the workload '{workload}' of type '{target}' is already managed by the ScaledObject '{name}'"
-            );
-            return Err(Denial::of("other-scaled-object", text));
+        if foreign(target_of(other, around), rules)?.is_none_or(|theirs| theirs != *target) {
+            return Ok(());
         }
-        if other.hpa_name() == hpa {
-            // KEDA prints the configured name, which may be empty.
-            let written = config_name(&other).filter(|_| !rules.is_better()).unwrap_or(&hpa);
-            let text = format!("the HPA '{written}' is already managed by the ScaledObject '{name}'");
-            return Err(Denial::of("other-scaled-object-hpa", text));
+        let workload = &target.name;
+        let text = format!(
+            "the workload '{workload}' of type '{target}' is already managed by the ScaledObject '{name}'"
+        );
+        Err(Denial::of("other-scaled-object", text))
+    };
+    let same_hpa = |other: &ScaledObject| -> Result<(), Denial> {
+        if other.hpa_name() != hpa {
+            return Ok(());
         }
+        // KEDA 2.20 prints the configured name, which may be empty.
+        let prints_configured = !rules.is_better() && !rules.behavior().names_incoming_hpa;
+        let written = config_name(other).filter(|_| prints_configured).unwrap_or(&hpa);
+        let name = &other.metadata.name;
+        let text = format!("the HPA '{written}' is already managed by the ScaledObject '{name}'");
+        Err(Denial::of("other-scaled-object-hpa", text))
+    };
+    if rules.behavior().compares_namesakes_only {
+        // Two look-ups, one after the other: by the name of the target, then by that of the HPA.
+        let is_namesake = |other: &&Arc<ScaledObject>| {
+            other.spec.scale_target_ref.name == object.spec.scale_target_ref.name
+        };
+        others.iter().filter(is_namesake).try_for_each(|other| same_target(other))?;
+        return others.iter().try_for_each(|other| same_hpa(other));
     }
-    Ok(())
+    others.iter().try_for_each(|other| same_target(other).and_then(|()| same_hpa(other)))
 }
 
 fn config_name(object: &ScaledObject) -> Option<&str> {
@@ -132,7 +148,9 @@ fn autoscalers(
         hpa.metadata.annotations.get(annotations::HPA_OWNERSHIP).is_some_and(|value| value == "false")
     };
     let mut all = around.autoscalers(&object.metadata.namespace);
-    all.retain(|hpa| !is_hidden(hpa));
+    let is_namesake =
+        |hpa: &HorizontalPodAutoscaler| hpa.spec.scale_target_ref.name == object.spec.scale_target_ref.name;
+    all.retain(|hpa| !is_hidden(hpa) && (!rules.behavior().compares_namesakes_only || is_namesake(hpa)));
     all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     for hpa in all {
         let aim = &hpa.spec.scale_target_ref;
@@ -223,22 +241,20 @@ fn names(object: &ScaledObject) -> Result<(), Denial> {
 }
 
 /// Warnings about settings without effect.
-pub(super) fn warnings(object: &ScaledObject) -> Vec<String> {
-    let spec = &object.spec;
-    let goes_to_zero = spec.min_replica_count.unwrap_or(0) <= 0 || spec.idle_replica_count == Some(0);
+pub(super) fn warnings(object: &ScaledObject, rules: &AdmissionRules<'_>) -> Vec<String> {
+    let (spec, texts) = (&object.spec, rules.behavior().replica_warnings);
+    let idles = spec.idle_replica_count.is_some_and(|idle| idle == 0 || !texts.only_idle_zero_counts);
     let mut warnings = Vec::new();
-    if goes_to_zero {
+    if spec.min_replica_count.unwrap_or(0) <= 0 || idles {
         return warnings;
     }
-    if spec.polling_interval.is_some() && !spec.triggers.iter().any(|trigger| trigger.use_cached_metrics) {
-        let text = "PollingInterval is configured but is not relevant. PollingInterval is only relevant when \
-                    minReplicaCount = 0 or idleReplicaCount = 0 or useCachedMetrics is enabled";
-        warnings.push(text.to_owned());
+    let is_polled = spec.triggers.iter().any(|trigger| trigger.use_cached_metrics)
+        || (texts.modifiers_count && object.modifiers().is_some());
+    if spec.polling_interval.is_some() && !is_polled {
+        warnings.push(texts.polling.to_owned());
     }
     if spec.cooldown_period.is_some() {
-        let text = "CooldownPeriod is configured but is not relevant. CooldownPeriod is only relevant when \
-                    minReplicaCount = 0 or idleReplicaCount = 0";
-        warnings.push(text.to_owned());
+        warnings.push(texts.cooldown.to_owned());
     }
     warnings
 }

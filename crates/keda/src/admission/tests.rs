@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::needless_pass_by_value)]
 
+mod profiles;
+
 use serde_json::json;
 
 use super::*;
@@ -179,7 +181,7 @@ fn removal_of_finalizer_is_always_allowed() {
 #[test]
 fn advice_about_triggers_is_a_warning_and_an_event() {
     let advice = |trigger: &Trigger| vec![format!("{} is unknown, did you mean prometheus?", trigger.type_)];
-    let rules = |compat| AdmissionRules { compat, advice: &advice };
+    let rules = |compat| AdmissionRules { compat, profile: KedaProfile::V2_20, advice: &advice };
     let object = object("so", json!({"triggers": [{"type": "promethues", "metadata": {}}]}));
     let ask = |kind, object: &Value, compat, dry_run| match review(
         &AdmissionInput { dry_run, ..create(kind, object) },

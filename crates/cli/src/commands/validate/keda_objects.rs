@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use api::autoscaling::{Defaults as _, FeatureGates, v2, validation};
 use api::keda::{
-    CloudEventSource, HorizontalPodAutoscalerConfig, ScaledJob, ScaledObject, Trigger, TriggerAuthentication,
+    CloudEventSource, HorizontalPodAutoscalerConfig, KedaProfile, ScaledJob, ScaledObject, Trigger,
+    TriggerAuthentication,
 };
 use api::manifest::problems_of;
 use api::provider::Compat;
@@ -54,7 +55,8 @@ fn reviewed(document: &Document, kind: AdmissionKind, object: &impl Serialize) -
     let object = serde_json::to_value(object).ok()?;
     let input =
         AdmissionInput { operation: Operation::Create, kind, dry_run: true, object: &object, old: None };
-    let rules = AdmissionRules::of(Compat::Better);
+    // Rules for these kinds were only added, never changed.
+    let rules = AdmissionRules::of(Compat::Better).in_profile(KedaProfile::V2_21);
     match admission::review(&input, &ClusterSnapshot::default(), &rules) {
         Verdict::Denied(denial) => Some(vec![at(document, "spec", denial.message)]),
         Verdict::Allowed(allowed) => {
