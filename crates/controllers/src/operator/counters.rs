@@ -57,9 +57,37 @@ fn key_of(id: &ResourceId) -> (bool, String, String) {
     (id.kind == ResourceKind::Job, id.namespace.to_string(), id.name.to_string())
 }
 
-/// Durations of the HTTP requests of scalers, by trigger type and status code (none if there was no response).
+/// Series of durations that are kept if they name objects, since users choose the names.
+const MAX_DURATION_SERIES: usize = 100_000;
+
+/// Durations of the HTTP requests of scalers.
 #[derive(Debug, Default)]
-pub(crate) struct HttpRequestDurations(Mutex<BTreeMap<(String, Option<u16>), DurationHistogram>>);
+pub(crate) struct HttpRequestDurations {
+    /// Whether series name the object, the trigger and the metric (`--enable-high-cardinality-metrics-labels`).
+    names_objects: bool,
+    series: Mutex<BTreeMap<DurationLabels, DurationHistogram>>,
+}
+
+/// What requests were sent for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestPurpose<'a> {
+    /// The trigger type.
+    pub(crate) scaler: &'a str,
+    pub(crate) namespace: &'a str,
+    /// The name of the ScaledObject or ScaledJob.
+    pub(crate) object: &'a str,
+    pub(crate) trigger_name: &'a str,
+    pub(crate) metric: &'a str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct DurationLabels {
+    scaler: String,
+    /// None if there was no response.
+    code: Option<u16>,
+    /// Namespace and name of the object, name of the trigger, name of the metric; none without the flag.
+    object: Option<[String; 4]>,
+}
 
 #[derive(Debug, Default)]
 struct DurationHistogram {
@@ -69,14 +97,26 @@ struct DurationHistogram {
 }
 
 impl HttpRequestDurations {
-    pub(crate) fn observe(&self, type_: &str, account: &RequestLog) {
+    /// `names_objects` says whether series name the object, the trigger and the metric.
+    pub(crate) fn new(names_objects: bool) -> Self {
+        Self { names_objects, series: Mutex::default() }
+    }
+
+    pub(crate) fn observe(&self, purpose: RequestPurpose<'_>, account: &RequestLog) {
         if account.sent.is_empty() {
             return;
         }
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let RequestPurpose { scaler, namespace, object, trigger_name, metric } = purpose;
+        let object = self.names_objects.then(|| [namespace, object, trigger_name, metric].map(str::to_owned));
+        let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         for sent in &account.sent {
-            // The number of types and codes is small, so that the map needs no bound.
-            let histogram = all.entry((type_.to_owned(), sent.code)).or_default();
+            let labels =
+                DurationLabels { scaler: scaler.to_owned(), code: sent.code, object: object.clone() };
+            // Without names of objects the number of types and codes is small.
+            if self.names_objects && all.len() >= MAX_DURATION_SERIES && !all.contains_key(&labels) {
+                continue;
+            }
+            let histogram = all.entry(labels).or_default();
             let seconds = sent.took.as_secs_f64();
             histogram.count += 1;
             histogram.seconds += seconds;
@@ -93,10 +133,26 @@ impl HttpRequestDurations {
             "keda_scaler_http_request_duration_seconds",
             "The duration of HTTP requests made by each scaler, in seconds.",
         );
-        for ((type_, code), taken) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for (labels, taken) in self.series.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let within = DURATION_BUCKETS_SECONDS.into_iter().zip(taken.within);
             let within = within.chain([(f64::INFINITY, taken.count)]);
-            page.histogram(&[("scaler", type_), ("status_code", &code_label(*code))], within, taken.seconds);
+            let (scaler, code) = (("scaler", &*labels.scaler), code_label(labels.code));
+            let code = ("status_code", &*code);
+            match &labels.object {
+                None => page.histogram(&[scaler, code], within, taken.seconds),
+                Some([namespace, object, trigger, metric]) => page.histogram(
+                    &[
+                        ("namespace", namespace),
+                        ("scaled_resource", object),
+                        scaler,
+                        ("trigger_name", trigger),
+                        ("metric_name", metric),
+                        code,
+                    ],
+                    within,
+                    taken.seconds,
+                ),
+            };
         }
     }
 }
@@ -104,4 +160,37 @@ impl HttpRequestDurations {
 /// The label of a status code; `error` if there was no response.
 pub(crate) fn code_label(code: Option<u16>) -> String {
     code.map_or_else(|| "error".to_owned(), |code| code.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use scalers::web::SentRequest;
+
+    use super::*;
+
+    #[test]
+    fn series_name_objects_only_if_asked() {
+        let purpose = RequestPurpose {
+            scaler: "prometheus",
+            namespace: "shop",
+            object: "web",
+            trigger_name: "",
+            metric: "s0-prometheus",
+        };
+        let page = |names_objects| {
+            let durations = HttpRequestDurations::new(names_objects);
+            let sent = SentRequest { code: Some(200), took: Duration::from_millis(20) };
+            durations.observe(purpose, &RequestLog { sent: vec![sent], ..RequestLog::default() });
+            let mut page = MetricsWriter::default();
+            durations.write(&mut page);
+            page.finish()
+        };
+        let count = "keda_scaler_http_request_duration_seconds_count";
+        assert!(page(false).contains(&format!("{count}{{scaler=\"prometheus\",status_code=\"200\"}} 1")));
+        let labels = "namespace=\"shop\",scaled_resource=\"web\",scaler=\"prometheus\",trigger_name=\"\",\
+                      metric_name=\"s0-prometheus\",status_code=\"200\"";
+        assert!(page(true).contains(&format!("{count}{{{labels}}} 1")));
+    }
 }

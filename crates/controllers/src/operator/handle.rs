@@ -107,7 +107,7 @@ impl Operator {
             client: client.clone(),
             http_timeout: settings.http_timeout,
             profile: settings.profile,
-            durations: HttpRequestDurations::default(),
+            durations: HttpRequestDurations::new(settings.high_cardinality_labels),
         };
         let reflectors =
             OperatorReflectors::new(parts.client, store.clone(), settings.clone(), events, faults.clone());

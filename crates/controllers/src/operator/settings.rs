@@ -35,6 +35,10 @@ impl ScalingMode {
 pub struct OperatorSettings {
     /// Namespaces that are watched; empty for all (`WATCH_NAMESPACE`).
     pub namespaces: Vec<String>,
+    /// Label selector of the ScaledObjects, ScaledJobs and HPAs that are watched; empty for all (`WATCH_LABEL_SELECTOR`).
+    pub label_selector: String,
+    /// The same of TriggerAuthentications and ClusterTriggerAuthentications (`WATCH_LABEL_SELECTOR_FOR_TRIGGERAUTH`).
+    pub authentication_selector: String,
     /// What scales the targets, unless an annotation overrides it.
     pub scaling_mode: ScalingMode,
     /// Whether KEDA's behaviour is imitated exactly.
@@ -69,12 +73,16 @@ pub struct OperatorSettings {
     pub cluster_name: String,
     /// Interval of checks for changed Secrets and ConfigMaps; zero for none.
     pub secrets_check: Duration,
+    /// Whether durations of requests name objects and metrics (`--enable-high-cardinality-metrics-labels`).
+    pub high_cardinality_labels: bool,
 }
 
 impl Default for OperatorSettings {
     fn default() -> Self {
         Self {
             namespaces: Vec::new(),
+            label_selector: String::new(),
+            authentication_selector: String::new(),
             scaling_mode: ScalingMode::default(),
             compat: Compat::default(),
             profile: KedaProfile::default(),
@@ -93,6 +101,7 @@ impl Default for OperatorSettings {
             identity: IdentityRules::default(),
             cluster_name: "kubernetes-default".to_owned(),
             secrets_check: Duration::from_mins(1),
+            high_cardinality_labels: false,
         }
     }
 }

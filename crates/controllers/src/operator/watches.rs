@@ -56,16 +56,21 @@ impl OperatorReflectors {
         let mut healths = Vec::new();
         for scope in &self.scopes() {
             healths.push(self.watch_objects(scope));
-            healths.push(self.spawn(scoped(SCALED_JOBS, scope), scope, Store::apply_scaled_job));
-            healths.push(self.spawn(scoped(AUTHENTICATIONS, scope), scope, |store, scope, event| {
+            let jobs = selected(SCALED_JOBS, scope, &self.settings.label_selector);
+            healths.push(self.spawn(jobs, scope, Store::apply_scaled_job));
+            let authentications = selected(AUTHENTICATIONS, scope, &self.settings.authentication_selector);
+            healths.push(self.spawn(authentications, scope, |store, scope, event| {
                 store.apply_authentication(false, scope, event)
             }));
             healths.push(self.spawn(scoped(DESTINATIONS, scope), scope, |store, scope, event| {
                 store.apply_destination(false, scope, event)
             }));
-            healths.push(self.spawn(scoped(HPAS, scope), scope, Store::apply_hpa));
+            // Generated HPAs have the labels of their ScaledObjects.
+            let hpas = selected(HPAS, scope, &self.settings.label_selector);
+            healths.push(self.spawn(hpas, scope, Store::apply_hpa));
         }
-        healths.push(self.spawn(scoped(CLUSTER_AUTHENTICATIONS, ""), "", |store, scope, event| {
+        let authentications = selected(CLUSTER_AUTHENTICATIONS, "", &self.settings.authentication_selector);
+        healths.push(self.spawn(authentications, "", |store, scope, event| {
             store.apply_authentication(true, scope, event)
         }));
         healths.push(self.spawn(scoped(CLUSTER_DESTINATIONS, ""), "", |store, scope, event| {
@@ -126,7 +131,8 @@ impl OperatorReflectors {
     fn watch_objects(&mut self, scope: &str) -> WatchHealth {
         let store = self.store.clone();
         // Most changes are our own writes, which the store already holds.
-        let source = scoped(SCALED_OBJECTS, scope).knowing(move |namespace, name, version| {
+        let source = selected(SCALED_OBJECTS, scope, &self.settings.label_selector);
+        let source = source.knowing(move |namespace, name, version| {
             let store = store.lock().unwrap_or_else(PoisonError::into_inner);
             let held = store.objects.get(&NamespacedName::new(namespace, name));
             held.is_some_and(|held| held.metadata.resource_version == version)
@@ -158,8 +164,15 @@ impl OperatorReflectors {
 
 /// Selects objects with the label of a ScaledJob, so that other pods of the cluster are not cached.
 fn labelled(collection: &str, scope: &str) -> WatchSource {
+    selected(collection, scope, SCALED_JOB_NAME)
+}
+
+/// The source of a collection, with a label selector if it is not empty.
+fn selected(collection: &str, scope: &str, selector: &str) -> WatchSource {
     let mut source = scoped(collection, scope);
-    source.parameters.push(("labelSelector", SCALED_JOB_NAME.to_owned()));
+    if !selector.is_empty() {
+        source.parameters.push(("labelSelector", selector.to_owned()));
+    }
     source
 }
 

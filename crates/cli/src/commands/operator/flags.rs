@@ -25,7 +25,7 @@ const POOLED: &str = "connections are shared by all scalers and closed when idle
 pub(crate) const FLAGS: &[Flag] = &[
     acts(Own, "act", Choice(&["hpa", "direct"]), "hpa", "how ScaledObjects act: hpa, through an HPA as KEDA does; direct, 0 to N by ourselves; annotation plimsoll.dev/act sets it for one object"),
     acts(Own, "compat", Choice(&["better", "strict"]), "better", "better: better than KEDA where it has defects; strict: exactly as KEDA"),
-    acts(Own, "keda-profile", Choice(&["2.20", "2.21"]), "2.20", "release of KEDA whose trigger parameters are read, where releases differ"),
+    acts(Own, "keda-profile", Choice(&["2.20", "2.21", "auto"]), "2.20", "release of KEDA that is reproduced where releases differ; auto: that of the resource definitions in the cluster, at the start"),
     acts(Own, "watch-namespaces", Text, "", "only objects of these namespaces, separated by commas; without it, those of WATCH_NAMESPACE, or all"),
     acts(Own, "kubeconfig", File, "", "kubeconfig; without it, $KUBECONFIG, ~/.kube/config, or the service account of the pod"),
     acts(Own, "context", Text, "", "context of the kubeconfig; without it, the current one"),
@@ -60,6 +60,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Operator, "health-probe-bind-address", Text, ":8081", "/healthz and /readyz without TLS; 0: none"),
     acts(Operator, "metrics-bind-address", Text, ":8080", "/metrics without TLS and authentication, only if this flag is given; else on --secure-port only"),
     acts(Operator, "enable-prometheus-metrics", Bool, "true", "false: no /metrics without TLS"),
+    acts(Operator, "enable-high-cardinality-metrics-labels", Bool, "false", "keda_scaler_http_request_duration_seconds with the labels namespace, scaled_resource, trigger_name and metric_name"),
     idle(Operator, "enable-opentelemetry-metrics", Bool, "false", "metrics are for Prometheus here"),
     idle(Operator, "profiling-bind-address", Text, "", NO_GO),
     idle(Operator, "kube-api-qps", Number, "20", NO_LIMIT),

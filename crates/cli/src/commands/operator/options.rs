@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api::keda::KedaProfile;
 use api::provider::Compat;
+use api::selector::Selector;
 use api::time::parse_go_duration;
 use cluster::connect::ConnectTarget;
 use cluster::lease::LeaseSettings as Lease;
@@ -25,11 +27,16 @@ use crate::serving::{self, ListenAddress};
 /// The default folder of KEDA's additional CAs.
 const DEFAULT_CA_FOLDER: &str = "/custom/ca";
 
+/// The value of `--keda-profile` that stands for what the cluster has.
+const AUTO_PROFILE: &str = "auto";
+
 /// The validated options of `plimsoll operator`.
 #[derive(Clone, Debug)]
 pub(crate) struct OperatorOptions {
     pub(crate) target: ConnectTarget,
     pub(crate) settings: OperatorSettings,
+    /// Whether the profile is that of the resource definitions in the cluster.
+    pub(crate) auto_profile: bool,
     pub(crate) web: scalers::web::HttpSettings,
     pub(crate) lease: Option<Lease>,
     /// The Lease by which other operators are recognized, also without an election.
@@ -79,6 +86,7 @@ impl OperatorOptions {
                 context: Some(flags.text("context")?.to_owned()).filter(|context| !context.is_empty()),
             },
             settings: settings(flags, &variable, &namespace, web.timeout)?,
+            auto_profile: flags.text("keda-profile")? == AUTO_PROFILE,
             web,
             lease: lease(flags, &variable, &namespace)?,
             owner: OwnerLease {
@@ -121,12 +129,14 @@ fn settings(
     let restricted = variable("KEDA_RESTRICT_SECRET_ACCESS").unwrap_or_default();
     Ok(OperatorSettings {
         namespaces: names.filter(|name| !name.is_empty()).collect(),
+        label_selector: label_selector(variable, "WATCH_LABEL_SELECTOR")?,
+        authentication_selector: label_selector(variable, "WATCH_LABEL_SELECTOR_FOR_TRIGGERAUTH")?,
         scaling_mode: ScalingMode::parse(flags.text("act")?).unwrap_or_default(),
         compat: if flags.text("compat")? == "strict" { Compat::Strict } else { Compat::Better },
-        profile: flags
-            .text("keda-profile")?
-            .parse()
-            .map_err(|error| Failure::input(format!("--keda-profile: {error}")))?,
+        profile: match flags.text("keda-profile")? {
+            AUTO_PROFILE => KedaProfile::default(),
+            named => named.parse().map_err(|error| Failure::input(format!("--keda-profile: {error}")))?,
+        },
         http_timeout,
         source_deadline: period(flags, "source-deadline")?.max(Duration::from_millis(100)),
         sample_age: period(flags, "sample-age")?,
@@ -140,8 +150,21 @@ fn settings(
         identity: identity(flags, variable)?,
         cluster_name: flags.text("k8s-cluster-name")?.to_owned(),
         secrets_check: period(flags, "secrets-check")?,
+        high_cardinality_labels: flags.bool("enable-high-cardinality-metrics-labels")?,
         ..OperatorSettings::default()
     })
+}
+
+/// A label selector of the environment, as KEDA 2.21 reads it: two quotes are an empty one.
+fn label_selector(variable: &impl Fn(&str) -> Option<String>, name: &str) -> Result<String, Failure> {
+    let given = variable(name).unwrap_or_default();
+    if matches!(given.as_str(), "" | "\"\"") {
+        return Ok(String::new());
+    }
+    match Selector::parse(&given) {
+        Ok(selector) => Ok(selector.to_string()),
+        Err(error) => Err(Failure::input(format!("invalid {name} {given:?}: {error}"))),
+    }
 }
 
 fn token_expiry(given: Option<&str>) -> Result<Duration, Failure> {

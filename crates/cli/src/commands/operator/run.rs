@@ -10,7 +10,10 @@ use cluster::lease::{Election, Leadership};
 use controllers::hpa::Records;
 use controllers::operator::auth::{AuthRules, VaultRules};
 use controllers::operator::operator_identity::audiences::TokenMode;
-use controllers::operator::{Admission, Operator, OperatorParts, OperatorSettings, cluster_reader};
+use controllers::operator::{
+    Admission, Operator, OperatorParts, OperatorSettings, cluster_reader, installed_profile,
+};
+use kube::Client;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -29,8 +32,9 @@ const COMPONENT: &str = "keda-operator";
 /// How many decision records are kept per object; equal consecutive decisions are one record.
 const MAX_RECORDS_PER_OBJECT: usize = 60;
 /// Variables of KEDA's operator that are ignored.
-const IDLE_VARIABLES: [&str; 6] = [
+const IDLE_VARIABLES: [&str; 7] = [
     "KEDA_HTTP_TLS_CIPHER_LIST",
+    "KEDA_KUBERNETES_API_TIMEOUT",
     "KEDA_SERVICE_MIN_TLS_VERSION",
     "KEDA_SERVICE_TLS_CIPHER_LIST",
     "KEDA_SCALEDOBJECT_CTRL_MAX_RECONCILES",
@@ -87,6 +91,20 @@ pub(super) fn run(options: &OperatorOptions) -> Outcome {
 /// How long metrics of pods are cached.
 const POD_METRICS_TTL: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// The settings, with the profile that the cluster has if it is to be found out.
+async fn in_profile(client: &Client, options: &OperatorOptions) -> OperatorSettings {
+    let mut settings = options.settings.clone();
+    if options.auto_profile {
+        match installed_profile(client).await {
+            Ok(profile) => settings.profile = profile,
+            Err(error) => tracing::warn!(%error, profile = %settings.profile,
+                "--keda-profile=auto: the schemas of KEDA's resources cannot be read; set the profile, or install the definitions and restart"),
+        }
+        tracing::info!(profile = %settings.profile, "KEDA profile");
+    }
+    settings
+}
+
 /// Starts an operator on a cluster.
 pub(crate) async fn start(
     connection: &Connection,
@@ -95,6 +113,7 @@ pub(crate) async fn start(
     beside: &LeaseRuntime,
 ) -> Result<OperatorProcess, Failure> {
     let client = connection.client.clone();
+    let settings = in_profile(&client, options).await;
     let discovery = Discovery::new(client.clone());
     let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
     let (election, leadership) = match &options.lease {
@@ -106,18 +125,20 @@ pub(crate) async fn start(
             (Some(election), leadership)
         }
     };
-    let admission = Admission::new(client.clone(), discovery.clone(), options.settings.compat);
+    let admission = Admission::new(client.clone(), discovery.clone(), options.settings.compat)
+        .in_profile(settings.profile);
     // For `cpu` and `memory` triggers of objects that scale without an HPA.
     let samples = cluster::metrics::MetricsClient::new(client.clone(), discovery.clone(), POD_METRICS_TTL);
+    let auth = credentials(&settings);
     let (operator, handle) = Operator::new(OperatorParts {
         client: client.clone(),
         discovery,
         leadership: leadership.clone(),
         recorder: recorder.clone(),
         clock: clock.clone(),
-        settings: options.settings.clone(),
+        settings,
         web: options.web.clone(),
-        auth: Some(credentials(&options.settings)),
+        auth: Some(auth),
         samples: Some(samples),
         build: None,
         records: Records::new(MAX_RECORDS_PER_OBJECT),

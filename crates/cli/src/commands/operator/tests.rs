@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use api::keda::KedaProfile;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use controllers::operator::ScalingMode;
 use controllers::operator::operator_identity::audiences::TokenMode;
@@ -28,6 +29,30 @@ fn parse(words: &[&str], variables: &[(&str, &str)]) -> Result<OperatorOptions, 
     let variable =
         |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
     OperatorOptions::of(&line.flags, variable).map_err(|failure| format!("{failure:?}"))
+}
+
+#[test]
+fn label_selectors_come_from_the_environment() {
+    let selectors = |variables: &[(&str, &str)]| {
+        let settings = parse(&[], variables).unwrap().settings;
+        (settings.label_selector, settings.authentication_selector)
+    };
+    assert_eq!(selectors(&[]), (String::new(), String::new()));
+    let given = [("WATCH_LABEL_SELECTOR", "team=a"), ("WATCH_LABEL_SELECTOR_FOR_TRIGGERAUTH", "\"\"")];
+    assert_eq!(selectors(&given), ("team=a".to_owned(), String::new()));
+    let error = parse(&[], &[("WATCH_LABEL_SELECTOR", "team=(")]).unwrap_err();
+    assert!(error.contains("invalid WATCH_LABEL_SELECTOR"), "{error}");
+}
+
+#[test]
+fn keda_profile_is_named_or_found_out() {
+    let options = |words: &[&str]| parse(words, &[]).unwrap();
+    let plain = options(&[]);
+    assert_eq!((plain.settings.profile, plain.auto_profile), (KedaProfile::V2_20, false));
+    let named = options(&["--keda-profile=2.21"]);
+    assert_eq!((named.settings.profile, named.auto_profile), (KedaProfile::V2_21, false));
+    assert!(options(&["--keda-profile=auto"]).auto_profile);
+    assert!(parse(&["--keda-profile=2.19"], &[]).is_err());
 }
 
 #[test]

@@ -22,6 +22,7 @@ use super::metrics::Metrics;
 use super::push::{PushChannel, PushStream};
 use super::samples::{CachedSample, Samples};
 use super::{SampleQuery, TriggerSamples};
+use crate::operator::counters::RequestPurpose;
 use crate::operator::scaled_resource::ScaledResource;
 
 /// Delay before a failed scaler is rebuilt; it doubles with each further failure. The maximum is short, so that a Secret that
@@ -268,10 +269,10 @@ impl CachedScaler {
         if let Some(record) = record {
             return sample(record.clone(), true);
         }
-        if let Some(kept) = self.state().samples.get(name)
         if let Some(observation) = query.observed.and_then(|all| all.get(name)) {
             return sample(observation.reading.clone(), true);
         }
+        if let Some(kept) = self.state().samples.get(name)
             && kept.at.elapsed() < if kept.reading.is_err() { query.max_failure_age } else { query.max_age }
         {
             return sample(kept.reading.clone().map_err(OperationError::from_error), true);
@@ -279,7 +280,15 @@ impl CachedScaler {
         let began = Instant::now();
         let reading = with_max_age(query.max_shared_age, self.read(builder, owner, name, query.deadline));
         let ((reading, since), log) = Box::pin(with_request_log(reading)).await;
-        builder.durations.observe(&self.trigger.type_, &log);
+        let metadata = owner.metadata();
+        let purpose = RequestPurpose {
+            scaler: &self.trigger.type_,
+            namespace: &metadata.namespace,
+            object: &metadata.name,
+            trigger_name: &self.trigger.name,
+            metric: name,
+        };
+        builder.durations.observe(purpose, &log);
         let now = Instant::now();
         // A shared response is as old as the query that got it.
         let kept = CachedSample { at: since.unwrap_or(now), reading: reading.clone(), latency: now - began };

@@ -20,6 +20,7 @@ mod hostile_tenant;
 mod hpa_observations;
 mod hpas;
 mod jobs;
+mod label_selector;
 mod lifecycle;
 mod pauses;
 mod raw_metrics;
