@@ -11,7 +11,9 @@ use anyhow::{Context, bail};
 use localkube::clock::Clock;
 use localkube::nodes::Nodes;
 use testbed::progress::human;
-use testbed::{Access, Cache, ControlPlane, Options, Parts, Peers, Progress, Prometheus, state};
+use testbed::{
+    Access, Cache, ControlPlane, KedaPrograms, Options, Parts, Peers, Progress, Prometheus, state,
+};
 
 use crate::local;
 
@@ -31,6 +33,9 @@ pub(crate) struct Build {
     /// Also build metrics-server, prometheus-adapter, KEDA and Helm.
     #[arg(long)]
     peers: bool,
+    /// Also build this release of KEDA, for `differential keda --keda`.
+    #[arg(long, value_name = "RELEASE", value_parser = testbed::keda::RELEASES)]
+    keda: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -105,6 +110,10 @@ fn build(args: &Build) -> anyhow::Result<()> {
         let peers = Peers::ensure_in(&cache, &mut progress)?;
         programs.extend([peers.metrics_server, peers.prometheus_adapter, peers.helm]);
         programs.extend([peers.keda_operator, peers.keda_adapter, peers.keda_webhooks]);
+    }
+    if let Some(release) = &args.keda {
+        let keda = KedaPrograms::ensure_in(&cache, release, &mut progress)?;
+        programs.extend([keda.operator, keda.adapter, keda.webhooks]);
     }
     for program in programs {
         println!("{}", program.display());

@@ -96,6 +96,16 @@ pub fn key(part: &Part) -> String {
                 print.add(name);
             }
         }
+        Source::GoRelease(release) => {
+            print.add(release.module);
+            for flag in release.link_flags {
+                print.add(flag);
+            }
+            for (package, name) in release.programs {
+                print.add(package);
+                print.add(name);
+            }
+        }
         Source::Debian { package, programs } => {
             print.add(package);
             for name in programs {

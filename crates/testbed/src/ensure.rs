@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::parts::{ETCD, HELM, KEDA, KUBERNETES, METRICS_SERVER, PROMETHEUS, PROMETHEUS_ADAPTER};
+use crate::parts::{
+    ETCD, HELM, KEDA, KEDA_RELEASES, KUBERNETES, METRICS_SERVER, PROMETHEUS, PROMETHEUS_ADAPTER,
+};
 use crate::progress::Progress;
 
 /// The programs of a control plane.
@@ -58,6 +60,40 @@ impl Helm {
     pub fn ensure() -> Result<Self, Error> {
         let folder = Cache::of_user()?.ensure(&HELM, &mut Progress::stderr())?;
         Ok(Self { helm: folder.join("helm") })
+    }
+}
+
+/// The programs of one release of KEDA.
+#[derive(Debug, Clone)]
+pub struct KedaPrograms {
+    /// The operator.
+    pub operator: PathBuf,
+    /// The server of `external.metrics.k8s.io`.
+    pub adapter: PathBuf,
+    /// The admission webhooks.
+    pub webhooks: PathBuf,
+}
+
+impl KedaPrograms {
+    /// Builds a release if it is missing, and returns the paths. Each release has a folder of its own in the cache.
+    pub fn ensure(release: &str) -> Result<Self, Error> {
+        Self::ensure_in(&Cache::of_user()?, release, &mut Progress::stderr())
+    }
+
+    /// With another cache and progress output.
+    pub fn ensure_in(cache: &Cache, release: &str, progress: &mut Progress) -> Result<Self, Error> {
+        let part = KEDA_RELEASES.iter().find(|part| part.version == release);
+        let part = part.ok_or_else(|| Error::UnknownRelease {
+            name: "KEDA",
+            release: release.to_owned(),
+            known: KEDA_RELEASES.map(|part| part.version).join(", "),
+        })?;
+        let folder = cache.ensure(part, progress)?;
+        Ok(Self {
+            operator: folder.join("keda-operator"),
+            adapter: folder.join("keda-adapter"),
+            webhooks: folder.join("keda-webhooks"),
+        })
     }
 }
 

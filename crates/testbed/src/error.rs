@@ -46,6 +46,18 @@ pub enum Error {
         /// The output of `go version`.
         found: String,
     },
+    /// A release that is not in the table of parts.
+    #[error(
+        "{name} {release} cannot be built here; known releases: {known}\n  remedy: add it as docs/upstreams.md says"
+    )]
+    UnknownRelease {
+        /// The program.
+        name: &'static str,
+        /// The release that was asked for.
+        release: String,
+        /// The releases that can be built.
+        known: String,
+    },
     /// Sources or packages could not be fetched.
     #[error(
         "failed to fetch what {part} is made of: the network does not answer\n{output}\n  remedy: check the connection, or set GOPROXY (or apt's proxy) to one that is reachable; what was fetched is kept"

@@ -22,11 +22,17 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 /// How many lines of the output of a failed command are shown.
 const MAX_SHOWN_LINES: usize = 25;
 
+/// The folder of a published Go module (`path@version`), fetched first if need be.
+pub fn go_module(named: &str) -> Result<PathBuf, Error> {
+    go::download(named, &std::env::temp_dir())
+}
+
 /// Leaves the programs of `part` in `draft/bin`.
 pub(crate) fn part(part: &Part, draft: &Path, progress: &mut Progress) -> Result<(), Error> {
     crate::error::make_folder(&draft.join("bin"))?;
     match part.source {
         Source::Go(module) => go::build(part, &module, draft, progress),
+        Source::GoRelease(release) => go::build_release(part, &release, draft, progress),
         Source::Debian { package, programs } => debian::fetch(part, package, programs, draft, progress),
         Source::DebianTree { packages, programs } => tree::fetch(part, packages, programs, draft, progress),
     }

@@ -44,8 +44,9 @@ use std::sync::OnceLock;
 
 pub use access::Access;
 pub use cache::Cache;
-pub use ensure::{Helm, Parts, Peers, Prometheus};
+pub use ensure::{Helm, KedaPrograms, Parts, Peers, Prometheus};
 pub use error::Error;
+pub use fetch::go_module;
 pub use options::Options;
 pub use parts::Part;
 pub use plane::ControlPlane;

@@ -16,6 +16,8 @@ pub struct Part {
 pub enum Source {
     /// Programs of a Go module of ours that pins everything.
     Go(GoModule),
+    /// Programs of a published Go module, which pins everything itself.
+    GoRelease(GoRelease),
     /// Programs inside one package of Debian's.
     Debian {
         /// The package.
@@ -56,6 +58,18 @@ pub struct GoModule {
     pub programs: &'static [(&'static str, &'static str)],
     /// Files of its own, for modules that are more than a list of others.
     pub files: &'static [(&'static str, &'static str)],
+}
+
+/// A published Go module. It is built as its authors build it, with what its own `go.mod` and `go.sum` pin; Go's checksum
+/// database vouches for the module itself.
+#[derive(Debug, Clone, Copy)]
+pub struct GoRelease {
+    /// The path of the module.
+    pub module: &'static str,
+    /// Flags of the linker, chiefly versions.
+    pub link_flags: &'static [&'static str],
+    /// Each package to build, and the name its program gets.
+    pub programs: &'static [(&'static str, &'static str)],
 }
 
 macro_rules! module {
@@ -231,18 +245,30 @@ pub(crate) const PROMETHEUS_ADAPTER: Part = Part {
     ),
 };
 
+/// The programs of KEDA.
+const KEDA_PROGRAMS: &[(&str, &str)] = &[
+    ("github.com/kedacore/keda/v2/cmd/operator", "keda-operator"),
+    ("github.com/kedacore/keda/v2/cmd/adapter", "keda-adapter"),
+    ("github.com/kedacore/keda/v2/cmd/webhooks", "keda-webhooks"),
+];
+
 pub(crate) const KEDA: Part = Part {
     name: "keda",
     version: "2.20.2",
-    source: module!(
-        "keda",
-        &["-X github.com/kedacore/keda/v2/version.Version=2.20.2"],
-        &[
-            ("github.com/kedacore/keda/v2/cmd/operator", "keda-operator"),
-            ("github.com/kedacore/keda/v2/cmd/adapter", "keda-adapter"),
-            ("github.com/kedacore/keda/v2/cmd/webhooks", "keda-webhooks"),
-        ]
-    ),
+    source: module!("keda", &["-X github.com/kedacore/keda/v2/version.Version=2.20.2"], KEDA_PROGRAMS),
+};
+
+/// The releases of KEDA that can be built: the default first.
+pub const KEDA_RELEASES: [Part; 2] = [KEDA, KEDA_2_21];
+
+const KEDA_2_21: Part = Part {
+    name: "keda",
+    version: "2.21.0",
+    source: Source::GoRelease(GoRelease {
+        module: "github.com/kedacore/keda/v2",
+        link_flags: &["-X github.com/kedacore/keda/v2/version.Version=2.21.0"],
+        programs: KEDA_PROGRAMS,
+    }),
 };
 
 pub(crate) const HELM: Part = Part {
@@ -265,7 +291,7 @@ impl Part {
     /// Name and version, as people say it.
     pub fn title(&self) -> String {
         match self.source {
-            Source::Go(_) => format!("{} {}", self.name, self.version),
+            Source::Go(_) | Source::GoRelease(_) => format!("{} {}", self.name, self.version),
             Source::Debian { .. } | Source::DebianTree { .. } => format!("{} (Debian's)", self.name),
         }
     }
@@ -273,7 +299,9 @@ impl Part {
     /// The names of the programs it consists of.
     pub fn programs(&self) -> Vec<&'static str> {
         match self.source {
-            Source::Go(module) => module.programs.iter().map(|(_, name)| *name).collect(),
+            Source::Go(GoModule { programs, .. }) | Source::GoRelease(GoRelease { programs, .. }) => {
+                programs.iter().map(|(_, name)| *name).collect()
+            }
             Source::Debian { programs, .. } => programs.to_vec(),
             Source::DebianTree { programs, .. } => programs.iter().map(|program| program.name).collect(),
         }
@@ -283,13 +311,35 @@ impl Part {
 impl GoModule {
     /// The oldest Go that will do, as `go.mod` says.
     pub fn needs(&self) -> &'static str {
-        self.manifest.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.26").trim()
+        needs(self.manifest)
     }
+}
+
+/// The oldest Go that will do, as the text of a `go.mod` says.
+pub(crate) fn needs(manifest: &str) -> &str {
+    manifest.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.26").trim()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn releases_of_keda_name_their_version_and_have_the_same_programs() {
+        for part in KEDA_RELEASES {
+            let (Source::Go(GoModule { link_flags, .. }) | Source::GoRelease(GoRelease { link_flags, .. })) =
+                part.source
+            else {
+                panic!("{} is no Go module", part.title())
+            };
+            assert!(
+                link_flags.iter().any(|flag| flag.ends_with(&format!("={}", part.version))),
+                "{}",
+                part.title()
+            );
+            assert_eq!(part.programs(), KEDA.programs());
+        }
+    }
 
     #[test]
     fn go_modules_require_the_version_of_their_part() {

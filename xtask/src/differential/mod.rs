@@ -67,6 +67,9 @@ pub(crate) struct DifferentialArgs {
     /// Compare recorded views again, without a cluster (KEDA).
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
     replay: Option<PathBuf>,
+    /// Release of KEDA to compare with; ours gets the same profile.
+    #[arg(long, value_name = "RELEASE", value_parser = testbed::keda::RELEASES, default_value = testbed::keda::RELEASES[0])]
+    keda: String,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,

@@ -1,13 +1,13 @@
-//! Builds programs of a Go module of ours.
+//! Builds programs of a Go module: one of ours, or a published release.
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{on_path, run};
 use crate::error::{Attempt, Error, build_failure};
-use crate::parts::{GoModule, Part};
+use crate::parts::{GoModule, GoRelease, Part, needs};
 use crate::progress::Progress;
 
 pub(super) fn build(
@@ -24,34 +24,98 @@ pub(super) fn build(
         fs::create_dir_all(folder).attempt(|| format!("write {name} of {title}"))?;
         fs::write(path, text).attempt(|| format!("write {name} of {title}"))?;
     }
-    check_version(part, module, draft)?;
+    check_version(part, module.needs(), draft)?;
+    compile(part, module.link_flags, module.programs, draft, draft, progress)
+}
+
+/// Builds a published module in the folder of Go's module cache, which is read-only: what it pins cannot change.
+pub(super) fn build_release(
+    part: &Part,
+    release: &GoRelease,
+    draft: &Path,
+    progress: &mut Progress,
+) -> Result<(), Error> {
+    if on_path("go").is_none() {
+        return Err(Error::NoGo { part: part.title(), needs: "1.26".to_owned() });
+    }
+    let named = format!("{}@v{}", release.module, part.version);
+    let folder = download(&named, draft)?;
+    let manifest = folder.join("go.mod");
+    let text = fs::read_to_string(&manifest).attempt(|| format!("read {}", manifest.display()))?;
+    check_version(part, needs(&text), &folder)?;
+    compile(part, release.link_flags, release.programs, &folder, draft, progress)
+}
+
+/// Builds programs in `folder`, and leaves them in `draft/bin`.
+fn compile(
+    part: &Part,
+    link_flags: &[&str],
+    programs: &[(&str, &str)],
+    folder: &Path,
+    draft: &Path,
+    progress: &mut Progress,
+) -> Result<(), Error> {
     let mut packages = 0_usize;
     let (status, output) = run(
-        arguments(module, &draft.join("bin")),
-        |command| environment(command.current_dir(draft)),
+        arguments(link_flags, programs, &draft.join("bin")),
+        |command| environment(command.current_dir(folder)),
         progress,
         |line| understand(line, &mut packages),
     )?;
     if !status.success() {
-        return Err(build_failure(&title, output));
+        return Err(build_failure(&part.title(), output));
     }
-    for (package, name) in module.programs {
+    for (package, name) in programs {
         let (made, wanted) = (draft.join("bin").join(program(package)), draft.join("bin").join(name));
         fs::rename(&made, &wanted).attempt(|| format!("find {name} where Go should have put it"))?;
     }
     Ok(())
 }
 
-fn arguments(module: &GoModule, into: &Path) -> Vec<OsString> {
+fn arguments(link_flags: &[&str], programs: &[(&str, &str)], into: &Path) -> Vec<OsString> {
     let mut folder = into.as_os_str().to_owned();
     // Go takes a path that ends in a slash for a folder.
     folder.push("/");
     let mut arguments: Vec<OsString> = vec!["go".into(), "build".into(), "-v".into(), "-o".into(), folder];
-    if !module.link_flags.is_empty() {
-        arguments.extend(["-ldflags".into(), module.link_flags.join(" ").into()]);
+    if !link_flags.is_empty() {
+        arguments.extend(["-ldflags".into(), link_flags.join(" ").into()]);
     }
-    arguments.extend(module.programs.iter().map(|(package, _)| OsString::from(*package)));
+    arguments.extend(programs.iter().map(|(package, _)| OsString::from(*package)));
     arguments
+}
+
+/// Why Go could not download a module.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+struct DownloadError(String);
+
+/// The folder of a module (`path@version`) in Go's module cache, fetched first if need be. `workspace` is a folder outside of any
+/// module.
+pub(crate) fn download(named: &str, workspace: &Path) -> Result<PathBuf, Error> {
+    let mut command = Command::new("go");
+    environment(command.args(["mod", "download", "-json", named]).current_dir(workspace));
+    let output = command.output().attempt(|| "run go mod download".into())?;
+    downloaded(&output.stdout).map_err(|error| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        build_failure(named, format!("  go mod download: {error}\n  {}", said.trim()))
+    })
+}
+
+/// Reads what `go mod download -json` says about one module.
+fn downloaded(said: &[u8]) -> Result<PathBuf, DownloadError> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Download {
+        #[serde(default)]
+        dir: PathBuf,
+        #[serde(default)]
+        error: String,
+    }
+    match serde_json::from_slice::<Download>(said) {
+        Ok(Download { dir, error }) if error.is_empty() && !dir.as_os_str().is_empty() => Ok(dir),
+        Ok(Download { error, .. }) => Err(DownloadError(error)),
+        Err(error) => Err(DownloadError(format!("unexpected output: {error}"))),
+    }
 }
 
 /// Removes settings of the user that would change what is built; Go proxies and caches of the user are kept.
@@ -60,8 +124,8 @@ fn environment(command: &mut Command) {
     command.env_remove("GOOS").env_remove("GOARCH").env_remove("GOEXPERIMENT");
 }
 
-fn check_version(part: &Part, module: &GoModule, draft: &Path) -> Result<(), Error> {
-    let needs = module.needs().to_owned();
+fn check_version(part: &Part, needs: &str, draft: &Path) -> Result<(), Error> {
+    let needs = needs.to_owned();
     if on_path("go").is_none() {
         return Err(Error::NoGo { part: part.title(), needs });
     }
@@ -112,7 +176,7 @@ mod tests {
 
     fn words(part: Part) -> Vec<String> {
         let Source::Go(module) = part.source else { panic!("{} is no Go module", part.name) };
-        arguments(&module, Path::new("/draft/bin"))
+        arguments(module.link_flags, module.programs, Path::new("/draft/bin"))
             .iter()
             .map(|word| word.to_string_lossy().into_owned())
             .collect()
@@ -127,6 +191,16 @@ mod tests {
             "{kubernetes:?}"
         );
         assert_eq!(kubernetes.last().map(String::as_str), Some("k8s.io/kubernetes/cmd/kubectl"));
+    }
+
+    #[test]
+    fn download_names_the_folder_or_the_error() {
+        assert_eq!(downloaded(br#"{"Path": "a/b", "Dir": "/m/a/b@v1"}"#), Ok(PathBuf::from("/m/a/b@v1")));
+        assert_eq!(
+            downloaded(br#"{"Path": "a/b", "Error": "no such version"}"#),
+            Err(DownloadError("no such version".to_owned()))
+        );
+        assert!(downloaded(b"go: no").is_err() && downloaded(b"{}").is_err());
     }
 
     #[test]

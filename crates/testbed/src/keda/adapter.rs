@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::{aside, limits, programs};
+use super::{RELEASES, aside, limits, programs};
 use crate::access::Access;
 use crate::aggregate::Aggregated;
 use crate::error::{Attempt as _, Error};
@@ -35,8 +35,17 @@ pub struct KedaAdapter {
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl KedaAdapter {
-    /// Starts it, registers it, and returns when the API server calls it available.
+    /// Starts the adapter of the default release.
     pub async fn start(access: &Access, options: &AdapterOptions) -> Result<Self, Error> {
+        Self::start_release(access, options, RELEASES[0]).await
+    }
+
+    /// Starts it, registers it, and returns when the API server calls it available.
+    pub async fn start_release(
+        access: &Access,
+        options: &AdapterOptions,
+        release: &'static str,
+    ) -> Result<Self, Error> {
         let [secure, plain] = ports::several()?;
         let api = Aggregated {
             group: "external.metrics.k8s.io".into(),
@@ -61,7 +70,7 @@ impl KedaAdapter {
             ("WATCH_NAMESPACE", options.namespace.as_deref().unwrap_or_default()),
             ("POD_NAMESPACE", options.home.as_str()),
         ];
-        let program = programs().await?.keda_adapter;
+        let program = programs(release).await?.adapter;
         let program = Program::start_with("keda-adapter", &program, &arguments, &environment, room)?;
         let mut adapter = Self { program };
         register(access, &api).await?;

@@ -1,4 +1,4 @@
-//! KEDA 2.20.2, with which Plimsoll's operator is compared.
+//! KEDA, with which Plimsoll's operator is compared: 2.20.2 by default.
 
 mod adapter;
 
@@ -6,8 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::access::Access;
-use crate::ensure::Peers;
+use crate::ensure::KedaPrograms;
 use crate::error::Error;
+use crate::parts::KEDA_RELEASES;
 use crate::ports;
 use crate::process::ProcessUsage;
 use crate::program::{Program, Room};
@@ -18,6 +19,8 @@ pub use adapter::{AdapterOptions, KedaAdapter};
 /// How KEDA is started; what is absent is left to KEDA.
 #[derive(Clone, Debug)]
 pub struct KedaOptions {
+    /// The release, one of [`RELEASES`].
+    pub release: &'static str,
     /// The only namespace whose objects it sees (`WATCH_NAMESPACE`); absent: all.
     pub namespace: Option<String>,
     /// Its own namespace, where secrets of ClusterTriggerAuthentications are; made if it does not exist.
@@ -50,6 +53,8 @@ struct KedaPorts {
 
 /// The name under which the operator is called by its adapter.
 pub const SERVER_NAME: &str = "keda-operator.keda.svc";
+/// The releases that can be started; the default is the first.
+pub const RELEASES: [&str; 2] = [KEDA_RELEASES[0].version, KEDA_RELEASES[1].version];
 /// What it writes when it knows all ScaledObjects and begins.
 const READY_LOG_LINE: &str = r#"Starting workers	{"controller": "scaledobject""#;
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
@@ -57,6 +62,7 @@ const READY_TIMEOUT: Duration = Duration::from_mins(2);
 impl Default for KedaOptions {
     fn default() -> Self {
         Self {
+            release: RELEASES[0],
             namespace: None,
             home: "keda".to_owned(),
             adapter: false,
@@ -93,7 +99,7 @@ impl Keda {
         let environment = environment(options);
         let environment: Vec<(&str, &str)> =
             environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let program = programs().await?.keda_operator;
+        let program = programs(options.release).await?.operator;
         let mut operator = Program::start_with("keda-operator", &program, &arguments, &environment, room)?;
         operator.until_logged(READY_TIMEOUT, READY_LOG_LINE).await?;
         // Not before: the adapter would wait for a second, then for two.
@@ -111,7 +117,7 @@ impl Keda {
                 server_name: SERVER_NAME.to_owned(),
                 requests: options.requests,
             };
-            keda.adapter = Some(KedaAdapter::start(access, &settings).await?);
+            keda.adapter = Some(KedaAdapter::start_release(access, &settings, options.release).await?);
         }
         Ok(keda)
     }
@@ -173,8 +179,8 @@ pub async fn prepare(access: &Access, home: &str) -> Result<(), Error> {
     aside(work).await
 }
 
-async fn programs() -> Result<Peers, Error> {
-    aside(Peers::ensure).await
+async fn programs(release: &'static str) -> Result<KedaPrograms, Error> {
+    aside(move || KedaPrograms::ensure(release)).await
 }
 
 /// Runs blocking code on a thread that may block.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
+use api::keda::KedaProfile;
 use api::provider::Compat;
 use cluster::Clock;
 use cluster::discovery::Discovery;
@@ -11,7 +12,7 @@ use cluster::lease::Leadership;
 use controllers::hpa::Records;
 use controllers::operator::{Operator, OperatorHandle, OperatorParts, OperatorSettings};
 use kube::Client;
-use testbed::keda::{Keda, KedaOptions};
+use testbed::keda::{Keda, KedaOptions, RELEASES};
 use testbed::{Access, ControlPlane, Options};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -22,7 +23,7 @@ use crate::differential::env::{NO_WORKLOADS, connect, prepare, until_synced};
 /// The operator that acts on a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
-    /// KEDA 2.20.2.
+    /// KEDA.
     Keda,
     /// Plimsoll with `--compat strict`.
     Strict,
@@ -73,13 +74,21 @@ pub(crate) fn plane() -> anyhow::Result<ControlPlane> {
 
 impl KedaEnv {
     /// Starts all operators.
-    pub(crate) async fn start(plane: ControlPlane, sabotage: bool, rush: bool) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        plane: ControlPlane,
+        release: &str,
+        sabotage: bool,
+        rush: bool,
+    ) -> anyhow::Result<Self> {
+        let release = RELEASES.into_iter().find(|known| *known == release).context("unknown release")?;
+        let profile = KedaProfile::of_release(release).context("no profile for this release")?;
         let access = plane.access().clone();
         let client = testbed::harness::connect(&access.kubeconfig_for(access.admin())).await?;
         testbed::keda::prepare(&access, "keda").await?;
         prepare(&client, &Subject::ALL.map(Subject::namespace)).await?;
         let sources = Sources::start(if rush { SLOW_RESPONSE_TIME } else { Duration::ZERO }).await?;
         let options = KedaOptions {
+            release,
             // Its own too, where the Secrets of ClusterTriggerAuthentications are.
             namespace: Some(format!("{},keda", Subject::Keda.namespace())),
             adapter: true,
@@ -88,7 +97,8 @@ impl KedaEnv {
         let keda = Keda::start(&access, &options).await?;
         let mut ours = Vec::new();
         for (subject, compat) in [(Subject::Strict, Compat::Strict), (Subject::Better, Compat::Better)] {
-            ours.push(RunningOperator::start(&access, subject, compat, sabotage).await?);
+            let settings = OperatorSettings { compat, profile, ..OperatorSettings::default() };
+            ours.push(RunningOperator::start(&access, subject, settings, sabotage).await?);
         }
         Ok(Self { ours, keda, sources, client, _plane: plane })
     }
@@ -120,18 +130,17 @@ impl RunningOperator {
     async fn start(
         access: &Access,
         subject: Subject,
-        compat: Compat,
+        settings: OperatorSettings,
         sabotage: bool,
     ) -> anyhow::Result<Self> {
         let client = connect(access, subject.namespace(), &access.kubeconfig_for(access.admin())).await?;
         let (clock, discovery) = (Clock::system(), Discovery::new(client.clone()));
         let settings = OperatorSettings {
             namespaces: vec![subject.namespace().to_owned()],
-            compat,
             secrets_check: SECRETS_CHECK_INTERVAL,
             // Where secrets are looked for is what a run that must find something changes.
             restrict_secret_access: sabotage,
-            ..OperatorSettings::default()
+            ..settings
         };
         let (operator, handle) = Operator::new(OperatorParts {
             recorder: EventRecorder::start(client.clone(), "keda-operator", clock.clone()),

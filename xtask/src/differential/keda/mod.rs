@@ -1,4 +1,4 @@
-//! `cargo xtask differential keda`: KEDA 2.20.2's own operator and ours on the same real API server, over subject objects with
+//! `cargo xtask differential keda`: KEDA's own operator (`--keda`: which release) and ours on the same real API server, over subject objects with
 //! the same scripted sources, compared step by step.
 //!
 //! ```text
@@ -77,7 +77,7 @@ fn play(args: &DifferentialArgs, steps: usize) -> anyhow::Result<KedaOutcome> {
     let runtime = crate::local::runtime()?;
     let outcome = Mutex::new(KedaOutcome::default());
     runtime.block_on(async {
-        let mut env = KedaEnv::start(plane, args.sabotage, args.rush).await?;
+        let mut env = KedaEnv::start(plane, &args.keda, args.sabotage, args.rush).await?;
         let (told, seen) = watch::channel(None);
         let game = KedaRun::new(&env, play, seen, &outcome);
         let looking = apply::watch(env.client.clone(), told);
