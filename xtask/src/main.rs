@@ -11,6 +11,7 @@ mod generate;
 mod local;
 mod real;
 mod schemas;
+mod upstream;
 mod vectors;
 
 use std::process::ExitCode;
@@ -40,6 +41,9 @@ enum Task {
     Real(real::Real),
     /// Ask a real API server for the schemas that localkube embeds.
     Schemas,
+    /// Compare releases of Kubernetes or KEDA by their sources.
+    #[command(subcommand)]
+    Upstream(upstream::UpstreamArgs),
     /// Compress vectors into tests/vectors.
     Vectors(vectors::VectorsArgs),
 }
@@ -55,6 +59,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Local(args) => local::run(&args),
         Task::Real(args) => real::run(&args),
         Task::Schemas => schemas::run(),
+        Task::Upstream(args) => upstream::run(&args),
         Task::Vectors(args) => vectors::run(&args),
     }
 }

@@ -1,0 +1,156 @@
+//! What differs between the folders of two releases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use super::fields::fields;
+use super::releases::{Package, package_of};
+use super::texts::{TextKind, texts};
+
+/// How a file changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileChange {
+    Added,
+    Removed,
+    /// Lines of the new file that the old one does not have, and the reverse.
+    Changed {
+        added: usize,
+        removed: usize,
+    },
+}
+
+/// Texts that only one of the releases has.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct TextChanges {
+    pub(super) added: BTreeSet<String>,
+    pub(super) removed: BTreeSet<String>,
+}
+
+/// What differs in one module.
+#[derive(Debug, Default)]
+pub(super) struct ModuleChanges {
+    /// By path.
+    pub(super) files: BTreeMap<String, FileChange>,
+    /// By kind; kinds without a difference are missing.
+    pub(super) texts: BTreeMap<TextKind, TextChanges>,
+    /// Fields of resource definitions.
+    pub(super) fields: TextChanges,
+}
+
+/// What users see of one release.
+#[derive(Default)]
+struct Visible {
+    texts: BTreeSet<(TextKind, String)>,
+    fields: BTreeSet<String>,
+}
+
+impl ModuleChanges {
+    /// Compares the files of these packages.
+    pub(super) fn between(old: &Path, new: &Path, packages: &[Package]) -> anyhow::Result<Self> {
+        let (old, new) = (sources(old, packages)?, sources(new, packages)?);
+        let mut changes = Self::default();
+        for (path, text) in &new {
+            match old.get(path) {
+                None => {
+                    changes.files.insert(path.clone(), FileChange::Added);
+                }
+                Some(before) if before != text => {
+                    let change = FileChange::Changed {
+                        added: lines_only_in(text, before),
+                        removed: lines_only_in(before, text),
+                    };
+                    changes.files.insert(path.clone(), change);
+                }
+                Some(_) => {}
+            }
+        }
+        let gone = old.keys().filter(|path| !new.contains_key(*path));
+        changes.files.extend(gone.map(|path| (path.clone(), FileChange::Removed)));
+        // A text that moves to another file has not changed, so all files count, not only those that differ.
+        let (old, new) = (visible(&old), visible(&new));
+        for (kind, text) in new.texts.difference(&old.texts) {
+            changes.texts.entry(*kind).or_default().added.insert(text.clone());
+        }
+        for (kind, text) in old.texts.difference(&new.texts) {
+            changes.texts.entry(*kind).or_default().removed.insert(text.clone());
+        }
+        changes.fields.added.extend(new.fields.difference(&old.fields).cloned());
+        changes.fields.removed.extend(old.fields.difference(&new.fields).cloned());
+        Ok(changes)
+    }
+}
+
+/// The sources of these packages, by path.
+fn sources(root: &Path, packages: &[Package]) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for package in packages {
+        let folder = root.join(package.folder);
+        if folder.is_dir() {
+            walk(root, &folder, packages, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+fn walk(
+    root: &Path,
+    folder: &Path,
+    packages: &[Package],
+    found: &mut BTreeMap<String, String>,
+) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))? {
+        let entry = entry?;
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() {
+            if !matches!(name.as_str(), "testdata" | "testing" | "mock" | "mocks" | "vendor") {
+                walk(root, &path, packages, found)?;
+            }
+        } else if is_source(&name) {
+            let relative = path.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
+            if package_of(packages, &relative).is_some() {
+                let bytes =
+                    std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
+                found.insert(relative, String::from_utf8_lossy(&bytes).into_owned());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file is written by people and is no test.
+fn is_source(name: &str) -> bool {
+    let is_generated = name.starts_with("zz_generated") || name.ends_with(".pb.go");
+    let is_known = [".go", ".yaml", ".yml", ".proto"].iter().any(|end| name.ends_with(end));
+    is_known && !is_generated && !name.ends_with("_test.go")
+}
+
+fn visible(files: &BTreeMap<String, String>) -> Visible {
+    let mut all = Visible::default();
+    for (path, text) in files {
+        if path.ends_with(".go") {
+            all.texts.extend(texts(path, text));
+        } else if path.contains("crd") {
+            all.fields.extend(fields(path, text));
+        }
+    }
+    all
+}
+
+/// How many lines of a file the other does not have.
+fn lines_only_in(one: &str, other: &str) -> usize {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in other.lines() {
+        *counts.entry(line).or_default() += 1;
+    }
+    let is_new = |line: &&str| match counts.get_mut(line) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        _ => true,
+    };
+    one.lines().filter(is_new).count()
+}

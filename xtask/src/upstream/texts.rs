@@ -1,0 +1,153 @@
+//! The texts that users see, by the call that a string literal stands in. Where that is not enough, the list is longer than it needs
+//! to be: a person reads it.
+
+use std::collections::BTreeSet;
+
+use super::go_text::{Token, tokens};
+
+/// What a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum TextKind {
+    /// A reason or note of an event.
+    Event,
+    /// A reason or message of a condition.
+    Condition,
+    /// A name, help text or label of an exported metric.
+    Metric,
+    /// A command line flag or its help text.
+    Flag,
+    /// An environment variable.
+    Variable,
+    /// A feature gate.
+    FeatureGate,
+    /// A JSON field of an API type.
+    Field,
+    /// A parameter of a trigger.
+    Parameter,
+    /// The text of an error.
+    Error,
+    /// Something else.
+    Other,
+}
+
+impl TextKind {
+    /// All kinds, in the order of the report.
+    pub(super) const ALL: [Self; 10] = [
+        Self::Event,
+        Self::Condition,
+        Self::Metric,
+        Self::Flag,
+        Self::Variable,
+        Self::FeatureGate,
+        Self::Field,
+        Self::Parameter,
+        Self::Error,
+        Self::Other,
+    ];
+
+    /// The heading of its list.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Event => "events",
+            Self::Condition => "conditions",
+            Self::Metric => "metrics",
+            Self::Flag => "flags",
+            Self::Variable => "environment variables",
+            Self::FeatureGate => "feature gates",
+            Self::Field => "fields of API types",
+            Self::Parameter => "parameters of triggers",
+            Self::Error => "errors",
+            Self::Other => "other texts",
+        }
+    }
+}
+
+/// The texts of a Go file.
+pub(super) fn texts(path: &str, source: &str) -> BTreeSet<(TextKind, String)> {
+    let tokens = joined(tokens(source));
+    let mut found = BTreeSet::new();
+    // The names of the calls that are open, and whether each is one.
+    let mut calls: Vec<Option<String>> = Vec::new();
+    let mut previous: Option<&Token> = None;
+    for token in &tokens {
+        match token {
+            Token::Sign('(') => calls.push(match previous {
+                Some(Token::Word(name)) => Some(name.clone()),
+                _ => None,
+            }),
+            Token::Sign(')') => drop(calls.pop()),
+            Token::Text(text) => found.extend(classify(path, &calls, text)),
+            _ => {}
+        }
+        previous = Some(token);
+    }
+    found
+}
+
+/// Joins literals that are added: a long text is written in pieces.
+fn joined(tokens: Vec<Token>) -> Vec<Token> {
+    let mut all: Vec<Token> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        if let (Token::Text(next), [.., Token::Text(text), Token::Sign('+')]) = (&token, all.as_mut_slice()) {
+            text.push_str(next);
+            all.pop();
+        } else {
+            all.push(token);
+        }
+    }
+    all
+}
+
+fn classify(path: &str, calls: &[Option<String>], text: &str) -> Vec<(TextKind, String)> {
+    if text.trim().is_empty() {
+        return Vec::new();
+    }
+    let tags = struct_tags(text);
+    if !tags.is_empty() {
+        return tags;
+    }
+    let kind = calls.iter().rev().flatten().find_map(|name| kind_of_call(name));
+    let kind = match kind {
+        Some(Some(kind)) => kind,
+        // Logs are not for users.
+        Some(None) => return Vec::new(),
+        None if path.contains("eventreason") || path.ends_with("events.go") => TextKind::Event,
+        None if path.contains("metricscollector") || path.contains("/monitor/") => TextKind::Metric,
+        None if path.contains("pkg/features") => TextKind::FeatureGate,
+        None => TextKind::Other,
+    };
+    vec![(kind, text.to_owned())]
+}
+
+/// What the arguments of a call are; nothing that users see for logs, unknown for most calls.
+fn kind_of_call(name: &str) -> Option<Option<TextKind>> {
+    let is_any = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    let kind = match name {
+        "Errorf" | "New" | "Wrap" | "Wrapf" | "Invalid" | "Required" | "Forbidden" => TextKind::Error,
+        "Getenv" | "LookupEnv" => TextKind::Variable,
+        "Info" | "Infof" | "InfoS" | "Error" | "ErrorS" | "Debug" | "Warningf" | "Warning" | "V" => {
+            return Some(None);
+        }
+        _ if is_any(&["Condition"]) => TextKind::Condition,
+        _ if is_any(&["Eventf", "Event", "Emit"]) => TextKind::Event,
+        _ if name.ends_with("Var") || name.ends_with("VarP") => TextKind::Flag,
+        _ if is_any(&["OsEnv", "EnvVar"]) => TextKind::Variable,
+        _ if name.starts_with("New") && is_any(&["Counter", "Gauge", "Histogram", "Summary", "Desc"]) => {
+            TextKind::Metric
+        }
+        _ => return None,
+    };
+    Some(Some(kind))
+}
+
+/// The names in a struct tag: the JSON field and the parameter of a trigger.
+fn struct_tags(text: &str) -> Vec<(TextKind, String)> {
+    let value = |key: &str| {
+        let (_, rest) = text.split_once(&format!("{key}:\""))?;
+        Some(rest.split('"').next().unwrap_or_default().to_owned())
+    };
+    let field = value("json").and_then(|tag| Some(tag.split(',').next()?.to_owned()));
+    let field = field.filter(|name| !name.is_empty() && name != "-").map(|name| (TextKind::Field, name));
+    let parameter = value("keda").map(|tag| (TextKind::Parameter, tag));
+    field.into_iter().chain(parameter).collect()
+}
