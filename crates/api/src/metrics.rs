@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::observe::NamedSample;
+use engine::provenance::SeriesSample;
 use engine::spec::{Metric, MetricSource};
-use engine::{MetricSamples, PodSamples, RecordedError, Sample};
+use engine::{MetricSamples, PodSamples, Provenance, RecordedError, Sample};
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::time::{GO_ZERO, parse_go_duration};
 use crate::wire::nullable;
+
+/// The header in which our servers of metrics APIs state what took the samples: `kubelets`, or `Prometheus: QUERY`.
+pub const SOURCE_HEADER: &str = "plimsoll-sample-source";
 
 /// `metrics.k8s.io` list of pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -99,6 +103,14 @@ pub struct ExternalMetricValueList {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExternalMetricValue {
+    /// Labels of the series, ascending by name.
+    #[serde(deserialize_with = "nullable")]
+    pub metric_labels: BTreeMap<String, String>,
+    /// End of the measurement.
+    pub timestamp: Option<Timestamp>,
+    /// Length of the measurement.
+    #[serde(rename = "window")]
+    pub window_seconds: Option<i64>,
     /// The value.
     #[serde(deserialize_with = "nullable")]
     pub value: Quantity,
@@ -235,6 +247,27 @@ pub fn external_totals(
         return Err("no metrics returned from external metrics API".into());
     }
     Ok(MetricSamples::Totals(list.items.iter().map(|item| (&item.value).into()).collect()))
+}
+
+/// Records where the series of an external metric came from.
+pub fn record_series(from: &mut Provenance, list: &ExternalMetricValueList) {
+    from.record_series(list.items.iter().map(|item| SeriesSample {
+        at: item.timestamp,
+        window: item.window_seconds.map(SignedDuration::from_secs),
+        milli: (&item.value).into(),
+        labels: &item.metric_labels,
+    }));
+}
+
+/// Records where the value of an object came from.
+pub fn record_values(from: &mut Provenance, list: &MetricValueList) {
+    let labels = BTreeMap::new();
+    from.record_series(list.items.iter().map(|item| SeriesSample {
+        at: item.timestamp,
+        window: item.window_seconds.map(SignedDuration::from_secs),
+        milli: (&item.value).into(),
+        labels: &labels,
+    }));
 }
 
 /// Joins samples with the pods of an observation.

@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use quantity::Quantity;
@@ -201,8 +201,28 @@ pub struct ListFilter {
     pub fields: FieldSelector,
 }
 
+/// What took the samples of a response: the provider that answers a query states it. Clones share the statement.
+#[derive(Clone, Debug, Default)]
+pub struct SampleSource(Arc<Mutex<Option<String>>>);
+
+impl SampleSource {
+    /// States the source: `Prometheus: QUERY`, `upstream NAME`. The last statement counts.
+    pub fn state(&self, source: impl Into<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(source.into());
+    }
+
+    /// The statement, if there is one.
+    pub fn stated(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Provider of `metrics.k8s.io`.
 pub trait ResourceMetricsProvider: Send + Sync {
+    /// What takes the samples of pods: `kubelets`, `Prometheus`.
+    fn source(&self) -> Option<&'static str> {
+        None
+    }
     /// Pods in ascending order of namespace and name.
     fn pods<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>>;
     /// The same pods in parts. A provider that creates parts while they are sent does not hold all pods in memory.
@@ -233,6 +253,8 @@ pub struct CustomMetricQuery {
     pub metric: String,
     /// Selector of series.
     pub series: Selector,
+    /// Where the provider that answers states what took the samples.
+    pub source: SampleSource,
 }
 
 /// The objects of a query.
@@ -302,6 +324,8 @@ pub struct ExternalMetricQuery {
     pub metric: String,
     /// Selector of series.
     pub series: Selector,
+    /// Where the provider that answers states what took the samples.
+    pub source: SampleSource,
 }
 
 /// Value of one series of an external metric.

@@ -12,9 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
-use engine::spec::{
-    FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, Spec, TargetRef, UtilizationBase,
-};
+use engine::spec::{Metric, MetricId, MetricSource, MetricTarget, Spec, TargetRef, UtilizationBase};
 use engine::{
     ControllerConfig, Decision, MetricSamples, Observation, Pod, PodPhase, PodSamples, PodSelection,
     PodTemplate, Sample, Scale, State, Status,
@@ -193,7 +191,7 @@ fn observation(load: Load, pods: u32) -> Observation {
 }
 
 fn metrics(load: Load) -> Vec<Metric> {
-    let metric = |source, goal| Metric { source, goal, on_failure: FailurePolicy::Kubernetes };
+    let metric = |source, goal| Metric::new(source, goal);
     let resource = |name: &str| MetricSource::Resource { name: name.into(), of: UtilizationBase::Requests };
     let custom = |name: &str| {
         MetricSource::Pods(MetricId {

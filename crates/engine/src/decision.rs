@@ -11,6 +11,7 @@ pub use crate::error::{ErrorClass, StepError};
 use crate::evaluate::Evaluation;
 use crate::normalize::Normalized;
 use crate::observe::Scale;
+use crate::provenance::Provenance;
 use crate::recommend::Recommendation;
 use crate::report::{Event, Status};
 use crate::spec::Tolerances;
@@ -35,6 +36,9 @@ pub struct Decision {
     pub tolerances: Tolerances,
     /// The evaluation of each metric, in the order of the spec.
     pub evaluations: Vec<Evaluation>,
+    /// Where the samples of each metric came from, in the order of the spec; empty if the caller does not know it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provenance: Vec<Provenance>,
     /// The recommendation from all proposals; absent if metrics were not evaluated or failed.
     pub recommendation: Option<Recommendation>,
     /// The recommendation after stabilization and limits.
@@ -86,6 +90,18 @@ impl Decision {
     /// The replica count to write to the target's scale, if any.
     pub fn write(&self) -> Option<Replicas> {
         (self.outcome == ScaleOutcome::Pending).then_some(self.desired)
+    }
+
+    /// The proposal of all metrics as Kubernetes logs it: `proposing 8 (based on METRIC from TIME)`.
+    pub fn proposal_line(&self) -> Option<String> {
+        let recommendation = self.recommendation.as_ref()?;
+        let taken =
+            recommendation.winner.and_then(|winner| self.provenance.get(winner)).and_then(|from| from.oldest);
+        let taken = taken.map_or_else(|| "an unknown time".to_owned(), |at| at.to_string());
+        Some(format!(
+            "proposing {} (based on {} from {taken})",
+            recommendation.replicas, recommendation.metric
+        ))
     }
 
     /// The `action` label of exported metrics: the change that was made.

@@ -51,6 +51,12 @@ pub struct Metric {
     /// What to do while the metric cannot be read.
     #[serde(default)]
     pub on_failure: FailurePolicy,
+    /// Samples that are older count as failed; absent: any age is accepted, as in Kubernetes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_age: Option<SignedDuration>,
+    /// How the series of an External metric are combined.
+    #[serde(default, skip_serializing_if = "SeriesAggregator::is_sum")]
+    pub series: SeriesAggregator,
 }
 
 /// Source of a metric's samples.
@@ -143,6 +149,28 @@ pub enum Aggregator {
     Min,
     /// The mean, rounded up.
     Average,
+}
+
+/// How the series of an External metric become one value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SeriesAggregator {
+    /// Their sum, as in Kubernetes.
+    #[default]
+    Sum,
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+    /// Their mean, rounded up to a thousandth.
+    Average,
+}
+
+impl SeriesAggregator {
+    /// Whether this is the rule of Kubernetes.
+    pub fn is_sum(&self) -> bool {
+        *self == Self::Sum
+    }
 }
 
 /// What a metric proposes while it cannot be read.
@@ -261,6 +289,19 @@ impl Spec {
         self.metrics
             .iter()
             .any(|m| matches!(m.source, MetricSource::Object { .. } | MetricSource::External(_)))
+    }
+}
+
+impl Metric {
+    /// A metric with the rules of Kubernetes.
+    pub fn new(source: MetricSource, goal: MetricTarget) -> Self {
+        Self {
+            source,
+            goal,
+            on_failure: FailurePolicy::Kubernetes,
+            max_age: None,
+            series: SeriesAggregator::Sum,
+        }
     }
 }
 

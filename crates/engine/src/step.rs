@@ -227,6 +227,7 @@ pub(crate) fn begin(now: Timestamp, seen: &Observation) -> Decision {
         selected: None,
         tolerances: Tolerances::of(&seen.spec, &seen.config),
         evaluations: Vec::new(),
+        provenance: Vec::new(),
         recommendation: None,
         normalized: None,
         desired: Replicas::ZERO,

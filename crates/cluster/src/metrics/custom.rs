@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::metrics::{MetricValueList, Query, Versions, join_samples, object_total, pods_samples};
+use api::metrics::{
+    MetricValueList, Query, Versions, join_samples, object_total, pods_samples, record_values,
+};
 use api::scale::group_of;
-use engine::MetricSamples;
 use engine::spec::{Metric, MetricSource};
+use engine::{MetricSamples, Provenance};
 use futures::FutureExt as _;
 use kube::Client;
 use runtime::SingleFlight;
 
-use super::{MAX_JOIN_AGE, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, uri, wire};
+use super::{
+    MAX_JOIN_AGE, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, Sourced, sharing, uri, wire,
+};
 use crate::discovery::{Discovery, MappingError};
 use crate::request::{ApiError, Request, decode, exchange};
 
@@ -20,7 +24,7 @@ const GROUP: &str = "custom.metrics.k8s.io";
 /// Versions that can be decoded; both have the same fields.
 const KNOWN_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 
-type MetricValuesResult = Result<Arc<MetricValueList>, ApiError>;
+type MetricValuesResult = Result<Sourced<MetricValueList>, ApiError>;
 
 /// The client of custom metrics.
 #[derive(Clone)]
@@ -42,12 +46,15 @@ impl CustomMetricsClient {
         &self,
         scope: MetricScope<'_>,
         metric: &Metric,
+        from: &mut Provenance,
     ) -> Result<MetricSamples, SampleError> {
-        let fetched = self.values(scope, metric).await;
+        from.api = GROUP.into();
+        let fetched = self.values(scope, metric, from).await;
         let values = fetched.as_ref().map(Arc::as_ref).map_err(|error| error.text.as_str());
         let samples = match &metric.source {
             MetricSource::Pods(_) => pods_samples(values).map(|samples| join_samples(scope.pods, samples)),
-            _ => object_total(values),
+            _ => object_total(values)
+                .inspect(|_| values.into_iter().for_each(|list| record_values(from, list))),
         };
         let source = |fetched: Result<_, SampleError>| fetched.err().and_then(|error| error.source);
         samples.map_err(|error| SampleError { text: error.to_string(), source: source(fetched) })
@@ -57,8 +64,10 @@ impl CustomMetricsClient {
         &self,
         scope: MetricScope<'_>,
         metric: &Metric,
+        from: &mut Provenance,
     ) -> Result<Arc<MetricValueList>, SampleError> {
         let version = self.version().await?;
+        from.api = format!("{GROUP}/{version}").into();
         let resource = self.described(metric).await?;
         let versions = Versions { custom: &version, ..Versions::default() };
         let query = Query::in_versions(versions, scope.namespace, scope.selector, metric, &resource);
@@ -70,13 +79,17 @@ impl CustomMetricsClient {
             async move {
                 let answer = exchange(&client, &request).await?;
                 let values: wire::WireValueList = decode(&answer, &wire::VALUES)?;
-                values.complete().map(Arc::new).map_err(|error| ApiError::unanswered(error.to_string()))
+                let values = values.complete().map_err(|error| ApiError::unanswered(error.to_string()))?;
+                Ok(Sourced { values: Arc::new(values), source: answer.source.map(Into::into) })
             }
             .boxed()
         };
         let (answer, role) = self.flights.run_within(&key, MAX_JOIN_AGE, ask).await;
         self.meter.note(role, &answer);
-        answer.map_err(SampleError::request)
+        from.response = sharing(role);
+        let Sourced { values, source } = answer.map_err(SampleError::request)?;
+        from.source = source;
+        Ok(values)
     }
 
     /// The preferred version if it can be decoded, else the first that can (docs/spec/hpa.md Appendix C.3).

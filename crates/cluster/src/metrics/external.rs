@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
-use api::metrics::{ExternalMetricValueList, Query, external_totals};
-use engine::MetricSamples;
+use api::metrics::{ExternalMetricValueList, Query, external_totals, record_series};
 use engine::spec::{Metric, MetricId};
+use engine::{MetricSamples, Provenance};
 use futures::FutureExt as _;
 use kube::Client;
 use runtime::SingleFlight;
 
-use super::{MAX_JOIN_AGE, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, uri, wire};
+use super::{
+    MAX_JOIN_AGE, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, Sourced, sharing, uri, wire,
+};
 use crate::request::{ApiError, Request, decode, exchange};
 
-type ExternalValuesResult = Result<Arc<ExternalMetricValueList>, ApiError>;
+const API_VERSION: &str = "external.metrics.k8s.io/v1beta1";
+
+type ExternalValuesResult = Result<Sourced<ExternalMetricValueList>, ApiError>;
 
 /// The client of external metrics.
 #[derive(Clone)]
@@ -32,10 +36,12 @@ impl ExternalMetricsClient {
         scope: MetricScope<'_>,
         metric: &Metric,
         id: &MetricId,
+        from: &mut Provenance,
     ) -> Result<MetricSamples, SampleError> {
         let Some(query) = Query::of(scope.namespace, scope.selector, metric, "") else {
             return Ok(MetricSamples::NotQueried);
         };
+        from.api = API_VERSION.into();
         // The URI has the name in lower case, messages do not.
         let request =
             Request::get(uri(&query), format!("{}.external.metrics.k8s.io", id.name), REQUEST_DEADLINE);
@@ -45,14 +51,20 @@ impl ExternalMetricsClient {
             async move {
                 let answer = exchange(&client, &request).await?;
                 let series: wire::WireSeriesList = decode(&answer, &wire::SERIES)?;
-                series.complete().map(Arc::new).map_err(|error| ApiError::unanswered(error.to_string()))
+                let series = series.complete().map_err(|error| ApiError::unanswered(error.to_string()))?;
+                Ok(Sourced { values: Arc::new(series), source: answer.source.map(Into::into) })
             }
             .boxed()
         };
         let (answer, role) = self.flights.run_within(&key, MAX_JOIN_AGE, ask).await;
         self.meter.note(role, &answer);
-        let totals =
-            external_totals(answer.as_ref().map(Arc::as_ref).map_err(|error| error.message.as_str()));
+        from.response = sharing(role);
+        if let Ok(Sourced { values, source }) = &answer {
+            from.source.clone_from(source);
+            record_series(from, values);
+        }
+        let list = answer.as_ref().map(|answer| &*answer.values).map_err(|error| error.message.as_str());
+        let totals = external_totals(list);
         totals.map_err(|error| SampleError { text: error.to_string(), source: answer.err() })
     }
 }

@@ -23,8 +23,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use api::metrics::{PodMetricsList, Query};
+use engine::provenance::ResponseSharing;
 use engine::spec::{Metric, MetricSource};
-use engine::{MetricSamples, RecordedError};
+use engine::{MetricSamples, Provenance, RecordedError};
 use kube::Client;
 use runtime::single_flight::FlightRole;
 
@@ -147,18 +148,36 @@ impl MetricsClient {
         scope: MetricScope<'_>,
         metric: &Metric,
     ) -> Result<MetricSamples, SampleError> {
+        self.samples_from(scope, metric, &mut Provenance::default()).await
+    }
+
+    /// As [`MetricsClient::samples`]; records in `from` where they came from, as far as it is known if they cannot be read.
+    pub async fn samples_from(
+        &self,
+        scope: MetricScope<'_>,
+        metric: &Metric,
+        from: &mut Provenance,
+    ) -> Result<MetricSamples, SampleError> {
         if !metric.is_queryable() {
             return Ok(MetricSamples::NotQueried);
         }
-        match &metric.source {
-            MetricSource::Resource { name, .. } => self.0.resource.samples(scope, metric, name, None).await,
-            MetricSource::ContainerResource { name, container, .. } => {
-                self.0.resource.samples(scope, metric, name, Some(container)).await
+        let samples = match &metric.source {
+            MetricSource::Resource { name, .. } => {
+                self.0.resource.samples(scope, metric, name, None, from).await
             }
-            MetricSource::Pods(_) | MetricSource::Object { .. } => self.0.custom.samples(scope, metric).await,
-            MetricSource::External(id) => self.0.external.samples(scope, metric, id).await,
+            MetricSource::ContainerResource { name, container, .. } => {
+                self.0.resource.samples(scope, metric, name, Some(container), from).await
+            }
+            MetricSource::Pods(_) | MetricSource::Object { .. } => {
+                self.0.custom.samples(scope, metric, from).await
+            }
+            MetricSource::External(id) => self.0.external.samples(scope, metric, id, from).await,
             MetricSource::Unknown(_) => Ok(MetricSamples::NotQueried),
+        };
+        if let Ok(MetricSamples::PerPod(samples)) = &samples {
+            from.record_pods(scope.pods, samples);
         }
+        samples
     }
 
     /// The counts so far.
@@ -183,6 +202,21 @@ impl QueryMeter {
     fn read(&self) -> MetricsApiCount {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         MetricsApiCount { sent: read(&self.sent), failed: read(&self.failed), saved: read(&self.saved) }
+    }
+}
+
+/// A decoded response and what its server states about its source.
+#[derive(Clone, Debug)]
+struct Sourced<T> {
+    values: Arc<T>,
+    source: Option<Arc<str>>,
+}
+
+/// How a response came about, for the record.
+fn sharing(role: FlightRole) -> ResponseSharing {
+    match role {
+        FlightRole::Started => ResponseSharing::Own,
+        FlightRole::Joined => ResponseSharing::Joined,
     }
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use api::metrics::{PodMetricsList, Query, Versions, join_samples, resource_samples};
 use api::selector::Selector;
 use engine::observe::NamedSample;
+use engine::provenance::ResponseSharing;
 use engine::spec::Metric;
-use engine::{MetricSamples, Pod};
+use engine::{CowStr, MetricSamples, Pod, Provenance};
 use futures::FutureExt as _;
 use kube::Client;
 use runtime::SingleFlight;
@@ -16,11 +17,14 @@ use runtime::single_flight::FlightRole;
 use tokio::time::Instant;
 
 use super::usage::Usage;
-use super::{LocalPodMetrics, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, uri, wire};
+use super::{LocalPodMetrics, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, sharing, uri, wire};
 use crate::discovery::Discovery;
 use crate::request::{ApiError, Request, decode, exchange};
 
 const GROUP: &str = "metrics.k8s.io";
+
+/// What is recorded as the API of samples that this process scraped itself.
+const IN_PROCESS: &str = "this process";
 
 /// After a list without labels, lists are not shared for this long.
 const UNLABELLED_TTL: Duration = Duration::from_mins(5);
@@ -87,14 +91,19 @@ impl ResourceMetricsClient {
         metric: &Metric,
         resource: &str,
         container: Option<&str>,
+        from: &mut Provenance,
     ) -> Result<MetricSamples, SampleError> {
         let part = |usage: &Usage, selector: &Selector| usage.selected(selector, resource, container);
         if let Some(store) = &self.store {
+            (from.api, from.source) = (IN_PROCESS.into(), Some("kubelets".into()));
             let usage = self.stored(&**store, scope.namespace);
             return in_pod_order(scope.pods, part(&usage, &parse_selector(scope)?));
         }
         if scope.shared && !self.is_unlabelled() {
-            let usage = self.shared(scope.namespace, metric).await.map_err(failure)?;
+            let (listed, response) = self.shared(scope.namespace, metric).await;
+            (from.api, from.response) = (self.source.api(), response);
+            let usage = listed.map_err(failure)?;
+            from.source.clone_from(&usage.source);
             if usage.is_empty() || usage.has_labels() {
                 return in_pod_order(scope.pods, part(&usage, &parse_selector(scope)?));
             }
@@ -102,18 +111,20 @@ impl ResourceMetricsClient {
         }
         let listed = self.source.list(scope.namespace, scope.selector, metric).await;
         self.meter.note(FlightRole::Started, &listed);
+        (from.api, from.response) = (self.source.api(), ResponseSharing::Own);
         let usage = listed.map_err(failure)?;
+        from.source.clone_from(&usage.source);
         in_pod_order(scope.pods, (!usage.is_empty()).then(|| usage.all(resource, container)))
     }
 
     /// The list of a whole namespace: cached, under way, or new. A failure is returned to all callers that share it, and not
     /// cached.
-    async fn shared(&self, namespace: &str, metric: &Metric) -> UsageResult {
+    async fn shared(&self, namespace: &str, metric: &Metric) -> (UsageResult, ResponseSharing) {
         if let Some((came, usage)) = self.cache().lists.get(namespace)
             && came.elapsed() < self.freshness
         {
             self.meter.note::<(), ()>(FlightRole::Joined, &Ok(()));
-            return Ok(Arc::clone(usage));
+            return (Ok(Arc::clone(usage)), ResponseSharing::Cached);
         }
         let key: Arc<str> = namespace.into();
         let (source, metric) = (Arc::clone(&self.source), metric.clone());
@@ -124,13 +135,13 @@ impl ResourceMetricsClient {
         if let Ok(usage) = &listed {
             let mut cache = self.cache();
             if cache.lists.get(&key).is_some_and(|(_, known)| Arc::ptr_eq(known, usage)) {
-                return listed;
+                return (listed, sharing(role));
             }
             // Expired lists are dropped.
             cache.lists.retain(|_, (came, _)| came.elapsed() < self.freshness);
             cache.lists.insert(key, (Instant::now(), Arc::clone(usage)));
         }
-        listed
+        (listed, sharing(role))
     }
 
     fn stored(&self, store: &dyn LocalPodMetrics, namespace: &str) -> Arc<Usage> {
@@ -180,6 +191,14 @@ impl PodMetricsLister {
         listed
     }
 
+    /// Group and version of the last list.
+    fn api(&self) -> CowStr {
+        match self.version() {
+            "v1beta1" => "metrics.k8s.io/v1beta1".into(),
+            other => format!("{GROUP}/{other}").into(),
+        }
+    }
+
     fn version(&self) -> &'static str {
         *self.version.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -191,7 +210,9 @@ impl PodMetricsLister {
         };
         let request = Request::get(uri(&query), "pods.metrics.k8s.io", REQUEST_DEADLINE);
         let answer = exchange(&self.client, &request).await?;
-        Ok(Arc::new(decode::<wire::WirePodList<'_>>(&answer, &wire::PODS)?.into()))
+        let mut usage = Usage::from(decode::<wire::WirePodList<'_>>(&answer, &wire::PODS)?);
+        usage.source = answer.source.map(Into::into);
+        Ok(Arc::new(usage))
     }
 }
 

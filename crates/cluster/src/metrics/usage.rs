@@ -19,6 +19,8 @@ pub(super) struct Usage {
     pods: Box<[PodUsage]>,
     /// Pods by label and value.
     by_label: HashMap<Arc<str>, HashMap<Arc<str>, Vec<u32>>>,
+    /// What took the samples, if the server states it.
+    pub(super) source: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -114,7 +116,7 @@ impl Usage {
                 values.entry(Arc::clone(value)).or_default().push(at as u32);
             }
         }
-        Self { pods: pods.into(), by_label }
+        Self { pods: pods.into(), by_label, source: None }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Decoding of responses of the metrics APIs. Kubernetes reads a missing value as zero; here it is an error.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -139,12 +140,24 @@ pub(super) struct WireSeriesList {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct WireSeries {
+    /// One that cannot be read spoils the answer, as in Kubernetes.
     #[serde(deserialize_with = "time")]
-    #[allow(dead_code, reason = "one that cannot be read spoils the answer, as in Kubernetes")]
     timestamp: Option<Timestamp>,
+    /// Labels and window are only recorded, so any value is accepted.
+    metric_labels: Option<serde_json::Value>,
+    window: Option<serde_json::Value>,
     value: Option<Quantity>,
+}
+
+impl WireSeries {
+    fn labels(&self) -> BTreeMap<String, String> {
+        let labels = self.metric_labels.as_ref().and_then(serde_json::Value::as_object);
+        let text =
+            |(name, value): (&String, &serde_json::Value)| Some((name.clone(), value.as_str()?.to_owned()));
+        labels.map(|labels| labels.iter().filter_map(text).collect()).unwrap_or_default()
+    }
 }
 
 /// A response has an item without a value.
@@ -170,7 +183,14 @@ impl WireValueList {
 impl WireSeriesList {
     /// The values as API types; fails if an item has no value.
     pub(super) fn complete(self) -> Result<ExternalMetricValueList, MissingValue> {
-        let item = |item: WireSeries| Ok(ExternalMetricValue { value: item.value.ok_or(MissingValue)? });
+        let item = |item: WireSeries| {
+            Ok(ExternalMetricValue {
+                metric_labels: item.labels(),
+                timestamp: item.timestamp,
+                window_seconds: item.window.as_ref().and_then(serde_json::Value::as_i64),
+                value: item.value.ok_or(MissingValue)?,
+            })
+        };
         Ok(ExternalMetricValueList {
             items: self.items.into_iter().map(item).collect::<Result<_, MissingValue>>()?,
         })

@@ -68,6 +68,8 @@ pub struct Answer {
     pub content_type: String,
     /// The `ETag` of the response.
     pub etag: Option<String>,
+    /// What took the samples of the response, if the server states it ([`api::metrics::SOURCE_HEADER`]).
+    pub source: Option<String>,
     /// The whole body.
     pub body: Bytes,
 }
@@ -281,6 +283,7 @@ async fn attempt(
     let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
     let content_type = header(CONTENT_TYPE).unwrap_or_default().to_owned();
     let etag = header(ETAG).map(str::to_owned);
+    let source = header_text(&head.headers, api::metrics::SOURCE_HEADER);
     let wait = header(RETRY_AFTER).and_then(|text| text.trim().parse().ok());
     let wait = wait.map(|seconds| Duration::from_secs(seconds).min(MAX_DURATION));
     let body = collect(body).await.map_err(|error| FailedAttempt { error, retry_after: None })?;
@@ -289,7 +292,15 @@ async fn attempt(
         let retry_after = error.retry_after;
         return Err(FailedAttempt { error, retry_after });
     }
-    Ok(Answer { code: head.status.as_u16(), content_type, etag, body })
+    Ok(Answer { code: head.status.as_u16(), content_type, etag, source, body })
+}
+
+/// A header as text of limited length: it is recorded and shown to people.
+fn header_text(headers: &http::HeaderMap, name: &str) -> Option<String> {
+    const MAX_CHARS: usize = 300;
+    let text = String::from_utf8_lossy(headers.get(name)?.as_bytes());
+    let shown: String = text.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect();
+    (!shown.is_empty()).then_some(shown)
 }
 
 fn build(request: &Request, accept: &str, etag: Option<&str>) -> Result<http::Request<Body>, ApiError> {

@@ -10,7 +10,7 @@ use cluster::metrics::{MetricScope, MetricsClient};
 use cluster::scale::{ScaleClient, ScaleObject};
 use cluster::watch::WatchHealth;
 use engine::spec::Metric;
-use engine::{MetricSamples, Observation, PodSelection, RecordedError, Scale, ScaleReadError};
+use engine::{MetricSamples, Observation, PodSelection, Provenance, RecordedError, Scale, ScaleReadError};
 use futures::future::join_all;
 use tokio::time::Instant;
 
@@ -39,8 +39,16 @@ pub(crate) enum ScaleOrigin {
 pub(crate) struct Observed {
     pub(crate) observation: Observation,
     pub(crate) origin: ScaleOrigin,
-    /// How long the samples of each metric took to fetch, by its index; empty if none were fetched.
-    pub(crate) fetched_in: Vec<Duration>,
+    /// How the samples of each metric were fetched, by its index; empty if none were fetched.
+    pub(crate) fetches: Vec<Fetch>,
+}
+
+/// How the samples of one metric were fetched.
+pub(crate) struct Fetch {
+    /// How long it took.
+    pub(crate) took: Duration,
+    /// Where the samples came from.
+    pub(crate) from: Provenance,
 }
 
 impl Observer {
@@ -57,8 +65,8 @@ impl Observer {
     ) -> Observed {
         match self.watched(entry, version) {
             Some(scale) => {
-                let (observation, fetched_in) = self.complete(entry, settings, Ok(scale)).await;
-                Observed { observation, origin: ScaleOrigin::Watched, fetched_in }
+                let (observation, fetches) = self.complete(entry, settings, Ok(scale)).await;
+                Observed { observation, origin: ScaleOrigin::Watched, fetches }
             }
             None => self.observe_with(entry, settings, self.fetch_scale(entry).await).await,
         }
@@ -79,8 +87,8 @@ impl Observer {
         fetched: Result<ScaleObject, ScaleReadError>,
     ) -> Observed {
         let scale = fetched.as_ref().map(|object| object.scale.clone()).map_err(Clone::clone);
-        let (observation, fetched_in) = self.complete(entry, settings, scale).await;
-        Observed { observation, origin: ScaleOrigin::Fetched(Box::new(fetched)), fetched_in }
+        let (observation, fetches) = self.complete(entry, settings, scale).await;
+        Observed { observation, origin: ScaleOrigin::Fetched(Box::new(fetched)), fetches }
     }
 
     /// The watched scale, if its watch is connected and has seen our own last write.
@@ -99,13 +107,13 @@ impl Observer {
         }
     }
 
-    /// Adds pods and samples if the step needs them, and how long the samples of each metric took.
+    /// Adds pods and samples if the step needs them, and how the samples of each metric were fetched.
     async fn complete(
         &self,
         entry: &AutoscalerEntry,
         settings: &HpaSettings,
         scale: Result<Scale, ScaleReadError>,
-    ) -> (Observation, Vec<Duration>) {
+    ) -> (Observation, Vec<Fetch>) {
         let mut seen = Observation {
             config: settings.config.clone(),
             spec: entry.spec.clone(),
@@ -143,9 +151,9 @@ impl Observer {
             pods: &seen.pods,
             shared,
         };
-        let (samples, fetched_in) = self.samples(scope, &seen.spec.metrics).await;
+        let (samples, fetches) = self.samples(scope, &seen.spec.metrics).await;
         seen.samples = samples;
-        (seen, fetched_in)
+        (seen, fetches)
     }
 
     /// Fetches the samples of all metrics at the same time, and measures each.
@@ -153,16 +161,17 @@ impl Observer {
         &self,
         scope: MetricScope<'_>,
         metrics: &[Metric],
-    ) -> (Vec<Result<MetricSamples, RecordedError>>, Vec<Duration>) {
+    ) -> (Vec<Result<MetricSamples, RecordedError>>, Vec<Fetch>) {
         let fetch = async |metric: &Metric| {
             let began = Instant::now();
-            let samples = self.metrics.samples(scope, metric).await;
-            (samples.map_err(Into::into), began.elapsed())
+            let mut from = Provenance::default();
+            let samples = self.metrics.samples_from(scope, metric, &mut from).await;
+            (samples.map_err(Into::into), Fetch { took: began.elapsed(), from })
         };
         match metrics {
             [only] => {
-                let (samples, took) = fetch(only).await;
-                (vec![samples], vec![took])
+                let (samples, fetched) = fetch(only).await;
+                (vec![samples], vec![fetched])
             }
             several => join_all(several.iter().map(fetch)).await.into_iter().unzip(),
         }

@@ -10,7 +10,7 @@ use cluster::lease::Leadership;
 use cluster::scale::ScaleObject;
 use cluster::{AutoscalerKey, Clock};
 use engine::act::ScaleWriteError;
-use engine::{Course, Decision, DecisionDetail, Event, ScaleOutcome, ScaleWriteResult, State};
+use engine::{Course, Decision, DecisionDetail, Event, Observation, ScaleOutcome, ScaleWriteResult, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -172,9 +172,14 @@ impl Reconciler {
         self.step(seen, persisted)
     }
 
-    fn step(&self, seen: Observed, persisted: &PersistedState) -> Decided {
+    fn step(&self, mut seen: Observed, persisted: &PersistedState) -> Decided {
         let mut state = persisted.state.clone();
-        let mut computed = seen.fetched_in.clone();
+        let now = self.now(persisted);
+        let Observation { spec, samples, .. } = &mut seen.observation;
+        for ((metric, samples), fetch) in spec.metrics.iter().zip(samples).zip(&seen.fetches) {
+            metric.check_age(now, samples, fetch.from.oldest);
+        }
+        let mut computed: Vec<Duration> = seen.fetches.iter().map(|fetch| fetch.took).collect();
         computed.resize(seen.observation.spec.metrics.len(), Duration::ZERO);
         let mut since = Instant::now();
         let mut evaluated = |index: usize| {
@@ -184,8 +189,12 @@ impl Reconciler {
             }
             since = now;
         };
-        let (now, detail) = (self.now(persisted), DecisionDetail::Counts);
-        let decision = state.step_measured(now, &seen.observation, detail, &mut evaluated);
+        let mut decision =
+            state.step_measured(now, &seen.observation, DecisionDetail::Counts, &mut evaluated);
+        decision.provenance = std::mem::take(&mut seen.fetches).into_iter().map(|fetch| fetch.from).collect();
+        for (from, took) in decision.provenance.iter_mut().zip(&computed) {
+            from.decided(now, SignedDuration::try_from(*took).unwrap_or(SignedDuration::MAX));
+        }
         Decided { seen, decision, state, computed }
     }
 
@@ -318,9 +327,11 @@ fn fetched_scale(origin: &ScaleOrigin) -> Option<ScaleObject> {
 
 /// Logs the outcome: scaling at `info`, failures above it, unchanged replicas at `trace`.
 fn log(key: &AutoscalerKey, decision: &Decision) {
+    let proposal = || decision.proposal_line().unwrap_or_default();
     match &decision.outcome {
         ScaleOutcome::Scaled => tracing::info!(
-            autoscaler = %key, from = decision.current().get(), to = decision.desired.get(), reason = decision.reason, "scaled"
+            autoscaler = %key, from = decision.current().get(), to = decision.desired.get(), reason = decision.reason,
+            proposal = proposal(), "scaled"
         ),
         ScaleOutcome::WriteFailed(error) => {
             tracing::warn!(autoscaler = %key, to = decision.desired.get(), error, "failed to scale");
@@ -329,7 +340,9 @@ fn log(key: &AutoscalerKey, decision: &Decision) {
             let error = decision.error.as_ref().map(|error| error.text.as_str()).unwrap_or_default();
             tracing::debug!(autoscaler = %key, error, "nothing could be decided");
         }
-        _ => tracing::trace!(autoscaler = %key, replicas = decision.current().get(), "kept"),
+        _ => tracing::trace!(
+            autoscaler = %key, replicas = decision.current().get(), proposal = proposal(), "kept"
+        ),
     }
     for text in &decision.logged {
         tracing::warn!(autoscaler = %key, "{text}");

@@ -1,16 +1,19 @@
 //! Reconciles against an API server in this process, on tokio's paused clock.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::time::Duration;
 
+use api::decisions::DecisionRecord;
+use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use cluster::metrics::MetricsClient;
 use cluster::watch::WatchEvent;
-use cluster::{AutoscalerKey, AutoscalerKind, Clock};
-use jiff::Timestamp;
+use engine::provenance::ResponseSharing;
+use engine::{Observation, PodSelection, ScaleReadError, State};
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -45,7 +48,11 @@ fn answer(path: &str) -> (Value, Duration) {
             (body, Duration::ZERO)
         }
         _ if path.ends_with("/slow") => {
-            let items = json!([{"metricName": "slow", "timestamp": "2026-01-01T00:00:00Z", "value": "40"}]);
+            let items = json!([
+                {"metricName": "slow", "metricLabels": {}, "timestamp": TAKEN, "value": "10"},
+                {"metricName": "slow", "metricLabels": {"zone": "a", "queue": "orders"}, "timestamp": TAKEN,
+                 "window": 60, "value": "30"},
+            ]);
             (json!({"kind": "ExternalMetricValueList", "items": items}), SLOW)
         }
         _ => {
@@ -61,7 +68,10 @@ fn client() -> Client {
     let service = tower::service_fn(|request: http::Request<Body>| async move {
         let (body, delay) = answer(request.uri().path());
         tokio::time::sleep(delay).await;
-        let response = http::Response::builder().header("content-type", "application/json");
+        let mut response = http::Response::builder().header("content-type", "application/json");
+        if request.uri().path().ends_with("/slow") {
+            response = response.header(api::metrics::SOURCE_HEADER, "Prometheus: sum(queue)");
+        }
         Ok::<_, tower::BoxError>(response.body(Body::from(body.to_string().into_bytes()))?)
     });
     Client::new(service, "default")
@@ -82,27 +92,51 @@ fn autoscaler() -> AutoscalerEntry {
     AutoscalerEntry::of_hpa(serde_json::from_value(hpa).unwrap())
 }
 
-#[tokio::test(start_paused = true)]
-async fn computation_duration_is_measured_for_each_metric() {
-    let (client, clock) = (client(), Clock::new(|| Timestamp::UNIX_EPOCH));
+/// An Autoscaler in dry-run mode with an external metric that has two series, and these further fields of the metric.
+fn own_kind(more: &Value) -> AutoscalerEntry {
+    let mut metric = json!({"type": "External", "external": {"metric": {"name": "slow"},
+        "target": {"type": "AverageValue", "averageValue": "10"}}});
+    metric.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let autoscaler = json!({
+        "metadata": {"namespace": "shop", "name": "web", "generation": 7,
+            "annotations": {"plimsoll.dev/mode": "dry-run"}},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "maxReplicas": 9, "dryRun": true, "metrics": [metric]},
+    });
+    AutoscalerEntry::of_autoscaler(serde_json::from_value(autoscaler).unwrap())
+}
+
+/// When the server says that samples were taken.
+const TAKEN: &str = "2026-01-01T00:00:00Z";
+
+/// Reconciles once, `seconds` after [`TAKEN`]; returns the record and the exported metrics.
+async fn reconciled(entry: AutoscalerEntry, seconds: i64) -> (DecisionRecord, String) {
+    let now = TAKEN.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds);
+    let (client, clock) = (client(), Clock::new(move || now));
     let discovery = Discovery::new(client.clone());
+    let records = Records::new(1);
     let (controller, handle) = HpaController::new(HpaControllerParts {
         samples: MetricsClient::new(client.clone(), discovery.clone(), Duration::from_secs(1)),
         recorder: EventRecorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone()),
         leadership: Leadership::without_election(),
         settings: HpaSettings::default(),
-        records: Records::new(1),
+        records: records.clone(),
         client,
         discovery,
         clock,
     });
     let reconciler = &controller.reconciler;
-    let applied = WatchEvent::Applied(autoscaler());
-    reconciler.observer.store().autoscaler(AutoscalerKind::Hpa, "", &reconciler.settings(), applied);
-    let outcome = reconciler.reconcile(&AutoscalerKey::hpa("shop", "web"), Duration::ZERO).await;
+    let key = entry.key.clone();
+    let applied = WatchEvent::Applied(entry);
+    reconciler.observer.store().autoscaler(key.kind, "", &reconciler.settings(), applied);
+    let outcome = reconciler.reconcile(&key, Duration::ZERO).await;
     assert_eq!(outcome, ReconcileOutcome::Reconciled);
+    (records.latest(None).remove(0), handle.exposition())
+}
 
-    let text = handle.exposition();
+#[tokio::test(start_paused = true)]
+async fn computation_duration_is_measured_for_each_metric() {
+    let (record, text) = reconciled(autoscaler(), 10).await;
     let sum = |metric: &str, labels: &str| {
         let start =
             format!("horizontal_pod_autoscaler_controller_{metric}_duration_seconds_sum{{{labels}}} ");
@@ -116,4 +150,82 @@ async fn computation_duration_is_measured_for_each_metric() {
     };
     assert_eq!((each("External"), each("Object")), (SLOW, QUICK));
     assert_eq!(sum("reconciliation", "action=\"none\",error=\"none\""), SLOW);
+    let took: Vec<Duration> = record
+        .decision
+        .provenance
+        .iter()
+        .map(|from| Duration::from_millis(u64::try_from(from.took.unwrap().as_millis()).unwrap()))
+        .collect();
+    assert_eq!(took, [SLOW, QUICK], "the record states the same durations");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_states_where_samples_came_from() {
+    let (record, _) = reconciled(autoscaler(), 10).await;
+    let decision = &record.decision;
+    let [external, object] = &decision.provenance[..] else { panic!("{:?}", decision.provenance) };
+    assert_eq!(external.api, "external.metrics.k8s.io/v1beta1");
+    assert_eq!(external.source.as_deref(), Some("Prometheus: sum(queue)"));
+    assert_eq!((external.samples, external.response), (2, ResponseSharing::Own));
+    let largest: Vec<(&str, i64)> = external.largest.iter().map(|l| (&*l.name, l.milli.get())).collect();
+    assert_eq!(largest, [("queue=orders,zone=a", 30_000), ("no labels", 10_000)]);
+    assert_eq!(external.oldest.unwrap().to_string(), TAKEN);
+    assert_eq!(external.window, Some(SignedDuration::from_secs(60)));
+    for from in [external, object] {
+        assert_eq!(from.age, Some(decision.at.duration_since(from.oldest.unwrap())));
+    }
+    assert_eq!((&*object.api, object.samples), ("custom.metrics.k8s.io/v1beta2", 1));
+    let line = decision.proposal_line().unwrap();
+    assert_eq!(line, format!("proposing 4 (based on external metric slow(nil) from {TAKEN})"));
+    let why = record.explain("hpa").to_string();
+    let line = "from external.metrics.k8s.io/v1beta1 (Prometheus: sum(queue)), in 3 s";
+    assert!(why.contains(line), "{why}");
+    assert!(why.contains("2 series, taken 00:00:00 over 60 s, "), "{why}");
+    let json = serde_json::to_string(&record).unwrap();
+    let read: DecisionRecord = serde_json::from_str(&json).unwrap();
+    assert_eq!(read.decision.provenance, decision.provenance, "{json}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn samples_that_are_too_old_count_as_a_failed_metric() {
+    let proposed =
+        |record: &DecisionRecord| record.decision.recommendation.as_ref().map(|r| r.replicas.get());
+    let (fresh, _) = reconciled(own_kind(&json!({"maxAgeSeconds": 60})), 10).await;
+    assert_eq!(proposed(&fresh), Some(4));
+    let (old, _) = reconciled(own_kind(&json!({"maxAgeSeconds": 60})), 300).await;
+    assert_eq!(proposed(&old), None);
+    let failure = old.decision.evaluations[0].result.as_ref().unwrap_err();
+    assert!(failure.text.contains("which is more than maxAgeSeconds: 60"), "{}", failure.text);
+    assert_eq!(old.decision.provenance[0].samples, 2, "what was refused is still recorded");
+    let policy = json!({"maxAgeSeconds": 60, "onFailure": {"policy": "static", "replicas": 6}});
+    let (replaced, _) = reconciled(own_kind(&policy), 300).await;
+    assert_eq!(proposed(&replaced), Some(6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn series_are_combined_as_the_object_says() {
+    for (rule, replicas) in [("sum", 4), ("max", 3), ("min", 1), ("average", 2)] {
+        let (record, _) = reconciled(own_kind(&json!({"seriesAggregator": rule})), 10).await;
+        let found = record.decision.recommendation.as_ref().map(|r| r.replicas.get());
+        assert_eq!(found, Some(replicas), "{rule}");
+        let named = record.explain("pas").to_string().contains(&format!("(seriesAggregator: {rule})"));
+        assert_eq!(named, rule != "sum", "{rule}");
+    }
+}
+
+#[test]
+fn the_status_of_our_kind_states_the_generation() {
+    let entry = own_kind(&json!({}));
+    let seen = Observation {
+        config: HpaSettings::default().config,
+        spec: entry.spec.clone(),
+        status: entry.status(),
+        scale: Err(ScaleReadError::Query("gone".into())),
+        selection: PodSelection::Ours,
+        pods: Vec::new(),
+        samples: Vec::new(),
+    };
+    let decision = State::default().step(Timestamp::UNIX_EPOCH, &seen);
+    assert_eq!(entry.stored_status(&decision).observed_generation, Some(7));
+    assert_eq!(autoscaler().stored_status(&decision).observed_generation, None);
 }

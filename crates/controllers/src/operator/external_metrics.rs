@@ -7,6 +7,7 @@ use api::provider::{
     ExternalMetricQuery, ExternalMetricSample, ExternalMetricsProvider, MetricsError, ProviderFuture,
 };
 use api::selector::{Operator, Selector};
+use jiff::SignedDuration;
 use keda::OperationError;
 use keda::activity::{self, MetricQuery, MetricValue};
 use keda::fallback;
@@ -18,7 +19,7 @@ use super::effect::Effect;
 use super::id::{EventSubject, ResourceId};
 use super::raw_metrics::MetricRequester;
 use super::scaled_resource::ScaledResource;
-use super::scalers_cache::{SampleQuery, object_samples};
+use super::scalers_cache::{SampleOrigin, SampleQuery, object_samples};
 
 /// The only metric that discovery lists, as KEDA does: HPAs know the names of theirs.
 const DISCOVERY_PLACEHOLDER: &str = "externalmetrics";
@@ -121,6 +122,11 @@ impl ScaledObjectMetrics {
         });
     }
 
+    /// When and how a metric was last read from its trigger.
+    fn origin(&self, namespace: &str, name: &str, metric: &str) -> Option<SampleOrigin> {
+        self.context.known_entry(&ResourceId::object(namespace, name))?.scalers()?.origin(metric)
+    }
+
     async fn values(&self, query: &ExternalMetricQuery) -> Result<Vec<ExternalMetricSample>, MetricsError> {
         let name = object_name(&query.series).map_err(|error| MetricsError::Plain(error.to_string()))?;
         let found = self.metric(&query.namespace, &name, &query.metric).await;
@@ -134,11 +140,20 @@ impl ScaledObjectMetrics {
                 text
             })
         })?;
+        let origin = self.origin(&query.namespace, &name, &query.metric);
+        query.source.state(match &origin {
+            Some(origin) => format!("trigger {} of ScaledObject {name}", origin.type_),
+            None => format!("fallback of ScaledObject {name}"),
+        });
+        // KEDA states the time of the response, however old the sample is.
+        let origin = origin.filter(|_| !self.context.settings.compat.is_strict());
+        let age = origin.and_then(|origin| SignedDuration::try_from(origin.age).ok()).unwrap_or_default();
         let now = self.context.clock.now();
+        let taken = now.checked_sub(age).unwrap_or(now);
         let value = |value: MetricValue| ExternalMetricSample {
             metric: value.name,
             labels: None,
-            timestamp: Some(now),
+            timestamp: Some(taken),
             window: None,
             value: value.value,
         };

@@ -126,7 +126,7 @@ pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> 
         MetricSource::Object { kind, name, metric: id, .. } => {
             object(context, samples, id, (kind, name), metric.goal)
         }
-        MetricSource::External(id) => external(context, samples, id, metric.goal),
+        MetricSource::External(id) => external(context, samples, id, metric),
         MetricSource::Unknown(kind) => {
             let text = format!("unknown metric source type \"{kind}\"");
             let summary = text.clone();
@@ -252,7 +252,7 @@ fn external(
     context: &Context<'_>,
     samples: Option<&Result<MetricSamples, RecordedError>>,
     id: &MetricId,
-    goal: MetricTarget,
+    metric: &Metric,
 ) -> Result<Proposal, Box<MetricFailure>> {
     let (ns, name) = (&context.seen.spec.namespace, &id.name);
     let fetched = || {
@@ -262,14 +262,16 @@ fn external(
         })
     };
     let mut prefix = format!("failed to get {name} external metric value: ");
-    let result = match goal {
+    let result = match metric.goal {
         MetricTarget::AverageValue(target) => {
             prefix = format!("{prefix}failed to get {name} external metric: ");
-            fetched().map(|t| totals::per_replica(context, totals::running_sum(t), target, true))
+            let usage = |t| totals::aggregated(metric.series, t).unwrap_or_else(|| totals::running_sum(t));
+            fetched().map(|t| totals::per_replica(context, usage(t), target, true))
         }
         MetricTarget::Value(target) => {
             prefix = format!("{prefix}failed to get external metric {name}: ");
-            fetched().and_then(|t| totals::against_total(context, totals::sum(t), target))
+            let usage = |t| totals::aggregated(metric.series, t).unwrap_or_else(|| totals::sum(t));
+            fetched().and_then(|t| totals::against_total(context, usage(t), target))
         }
         MetricTarget::Utilization(_) | MetricTarget::Missing => {
             Err("invalid external metric source: neither a value target nor an average value target was set"

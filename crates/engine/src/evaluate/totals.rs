@@ -6,6 +6,7 @@ use super::{
 };
 use crate::pod::{ConditionStatus, Pod, PodPhase};
 use crate::report::CurrentMetricValue;
+use crate::spec::SeriesAggregator;
 use crate::units::{MilliValue, Replicas};
 
 /// The value of an Object metric.
@@ -36,6 +37,20 @@ pub(super) fn running_sum(values: &[MilliValue]) -> MilliValue {
         }
     }
     MilliValue::new(total)
+}
+
+/// The value of several series by a rule other than the sum of Kubernetes; absent for the sum and without series.
+pub(super) fn aggregated(rule: SeriesAggregator, values: &[MilliValue]) -> Option<MilliValue> {
+    match rule {
+        SeriesAggregator::Sum => None,
+        SeriesAggregator::Max => values.iter().copied().max(),
+        SeriesAggregator::Min => values.iter().copied().min(),
+        SeriesAggregator::Average => {
+            let count = i128::try_from(values.len()).ok().filter(|count| *count > 0)?;
+            let sum: i128 = values.iter().map(|value| i128::from(value.get())).sum();
+            Some(MilliValue::clamp(sum.div_euclid(count) + i128::from(sum.rem_euclid(count) > 0)))
+        }
+    }
 }
 
 /// Evaluates a target for the whole workload (docs/spec/hpa.md 5.7).

@@ -1,7 +1,7 @@
 //! Explains each metric: its value, the ratio and the proposed count.
 
 use super::words::{amount, metric_remedy, plural, ratio, short_name, trimmed};
-use super::{Decider, Rows, decider};
+use super::{Decider, Rows, decider, provenance};
 use crate::decision::Decision;
 use crate::evaluate::{
     Arithmetic, AssumedUsage, NoChangeReason, PerPodArithmetic, PerReplicaArithmetic, Proposal,
@@ -35,6 +35,7 @@ pub(super) fn rows(rows: &mut Rows, spec: &Spec, decision: &Decision) {
                 }
             }
         }
+        provenance::rows(rows, &name, metric, decision, index);
     }
 }
 

@@ -6,6 +6,7 @@ mod activity;
 mod limits;
 mod metric;
 mod next;
+mod provenance;
 mod sentence;
 #[cfg(test)]
 mod tests;

@@ -23,16 +23,16 @@ fn at(text: &str) -> Timestamp {
     format!("2026-01-01T{text}Z").parse().unwrap()
 }
 
-fn cpu(percent: i32) -> Metric {
+pub(super) fn cpu(percent: i32) -> Metric {
     let source = MetricSource::Resource { name: "cpu".into(), of: UtilizationBase::Requests };
-    Metric { source, goal: MetricTarget::Utilization(percent), on_failure: FailurePolicy::Kubernetes }
+    Metric::new(source, MetricTarget::Utilization(percent))
 }
 
 fn queue(each: i64) -> Metric {
     let id =
         MetricId { name: "queue_length".into(), shown_selector: "nil".into(), selector: Ok(String::new()) };
     let goal = MetricTarget::AverageValue(each.into());
-    Metric { source: MetricSource::External(id), goal, on_failure: FailurePolicy::Kubernetes }
+    Metric::new(MetricSource::External(id), goal)
 }
 
 fn spec(metrics: Vec<Metric>) -> Spec {

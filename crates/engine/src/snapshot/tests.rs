@@ -50,7 +50,7 @@ fn last_good(keep: i64) -> Spec {
     let source = MetricSource::Resource { name: "cpu".into(), of: UtilizationBase::Requests };
     let on_failure = FailurePolicy::LastGood(secs(keep));
     Spec {
-        metrics: vec![Metric { source, goal: MetricTarget::Utilization(50), on_failure }],
+        metrics: vec![Metric { on_failure, ..Metric::new(source, MetricTarget::Utilization(50)) }],
         ..mk_spec(None, 60)
     }
 }

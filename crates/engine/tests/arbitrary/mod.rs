@@ -48,7 +48,7 @@ pub(crate) fn spec() -> impl Strategy<Value = Spec> {
         |((min, more), metrics, behavior, aggregator)| {
             let metrics: Vec<_> = metrics
                 .into_iter()
-                .map(|((source, goal), on_failure)| Metric { source, goal, on_failure })
+                .map(|((source, goal), on_failure)| Metric { on_failure, ..Metric::new(source, goal) })
                 .collect();
             let spec = mk_spec(metrics);
             // The API accepts zero only with a metric that exists without pods.

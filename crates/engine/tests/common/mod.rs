@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
 use engine::spec::{
-    Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy, ScalingPolicyType,
-    ScalingRules, SelectPolicy, TargetRef, UtilizationBase,
+    Behavior, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy, ScalingPolicyType, ScalingRules,
+    SelectPolicy, TargetRef, UtilizationBase,
 };
 use engine::{
     ControllerConfig, Decision, MetricSamples, Observation, Pod, PodPhase, PodSamples, PodSelection,
@@ -99,7 +99,7 @@ pub(crate) fn pending(name: &str) -> Pod {
 }
 
 pub(crate) fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
-    Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
+    Metric::new(source, goal)
 }
 
 /// A cpu metric with this target utilization.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provider::{CustomMetric, CustomMetricQuery, CustomMetricsProvider, ObjectSelection};
+use api::provider::{CustomMetric, CustomMetricQuery, CustomMetricsProvider, ObjectSelection, SampleSource};
 use api::selector::Selector;
 use http::Response;
 use serde_json::json;
@@ -125,7 +125,8 @@ impl CustomMetricsApi {
         let now = self.settings.clock.now();
         self.settings.freshness.note(now, values.iter().map(|value| value.timestamp));
         let count = values.len();
-        sent_many(CustomList { version: self.version, values }, count, choice).await
+        let response = sent_many(CustomList { version: self.version, values }, count, choice).await?;
+        Ok(self.settings.with_source(response, query.source.stated().as_deref()))
     }
 
     fn query(&self, call: &AuthorizedRequest, wanted: &MetricPath<'_>) -> Result<CustomMetricQuery, Status> {
@@ -153,6 +154,7 @@ impl CustomMetricsApi {
             objects,
             metric: wanted.metric.to_owned(),
             series,
+            source: SampleSource::default(),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provider::{ExternalMetricQuery, ExternalMetricsProvider};
+use api::provider::{ExternalMetricQuery, ExternalMetricsProvider, SampleSource};
 use http::Response;
 use serde_json::json;
 
@@ -84,7 +84,8 @@ impl ExternalMetricsApi {
         match choice.form {
             None => {
                 let count = values.len();
-                sent_many(ExternalList(values), count, choice).await
+                let response = sent_many(ExternalList(values), count, choice).await?;
+                Ok(self.settings.with_source(response, query.source.stated().as_deref()))
             }
             Some(form) => converted(values.is_empty(), form, choice),
         }
@@ -133,5 +134,10 @@ fn query(call: &AuthorizedRequest) -> Result<ExternalMetricQuery, Status> {
     // The query uses the authorized attributes. A metric called `status` is not reachable: Kubernetes reads the path as
     // a subresource of the namespace.
     let RequestTarget::Resource(of) = &call.wanted.target else { return Err(Status::no_path()) };
-    Ok(ExternalMetricQuery { namespace: of.namespace.clone(), metric: of.resource.clone(), series: labels })
+    Ok(ExternalMetricQuery {
+        namespace: of.namespace.clone(),
+        metric: of.resource.clone(),
+        series: labels,
+        source: SampleSource::default(),
+    })
 }

@@ -28,8 +28,9 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use api::metrics::SOURCE_HEADER;
 use api::provider::{Compat, MetricsError};
-use http::{Method, Request, Response};
+use http::{HeaderName, HeaderValue, Method, Request, Response};
 use tower::util::BoxCloneSyncService;
 
 pub use custom::custom;
@@ -53,6 +54,21 @@ pub struct MetricsApiSettings {
     pub clock: Clock,
     /// Where it is noted how old the answers are; keep a clone to tell about it.
     pub freshness: Arc<Freshness>,
+}
+
+impl MetricsApiSettings {
+    /// A response with the header that states what took its samples, unless the servers that are replaced are imitated exactly.
+    fn with_source(&self, mut response: Response<Body>, source: Option<&str>) -> Response<Body> {
+        /// Longer statements are cut: a query of Prometheus can be as long as a page.
+        const MAX_SOURCE_CHARS: usize = 300;
+        let Some(source) = source.filter(|_| !self.compat.is_strict()) else { return response };
+        let printable = |c: char| if c.is_ascii_graphic() { c } else { ' ' };
+        let text: String = source.chars().take(MAX_SOURCE_CHARS).map(printable).collect();
+        if let Ok(value) = HeaderValue::try_from(text.trim()) {
+            response.headers_mut().insert(HeaderName::from_static(SOURCE_HEADER), value);
+        }
+        response
+    }
 }
 
 impl From<Compat> for MetricsApiSettings {

@@ -133,7 +133,8 @@ impl ResourceMetricsApi {
             ResourcePath::Pods(namespace) => {
                 let which = listing(call, namespace, "pods")?;
                 let pods = self.source.pods_in_parts(&which).await.map_err(status)?;
-                self.list::<PodUsage>(call, pods, choice).await
+                let response = self.list::<PodUsage>(call, pods, choice).await?;
+                Ok(self.settings.with_source(response, self.source.source()))
             }
             ResourcePath::Node(name) => match self.source.node(name).await.map_err(status)? {
                 Lookup::Found(node) => self.one(call, node, choice),

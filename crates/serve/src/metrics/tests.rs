@@ -63,6 +63,10 @@ fn pod(namespace: &str, name: &str, containers: &[(&str, i64, i64)]) -> PodUsage
 struct Table(Vec<PodUsage>);
 
 impl ResourceMetricsProvider for Table {
+    fn source(&self) -> Option<&'static str> {
+        Some("kubelets")
+    }
+
     fn pods<'a>(&'a self, _: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>> {
         Box::pin(async { Ok(self.0.clone()) })
     }
@@ -112,6 +116,21 @@ async fn get(
 
 async fn text(local: &InProcessServer, path: &str) -> String {
     String::from_utf8(get(local, path, &[]).await.2).unwrap()
+}
+
+#[tokio::test]
+async fn a_header_states_what_took_the_samples() {
+    for (compat, expected) in [(Compat::Better, Some("kubelets")), (Compat::Strict, None)] {
+        let (local, _) = local(vec![pod("default", "web-0", &[])], &settings(compat));
+        let (code, headers, _) = get(&local, PODS, &[]).await;
+        let stated = headers.get(api::metrics::SOURCE_HEADER).map(|value| value.to_str().unwrap());
+        assert_eq!((code, stated), (200, expected), "{compat:?}");
+    }
+    let long = format!("Prometheus: sum(\n\u{e9}{}", "x".repeat(1000));
+    let response = settings(Compat::Better).with_source(http::Response::new(response::full("")), Some(&long));
+    let stated = response.headers()[api::metrics::SOURCE_HEADER].to_str().unwrap().to_owned();
+    assert!(stated.starts_with("Prometheus: sum(  xxx"), "{stated}");
+    assert_eq!(stated.len(), 300);
 }
 
 #[tokio::test]

@@ -156,9 +156,11 @@ impl CustomMetricsProvider for Router {
             let ask = |index: usize| -> ProviderFuture<'_, _> {
                 match (own.get(index), upstreams.get(index.wrapping_sub(own.len()))) {
                     (Some((_, provider)), _) => provider.values(query),
-                    (None, Some(upstream)) => {
-                        Box::pin(async { upstream.custom(query).await.map(Arc::unwrap_or_clone) })
-                    }
+                    (None, Some(upstream)) => Box::pin(async {
+                        let values = upstream.custom(query).await?;
+                        query.source.state(format!("upstream {}", upstream.config().name));
+                        Ok(Arc::unwrap_or_clone(values))
+                    }),
                     (None, None) => Box::pin(async { Err(missing()) }),
                 }
             };
@@ -192,9 +194,11 @@ impl ExternalMetricsProvider for Router {
             let ask = |index: usize| -> ProviderFuture<'_, _> {
                 match (own.get(index), upstreams.get(index.wrapping_sub(own.len()))) {
                     (Some((_, provider)), _) => provider.values(query),
-                    (None, Some(upstream)) => {
-                        Box::pin(async { upstream.external(query).await.map(Arc::unwrap_or_clone) })
-                    }
+                    (None, Some(upstream)) => Box::pin(async {
+                        let values = upstream.external(query).await?;
+                        query.source.state(format!("upstream {}", upstream.config().name));
+                        Ok(Arc::unwrap_or_clone(values))
+                    }),
                     (None, None) => Box::pin(async { Err(missing()) }),
                 }
             };

@@ -125,6 +125,10 @@ impl KubeletProvider {
 }
 
 impl ResourceMetricsProvider for KubeletProvider {
+    fn source(&self) -> Option<&'static str> {
+        Some("kubelets")
+    }
+
     fn pods<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>> {
         /// The task yields after this many pods.
         const PODS_PER_BATCH: usize = 4096;

@@ -8,6 +8,7 @@
 //! | `metrics_faults` | metrics APIs that are gone, broken or lie |
 //! | `clocks` | clocks that jump |
 //! | `restart` | windows and scale events outlive a controller; what its memory costs |
+//! | `durations` | the histogram of each metric's computation, beside Kubernetes' own |
 //! | `election` | several controllers, the leader killed at any moment |
 //! | `modes` | shadow, dry run, off; by flag and on one object |
 //! | `bad_objects` | objects that make no sense |
@@ -29,6 +30,7 @@
 mod autoscalers;
 mod bad_objects;
 mod clocks;
+mod durations;
 mod election;
 mod env;
 mod faults;

@@ -94,7 +94,7 @@ impl CustomApiProvider {
     }
 
     fn custom(&self, question: &CustomMetricQuery) -> Result<Vec<CustomMetricSample>, MetricsError> {
-        let CustomMetricQuery { resource, namespace, objects, metric, series } = question;
+        let CustomMetricQuery { resource, namespace, objects, metric, series, .. } = question;
         self.failure(metric)?;
         let of_metric = |entry: &&Entry| {
             entry.resource == *resource && entry.namespaced == namespace.is_some() && entry.metric == *metric

@@ -7,7 +7,7 @@ mod usage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::spec::{FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, UtilizationBase};
+use engine::spec::{Metric, MetricId, MetricSource, MetricTarget, UtilizationBase};
 use serde_json::{Value, json};
 
 use super::*;
@@ -16,7 +16,7 @@ use crate::request::tests::fake::{Fake, JSON, ReceivedRequest, Reply, TEXT};
 const FRESHNESS: Duration = Duration::from_secs(5);
 
 fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
-    Metric { source, goal, on_failure: FailurePolicy::default() }
+    Metric::new(source, goal)
 }
 
 fn id(name: &str, selector: &str) -> MetricId {

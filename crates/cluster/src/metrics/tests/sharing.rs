@@ -167,6 +167,66 @@ async fn the_version_is_discovered_again() {
     assert_eq!(about, [1, 0, 0, 1, 0, 0, 1]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn provenance_states_who_answered_and_whether_the_response_was_shared() {
+    let fake = server(|_| {
+        let mut reply = Reply::json(&two_apps()).after(Duration::from_secs(1));
+        reply.headers.push((api::metrics::SOURCE_HEADER, "kubelets".to_owned()));
+        reply
+    });
+    let metrics = metrics(&fake);
+    let cpu = resource("cpu");
+    let ask = async |scope| {
+        let mut from = Provenance::default();
+        metrics.samples_from(scope, &cpu, &mut from).await.unwrap();
+        from
+    };
+    let (first, second) = tokio::join!(ask(of("app=a")), ask(of("app=b")));
+    let third = ask(of("app=a")).await;
+    let alone = ask(alone()).await;
+    let sharing = [first.response, second.response, third.response, alone.response];
+    let own = ResponseSharing::Own;
+    assert_eq!(sharing, [own, ResponseSharing::Joined, ResponseSharing::Cached, own]);
+    for from in [&first, &second, &third, &alone] {
+        assert_eq!(from.api, "metrics.k8s.io/v1beta1");
+        assert_eq!(from.source.as_deref(), Some("kubelets"));
+        assert_eq!(from.oldest.unwrap().to_string(), "2026-01-01T00:00:00Z");
+        assert_eq!(from.window.unwrap().as_secs(), 15);
+    }
+    assert_eq!((first.samples, second.samples), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn provenance_of_series_has_labels_whatever_else_they_hold() {
+    let items = json!([
+        {"metricLabels": {"queue": "a", "odd": 5}, "timestamp": "2026-01-01T00:00:05Z", "window": 30, "value": "1"},
+        {"metricLabels": null, "timestamp": "2026-01-01T00:00:00Z", "window": "often", "value": "7"},
+    ]);
+    let fake = server(move |_| Reply::json(&json!({"items": items})));
+    let mut from = Provenance::default();
+    metrics(&fake).samples_from(alone(), &external("q", ""), &mut from).await.unwrap();
+    assert_eq!((&*from.api, from.source, from.samples), ("external.metrics.k8s.io/v1beta1", None, 2));
+    let largest: Vec<(&str, i64)> = from.largest.iter().map(|one| (&*one.name, one.milli.get())).collect();
+    assert_eq!(largest, [("no labels", 7000), ("queue=a", 1000)]);
+    assert_eq!(from.window.unwrap().as_secs(), 30);
+    assert_eq!(from.newest.unwrap().duration_since(from.oldest.unwrap()).as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn provenance_of_a_failure_names_the_api() {
+    let fake = server(|_| Reply::new(503, TEXT, "service unavailable"));
+    let metrics = metrics(&fake);
+    for (metric, api) in [
+        (resource("cpu"), "metrics.k8s.io/v1beta1"),
+        (pods("m", ""), "custom.metrics.k8s.io/v1beta2"),
+        (external("q", ""), "external.metrics.k8s.io/v1beta1"),
+    ] {
+        let mut from = Provenance::default();
+        assert!(metrics.samples_from(alone(), &metric, &mut from).await.is_err());
+        assert_eq!((&*from.api, from.samples, from.oldest), (api, 0, None));
+    }
+}
+
 struct Shelf(Mutex<Arc<PodMetricsList>>);
 
 impl LocalPodMetrics for Shelf {

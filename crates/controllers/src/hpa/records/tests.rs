@@ -6,7 +6,7 @@ use std::time::Instant;
 use api::decisions::{API_VERSION, DecisionMode, DecisionRecord};
 use cluster::AutoscalerKey;
 use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
-use engine::spec::{FailurePolicy, Metric, MetricSource, MetricTarget, TargetRef, UtilizationBase};
+use engine::spec::{Metric, MetricSource, MetricTarget, TargetRef, UtilizationBase};
 use engine::{
     ControllerConfig, Decision, MetricSamples, Observation, Pod, PodPhase, PodSamples, PodSelection,
     PodTemplate, Replicas, Sample, Scale, ScaleWriteResult, Spec, State, Status,
@@ -33,11 +33,7 @@ pub(in crate::hpa) fn mk_spec(name: &str) -> Spec {
         target: TargetRef { kind: "Deployment".into(), name: name.into() },
         min: 1.into(),
         max: 100.into(),
-        metrics: vec![Metric {
-            source,
-            goal: MetricTarget::Utilization(50),
-            on_failure: FailurePolicy::Kubernetes,
-        }],
+        metrics: vec![Metric::new(source, MetricTarget::Utilization(50))],
         ..Spec::default()
     }
 }

@@ -3,7 +3,7 @@
 use cluster::AutoscalerKey;
 use engine::evaluate::{Arithmetic, Evaluation};
 use engine::trigger_poll::{PolledTrigger, TriggerMetric, TriggerPoll};
-use engine::{CowStr, Decision, Status};
+use engine::{CowStr, Decision, Provenance, Status};
 
 use super::run::Run;
 use super::{AutoscalerHistory, RecordTable};
@@ -61,6 +61,8 @@ fn decision(d: &Decision) -> usize {
     selector
         + evaluations
         + d.evaluations.iter().map(evaluation).sum::<usize>()
+        + block(d.provenance.capacity() * size_of::<Provenance>())
+        + d.provenance.iter().map(provenance).sum::<usize>()
         + recommendation
         + block(d.reason.capacity())
         + status(&d.status)
@@ -81,6 +83,13 @@ fn evaluation(e: &Evaluation) -> usize {
         }
     };
     block(e.kind.capacity()) + block(e.name.capacity()) + result
+}
+
+/// Names of pods and sources are shared with the samples, but may outlive them.
+fn provenance(p: &Provenance) -> usize {
+    let named = p.largest.iter().map(|one| block(16 + one.name.len()));
+    let source = p.source.as_ref().map_or(0, |source| block(16 + source.len()));
+    text(&p.api) + source + block(size_of_val(p.largest.as_slice())) + named.sum::<usize>()
 }
 
 fn status(s: &Status) -> usize {

@@ -7,11 +7,13 @@ use api::keda::ScaledObject;
 use cluster::index::TargetKind;
 use cluster::metrics::MetricScope;
 use engine::spec::{Metric, MetricSource, MetricTarget};
-use engine::{MetricSamples, Observation, PodSelection, RecordedError, Scale, ScaleReadError};
+use engine::{MetricSamples, Observation, PodSelection, Provenance, RecordedError, Scale, ScaleReadError};
+use jiff::{SignedDuration, Timestamp};
 use keda::OperationError;
 use keda::activity::{self, MetricQuery};
 use keda::direct::{external_samples, needs_pods, plan};
 use keda::executor::{ExecutorInput, TARGET_NOT_RESOLVED};
+use tokio::time::Instant;
 
 use super::scale::{MAX_SCALE_ATTEMPTS, decide_and_scale, keeps_changing};
 use crate::operator::apply::{Applied, Applier, ScaleOutcome};
@@ -56,17 +58,17 @@ pub(super) async fn decide_directly(
     };
     let before = direct.state.engine.clone();
     let mut attempt = 1;
-    let (looked_at_pods, step, result) = loop {
-        let looked_at_pods = complete(context, &poll, &input, &mut observation).await;
+    let ((looked_at_pods, provenance), step, result) = loop {
+        let read = complete(context, entry, &poll, &input, &mut observation).await;
         let step = decide(&mut direct.state.engine, &observation, &input, compat);
         let step = step.in_profile(context.settings.profile);
         let effect = match scale_effect(object, &observation, &step) {
-            None => break (looked_at_pods, step, None),
-            Some(Err(failed)) => break (looked_at_pods, step, Some(failed)),
+            None => break (read, step, None),
+            Some(Err(failed)) => break (read, step, Some(failed)),
             Some(Ok(effect)) => effect,
         };
         let Ok(Applied::Scaled(outcome)) = applier.apply(Effect::Scale(effect)).await else {
-            break (looked_at_pods, step, None);
+            break (read, step, None);
         };
         match (outcome, &mut observation.scale) {
             // The cached count was old: the decision is made again from the count that was found.
@@ -76,7 +78,7 @@ pub(super) async fn decide_directly(
                 attempt += 1;
             }
             (outcome, _) => {
-                break (looked_at_pods, step, Some(written(outcome.into_scaled(keeps_changing))));
+                break (read, step, Some(written(outcome.into_scaled(keeps_changing))));
             }
         }
     };
@@ -85,6 +87,7 @@ pub(super) async fn decide_directly(
         // Pods that were not listed must not be reported as zero pods.
         settled.decision.selected = None;
     }
+    settled.decision.provenance = provenance;
     direct.state.status = settled.decision.status.clone();
     // A jump of the clock while this state was taken out has not shifted it.
     direct.state.engine.shift(context.clock.jumped().saturating_sub(jumped));
@@ -132,14 +135,15 @@ async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale
     read.map(|held| held.scale).map_err(|error| ScaleReadError::Query(error.message))
 }
 
-/// Reads samples, and pods where a metric needs them; returns whether pods were listed.
+/// Reads samples, and pods where a metric needs them; returns whether pods were listed, and where the samples came from.
 async fn complete(
     context: &OperatorContext,
+    entry: &ObjectEntry,
     poll: &ObjectPoll<'_>,
     input: &ExecutorInput<'_>,
     observation: &mut Observation,
-) -> bool {
-    let Ok(scale) = &observation.scale else { return false };
+) -> (bool, Vec<Provenance>) {
+    let Ok(scale) = &observation.scale else { return (false, Vec::new()) };
     let (object, compat) = (poll.object, context.settings.compat);
     let read = |metric: &str| {
         let question = MetricQuery { now: input.now, object, metric, formula: poll.formula };
@@ -166,13 +170,46 @@ async fn complete(
         shared: false,
     };
     let mut samples: Vec<Result<MetricSamples, RecordedError>> = Vec::new();
+    let mut provenance = Vec::with_capacity(observation.spec.metrics.len());
     for (metric, external) in observation.spec.metrics.iter().zip(external) {
+        let (mut from, began) = (Provenance::default(), Instant::now());
         samples.push(match (external, &context.samples) {
-            (Some(sample), _) => sample.map_err(|error| error.to_string().into()),
-            (None, Some(metrics)) => metrics.samples(asker, metric).await.map_err(Into::into),
+            (Some(sample), _) => {
+                from = of_trigger(entry, metric, sample.as_ref().ok(), input.now);
+                sample.map_err(|error| error.to_string().into())
+            }
+            (None, Some(metrics)) => {
+                let samples = metrics.samples_from(asker, metric, &mut from).await;
+                from.decided(input.now, SignedDuration::try_from(began.elapsed()).unwrap_or_default());
+                samples.map_err(Into::into)
+            }
             (None, None) => Err("no source of pod metrics is configured".into()),
         });
+        provenance.push(from);
     }
     observation.samples = samples;
-    wants_pods
+    (wants_pods, provenance)
+}
+
+/// Where the values of a trigger's metric came from.
+fn of_trigger(
+    entry: &ObjectEntry,
+    metric: &Metric,
+    samples: Option<&MetricSamples>,
+    now: Timestamp,
+) -> Provenance {
+    let mut from = Provenance { api: "trigger".into(), ..Provenance::default() };
+    if let Some(MetricSamples::Totals(values)) = samples {
+        from.samples = values.len();
+    }
+    let MetricSource::External(id) = &metric.source else { return from };
+    let Some(origin) = entry.scalers().and_then(|scalers| scalers.origin(&id.name)) else { return from };
+    from.source = Some(origin.type_.into());
+    if from.samples > 0 {
+        let age = SignedDuration::try_from(origin.age).unwrap_or_default();
+        from.oldest = now.checked_sub(age).ok();
+        from.newest = from.oldest;
+    }
+    from.decided(now, SignedDuration::try_from(origin.latency).unwrap_or_default());
+    from
 }

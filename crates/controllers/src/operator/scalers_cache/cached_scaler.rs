@@ -20,7 +20,7 @@ use super::builder::{BuiltScaler, ScalerBuilder};
 use super::error::{SampleError, ScalerBuildError};
 use super::metrics::Metrics;
 use super::push::{PushChannel, PushStream};
-use super::samples::{CachedSample, Samples};
+use super::samples::{CachedSample, SampleOrigin, Samples};
 use super::{SampleQuery, TriggerSamples};
 use crate::operator::counters::RequestPurpose;
 use crate::operator::scaled_resource::ScaledResource;
@@ -130,6 +130,17 @@ impl CachedScaler {
     /// Whether the trigger is a push trigger.
     pub(super) fn is_pushed(&self) -> bool {
         self.state().stream.is_some()
+    }
+
+    /// When and how a metric, or any metric, was last read.
+    pub(super) fn origin(&self, metric: Option<&str>) -> Option<SampleOrigin> {
+        let state = self.state();
+        let kept = state.samples.oldest(metric)?;
+        Some(SampleOrigin {
+            type_: self.trigger.type_.clone(),
+            age: kept.at.elapsed(),
+            latency: kept.latency,
+        })
     }
 
     /// The last samples, and the number of failures.

@@ -33,6 +33,7 @@ pub(crate) use builder::{ScalerBuilder, display_name};
 pub(crate) use cached_scaler::CachedScaler;
 pub(crate) use error::SampleError;
 pub(crate) use push::{PendingPush, PushNotification, PushReport, PushSender};
+pub(crate) use samples::SampleOrigin;
 
 use super::scaled_resource::{ScaledResource, query_group};
 
@@ -223,6 +224,14 @@ impl ScalersCache {
     /// Whether one of the triggers is a push trigger.
     pub(crate) fn are_pushed(&self) -> bool {
         self.scalers.iter().any(CachedScaler::is_pushed)
+    }
+
+    /// When and how a metric was last read from its trigger; for the metric of a formula, that of the oldest sample. None if a
+    /// fallback replaced it.
+    pub(crate) fn origin(&self, metric: &str) -> Option<SampleOrigin> {
+        let own = self.scalers.iter().find_map(|scaler| scaler.origin(Some(metric)));
+        let all = || self.scalers.iter().filter_map(|scaler| scaler.origin(None));
+        own.or_else(|| self.formula.as_ref().and_then(|_| all().max_by_key(|origin| origin.age)))
     }
 
     /// When one of them was last queried.

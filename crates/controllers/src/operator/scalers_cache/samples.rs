@@ -18,6 +18,17 @@ pub(crate) struct CachedSample {
     pub(crate) latency: Duration,
 }
 
+/// When and how a metric was last read from its trigger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SampleOrigin {
+    /// The type of the trigger.
+    pub(crate) type_: String,
+    /// How long ago it was read.
+    pub(crate) age: Duration,
+    /// How long the query took.
+    pub(crate) latency: Duration,
+}
+
 /// The last samples, by metric.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Vec<(Box<str>, CachedSample)>);
@@ -25,6 +36,13 @@ pub(super) struct Samples(Vec<(Box<str>, CachedSample)>);
 impl Samples {
     pub(super) fn get(&self, metric: &str) -> Option<&CachedSample> {
         self.0.iter().find(|(name, _)| **name == *metric).map(|(_, kept)| kept)
+    }
+
+    /// The last good sample of a metric, or of any metric; the oldest of several. Names of metrics are compared without case.
+    pub(super) fn oldest(&self, metric: Option<&str>) -> Option<&CachedSample> {
+        let wanted = |name: &str| metric.is_none_or(|metric| metric.eq_ignore_ascii_case(name));
+        let good = self.0.iter().filter(|(name, kept)| wanted(name) && kept.reading.is_ok());
+        good.map(|(_, kept)| kept).min_by_key(|kept| kept.at)
     }
 
     pub(super) fn insert(&mut self, metric: &str, kept: CachedSample) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use api::provider::{ExternalMetricQuery, MetricsError};
 use api::selector::Selector;
 use cluster::lease::{self, Election};
+use jiff::SignedDuration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -17,6 +18,7 @@ fn question(metric: &str, selector: &str) -> ExternalMetricQuery {
         namespace: "shop".to_owned(),
         metric: metric.to_owned(),
         series: Selector::parse(selector).unwrap(),
+        source: api::provider::SampleSource::default(),
     }
 }
 
@@ -35,6 +37,18 @@ async fn external_metric_request_uses_a_recent_sample() {
         assert_eq!((&*values[0].metric, &*values[0].value.to_string()), ("s0-orders", "25"));
     }
     assert_eq!(env.sources.queries("orders"), asked, "nobody was asked");
+    sleep(Duration::from_secs(5)).await;
+    let query = question("s0-orders", selector);
+    let first = metrics.values(&query).await.unwrap()[0].timestamp.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    let second = metrics.values(&query).await.unwrap()[0].timestamp.unwrap();
+    assert_eq!(env.sources.queries("orders"), asked, "nobody was asked");
+    let moved = second.duration_since(first).abs();
+    assert!(
+        moved < SignedDuration::from_millis(100),
+        "both state when the source was asked: {first}, {second}"
+    );
+    assert_eq!(query.source.stated().as_deref(), Some("trigger scripted of ScaledObject worker"));
     sleep(Duration::from_secs(20)).await;
     env.sources.set("orders", SourceResponse::Value(30));
     let values = metrics.values(&question("s0-orders", selector)).await.unwrap();

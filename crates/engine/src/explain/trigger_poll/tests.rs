@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::spec::{FailurePolicy, Metric, MetricId, MetricTarget, TargetRef};
+use crate::spec::{Metric, MetricId, MetricTarget, TargetRef};
 use crate::trigger_poll::Cooldown;
 use crate::{
     ControllerConfig, DecisionDetail, MetricSamples, Observation, PodSelection, Replicas, Scale,
@@ -35,7 +35,7 @@ fn metric() -> Metric {
         selector: Ok(String::new()),
     };
     let (source, goal) = (MetricSource::External(id), MetricTarget::AverageValue(20_000.into()));
-    Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
+    Metric::new(source, goal)
 }
 
 fn seen(spec: Spec, replicas: i32, waiting: i64) -> Observation {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use api::provider::{
     CustomMetric, CustomMetricQuery, CustomMetricSample, CustomMetricsProvider, ExternalMetricQuery,
     ExternalMetricSample, ExternalMetricsProvider, MetricsError, ObjectSelection, ProviderFuture,
+    SampleSource,
 };
 use api::selector::Selector;
 use api::yaml::SourceFile;
@@ -20,7 +21,12 @@ use api::yaml::SourceFile;
 use super::*;
 
 pub(crate) fn external(metric: &str) -> ExternalMetricQuery {
-    ExternalMetricQuery { namespace: "default".into(), metric: metric.into(), series: Selector::everything() }
+    ExternalMetricQuery {
+        namespace: "default".into(),
+        metric: metric.into(),
+        series: Selector::everything(),
+        source: SampleSource::default(),
+    }
 }
 
 pub(crate) fn custom(metric: &str, objects: ObjectSelection) -> CustomMetricQuery {
@@ -30,6 +36,7 @@ pub(crate) fn custom(metric: &str, objects: ObjectSelection) -> CustomMetricQuer
         objects,
         metric: metric.into(),
         series: Selector::everything(),
+        source: SampleSource::default(),
     }
 }
 

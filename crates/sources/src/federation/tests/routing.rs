@@ -19,6 +19,9 @@ async fn several_adapters_work_behind_one_service() {
     assert_eq!(ask(&router, "datadogmetric").await.unwrap(), ["7500m"]);
     assert_eq!(keda.asked(), 0, "only its own metrics are asked of it");
     assert_eq!(ask(&router, "s0-kafka-orders").await.unwrap(), ["42"]);
+    let query = external("datadogmetric");
+    ExternalMetricsProvider::values(&router, &query).await.unwrap();
+    assert_eq!(query.source.stated().as_deref(), Some("upstream datadog"));
     // An owned metric is not queried elsewhere.
     let before = datadog.asked();
     assert!(matches!(ask(&router, "s1-unknown").await, Err(MetricsError::NoMetric(_))));

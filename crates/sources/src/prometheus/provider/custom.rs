@@ -89,6 +89,7 @@ async fn measured<'s>(
     let read =
         convert::of_objects(&reply, &query.label, names, inner.compat()).map_err(|why| unable(&why))?;
     inner.warnings_log.note(&query.text, &reply, read.duplicates, read.without_value);
+    request.source.state(format!("Prometheus: {}", query.text));
     Ok((resource, read.found))
 }
 

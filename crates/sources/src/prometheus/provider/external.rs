@@ -27,7 +27,7 @@ async fn values(
     inner: &ProviderInner,
     request: &ExternalMetricQuery,
 ) -> Result<Vec<ExternalMetricSample>, MetricsError> {
-    let ExternalMetricQuery { namespace, metric, series } = request;
+    let ExternalMetricQuery { namespace, metric, series, source } = request;
     let state = inner.state();
     let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
     let query = query::external(&state.rules, &state.registry, &state.mapper, namespace, metric, series);
@@ -42,5 +42,6 @@ async fn values(
     let reply = reply.map_err(|why| unable(&why))?;
     let read = convert::external(&reply, metric, inner.compat())?;
     inner.warnings_log.note(&query, &reply, read.duplicates, read.without_value);
+    source.state(format!("Prometheus: {query}"));
     Ok(read.found)
 }

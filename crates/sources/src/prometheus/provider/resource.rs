@@ -16,6 +16,10 @@ use crate::prometheus::query::{ObjectFilter, PromQuery, QueryBuildError};
 use crate::prometheus::rule::{ResourceQueries, ResourceQuery};
 
 impl ResourceMetricsProvider for PrometheusProvider {
+    fn source(&self) -> Option<&'static str> {
+        Some("Prometheus")
+    }
+
     fn pods<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>> {
         Box::pin(async move {
             let mut pods = self.0.cluster.pods(which.namespace.as_deref());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::provider::{
     CustomMetricQuery, CustomMetricsProvider, ExternalMetricQuery, ExternalMetricsProvider, Labels,
-    ListFilter, Lookup, ObjectSelection, ResourceMetricsProvider,
+    ListFilter, Lookup, ObjectSelection, ResourceMetricsProvider, SampleSource,
 };
 use api::selector::FieldSelector;
 
@@ -140,6 +140,7 @@ fn custom_query(metric: &str, objects: ObjectSelection) -> CustomMetricQuery {
         objects,
         metric: metric.to_owned(),
         series: Selector::everything(),
+        source: SampleSource::default(),
     }
 }
 
@@ -212,8 +213,12 @@ async fn external_metrics_have_one_value_per_series() {
         namespace: "default".to_owned(),
         metric: metric.to_owned(),
         series: Selector::parse("queue!=c").unwrap(),
+        source: SampleSource::default(),
     };
-    let values = ExternalMetricsProvider::values(&provider, &ask("queue_depth")).await.unwrap();
+    let query = ask("queue_depth");
+    let values = ExternalMetricsProvider::values(&provider, &query).await.unwrap();
+    let source = query.source.stated().unwrap();
+    assert!(source.starts_with("Prometheus: ") && source.contains("queue_depth"), "{source}");
     assert_eq!(values.len(), 1);
     assert_eq!(values[0].labels.as_deref().unwrap(), [("queue".to_owned(), "a".to_owned())]);
     assert!(matches!(
