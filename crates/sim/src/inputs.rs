@@ -137,6 +137,16 @@ impl MetricInput {
     }
 }
 
+impl MetricInput {
+    /// When the oldest series of a metric without pods was measured.
+    pub fn oldest(&self, view: &MetricsView<'_>, now: Millis) -> Option<Timestamp> {
+        let MetricRequest::Totals(series) = &self.ask else { return None };
+        let window = |series: &MetricSeries| view.workloads.get(series.workload)?.window(now - series.delay);
+        let taken = series.iter().filter_map(window).map(|window| window.to.at).min()?;
+        Some(to_the_second(taken.after(view.start)))
+    }
+}
+
 /// The part of a simulation that metrics read.
 pub struct MetricsView<'a> {
     /// All workloads of the scenario.

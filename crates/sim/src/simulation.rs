@@ -191,6 +191,11 @@ impl<'a> SimulatedAutoscaler<'a> {
             let used = std::mem::replace(slot, Ok(MetricSamples::NotQueried));
             *slot = input.read(&view, now, used);
         }
+        for ((metric, slot), input) in plan.spec.metrics.iter().zip(&mut seen.samples).zip(&plan.inputs) {
+            if metric.max_age.is_some() {
+                metric.check_age(now.after(scenario.start), slot, input.oldest(&view, now));
+            }
+        }
     }
 }
 

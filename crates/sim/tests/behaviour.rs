@@ -166,3 +166,27 @@ fn same_input_same_output_bit_for_bit() {
     assert_eq!(noisy(1), noisy(1));
     assert_ne!(noisy(1), noisy(2));
 }
+
+#[test]
+fn samples_that_are_too_old_follow_the_failure_policy() {
+    // The pipeline scrapes every 15 s and delivers 60 s later, so samples are 60 s to 75 s old.
+    let metrics = "metrics:\n- {name: queue, as: External, value: Offered, delay: 60s, labels: {zone: a}}\n- {name: queue, as: \
+                   External, value: Offered, delay: 0s, scale: 3, labels: {zone: b}}";
+    let run = |more: &str| {
+        let mut web = Web::new(&format!("duration: 5m\n{}", workload("- constant: 10", metrics)));
+        let metric = format!(
+            "{{type: External, external: {{metric: {{name: queue}}, target: {{type: AverageValue, averageValue: 10}}}}{more}}}"
+        );
+        web.autoscalers = vec![format!(
+            "apiVersion: plimsoll.dev/v1alpha1\nkind: Autoscaler\nmetadata: {{name: web}}\nspec:\n  scaleTargetRef: {{apiVersion: \
+             apps/v1, kind: Deployment, name: web}}\n  maxReplicas: 10\n  metrics:\n  - {metric}"
+        )];
+        web.run().0.workloads[0].max_replicas
+    };
+    // 10 and 30 waiting, 10 per replica.
+    assert_eq!(run(""), 4);
+    assert_eq!(run(", seriesAggregator: max"), 3);
+    assert_eq!(run(", maxAgeSeconds: 90"), 4);
+    assert_eq!(run(", maxAgeSeconds: 30, onFailure: {policy: static, replicas: 7}"), 7);
+    assert_eq!(run(", maxAgeSeconds: 30"), 2, "without a failure policy the count is kept");
+}

@@ -2,7 +2,7 @@
 
 use engine::spec::{
     Aggregator, Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy,
-    ScalingPolicyType, ScalingRules, SelectPolicy, Spec, TargetRef, UtilizationBase,
+    ScalingPolicyType, ScalingRules, SelectPolicy, SeriesAggregator, Spec, TargetRef, UtilizationBase,
 };
 use jiff::SignedDuration;
 
@@ -43,6 +43,13 @@ pub fn spec_of_autoscaler(autoscaler: &Autoscaler) -> Spec {
             *of = share(own);
         }
         metric.on_failure = own.on_failure.as_ref().map_or(FailurePolicy::Kubernetes, failure_policy);
+        metric.max_age = own.max_age_seconds.map(|seconds| SignedDuration::from_secs(seconds.into()));
+        metric.series = match own.series_aggregator.as_deref() {
+            Some("max") => SeriesAggregator::Max,
+            Some("min") => SeriesAggregator::Min,
+            Some("average") => SeriesAggregator::Average,
+            _ => SeriesAggregator::Sum,
+        };
     }
     spec
 }
@@ -110,7 +117,7 @@ pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
         }
         other => (MetricSource::Unknown(other.to_owned()), MetricTarget::Missing),
     };
-    Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
+    Metric::new(source, goal)
 }
 
 /// A metric name with its selector.

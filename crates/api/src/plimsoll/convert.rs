@@ -86,6 +86,12 @@ fn foreign_fields(spec: &AutoscalerSpec) -> Vec<String> {
         if let Some(failure) = &metric.on_failure {
             fields.push(format!("spec.metrics[{i}].onFailure.policy: {}", failure.policy));
         }
+        if let Some(seconds) = metric.max_age_seconds {
+            fields.push(format!("spec.metrics[{i}].maxAgeSeconds: {seconds}"));
+        }
+        if let Some(rule) = metric.series_aggregator.as_deref().filter(|rule| *rule != "sum") {
+            fields.push(format!("spec.metrics[{i}].seriesAggregator: {rule}"));
+        }
     }
     fields
 }
@@ -175,6 +181,8 @@ impl From<v2::MetricSpec> for MetricSpec {
             external: metric.external,
             metric: None,
             on_failure: None,
+            max_age_seconds: None,
+            series_aggregator: None,
         }
     }
 }

@@ -24,7 +24,10 @@ fn more(metric: &MetricSpec) -> MoreOfMetric {
     ];
     let of_limits =
         targets.into_iter().flatten().any(|target| target.percentage_of.as_deref() == Some("limits"));
-    MoreOfMetric { of_limits, line: metric.on_failure.as_ref().map(on_failure).unwrap_or_default() }
+    let age = metric.max_age_seconds.map(|seconds| format!("Max age: {seconds} seconds"));
+    let series = metric.series_aggregator.as_ref().map(|rule| format!("Series aggregator: {rule}"));
+    let lines = [series, age, metric.on_failure.as_ref().map(on_failure)];
+    MoreOfMetric { of_limits, lines: lines.into_iter().flatten().collect() }
 }
 
 fn on_failure(policy: &FailurePolicy) -> String {
@@ -55,7 +58,7 @@ mod tests {
                         "target": {"type": "Utilization", "averageUtilization": 60, "percentageOf": "limits"}},
                      "onFailure": {"policy": "lastGood", "forSeconds": 300}},
                     {"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "Value", "value": "5"}},
-                     "onFailure": {"policy": "static", "replicas": 3}},
+                     "onFailure": {"policy": "static", "replicas": 3}, "maxAgeSeconds": 90, "seriesAggregator": "max"},
                 ],
             },
         }))
@@ -64,6 +67,8 @@ mod tests {
         for line in [
             "  resource cpu on pods  (as a percentage of limit):  <unknown> / 60%",
             "    On failure: lastGood for 300 seconds",
+            "    Series aggregator: max",
+            "    Max age: 90 seconds",
             "    On failure: static 3 replicas",
             "Replicas aggregator:",
             "Dry run:",

@@ -20,6 +20,7 @@
 //!       name: cpu
 //!       target: {type: Utilization, averageUtilization: 60, percentageOf: limits}
 //!     onFailure: {policy: lastGood, forSeconds: 300}
+//!     maxAgeSeconds: 90                # older samples count as a metric that cannot be read
 //!   - type: Metric                     # any metric, wherever it is measured
 //!     metric:
 //!       metric: {name: queue_length}

@@ -68,6 +68,12 @@ pub struct MetricSpec {
     /// scale up, and nothing scales down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<FailurePolicy>,
+    /// Samples that are older count as if the metric could not be read; absent means that any age is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_age_seconds: Option<i32>,
+    /// How the series of an External metric become one value: `sum` (the default), `max`, `min` or `average`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series_aggregator: Option<String>,
 }
 
 /// A resource the pods request.

@@ -172,6 +172,45 @@ fn failure_policies() {
 }
 
 #[test]
+fn age_and_series_of_samples() {
+    let metric = |more: Value| {
+        let mut metric = json!({"type": "External",
+            "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "30"}}});
+        metric.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        metric
+    };
+    let checked = |more: Value| faults(&json!({"metrics": [metric(more)]}));
+    for rule in ["sum", "max", "min", "average"] {
+        assert!(checked(json!({"maxAgeSeconds": 60, "seriesAggregator": rule})).is_empty(), "{rule}");
+    }
+    assert_eq!(
+        checked(json!({"maxAgeSeconds": 0, "seriesAggregator": "mean"})),
+        [
+            "spec.metrics[0].maxAgeSeconds: Invalid value: 0: must be greater than or equal to 1",
+            "spec.metrics[0].seriesAggregator: Unsupported value: \"mean\": supported values: \"average\", \"max\", \"min\", \
+             \"sum\"",
+        ]
+    );
+    let cpu = json!({"type": "Resource", "seriesAggregator": "max",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}});
+    assert_eq!(
+        faults(&json!({"metrics": [cpu]})),
+        ["spec.metrics[0].seriesAggregator: Forbidden: may only be set with the type External"]
+    );
+    let object =
+        autoscaler(&json!({"metrics": [metric(json!({"maxAgeSeconds": 60, "seriesAggregator": "min"}))]}));
+    let spec = crate::convert::spec_of_autoscaler(&object);
+    assert_eq!(spec.metrics[0].max_age, Some(jiff::SignedDuration::from_secs(60)));
+    assert_eq!(spec.metrics[0].series, engine::spec::SeriesAggregator::Min);
+    assert_eq!(
+        to_v2(object).unwrap_err().to_string(),
+        "autoscaling/v2 has no place for spec.metrics[0].maxAgeSeconds: 60, spec.metrics[0].seriesAggregator: min"
+    );
+    let sum = autoscaler(&json!({"metrics": [metric(json!({"seriesAggregator": "sum"}))]}));
+    assert_eq!(to_v2(sum).unwrap().spec.metrics.len(), 1, "the sum is what v2 does");
+}
+
+#[test]
 fn zero_replicas_need_a_metric_that_exists_without_pods() {
     let zero = |metric: Value| faults(&json!({"minReplicas": 0, "metrics": [metric]})).len();
     assert_eq!(zero(by_name(&json!({"current": "namespace"}), &json!({"value": "1"}))), 0);

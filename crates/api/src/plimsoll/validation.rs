@@ -43,6 +43,7 @@ fn spec_faults(spec: &AutoscalerSpec) -> Vec<FieldError> {
         if let Some(policy) = &metric.on_failure {
             faults.extend(failure_faults(&format!("{path}.onFailure"), policy, spec.max_replicas));
         }
+        faults.extend(sample_faults(&path, metric));
     }
     if spec.min_replicas == Some(0) && !spec.metrics.iter().any(works_without_pods) {
         let detail = "must specify at least one metric that is not measured on the pods to support scaling to zero \
@@ -226,6 +227,22 @@ fn failure_faults(path: &str, failure: &FailurePolicy, max_replicas: i32) -> Vec
             faults.push(FieldError::invalid(replicas, count, "must be less than or equal to `maxReplicas`"));
         }
         _ => {}
+    }
+    faults
+}
+
+/// Validates how samples are read: their age, and how series are combined.
+fn sample_faults(path: &str, metric: &MetricSpec) -> Vec<FieldError> {
+    let mut faults = Vec::new();
+    if let Some(seconds) = metric.max_age_seconds.filter(|seconds| *seconds < 1) {
+        let path = format!("{path}.maxAgeSeconds");
+        faults.push(FieldError::invalid(path, seconds, "must be greater than or equal to 1"));
+    }
+    let path = format!("{path}.seriesAggregator");
+    let known = ["average", "max", "min", "sum"];
+    faults.extend(word_fault(&path, metric.series_aggregator.as_deref(), &known));
+    if metric.series_aggregator.is_some() && metric.type_ != v2::EXTERNAL {
+        faults.push(FieldError::forbidden(path, "may only be set with the type External"));
     }
     faults
 }

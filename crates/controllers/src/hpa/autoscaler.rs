@@ -206,7 +206,11 @@ impl AutoscalerEntry {
             AutoscalerObject::Hpa(hpa) => convert::stored_status(&hpa.spec, decision, old),
             AutoscalerObject::Autoscaler(autoscaler) => {
                 let view = plimsoll::v2_view((**autoscaler).clone());
-                convert::stored_status(&view.spec, decision, old)
+                let mut status = convert::stored_status(&view.spec, decision, old);
+                // A server that does not count generations sends none.
+                let generation = Some(autoscaler.metadata.generation).filter(|generation| *generation > 0);
+                status.observed_generation = generation;
+                status
             }
         }
     }

@@ -116,6 +116,8 @@ fn metric(kind: &str) -> MetricSpec {
         external: None,
         metric: None,
         on_failure: None,
+        max_age_seconds: None,
+        series_aggregator: None,
     }
 }
 
@@ -158,7 +160,12 @@ fn metrics() -> Vec<MetricSpec> {
         },
         MetricSpec { object: Some(object), on_failure: policy("hold", None, None), ..metric("Object") },
         MetricSpec { pods: Some(pods), on_failure: policy("ignore", None, None), ..metric("Pods") },
-        MetricSpec { external: Some(external), ..metric("External") },
+        MetricSpec {
+            external: Some(external),
+            max_age_seconds: Some(90),
+            series_aggregator: Some(text("average")),
+            ..metric("External")
+        },
         anywhere(current, total),
         anywhere(other, mean),
     ]

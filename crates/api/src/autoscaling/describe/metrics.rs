@@ -16,8 +16,8 @@ pub(super) fn describe(
     for (i, metric) in metrics.iter().enumerate() {
         let more = more.get(i).cloned().unwrap_or_default();
         page.line(1, &line(metric, statuses.get(i), more.of_limits));
-        if !more.line.is_empty() {
-            page.line(2, &more.line);
+        for text in &more.lines {
+            page.line(2, text);
         }
     }
 }

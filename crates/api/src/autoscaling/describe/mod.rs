@@ -42,8 +42,8 @@ pub(crate) struct MoreFields {
 pub(crate) struct MoreOfMetric {
     /// Whether percentages are of limits.
     pub(crate) of_limits: bool,
-    /// A line below it; empty if there is none.
-    pub(crate) line: String,
+    /// Lines below it.
+    pub(crate) lines: Vec<String>,
 }
 
 /// The description of a v2 object; without `events` their block is left out.
