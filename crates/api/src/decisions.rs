@@ -134,9 +134,11 @@ pub struct DifferenceList {
     pub autoscalers: u64,
     /// Number of compared decisions.
     pub compared: u64,
+    /// Number of differences that were gone when the decision was made again with the readings of the active controller.
+    pub timing: u64,
     /// Start of the comparison.
     pub since: Option<Timestamp>,
-    /// Current and past differences, newest first.
+    /// Current and past differences of logic, newest first.
     pub items: Vec<DifferenceRecord>,
 }
 

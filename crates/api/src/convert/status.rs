@@ -16,6 +16,24 @@ pub fn engine_status(status: &v2::HorizontalPodAutoscalerStatus) -> Status {
     }
 }
 
+/// The values of the metrics in a stored status, in the order of the spec; `None` where a metric could not be read.
+pub fn current_values(status: &v2::HorizontalPodAutoscalerStatus) -> Vec<Option<CurrentMetricValue>> {
+    let value = |metric: &v2::MetricStatus| {
+        let current = None
+            .or(metric.resource.as_ref().map(|of| &of.current))
+            .or(metric.container_resource.as_ref().map(|of| &of.current))
+            .or(metric.pods.as_ref().map(|of| &of.current))
+            .or(metric.object.as_ref().map(|of| &of.current))
+            .or(metric.external.as_ref().map(|of| &of.current))?;
+        Some(CurrentMetricValue {
+            value: current.value.clone(),
+            average_value: current.average_value.clone(),
+            average_utilization: current.average_utilization,
+        })
+    };
+    status.current_metrics.as_deref().unwrap_or_default().iter().map(value).collect()
+}
+
 /// The status to store after `decision` for an HPA with this spec. A step that could not read the scale leaves metrics
 /// as they were.
 pub fn stored_status(

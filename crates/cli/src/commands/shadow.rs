@@ -29,7 +29,8 @@ enum ShadowCommand {
 /// Report differences between shadow mode and the active controller
 ///
 /// A controller that runs with `--mode shadow` computes beside the active one, writes nothing, and records every
-/// difference. Without -n the report is about all namespaces.
+/// difference. It decides again with the readings that the active controller wrote into its status: only a difference that
+/// remains is one of logic; the others are of timing, and only counted. Without -n the report is about all namespaces.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -124,7 +125,14 @@ fn summary(found: &DifferenceList, now: Timestamp) -> String {
         (n, lasting) => format!("{}, {lasting} still there", plural(n, "difference")),
     };
     let compared = plural(found.compared, "decision");
-    format!("compared {compared} of {}{since}: {what}", plural(found.autoscalers, "autoscaler"))
+    let timing = match found.timing {
+        0 => String::new(),
+        n => format!(
+            "; {} of timing, gone when decided again with the readings of the active controller",
+            plural(n, "difference")
+        ),
+    };
+    format!("compared {compared} of {}{since}: {what}{timing}", plural(found.autoscalers, "autoscaler"))
 }
 
 fn table(items: &[DifferenceRecord], now: Timestamp) -> Table {
@@ -185,6 +193,12 @@ OBJECT         FIELD             THEIRS   OURS   SINCE (UTC)   FOR   OVER   WHY
 shop/hpa/web   desiredReplicas   4        5      09:00:00      60m   no     we saw a pod sooner
 shop/hpa/web   ScalingLimited    4        5      09:00:00      90s   yes    we saw a pod sooner
 "
+        );
+        let timing = DifferenceList { timing: 28, items: Vec::new(), ..found };
+        assert_eq!(
+            text(&timing, page, now),
+            "compared 1204 decisions of 12 autoscalers since 2026-01-04 10:00:00 UTC: no difference; 28 differences of timing, \
+             gone when decided again with the readings of the active controller\n"
         );
         assert_eq!(
             text(&DifferenceList::default(), page, now),

@@ -27,6 +27,7 @@ pub(crate) struct HpaMetrics {
     delay: Family<Histogram, 0>,
     writes: Family<Counter, 2>,
     differences: Family<Counter, 1>,
+    timing: Family<Counter, 1>,
     differing: Family<Gauge, 0>,
     leader: Family<Gauge, 0>,
     unreadable: Family<Counter, 0>,
@@ -111,6 +112,11 @@ impl Default for HpaMetrics {
                 "Differences between decisions in shadow mode and those of the active controller, by field.",
                 ["field"],
             ),
+            timing: Family::counters(
+                "plimsoll_shadow_timing_differences_total",
+                "Differences that are gone when we decide with the readings of the controller that acts.",
+                ["field"],
+            ),
             differing: Family::gauges(
                 "plimsoll_shadow_differing_autoscalers",
                 "Autoscalers whose decision in shadow mode differs from that of the active controller.",
@@ -141,6 +147,7 @@ impl HpaMetrics {
         self.delay.export(&mut writer);
         self.writes.export(&mut writer);
         self.differences.export(&mut writer);
+        self.timing.export(&mut writer);
         self.differing.export(&mut writer);
         self.leader.export(&mut writer);
         self.unreadable.export(&mut writer);
@@ -203,6 +210,11 @@ impl HpaMetrics {
     /// Counts a difference that shadow mode found.
     pub(crate) fn count_difference(&self, field: &str) {
         self.differences.increment([field.to_owned().into()]);
+    }
+
+    /// Counts a difference of timing that shadow mode found.
+    pub(crate) fn count_timing(&self, field: &str) {
+        self.timing.increment([field.to_owned().into()]);
     }
 
     /// Sets for how many autoscalers shadow mode currently finds a difference.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use api::convert::same_status;
+use api::convert::{current_values, same_status};
 use api::decisions::DecisionMode;
 use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
@@ -22,7 +22,7 @@ use super::persisted_state::{PersistAction, PersistedState, PersistedStates};
 use super::records::Records;
 use super::report::StatusWriter;
 use super::settings::HpaSettings;
-use super::shadow::Shadow;
+use super::shadow::{FIELDS, Shadow};
 
 /// Reconciles autoscalers.
 pub(crate) struct Reconciler {
@@ -123,7 +123,7 @@ impl Reconciler {
             decided.decision.status_written(&key.name, Ok(()));
         }
         if mode == DecisionMode::Shadow {
-            self.compare(&entry, &settings, &decided.decision);
+            self.compare(&entry, &settings, &decided.decision, &decided.seen.observation);
         }
         if !matches!(decided.decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
             self.metrics.set_desired(&key.namespace, &key.name, decided.decision.desired.get());
@@ -288,10 +288,25 @@ impl Reconciler {
     }
 
     /// Compares the decision with the status that the acting controller has written.
-    fn compare(&self, entry: &AutoscalerEntry, settings: &HpaSettings, decision: &Decision) {
+    fn compare(
+        &self,
+        entry: &AutoscalerEntry,
+        settings: &HpaSettings,
+        decision: &Decision,
+        seen: &Observation,
+    ) {
+        let theirs = entry.status();
         let period = SignedDuration::try_from(entry.period(settings)).unwrap_or(SignedDuration::ZERO);
+        let readings = current_values(entry.object.status());
         let mut shadow = lock(&self.shadow);
-        let found = shadow.look(decision.at, &entry.key, &entry.status(), &entry.spec, decision, period);
+        let replayed = shadow.replay(decision.at, &entry.key, seen, &readings);
+        let before = shadow.counts().timing;
+        let found = shadow.look(decision.at, &entry.key, &theirs, &entry.spec, decision, &replayed, period);
+        for ((field, before), after) in FIELDS.into_iter().zip(before).zip(shadow.counts().timing) {
+            if after > before {
+                self.metrics.count_timing(field);
+            }
+        }
         for difference in found {
             self.metrics.count_difference(&difference.field);
             tracing::info!(

@@ -4,9 +4,13 @@
 //! each change. A difference counts only if two of our decisions in a row, at least a period apart, had it,
 //! and neither side adopted the other's earlier value in between. It ends as soon as both agree once.
 //! Other effects of timing are listed in [`field_value`].
+//!
+//! Under a moving load that is not enough. So each decision is made again with the readings that the acting controller has written
+//! ([`replay`]): a difference that is gone then was one of timing, and is counted apart; one that remains is one of logic.
 
 mod field_value;
 mod page;
+mod replay;
 #[cfg(test)]
 mod tests;
 
@@ -14,13 +18,14 @@ use std::collections::{HashMap, VecDeque};
 
 use api::decisions::{API_VERSION, DecisionMeta, DifferenceList, DifferenceRecord};
 use cluster::AutoscalerKey;
-use engine::report::condition;
-use engine::{Decision, Spec, Status};
+use engine::report::{CurrentMetricValue, condition};
+use engine::{Decision, Observation, Spec, Status};
 use jiff::{SignedDuration, Timestamp};
 
 pub use page::page;
 
 use field_value::FieldValue;
+use replay::Replay;
 
 /// The compared fields.
 pub const FIELDS: [&str; 4] =
@@ -38,6 +43,7 @@ pub struct Shadow {
     since: Option<Timestamp>,
     /// The number of autoscalers that differ now.
     differing: usize,
+    replays: HashMap<AutoscalerKey, Replay>,
 }
 
 /// Counts since the start.
@@ -45,8 +51,10 @@ pub struct Shadow {
 pub struct ShadowCounts {
     /// Decisions compared.
     pub compared: u64,
-    /// Differences, in the order of [`FIELDS`].
+    /// Differences of logic, in the order of [`FIELDS`].
     pub differences: [u64; FIELDS.len()],
+    /// Differences of timing, in the order of [`FIELDS`].
+    pub timing: [u64; FIELDS.len()],
 }
 
 /// One autoscaler.
@@ -54,6 +62,8 @@ pub struct ShadowCounts {
 struct ComparedAutoscaler {
     since: Timestamp,
     decisions: u64,
+    /// The number of its differences of timing.
+    timing: u64,
     fields: [FieldComparison; FIELDS.len()],
 }
 
@@ -66,6 +76,8 @@ enum FieldComparison {
     Unsure(Disagreement),
     /// The values differ: the number of the difference.
     Differs(u64),
+    /// The values differ because the two sides read metrics at different times.
+    Timing,
 }
 
 #[derive(Debug)]
@@ -84,8 +96,20 @@ struct ShadowDifference {
 }
 
 impl Shadow {
-    /// Compares our decision with the status that the acting controller has written. Returns the differences that begin to
-    /// count.
+    /// Decides again with the readings of the acting controller, for [`Shadow::look`]. None: they do not suffice.
+    pub fn replay(
+        &mut self,
+        now: Timestamp,
+        key: &AutoscalerKey,
+        seen: &Observation,
+        readings: &[Option<CurrentMetricValue>],
+    ) -> Vec<Decision> {
+        self.replays.entry(key.clone()).or_default().decide(now, seen, readings)
+    }
+
+    /// Compares our decision with the status that the acting controller has written. `replayed` are the decisions with its readings.
+    /// Returns the differences of logic that begin to count.
+    #[allow(clippy::too_many_arguments, reason = "both sides of the comparison, and its context")]
     pub fn look(
         &mut self,
         now: Timestamp,
@@ -93,6 +117,7 @@ impl Shadow {
         theirs: &Status,
         spec: &Spec,
         ours: &Decision,
+        replayed: &[Decision],
         period: SignedDuration,
     ) -> Vec<DifferenceRecord> {
         // The acting controller has not reconciled this autoscaler yet.
@@ -101,7 +126,7 @@ impl Shadow {
         }
         self.since = self.since.or(Some(now));
         self.counts.compared += 1;
-        let new = || ComparedAutoscaler { since: now, decisions: 0, fields: Default::default() };
+        let new = || ComparedAutoscaler { since: now, decisions: 0, timing: 0, fields: Default::default() };
         let mut compared = self.autoscalers.remove(key).unwrap_or_else(new);
         compared.decisions += 1;
         let before = compared.differs();
@@ -109,19 +134,36 @@ impl Shadow {
         for (place, field) in FIELDS.into_iter().enumerate() {
             let Some(view) = compared.fields.get_mut(place) else { continue };
             let disagreement = field_value::disagree(field, theirs, ours);
+            let is_timing =
+                replayed.iter().any(|replayed| field_value::disagree(field, theirs, replayed).is_none());
             match (&view, disagreement) {
-                (FieldComparison::Same | FieldComparison::Unsure(_), None) => *view = FieldComparison::Same,
+                (FieldComparison::Same | FieldComparison::Unsure(_) | FieldComparison::Timing, None) => {
+                    *view = FieldComparison::Same;
+                }
+                (FieldComparison::Timing, Some(_)) if is_timing => {}
+                (FieldComparison::Differs(number), Some(_)) if is_timing => {
+                    self.end(*number);
+                    *view = FieldComparison::Timing;
+                }
                 (FieldComparison::Differs(number), None) => {
                     self.end(*number);
                     *view = FieldComparison::Same;
                 }
-                (FieldComparison::Same, Some((theirs, ours))) => {
+                (FieldComparison::Same | FieldComparison::Timing, Some((theirs, ours))) => {
                     *view = FieldComparison::Unsure(Disagreement { since: now, theirs, ours });
                 }
                 (FieldComparison::Unsure(doubt), Some((their, our))) => {
                     let doubt = doubt.goes_on(now, their, our);
                     if doubt.since == now || now.duration_since(doubt.since) < period {
                         *view = FieldComparison::Unsure(doubt);
+                        continue;
+                    }
+                    if is_timing {
+                        *view = FieldComparison::Timing;
+                        compared.timing += 1;
+                        if let Some(count) = self.counts.timing.get_mut(place) {
+                            *count += 1;
+                        }
                         continue;
                     }
                     let why = engine::explain::sentence(spec, ours);
@@ -145,6 +187,7 @@ impl Shadow {
 
     /// Forgets an autoscaler and ends its differences.
     pub fn forget(&mut self, key: &AutoscalerKey) {
+        self.replays.remove(key);
         let Some(compared) = self.autoscalers.remove(key) else { return };
         self.differing -= usize::from(compared.differs());
         for view in compared.fields {
@@ -168,9 +211,12 @@ impl Shadow {
     pub fn report(&self, namespace: Option<&str>) -> DifferenceList {
         let wanted = |key: &AutoscalerKey| namespace.is_none_or(|namespace| *key.namespace == *namespace);
         let compared = || self.autoscalers.iter().filter(|(key, _)| wanted(key)).map(|(_, c)| c);
-        let (decisions, since) = match namespace {
-            None => (self.counts.compared, self.since),
-            Some(_) => (compared().map(|c| c.decisions).sum(), compared().map(|c| c.since).min()),
+        let (decisions, timing, since) = match namespace {
+            None => (self.counts.compared, self.counts.timing.iter().sum(), self.since),
+            Some(_) => {
+                let since = compared().map(|c| c.since).min();
+                (compared().map(|c| c.decisions).sum(), compared().map(|c| c.timing).sum(), since)
+            }
         };
         let items = self.found.iter().rev().filter(|found| wanted(&found.key));
         DifferenceList {
@@ -178,6 +224,7 @@ impl Shadow {
             kind: "DifferenceList".to_owned(),
             autoscalers: compared().count() as u64,
             compared: decisions,
+            timing,
             since,
             items: items.map(|found| found.record.clone()).collect(),
         }

@@ -92,6 +92,12 @@ fn answer(out: &mut String, list: &DifferenceList, groups: &[Group<'_>], generat
             time(generated)
         );
     }
+    if list.timing > 0 {
+        *out += &format!(
+            "<p class=\"when\">{} of timing: decided again with the readings of the controller that acts, both agree.</p>\n",
+            Count(list.timing, "difference")
+        );
+    }
 }
 
 fn differences(out: &mut String, groups: &[Group<'_>]) {
@@ -150,6 +156,8 @@ fn rules(out: &mut String) {
         "Both controllers look once per period, but not at the same moment. A difference counts when it was there at two of \
          our decisions in a row, at least a period apart, and neither side had come to what the other said before.",
         "It is over as soon as both agree once.",
+        "We decide again with the readings that the other controller wrote into its status, and with windows built from them. \
+         A difference that is gone then is one of timing: it is counted, but not listed.",
         "AbleToScale: SucceededRescale and FailedUpdateScale tell how a write went. Who only looks writes nothing, so they \
          are no difference; the counts are compared all the same.",
     ] {

@@ -31,7 +31,7 @@ impl ShadowRun {
 
     /// Compares our decision with their status; returns the fields in which a difference begins.
     fn look(&mut self, theirs: &Status, ours: &Decision) -> Vec<String> {
-        let begun = self.shadow.look(at(self.now), &self.key, theirs, &self.spec, ours, PERIOD);
+        let begun = self.shadow.look(at(self.now), &self.key, theirs, &self.spec, ours, &[], PERIOD);
         self.now += 15;
         begun.into_iter().map(|record| record.field).collect()
     }
@@ -306,6 +306,15 @@ fn the_page_begins_with_the_verdict() {
         "412 autoscalers compared over 3 h: no difference now, 1 differed for a while."
     );
     assert!(past.contains("kubectl describe autoscaler.plimsoll.dev/a -n shop"));
+    assert!(!past.contains("of timing: decided"));
+    let list = DifferenceList {
+        autoscalers: 9,
+        compared: 90,
+        timing: 28,
+        since: Some(at(0)),
+        ..DifferenceList::default()
+    };
+    assert!(page(&list, at(60)).contains("28 differences of timing: decided again"));
     let nothing = page(&DifferenceList::default(), at(0));
     assert_eq!(answer(&nothing), "Nothing was compared yet: no autoscaler is in shadow mode.");
 }
