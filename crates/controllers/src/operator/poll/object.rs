@@ -96,6 +96,14 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
         compat,
     };
     let Evaluation { activity, effects, next } = evaluate(&poll);
+    if let NextStep::Scale(evaluated) = &next
+        && evaluated.status.last_active_time != object.status.last_active_time
+    {
+        // A new leader assumes a time that nobody wrote, because the status says that the object was active. This poll may
+        // write that it no longer is, so the next one could not assume it again.
+        let mut state = entry.state();
+        state.last_active = state.last_active.max(evaluated.status.last_active_time);
+    }
     remember(context, &entry, &object, &samples, &activity);
     if compat.is_strict() && !activity.rebuild.is_empty() {
         // KEDA builds all scalers anew as soon as one fails. Otherwise the failed one is built anew while it is queried.
