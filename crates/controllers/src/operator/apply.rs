@@ -5,6 +5,7 @@ mod authentication;
 mod jobs;
 
 pub(crate) use authentication::AuthenticationApplier;
+pub(crate) use jobs::settle_creations;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::keda::{ScaledJob, ScaledObject};

@@ -39,33 +39,78 @@ pub(super) async fn create(
 }
 
 async fn create_one(applier: &Applier<'_>, manifest: &Value, name: &str) -> Result<(), ApiError> {
-    let client = &applier.context.client;
     let path = ResourcePath::job(&applier.id.namespace, name);
     let mut manifest = manifest.clone();
     if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("name".to_owned(), name.into());
     }
-    let job: Value = match client.create(path, &manifest).await {
-        Ok(job) => job,
+    match applier.context.client.create(path, &manifest).await {
+        Ok(job) => add_created(applier, job),
         // An earlier request may have created it: one without a response, one that was repeated, or one of another instance.
         Err(error) if error.is_already_exists() || error.is_unsettled() => {
-            match client.get::<Value>(path).await {
-                Ok(job) if is_of(&job, applier.metadata) => job,
-                Ok(_) => {
-                    // The name is taken by something else, so the next poll chooses another one.
-                    applier.context.store().jobs.avoid(NamespacedName::new(&applier.id.namespace, name));
-                    return Err(error);
-                }
-                Err(_) => return Err(error),
+            applier.context.entry(applier.id).state().unsettled_jobs.insert(name.to_owned());
+            if find(applier, name).await != Found::Ours {
+                return Err(error);
             }
         }
         Err(error) => return Err(error),
-    };
-    // The job counts from now on, even if the watch has not delivered it.
+    }
+    applier.context.entry(applier.id).state().unsettled_jobs.remove(name);
+    Ok(())
+}
+
+/// Looks for the jobs whose creation had no clear response. Returns the names that are still free: new jobs get them first, so that a
+/// creation which is carried out late makes no additional job. None if the API server cannot say whether a job exists.
+pub(crate) async fn settle_creations(applier: &Applier<'_>) -> Option<Vec<String>> {
+    let entry = applier.context.entry(applier.id);
+    let unsettled = entry.state().unsettled_jobs.clone();
+    let mut free = Vec::new();
+    for name in unsettled {
+        let was_deleted = applier.context.store().jobs.was_deleted(&applier.id.namespace, &name);
+        match if was_deleted { Found::Foreign } else { find(applier, &name).await } {
+            Found::Ours | Found::Foreign => {
+                entry.state().unsettled_jobs.remove(&name);
+            }
+            Found::Nothing => free.push(name),
+            Found::Unknown => return None,
+        }
+    }
+    Some(free)
+}
+
+/// What has the name of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// A job of the ScaledJob, which counts from now on.
+    Ours,
+    /// Another job, now or before; the next poll chooses another name.
+    Foreign,
+    Nothing,
+    /// The API server did not say.
+    Unknown,
+}
+
+async fn find(applier: &Applier<'_>, name: &str) -> Found {
+    let namespace = &applier.id.namespace;
+    match applier.context.client.get::<Value>(ResourcePath::job(namespace, name)).await {
+        Ok(job) if is_of(&job, applier.metadata) => {
+            add_created(applier, job);
+            Found::Ours
+        }
+        Ok(_) => {
+            applier.context.store().jobs.avoid(NamespacedName::new(namespace, name));
+            Found::Foreign
+        }
+        Err(error) if error.is_not_found() => Found::Nothing,
+        Err(_) => Found::Unknown,
+    }
+}
+
+/// Counts a job from now on, even if the watch has not delivered it.
+fn add_created(applier: &Applier<'_>, job: Value) {
     if let Ok(job) = serde_json::from_value::<Job>(job) {
         applier.context.store().jobs.add_created(job);
     }
-    Ok(())
 }
 
 /// Whether this is a job of the ScaledJob, which owns it and counts it.

@@ -158,7 +158,9 @@ fn jobs_are_created_for_the_queue_and_reported() {
         specs: Ok(vec![spec]),
         samples: vec![("s0-redis".into(), Ok(sample))],
     };
-    let decision = job::decide(&scaled_job, &[answer], &[], |_| false, Compat::Better, KedaProfile::V2_20);
+    let none = Some(Vec::new());
+    let decision =
+        job::decide(&scaled_job, &[answer], &[], |_| false, none, Compat::Better, KedaProfile::V2_20);
     let Some(Effect::CreateJobs { names, .. }) = &decision.create else { panic!("no job is created") };
     assert_eq!(names.len(), 3);
     let created = [Ok(()), Ok(()), Err("quota exceeded".into())];

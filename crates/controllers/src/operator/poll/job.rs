@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keda::OperationError;
 
 use super::SHARED_SAMPLE_MAX_AGE;
-use crate::operator::apply::{Applied, Applier};
+use crate::operator::apply::{Applied, Applier, settle_creations};
 use crate::operator::context::OperatorContext;
 use crate::operator::decide::job::{answers, conclude, decide};
 use crate::operator::id::ResourceId;
@@ -38,12 +38,13 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
     if job.metadata.deletion_timestamp.is_some() || !scalers.are_of(&ScaledResource::Job(Arc::clone(&job))) {
         return;
     }
+    let applier = Applier { context, id, metadata: &job.metadata };
+    let free = settle_creations(&applier).await;
     let jobs = context.store().jobs.of(&id.full_name());
     let is_used = |name: &str| context.store().jobs.was_deleted(&id.namespace, name);
-    let decision = decide(&job, &answers, &jobs, is_used, compat, profile);
+    let decision = decide(&job, &answers, &jobs, is_used, free, compat, profile);
     *entry.state().errors.get_or_insert(0) += decision.round.errors.len() as u64;
     context.counters.count_poll();
-    let applier = Applier { context, id, metadata: &job.metadata };
     let created = match decision.create {
         Some(effect) => match applier.apply(effect).await {
             Ok(Applied::Jobs(created)) => {
