@@ -109,12 +109,6 @@ impl TlsSettings {
         }
     }
 
-    /// All trusted CA certificates including the system's (PEM).
-    #[cfg(feature = "redis")]
-    pub(crate) fn all_authorities(&self) -> Vec<u8> {
-        [&*system_pem(), b"\n", self.authorities.as_bytes()].concat()
-    }
-
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, ScalerError> {
         let text = self.key.reveal();
         if text.contains("ENCRYPTED") {
@@ -137,13 +131,6 @@ fn system_pem() -> Vec<u8> {
     let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
     let mut sources = own.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from));
     sources.find_map(|path| fs::read(path).ok()).unwrap_or_default()
-}
-
-/// Installs the process-wide rustls provider, for clients that use it.
-#[cfg(feature = "redis")]
-pub(crate) fn use_one_provider() {
-    // Fails if a provider is installed already.
-    let _ = aws_lc_rs::default_provider().install_default();
 }
 
 /// Decodes PEM certificates; `what` is the beginning of the error.

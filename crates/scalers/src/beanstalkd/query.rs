@@ -5,6 +5,8 @@ use crate::responses::hidden;
 
 /// Maximum size of a response, in bytes.
 pub(super) const MAX_RESPONSE_BYTES: usize = 64 << 10;
+/// Maximum length of the first line of a response, in bytes.
+const MAX_LINE_BYTES: usize = 256;
 /// Maximum length of a tube's name, in bytes.
 const MAX_TUBE_NAME_BYTES: usize = 200;
 
@@ -30,6 +32,10 @@ pub(super) enum Progress {
 /// Decodes the bytes received so far. Lengths count bytes, so the response is split before it is decoded as text.
 pub(super) fn decode(bytes: &[u8], delayed: bool) -> Result<Progress, ScalerError> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
+        // Every first line is shorter; looking for its end again and again takes time.
+        if bytes.len() > MAX_LINE_BYTES {
+            bail!("beanstalkd answered {}", hidden(bytes));
+        }
         return Ok(Progress::Incomplete);
     };
     let (line, rest) = (bytes.get(..end).unwrap_or_default(), bytes.get(end + 2..).unwrap_or_default());

@@ -36,6 +36,7 @@ fn answers() {
         "BAD_FORMAT\r\n",
         "HTTP/1.1 400 Bad Request\r\n",
         &answer("---\n"),
+        &"x".repeat(1000),
     ] {
         assert!(decode(bad.as_bytes(), false).is_err(), "{bad}");
     }

@@ -31,6 +31,10 @@ pub(super) const CALL_TIMEOUT: Duration =
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a failed connection attempt, because many triggers may use the same server.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// Maximum size of a message, in bytes. Messages of external scalers have some hundred bytes.
+const MAX_MESSAGE_BYTES: usize = 64 << 10;
+/// Maximum size of the headers and trailers of a response, in bytes.
+const MAX_HEADER_BYTES: u32 = 16 << 10;
 
 /// A server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -139,7 +143,7 @@ impl Channel {
     ) -> Result<(), ScalerError> {
         let name = "StreamIsActive";
         let (channel, _) = timeout(CALL_TIMEOUT, self.connected()).await.map_err(|_| self.late(name))??;
-        let mut client = ExternalScalerClient::new(channel);
+        let mut client = client(channel);
         // Servers respond with the first activity, which may take forever; TCP keepalive detects dead servers meanwhile.
         let answer = tokio::select! {
             answer = client.stream_is_active(object.clone()) => answer,
@@ -179,7 +183,7 @@ impl Channel {
                 let mut request = Request::new(message.clone());
                 // Tells the server the deadline; the timeout below enforces it.
                 request.set_timeout(left + CALL_TIMEOUT / 10);
-                let answer = ask(ExternalScalerClient::new(channel), request).await;
+                let answer = ask(client(channel), request).await;
                 match answer.map_err(|status| self.fault(name, &status)) {
                     Ok(answer) => return Ok(answer.into_inner()),
                     Err(CallError::Refused(error)) => return Err(error),
@@ -255,6 +259,11 @@ impl Channel {
     }
 }
 
+/// A client that refuses large messages by their announced length. Decoded values take much more memory than their bytes.
+fn client(channel: transport::Channel) -> ExternalScalerClient<transport::Channel> {
+    ExternalScalerClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES)
+}
+
 /// The error of a connection attempt, named by its cause.
 fn transport_failure(error: transport::Error) -> ScalerError {
     ScalerError::caused_by(HttpErrorCause::classify(&error).to_string(), error)
@@ -266,7 +275,8 @@ impl Destination {
         let host = query::parse_address(&self.address).map_err(ScalerError::new)?;
         let endpoint = Endpoint::from_shared(format!("{scheme}://{host}"))
             .map_err(transport_failure)?
-            .connect_timeout(CONNECT_TIMEOUT);
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_max_header_list_size(MAX_HEADER_BYTES);
         let Some(tls) = &self.tls else { return Ok(endpoint) };
         let mut config = ClientTlsConfig::new();
         if !tls.certificate.is_empty() || !tls.key.reveal().is_empty() {

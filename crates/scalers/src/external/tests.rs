@@ -43,7 +43,9 @@ impl ExternalScaler for Play {
             metric_value: whole,
             metric_value_float: float,
         };
-        Ok(vec![value(metric), value("another name")])
+        let mut values = vec![value(metric), value("another name")];
+        values.resize(object.number_or("values", 2.0)? as usize, value(""));
+        Ok(values)
     }
 
     async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, Status> {
@@ -144,6 +146,16 @@ async fn specs_and_values_have_hpa_names() {
     assert_eq!(keys, ["float", "pwFromEnv", "scalerAddress"]);
     assert_eq!(seen.scaler_metadata["pwFromEnv"], "secret");
     assert_eq!((&*seen.name, &*seen.namespace), ("so", "ns"));
+}
+
+#[tokio::test]
+async fn large_messages_are_refused_by_their_announced_length() {
+    let (address, _, _end) = served().await;
+    let few = better(&address, &[("values", "1000")]);
+    assert_eq!(few.read("s3-letters").await.unwrap().values.len(), 1000);
+    let many = better(&address, &[("values", "100000")]);
+    let error = many.read("s3-letters").await.unwrap_err();
+    assert!(error.message.contains("too large"), "{error}");
 }
 
 #[tokio::test]

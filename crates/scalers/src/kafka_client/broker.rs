@@ -1,5 +1,6 @@
 //! A connection to one broker: TLS, SASL, requests and responses.
 
+use sources::http::{ByteShare, UNCOUNTED_BYTES};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::messages::{self, KafkaRequest};
@@ -10,6 +11,7 @@ use crate::off_thread::{decode_elsewhere, send_from_task};
 use crate::responses::{excerpt, hidden};
 use crate::scram::{ScramExchange, ScramHash};
 use crate::stream::{BoxStream, dial, io_error, secure};
+use crate::web::RESPONSES_UNDER_WAY;
 
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
@@ -67,7 +69,8 @@ impl BrokerConnection {
         let frame = request.frame(self.correlation);
         self.stream.write_all(&frame).await.map_err(|error| io_error(&error))?;
         self.stream.flush().await.map_err(|error| io_error(&error))?;
-        let body = self.response().await?;
+        // The share is held until the response is decoded.
+        let (body, _share) = self.response().await?;
         let (correlation, body) = body.split_first_chunk().ok_or(InvalidResponse)?;
         if i32::from_be_bytes(*correlation) != self.correlation {
             return Err(InvalidResponse.into());
@@ -78,13 +81,17 @@ impl BrokerConnection {
         Ok(decoded?)
     }
 
-    async fn response(&mut self) -> Result<Vec<u8>, ScalerError> {
+    async fn response(&mut self) -> Result<(Vec<u8>, Option<ByteShare>), ScalerError> {
         let mut length = [0; 4];
         self.stream.read_exact(&mut length).await.map_err(|error| io_error(&error))?;
         let length = u32::from_be_bytes(length) as usize;
         if !(4..=MAX_RESPONSE_BYTES).contains(&length) {
             return Err(InvalidResponse.into());
         }
+        let share = match length {
+            ..=UNCOUNTED_BYTES => None,
+            length => RESPONSES_UNDER_WAY.share(length).await,
+        };
         let mut body = Vec::new();
         while body.len() < length {
             let begun = body.len();
@@ -92,7 +99,7 @@ impl BrokerConnection {
             let piece = body.get_mut(begun..).unwrap_or_default();
             self.stream.read_exact(piece).await.map_err(|error| io_error(&error))?;
         }
-        Ok(body)
+        Ok((body, share))
     }
 
     async fn log_in(&mut self, login: &SaslLogin, host: &str) -> Result<(), ScalerError> {

@@ -4,18 +4,20 @@
 
 use std::time::Duration;
 
-use sources::http::Secret;
+use sources::http::{Secret, UNCOUNTED_BYTES};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::bson::{self, Bson, Document, InvalidBson, field};
 use super::uri::{self, MongoUri};
 use crate::ScalerError;
 use crate::dial::Dialer;
+use crate::off_thread::decode_elsewhere;
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
 use crate::scram::{ScramExchange, ScramHash};
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::TlsSettings;
+use crate::web::RESPONSES_UNDER_WAY;
 
 /// Timeout of a count, including the connection, as in KEDA.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 10 });
@@ -135,8 +137,14 @@ impl MongoConnection {
         if part(2) != self.request || part(3) != OP_MSG || !(10..=MAX_ANSWER_BYTES).contains(&length) {
             return Err(InvalidBson.into());
         }
+        // The share is held until the answer is decoded.
+        let _share = match length {
+            ..=UNCOUNTED_BYTES => None,
+            length => RESPONSES_UNDER_WAY.share(length).await,
+        };
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body).await?;
+        decode_elsewhere(length).await;
         // Flags, then a section of kind 0.
         match body.split_at_checked(5) {
             Some(([_, _, _, _, 0], document)) => Ok(bson::decode(document)?),

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use sources::http::{ByteShare, UNCOUNTED_BYTES};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::dsn::{MysqlDsn, TlsMode};
@@ -15,6 +16,7 @@ use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::{CertificateCheck, TlsSettings};
+use crate::web::RESPONSES_UNDER_WAY;
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
@@ -49,6 +51,8 @@ pub(super) struct MysqlConnection {
     tls: bool,
     /// Bytes that the current answer may still have.
     budget: usize,
+    /// The share of the current answer in the budget of all responses, if it has a large packet.
+    share: Option<ByteShare>,
 }
 
 impl From<InvalidPacket> for ScalerError {
@@ -58,6 +62,10 @@ impl From<InvalidPacket> for ScalerError {
 }
 
 impl MysqlConnection {
+    fn new(stream: BoxStream) -> Self {
+        Self { stream, sequence: 0, tls: false, budget: MAX_RESULT_BYTES, share: None }
+    }
+
     async fn receive(&mut self) -> Result<Vec<u8>, ScalerError> {
         let mut head = [0; 4];
         self.stream.read_exact(&mut head).await.map_err(|error| io_error(&error))?;
@@ -69,6 +77,9 @@ impl MysqlConnection {
             Some(budget) => budget,
             None => bail!("the answer has more than {} MiB", MAX_RESULT_BYTES >> 20),
         };
+        if length > UNCOUNTED_BYTES && self.share.is_none() {
+            self.share = RESPONSES_UNDER_WAY.share(MAX_RESULT_BYTES).await;
+        }
         let mut packet = vec![0; length];
         self.stream.read_exact(&mut packet).await.map_err(|error| io_error(&error))?;
         Ok(packet)
@@ -120,6 +131,12 @@ impl MysqlConnection {
     /// The first field of the first row.
     async fn query(&mut self, query: &str) -> Result<Result<FirstField, ScalerError>, ScalerError> {
         (self.sequence, self.budget) = (0, MAX_RESULT_BYTES);
+        let answer = self.result(query).await;
+        self.share = None;
+        answer
+    }
+
+    async fn result(&mut self, query: &str) -> Result<Result<FirstField, ScalerError>, ScalerError> {
         self.send(&[&[QUERY], query.as_bytes()].concat()).await?;
         let packet = self.receive().await?;
         match wire::reply(&packet)? {
@@ -155,7 +172,7 @@ impl MysqlServer {
     async fn open(&self) -> Result<MysqlConnection, ScalerError> {
         let dsn = &self.dsn;
         let stream = dial(&self.dialer, &dsn.host, dsn.port).await?;
-        let mut connection = MysqlConnection { stream, sequence: 0, tls: false, budget: MAX_RESULT_BYTES };
+        let mut connection = MysqlConnection::new(stream);
         let packet = connection.receive().await?;
         let greeting = match wire::greeting(&packet)? {
             Ok(greeting) => greeting,
@@ -172,9 +189,8 @@ impl MysqlServer {
         if let Some(certificate_check) = check {
             connection.send(&wire::tls_request(&dsn.database)).await?;
             let tls = TlsSettings { certificate_check, ..TlsSettings::default() }.trusting(&self.authorities);
-            let MysqlConnection { stream, sequence, budget, .. } = connection;
-            let stream = secure(stream, &dsn.host, &tls).await?;
-            connection = MysqlConnection { stream, sequence: sequence.wrapping_add(1), tls: true, budget };
+            connection.stream = secure(connection.stream, &dsn.host, &tls).await?;
+            (connection.sequence, connection.tls) = (connection.sequence.wrapping_add(1), true);
         }
         let is_mariadb = greeting.version.contains("MariaDB");
         connection.log_in(dsn, greeting).await?;

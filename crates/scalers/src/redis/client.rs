@@ -1,26 +1,20 @@
 //! Connections, shared by all triggers with the same servers and credentials.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::cluster::ClusterClient;
-use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
-use redis::{
-    Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisConnectionInfo, RedisError, TlsMode, Value, cmd,
-};
 use sources::http::Secret;
 
+use super::cluster::ClusterConnection;
 use super::connect::{
-    AllowedAddresses, CONNECT_TIMEOUT, REQUEST_TIMEOUT, RedisConnector, certificates, describe, failed,
+    REQUEST_TIMEOUT, RedisAddress, RedisConnection, RedisConnector, RedisFailure, RedisLogin, unexpected,
 };
 use super::query::{self, RedisCount};
+use super::resp::RedisReply;
 use super::{Connection as Parameters, Topology};
 use crate::ScalerError;
 use crate::dial::Dialer;
 use crate::pool::{self, PoolError, PoolFuture};
-use crate::tls::{CertificateCheck, TlsSettings};
+use crate::tls::TlsSettings;
 use crate::urls::shown;
 
 /// A server or a group of servers, with credentials and TLS settings.
@@ -40,7 +34,7 @@ pub(super) struct RedisServer {
 
 /// A connection to one server, or to a cluster.
 pub(super) enum Connection {
-    Single(MultiplexedConnection),
+    Single(RedisConnection),
     Cluster(ClusterConnection),
 }
 
@@ -67,79 +61,106 @@ impl RedisServer {
         }
     }
 
-    fn address(&self, address: &str) -> Result<ConnectionAddr, ScalerError> {
-        let (host, port) = query::host_and_port(address).map_err(ScalerError::new)?;
-        Ok(self.connector().address(host, port))
-    }
-
     fn connector(&self) -> RedisConnector<'_> {
         RedisConnector { tls: self.tls.as_ref(), dialer: &self.dialer }
     }
 
-    fn settings(username: &str, password: &Secret) -> RedisConnectionInfo {
-        let mut settings = RedisConnectionInfo::default();
-        if !username.is_empty() {
-            settings = settings.set_username(username);
-        }
-        if !password.reveal().is_empty() {
-            settings = settings.set_password(password.reveal());
-        }
-        settings
+    fn login(&self) -> RedisLogin<'_> {
+        RedisLogin { username: &self.username, password: &self.password, database: self.database }
     }
 
     async fn open(&self) -> Result<Connection, ScalerError> {
-        let settings = Self::settings(&self.username, &self.password).set_db(self.database);
+        let (connector, login) = (self.connector(), self.login());
         match self.kind {
             Topology::Single => {
-                let address = self.address(self.addresses.first().map_or("", |address| address))?;
-                self.connector().connect(address, settings).await.map(Connection::Single)
+                let address = address(self.addresses.first().map_or("", |address| address))?;
+                connector.connect(&address, &login).await.map(Connection::Single)
             }
             Topology::Sentinel => {
-                let connector = self.connector();
-                let sentinel_settings = Self::settings(&self.sentinel_username, &self.sentinel_password);
+                let (username, password) = (&self.sentinel_username, &self.sentinel_password);
+                let sentinel_login = RedisLogin { username, password, database: 0 };
                 let mut failed = scaler_error!("there is no sentinel");
-                for address in &self.addresses {
-                    let sentinel = self.address(address)?;
-                    let master = connector.master(sentinel, &sentinel_settings, &self.sentinel_master);
-                    match master.await {
+                for sentinel in &self.addresses {
+                    let sentinel = address(sentinel)?;
+                    match connector.master(&sentinel, &sentinel_login, &self.sentinel_master).await {
                         Ok(master) => {
-                            return self
-                                .connector()
-                                .connect_master(master, settings)
-                                .await
-                                .map(Connection::Single);
+                            return connector.connect_master(&master, &login).await.map(Connection::Single);
                         }
                         Err(error) => failed = error,
                     }
                 }
                 Err(failed)
             }
-            Topology::Cluster => self.open_cluster().await,
+            Topology::Cluster => {
+                ClusterConnection::open(connector, &login, &self.addresses).await.map(Connection::Cluster)
+            }
         }
     }
 
-    async fn open_cluster(&self) -> Result<Connection, ScalerError> {
-        let addresses: Result<Vec<_>, _> =
-            self.addresses.iter().map(|address| self.address(address)).collect();
-        let mut builder = ClusterClient::builder(addresses?)
-            .connection_timeout(CONNECT_TIMEOUT)
-            .response_timeout(REQUEST_TIMEOUT)
-            .async_dns_resolver(AllowedAddresses(self.dialer.clone()))
-            .retries(2);
-        if !self.username.is_empty() {
-            builder = builder.username(&self.username);
+    /// Sends a command to the server of its key; without a key to any server.
+    async fn call(
+        &self,
+        connection: &mut Connection,
+        key: Option<&str>,
+        words: &[&str],
+    ) -> Result<RedisReply, RedisFailure> {
+        match connection {
+            Connection::Single(connection) => connection.call(words).await,
+            Connection::Cluster(connection) => {
+                connection.call(self.connector(), &self.login(), key, words).await
+            }
         }
-        if !self.password.reveal().is_empty() {
-            builder = builder.password(self.password.reveal());
-        }
-        if let Some(tls) = &self.tls {
-            let is_unchecked = tls.certificate_check == CertificateCheck::Anything;
-            let mode = if is_unchecked { TlsMode::Insecure } else { TlsMode::Secure };
-            builder = builder.tls(mode).certs(certificates(tls)?);
-        }
-        let client = builder.build().map_err(failed)?;
-        client.get_async_connection().await.map(Connection::Cluster).map_err(failed)
     }
+
+    /// Sends a command whose reply is a number.
+    async fn number(
+        &self,
+        connection: &mut Connection,
+        command: &str,
+        key: &str,
+    ) -> Result<i64, RedisFailure> {
+        match self.call(connection, Some(key), &[command, key]).await? {
+            RedisReply::Integer(number) => Ok(number),
+            _ => Err(unexpected(command)),
+        }
+    }
+
+    async fn count(&self, connection: &mut Connection, what: &RedisCount) -> Result<i64, RedisFailure> {
+        let refused = |error: crate::ParseError| RedisFailure::Unexpected(error.into());
+        match what {
+            RedisCount::Entries { key } => {
+                let kind = self.call(connection, Some(key), &["TYPE", key]).await?;
+                let kind = kind.text().ok_or_else(|| unexpected("TYPE"))?;
+                let command = query::counts(key, &kind).map_err(refused)?;
+                self.number(connection, command, key).await
+            }
+            RedisCount::Length { stream } => self.number(connection, "XLEN", stream).await,
+            RedisCount::Pending { stream, group } => {
+                let summary = self.call(connection, Some(stream), &["XPENDING", stream, group]).await?;
+                pending_of(&summary).ok_or_else(|| unexpected("XPENDING"))
+            }
+            RedisCount::Lag { stream, group } => {
+                let info = self.call(connection, None, &["INFO", "server"]).await?;
+                query::knows_lag(&info.text().unwrap_or_default()).map_err(refused)?;
+                let groups = match self.call(connection, Some(stream), &["XINFO", "GROUPS", stream]).await {
+                    Err(RedisFailure::Refused(text)) if text.contains("no such key") => return Ok(0),
+                    groups => groups?,
+                };
+                match lag_of(&groups, group).ok_or_else(|| unexpected("XINFO"))? {
+                    StreamGroupLag::Known(lag) => Ok(lag),
+                    // All entries of the stream count.
+                    StreamGroupLag::NoGroup => self.number(connection, "XLEN", stream).await,
+                    StreamGroupLag::Unknown => Err(RedisFailure::Unexpected(format!(
+                        "Redis does not know how far group {group} is behind"
+                    ))),
+                }
+            }
+        }
+    }
+}
+
+fn address(text: &str) -> Result<RedisAddress, ScalerError> {
+    query::host_and_port(text).map_err(ScalerError::new)
 }
 
 impl pool::PooledServer for RedisServer {
@@ -158,12 +179,7 @@ impl pool::PooledServer for RedisServer {
     }
 
     fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
-        Box::pin(async move {
-            if self.tls.is_some() {
-                crate::tls::use_one_provider();
-            }
-            self.open().await.map_err(|error| error.inside(self.name()))
-        })
+        Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }
 
     fn ask<'a>(
@@ -172,116 +188,51 @@ impl pool::PooledServer for RedisServer {
         question: &'a RedisCount,
     ) -> PoolFuture<'a, i64, PoolError> {
         Box::pin(async move {
-            let answer = match question {
-                RedisCount::Entries { key } => entries(connection, key).await,
-                RedisCount::Length { stream } => length(connection, stream).await,
-                RedisCount::Pending { stream, group } => pending(connection, stream, group).await,
-                RedisCount::Lag { stream, group } => lag(connection, stream, group).await,
-            };
-            answer.map_err(|trouble| {
-                let error = scaler_error!("{}: {}", self.name(), trouble.describe());
-                if trouble.is_fatal() { PoolError::Lost(error) } else { PoolError::Refused(error) }
+            self.count(connection, question).await.map_err(|failure| {
+                let is_fatal = failure.is_fatal();
+                let error = ScalerError::from(failure).inside(self.name());
+                if is_fatal { PoolError::Lost(error) } else { PoolError::Refused(error) }
             })
         })
     }
 }
 
-/// Why a count failed.
-enum RedisFailure {
-    Redis(RedisError),
-    Unexpected(String),
+/// How far a group is behind.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum StreamGroupLag {
+    Known(i64),
+    /// Redis returns nil if entries were deleted in between. The lag is unknown then, not 0.
+    Unknown,
+    /// The group does not exist yet.
+    NoGroup,
 }
 
-impl From<RedisError> for RedisFailure {
-    fn from(error: RedisError) -> Self {
-        Self::Redis(error)
+/// The number of pending entries in a reply to `XPENDING`.
+pub(super) fn pending_of(summary: &RedisReply) -> Option<i64> {
+    match summary {
+        RedisReply::List(summary) => match summary.first() {
+            Some(RedisReply::Integer(count)) => Some(*count),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
-impl RedisFailure {
-    fn describe(&self) -> String {
-        match self {
-            Self::Redis(error) => describe(error),
-            Self::Unexpected(text) => text.clone(),
+/// The lag of a group in a reply to `XINFO GROUPS`; none if it is no such reply.
+pub(super) fn lag_of(groups: &RedisReply, group: &str) -> Option<StreamGroupLag> {
+    let RedisReply::List(groups) = groups else { return None };
+    for fields in groups {
+        let RedisReply::List(fields) = fields else { return None };
+        let field = |name: &str| {
+            let mut pairs = fields.chunks_exact(2).filter_map(|pair| pair.first().zip(pair.last()));
+            pairs.find(|(key, _)| key.text().as_deref() == Some(name)).map(|(_, value)| value)
+        };
+        if field("name").and_then(RedisReply::text).as_deref() == Some(group) {
+            return Some(match field("lag") {
+                Some(RedisReply::Integer(lag)) => StreamGroupLag::Known(*lag),
+                _ => StreamGroupLag::Unknown,
+            });
         }
     }
-
-    /// Whether the connection must be replaced: also after errors of a server that changed its role.
-    fn is_fatal(&self) -> bool {
-        match self {
-            Self::Unexpected(_) => false,
-            Self::Redis(error) => match error.kind() {
-                ErrorKind::Server(_) | ErrorKind::Extension => {
-                    matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING" | "NOAUTH"))
-                }
-                _ => true,
-            },
-        }
-    }
-}
-
-async fn entries(connection: &mut Connection, key: &str) -> Result<i64, RedisFailure> {
-    let kind: String = connection.query(cmd("TYPE").arg(key)).await?;
-    let counts = query::counts(key, &kind).map_err(|error| RedisFailure::Unexpected(error.into()))?;
-    Ok(connection.query(cmd(counts).arg(key)).await?)
-}
-
-async fn length(connection: &mut Connection, stream: &str) -> Result<i64, RedisFailure> {
-    Ok(connection.query(cmd("XLEN").arg(stream)).await?)
-}
-
-async fn pending(connection: &mut Connection, stream: &str, group: &str) -> Result<i64, RedisFailure> {
-    let summary: Vec<Value> = connection.query(cmd("XPENDING").arg(stream).arg(group)).await?;
-    match summary.into_iter().next() {
-        Some(Value::Int(count)) => Ok(count),
-        _ => {
-            Err(RedisFailure::Unexpected("XPENDING was answered with something that is no count".to_owned()))
-        }
-    }
-}
-
-async fn lag(connection: &mut Connection, stream: &str, group: &str) -> Result<i64, RedisFailure> {
-    let info: String = connection.info().await?;
-    query::knows_lag(&info).map_err(|error| RedisFailure::Unexpected(error.into()))?;
-    let groups =
-        connection.query::<Vec<HashMap<String, Value>>>(cmd("XINFO").arg("GROUPS").arg(stream)).await;
-    let groups = match groups {
-        Ok(groups) => groups,
-        Err(error) if error.detail().is_some_and(|detail| detail.contains("no such key")) => return Ok(0),
-        Err(error) => return Err(error.into()),
-    };
-    let is_it = |fields: &&HashMap<String, Value>| {
-        fields.get("name").and_then(|name| String::from_redis_value_ref(name).ok()).as_deref() == Some(group)
-    };
-    match groups.iter().find(is_it).map(|fields| fields.get("lag")) {
-        // The group does not exist yet, so all entries of the stream count.
-        None => length(connection, stream).await,
-        Some(Some(Value::Int(lag))) => Ok(*lag),
-        // Redis returns nil if entries were deleted in between. The lag is unknown then, not 0.
-        Some(_) => {
-            Err(RedisFailure::Unexpected(format!("Redis does not know how far group {group} is behind")))
-        }
-    }
-}
-
-impl Connection {
-    async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, RedisError> {
-        match self {
-            Self::Single(connection) => command.query_async(connection).await,
-            Self::Cluster(connection) => command.query_async(connection).await,
-        }
-    }
-
-    /// The response to `INFO server`, in a Cluster from any server.
-    async fn info(&mut self) -> Result<String, RedisError> {
-        let mut info = cmd("INFO");
-        info.arg("server");
-        match self {
-            Self::Single(connection) => info.query_async(connection).await,
-            Self::Cluster(connection) => {
-                let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
-                Ok(String::from_redis_value(connection.route_command(info, any).await?)?)
-            }
-        }
-    }
+    Some(StreamGroupLag::NoGroup)
 }

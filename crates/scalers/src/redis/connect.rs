@@ -1,41 +1,45 @@
 //! Connections to single servers: only to addresses that are allowed, also to those that a sentinel or a Cluster names.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::io::AsyncDNSResolver;
-use redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, ErrorKind, IntoConnectionInfo as _,
-    RedisConnectionInfo, RedisError, RedisFuture, TlsCertificates, Value, cmd,
-};
-use sources::http::HttpErrorCause;
+use sources::http::Secret;
+use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::time::timeout;
 
+use super::resp::{self, RedisReply, ReplyError};
 use crate::ScalerError;
 use crate::dial::Dialer;
 use crate::responses::excerpt;
-use crate::tls::{CertificateCheck, TlsSettings};
+use crate::stream::{BoxStream, dial, io_error, secure};
+use crate::tls::TlsSettings;
 
 /// Timeout of a request, including the connection.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout of a connection attempt.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Timeout of a connection attempt, including the login.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Resolves every host for the client, which connects to no other address.
-pub(super) struct AllowedAddresses(pub(super) Dialer);
+/// Host and port.
+pub(super) type RedisAddress = (String, u16);
 
-impl AsyncDNSResolver for AllowedAddresses {
-    fn resolve<'a, 'b: 'a>(
-        &'a self,
-        host: &'b str,
-        port: u16,
-    ) -> RedisFuture<'a, Box<dyn Iterator<Item = SocketAddr> + Send + 'a>> {
-        Box::pin(async move {
-            let found = self.0.resolve(host, port).await.map_err(std::io::Error::from)?;
-            let found: Box<dyn Iterator<Item = SocketAddr> + Send> = Box::new(found.into_iter());
-            Ok(found)
-        })
-    }
+/// A connection to one server.
+pub(super) struct RedisConnection(BufReader<BoxStream>);
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(super) enum RedisFailure {
+    /// The server returned an error; the first word is its code.
+    Refused(String),
+    /// The reply has another type than expected.
+    Unexpected(String),
+    /// The connection is lost.
+    Lost(ScalerError),
+}
+
+/// Credentials and database of one kind of server.
+pub(super) struct RedisLogin<'a> {
+    pub(super) username: &'a str,
+    pub(super) password: &'a Secret,
+    pub(super) database: i64,
 }
 
 /// TLS settings and dialer of all servers of one trigger.
@@ -45,116 +49,147 @@ pub(super) struct RedisConnector<'a> {
     pub(super) dialer: &'a Dialer,
 }
 
-impl RedisConnector<'_> {
-    pub(super) fn address(&self, host: String, port: u16) -> ConnectionAddr {
-        match self.tls {
-            Some(tls) => ConnectionAddr::TcpTls {
-                host,
-                port,
-                insecure: tls.certificate_check == CertificateCheck::Anything,
-                tls_params: None,
-            },
-            None => ConnectionAddr::Tcp(host, port),
+impl From<std::io::Error> for RedisFailure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Lost(io_error(&error))
+    }
+}
+
+impl From<ReplyError> for RedisFailure {
+    fn from(error: ReplyError) -> Self {
+        match error {
+            ReplyError::Connection(error) => error.into(),
+            error => Self::Lost(ScalerError::caused_by(error.to_string(), error)),
+        }
+    }
+}
+
+impl From<RedisFailure> for ScalerError {
+    fn from(failure: RedisFailure) -> Self {
+        match failure {
+            RedisFailure::Refused(text) => Self::new(excerpt(&text)),
+            RedisFailure::Unexpected(text) => Self::new(text),
+            RedisFailure::Lost(error) => error,
+        }
+    }
+}
+
+impl RedisFailure {
+    /// Whether the connection must be replaced: also after errors of a server that changed its role.
+    pub(super) fn is_fatal(&self) -> bool {
+        match self {
+            Self::Lost(_) => true,
+            Self::Unexpected(_) => false,
+            Self::Refused(text) => {
+                let code = text.split(' ').next();
+                matches!(code, Some("READONLY" | "MASTERDOWN" | "LOADING" | "NOAUTH"))
+            }
+        }
+    }
+}
+
+/// The reply to a command has another type than expected.
+pub(super) fn unexpected(command: &str) -> RedisFailure {
+    RedisFailure::Unexpected(format!("{command} was answered with a value of another type"))
+}
+
+impl RedisConnection {
+    /// Sends a command; an error of the server is an error.
+    pub(super) async fn call(&mut self, words: &[&str]) -> Result<RedisReply, RedisFailure> {
+        self.0.write_all(&resp::command(words)).await?;
+        self.0.flush().await?;
+        match resp::read(&mut self.0).await? {
+            RedisReply::Error(text) => Err(RedisFailure::Refused(text)),
+            reply => Ok(reply),
         }
     }
 
+    async fn log_in(&mut self, login: &RedisLogin<'_>) -> Result<(), ScalerError> {
+        let (user, password) = (login.username, login.password.reveal());
+        if !password.is_empty() {
+            let (of_user, of_default) = (["AUTH", user, password], ["AUTH", password]);
+            let words: &[&str] = if user.is_empty() { &of_default } else { &of_user };
+            let mut answer = self.call(words).await;
+            // Servers before version 6 have no users.
+            if let Err(RedisFailure::Refused(text)) = &answer
+                && !user.is_empty()
+                && text.contains("wrong number of arguments")
+            {
+                answer = self.call(&of_default).await;
+            }
+            match answer {
+                Err(RedisFailure::Refused(text)) => {
+                    bail!("user or password was refused ({})", excerpt(&text));
+                }
+                answer => answer?,
+            };
+        }
+        if login.database != 0 {
+            self.call(&["SELECT", &login.database.to_string()]).await?;
+        }
+        Ok(())
+    }
+}
+
+impl RedisConnector<'_> {
+    /// Connects and logs in.
     pub(super) async fn connect(
         &self,
-        address: ConnectionAddr,
-        settings: RedisConnectionInfo,
-    ) -> Result<MultiplexedConnection, ScalerError> {
-        let info = address.into_connection_info().map_err(failed)?.set_redis_settings(settings);
-        let client = match self.tls {
-            Some(tls) => Client::build_with_tls(info, certificates(tls)?),
-            None => Client::open(info),
+        (host, port): &RedisAddress,
+        login: &RedisLogin<'_>,
+    ) -> Result<RedisConnection, ScalerError> {
+        let connecting = async {
+            let mut stream = dial(self.dialer, host, *port).await?;
+            if let Some(tls) = self.tls {
+                stream = secure(stream, host, tls).await?;
+            }
+            let mut connection = RedisConnection(BufReader::new(stream));
+            connection.log_in(login).await?;
+            Ok::<_, ScalerError>(connection)
         };
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(Some(REQUEST_TIMEOUT))
-            .set_dns_resolver(AllowedAddresses(self.dialer.clone()));
-        let client = client.map_err(failed)?;
-        client.get_multiplexed_async_connection_with_config(&config).await.map_err(failed)
+        timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| Err(scaler_error!("timed out")))
     }
 
-    /// The address of the master that a sentinel names. The sentinel client of the library is not used, because it resolves names
-    /// by itself.
+    /// The address of the master that a sentinel names.
     pub(super) async fn master(
         &self,
-        sentinel: ConnectionAddr,
-        settings: &RedisConnectionInfo,
+        sentinel: &RedisAddress,
+        login: &RedisLogin<'_>,
         master: &str,
-    ) -> Result<ConnectionAddr, ScalerError> {
-        let mut sentinel = self.connect(sentinel, settings.clone()).await?;
-        let mut command = cmd("SENTINEL");
-        command.arg("GET-MASTER-ADDR-BY-NAME").arg(master);
-        let found: Option<(String, u16)> = command.query_async(&mut sentinel).await.map_err(failed)?;
-        let Some((host, port)) = found else {
-            let unknown = (ErrorKind::MasterNameNotFoundBySentinel, "the sentinel does not know it");
-            return Err(failed(RedisError::from(unknown)));
-        };
-        Ok(self.address(host, port))
+    ) -> Result<RedisAddress, ScalerError> {
+        let mut sentinel = self.connect(sentinel, login).await?;
+        let found = sentinel.call(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]).await?;
+        match &found {
+            RedisReply::Nil => bail!("the sentinels know no master of this name"),
+            RedisReply::List(found) => {
+                if let [host, port] = &**found
+                    && let (Some(host), Some(port)) = (host.text(), port.text())
+                    && let Ok(port) = port.parse()
+                {
+                    return Ok((host, port));
+                }
+            }
+            _ => {}
+        }
+        Err(unexpected("SENTINEL").into())
     }
 
     /// Connects to a server that a sentinel has named, and checks that it is a master.
     pub(super) async fn connect_master(
         &self,
-        address: ConnectionAddr,
-        settings: RedisConnectionInfo,
-    ) -> Result<MultiplexedConnection, ScalerError> {
-        let mut connection = self.connect(address, settings).await?;
-        let role: Result<Vec<Value>, RedisError> = cmd("ROLE").query_async(&mut connection).await;
-        // Users may not be allowed to ask for the role; then the sentinel is believed.
-        if let Ok(role) = role
-            && !matches!(role.first(), Some(Value::BulkString(name)) if name == b"master")
-        {
-            bail!("the server that the sentinels name as master is none");
+        address: &RedisAddress,
+        login: &RedisLogin<'_>,
+    ) -> Result<RedisConnection, ScalerError> {
+        let mut connection = self.connect(address, login).await?;
+        match connection.call(&["ROLE"]).await {
+            Ok(RedisReply::List(role))
+                if role.first().and_then(RedisReply::text).as_deref() != Some("master") =>
+            {
+                bail!("the server that the sentinels name as master is none");
+            }
+            Err(RedisFailure::Lost(error)) => Err(error),
+            // Users may not be allowed to ask for the role; then the sentinel is believed.
+            _ => Ok(connection),
         }
-        Ok(connection)
-    }
-}
-
-/// The certificates for the client.
-pub(super) fn certificates(tls: &TlsSettings) -> Result<TlsCertificates, ScalerError> {
-    // Validates the certificates first, for clearer errors than the client's.
-    tls.config(&[])?;
-    let client_tls = (!tls.certificate.is_empty()).then(|| ClientTlsConfig {
-        client_cert: tls.certificate.clone().into_bytes(),
-        client_key: tls.key.reveal().as_bytes().to_vec(),
-    });
-    let root_cert = (!tls.authorities.is_empty()).then(|| tls.all_authorities());
-    Ok(TlsCertificates { client_tls, root_cert })
-}
-
-/// An error of the client, for events.
-pub(super) fn failed(error: RedisError) -> ScalerError {
-    ScalerError::caused_by(describe(&error), error)
-}
-
-/// Describes an error for events.
-pub(super) fn describe(error: &RedisError) -> String {
-    if error.is_timeout() {
-        return "timed out".to_owned();
-    }
-    if error.is_connection_refusal() {
-        return "connection refused".to_owned();
-    }
-    match error.kind() {
-        ErrorKind::Server(_) | ErrorKind::Extension => match (error.code(), error.detail()) {
-            (Some(code), Some(detail)) => format!("{code} {}", excerpt(detail)),
-            (Some(code), None) => code.to_owned(),
-            _ => error.to_string(),
-        },
-        ErrorKind::AuthenticationFailed => {
-            format!(
-                "user or password was refused ({})",
-                error.detail().map_or_else(|| "no reason given".to_owned(), excerpt)
-            )
-        }
-        ErrorKind::MasterNameNotFoundBySentinel => "the sentinels know no master of this name".to_owned(),
-        ErrorKind::Io => match HttpErrorCause::classify(error) {
-            HttpErrorCause::ConnectionLost(_) => error.to_string(),
-            cause => cause.to_string(),
-        },
-        _ => error.to_string(),
     }
 }

@@ -3,14 +3,20 @@
 //! ```text
 //! query    requests and responses, without IO
 //! client   pooled connections, shared by triggers with the same servers and credentials
+//! cluster  servers of a Cluster, by key
 //! connect  connections to allowed addresses
+//! resp     the protocol, with bounds
 //! ```
 
 #[cfg(feature = "redis")]
 mod client;
 #[cfg(feature = "redis")]
+mod cluster;
+#[cfg(feature = "redis")]
 mod connect;
 mod query;
+#[cfg(feature = "redis")]
+mod resp;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "redis")]

@@ -96,3 +96,94 @@ fn tls_in_two_places_is_an_error() {
     assert_eq!((tls("f", "disable"), tls("false", "enable")), (Ok(false), Ok(true)));
     assert!(tls("true", "enable").is_err() && tls("maybe", "").is_err() && tls("", "maybe").is_err());
 }
+
+/// A server that answers each command with the next of these replies, in which `{port}` is its own; returns its address.
+async fn server(replies: Vec<String>) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let replies: Vec<String> =
+        replies.iter().map(|reply| reply.replace("{port}", &address.port().to_string())).collect();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let replies = replies.clone();
+            tokio::spawn(async move {
+                let mut command = [0; 4096];
+                for reply in replies {
+                    if stream.read(&mut command).await.is_ok_and(|read| read > 0) {
+                        let _ = stream.write_all(reply.as_bytes()).await;
+                    }
+                }
+                let _ = stream.read(&mut command).await;
+            });
+        }
+    });
+    address.to_string()
+}
+
+async fn read(type_: &str, metadata: &[(&str, &str)]) -> Result<String, String> {
+    let reading = crate::test_support::read(&crate::test_support::trigger(type_, metadata)).await;
+    let reading = reading.map_err(|error| error.message)?;
+    Ok(reading.values.first().unwrap().value.to_string())
+}
+
+#[tokio::test]
+async fn lengths_of_replies_are_bounded_before_they_are_read() {
+    for (reply, error) in [
+        ("$536870912\r\n", "more than 1024 KiB"),
+        ("*100000000\r\n", "more than 100000 values"),
+        (&*"*4096\r\n".repeat(100), "nested too deeply"),
+        ("HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak the protocol of Redis"),
+    ] {
+        let address = server(vec![reply.to_owned()]).await;
+        let found = read("redis", &[("address", &address), ("listName", "l")]).await.unwrap_err();
+        assert!(found.contains(error) && found.contains(&address), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn groups_report_their_lag() {
+    let info = "$21\r\nredis_version:7.0.15\n\r\n";
+    let group = |lag: &str| format!("*1\r\n*4\r\n$4\r\nname\r\n$1\r\ng\r\n$3\r\nlag\r\n{lag}");
+    for (replies, expected) in [
+        (vec![group(":12\r\n")], Ok("12")),
+        (vec![group("$-1\r\n")], Err("does not know how far group g is behind")),
+        (vec!["*0\r\n".to_owned(), ":5\r\n".to_owned()], Ok("5")),
+        (vec!["-ERR no such key\r\n".to_owned()], Ok("0")),
+        (vec![":7\r\n".to_owned()], Err("XINFO was answered with a value of another type")),
+    ] {
+        let address = server([vec![info.to_owned()], replies].concat()).await;
+        let metadata = [("address", &*address), ("stream", "s"), ("consumerGroup", "g"), ("lagCount", "4")];
+        match (read("redis-streams", &metadata).await, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+            (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),
+            (found, expected) => panic!("{found:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn servers_of_a_cluster_name_the_owner_of_a_key() {
+    let owner = server(vec!["+list\r\n".to_owned(), ":3\r\n".to_owned()]).await;
+    let moved = format!("-MOVED 3999 {owner}\r\n");
+    let other = server(vec![moved.clone(), moved.clone(), moved]).await;
+    let found = read("redis-cluster", &[("addresses", &other), ("listName", "l")]).await;
+    assert_eq!(found.as_deref(), Ok("3"));
+    // A server that names itself is not asked for ever.
+    let itself = server(vec!["-MOVED 1 :{port}\r\n".to_owned(); 20]).await;
+    let found = read("redis-cluster", &[("addresses", &itself), ("listName", "l")]).await.unwrap_err();
+    assert!(found.contains("name each other"), "{found}");
+}
+
+#[tokio::test]
+async fn sentinels_name_the_master() {
+    let master = server(vec!["*1\r\n$6\r\nmaster\r\n".into(), "+list\r\n".into(), ":4\r\n".into()]).await;
+    let (host, port) = master.split_once(':').unwrap();
+    let named = format!("*2\r\n${}\r\n{host}\r\n${}\r\n{port}\r\n", host.len(), port.len());
+    let sentinel = server(vec![named]).await;
+    let metadata = [("addresses", &*sentinel), ("listName", "l"), ("sentinelMaster", "m")];
+    assert_eq!(read("redis-sentinel", &metadata).await.as_deref(), Ok("4"));
+    let unknown = server(vec!["*-1\r\n".into()]).await;
+    let metadata = [("addresses", &*unknown), ("listName", "l"), ("sentinelMaster", "m")];
+    assert!(read("redis-sentinel", &metadata).await.unwrap_err().contains("know no master"));
+}

@@ -1,19 +1,16 @@
 //! Decodes the replies of a server, for fuzzing.
 
-use std::collections::HashMap;
+use futures::FutureExt as _;
 
-use redis::{FromRedisValue, Value};
-
-use super::query;
+use super::{client, query, resp};
 
 /// Decodes a reply as each request does. Returns whether it is a reply at all.
-pub fn is_reply(bytes: &[u8]) -> bool {
-    let Ok(value) = redis::parse_redis_value(bytes) else { return false };
-    let _ = i64::from_redis_value_ref(&value);
-    let _ = Vec::<Value>::from_redis_value_ref(&value);
-    let _ = Vec::<HashMap<String, Value>>::from_redis_value_ref(&value);
-    if let Ok(text) = String::from_redis_value_ref(&value) {
+pub fn is_reply(mut bytes: &[u8]) -> bool {
+    // All bytes are there, so nothing is waited for.
+    let Some(Ok(reply)) = resp::read(&mut bytes).now_or_never() else { return false };
+    if let Some(text) = reply.text() {
         let _ = (query::knows_lag(&text), query::counts("key", &text), query::host_and_port(&text));
     }
+    let _ = (client::pending_of(&reply), client::lag_of(&reply, "group"));
     true
 }

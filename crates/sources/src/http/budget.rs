@@ -42,7 +42,7 @@ impl ByteBudget {
 
     /// Waits for a share. It cannot wait for itself: a response takes one share, once, before it needs the memory. A share
     /// larger than the budget is the whole budget.
-    pub(super) async fn share(&self, bytes: usize) -> Option<ByteShare> {
+    pub async fn share(&self, bytes: usize) -> Option<ByteShare> {
         let wanted = units(bytes).min(self.all);
         // The semaphore is never closed.
         Arc::clone(&self.units).acquire_many_owned(wanted).await.ok().map(ByteShare)
