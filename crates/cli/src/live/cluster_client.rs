@@ -97,22 +97,3 @@ impl ClusterClient {
 fn request(path: &str) -> Result<Request<Vec<u8>>, RequestError> {
     Request::get(path).body(Vec::new()).map_err(|error| RequestError::Nonsense(error.to_string()))
 }
-
-/// A value as part of a path or a query.
-pub(crate) fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn path_segments_are_escaped() {
-        assert_eq!(encoded("web-1.x_y~"), "web-1.x_y~");
-        assert_eq!(encoded("a/b?c=d&é"), "a%2Fb%3Fc%3Dd%26%C3%A9");
-    }
-}

@@ -2,12 +2,12 @@
 
 use api::decisions::{API_VERSION, DecisionList, DecisionMode, DecisionRecord, DifferenceList};
 use cluster::AutoscalerKind;
+use cluster::request::{below, with_query, within};
 use futures::{AsyncBufReadExt as _, Stream, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::cluster_client::encoded;
 use super::objects::Object;
 use super::{AutoscalerName, ClusterClient, RequestError, Scope};
 
@@ -40,8 +40,7 @@ impl ClusterClient {
         named: &AutoscalerName,
     ) -> Result<Vec<DecisionRecord>, MissingDecision> {
         let by = named.kind.decisions();
-        let record = encoded(&named.record());
-        let path = format!("{}/{record}", path(by, Scope::Namespace(namespace), "decisions"));
+        let path = below(&path(by, Scope::Namespace(namespace), "decisions"), [&*named.record()]);
         let mut records = self.ask::<DecisionList>(by, &path).await?.items;
         if records.is_empty() {
             return Err(MissingDecision::NoRecord);
@@ -97,8 +96,8 @@ impl ClusterClient {
     ) -> Result<impl Stream<Item = Result<DecisionRecord, RequestError>> + Unpin + use<>, MissingDecision>
     {
         let by = named.kind.decisions();
-        let place = path(by, Scope::Namespace(namespace), "decisions");
-        let lines = match self.lines(&format!("{place}/{}?watch=true", encoded(&named.record()))).await {
+        let path = below(&path(by, Scope::Namespace(namespace), "decisions"), [&*named.record()]);
+        let lines = match self.lines(&with_query(&path, [("watch", "true")])).await {
             Ok(lines) => lines,
             Err(trouble) => return Err(self.missing(by, &trouble).await),
         };
@@ -180,10 +179,7 @@ fn of_shadow(by: &str) -> &'static str {
 
 /// The path of a resource of ours.
 fn path(by: &str, scope: Scope<'_>, resource: &str) -> String {
-    match scope {
-        Scope::All => format!("/apis/{by}/{resource}"),
-        Scope::Namespace(namespace) => format!("/apis/{by}/namespaces/{}/{resource}", encoded(namespace)),
-    }
+    within(&format!("/apis/{by}/{resource}"), scope.namespace())
 }
 
 /// One line of a watch: a record, or one in the envelope of Kubernetes.

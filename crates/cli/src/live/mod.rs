@@ -53,6 +53,16 @@ pub(crate) enum Scope<'a> {
     Namespace(&'a str),
 }
 
+impl<'a> Scope<'a> {
+    /// The namespace; empty for all.
+    pub(crate) fn namespace(self) -> &'a str {
+        match self {
+            Self::All => "",
+            Self::Namespace(namespace) => namespace,
+        }
+    }
+}
+
 impl ClusterArgs {
     /// The first option that only makes sense on a cluster, if one was given.
     pub(crate) fn given(&self) -> Option<&'static str> {

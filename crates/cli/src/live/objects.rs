@@ -5,11 +5,11 @@ use api::keda::ScaledObject;
 use api::plimsoll::{self, Autoscaler};
 use api::yaml::nearest;
 use cluster::AutoscalerKind;
+use cluster::request::{below, with_query, within};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::cluster_client::encoded;
 use super::named::WorkloadName;
 use super::{AutoscalerName, ClusterClient, RequestError, Scope};
 use crate::failure::Failure;
@@ -146,7 +146,7 @@ impl ClusterClient {
         named: &AutoscalerName,
     ) -> Result<Object, RequestError> {
         let path = path(named.kind, Scope::Namespace(namespace));
-        let raw = self.get(&format!("{path}/{}", encoded(&named.name))).await?;
+        let raw = self.get(&below(&path, [&*named.name])).await?;
         Object::read(named.kind, raw)
     }
 
@@ -170,29 +170,27 @@ impl ClusterClient {
     }
 
     async fn list(&self, kind: AutoscalerKind, which: Which<'_>) -> Result<Vec<Object>, RequestError> {
-        let mut query = Vec::new();
-        if let Some(labels) = which.labels {
-            query.push(format!("labelSelector={}", encoded(labels)));
-        }
-        query.push(if which.cached {
-            "resourceVersion=0".to_owned()
-        } else {
-            format!("limit={LIST_PAGE_SIZE}")
-        });
-        let path = path(kind, which.scope);
-        let raws = self.pages(&format!("{path}?{}", query.join("&"))).await?;
+        let size = LIST_PAGE_SIZE.to_string();
+        let amount = if which.cached { ("resourceVersion", "0") } else { ("limit", &*size) };
+        let query = [("labelSelector", which.labels.unwrap_or_default()), amount];
+        let raws = self.pages(&path(kind, which.scope), &query).await?;
         raws.into_iter().map(|raw| Object::read(kind, raw)).collect()
     }
 
     /// All pages of a list.
-    async fn pages<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, RequestError> {
+    async fn pages<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Vec<T>, RequestError> {
         let mut all = Vec::new();
         let mut rest = String::new();
         loop {
-            let page: List<T> = self.get(&format!("{path}{rest}")).await?;
+            let query = query.iter().copied().chain([("continue", &*rest)]);
+            let page: List<T> = self.get(&with_query(path, query)).await?;
             all.extend(page.items);
             match page.metadata.rest.filter(|rest| !rest.is_empty()) {
-                Some(token) => rest = format!("&continue={}", encoded(&token)),
+                Some(token) => rest = token,
                 None => return Ok(all),
             }
         }
@@ -205,9 +203,8 @@ impl ClusterClient {
         named: &AutoscalerName,
     ) -> Result<Vec<ObjectEvent>, RequestError> {
         let fields = format!("involvedObject.name={},involvedObject.kind={}", named.name, named.kind.name());
-        let path =
-            format!("/api/v1/namespaces/{}/events?fieldSelector={}", encoded(namespace), encoded(&fields));
-        let mut events: Vec<ObjectEvent> = self.pages(&path).await?;
+        let path = within("/api/v1/events", namespace);
+        let mut events: Vec<ObjectEvent> = self.pages(&path, &[("fieldSelector", &fields)]).await?;
         events.sort_by_key(|event| std::cmp::Reverse(event.last()));
         Ok(events)
     }
@@ -319,12 +316,7 @@ fn scaled(object: ScaledObject) -> v2::HorizontalPodAutoscaler {
 
 fn path(kind: AutoscalerKind, scope: Scope<'_>) -> String {
     let (api_version, plural) = (kind.api_version(), kind.plural());
-    match scope {
-        Scope::All => format!("/apis/{api_version}/{plural}"),
-        Scope::Namespace(namespace) => {
-            format!("/apis/{api_version}/namespaces/{}/{plural}", encoded(namespace))
-        }
-    }
+    within(&format!("/apis/{api_version}/{plural}"), scope.namespace())
 }
 
 /// An HPA of that name, with a status.

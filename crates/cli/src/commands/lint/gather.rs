@@ -11,6 +11,7 @@ use api::plimsoll::Autoscaler;
 use api::pod::PodSpec;
 use api::yaml::{self, Document, Node};
 use cluster::AutoscalerKind;
+use cluster::request::{with_query, within};
 use quantity::Quantity;
 use serde::Deserialize;
 use serde_json::Value;
@@ -112,16 +113,12 @@ pub(super) async fn from_cluster(site: &ClusterClient, scope: Scope<'_>) -> Resu
     let autoscalers: Vec<LintAutoscaler> = objects.iter().filter_map(of_object).collect();
     let mut targets = Vec::new();
     for (kind, plural) in WORKLOADS {
-        let place = match scope {
-            Scope::All => String::new(),
-            Scope::Namespace(namespace) => format!("namespaces/{namespace}/"),
-        };
         let used = autoscalers.iter().any(|autoscaler| autoscaler.spec.target.kind == kind);
         if !used {
             continue;
         }
-        let list: Result<Value, _> =
-            site.get(&format!("/apis/apps/v1/{place}{plural}?resourceVersion=0")).await;
+        let path = within(&format!("/apis/apps/v1/{plural}"), scope.namespace());
+        let list: Result<Value, _> = site.get(&with_query(&path, [("resourceVersion", "0")])).await;
         let Ok(mut list) = list else { continue };
         let items = list.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
         targets.extend(items.into_iter().flatten().filter_map(|item| target(kind, &item)));

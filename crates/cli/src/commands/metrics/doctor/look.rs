@@ -1,6 +1,7 @@
 //! Reads the APIServices of the metrics APIs and the report of our own server.
 
 use api::reports::{API_VERSION, CURRENT, RESOURCE, ServerReport};
+use cluster::request::{with_query, within};
 use serde::Deserialize;
 
 use super::finding::{self, ApiService, Findings, GROUPS, OPERATOR, OWN, Reference};
@@ -33,12 +34,9 @@ pub(super) async fn at(site: &ClusterClient) -> Result<Findings, Failure> {
 
 /// How many pods behind a Service are ready, if that is known.
 async fn replicas(site: &ClusterClient, service: &Reference) -> Option<u64> {
-    let selector =
-        crate::live::cluster_client::encoded(&format!("kubernetes.io/service-name={}", service.name));
-    let namespace = &service.namespace;
-    let path =
-        format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector={selector}");
-    let slices: Slices = site.get(&path).await.ok()?;
+    let selector = format!("kubernetes.io/service-name={}", service.name);
+    let path = within("/apis/discovery.k8s.io/v1/endpointslices", &service.namespace);
+    let slices: Slices = site.get(&with_query(&path, [("labelSelector", &*selector)])).await.ok()?;
     let endpoints = slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten());
     let ready = endpoints.filter(|endpoint| endpoint.conditions.ready.unwrap_or(true)).count();
     u64::try_from(ready).ok().filter(|ready| *ready > 0)
