@@ -1,84 +1,35 @@
 //! A thread of its own for the renewal of the lease and for probes, so that work on the main thread delays neither.
 
-use std::thread::JoinHandle;
-
 use cluster::connect::{ConnectTarget, Connection, connect};
-use cluster::lease::Heartbeat;
 use kube::Client;
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
 
 use crate::failure::Failure;
+use crate::probe_thread::{ProbeRuntime, ProbeThread};
 
 /// Where the lease is renewed and probes are answered.
 #[derive(Clone)]
 pub(crate) struct LeaseRuntime {
-    /// The runtime of the thread.
-    pub(crate) handle: Handle,
-    /// A client whose connections belong to that runtime.
+    /// The thread.
+    pub(crate) thread: ProbeRuntime,
+    /// A client whose connections belong to that thread.
     pub(crate) client: Client,
-    /// Beats of the main thread; none where there is only one thread.
-    pub(crate) heartbeat: Option<Heartbeat>,
-}
-
-/// The thread; it ends when this is dropped.
-pub(crate) struct LeaseThread {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl LeaseRuntime {
+    /// Starts the thread and connects it to the cluster. The calling runtime beats from now on.
+    pub(crate) async fn start(target: &ConnectTarget) -> Result<(ProbeThread, Self), Failure> {
+        let (owner, thread) = ProbeThread::start("lease")?;
+        let target = target.clone();
+        let connection =
+            async move { connect(&target).await.map_err(|error| Failure::Outside(error.to_string())) };
+        let client = thread.run(connection).await?.client;
+        Ok((owner, Self { thread, client }))
+    }
+
     /// The thread of the caller: for `plimsoll up`, where all roles share a process.
     #[cfg_attr(not(feature = "desk"), allow(dead_code))]
     pub(crate) fn same_thread(connection: &Connection) -> Self {
-        Self { handle: Handle::current(), client: connection.client.clone(), heartbeat: None }
-    }
-
-    /// Whether the main thread makes progress.
-    pub(crate) fn is_beating(&self) -> bool {
-        self.heartbeat.as_ref().is_none_or(Heartbeat::is_beating)
-    }
-
-    /// Runs a future on the thread, such as the start of a listener, whose tasks then run there too.
-    pub(crate) async fn run<T: Send + 'static>(
-        &self,
-        future: impl Future<Output = Result<T, Failure>> + Send + 'static,
-    ) -> Result<T, Failure> {
-        let done = self.handle.spawn(future).await;
-        done.unwrap_or_else(|error| Err(Failure::Outside(format!("the thread of the lease ended: {error}"))))
-    }
-}
-
-impl LeaseThread {
-    /// Starts the thread and connects it to the cluster. The calling runtime beats from now on.
-    pub(crate) async fn start(target: &ConnectTarget) -> Result<(Self, LeaseRuntime), Failure> {
-        let (stop, stopped) = oneshot::channel::<()>();
-        let (connected, connection) = oneshot::channel();
-        let runtime = Builder::new_current_thread().enable_all().thread_name("lease").build()?;
-        let handle = runtime.handle().clone();
-        let target = target.clone();
-        let thread = std::thread::Builder::new().name("lease".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                let _ = connected.send(connect(&target).await);
-                let _ = stopped.await;
-            });
-        })?;
-        let owner = Self { stop: Some(stop), thread: Some(thread) };
-        let ended = || Failure::Outside("the thread of the lease ended".to_owned());
-        let connection = connection.await.map_err(|_| ended())?;
-        let connection = connection.map_err(|error| Failure::Outside(error.to_string()))?;
-        let heartbeat = Heartbeat::default();
-        tokio::spawn(heartbeat.clone().run());
-        Ok((owner, LeaseRuntime { handle, client: connection.client, heartbeat: Some(heartbeat) }))
-    }
-}
-
-impl Drop for LeaseThread {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        Self { thread: ProbeRuntime::same_thread(), client: connection.client.clone() }
     }
 }
 
@@ -95,6 +46,8 @@ mod tests {
     use cluster::lease::{Election, LeaseSettings};
     use localkube::{Cluster, Options};
     use serve::{ExtraListener, HealthChecks};
+    use tokio::runtime::Builder;
+    use tokio::sync::oneshot;
 
     use super::*;
 
@@ -130,19 +83,18 @@ mod tests {
         let file = std::env::temp_dir().join(format!("plimsoll-lease-thread-{}", std::process::id()));
         std::fs::write(&file, kubeconfig).unwrap();
         let target = ConnectTarget { kubeconfig: Some(file.clone()), context: None };
-        let (_thread, beside) = LeaseThread::start(&target).await.unwrap();
+        let (_thread, beside) = LeaseRuntime::start(&target).await.unwrap();
         std::fs::remove_file(&file).unwrap();
         let mut checks = HealthChecks::new();
         let main = beside.clone();
-        checks.add_live(
-            "loop",
-            move || if main.is_beating() { Ok(()) } else { Err("the loop is stuck".into()) },
-        );
+        checks.add_live("loop", move || {
+            if main.thread.is_beating() { Ok(()) } else { Err("the loop is stuck".into()) }
+        });
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = beside.run(async move { Ok(ExtraListener::health(address, checks).await) });
+        let listener = beside.thread.run(async move { Ok(ExtraListener::health(address, checks).await) });
         let listener = listener.await.unwrap().unwrap();
         let address = listener.address();
-        let LeaseRuntime { handle, client, heartbeat } = beside.clone();
+        let LeaseRuntime { thread: ProbeRuntime { handle, heartbeat }, client } = beside.clone();
         let settings = LeaseSettings::new("default", "test", "one");
         let (_election, leadership) =
             Election::start_on(&handle, client, settings, Clock::system(), heartbeat);
@@ -157,5 +109,62 @@ mod tests {
         let answer = outside.join().unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         listener.stop().await;
+    }
+
+    /// The answer over TLS.
+    fn get_securely(address: SocketAddr, authority: &str, path: &str) -> String {
+        use rustls::pki_types::ServerName;
+        let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider);
+        let roots = localkube::access::roots(authority.as_bytes()).unwrap();
+        let config = config.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+        let config = std::sync::Arc::new(config.with_no_client_auth());
+        let name = ServerName::try_from("localhost").unwrap();
+        let session = rustls::ClientConnection::new(config, name).unwrap();
+        let stream = TcpStream::connect_timeout(&address, LIMIT).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut stream = rustls::StreamOwned::new(session, stream);
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8(answer).unwrap()
+    }
+
+    #[tokio::test]
+    async fn secure_port_answers_probes_while_the_main_thread_is_stuck_and_works_there() {
+        let (_cluster, kubeconfig) = cluster();
+        let file = std::env::temp_dir().join(format!("plimsoll-secure-port-{}", std::process::id()));
+        std::fs::write(&file, kubeconfig).unwrap();
+        let target = ConnectTarget { kubeconfig: Some(file.clone()), context: None };
+        let (_thread, LeaseRuntime { thread, client }) = LeaseRuntime::start(&target).await.unwrap();
+        std::fs::remove_file(&file).unwrap();
+        // A route that says on which thread it works.
+        let route = serve::Route::new(tower::service_fn(|_: http::Request<serve::Body>| async {
+            let id = format!("{:?}", std::thread::current().id());
+            Ok::<_, std::convert::Infallible>(serve::response::text(200, id))
+        }));
+        let main = tokio::runtime::Handle::current();
+        let app = serve::App {
+            routes: vec![("/work".to_owned(), crate::probe_thread::on_runtime(route, &main))],
+            ..serve::App::default()
+        };
+        let options = serve::ServerOptions {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            access: serve::Access::Anyone,
+            ..serve::ServerOptions::default()
+        };
+        let server = thread.run(crate::serving::start(options, client, app)).await.unwrap();
+        let (address, authority) = (server.address(), server.ca_pem().unwrap().to_owned());
+        // Blocks this thread, and with it the main runtime, until a probe was answered.
+        let probed = std::thread::spawn({
+            let authority = authority.clone();
+            move || get_securely(address, &authority, "/healthz")
+        });
+        let answer = probed.join().unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let worked = tokio::task::spawn_blocking(move || get_securely(address, &authority, "/work"));
+        let (answer, own) = (worked.await.unwrap(), format!("{:?}", std::thread::current().id()));
+        assert!(answer.ends_with(&own), "{answer} does not end with {own}");
+        server.stop().await;
     }
 }

@@ -15,6 +15,7 @@ mod logs;
 mod output;
 #[cfg(feature = "desk")]
 mod own_file;
+mod probe_thread;
 mod program;
 mod scenario;
 mod serving;

@@ -21,7 +21,8 @@ use super::reload::Reloader;
 use super::service;
 use crate::failure::{Failure, Outcome};
 use crate::instance::{instance_identity, own_namespace};
-use crate::lease_thread::{LeaseRuntime, LeaseThread};
+use crate::lease_thread::LeaseRuntime;
+use crate::probe_thread::ProbeRuntime;
 use crate::serving;
 
 /// How long the controller waits for its events to be sent when it stops.
@@ -57,7 +58,7 @@ pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Outcome
         let target = ConnectTarget { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         // Dropped last: the lease is released and the server stopped on this thread.
-        let (_thread, beside) = LeaseThread::start(&target).await?;
+        let (_thread, beside) = LeaseRuntime::start(&target).await?;
         let process = start(&connection, options, Clock::system(), &beside).await?;
         tracing::info!(
             server = connection.server, version = env!("CARGO_PKG_VERSION"),
@@ -126,7 +127,8 @@ pub(crate) async fn start(
     .await;
     // On the thread of the lease: probes are answered whatever the reconciles do.
     let server = service::start(options, beside, &handle, keyring).await?;
-    let probes = beside.run(serving::probes(options.probes()?, service::checks(&handle, beside))).await?;
+    let probes =
+        beside.thread.run(serving::probes(options.probes()?, service::checks(&handle, beside))).await?;
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(controller.run(stopped));
     Ok(ControllerProcess { handle, server, probes, keeping, stop, task, election, recorder })
@@ -172,7 +174,7 @@ fn stand(
     clock: &Clock,
 ) -> Result<(Option<Election>, Leadership), Failure> {
     let Some(lease) = lease(options)? else { return Ok((None, Leadership::without_election())) };
-    let LeaseRuntime { handle, client, heartbeat } = beside.clone();
+    let LeaseRuntime { thread: ProbeRuntime { handle, heartbeat }, client } = beside.clone();
     let (election, leadership) = Election::start_on(&handle, client, lease, clock.clone(), heartbeat);
     Ok((Some(election), leadership))
 }

@@ -86,13 +86,13 @@ pub(super) async fn start(
         ..App::default()
     };
     let client = beside.client.clone();
-    beside.run(serving::start(served, client, app)).await.map(Some)
+    beside.thread.run(serving::start(served, client, app)).await.map(Some)
 }
 
 /// The health checks of the controller.
 pub(super) fn checks(handle: &HpaControllerHandle, beside: &LeaseRuntime) -> HealthChecks {
     let (turning, synced, main) = (handle.clone(), handle.clone(), beside.clone());
-    let turns = move |silence| main.is_beating() && turning.turns(silence);
+    let turns = move |silence| main.thread.is_beating() && turning.turns(silence);
     serving::checks(turns, move || {
         if synced.synced() {
             synced.watches_current().map_err(|failure| failure.0.into())

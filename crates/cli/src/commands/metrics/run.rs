@@ -23,6 +23,7 @@ use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::instance::{hostname, own_namespace};
+use crate::probe_thread::{ProbeRuntime, ProbeThread};
 use crate::serving;
 
 /// The maximum number of threads: more would only wait for the same data.
@@ -57,7 +58,9 @@ pub(super) fn run(options: &MetricsOptions) -> Outcome {
     let outcome = runtime.block_on(async {
         let connection =
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
-        let process = start(&connection, options).await?;
+        // Dropped last: the listener of probes is stopped on this thread.
+        let (_thread, beside) = ProbeThread::start("probes")?;
+        let process = start(&connection, options, &beside).await?;
         tracing::info!(
             server = connection.server,
             version = env!("CARGO_PKG_VERSION"),
@@ -88,6 +91,7 @@ pub(super) fn run(options: &MetricsOptions) -> Outcome {
 pub(crate) async fn start(
     connection: &Connection,
     options: &MetricsOptions,
+    beside: &ProbeRuntime,
 ) -> Result<MetricsProcess, Failure> {
     if !options.idle.is_empty() {
         let flags: Vec<String> = options.idle.iter().map(|name| format!("--{name}")).collect();
@@ -156,7 +160,13 @@ pub(crate) async fn start(
     let server =
         service::start(&options.serving, client.clone(), &sources, &providers, routes, guard, keyring)
             .await?;
-    let probes = serving::probes(options.serving.probes, service::checks(&sources)).await?;
+    let mut checks = service::checks(&sources);
+    let workers = beside.clone();
+    // A server whose worker threads are all stuck does not answer on its secure port, either.
+    checks.add_live("loop", move || {
+        if workers.is_beating() { Ok(()) } else { Err("the worker threads are stuck".into()) }
+    });
+    let probes = beside.run(serving::probes(options.serving.probes, checks)).await?;
     said(&providers, origin, &sources);
     Ok(MetricsProcess { server, probes, sources, stop, tasks })
 }

@@ -23,7 +23,8 @@ use crate::certificates::trust::{self, ServingCa};
 use crate::certificates::{self, Shared};
 use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
-use crate::lease_thread::{LeaseRuntime, LeaseThread};
+use crate::lease_thread::LeaseRuntime;
+use crate::probe_thread::ProbeRuntime;
 
 /// How long the operator waits for its events to be sent when it stops.
 const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -64,8 +65,8 @@ pub(super) fn run(options: &OperatorOptions) -> Outcome {
     runtime.block_on(async {
         let connection =
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
-        // Dropped last: the lease is released and the listener of probes stopped on this thread.
-        let (_thread, beside) = LeaseThread::start(&options.target).await?;
+        // Dropped last: the lease is released and the listeners are stopped on this thread.
+        let (_thread, beside) = LeaseRuntime::start(&options.target).await?;
         let process = start(&connection, options, Clock::system(), &beside).await?;
         for flag in &options.idle {
             tracing::info!(flag = format!("--{flag}"), "this flag has no effect here; see docs/operator.md");
@@ -119,7 +120,7 @@ pub(crate) async fn start(
     let (election, leadership) = match &options.lease {
         None => (None, Leadership::without_election()),
         Some(lease) => {
-            let LeaseRuntime { handle, client, heartbeat } = beside.clone();
+            let LeaseRuntime { thread: ProbeRuntime { handle, heartbeat }, client } = beside.clone();
             let (election, leadership) =
                 Election::start_on(&handle, client, lease.clone(), clock.clone(), heartbeat);
             (Some(election), leadership)
@@ -154,7 +155,6 @@ pub(crate) async fn start(
         keyring
     });
     let parts = service::ServiceParts {
-        client: client.clone(),
         handle: handle.clone(),
         admission,
         leadership: leadership.clone(),

@@ -9,32 +9,32 @@ use controllers::metrics::MetricsWriter;
 use controllers::metrics::exported_metrics::{CONTENT_TYPE, process};
 use controllers::operator::{Admission, OperatorHandle};
 use external_scaler::metrics_adapter::CallMetrics;
-use kube::Client;
 use serve::admission::{AdmissionHandler, Reviewers, open_paths, routes};
 use serve::metrics::{MetricsApiSettings, external};
 use serve::{
     App, Certificate, Exposition, ExtraListener, HealthChecks, Keyring, MetricsExporter, Server,
     operator_group,
 };
+use tokio::runtime::Handle;
 
 use super::admission::{AdmissionCounts, AdmissionWebhook};
 use super::metrics_service;
 use super::options::OperatorOptions;
 use crate::failure::Failure;
 use crate::lease_thread::LeaseRuntime;
+use crate::probe_thread::{ProbeRuntime, on_runtime};
 use crate::serving;
 use crate::stored_decisions::StoredDecisions;
 
 /// What the listeners need.
 pub(super) struct ServiceParts {
-    pub(super) client: Client,
     pub(super) handle: OperatorHandle,
     pub(super) admission: Admission,
     pub(super) leadership: Leadership,
     /// The certificate that replicas share.
     pub(super) keyring: Option<Keyring>,
     pub(super) clock: Clock,
-    /// Where probes are answered.
+    /// Where probes are answered and the secure port is served.
     pub(super) beside: LeaseRuntime,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Listeners {
 
 /// Starts all listeners.
 pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Result<Listeners, Failure> {
-    let ServiceParts { client, handle, admission, leadership, keyring, clock, beside: thread } = parts;
+    let ServiceParts { handle, admission, leadership, keyring, clock, beside: thread } = parts;
     let wanted = &options.serving;
     let certificate = match &keyring {
         Some(keyring) => Certificate::Shared(keyring.clone()),
@@ -70,15 +70,23 @@ pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Res
     let exported_metrics = page(handle.clone(), judged, Arc::clone(&calls), lease);
     let mut groups = external(handle.external_metrics(), &MetricsApiSettings::from(options.settings.compat));
     groups.push(operator_group(Arc::new(StoredDecisions(handle.records()))));
+    // The work of requests stays on the main thread, with the connections to sources. The thread of the listener, which also renews
+    // the lease, only reads requests and writes responses.
+    let main = Handle::current();
+    for group in &mut groups {
+        group.route = on_runtime(group.route.clone(), &main);
+    }
+    let routes = routes(&admit, &reviewers).into_iter();
     let app = App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        checks: checks(&handle, &thread),
+        checks: checks(&handle, &thread.thread),
         metrics: Some(Arc::clone(&exported_metrics)),
         groups,
-        routes: routes(&admit, &reviewers),
+        routes: routes.map(|(path, route)| (path, on_runtime(route, &main))).collect(),
         ..App::default()
     };
-    let server = serving::start(served, client, app).await?;
+    let LeaseRuntime { thread, client } = thread;
+    let server = thread.run(serving::start(served, client, app)).await?;
     let mut beside = Vec::new();
     beside.extend(thread.run(serving::probes(wanted.health, checks(&handle, &thread))).await?);
     if let Some(open) = wanted.exported_metrics {
@@ -121,7 +129,7 @@ fn page(
 }
 
 /// Replicas that are not the leader are ready too: they serve metrics.
-fn checks(handle: &OperatorHandle, thread: &LeaseRuntime) -> HealthChecks {
+fn checks(handle: &OperatorHandle, thread: &ProbeRuntime) -> HealthChecks {
     let (turning, synced, main) = (handle.clone(), handle.clone(), thread.clone());
     let turns = move |silence| main.is_beating() && turning.is_alive(silence);
     serving::checks(turns, move || {

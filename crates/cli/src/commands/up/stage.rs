@@ -18,6 +18,7 @@ use crate::commands::{metrics, operator};
 use crate::failure::{BoxError, Failure};
 use crate::lease_thread::LeaseRuntime;
 use crate::own_file::OwnFile;
+use crate::probe_thread::ProbeRuntime;
 use crate::{files, scenario};
 
 /// A CustomResourceDefinition and its file.
@@ -106,8 +107,8 @@ impl Stage {
         let authority = Some(Material::Given(nodes.ca_pem().as_bytes().to_vec()));
         let credentials = Credentials { authority, ..connection.credentials.clone() };
         let measured = Connection { credentials, ..connection.clone() };
-        let metrics =
-            metrics::start(&measured, &metrics::MetricsOptions::on_the_desk(SCRAPE_INTERVAL)?).await?;
+        let options = metrics::MetricsOptions::on_the_desk(SCRAPE_INTERVAL)?;
+        let metrics = metrics::start(&measured, &options, &ProbeRuntime::same_thread()).await?;
         let behind = ServiceBackend::ThisMachine(metrics.server.port());
         let place = ServiceRef { namespace: "kube-system".into(), service: metrics::SERVICE.into(), behind };
         for object in metrics.server.api_services(&place) {
