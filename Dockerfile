@@ -1,7 +1,9 @@
 # docker build -t plimsoll .
 #
-# The versions of the base images are named here. A tag can be moved, a digest cannot: for a build that can be repeated, pass both with
-# their digests, --build-arg RUST_IMAGE=rust:1.95.0-slim-trixie@sha256:… --build-arg DEBIAN_IMAGE=debian:trixie-slim@sha256:…
+# The base images are named by tag. A tag can be moved, a digest cannot; but a digest can only be had from the registry, and one that
+# is written here without having been pulled and checked pins nothing. It would also keep old packages: updates of Debian come with the
+# tag. A release is built with the digests that were pulled and scanned for it:
+# --build-arg RUST_IMAGE=rust:1.95.0-slim-trixie@sha256:… --build-arg DEBIAN_IMAGE=debian:trixie-slim@sha256:…
 ARG RUST_IMAGE=rust:1.95.0-slim-trixie
 ARG DEBIAN_IMAGE=debian:trixie-slim
 FROM ${RUST_IMAGE} AS build
