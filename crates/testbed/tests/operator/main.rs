@@ -14,6 +14,7 @@
 //! | `jobs` | ScaledJobs |
 //! | `admission` | invalid objects are refused |
 //! | `trouble` | deleted secrets, sources that hang, a process that is killed |
+//! | `faults` | faults of the API server, leaders that are killed, delayed writes, a clock that is set |
 //! | `vault` | a secret of HashiCorp Vault, by both logins |
 //! | `supervision` | watches, reconciles and polls that die are reported and restarted; the others go on |
 //! | `switch` | objects that KEDA left behind are adopted unchanged |
@@ -36,6 +37,7 @@ mod arguments;
 mod direct;
 mod edits;
 mod env;
+mod faults;
 mod figures;
 mod jobs;
 mod life;

@@ -9,9 +9,10 @@ const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
 /// The most jobs at a time.
 const MOST: usize = 6;
 /// Polls after which nothing more is expected.
-const QUIET_POLLS: u64 = 5;
+pub(crate) const QUIET_POLLS: u64 = 5;
 
-async fn replica(ns: &TestNamespace) -> Operator {
+/// An operator that takes part in the election of its namespace.
+pub(crate) async fn replica(ns: &TestNamespace, kubeconfig: &str) -> Operator {
     let flags = [
         "--leader-elect".to_owned(),
         "--enable-webhook-patching=false".to_owned(),
@@ -21,10 +22,11 @@ async fn replica(ns: &TestNamespace) -> Operator {
         format!("--health-probe-bind-address=127.0.0.1:{}", free_port()),
     ];
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    Operator::start_as(ns, &ns.env.cluster.kubeconfig, free_port(), &flags).await
+    Operator::start_as(ns, kubeconfig, free_port(), &flags).await
 }
 
-async fn until_leading(ns: &TestNamespace, operator: &Operator, times: usize) {
+/// Waits until an operator has become the leader that often.
+pub(crate) async fn until_leading(ns: &TestNamespace, operator: &Operator, times: usize) {
     ns.until("another one leads", async || {
         let found = operator.log().matches("became leader").count();
         if found >= times { Ok(()) } else { Err((found, operator.log_end())) }
@@ -33,12 +35,12 @@ async fn until_leading(ns: &TestNamespace, operator: &Operator, times: usize) {
 }
 
 /// Names of all jobs.
-async fn jobs(ns: &TestNamespace) -> Vec<String> {
+pub(crate) async fn jobs(ns: &TestNamespace) -> Vec<String> {
     let all = ns.get(JOBS).await.1["items"].as_array().unwrap().clone();
     all.iter().map(|job| job["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn until_jobs(ns: &TestNamespace, wanted: usize) {
+pub(crate) async fn until_jobs(ns: &TestNamespace, wanted: usize) {
     ns.until(&format!("{wanted} jobs"), async || {
         let found = jobs(ns).await;
         if found.len() == wanted { Ok(()) } else { Err(found) }
@@ -56,9 +58,9 @@ fn a_leader_that_was_stopped_does_nothing_when_it_continues() -> Result<(), Fail
         kubectl.apply(&deployment("web", 0));
         kubectl.apply(&ns.scaled_job("batch", u32::try_from(MOST).unwrap()));
         kubectl.apply(&ns.scaled_object("web", &json!({})));
-        let first = replica(&ns).await;
+        let first = replica(&ns, &ns.env.cluster.kubeconfig).await;
         until_leading(&ns, &first, 1).await;
-        let second = replica(&ns).await;
+        let second = replica(&ns, &ns.env.cluster.kubeconfig).await;
         ns.say("batch", Says::Value(15));
         until_jobs(&ns, 2).await;
 

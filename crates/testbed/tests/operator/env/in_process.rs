@@ -24,7 +24,12 @@ pub(crate) struct InProcessOperator {
 impl InProcessOperator {
     /// Starts an operator and waits until its watches are synced.
     pub(crate) async fn start(ns: &TestNamespace) -> Self {
-        let (client, clock) = (ns.client().clone(), Clock::system());
+        Self::start_with(ns, Clock::system()).await
+    }
+
+    /// The same with another clock.
+    pub(crate) async fn start_with(ns: &TestNamespace, clock: Clock) -> Self {
+        let client = ns.client().clone();
         let recorder = EventRecorder::start(client.clone(), "keda-operator", clock.clone());
         let settings =
             OperatorSettings { namespaces: vec![ns.namespace.clone()], ..OperatorSettings::default() };
