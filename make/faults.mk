@@ -1,5 +1,5 @@
 # The long forms of suites whose short forms are part of `make test`. Each takes PLIMSOLL_FAULT_SEED for another run.
-.PHONY: faults split-brain soak soak-controller
+.PHONY: faults split-brain hostile-sources soak soak-controller
 
 # Tests of the crate `controllers` on localkube, in virtual time: hours of trouble in minutes.
 CONTROLLERS_TEST = $(CARGO) test $(WORKSPACE) --lib -- --nocapture --include-ignored
@@ -12,6 +12,9 @@ faults: ## API faults for operator and metrics server, STEPS (10000) generated s
 
 split-brain: ## Leaders of the operator killed KILLS (100) times at random moments, delayed writes, clocks that are set; the writes are checked.
 	PLIMSOLL_KILLS=$(KILLS) $(CONTROLLERS_TEST) operator::tests::split_brain
+
+hostile-sources: ## Hostile sources on whole processes, more of them and for longer; every probe within 100 ms.
+	PLIMSOLL_SOAK=1 $(CARGO) test $(WORKSPACE) --test hostile_sources -- --nocapture --test-threads=1
 
 soak: ## The operator with 10,000 objects that come and go, with faults, for SOAK (20m): memory and open files are bounded.
 	PLIMSOLL_SOAK_TIME=$(SOAK) $(CONTROLLERS_TEST) operator::tests::soak

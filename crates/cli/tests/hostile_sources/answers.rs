@@ -1,0 +1,147 @@
+//! What hostile servers send.
+
+use std::time::SystemTime;
+
+use super::servers::{Answer, Flow, Start, http, http_head};
+
+/// Size of a large body; the limit of one response is 8 MiB.
+const LARGE_BYTES: usize = 3 << 20;
+
+/// Rules of a prometheus-adapter, whose series are listed at a hostile Prometheus.
+pub(crate) const RULES: &str = "externalRules:
+- seriesQuery: 'queue_depth{queue!=\"\"}'
+  resources: {namespaced: false}
+  metricsQuery: 'max(<<.Series>>{<<.LabelMatchers>>}) by (queue)'
+";
+
+fn repeated(text: &str) -> String {
+    text.repeat(LARGE_BYTES / text.len())
+}
+
+/// Aliases of aliases.
+fn laughs() -> String {
+    let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..12 {
+        let before = level - 1;
+        text += &format!("a{level}: &a{level} [{}*a{before}]\n", format!("*a{before},").repeat(8));
+    }
+    text
+}
+
+/// Bodies over HTTP: name, format of metrics-api, answer.
+pub(crate) fn bodies() -> Vec<(&'static str, &'static str, Answer)> {
+    let body = |text: String| http("application/octet-stream", text.into_bytes());
+    let flows = |start: &str, piece: &str, flow| {
+        Answer::new(http_head("application/octet-stream", "") + start, piece.repeat(4_000), flow)
+    };
+    let gzip = [vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3], vec![0; LARGE_BYTES]].concat();
+    let compressed = http_head("application/json", "content-encoding: gzip\r\n");
+    vec![
+        ("json-huge", "json", body(format!("{{\"b\":[{}1]}}", repeated("1,")))),
+        ("json-deep", "json", body(repeated("["))),
+        ("json-slow", "json", flows("{\"a\":[", "1,", Flow::Drip)),
+        ("json-endless", "json", flows("{\"b\":[", "1,", Flow::Endless)),
+        ("json-compressed", "json", Answer::new(compressed, gzip, Flow::Once)),
+        ("json-malformed", "json", body(format!("{{\"a\":\"{}", repeated("\\u12")))),
+        ("json-silent", "json", Answer::new("", "", Flow::Hold)),
+        (
+            "json-endless-head",
+            "json",
+            Answer::new("HTTP/1.1 200 OK\r\n", "x-more: x\r\n".repeat(3_000), Flow::Endless),
+        ),
+        ("xml-huge", "xml", body(format!("<a>{}</a>", repeated("<b/>")))),
+        ("xml-deep", "xml", body(repeated("<a>"))),
+        ("xml-endless", "xml", flows("<a>", "<b c='d'/>", Flow::Endless)),
+        ("xml-malformed", "xml", body(format!("<a {}", repeated("&#1\"")))),
+        ("yaml-huge", "yaml", body(repeated("- 1\n"))),
+        ("yaml-deep", "yaml", body(repeated("["))),
+        ("yaml-aliases", "yaml", body(laughs())),
+        ("yaml-endless", "yaml", flows("", "- {a: b}\n", Flow::Endless)),
+        ("text-huge", "prometheus", body(repeated("q{a=\"2\"} 1\n"))),
+        ("text-line", "prometheus", body(format!("q{{{}", repeated("a=\"\",")))),
+        ("text-endless", "prometheus", flows("", "q{a=\"2\"} 1\n", Flow::Endless)),
+        ("text-slow", "prometheus", flows("", "q{a=\"2\"} 1\n", Flow::Drip)),
+    ]
+}
+
+/// A response of Prometheus to a query, without end.
+pub(crate) fn endless_vector() -> Answer {
+    let head = http_head("application/json", "")
+        + "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[";
+    Answer::new(head, "{\"metric\":{\"a\":\"b\"},\"value\":[1,\"1\"]},".repeat(1_000), Flow::Endless)
+}
+
+/// A list of series, without end.
+pub(crate) fn endless_series() -> Answer {
+    let head = http_head("application/json", "") + "{\"status\":\"success\",\"data\":[";
+    Answer::new(head, "{\"__name__\":\"queue_depth\",\"queue\":\"a\"},".repeat(1_000), Flow::Endless)
+}
+
+/// A gRPC response on the first stream of a connection: a message with this announced length and these bytes.
+pub(crate) fn grpc(length: u32, message: &[u8]) -> Answer {
+    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    };
+    // `:status 200` and the content type, as HPACK encodes them.
+    let headers = [&[0x88_u8, 0x5f, 16][..], b"application/grpc"].concat();
+    let body = [&[0_u8][..], &length.to_be_bytes(), message].concat();
+    // The settings of the server and its answer to those of the client come first.
+    let settings = [frame(4, 0, 0, &[]), frame(4, 1, 0, &[])].concat();
+    let mut bytes = frame(1, 4, 1, &headers);
+    for piece in body.chunks(16_384) {
+        bytes.extend(frame(0, 0, 1, piece));
+    }
+    Answer::new(settings, bytes, Flow::Hold).starting(Start::AskedOverHttp2)
+}
+
+/// Hostile kubelets.
+pub(crate) fn kubelets() -> Vec<(&'static str, Answer)> {
+    let page = |text: String| http("text/plain; version=0.0.4", text.into_bytes());
+    let line =
+        "container_cpu_usage_seconds_total{container=\"a\",namespace=\"b\",pod=\"c\"} 1 1700000000000\n";
+    let flows = |piece: &str, flow| {
+        Answer::new(http_head("text/plain; version=0.0.4", ""), piece.repeat(1_000), flow)
+    };
+    let gzip = [vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3], vec![0; LARGE_BYTES]].concat();
+    vec![
+        ("page-huge", page(line.repeat(12 * (1 << 20) / line.len()))),
+        ("page-line", page(repeated("container_cpu_usage_seconds_total{a=\"\","))),
+        ("page-endless", flows(line, Flow::Endless)),
+        ("page-slow", flows(line, Flow::Drip)),
+        ("page-silent", Answer::new("", "", Flow::Hold)),
+        ("page-malformed", page(repeated("<html>{{{\n"))),
+        (
+            "page-compressed",
+            Answer::new(http_head("text/plain", "content-encoding: gzip\r\n"), gzip, Flow::Once),
+        ),
+        (
+            "page-protobuf",
+            http("application/vnd.google.protobuf; encoding=delimited", vec![0xff; LARGE_BYTES]),
+        ),
+        (
+            "page-endless-head",
+            Answer::new("HTTP/1.1 200 OK\r\n", "x-more: x\r\n".repeat(3_000), Flow::Endless),
+        ),
+        (
+            "page-endless-chunk",
+            Answer::new(
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n7fffffff\r\n",
+                line.repeat(1_000),
+                Flow::Endless,
+            ),
+        ),
+    ]
+}
+
+/// The page of a kubelet that works: one core is used.
+pub(crate) fn kubelet_page() -> Vec<u8> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let (seconds, millis) = (now.as_secs_f64() - 1.6e9, now.as_millis());
+    format!(
+        "# TYPE node_cpu_usage_seconds_total counter\nnode_cpu_usage_seconds_total {seconds} {millis}\n\
+         # TYPE node_memory_working_set_bytes gauge\nnode_memory_working_set_bytes 1000000 {millis}\n\
+         # TYPE scrape_error gauge\nscrape_error 0\n"
+    )
+    .into_bytes()
+}

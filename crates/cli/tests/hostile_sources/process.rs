@@ -1,0 +1,231 @@
+//! The binary as a process: its log, probes and memory.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use localkube::access::{Authority, roots};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use serde_json::Value;
+
+use super::PATIENCE;
+use super::test_cluster::TestCluster;
+
+/// The pause between two probes of a listener.
+const PROBE_PAUSE: Duration = Duration::from_millis(50);
+/// A probe that takes longer has failed.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Lines of the log that a failed test shows.
+const SHOWN_LINES: usize = 30;
+
+/// A running process. It is killed when this is dropped.
+pub(crate) struct Process {
+    child: Child,
+    name: String,
+    log: Arc<Mutex<Vec<String>>>,
+    authority: Authority,
+}
+
+/// Threads that send probes.
+pub(crate) struct Prober {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Probes>>,
+}
+
+/// Results of probes.
+#[derive(Default)]
+pub(crate) struct Probes {
+    pub(crate) count: usize,
+    pub(crate) slowest: Duration,
+    pub(crate) failures: Vec<String>,
+}
+
+impl Process {
+    /// Starts a role on loopback, on any ports, with a certificate that probes verify.
+    pub(crate) fn start(cluster: &TestCluster, role: &str, flags: &[&str]) -> Self {
+        let authority = Authority::new("hostile sources").unwrap();
+        let identity = authority.server(&["localhost"]).unwrap();
+        let (certificate, key) =
+            (cluster.write("tls.crt", &identity.certificate), cluster.write("tls.key", &identity.key));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .arg(role)
+            .arg(format!("--kubeconfig={}", cluster.file("kubeconfig").display()))
+            .args(["--bind-address=127.0.0.1", "--secure-port=0", "--health-probe-bind-address=127.0.0.1:0"])
+            .arg(format!("--tls-cert-file={}", certificate.display()))
+            .arg(format!("--tls-private-key-file={}", key.display()))
+            .args(flags)
+            .env_remove("KUBECONFIG")
+            .env("POD_NAMESPACE", "default")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = Arc::<Mutex<Vec<String>>>::default();
+        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        for source in [Box::new(out) as Box<dyn Read + Send>, Box::new(err)] {
+            let log = Arc::clone(&log);
+            std::thread::spawn(move || {
+                for line in BufReader::new(source).lines().map_while(Result::ok) {
+                    log.lock().unwrap().push(line);
+                }
+            });
+        }
+        Self { child, name: role.to_owned(), log, authority }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The end of its log.
+    pub(crate) fn log_end(&self) -> String {
+        let log = self.log.lock().unwrap();
+        log[log.len().saturating_sub(SHOWN_LINES)..].join("\n")
+    }
+
+    /// The address in the line that says that a listener serves: that of probes has a flag.
+    fn serving(&self, has_flag: bool) -> SocketAddr {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let found = self.log.lock().unwrap().iter().find_map(|line| {
+                let line: Value = serde_json::from_str(line).ok()?;
+                let fits =
+                    line.get("message")?.as_str()? == "serving" && line.get("flag").is_some() == has_flag;
+                if fits { line.get("address")?.as_str()?.parse().ok() } else { None }
+            });
+            if let Some(address) = found {
+                return address;
+            }
+            assert!(Instant::now() < deadline, "it does not serve:\n{}", self.log_end());
+            std::thread::sleep(PROBE_PAUSE);
+        }
+    }
+
+    pub(crate) fn secure_port(&self) -> u16 {
+        self.serving(false).port()
+    }
+
+    /// Probes both listeners from now on, each on a thread of its own and each time with a new connection, as kubelets do.
+    pub(crate) fn probe(&self) -> Prober {
+        let (plain, secure) = (self.serving(true), self.serving(false));
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config =
+            ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let roots = roots(self.authority.certificate().as_bytes()).unwrap();
+        let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads = vec![
+            repeat(Arc::clone(&stop), "the probe listener", move || get(connect(plain)?)),
+            repeat(Arc::clone(&stop), "the secure port", move || {
+                let name = ServerName::try_from("localhost").unwrap();
+                let session =
+                    ClientConnection::new(Arc::clone(&config), name).map_err(std::io::Error::other)?;
+                get(StreamOwned::new(session, connect(secure)?))
+            }),
+        ];
+        Prober { stop, threads }
+    }
+
+    /// The peak of its resident memory.
+    pub(crate) fn peak_memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").trim().parse().unwrap()
+    }
+
+    pub(crate) fn assert_no_panic(&self) {
+        let log = self.log.lock().unwrap();
+        let bad: Vec<&String> = log.iter().filter(|line| line.contains("panicked")).collect();
+        assert!(bad.is_empty(), "{bad:#?}");
+    }
+
+    /// Asks it to stop, and waits for its end.
+    pub(crate) fn stop(mut self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        let deadline = Instant::now() + PATIENCE;
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < deadline, "it does not stop:\n{}", self.log_end());
+            std::thread::sleep(PROBE_PAUSE);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Prober {
+    /// Stops the threads; all results.
+    pub(crate) fn stop(self) -> Probes {
+        self.stop.store(true, Ordering::SeqCst);
+        let mut all = Probes::default();
+        for thread in self.threads {
+            let probes = thread.join().unwrap();
+            all.count += probes.count;
+            all.slowest = all.slowest.max(probes.slowest);
+            all.failures.extend(probes.failures);
+        }
+        all
+    }
+}
+
+/// Sends probes until it is stopped.
+fn repeat(
+    stop: Arc<AtomicBool>,
+    listener: &'static str,
+    probe: impl Fn() -> std::io::Result<String> + Send + 'static,
+) -> JoinHandle<Probes> {
+    // Until its watches are listed, the process is not healthy.
+    let deadline = Instant::now() + PATIENCE;
+    while !probe().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+        assert!(Instant::now() < deadline, "{listener} does not answer: {:?}", probe());
+        std::thread::sleep(PROBE_PAUSE);
+    }
+    std::thread::spawn(move || {
+        let mut probes = Probes::default();
+        while !stop.load(Ordering::SeqCst) {
+            let begun = Instant::now();
+            match probe() {
+                Ok(answer) if answer.starts_with("HTTP/1.1 200") => {}
+                Ok(answer) => probes.failures.push(format!("{listener}: {answer}")),
+                Err(error) => {
+                    probes.failures.push(format!("{listener}: {error} after {:?}", begun.elapsed()));
+                }
+            }
+            probes.count += 1;
+            probes.slowest = probes.slowest.max(begun.elapsed());
+            std::thread::sleep(PROBE_PAUSE);
+        }
+        probes
+    })
+}
+
+fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, PROBE_TIMEOUT)?;
+    stream.set_read_timeout(Some(PROBE_TIMEOUT))?;
+    stream.set_write_timeout(Some(PROBE_TIMEOUT))?;
+    Ok(stream)
+}
+
+/// Asks for `/healthz`; the whole response.
+fn get(mut stream: impl std::io::Read + std::io::Write) -> std::io::Result<String> {
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+    stream.flush()?;
+    let mut answer = Vec::new();
+    // A response is complete without the end of TLS.
+    match stream.read_to_end(&mut answer) {
+        Err(error) if answer.is_empty() => return Err(error),
+        _ => {}
+    }
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
