@@ -10,6 +10,7 @@ use api::autoscaling::v2::{EXTERNAL, ExternalMetricSource, MetricIdentifier, Met
 use quantity::Quantity;
 use scalers::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use crate::operator::BuildScaler;
 
@@ -38,6 +39,8 @@ struct Source {
     /// Number of queries, and of builds.
     queries: u64,
     builds: u64,
+    /// When it responded with a value above zero.
+    active: Vec<Instant>,
 }
 
 /// All sources, by the name in `metadata.source`.
@@ -62,6 +65,11 @@ impl TestSources {
 
     pub(super) fn queries(&self, source: &str) -> u64 {
         self.sources.lock().unwrap().get(source).map_or(0, |source| source.queries)
+    }
+
+    /// When a source responded with a value above zero.
+    pub(super) fn active(&self, source: &str) -> Vec<Instant> {
+        self.sources.lock().unwrap().get(source).map(|source| source.active.clone()).unwrap_or_default()
     }
 
     pub(super) fn builds(&self, source: &str) -> u64 {
@@ -140,6 +148,9 @@ impl Scaler for Scripted {
                 let mut sources = self.sources.sources.lock().unwrap();
                 let source = sources.entry(self.source.clone()).or_default();
                 source.queries += 1;
+                if matches!(source.response, Some(SourceResponse::Value(value)) if value > 0) {
+                    source.active.push(Instant::now());
+                }
                 source.response.clone()
             };
             if let Some(SourceResponse::Delayed(after, _)) = response {
