@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::fields::fields;
-use super::releases::{Package, package_of};
+use super::releases::{WatchedPackage, package_of};
 use super::texts::{TextKind, texts};
 
 /// How a file changed.
@@ -48,7 +48,7 @@ struct Visible {
 
 impl ModuleChanges {
     /// Compares the files of these packages.
-    pub(super) fn between(old: &Path, new: &Path, packages: &[Package]) -> anyhow::Result<Self> {
+    pub(super) fn between(old: &Path, new: &Path, packages: &[WatchedPackage]) -> anyhow::Result<Self> {
         let (old, new) = (sources(old, packages)?, sources(new, packages)?);
         let mut changes = Self::default();
         for (path, text) in &new {
@@ -83,7 +83,7 @@ impl ModuleChanges {
 }
 
 /// The sources of these packages, by path.
-fn sources(root: &Path, packages: &[Package]) -> anyhow::Result<BTreeMap<String, String>> {
+fn sources(root: &Path, packages: &[WatchedPackage]) -> anyhow::Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for package in packages {
         let folder = root.join(package.folder);
@@ -97,7 +97,7 @@ fn sources(root: &Path, packages: &[Package]) -> anyhow::Result<BTreeMap<String,
 fn walk(
     root: &Path,
     folder: &Path,
-    packages: &[Package],
+    packages: &[WatchedPackage],
     found: &mut BTreeMap<String, String>,
 ) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))? {
@@ -145,7 +145,7 @@ fn lines_only_in(one: &str, other: &str) -> usize {
     for line in other.lines() {
         *counts.entry(line).or_default() += 1;
     }
-    let is_new = |line: &&str| match counts.get_mut(line) {
+    let is_new = |line: &&str| match counts.get_mut(*line) {
         Some(count) if *count > 0 => {
             *count -= 1;
             false

@@ -19,7 +19,7 @@ pub(super) struct Module {
     /// What stands in front of the release in its version; the major version is part of it.
     scheme: VersionScheme,
     /// Folders that matter.
-    pub(super) packages: &'static [Package],
+    pub(super) packages: &'static [WatchedPackage],
 }
 
 /// How a release is written as a version of the module.
@@ -33,13 +33,13 @@ enum VersionScheme {
 
 /// A folder, and the vectors to record again when it changes.
 #[derive(Debug)]
-pub(super) struct Package {
+pub(super) struct WatchedPackage {
     pub(super) folder: &'static str,
     pub(super) vectors: &'static [&'static str],
 }
 
-const fn package(folder: &'static str, vectors: &'static [&'static str]) -> Package {
-    Package { folder, vectors }
+const fn package(folder: &'static str, vectors: &'static [&'static str]) -> WatchedPackage {
+    WatchedPackage { folder, vectors }
 }
 
 /// Every set of recorded scenarios of the HPA controller.
@@ -138,8 +138,8 @@ impl Module {
 }
 
 /// The package of a file: the one with the longest folder.
-pub(super) fn package_of<'a>(packages: &'a [Package], path: &str) -> Option<&'a Package> {
-    let holds = |package: &&Package| {
+pub(super) fn package_of<'a>(packages: &'a [WatchedPackage], path: &str) -> Option<&'a WatchedPackage> {
+    let holds = |package: &&WatchedPackage| {
         path.strip_prefix(package.folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     packages.iter().filter(holds).max_by_key(|package| package.folder.len())
