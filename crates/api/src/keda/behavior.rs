@@ -30,6 +30,8 @@ pub struct OperatorBehavior {
     pub reuses_hpa_observations: bool,
     /// A token of a service account that cannot be obtained fails the trigger; otherwise it counts as empty.
     pub bound_tokens_are_required: bool,
+    /// Calls to external scalers are counted in `keda_grpc_client_*`.
+    pub exports_external_calls: bool,
     /// External push scalers may stream their metric specs (`StreamMetricSpec`).
     pub streams_metric_specs: bool,
 }
@@ -102,6 +104,7 @@ const KEDA_2_20: KedaBehavior = KedaBehavior {
         reports_failed_job_creation: false,
         reuses_hpa_observations: false,
         bound_tokens_are_required: false,
+        exports_external_calls: false,
         streams_metric_specs: false,
     },
     admission: AdmissionBehavior {
@@ -143,6 +146,7 @@ const KEDA_2_21: KedaBehavior = KedaBehavior {
         reports_failed_job_creation: true,
         reuses_hpa_observations: true,
         bound_tokens_are_required: true,
+        exports_external_calls: true,
         streams_metric_specs: true,
     },
     admission: AdmissionBehavior {

@@ -6,6 +6,7 @@ use api::keda::{COMPOSITE_METRIC, ConditionStatus, types};
 
 use super::context::OperatorContext;
 use super::counters::code_label;
+use super::external_calls;
 use super::health::OperatorHealth;
 use super::id::{ResourceId, ResourceKind};
 use super::scaled_resource::ScaledResource;
@@ -54,6 +55,9 @@ pub(crate) fn text(context: &OperatorContext, health: &OperatorHealth) -> String
     let series: Vec<ScalerSeries> = entries.iter().flat_map(|(id, _)| series(context, id)).collect();
     scalers(&mut page, &series);
     requests(context, &mut page, &entries);
+    if context.settings.profile.behavior().operator.exports_external_calls {
+        external_calls::write(&mut page, &scalers::external::calls(&context.builder.backends).counts());
+    }
     objects(context, &mut page, &entries);
     registered(context, &mut page);
     context.events.cloud_events.export(&mut page);

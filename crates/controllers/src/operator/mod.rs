@@ -44,6 +44,7 @@ mod destination_status;
 mod effect;
 mod event_recorder;
 mod exported_metrics;
+mod external_calls;
 mod external_metrics;
 mod handle;
 mod health;

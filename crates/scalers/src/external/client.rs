@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout};
 use tonic::transport::{self, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Status};
 
+use super::calls::CallCounter;
 use super::query;
 use crate::ScalerError;
 use crate::dial::{Dialer, UriConnector};
@@ -112,23 +113,32 @@ impl Channel {
     pub(super) async fn metric_spec(
         &self,
         object: &ScaledObjectRef,
+        counter: &CallCounter,
     ) -> Result<GetMetricSpecResponse, ScalerError> {
-        self.call("GetMetricSpec", object, |mut client, request| {
+        self.call("GetMetricSpec", object, counter, |mut client, request| {
             Box::pin(async move { client.get_metric_spec(request).await })
         })
         .await
     }
 
-    pub(super) async fn metrics(&self, asked: &GetMetricsRequest) -> Result<GetMetricsResponse, ScalerError> {
-        self.call("GetMetrics", asked, |mut client, request| {
+    pub(super) async fn metrics(
+        &self,
+        asked: &GetMetricsRequest,
+        counter: &CallCounter,
+    ) -> Result<GetMetricsResponse, ScalerError> {
+        self.call("GetMetrics", asked, counter, |mut client, request| {
             Box::pin(async move { client.get_metrics(request).await })
         })
         .await
     }
 
-    pub(super) async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, ScalerError> {
+    pub(super) async fn is_active(
+        &self,
+        object: &ScaledObjectRef,
+        counter: &CallCounter,
+    ) -> Result<bool, ScalerError> {
         let answer = self
-            .call("IsActive", object, |mut client, request| {
+            .call("IsActive", object, counter, |mut client, request| {
                 Box::pin(async move { client.is_active(request).await })
             })
             .await?;
@@ -139,34 +149,46 @@ impl Channel {
     pub(super) async fn listen(
         &self,
         object: &ScaledObjectRef,
+        counter: &CallCounter,
         tell: &mpsc::Sender<bool>,
     ) -> Result<(), ScalerError> {
         let name = "StreamIsActive";
         let (channel, _) = timeout(CALL_TIMEOUT, self.connected()).await.map_err(|_| self.late(name))??;
         let mut client = client(channel);
+        let call = counter.stream(name);
         // Servers respond with the first activity, which may take forever; TCP keepalive detects dead servers meanwhile.
         let answer = tokio::select! {
             answer = client.stream_is_active(object.clone()) => answer,
             () = tell.closed() => return Ok(()),
         };
-        let mut stream = match answer.map_err(|status| self.fault(name, &status)) {
+        let mut stream = match answer {
             Ok(answer) => answer.into_inner(),
-            Err(CallError::Refused(error)) => return Err(error),
-            Err(CallError::Lost(error)) => {
-                self.forget().await;
-                return Err(error);
+            Err(status) => {
+                call.end(status.code());
+                let fault = self.fault(name, &status);
+                if matches!(fault, CallError::Lost(_)) {
+                    self.forget().await;
+                }
+                return Err(fault.into_error());
             }
         };
         loop {
             tokio::select! {
                 message = stream.message() => match message {
                     Ok(Some(message)) => {
+                        call.received();
                         if tell.send(message.result).await.is_err() {
                             return Ok(());
                         }
                     }
-                    Ok(None) => return Ok(()),
-                    Err(status) => return Err(self.fault(name, &status).into_error()),
+                    Ok(None) => {
+                        call.end(Code::Ok);
+                        return Ok(());
+                    }
+                    Err(status) => {
+                        call.end(status.code());
+                        return Err(self.fault(name, &status).into_error());
+                    }
                 },
                 () = tell.closed() => return Ok(()),
             }
@@ -174,7 +196,13 @@ impl Channel {
     }
 
     /// Sends a request, and once more if a reused connection turns out to be dead.
-    async fn call<Q: Clone, T>(&self, name: &str, message: &Q, ask: Ask<Q, T>) -> Result<T, ScalerError> {
+    async fn call<Q: Clone, T>(
+        &self,
+        name: &'static str,
+        message: &Q,
+        counter: &CallCounter,
+        ask: Ask<Q, T>,
+    ) -> Result<T, ScalerError> {
         let begun = Instant::now();
         let attempts = async {
             loop {
@@ -183,7 +211,12 @@ impl Channel {
                 let mut request = Request::new(message.clone());
                 // Tells the server the deadline; the timeout below enforces it.
                 request.set_timeout(left + CALL_TIMEOUT / 10);
+                let counted = counter.unary(name);
                 let answer = ask(client(channel), request).await;
+                if answer.is_ok() {
+                    counted.received();
+                }
+                counted.end(answer.as_ref().map_or_else(Status::code, |_| Code::Ok));
                 match answer.map_err(|status| self.fault(name, &status)) {
                     Ok(answer) => return Ok(answer.into_inner()),
                     Err(CallError::Refused(error)) => return Err(error),

@@ -1,11 +1,13 @@
 //! external and external-push: custom scalers over gRPC (docs/spec/keda.md 6).
 //!
 //! ```text
+//! calls        counts of calls, for exported metrics
 //! query        addresses, metadata, specs, values and delays, without IO
 //! client       gRPC channels, shared by triggers with the same server and TLS settings
 //! spec_stream  metric specs that a server reports by itself
 //! ```
 
+mod calls;
 mod client;
 mod query;
 mod spec_stream;
@@ -25,7 +27,14 @@ use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 use crate::urls::is_url;
 
+use calls::CallCounter;
+pub use calls::{CALL_BUCKETS_SECONDS, CallCounts, CallKey, ExternalCalls};
 use client::{Channel, Channels, Destination};
+
+/// The calls of all triggers that use these backends.
+pub fn calls(backends: &Backends) -> Arc<ExternalCalls> {
+    backends.state()
+}
 
 /// The scaler type `external`.
 pub const TYPE: ScalerType = ScalerType {
@@ -76,6 +85,7 @@ struct External {
     trigger: Trigger,
     object: ScaledObjectRef,
     channel: Arc<Channel>,
+    counter: CallCounter,
     compat: Compat,
     push: bool,
     specs: Mutex<Option<(Instant, Vec<MetricSpec>)>>,
@@ -128,6 +138,7 @@ impl External {
             trigger: trigger.clone(),
             object: query::object(trigger),
             channel: backends.state::<Channels>().of(destination),
+            counter: CallCounter { scaler: if push { PUSH.name } else { TYPE.name }, calls: calls(backends) },
             compat: backends.compat,
             push,
             specs: Mutex::new(None),
@@ -136,7 +147,7 @@ impl External {
     }
 
     async fn ask_specs(&self) -> Result<Vec<MetricSpec>, ScalerError> {
-        let answer = self.channel.metric_spec(&self.object).await?;
+        let answer = self.channel.metric_spec(&self.object, &self.counter).await?;
         Ok(answer.metric_specs.iter().map(|spec| query::spec(&self.trigger, spec)).collect())
     }
 
@@ -187,10 +198,10 @@ impl Scaler for External {
                 scaled_object_ref: Some(self.object.clone()),
                 metric_name: query::own_name(self.trigger.index, metric).to_owned(),
             };
-            let answer = self.channel.metrics(&asked).await?;
+            let answer = self.channel.metrics(&asked, &self.counter).await?;
             let values = query::values(metric, &answer.metric_values, self.compat)
                 .map_err(|reason| scaler_error!("external scaler {}: {reason}", self.channel.address()))?;
-            let active = self.channel.is_active(&self.object).await?;
+            let active = self.channel.is_active(&self.object, &self.counter).await?;
             Ok(Reading { values, active })
         })
     }
@@ -215,7 +226,7 @@ async fn listen(scaler: Arc<External>, tell: mpsc::Sender<bool>) {
     let mut delay = query::MIN_RECONNECT_DELAY;
     loop {
         let begun = Instant::now();
-        let end = scaler.channel.listen(&scaler.object, &tell).await;
+        let end = scaler.channel.listen(&scaler.object, &scaler.counter, &tell).await;
         if tell.is_closed() {
             return std::future::pending().await;
         }

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::Code;
 
+use super::calls::CallCounter;
 use super::client::{CALL_TIMEOUT, CallError, Channel};
 use super::query::MIN_RECONNECT_DELAY;
 use super::{External, query};
@@ -36,7 +37,7 @@ pub(super) async fn follow(scaler: Arc<External>, changed: mpsc::Sender<()>) {
         let mut delivered = false;
         let end = scaler
             .channel
-            .stream_specs(&scaler.object, |update| {
+            .stream_specs(&scaler.object, &scaler.counter, |update| {
                 delivered = true;
                 // A full channel holds a report that has not been acted on; it covers this update.
                 if scaler.keep_streamed(&update) {
@@ -70,6 +71,7 @@ impl Channel {
     async fn stream_specs(
         &self,
         object: &ScaledObjectRef,
+        counter: &CallCounter,
         mut on_update: impl FnMut(GetMetricSpecResponse),
     ) -> StreamEnd {
         let channel = match timeout(CALL_TIMEOUT, self.connected()).await {
@@ -78,11 +80,16 @@ impl Channel {
             Err(_) => return StreamEnd::Failed(self.late(METHOD)),
         };
         let mut client = ExternalScalerClient::new(channel);
+        let call = counter.stream(METHOD);
         // Servers in Go send no headers before the first message, which may take forever.
         let mut stream = match client.stream_metric_spec(object.clone()).await {
             Ok(answer) => answer.into_inner(),
-            Err(status) if status.code() == Code::Unimplemented => return StreamEnd::Unimplemented,
+            Err(status) if status.code() == Code::Unimplemented => {
+                call.end(Code::Unimplemented);
+                return StreamEnd::Unimplemented;
+            }
             Err(status) => {
+                call.end(status.code());
                 let fault = self.fault(METHOD, &status);
                 if matches!(fault, CallError::Lost(_)) {
                     self.forget().await;
@@ -92,10 +99,21 @@ impl Channel {
         };
         loop {
             match stream.message().await {
-                Ok(Some(update)) => on_update(update),
-                Ok(None) => return StreamEnd::Clean,
-                Err(status) if status.code() == Code::Unimplemented => return StreamEnd::Unimplemented,
-                Err(status) => return StreamEnd::Failed(self.fault(METHOD, &status).into_error()),
+                Ok(Some(update)) => {
+                    call.received();
+                    on_update(update);
+                }
+                Ok(None) => {
+                    call.end(Code::Ok);
+                    return StreamEnd::Clean;
+                }
+                Err(status) => {
+                    call.end(status.code());
+                    return match status.code() {
+                        Code::Unimplemented => StreamEnd::Unimplemented,
+                        _ => StreamEnd::Failed(self.fault(METHOD, &status).into_error()),
+                    };
+                }
             }
         }
     }
