@@ -8,6 +8,7 @@ mod check;
 mod conformance;
 mod differential;
 mod generate;
+mod image;
 mod local;
 mod real;
 mod schemas;
@@ -34,6 +35,8 @@ enum Task {
     Check(check::CheckArgs),
     /// Write the generated files: resource definitions, reference pages of scalers, code of gRPC protocols.
     Generate(generate::GenerateArgs),
+    /// Write the container image as an OCI layout, without a container engine.
+    Image(image::ImageArgs),
     /// Run localkube with simulated nodes, for kubectl.
     Local(local::LocalArgs),
     /// Build and run a real Kubernetes control plane on loopback.
@@ -56,6 +59,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Chart(args) => chart::run(&args),
         Task::Check(args) => check::run(&args),
         Task::Generate(args) => generate::run(&args),
+        Task::Image(args) => image::run(&args),
         Task::Local(args) => local::run(&args),
         Task::Real(args) => real::run(&args),
         Task::Schemas => schemas::run(),

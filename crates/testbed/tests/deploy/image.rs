@@ -96,3 +96,50 @@ fn image_has_links_named_like_replaced_servers() {
         assert!(output.status.success() && said.contains(&format!(" {command} [OPTIONS]")), "{name}: {said}");
     }
 }
+
+/// Runs `cargo xtask image`, which `make` builds beside the test programs, with a small program in the place of ours.
+fn write_image(room: &Room, name: &str) -> std::path::PathBuf {
+    let xtask = program().with_file_name("xtask");
+    let folder = room.path(name);
+    let mut command = Command::new(xtask);
+    command.args(["image", "--without-sbom", "--binary", "/bin/true", "--output"]).arg(&folder);
+    let output = command.current_dir(repository()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    folder
+}
+
+#[test]
+fn image_is_reproducible_and_holds_nothing_but_the_program_its_libraries_and_certificates() {
+    let is_debian = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    if !(is_debian("apt-get") && is_debian("dpkg-deb")) {
+        eprintln!("skipped: the image is made of Debian's packages, and there is no apt-get");
+        return;
+    }
+    let room = Room::new().unwrap();
+    let (first, second) = (write_image(&room, "first"), write_image(&room, "second"));
+    let index = |folder: &std::path::Path| std::fs::read_to_string(folder.join("oci/index.json")).unwrap();
+    assert_eq!(index(&first), index(&second), "two builds have the same digest");
+    let listed =
+        Command::new("find").arg(".").args(["!", "-type", "d"]).current_dir(first.join("rootfs")).output();
+    let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
+    let mut files: Vec<&str> = listed.lines().map(|line| line.trim_start_matches("./")).collect();
+    files.retain(|file| !file.starts_with("usr/lib/") && !file.starts_with("lib"));
+    files.sort_unstable();
+    let wanted = [
+        "adapter",
+        "etc/group",
+        "etc/passwd",
+        "etc/ssl/certs/ca-certificates.crt",
+        "keda",
+        "metrics-server",
+        "usr/local/bin/plimsoll",
+    ];
+    assert_eq!(files, wanted);
+    assert!(!listed.contains("/sh\n") && !listed.contains("/bash\n"), "{listed}");
+    let id = Command::new("id").arg("-u").output().unwrap();
+    if id.stdout == b"0\n" {
+        // The program finds its libraries in the image alone.
+        let started = Command::new("chroot").arg(first.join("rootfs")).arg("/keda").output().unwrap();
+        assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+    }
+}

@@ -1,0 +1,82 @@
+//! `cargo xtask image`: writes the container image as an OCI layout, without a container engine.
+//!
+//! ```text
+//! rootfs  the files of the image: the binary, glibc and CA certificates of Debian
+//! oci     layer, configuration, manifest and index
+//! sbom    the bill of materials (CycloneDX)
+//! ```
+//!
+//! The same input gives the same digest: files have a fixed order, owner, mode and time.
+
+mod oci;
+mod rootfs;
+mod sbom;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+
+/// Writes the container image as an OCI layout.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  make image                                                           # builds the binary first
+  cargo xtask image --binary target/debug/plimsoll                     # an image of a debug build
+  ctr --namespace k8s.io images import <(tar -C target/image/oci -c .) # into containerd of a node")]
+pub(crate) struct ImageArgs {
+    /// The program [default: what `make dist` builds].
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// The folder of the image; what is in it is replaced.
+    #[arg(long, value_name = "FOLDER", default_value = "target/image")]
+    output: PathBuf,
+    /// The name by which the image is imported.
+    #[arg(long, value_name = "NAME", default_value = concat!("ghcr.io/plimsoll/plimsoll:", env!("CARGO_PKG_VERSION")))]
+    name: String,
+    /// Do not write the bill of materials.
+    #[arg(long)]
+    without_sbom: bool,
+}
+
+pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<ExitCode> {
+    let binary = args.binary.clone().map_or_else(dist_binary, Ok)?;
+    if !binary.is_file() {
+        bail!("there is no {}\n  remedy: make dist, or name a program with --binary", binary.display());
+    }
+    let root = args.output.join("rootfs");
+    if args.output.exists() {
+        std::fs::remove_dir_all(&args.output)
+            .with_context(|| format!("removing {}", args.output.display()))?;
+    }
+    let packages = rootfs::build(&root, &binary)?;
+    let image = oci::write(&args.output, &root, &args.name)?;
+    if !args.without_sbom {
+        let text = sbom::document(&args.name, &image.digest, &packages)?;
+        std::fs::write(args.output.join("sbom.cdx.json"), text).context("writing sbom.cdx.json")?;
+    }
+    println!("{}@{} in {}", args.name, image.digest, args.output.join("oci").display());
+    println!("layer: {:.1} MB compressed", megabytes(image.layer_bytes));
+    Ok(ExitCode::SUCCESS)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// Where `make dist` leaves the program.
+fn dist_binary() -> anyhow::Result<PathBuf> {
+    let version = output(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
+    Ok(Path::new("target").join(host).join("dist/plimsoll"))
+}
+
+/// Runs a command; its standard output.
+fn output(command: &mut Command) -> anyhow::Result<String> {
+    let shown = format!("{command:?}");
+    let output = command.env("LC_ALL", "C").output().with_context(|| format!("running {shown}"))?;
+    if !output.status.success() {
+        bail!("{shown} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
