@@ -3,6 +3,9 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
+pub use crate::profile::Gates;
+use crate::profile::{KubernetesProfile, KubernetesVersion};
+
 /// Settings for every autoscaler that does not override them (docs/spec/hpa.md 2.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -17,18 +20,21 @@ pub struct ControllerConfig {
     pub initial_readiness_delay: SignedDuration,
     /// Kubernetes feature gates that change decisions.
     pub gates: Gates,
+    /// The release of Kubernetes whose behavior is reproduced.
+    #[serde(skip_serializing_if = "KubernetesVersion::is_default")]
+    pub kubernetes: KubernetesVersion,
 }
 
-/// Feature gates (docs/spec/hpa.md 1.5), with the defaults of Kubernetes 1.36.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Gates {
-    /// `HPAScaleToZero`: a target that this controller scaled to zero stays active.
-    pub scale_to_zero: bool,
-    /// `HPAConfigurableTolerance`: tolerances in `behavior` are honoured.
-    pub configurable_tolerance: bool,
-    /// `PodLevelResources`: pod-level requests and limits count.
-    pub pod_level_resources: bool,
+impl ControllerConfig {
+    /// The defaults of this release.
+    pub fn of(kubernetes: KubernetesVersion) -> Self {
+        Self { gates: kubernetes.profile().default_gates(), kubernetes, ..Self::default() }
+    }
+
+    /// The behavior of the release.
+    pub fn profile(&self) -> &'static KubernetesProfile {
+        self.kubernetes.profile()
+    }
 }
 
 impl Default for ControllerConfig {
@@ -39,12 +45,7 @@ impl Default for ControllerConfig {
             cpu_initialization_period: SignedDuration::from_mins(5),
             initial_readiness_delay: SignedDuration::from_secs(30),
             gates: Gates::default(),
+            kubernetes: KubernetesVersion::default(),
         }
-    }
-}
-
-impl Default for Gates {
-    fn default() -> Self {
-        Self { scale_to_zero: false, configurable_tolerance: true, pod_level_resources: true }
     }
 }

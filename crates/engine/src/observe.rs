@@ -69,6 +69,8 @@ pub enum PodSelection {
     Invalid(String),
     /// Several autoscalers select the same pods; holds their keys.
     Shared(Vec<String>),
+    /// The autoscaler was deleted while it was observed.
+    Deleted,
 }
 
 /// The samples of one metric.

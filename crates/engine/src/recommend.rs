@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::error::StepError;
 use crate::evaluate::{Evaluation, MetricFailure};
 use crate::spec::{Aggregator, FailurePolicy, Metric};
 use crate::state::TimestampedReplicas;
@@ -41,8 +42,8 @@ pub struct Substitute {
 pub(crate) struct Combined {
     /// The recommendation, or the failure to report as the reason why there is none.
     pub(crate) result: Result<Recommendation, Option<Box<MetricFailure>>>,
-    /// Summary of all failures, also if the other metrics were enough to decide.
-    pub(crate) error: Option<String>,
+    /// Summary of all failures, also if the other metrics were enough to decide. Its class is that of the first.
+    pub(crate) error: Option<StepError>,
 }
 
 /// Combines the evaluations of `metrics`. `last_good` holds the last good proposal of metrics with `LastGood`.
@@ -84,11 +85,12 @@ pub(crate) fn combine(
     }
     let total = metrics.len();
     let error = failures.first().map(|first| {
-        format!(
+        let text = format!(
             "invalid metrics ({} invalid out of {total}), first error is: {}",
             failures.len(),
             first.summary
-        )
+        );
+        StepError { text, class: first.class }
     });
     proposals.extend(substitutes.iter().filter_map(|(index, n)| Some((*index, (*n)?))));
     proposals.sort_unstable_by_key(|(index, _)| *index);

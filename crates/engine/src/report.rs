@@ -65,6 +65,9 @@ pub struct Condition {
     pub reason: CowStr,
     /// Message for people.
     pub message: CowStr,
+    /// The generation that somebody else stored; the controller keeps it and never sets it (docs/spec/hpa.md 11.2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
 }
 
 /// One event on the object.
@@ -118,7 +121,14 @@ impl Status {
             found.reason = reason;
             found.message = message;
         } else {
-            self.conditions.push(Condition { kind: kind.into(), status, since: Some(now), reason, message });
+            self.conditions.push(Condition {
+                kind: kind.into(),
+                status,
+                since: Some(now),
+                reason,
+                message,
+                observed_generation: None,
+            });
         }
     }
 

@@ -36,8 +36,10 @@ enum SelectionError<'a> {
     Missing,
     #[error("couldn't convert selector into a corresponding internal selector object: {0}")]
     Invalid(&'a str),
-    #[error("pods by selector {selector} are controlled by multiple HPAs: [{}]", keys.join(" "))]
-    Shared { selector: &'a str, keys: &'a [String] },
+    #[error("{0}")]
+    Shared(String),
+    #[error("HPA {0} was deleted during reconciliation")]
+    Deleted(String),
 }
 
 impl State {
@@ -129,7 +131,8 @@ impl State {
         if let Err(error) = check_selection(seen) {
             error.report(decision);
             decision.status.metrics = None;
-            decision.give_up(seen, &error.to_string());
+            let (text, class) = (error.to_string(), ErrorClass::Internal);
+            decision.give_up(seen, &StepError { text, class });
             return MetricsOutcome::Failed;
         }
         let spec = &seen.spec;
@@ -154,7 +157,7 @@ impl State {
         decision.status.metrics = Some(
             decision.evaluations.iter().map(|e| e.result.as_ref().ok().map(|p| p.reading.clone())).collect(),
         );
-        let combined = recommend::combine(
+        let mut combined = recommend::combine(
             now,
             current,
             spec.aggregator,
@@ -162,6 +165,9 @@ impl State {
             &decision.evaluations,
             &mut self.last_good,
         );
+        if let Some(error) = combined.error.as_mut().filter(|_| !seen.config.profile().keeps_error_class) {
+            error.class = ErrorClass::Internal;
+        }
         // Without metrics Kubernetes goes on with a recommendation of zero.
         let recommendation = match combined.result {
             Ok(recommendation) => {
@@ -179,7 +185,8 @@ impl State {
             }
             Err(Some(failure)) => {
                 inactive(decision, &failure);
-                decision.give_up(seen, combined.error.as_deref().unwrap_or_default());
+                let none = || StepError { text: String::new(), class: ErrorClass::Internal };
+                decision.give_up(seen, &combined.error.unwrap_or_else(none));
                 return MetricsOutcome::Failed;
             }
             Err(None) => {
@@ -187,7 +194,7 @@ impl State {
                 None
             }
         };
-        decision.error = combined.error.map(|text| StepError { text, class: ErrorClass::Internal });
+        decision.error = combined.error;
         let wanted = recommendation.as_ref().map_or(Replicas::ZERO, |r| r.replicas.max(Replicas::ZERO));
         decision.reason = match wanted.cmp(&current) {
             std::cmp::Ordering::Greater => {
@@ -299,7 +306,11 @@ fn check_selection(seen: &Observation) -> Result<(), SelectionError<'_>> {
         _ if selector.is_empty() => Err(SelectionError::Missing),
         PodSelection::Ours => Ok(()),
         PodSelection::Invalid(error) => Err(SelectionError::Invalid(error)),
-        PodSelection::Shared(keys) => Err(SelectionError::Shared { selector, keys }),
+        PodSelection::Shared(keys) => {
+            let config = &seen.config;
+            Err(SelectionError::Shared(config.profile().ambiguity(config.gates, selector, keys)))
+        }
+        PodSelection::Deleted => Err(SelectionError::Deleted(seen.spec.key())),
     }
 }
 
@@ -312,7 +323,8 @@ impl SelectionError<'_> {
                 ("SelectorRequired", "InvalidSelector", message)
             }
             Self::Invalid(_) => ("InvalidSelector", "InvalidSelector", text.clone()),
-            Self::Shared { .. } => ("AmbiguousSelector", "AmbiguousSelector", text.clone()),
+            Self::Shared(_) => ("AmbiguousSelector", "AmbiguousSelector", text.clone()),
+            Self::Deleted(_) => return,
         };
         decision.events.push(Event::warning(event, text));
         decision.status.set(decision.at, condition::SCALING_ACTIVE, false, reason, message);
@@ -334,6 +346,7 @@ fn no_metrics(decision: &mut Decision) {
             since: None,
             reason: "".into(),
             message: "".into(),
+            observed_generation: None,
         });
     }
 }
@@ -341,14 +354,14 @@ fn no_metrics(decision: &mut Decision) {
 impl Decision {
     /// Ends a step whose metrics failed (docs/spec/hpa.md 3.5 step 1): the replica count and the desired count of the
     /// status are kept.
-    fn give_up(&mut self, seen: &Observation, text: &str) {
+    fn give_up(&mut self, seen: &Observation, error: &StepError) {
         self.desired = self.current();
         self.status.current_replicas = self.current();
-        self.late_events.push(Event::warning("FailedComputeMetricsReplicas", text));
+        self.late_events.push(Event::warning("FailedComputeMetricsReplicas", error.text.clone()));
         let text = format!(
-            "failed to compute desired number of replicas based on listed metrics for {}: {text}",
+            "failed to compute desired number of replicas based on listed metrics for {}: {error}",
             seen.spec.reference()
         );
-        self.error = Some(StepError { text, class: ErrorClass::Internal });
+        self.error = Some(StepError { text, class: error.class });
     }
 }

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use api::autoscaling::{FeatureGates, KubernetesVersion};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
@@ -25,11 +26,13 @@ pub struct Options {
     pub clock: Option<Clock>,
     /// Whether the controllers of deployments, replica sets, stateful sets and jobs run.
     pub workloads: bool,
+    /// The release of Kubernetes whose API is served.
+    pub kubernetes: KubernetesVersion,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { watch_history: 10_000, clock: None, workloads: true }
+        Self { watch_history: 10_000, clock: None, workloads: true, kubernetes: KubernetesVersion::default() }
     }
 }
 
@@ -50,6 +53,7 @@ pub(crate) struct ClusterState {
     notices: mpsc::UnboundedSender<ChangeNotice>,
     upstreams: RwLock<Arc<Upstreams>>,
     next_resource: AtomicU32,
+    kubernetes: RwLock<KubernetesVersion>,
     pub(crate) clock: Clock,
     pub(crate) access: Access,
 }
@@ -66,10 +70,21 @@ impl Cluster {
             upstreams: RwLock::default(),
             // Ids of custom resources start far above those of the built-in kinds.
             next_resource: AtomicU32::new(1000),
+            kubernetes: RwLock::new(options.kubernetes),
             clock: options.clock.unwrap_or_else(Clock::system),
             access,
         };
         (Self(Arc::new(inner)), notices_received)
+    }
+
+    /// The release of Kubernetes whose API is served, with its default feature gates.
+    pub(crate) fn gates(&self) -> FeatureGates {
+        FeatureGates::of(*self.0.kubernetes.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Serves the API of another release from now on. Objects stay as they are stored, as after an upgrade of a real cluster.
+    pub fn change_release(&self, kubernetes: KubernetesVersion) {
+        *self.0.kubernetes.write().unwrap_or_else(PoisonError::into_inner) = kubernetes;
     }
 
     /// All resources that are served.

@@ -315,8 +315,8 @@ fn other(cluster: &Cluster, parts: &Parts) -> Result<Response<ResponseBody>, Sta
         ["api", ..] => return Err(Status::no_path()),
         ["apis", group, ..] if cluster.catalog().is_built_in(group) => return Err(Status::no_path()),
         ["healthz" | "livez" | "readyz", ..] => plain(200, "ok"),
-        ["version"] => json(200, &discovery::version()),
-        ["openapi", "v3"] => json(200, &openapi::index(&cluster.catalog())),
+        ["version"] => json(200, &discovery::version(cluster.gates().profile())),
+        ["openapi", "v3"] => json(200, &openapi::index(&cluster.catalog(), cluster.gates().profile())),
         ["openapi", "v3", "api", version] => document(cluster, "", version),
         ["openapi", "v3", "apis", group, version] => document(cluster, group, version),
         _ => no_page(),
@@ -339,7 +339,8 @@ fn paths(cluster: &Cluster) -> Vec<String> {
 }
 
 fn document(cluster: &Cluster, group: &str, version: &str) -> Response<ResponseBody> {
-    openapi::document(&cluster.catalog(), group, version).map_or_else(no_page, |found| json(200, &found))
+    openapi::document(&cluster.catalog(), cluster.gates().profile(), group, version)
+        .map_or_else(no_page, |found| json(200, &found))
 }
 
 fn no_page() -> Response<ResponseBody> {

@@ -44,6 +44,8 @@ pub mod patch;
 mod peer;
 pub mod protobuf;
 mod random;
+#[cfg(test)]
+mod release_tests;
 pub mod request;
 mod response;
 pub mod rules;
@@ -57,6 +59,7 @@ pub mod tables;
 mod verbs;
 pub mod workloads;
 
+pub use api::autoscaling::KubernetesVersion;
 pub use cluster::{Cluster, Options};
 pub use http::Api;
 pub use peer::any_server_verifier;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use api::autoscaling::KubernetesProfile;
 use serde_json::{Map, Value, json};
 
 use crate::catalog::{Catalog, ResourceOrigin, ServedResource};
@@ -16,12 +17,12 @@ use crate::schema;
 type SchemaMap = Map<String, Value>;
 
 /// `/openapi/v3`: the documents, each with a hash for client caches.
-pub(crate) fn index(catalog: &Catalog) -> Value {
+pub(crate) fn index(catalog: &Catalog, profile: &KubernetesProfile) -> Value {
     let mut hashes: BTreeMap<String, DefaultHasher> = BTreeMap::new();
     for served in catalog.all() {
         for version in &served.versions {
             let hasher = hashes.entry(path(&served.group, version)).or_default();
-            (&served.kind, &served.plural, env!("CARGO_PKG_VERSION")).hash(hasher);
+            (&served.kind, &served.plural, profile.version, env!("CARGO_PKG_VERSION")).hash(hasher);
             if let ResourceOrigin::Custom(definition) = &served.origin {
                 definition.openapi(version).to_string().hash(hasher);
             }
@@ -35,12 +36,17 @@ pub(crate) fn index(catalog: &Catalog) -> Value {
 }
 
 /// The document of a version of a group, if it is served.
-pub(crate) fn document(catalog: &Catalog, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn document(
+    catalog: &Catalog,
+    profile: &KubernetesProfile,
+    group: &str,
+    version: &str,
+) -> Option<Value> {
     let here =
         |served: &&Arc<ServedResource>| served.group == group && served.versions.iter().any(|v| v == version);
     let all: Vec<&Arc<ServedResource>> = catalog.all().filter(here).collect();
     let custom = all.first()?.row().is_none();
-    let mut known = match schema::document().pointer_mut("/components/schemas").map(Value::take) {
+    let mut known = match schema::document(profile).pointer_mut("/components/schemas").map(Value::take) {
         Some(Value::Object(known)) => known,
         _ => SchemaMap::new(),
     };
@@ -57,7 +63,8 @@ pub(crate) fn document(catalog: &Catalog, group: &str, version: &str) -> Option<
         same.any(|of| kinds.contains(&*text(of, "kind")))
     };
     let wanted = known.iter().filter(|(_, schema)| ours(schema)).map(|(name, _)| name.clone()).collect();
-    let (title, release) = if custom { ("Kubernetes CRD Swagger", "v0.1.0") } else { ("Kubernetes", "1.36") };
+    let (title, release) =
+        if custom { ("Kubernetes CRD Swagger", "v0.1.0") } else { ("Kubernetes", profile.version.as_str()) };
     Some(json!({
         "openapi": "3.0.0",
         "info": {"title": title, "version": release},

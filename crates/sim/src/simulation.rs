@@ -148,8 +148,8 @@ impl<'a> SimulatedAutoscaler<'a> {
             state: State::default(),
             seen,
             pods_seen: None,
-            // As in Kubernetes, the first decision is one period late (docs/spec/hpa.md 7.2).
-            next: plan.period,
+            // The first decision is one period late, unless the release decides at once (docs/spec/hpa.md 7.2, 11.4).
+            next: if scenario.config.profile().reconciles_at_once { Millis::ZERO } else { plan.period },
             tally: AutoscalerTally::default(),
         }
     }

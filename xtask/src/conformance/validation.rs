@@ -15,6 +15,8 @@ pub(crate) fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
     let gates = FeatureGates {
         scale_to_zero: gate("HPAScaleToZero"),
         configurable_tolerance: gate("HPAConfigurableTolerance"),
+        // The vectors were recorded with the default release.
+        ..FeatureGates::default()
     };
     let mut differences = Vec::new();
     let mut new = match Versioned::decode_as(&record["object"], version) {

@@ -14,7 +14,7 @@ pub mod validation;
 mod versioned;
 
 pub use defaults::Defaults;
-pub use gates::FeatureGates;
+pub use gates::{FeatureGates, KubernetesProfile, KubernetesVersion};
 pub use versioned::{Version, Versioned};
 
 /// The kind all versions share.

@@ -34,14 +34,16 @@ pub fn current_values(status: &v2::HorizontalPodAutoscalerStatus) -> Vec<Option<
     status.current_metrics.as_deref().unwrap_or_default().iter().map(value).collect()
 }
 
-/// The status to store after `decision` for an HPA with this spec. A step that could not read the scale leaves metrics
-/// as they were.
+/// The status to store after `decision` for an HPA with this spec and, if generations are observed (gate `HPAGeneration`),
+/// this generation. A step that could not read the scale leaves generation and metrics as they were.
 pub fn stored_status(
     spec: &v2::HorizontalPodAutoscalerSpec,
+    generation: Option<i64>,
     decision: &Decision,
     old: &v2::HorizontalPodAutoscalerStatus,
 ) -> v2::HorizontalPodAutoscalerStatus {
     let mut new = hpa_status(spec, &decision.status);
+    new.observed_generation = generation;
     if matches!(decision.course, Course::NoScale(_)) {
         new.observed_generation = old.observed_generation;
         new.current_metrics.clone_from(&old.current_metrics);
@@ -125,6 +127,7 @@ fn condition_in(condition: &v2::HorizontalPodAutoscalerCondition) -> Condition {
         since: condition.last_transition_time,
         reason: condition.reason.clone().into(),
         message: condition.message.clone().into(),
+        observed_generation: condition.observed_generation,
     }
 }
 
@@ -135,5 +138,6 @@ fn condition_out(condition: &Condition) -> v2::HorizontalPodAutoscalerCondition 
         last_transition_time: condition.since,
         reason: condition.reason.clone().into_owned(),
         message: condition.message.clone().into_owned(),
+        observed_generation: condition.observed_generation,
     }
 }

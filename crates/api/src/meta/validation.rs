@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use engine::KubernetesProfile;
 use serde::Serialize;
 
 use super::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
@@ -11,8 +12,12 @@ use crate::{gotext, instant, names};
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// Validates the metadata of a new object. `name_faults` checks names of its kind.
-pub fn validate_create(meta: &ObjectMeta, name_faults: impl Fn(&str) -> Vec<String>) -> Vec<FieldError> {
+/// Validates the metadata of a new object as in a release of Kubernetes. `name_faults` checks names of its kind.
+pub fn validate_create(
+    meta: &ObjectMeta,
+    name_faults: impl Fn(&str) -> Vec<String>,
+    profile: &KubernetesProfile,
+) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if !meta.generate_name.is_empty() {
         for wrong in name_faults(&without_trailing_dash(&meta.generate_name)) {
@@ -39,15 +44,15 @@ pub fn validate_create(meta: &ObjectMeta, name_faults: impl Fn(&str) -> Vec<Stri
     }
     faults.extend(label_faults(&meta.labels));
     faults.extend(annotation_faults(&meta.annotations));
-    faults.extend(owner_faults(&meta.owner_references));
+    faults.extend(owner_faults(&meta.owner_references, profile));
     faults.extend(finalizer_faults(&meta.finalizers));
     faults.extend(managed_fields_faults(&meta.managed_fields));
     faults.extend(finalizer_prefix_faults(&meta.finalizers));
     faults
 }
 
-/// Validates the new metadata of an existing object.
-pub fn validate_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<FieldError> {
+/// Validates the new metadata of an existing object as in a release of Kubernetes.
+pub fn validate_update(new: &ObjectMeta, old: &ObjectMeta, profile: &KubernetesProfile) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if old.deletion_timestamp.is_some() {
         faults.extend(new_finalizers_fault(&new.finalizers, &old.finalizers));
@@ -79,7 +84,7 @@ pub fn validate_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<FieldError> {
     ));
     faults.extend(label_faults(&new.labels));
     faults.extend(annotation_faults(&new.annotations));
-    faults.extend(owner_faults(&new.owner_references));
+    faults.extend(owner_faults(&new.owner_references, profile));
     faults.extend(managed_fields_faults(&new.managed_fields));
     faults.extend(finalizer_prefix_faults(&new.finalizers));
     faults
@@ -131,31 +136,21 @@ fn annotation_faults(annotations: &StringMap) -> Vec<FieldError> {
     faults
 }
 
-fn owner_faults(owners: &[OwnerReference]) -> Vec<FieldError> {
+fn owner_faults(owners: &[OwnerReference], profile: &KubernetesProfile) -> Vec<FieldError> {
     const PATH: &str = "metadata.ownerReferences";
     let mut faults = Vec::new();
     let mut controller: Option<String> = None;
-    for owner in owners {
+    for (index, owner) in owners.iter().enumerate() {
+        let path = if profile.indexed_owner_references { &format!("{PATH}[{index}]") } else { PATH };
         let (group, version) = group_version(&owner.api_version);
-        if version.is_empty() {
-            let detail = "version must not be empty";
-            faults.push(FieldError::invalid(format_args!("{PATH}.apiVersion"), &owner.api_version, detail));
-        }
-        for (field, value) in [("kind", &owner.kind), ("name", &owner.name)] {
-            if value.is_empty() {
-                faults.push(FieldError::invalid(format_args!("{PATH}.{field}"), value, "must not be empty"));
-            }
-        }
-        if owner.uid.is_empty() {
-            faults.push(FieldError::invalid(
-                format_args!("{PATH}.uid"),
-                AsJson(&owner.uid),
-                "must not be empty",
-            ));
-        }
+        faults.extend(if profile.indexed_owner_references {
+            required_owner_faults(path, owner, version)
+        } else {
+            written_owner_faults(path, owner, version)
+        });
         if group.is_empty() && version == "v1" && owner.kind == "Event" {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            faults.push(FieldError::invalid(PATH, AsJson(owner), detail));
+            faults.push(FieldError::invalid(path, AsJson(owner), detail));
         }
         if owner.controller == Some(true) {
             let name = format!("{}/{}", owner.kind, owner.name);
@@ -170,6 +165,45 @@ fn owner_faults(owners: &[OwnerReference]) -> Vec<FieldError> {
                     ),
                 )),
             }
+        }
+    }
+    faults
+}
+
+/// Empty fields of an owner as up to 1.36: the value is invalid.
+fn written_owner_faults(path: &str, owner: &OwnerReference, version: &str) -> Vec<FieldError> {
+    const EMPTY: &str = "must not be empty";
+    let mut faults = Vec::new();
+    if version.is_empty() {
+        let detail = "version must not be empty";
+        faults.push(FieldError::invalid(format_args!("{path}.apiVersion"), &owner.api_version, detail));
+    }
+    for (field, value) in [("kind", &owner.kind), ("name", &owner.name)] {
+        if value.is_empty() {
+            faults.push(FieldError::invalid(format_args!("{path}.{field}"), value, EMPTY));
+        }
+    }
+    if owner.uid.is_empty() {
+        faults.push(FieldError::invalid(format_args!("{path}.uid"), AsJson(&owner.uid), EMPTY));
+    }
+    faults
+}
+
+/// Empty fields of an owner since 1.37: a value is required.
+fn required_owner_faults(path: &str, owner: &OwnerReference, version: &str) -> Vec<FieldError> {
+    let mut faults = Vec::new();
+    if !owner.api_version.is_empty() && version.is_empty() {
+        let detail = "must be <group>/<version> or <version>";
+        faults.push(FieldError::invalid(format_args!("{path}.apiVersion"), &owner.api_version, detail));
+    }
+    for (field, value) in [
+        ("apiVersion", &owner.api_version),
+        ("kind", &owner.kind),
+        ("name", &owner.name),
+        ("uid", &owner.uid),
+    ] {
+        if value.is_empty() {
+            faults.push(FieldError::required(format_args!("{path}.{field}"), "must not be empty"));
         }
     }
     faults
@@ -260,6 +294,8 @@ fn finalizer_prefix_faults(finalizers: &[String]) -> Vec<FieldError> {
 
 #[cfg(test)]
 mod tests {
+    use engine::profile::{V1_36, V1_37};
+
     use super::*;
 
     fn meta(name: &str) -> ObjectMeta {
@@ -276,7 +312,36 @@ mod tests {
     }
 
     fn create(meta: &ObjectMeta) -> Vec<String> {
-        texts(&validate_create(meta, names::subdomain_faults))
+        texts(&validate_create(meta, names::subdomain_faults, &V1_36))
+    }
+
+    #[test]
+    fn empty_fields_of_owners_are_required_since_1_37() {
+        let owner =
+            |api_version: &str| OwnerReference { api_version: api_version.into(), ..Default::default() };
+        let owned = ObjectMeta { owner_references: vec![owner(""), owner("a/b/c")], ..meta("web") };
+        let new = texts(&validate_create(&owned, names::subdomain_faults, &V1_37));
+        assert_eq!(
+            new,
+            [
+                "metadata.ownerReferences[0].apiVersion: Required value: must not be empty",
+                "metadata.ownerReferences[0].kind: Required value: must not be empty",
+                "metadata.ownerReferences[0].name: Required value: must not be empty",
+                "metadata.ownerReferences[0].uid: Required value: must not be empty",
+                "metadata.ownerReferences[1].apiVersion: Invalid value: \"a/b/c\": must be <group>/<version> or <version>",
+                "metadata.ownerReferences[1].kind: Required value: must not be empty",
+                "metadata.ownerReferences[1].name: Required value: must not be empty",
+                "metadata.ownerReferences[1].uid: Required value: must not be empty",
+            ]
+        );
+        assert_eq!(
+            create(&owned)[0],
+            "metadata.ownerReferences.apiVersion: Invalid value: \"\": version must not be empty"
+        );
+        let event = OwnerReference { kind: "Event".into(), name: "e".into(), uid: "u".into(), ..owner("v1") };
+        let owned = ObjectMeta { owner_references: vec![event], ..meta("web") };
+        let new = texts(&validate_update(&owned, &owned, &V1_37));
+        assert!(new[0].starts_with("metadata.ownerReferences[0]: Invalid value: "), "{new:?}");
     }
 
     #[test]
@@ -320,7 +385,7 @@ mod tests {
     #[test]
     fn updates() {
         let old = meta("web");
-        assert!(validate_update(&old, &old).is_empty());
+        assert!(validate_update(&old, &old, &V1_36).is_empty());
         let new = ObjectMeta {
             uid: "x".into(),
             creation_timestamp: instant::parse("2026-01-01T00:00:00Z").unwrap(),
@@ -328,7 +393,7 @@ mod tests {
             ..meta("other")
         };
         assert_eq!(
-            texts(&validate_update(&new, &old)),
+            texts(&validate_update(&new, &old, &V1_36)),
             [
                 "metadata.resourceVersion: Invalid value: \"\": must be specified for an update",
                 "metadata.name: Invalid value: \"other\": field is immutable",
@@ -340,7 +405,7 @@ mod tests {
             ObjectMeta { deletion_timestamp: instant::parse("2026-01-01T00:00:00Z").unwrap(), ..meta("web") };
         let held = ObjectMeta { finalizers: vec!["a/b".into()], ..dying.clone() };
         assert_eq!(
-            texts(&validate_update(&held, &dying)),
+            texts(&validate_update(&held, &dying, &V1_36)),
             [
                 "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new \
               finalizers []string{\"a/b\"}"

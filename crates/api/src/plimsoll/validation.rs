@@ -1,5 +1,7 @@
 //! Validation of an Autoscaler: the rules of v2 for its fields, stricter ones for further fields.
 
+use engine::profile::V1_36;
+
 use super::{Autoscaler, AutoscalerSpec, FailurePolicy, METRIC, MetricSource, MetricSpec, ResourceTarget};
 use crate::autoscaling::v2;
 use crate::autoscaling::validation::{
@@ -14,14 +16,14 @@ const TYPES: [&str; 6] = [v2::CONTAINER_RESOURCE, v2::EXTERNAL, METRIC, v2::OBJE
 
 /// Validates a new Autoscaler.
 pub fn validate_create(new: &Autoscaler) -> Vec<FieldError> {
-    let mut faults = meta::validate_create(&new.metadata, names::subdomain_faults);
+    let mut faults = meta::validate_create(&new.metadata, names::subdomain_faults, &V1_36);
     faults.extend(spec_faults(&new.spec));
     faults
 }
 
 /// Validates an Autoscaler that replaces `old`.
 pub fn validate_update(new: &Autoscaler, old: &Autoscaler) -> Vec<FieldError> {
-    let mut faults = meta::validate_update(&new.metadata, &old.metadata);
+    let mut faults = meta::validate_update(&new.metadata, &old.metadata, &V1_36);
     faults.extend(spec_faults(&new.spec));
     faults
 }

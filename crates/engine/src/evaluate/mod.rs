@@ -17,6 +17,7 @@ use crate::CowStr;
 use crate::config::ControllerConfig;
 use crate::error::{ErrorClass, RecordedError};
 use crate::observe::{MetricSamples, Observation, PodSamples};
+use crate::profile::ObjectMetricFailure;
 use crate::report::CurrentMetricValue;
 use crate::spec::{Metric, MetricId, MetricSource, MetricTarget, Tolerances, UtilizationBase};
 use crate::units::{MilliValue, Replicas};
@@ -226,8 +227,12 @@ fn object(
     goal: MetricTarget,
 ) -> Result<Proposal, Box<MetricFailure>> {
     let ns = &context.seen.spec.namespace;
-    let fetched =
-        || totals_of(samples, |e| format!("unable to get metric {}: {kind} on {ns} {name}/{e}", id.name));
+    let fetched = || {
+        totals_of(samples, |e| {
+            let failure = ObjectMetricFailure { metric: &id.name, kind, namespace: ns, name, error: e };
+            (context.config.profile().object_metric_failure)(&failure)
+        })
+    };
     let mut prefix = "failed to get object metric value: ".to_owned();
     let result = match (&id.selector, goal) {
         (Err(e), _) => Err(e.into()),

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use api::autoscaling::KubernetesProfile;
 use serde_json::{Value, json};
 
 use crate::catalog::Catalog;
@@ -104,8 +105,9 @@ pub(crate) fn answer(
     Some(((if whole { AGGREGATED_MEDIA_TYPE } else { JSON_MEDIA_TYPE }).to_owned(), value))
 }
 
-/// The answer of `/version`.
-pub(crate) fn version() -> Value {
+/// The answer of `/version` in a release of Kubernetes.
+pub(crate) fn version(profile: &KubernetesProfile) -> Value {
+    let minor = profile.version.minor();
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
@@ -113,12 +115,12 @@ pub(crate) fn version() -> Value {
     };
     json!({
         "major": "1",
-        "minor": "36",
+        "minor": minor.to_string(),
         "emulationMajor": "1",
-        "emulationMinor": "36",
+        "emulationMinor": minor.to_string(),
         "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "35",
-        "gitVersion": "v1.36.4",
+        "minCompatibilityMinor": (minor - 1).to_string(),
+        "gitVersion": profile.git_version,
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",

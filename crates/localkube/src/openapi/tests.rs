@@ -1,7 +1,11 @@
 use std::sync::Arc;
 
+use api::autoscaling::KubernetesVersion;
+
 use super::*;
 use crate::store::ResourceId;
+
+const RELEASE: KubernetesVersion = KubernetesVersion::V1_36;
 
 fn catalog() -> Catalog {
     let definition = json!({
@@ -41,7 +45,7 @@ fn schemas(document: &Value) -> &Map<String, Value> {
 #[test]
 fn every_version_has_a_document_and_every_reference_a_schema() {
     let catalog = catalog();
-    let index = index(&catalog);
+    let index = index(&catalog, RELEASE.profile());
     let paths = index["paths"].as_object().unwrap();
     assert!(paths.contains_key("api/v1") && paths.contains_key("apis/autoscaling/v2"));
     for served in catalog.all() {
@@ -49,7 +53,7 @@ fn every_version_has_a_document_and_every_reference_a_schema() {
             let place = path(&served.group, version);
             let url = paths[&place]["serverRelativeURL"].as_str().unwrap();
             assert!(url.starts_with(&format!("/openapi/v3/{place}?hash=")), "{url}");
-            let document = document(&catalog, &served.group, version).unwrap();
+            let document = document(&catalog, RELEASE.profile(), &served.group, version).unwrap();
             let mut used = Vec::new();
             references(&document, &mut used);
             let missing: Vec<_> =
@@ -62,8 +66,8 @@ fn every_version_has_a_document_and_every_reference_a_schema() {
             assert_eq!(schemas(&document).values().filter(marks).count(), 1, "{marked}");
         }
     }
-    assert!(document(&catalog, "nothing.io", "v1").is_none());
-    assert!(document(&catalog, "apps", "v2").is_none());
+    assert!(document(&catalog, RELEASE.profile(), "nothing.io", "v1").is_none());
+    assert!(document(&catalog, RELEASE.profile(), "apps", "v2").is_none());
 }
 
 /// kubectl reads these before it requests strict validation, and before it sends a strategic merge patch.
@@ -71,7 +75,7 @@ fn every_version_has_a_document_and_every_reference_a_schema() {
 fn patch_requests_list_their_media_types() {
     let catalog = catalog();
     let patch = |group, version, path: &str| {
-        document(&catalog, group, version).unwrap()["paths"][path]["patch"].take()
+        document(&catalog, RELEASE.profile(), group, version).unwrap()["paths"][path]["patch"].take()
     };
     let deployment = patch("apps", "v1", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
     let widget = patch("example.org", "v1", "/apis/example.org/v1/namespaces/{namespace}/widgets/{name}");
@@ -90,7 +94,7 @@ fn patch_requests_list_their_media_types() {
 
 #[test]
 fn custom_resource_schemas_include_the_common_fields() {
-    let document = document(&catalog(), "example.org", "v1").unwrap();
+    let document = document(&catalog(), RELEASE.profile(), "example.org", "v1").unwrap();
     let schemas = schemas(&document);
     let widget = &schemas["org.example.v1.Widget"];
     let names: Vec<&String> = widget["properties"].as_object().unwrap().keys().collect();
@@ -104,4 +108,16 @@ fn custom_resource_schemas_include_the_common_fields() {
         schemas.contains_key("org.example.v1.WidgetList")
             && schemas.contains_key(&format!("{META_V1}.ObjectMeta"))
     );
+}
+
+#[test]
+fn conditions_of_autoscalers_have_a_generation_since_1_37() {
+    let field = |version: KubernetesVersion| {
+        let document = document(&catalog(), version.profile(), "autoscaling", "v2").unwrap();
+        assert_eq!(document["info"]["version"], version.as_str());
+        let name = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition";
+        document["components"]["schemas"][name]["properties"].get("observedGeneration").cloned()
+    };
+    assert_eq!(field(KubernetesVersion::V1_36), None);
+    assert_eq!(field(KubernetesVersion::V1_37), Some(json!({"type": "integer", "format": "int64"})));
 }

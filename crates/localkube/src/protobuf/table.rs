@@ -66,7 +66,11 @@ type FieldRow = (u32, String, String, String, bool);
 
 fn read() -> HashMap<String, MessageType> {
     let text = zstd::decode_all(MESSAGES).unwrap_or_default();
-    let all: HashMap<String, Vec<FieldRow>> = serde_json::from_slice(&text).unwrap_or_default();
+    let mut all: HashMap<String, Vec<FieldRow>> = serde_json::from_slice(&text).unwrap_or_default();
+    // Since Kubernetes 1.37.
+    if let Some(condition) = all.get_mut("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition") {
+        condition.push((6, "observedGeneration".into(), "int64".into(), "one".into(), true));
+    }
     all.into_iter()
         .map(|(name, rows)| {
             let fields = rows.into_iter().map(|(number, name, kind, cardinality, shows_zero)| {

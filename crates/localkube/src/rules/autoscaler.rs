@@ -6,20 +6,40 @@ use api::field::FieldError;
 use serde_json::Value;
 
 use super::json::text;
-use super::{NONE, Rules};
+use super::{GatedRules, NONE, Rules};
 
 /// The rules of horizontal pod autoscalers.
 pub const RULES: Rules = Rules {
     default: |object, _| rewrite(object),
     // The status was dropped; an autoscaler always has one.
     create: rewrite,
-    validate: |new| faults(new, None, |new, _| validation::validate_create(new, FeatureGates::default())),
-    validate_update: |new, old| {
-        faults(new, Some(old), |new, old| validation::validate_update(new, old, FeatureGates::default()))
-    },
-    validate_status: |new, old| faults(new, Some(old), validation::validate_status_update),
+    gated: Some(&GatedRules {
+        drop_fields,
+        validate: |new, gates| {
+            faults(new, None, gates, |new, _, gates| validation::validate_create(new, gates))
+        },
+        validate_update: |new, old, gates| faults(new, Some(old), gates, validation::validate_update),
+        validate_status: |new, old, gates| faults(new, Some(old), gates, validation::validate_status_update),
+        counts_generation: |gates| gates.generation,
+        spec_differs: |old, new| in_v2(old).map(|old| old.spec) != in_v2(new).map(|new| new.spec),
+    }),
     ..NONE
 };
+
+fn in_v2(object: &Value) -> Option<HorizontalPodAutoscaler> {
+    decode(object)?.into_v2().ok()
+}
+
+/// Drops the generation of conditions, which older releases do not have.
+fn drop_fields(object: &mut Value, gates: FeatureGates) {
+    if gates.profile().condition_generation {
+        return;
+    }
+    let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.shift_remove("observedGeneration");
+    }
+}
 
 fn decode(object: &Value) -> Option<Versioned> {
     let version = Version::from_api_version(text(object, "apiVersion"))?;
@@ -51,12 +71,12 @@ fn keep_empty_policies(given: &Value, written: &mut Value) {
 fn faults(
     new: &Value,
     old: Option<&Value>,
-    check: fn(&HorizontalPodAutoscaler, &HorizontalPodAutoscaler) -> Vec<FieldError>,
+    gates: FeatureGates,
+    check: fn(&HorizontalPodAutoscaler, &HorizontalPodAutoscaler, FeatureGates) -> Vec<FieldError>,
 ) -> Vec<FieldError> {
-    let read = |object| decode(object).and_then(|object| object.into_v2().ok());
-    let Some(new) = read(new) else { return Vec::new() };
-    let old = old.and_then(read).unwrap_or_default();
-    let mut faults = check(&new, &old);
+    let Some(new) = in_v2(new) else { return Vec::new() };
+    let old = old.and_then(in_v2).unwrap_or_default();
+    let mut faults = check(&new, &old, gates);
     faults.retain(|fault| !fault.field.starts_with("metadata."));
     faults
 }

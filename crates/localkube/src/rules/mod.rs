@@ -16,6 +16,7 @@ pub mod service;
 pub mod webhook;
 pub mod workloads;
 
+use api::autoscaling::FeatureGates;
 use api::field::FieldError;
 use serde_json::Value;
 
@@ -38,6 +39,51 @@ pub struct Rules {
     pub validate_status: fn(&Value, &Value) -> Vec<FieldError>,
     /// Returns the errors of a name.
     pub name: fn(&str) -> Vec<String>,
+    /// The rules that depend on the release of Kubernetes, of a kind that has such rules.
+    pub gated: Option<&'static GatedRules>,
+}
+
+/// Rules of a kind that depend on the release of Kubernetes and its feature gates. They take the place of those of [`Rules`].
+#[derive(Debug)]
+pub struct GatedRules {
+    /// Drops fields that the release does not have.
+    pub drop_fields: fn(&mut Value, FeatureGates),
+    /// Validates a new object except its metadata.
+    pub validate: fn(&Value, FeatureGates) -> Vec<FieldError>,
+    /// Validates a changed object except its metadata, given the stored one.
+    pub validate_update: fn(&Value, &Value, FeatureGates) -> Vec<FieldError>,
+    /// Validates a changed status, given the stored object.
+    pub validate_status: fn(&Value, &Value, FeatureGates) -> Vec<FieldError>,
+    /// Whether `metadata.generation` counts changes of the spec.
+    pub counts_generation: fn(FeatureGates) -> bool,
+    /// Whether the specs of two objects differ, so that the generation changes.
+    pub spec_differs: fn(&Value, &Value) -> bool,
+}
+
+impl Rules {
+    /// The errors of a new object except those of its metadata.
+    pub fn faults(&self, new: &Value, gates: FeatureGates) -> Vec<FieldError> {
+        match self.gated {
+            Some(gated) => (gated.validate)(new, gates),
+            None => (self.validate)(new),
+        }
+    }
+
+    /// The errors of a changed object, or of its status, except those of its metadata.
+    pub fn update_faults(
+        &self,
+        new: &Value,
+        old: &Value,
+        status_only: bool,
+        gates: FeatureGates,
+    ) -> Vec<FieldError> {
+        match (self.gated, status_only) {
+            (Some(gated), false) => (gated.validate_update)(new, old, gates),
+            (Some(gated), true) => (gated.validate_status)(new, old, gates),
+            (None, false) => (self.validate_update)(new, old),
+            (None, true) => (self.validate_status)(new, old),
+        }
+    }
 }
 
 /// No rules for the kind itself.
@@ -49,4 +95,5 @@ pub const NONE: Rules = Rules {
     validate_update: |_, _| Vec::new(),
     validate_status: |_, _| Vec::new(),
     name: api::names::subdomain_faults,
+    gated: None,
 };

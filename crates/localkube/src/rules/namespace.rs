@@ -16,6 +16,7 @@ pub const RULES: Rules = Rules {
     validate_update: |new, _| validate(new),
     validate_status: |new, _| status_faults(new),
     name: api::names::dns_label_faults,
+    gated: None,
 };
 
 fn default(namespace: &mut Value, _version: &str) {

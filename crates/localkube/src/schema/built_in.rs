@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
+use api::autoscaling::{KubernetesProfile, KubernetesVersion};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -19,7 +20,14 @@ struct SchemaTable {
     kinds: HashMap<(String, String, String), String>,
 }
 
-static TABLE: LazyLock<SchemaTable> = LazyLock::new(|| read(&document()));
+/// The schemas of the newest release, which have all fields of older ones. Rules drop fields that the served release lacks.
+static TABLE: LazyLock<SchemaTable> = LazyLock::new(|| {
+    let newest = KubernetesVersion::ALL.into_iter().max().unwrap_or_default();
+    read(&document(newest.profile()))
+});
+
+/// Conditions of autoscalers.
+const HPA_CONDITION: &str = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition";
 
 /// The schema of a built-in kind.
 pub fn built_in(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
@@ -27,10 +35,17 @@ pub fn built_in(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     TABLE.schemas.get(name).cloned()
 }
 
-/// The document: an object with `components.schemas`.
-pub fn document() -> Value {
+/// The document of a release: an object with `components.schemas`.
+pub fn document(profile: &KubernetesProfile) -> Value {
     let text = zstd::decode_all(OPENAPI_DOCUMENT).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+    let mut document: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let condition = format!("/components/schemas/{HPA_CONDITION}/properties");
+    if profile.condition_generation
+        && let Some(Value::Object(fields)) = document.pointer_mut(&condition)
+    {
+        fields.insert("observedGeneration".to_owned(), json!({"type": "integer", "format": "int64"}));
+    }
+    document
 }
 
 pub(super) fn named(name: &str) -> Option<Arc<Schema>> {

@@ -124,7 +124,7 @@ fn prepare(call: &ApiCall, value: &mut Value, how: WriteMode) -> Result<(), Stat
         }
         metadata.insert("uid".to_owned(), json!(random::uid()));
         metadata.insert("creationTimestamp".to_owned(), json!(api::instant::format(call.now)));
-        if call.served.generation {
+        if call.counts_generation() {
             metadata.insert("generation".to_owned(), json!(1));
         }
     }
@@ -147,7 +147,8 @@ pub(crate) fn faults(call: &ApiCall, value: &Value) -> Vec<FieldError> {
         ResourceOrigin::BuiltIn(kind) => kind.rules.name,
         ResourceOrigin::Custom(_) => api::names::subdomain_faults,
     };
-    let mut faults = validation::validate_create(&meta, name);
+    let gates = call.cluster.gates();
+    let mut faults = validation::validate_create(&meta, name, gates.profile());
     if !call.served.namespaced {
         faults.retain(|fault| fault.field != "metadata.namespace");
     }
@@ -155,7 +156,7 @@ pub(crate) fn faults(call: &ApiCall, value: &Value) -> Vec<FieldError> {
         faults.retain(|fault| !validation::is_of_built_in_kinds(fault));
     }
     faults.extend(match &call.served.origin {
-        ResourceOrigin::BuiltIn(kind) => (kind.rules.validate)(value),
+        ResourceOrigin::BuiltIn(kind) => kind.rules.faults(value, gates),
         ResourceOrigin::Custom(definition) => definition.validate(&call.version, value, None),
     });
     faults

@@ -165,6 +165,9 @@ pub(crate) fn shape(call: &ApiCall, value: &mut Value) -> Result<(), Status> {
             // Nulls count as absent, but an explicitly empty list is not defaulted.
             drop_nulls(value);
             (kind.rules.default)(value, &call.version);
+            if let Some(gated) = kind.rules.gated {
+                (gated.drop_fields)(value, call.cluster.gates());
+            }
             if kind.kind == api::autoscaling::KIND {
                 // Crate `api` encodes autoscalers; each version adds its own defaults.
                 through_storage(call, value);

@@ -85,6 +85,12 @@ impl ApiCall {
         Ok(ObjectKey::new(self.namespace.as_deref().unwrap_or_default(), name))
     }
 
+    /// Whether `metadata.generation` counts changes of objects of this kind.
+    pub(crate) fn counts_generation(&self) -> bool {
+        let gated = self.served.row().and_then(|row| row.rules.gated);
+        self.served.generation || gated.is_some_and(|gated| (gated.counts_generation)(self.cluster.gates()))
+    }
+
     pub(crate) fn not_found(&self, name: &str) -> Status {
         Status::not_found(self.served.about(name))
     }

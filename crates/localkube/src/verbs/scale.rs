@@ -1,8 +1,9 @@
 //! The scale subresource.
 
+use api::meta::validation;
 use serde_json::{Map, Value, json};
 
-use super::{ApiCall, CallBody, CallOutcome, WriteMode, cause, decode, update};
+use super::{ApiCall, CallBody, CallOutcome, WriteMode, cause, create, decode, update};
 use crate::catalog::ResourceOrigin;
 use crate::custom::ScalePaths;
 use crate::fields;
@@ -113,6 +114,7 @@ fn check(call: &ApiCall, scale: &Value) -> Result<(), Status> {
             "the name of the object ({name}) does not match the name on the URL ({expected})"
         )));
     }
+    metadata_faults(call, scale, expected)?;
     let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
     // Custom resources are validated as a whole.
     if replicas < 0 && call.served.row().is_some() {
@@ -121,6 +123,24 @@ fn check(call: &ApiCall, scale: &Value) -> Result<(), Status> {
         return Err(Status::invalid(About::new("autoscaling", "Scale", expected), vec![cause(&fault)]));
     }
     Ok(())
+}
+
+/// Validates the metadata of a `Scale` of a built-in kind, if the release does.
+fn metadata_faults(call: &ApiCall, scale: &Value, name: &str) -> Result<(), Status> {
+    let gates = call.cluster.gates();
+    if call.served.row().is_none() || !gates.profile().validates_scale_metadata {
+        return Ok(());
+    }
+    let mut meta = create::meta(scale);
+    meta.name = name.to_owned();
+    meta.namespace = call.namespace.clone().unwrap_or_default();
+    let faults = validation::validate_create(&meta, api::names::subdomain_faults, gates.profile());
+    match faults.as_slice() {
+        [] => Ok(()),
+        some => {
+            Err(Status::invalid(About::new("autoscaling", "Scale", name), some.iter().map(cause).collect()))
+        }
+    }
 }
 
 fn paths(call: &ApiCall) -> Result<ScalePaths, Status> {

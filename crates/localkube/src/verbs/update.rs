@@ -1,5 +1,6 @@
 //! The verb `update`, and the parts that it shares with `patch`.
 
+use api::autoscaling::KubernetesProfile;
 use api::field::FieldError;
 use api::meta::validation;
 use serde_json::{Value, json};
@@ -160,8 +161,12 @@ fn settle(
         && old.pointer("/metadata/annotations") != new.pointer("/metadata/annotations");
     let aside =
         if call.served.has_status(&call.version) { &["metadata", "status"][..] } else { &["metadata"] };
-    let counts = call.served.generation && !status_only && !call.by_server;
-    if counts && (annotated || differs(old, &new, aside)) {
+    let counts = call.counts_generation() && !status_only && !call.by_server;
+    let changed = || match call.served.row().and_then(|row| row.rules.gated) {
+        Some(gated) => (gated.spec_differs)(old, &new),
+        None => differs(old, &new, aside),
+    };
+    if counts && (annotated || changed()) {
         let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default();
         set(&mut new, &["metadata", "generation"], json!(generation + 1));
     }
@@ -238,16 +243,17 @@ fn differs(old: &Value, new: &Value, aside: &[&str]) -> bool {
 }
 
 /// Validates changed metadata; unchanged metadata is accepted.
-fn metadata_faults(new: &Value, old: &Value) -> Vec<FieldError> {
+fn metadata_faults(new: &Value, old: &Value, profile: &KubernetesProfile) -> Vec<FieldError> {
     let unchanged = match (new.get("metadata"), old.get("metadata")) {
         (Some(new), Some(old)) => !differs(old, new, &["managedFields"]),
         _ => false,
     };
-    if unchanged { Vec::new() } else { validation::validate_update(&meta(new), &meta(old)) }
+    if unchanged { Vec::new() } else { validation::validate_update(&meta(new), &meta(old), profile) }
 }
 
 fn faults(call: &ApiCall, new: &Value, old: &Value, status_only: bool) -> Vec<FieldError> {
-    let mut faults = metadata_faults(new, old);
+    let gates = call.cluster.gates();
+    let mut faults = metadata_faults(new, old, gates.profile());
     if let ResourceOrigin::Custom(_) = &call.served.origin {
         faults.retain(|fault| !validation::is_of_built_in_kinds(fault));
     }
@@ -267,8 +273,7 @@ fn faults(call: &ApiCall, new: &Value, old: &Value, status_only: bool) -> Vec<Fi
         return faults;
     }
     faults.extend(match (&call.served.origin, status_only) {
-        (ResourceOrigin::BuiltIn(kind), false) => (kind.rules.validate_update)(new, old),
-        (ResourceOrigin::BuiltIn(kind), true) => (kind.rules.validate_status)(new, old),
+        (ResourceOrigin::BuiltIn(kind), _) => kind.rules.update_faults(new, old, status_only, gates),
         (ResourceOrigin::Custom(definition), _) => definition.validate(&call.version, new, Some(old)),
     });
     if status_only && call.served.row().is_none() {

@@ -37,10 +37,7 @@ impl AutoscalerObject {
 
 /// Reads an autoscaler.
 pub(super) fn read(document: &Document, config: &ControllerConfig) -> Result<Declared, Vec<Diagnostic>> {
-    let gates = FeatureGates {
-        scale_to_zero: config.gates.scale_to_zero,
-        configurable_tolerance: config.gates.configurable_tolerance,
-    };
+    let gates = FeatureGates::with(config.kubernetes, &config.gates);
     match Manifest::read(document)? {
         Manifest::Hpa(versioned) => {
             let hpa = manifest::admit_hpa(document, *versioned, gates)?;

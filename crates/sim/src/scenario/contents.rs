@@ -1,6 +1,7 @@
 //! The documents of a scenario, sorted by kind.
 
 use api::yaml::{self, Diagnostic, Document, SourceFile};
+use engine::KubernetesVersion;
 
 use super::API_VERSION;
 use super::document::ScenarioDocument;
@@ -22,6 +23,8 @@ pub struct Variation<'a> {
     pub sources: &'a [SourceFile],
     /// Another seed.
     pub seed: Option<u64>,
+    /// The release of Kubernetes whose behavior is simulated.
+    pub kubernetes: KubernetesVersion,
 }
 
 impl Contents {

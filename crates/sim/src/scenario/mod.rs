@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use api::yaml::{Diagnostic, Document, SourceFile};
-use engine::{ControllerConfig, Spec};
+use engine::{ControllerConfig, KubernetesVersion, Spec};
 use jiff::Timestamp;
 
 pub use autoscaler::AutoscalerObject;
@@ -159,7 +159,7 @@ impl Scenario {
             return Err(problems);
         }
         let (document, scenario) = the_scenario(sources, &contents.scenarios)?;
-        let built = build(document, scenario, &contents, files, &mut problems);
+        let built = build(document, scenario, &contents, variation.kubernetes, files, &mut problems);
         if problems.is_empty() { Ok(built) } else { Err(problems) }
     }
 
@@ -181,12 +181,13 @@ fn build(
     document: &Document,
     scenario: &ScenarioDocument,
     contents: &Contents,
+    kubernetes: KubernetesVersion,
     files: &dyn Files,
     problems: &mut Vec<Diagnostic>,
 ) -> Scenario {
     let spec = &scenario.spec;
     let mut faults = Faults::new(document, problems);
-    let common = settings::read(&mut faults, spec);
+    let common = settings::read(&mut faults, spec, kubernetes);
     let workloads = workloads(&mut faults, spec, &common, &contents.manifests, files);
     wiring::check_outages(&mut faults, &spec.outages, &workloads);
 

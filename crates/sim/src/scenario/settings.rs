@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use engine::ControllerConfig;
+use engine::profile::GateError;
+use engine::{ControllerConfig, KubernetesVersion};
 
 use super::document::ScenarioSpec;
 use super::faults::{Faults, meant};
@@ -10,8 +11,6 @@ use super::limits::{MAX_DELAY, MAX_SCENARIO_DURATION};
 use crate::time::Millis;
 use crate::workload::ModelTiming;
 
-/// Feature gates that change decisions.
-const GATES: [&str; 3] = ["HPAScaleToZero", "HPAConfigurableTolerance", "PodLevelResources"];
 /// The first Monday of 2026.
 const START: &str = "2026-01-05T00:00:00Z";
 
@@ -25,7 +24,7 @@ pub(super) struct Settings {
 }
 
 /// Checks the settings of a scenario and fills in defaults.
-pub(super) fn read(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> Settings {
+pub(super) fn read(faults: &mut Faults<'_>, spec: &ScenarioSpec, kubernetes: KubernetesVersion) -> Settings {
     let second = Millis::from_secs(1);
     let duration = faults.length("spec.duration", spec.duration, second, MAX_SCENARIO_DURATION);
     let start = spec.start.or_else(|| START.parse().ok()).unwrap_or_default();
@@ -47,13 +46,13 @@ pub(super) fn read(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> Settings {
     let sync_period = spec.controller.sync_period.map_or(Millis::from_secs(15), |period| {
         faults.length("spec.controller.syncPeriod", period, second, MAX_DELAY)
     });
-    let config = Arc::new(config(faults, spec));
+    let config = Arc::new(config(faults, spec, kubernetes));
     let cadence = ModelTiming { start, tick, resolution, oldest: delay };
     Settings { duration, sync_period, delay, config, cadence }
 }
 
-fn config(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> ControllerConfig {
-    let mut config = ControllerConfig::default();
+fn config(faults: &mut Faults<'_>, spec: &ScenarioSpec, kubernetes: KubernetesVersion) -> ControllerConfig {
+    let mut config = ControllerConfig::of(kubernetes);
     let controller = &spec.controller;
     let at = |field: &str| format!("spec.controller.{field}");
     if let Some(tolerance) = controller.tolerance {
@@ -73,18 +72,15 @@ fn config(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> ControllerConfig {
         }
     }
     for (name, on) in &controller.feature_gates {
-        match name.as_str() {
-            "HPAScaleToZero" => config.gates.scale_to_zero = *on,
-            "HPAConfigurableTolerance" => config.gates.configurable_tolerance = *on,
-            "PodLevelResources" => config.gates.pod_level_resources = *on,
-            _ => {
-                let path = at(&format!("featureGates[{name}]"));
-                faults.add_with_hint(
-                    &path,
-                    format!("feature gate `{name}` makes no difference here"),
-                    meant(name, GATES),
-                );
+        let path = at(&format!("featureGates[{name}]"));
+        match config.profile().set_gate(&mut config.gates, name, *on) {
+            Ok(()) => {}
+            Err(GateError::Unknown { .. }) => {
+                let known = config.profile().feature_gates.iter().map(|gate| gate.name);
+                let text = format!("feature gate `{name}` makes no difference here");
+                faults.add_with_hint(&path, text, meant(name, known));
             }
+            Err(error @ GateError::Locked { .. }) => faults.add(&path, error.to_string()),
         }
     }
     config

@@ -48,6 +48,8 @@ pub(crate) fn autoscaler() -> Autoscaler {
                 last_transition_time: Some(Timestamp::UNIX_EPOCH),
                 reason: text("ReadyForNewScale"),
                 message: text("recommended size matches current size"),
+                // The CRD of Autoscalers has no generation of conditions: nothing sets one.
+                observed_generation: None,
             }],
         },
     }

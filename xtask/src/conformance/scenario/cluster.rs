@@ -63,7 +63,10 @@ impl<'a> ScenarioCluster<'a> {
                     scale_to_zero: gates.scale_to_zero,
                     configurable_tolerance: gates.configurable_tolerance,
                     pod_level_resources: gates.pod_level_resources,
+                    ..Gates::default()
                 },
+                // The vectors were recorded with the default release.
+                ..ControllerConfig::default()
             }),
             kinds: kinds(),
             now: scenario.base,
@@ -151,7 +154,7 @@ impl<'a> ScenarioCluster<'a> {
             let sent = serde_json::to_value(status)?;
             Ok(serde_json::to_value(HorizontalPodAutoscalerStatus::deserialize(sent)?)?)
         };
-        let new = convert::stored_status(&hpa.spec, decision, &hpa.status);
+        let new = convert::stored_status(&hpa.spec, None, decision, &hpa.status);
         let changed = !convert::same_status(&hpa.status, &new);
         played.status = as_json(&hpa.status)?;
         let result = match &step.status_update_error {

@@ -28,7 +28,7 @@ struct KubernetesSchemas(Map<String, Value>);
 
 /// The spec of a Job.
 pub(super) fn spec() -> anyhow::Result<Map<String, Value>> {
-    let mut document = localkube::schema::document();
+    let mut document = localkube::schema::document(localkube::KubernetesVersion::V1_36.profile());
     let Some(Value::Object(all)) = document.pointer_mut("/components/schemas").map(Value::take) else {
         anyhow::bail!("localkube has no schemas of Kubernetes");
     };

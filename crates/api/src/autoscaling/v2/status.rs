@@ -11,7 +11,7 @@ use crate::wire::{is_zero, nullable};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerStatus {
-    /// Exists in the schema; the controller never sets it.
+    /// The `metadata.generation` that the controller has seen; set since Kubernetes 1.37.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Time of the last scale.
@@ -49,6 +49,9 @@ pub struct HorizontalPodAutoscalerCondition {
     /// Message for people.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// Exists since Kubernetes 1.37; the controller never sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
 }
 
 /// Current value of one metric; an empty `type` means that it could not be read.

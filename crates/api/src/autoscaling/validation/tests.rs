@@ -1,3 +1,4 @@
+use engine::KubernetesVersion::{V1_36, V1_37};
 use serde_json::{Value, json};
 
 use super::*;
@@ -263,9 +264,75 @@ fn status_updates() {
     let mut new = old.clone();
     new.status.current_replicas = -1;
     assert_eq!(
-        texts(&validate_status_update(&new, &old)),
+        texts(&validate_status_update(&new, &old, FeatureGates::default())),
         ["status.currentReplicas: Invalid value: -1: must be greater than or equal to 0"]
     );
+}
+
+#[test]
+fn generations_of_conditions_are_checked_since_1_37() {
+    let old = object(&json!({}));
+    let mut new = old.clone();
+    new.status.conditions.resize(2, v2::HorizontalPodAutoscalerCondition::default());
+    new.status.conditions[0].observed_generation = Some(0);
+    new.status.conditions[1].observed_generation = Some(-1);
+    new.status.desired_replicas = -2;
+    let desired = "status.desiredReplicas: Invalid value: -2: must be greater than or equal to 0";
+    let update = |version| texts(&validate_status_update(&new, &old, FeatureGates::of(version)));
+    assert_eq!(update(V1_36), [desired]);
+    assert_eq!(
+        update(V1_37),
+        [
+            "status.conditions[1].observedGeneration: Invalid value: -1: must be greater than or equal to 0",
+            desired
+        ]
+    );
+}
+
+#[test]
+fn declarative_rules_of_bounds_report_last_since_1_37() {
+    let new = FeatureGates::of(V1_37);
+    let create = |spec: &Value, gates| texts(&validate_create(&object(spec), gates));
+    let broken = json!({"minReplicas": -1, "maxReplicas": 0, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "", "name": "web"}});
+    assert_eq!(
+        create(&broken, new),
+        [
+            "spec.scaleTargetRef.kind: Required value",
+            "spec.minReplicas: Invalid value: -1: must be greater than or equal to 0",
+            "spec.maxReplicas: Required value",
+        ]
+    );
+    let negative = json!({"minReplicas": 1, "maxReplicas": -5});
+    let bound = "spec.maxReplicas: Invalid value: -5: must be greater than or equal to 1";
+    let order = "spec.maxReplicas: Invalid value: -5: must be greater than or equal to `minReplicas`";
+    assert_eq!(create(&negative, FeatureGates::of(V1_36)), [bound, order]);
+    assert_eq!(create(&negative, new), [order, bound]);
+    let off = FeatureGates { declarative_validation: false, ..new };
+    assert_eq!(create(&negative, off), [bound, order]);
+}
+
+#[test]
+fn declarative_rules_leave_stored_values_to_written_ones() {
+    let stored = object(&json!({"maxReplicas": 0}));
+    assert_eq!(
+        texts(&validate_update(&stored, &stored, FeatureGates::of(V1_37)))[0],
+        "spec.maxReplicas: Required value: must be set and greater than 0"
+    );
+}
+
+#[test]
+fn zero_replicas_are_valid_by_default_since_1_37() {
+    let queue = json!({"type": "External", "external": {
+        "metric": {"name": "q"}, "target": {"type": "AverageValue", "averageValue": "1"}}});
+    let spec = json!({"minReplicas": 0, "metrics": [queue]});
+    let create = |gates| texts(&validate_create(&object(&spec), gates));
+    let below_one = ["spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"];
+    assert_eq!(create(FeatureGates::of(V1_36)), below_one);
+    let new = FeatureGates::of(V1_37);
+    assert!(create(new).is_empty());
+    assert_eq!(create(FeatureGates { scale_to_zero: false, ..new }), below_one);
+    let need = texts(&validate_create(&object(&json!({"minReplicas": 0})), new));
+    assert!(need[0].starts_with("spec.metrics: Forbidden: must specify at least one Object or External"));
 }
 
 #[test]

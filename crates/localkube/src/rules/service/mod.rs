@@ -19,6 +19,7 @@ pub const RULES: Rules = Rules {
     validate_update: validate::update,
     validate_status: validate::status,
     name: api::names::dns_label_faults,
+    gated: None,
 };
 
 fn default(service: &mut Value, _version: &str) {
