@@ -66,6 +66,11 @@ impl<K: SpreadKey> WorkQueue<K> {
         self.insert(key, now + period, period);
     }
 
+    /// Adds a key that is due now.
+    pub fn add_at_once(&mut self, key: &K, now: Instant, period: Duration) {
+        self.insert(key, now, period);
+    }
+
     /// The first moment of this phase that is not before `earliest`.
     fn moment_of(&self, phase: f64, period: Duration, earliest: Instant) -> Instant {
         let first = self.epoch + period.mul_f64(phase);
@@ -230,6 +235,23 @@ mod tests {
             Some(second + PERIOD),
             "a reconcile that takes time does not move the phase"
         );
+    }
+
+    #[test]
+    fn key_that_is_added_at_once_is_due_and_then_once_per_period() {
+        let start = Instant::now();
+        let mut queue = WorkQueue::<Key>::new(start);
+        queue.add_at_once(&key("a"), start, PERIOD);
+        assert_eq!(queue.pop_due(start), Some((key("a"), Duration::ZERO)));
+        queue.finish(&key("a"), start + secs(0.2));
+        let second = queue.next_due().unwrap();
+        assert!(
+            (secs(7.5)..=secs(22.5)).contains(&(second - start)),
+            "moves to its phase: {:?}",
+            second - start
+        );
+        queue.add_at_once(&key("a"), start + secs(1.0), PERIOD);
+        assert_eq!(queue.next_due(), Some(second), "a known key is not added again");
     }
 
     #[test]

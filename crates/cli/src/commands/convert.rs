@@ -8,6 +8,7 @@ use api::plimsoll::{self, Autoscaler};
 use api::yaml::{self, Document, nearest};
 use serde_json::Value;
 
+use super::profile::KubernetesProfileArg;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output;
@@ -29,6 +30,8 @@ pub(crate) struct ConvertArgs {
     /// autoscaling/v1, v2, v2beta1 or v2beta2, or plimsoll.dev/v1alpha1.
     #[arg(long, value_name = "VERSION")]
     to: String,
+    #[command(flatten)]
+    kubernetes: KubernetesProfileArg,
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = ConvertForm::Yaml)]
     output: ConvertForm,
@@ -55,10 +58,12 @@ enum Admitted {
 
 pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     let goal = goal(&args.to)?;
+    // Whether scaling to zero is allowed is for the cluster to say, not for a conversion.
+    let gates = FeatureGates { scale_to_zero: true, ..FeatureGates::of(args.kubernetes.version()) };
     let mut converted = Vec::new();
     for source in files::read_all(&args.files)? {
         for document in yaml::parse(&source)?.into_iter().flat_map(Document::into_items) {
-            converted.push(convert(&document, goal)?);
+            converted.push(convert(&document, goal, gates)?);
         }
     }
     let text = match (args.output, converted.as_slice()) {
@@ -90,9 +95,7 @@ fn goal(to: &str) -> Result<Goal, Failure> {
     })
 }
 
-fn convert(document: &Document, goal: Goal) -> Result<Value, Failure> {
-    // Whether scaling to zero is allowed is for the cluster to say, not for a conversion.
-    let gates = FeatureGates { scale_to_zero: true, ..FeatureGates::default() };
+fn convert(document: &Document, goal: Goal, gates: FeatureGates) -> Result<Value, Failure> {
     let admitted = match Manifest::read(document)? {
         Manifest::Hpa(hpa) => Admitted::Hpa(manifest::admit_hpa(document, *hpa, gates)?),
         Manifest::Autoscaler(autoscaler) => {

@@ -9,6 +9,7 @@ mod get;
 mod lint;
 pub(crate) mod metrics;
 pub(crate) mod operator;
+mod profile;
 mod scalers;
 mod shadow;
 mod simulate;

@@ -11,7 +11,7 @@ use cluster::AutoscalerKey;
 use cluster::events::ObjectReference;
 use cluster::request::below;
 use engine::spec::MetricSource;
-use engine::{Decision, Spec, Status};
+use engine::{Decision, Gates, Spec, Status};
 
 use super::settings::HpaSettings;
 
@@ -166,6 +166,7 @@ impl AutoscalerEntry {
             && self.own_period == other.own_period
             && self.own_mode == other.own_mode
             && self.looks_only == other.looks_only
+            && self.object.metadata().generation == other.object.metadata().generation
             && self.object.target() == other.object.target()
     }
 
@@ -199,14 +200,19 @@ impl AutoscalerEntry {
         convert::engine_status(self.object.status())
     }
 
-    /// The status to store after a decision.
-    pub(crate) fn stored_status(&self, decision: &Decision) -> v2::HorizontalPodAutoscalerStatus {
+    /// The status to store after a decision with these gates.
+    pub(crate) fn stored_status(
+        &self,
+        gates: Gates,
+        decision: &Decision,
+    ) -> v2::HorizontalPodAutoscalerStatus {
         let old = self.object.status();
+        let generation = gates.generation.then_some(self.object.metadata().generation);
         match self.object.as_ref() {
-            AutoscalerObject::Hpa(hpa) => convert::stored_status(&hpa.spec, decision, old),
+            AutoscalerObject::Hpa(hpa) => convert::stored_status(&hpa.spec, generation, decision, old),
             AutoscalerObject::Autoscaler(autoscaler) => {
                 let view = plimsoll::v2_view((**autoscaler).clone());
-                let mut status = convert::stored_status(&view.spec, decision, old);
+                let mut status = convert::stored_status(&view.spec, None, decision, old);
                 // A server that does not count generations sends none.
                 let generation = Some(autoscaler.metadata.generation).filter(|generation| *generation > 0);
                 status.observed_generation = generation;

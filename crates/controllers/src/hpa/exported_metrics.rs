@@ -7,7 +7,7 @@ use std::time::Duration;
 use cluster::connect::LimiterSnapshot;
 use cluster::events::EventCounts;
 use cluster::metrics::MetricsApiCounts;
-use engine::{Decision, Status};
+use engine::{Decision, KubernetesVersion, Status};
 use runtime::WatchSet;
 use runtime::exported_metrics::{Counter, Family, Gauge, Histogram, MetricsWriter};
 use runtime::reconcile_loop::PanicCounter;
@@ -23,6 +23,8 @@ pub(crate) struct HpaMetrics {
     computation_duration: Family<Histogram, 3>,
     autoscalers: Family<Gauge, 0>,
     desired: Family<Gauge, 2>,
+    stale_skips: Family<Counter, 2>,
+    profile: Family<Gauge, 1>,
     overdue: Family<Gauge, 0>,
     delay: Family<Histogram, 0>,
     writes: Family<Counter, 2>,
@@ -91,6 +93,16 @@ impl Default for HpaMetrics {
                 "[ALPHA] Current desired replica count for HPA objects.",
                 ["namespace", "hpa_name"],
             ),
+            stale_skips: Family::counters(
+                kubernetes!("stale_sync_skips_total"),
+                "[ALPHA] Total number of HPA syncs skipped due to a stale watch cache.",
+                ["group", "resource"],
+            ),
+            profile: Family::gauges(
+                "plimsoll_kubernetes_profile",
+                "1 for the release of Kubernetes whose behavior is reproduced.",
+                ["version"],
+            ),
             overdue: Family::gauges(
                 "plimsoll_passes_late",
                 "Reconciles that are due and wait for others to end.",
@@ -143,6 +155,8 @@ impl HpaMetrics {
         self.computation_duration.export(&mut writer);
         self.autoscalers.export(&mut writer);
         self.desired.export(&mut writer);
+        self.stale_skips.export(&mut writer);
+        self.profile.export(&mut writer);
         self.overdue.export(&mut writer);
         self.delay.export(&mut writer);
         self.writes.export(&mut writer);
@@ -200,6 +214,19 @@ impl HpaMetrics {
     /// Removes the series of a deleted autoscaler. Kubernetes keeps them until it restarts (T49).
     pub(crate) fn forget(&self, namespace: &str, name: &str) {
         self.desired.remove(&[namespace.to_owned().into(), name.to_owned().into()]);
+    }
+
+    /// Counts a reconcile that was skipped because of a stale watch cache.
+    pub(crate) fn count_stale_skip(&self) {
+        self.stale_skips.increment(["autoscaling".into(), "horizontalpodautoscalers".into()]);
+    }
+
+    /// Sets the release whose behavior is reproduced.
+    pub(crate) fn set_profile(&self, version: KubernetesVersion) {
+        for other in KubernetesVersion::ALL {
+            self.profile.remove(&[other.as_str().into()]);
+        }
+        self.profile.set([version.as_str().into()], 1);
     }
 
     /// Counts a write to the API server.

@@ -136,6 +136,10 @@ impl Observer {
         };
         let shared = {
             let mut store = self.store();
+            if settings.config.profile().notices_deletion && store.get(&entry.key).is_none() {
+                seen.selection = PodSelection::Deleted;
+                return (seen, Vec::new());
+            }
             store.pods.select(&entry.key, &selector);
             let sharing = store.conflicts(entry, settings);
             if sharing.len() > 1 {

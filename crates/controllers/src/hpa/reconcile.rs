@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::act::{ScaleWriteOutcome, ScaleWriter};
 use super::autoscaler::AutoscalerEntry;
+use super::consistency::WrittenStatuses;
 use super::exported_metrics::HpaMetrics;
 use super::observe::{Observed, Observer, ScaleOrigin};
 use super::persisted_state::{PersistAction, PersistedState, PersistedStates};
@@ -36,6 +37,7 @@ pub(crate) struct Reconciler {
     pub(crate) states: Mutex<PersistedStates>,
     /// The `resourceVersion` that our last scale write gave each target: an older watched scale is out of date.
     pub(crate) versions: Mutex<std::collections::HashMap<AutoscalerKey, u64>>,
+    pub(crate) written_statuses: WrittenStatuses,
     pub(crate) records: Records,
     pub(crate) shadow: Mutex<Shadow>,
     pub(crate) metrics: Arc<HpaMetrics>,
@@ -48,6 +50,8 @@ pub(crate) enum ReconcileOutcome {
     Reconciled,
     /// The autoscaler is deleted, and its state was forgotten.
     Deleted,
+    /// The watched autoscaler is older than our last status write; nothing was read or written.
+    Stale,
     /// Another process is the leader.
     LeadershipLost,
 }
@@ -91,6 +95,13 @@ impl Reconciler {
             return ReconcileOutcome::Deleted;
         };
         let settings = self.settings();
+        if settings.config.gates.stale_consistency
+            && let Err(error) = self.written_statuses.check(&entry)
+        {
+            tracing::warn!(autoscaler = %key, %error, "skipped until the watch has our last status write");
+            self.metrics.count_stale_skip();
+            return ReconcileOutcome::Stale;
+        }
         let mode = entry.mode(&settings);
         if mode == DecisionMode::Off {
             return ReconcileOutcome::Reconciled;
@@ -261,7 +272,7 @@ impl Reconciler {
         decision: &mut Decision,
         persisted: &mut PersistedState,
     ) {
-        let status = entry.stored_status(decision);
+        let status = entry.stored_status(settings.config.gates, decision);
         let changed = !same_status(entry.object.status(), &status);
         let keep = if settings.remember {
             persisted.keep(at, Instant::now(), &entry.spec, &settings.config, changed)
@@ -277,6 +288,7 @@ impl Reconciler {
             persisted.kept(memory, alone, Instant::now());
         }
         if let Some(object) = reported.object {
+            self.written_statuses.wrote(entry, &object.metadata().resource_version);
             self.observer.store().wrote(&entry.key, &from, object);
         }
         let written = reported.result.map_err(|error| error.to_string().into());
@@ -327,6 +339,7 @@ impl Reconciler {
     fn forget(&self, key: &AutoscalerKey) {
         self.states().forget(key);
         lock(&self.versions).remove(key);
+        self.written_statuses.forget(key);
         lock(&self.shadow).forget(key);
         self.records.forget(key);
         self.metrics.forget(&key.namespace, &key.name);

@@ -22,9 +22,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::act::ScaleWriter;
+use super::consistency::WrittenStatuses;
 use super::exported_metrics::{HpaMetrics, ProcessCounts};
 use super::observe::Observer;
 use super::persisted_state::PersistedStates;
+use super::profile::ProfileChoice;
 use super::reconcile::{ReconcileOutcome, Reconciler};
 use super::records::Records;
 use super::report::StatusWriter;
@@ -65,14 +67,15 @@ pub struct HpaController {
     reflectors: HpaReflectors,
     steady: Arc<SteadyClock>,
     changed: watch::Receiver<u64>,
+    handle: HpaControllerHandle,
     health: SharedHealth,
 }
 
 /// Inspects and controls a running controller. Cheap to clone.
 #[derive(Clone)]
 pub struct HpaControllerHandle {
-    reconciler: Arc<Reconciler>,
-    changed: Arc<watch::Sender<u64>>,
+    pub(super) reconciler: Arc<Reconciler>,
+    pub(super) changed: Arc<watch::Sender<u64>>,
     health: SharedHealth,
 }
 
@@ -116,6 +119,7 @@ impl HpaController {
             settings: RwLock::new(settings),
             states: Mutex::new(PersistedStates::default()),
             versions: Mutex::default(),
+            written_statuses: WrittenStatuses::default(),
             records: parts.records,
             shadow: Mutex::new(Shadow::default()),
             metrics: Arc::new(HpaMetrics::default()),
@@ -127,7 +131,10 @@ impl HpaController {
             changed: Arc::new(changed),
             health: health.clone(),
         };
-        (Self { reconciler, signals, reflectors, steady, changed: seen, health }, handle)
+        reconciler.metrics.set_profile(reconciler.settings().config.kubernetes);
+        let controller =
+            Self { reconciler, signals, reflectors, steady, changed: seen, handle: handle.clone(), health };
+        (controller, handle)
     }
 
     /// Runs until `stop`; reconciles under way may finish.
@@ -138,6 +145,10 @@ impl HpaController {
             () = stopped(&mut stop) => return,
         }
         self.health.liveness.mark_synced();
+        let _release = tokio::select! {
+            follower = self.handle.clone().detect_release() => follower,
+            () = stopped(&mut stop) => return,
+        };
         let leadership = self.reconciler.leadership.clone();
         loop {
             self.reconciler.metrics.set_leader(false);
@@ -181,7 +192,11 @@ impl HpaController {
         let mut queue = WorkQueue::new(now);
         let settings = reconciler.settings();
         for entry in reconciler.observer.store().entries() {
-            queue.add_spread(&entry.key, now, entry.period(&settings));
+            if settings.config.profile().reconciles_at_once {
+                queue.add_at_once(&entry.key, now, entry.period(&settings));
+            } else {
+                queue.add_spread(&entry.key, now, entry.period(&settings));
+            }
         }
         let unreadable: Vec<(AutoscalerKey, String)> = reconciler
             .observer
@@ -233,9 +248,9 @@ impl HpaController {
     ) {
         let now = Instant::now();
         match result {
-            ReconcileResult::Finished(ReconcileOutcome::Reconciled | ReconcileOutcome::LeadershipLost) => {
-                queue.finish(key, now);
-            }
+            ReconcileResult::Finished(
+                ReconcileOutcome::Reconciled | ReconcileOutcome::Stale | ReconcileOutcome::LeadershipLost,
+            ) => queue.finish(key, now),
             ReconcileResult::Finished(ReconcileOutcome::Deleted) => queue.remove(key),
             ReconcileResult::Panicked { message, retry_after } => {
                 tracing::error!(autoscaler = %key, error = message, retry_after = ?retry_after, "a reconcile panicked");
@@ -256,7 +271,11 @@ impl HpaController {
         match signal {
             AutoscalerChange::New(key) => {
                 if let Some(period) = period(&key) {
-                    queue.add_after_period(&key, now, period);
+                    if settings.config.profile().reconciles_at_once {
+                        queue.add_at_once(&key, now, period);
+                    } else {
+                        queue.add_after_period(&key, now, period);
+                    }
                 }
             }
             AutoscalerChange::Changed(key) => {
@@ -343,10 +362,15 @@ impl HpaControllerHandle {
         self.health.limiter.get_or_init(|| limiter.clone());
     }
 
-    /// Replaces the settings, except the namespaces.
+    /// Replaces the settings, except the namespaces. A profile can be fixed, but to follow the API server needs a restart.
     pub fn update(&self, mut settings: HpaSettings) {
         let mut held = self.reconciler.settings.write().unwrap_or_else(PoisonError::into_inner);
         settings.namespaces.clone_from(&held.namespaces);
+        if settings.kubernetes == ProfileChoice::Auto {
+            settings.kubernetes = held.kubernetes;
+            settings = settings.at_release(held.config.kubernetes);
+        }
+        self.reconciler.metrics.set_profile(settings.config.kubernetes);
         *held = Arc::new(settings);
         drop(held);
         self.changed.send_modify(|count| *count += 1);

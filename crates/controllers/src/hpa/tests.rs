@@ -11,6 +11,7 @@ use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use cluster::metrics::MetricsClient;
 use cluster::watch::WatchEvent;
+use engine::KubernetesVersion::{V1_36, V1_37};
 use engine::provenance::ResponseSharing;
 use engine::{Observation, PodSelection, ScaleReadError, State};
 use jiff::{SignedDuration, Timestamp};
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::autoscaler::AutoscalerEntry;
 use super::reconcile::ReconcileOutcome;
-use super::{HpaController, HpaControllerParts, HpaSettings, Records};
+use super::{HpaController, HpaControllerHandle, HpaControllerParts, HpaSettings, ProfileChoice, Records};
 
 /// How long the API server takes to answer for the external metric `slow`.
 const SLOW: Duration = Duration::from_secs(3);
@@ -36,6 +37,7 @@ fn answer(path: &str) -> (Value, Duration) {
         "responseKind": {"kind": "Deployment"}, "subresources": scale}]);
     let custom = json!({"metadata": {"name": "custom.metrics.k8s.io"}, "versions": [{"version": "v1beta2"}]});
     match path {
+        "/version" => (json!({"major": "1", "minor": "38", "emulationMinor": "37"}), Duration::ZERO),
         "/api" => (json!({"kind": "APIGroupDiscoveryList", "items": []}), Duration::ZERO),
         "/apis" => {
             let items = json!([group("apps", deployments), custom]);
@@ -78,10 +80,10 @@ fn client() -> Client {
 }
 
 /// An HPA in dry-run mode with a slow external metric and a quick object metric.
-fn autoscaler() -> AutoscalerEntry {
+fn autoscaler(version: &str) -> AutoscalerEntry {
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
     let hpa = json!({
-        "metadata": {"namespace": "shop", "name": "web", "annotations": {"plimsoll.dev/mode": "dry-run"}},
+        "metadata": {"namespace": "shop", "name": "web", "resourceVersion": version, "annotations": {"plimsoll.dev/mode": "dry-run"}},
         "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9, "metrics": [
             {"type": "External", "external": {"metric": {"name": "slow"},
                 "target": {"type": "AverageValue", "averageValue": "10"}}},
@@ -104,6 +106,61 @@ fn own_kind(more: &Value) -> AutoscalerEntry {
             "maxReplicas": 9, "dryRun": true, "metrics": [metric]},
     });
     AutoscalerEntry::of_autoscaler(serde_json::from_value(autoscaler).unwrap())
+}
+
+fn controller(settings: HpaSettings) -> (HpaController, HpaControllerHandle) {
+    let (client, clock) = (client(), Clock::new(|| Timestamp::UNIX_EPOCH));
+    let discovery = Discovery::new(client.clone());
+    HpaController::new(HpaControllerParts {
+        samples: MetricsClient::new(client.clone(), discovery.clone(), Duration::from_secs(1)),
+        recorder: EventRecorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone()),
+        leadership: Leadership::without_election(),
+        settings,
+        records: Records::new(1),
+        client,
+        discovery,
+        clock,
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_release_that_the_api_server_emulates_is_reproduced() {
+    let (_fixed, handle) = controller(HpaSettings::default());
+    assert!(handle.clone().detect_release().await.is_empty());
+    assert_eq!(handle.kubernetes(), V1_36);
+    let auto = HpaSettings { kubernetes: ProfileChoice::Auto, ..HpaSettings::default() };
+    let (following, handle) = controller(auto.clone());
+    assert_eq!(handle.clone().detect_release().await.len(), 1, "a task follows the release");
+    assert_eq!(handle.kubernetes(), V1_37);
+    assert!(following.reconciler.settings().config.gates.scale_to_zero);
+    assert!(handle.exposition().contains("plimsoll_kubernetes_profile{version=\"1.37\"} 1\n"));
+    // New settings keep the release that was found, unless they fix one.
+    handle.update(auto);
+    assert_eq!(handle.kubernetes(), V1_37);
+    handle.update(HpaSettings::default());
+    assert_eq!(handle.kubernetes(), V1_36);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_older_than_our_status_write_is_skipped_since_1_37() {
+    for version in [V1_36, V1_37] {
+        let (controller, handle) = controller(HpaSettings::default().at_release(version));
+        let reconciler = &controller.reconciler;
+        let watched = autoscaler("10");
+        let key = watched.key.clone();
+        reconciler.written_statuses.wrote(&watched, "12");
+        let applied = WatchEvent::Applied(watched);
+        reconciler.observer.store().autoscaler(AutoscalerKind::Hpa, "", &reconciler.settings(), applied);
+        let outcome = reconciler.reconcile(&key, Duration::ZERO).await;
+        let series = "horizontal_pod_autoscaler_controller_stale_sync_skips_total{group=\"autoscaling\",\
+                      resource=\"horizontalpodautoscalers\"} 1\n";
+        let text = handle.exposition();
+        assert_eq!(text.contains(series), version == V1_37, "{text}");
+        let expected = if version == V1_37 { ReconcileOutcome::Stale } else { ReconcileOutcome::Reconciled };
+        assert_eq!(outcome, expected, "{version}");
+        let counted = text.contains("horizontal_pod_autoscaler_controller_reconciliations_total{");
+        assert_eq!(counted, version == V1_36, "a skipped reconcile is not counted as one");
+    }
 }
 
 /// When the server says that samples were taken.
@@ -136,7 +193,7 @@ async fn reconciled(entry: AutoscalerEntry, seconds: i64) -> (DecisionRecord, St
 
 #[tokio::test(start_paused = true)]
 async fn computation_duration_is_measured_for_each_metric() {
-    let (record, text) = reconciled(autoscaler(), 10).await;
+    let (record, text) = reconciled(autoscaler("10"), 10).await;
     let sum = |metric: &str, labels: &str| {
         let start =
             format!("horizontal_pod_autoscaler_controller_{metric}_duration_seconds_sum{{{labels}}} ");
@@ -161,7 +218,7 @@ async fn computation_duration_is_measured_for_each_metric() {
 
 #[tokio::test(start_paused = true)]
 async fn a_record_states_where_samples_came_from() {
-    let (record, _) = reconciled(autoscaler(), 10).await;
+    let (record, _) = reconciled(autoscaler("10"), 10).await;
     let decision = &record.decision;
     let [external, object] = &decision.provenance[..] else { panic!("{:?}", decision.provenance) };
     assert_eq!(external.api, "external.metrics.k8s.io/v1beta1");
@@ -227,5 +284,5 @@ fn the_status_of_our_kind_states_the_generation() {
     };
     let decision = State::default().step(Timestamp::UNIX_EPOCH, &seen);
     assert_eq!(entry.stored_status(&decision).observed_generation, Some(7));
-    assert_eq!(autoscaler().stored_status(&decision).observed_generation, None);
+    assert_eq!(autoscaler("10").stored_status(&decision).observed_generation, None);
 }

@@ -161,13 +161,13 @@ const FLAGS: &[Flag] = &[
 
 /// Feature gates of Kubernetes that change nothing in an HPA controller.
 pub(super) const IDLE_GATES: &[&str] = &[
-    "AllBeta",
     "APIResponseCompression",
     "APIServerIdentity",
     "APIServingWithRoutine",
     "AllowDNSOnlyNodeCSR",
     "AllowParsingUserUIDFromCertAuth",
     "AnyVolumeDataSource",
+    "AtomicFIFO",
     "AuthorizeNodeWithSelectors",
     "CBORServingAndStorage",
     "ClientsAllowCBOR",
@@ -191,6 +191,7 @@ pub(super) const IDLE_GATES: &[&str] = &[
     "CSIVolumeHealth",
     "CustomCPUCFSQuotaPeriod",
     "DeclarativeValidation",
+    "DeclarativeValidationTakeover",
     "DeploymentReplicaSetTerminatingReplicas",
     "DetectCacheInconsistency",
     "DisableAllocatorDualWrite",
@@ -258,6 +259,8 @@ pub(super) const IDLE_GATES: &[&str] = &[
     "PodAndContainerStatsFromCRI",
     "PodCertificateRequest",
     "PodDeletionCost",
+    "PodLevelResourcesFixDefaulting",
+    "PodLevelResourcesFixKubeletQOSClass",
     "PodLifecycleSleepAction",
     "PodLogsQuerySplitStreams",
     "PodObservedGenerationTracking",
@@ -398,12 +401,9 @@ mod tests {
         // clap panics if a flag is defined twice.
         ControllerCommandLine::command().debug_assert();
         assert!(
-            IDLE_GATES.iter().all(|gate| ![
-                "HPAScaleToZero",
-                "HPAConfigurableTolerance",
-                "PodLevelResources"
-            ]
-            .contains(gate))
+            engine::KubernetesVersion::ALL
+                .iter()
+                .all(|version| IDLE_GATES.iter().all(|gate| version.profile().feature_gate(gate).is_none()))
         );
     }
 }

@@ -1,5 +1,6 @@
 //! `plimsoll controller`: the HPA controller on a cluster.
 
+mod gates;
 mod idle_flags;
 mod options;
 mod reload;
@@ -21,7 +22,7 @@ pub(crate) use service::SERVICE;
 
 /// Run the HPA controller: every HorizontalPodAutoscaler and Autoscaler once per period
 ///
-/// Acts on autoscaling/v1 and v2 exactly as Kubernetes 1.36 does, and keeps a record of every decision for `plimsoll why`.
+/// Acts on autoscaling/v1 and v2 exactly as Kubernetes 1.36 or 1.37 does, and keeps a record of every decision for `plimsoll why`.
 /// Run it instead of kube-controller-manager's own (--controllers=*,-horizontal-pod-autoscaler-controller), or beside it
 /// with --mode shadow, which writes nothing and reports every difference.
 #[derive(clap::Args)]

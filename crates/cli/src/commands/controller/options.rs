@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use api::decisions::DecisionMode;
 use api::time::parse_go_duration;
-use api::yaml::{self, nearest};
-use controllers::hpa::HpaSettings;
-use engine::ControllerConfig;
+use api::yaml;
+use controllers::hpa::{HpaSettings, ProfileChoice, UnknownProfileChoice};
+use engine::{ControllerConfig, KubernetesVersion};
 use jiff::SignedDuration;
 use serde::Deserialize;
 
+use super::gates;
 use super::idle_flags::IDLE_GATES;
 use crate::failure::Failure;
 use crate::files;
@@ -52,8 +53,13 @@ pub(crate) struct ControllerOptions {
     #[arg(long, value_name = "NUMBER", help_heading = SETTINGS)]
     pub(crate) concurrent_horizontal_pod_autoscaler_syncs: Option<i64>,
     /// Kubernetes feature gates that change decisions, for example HPAScaleToZero=true.
-    #[arg(long, value_name = "NAME=BOOL,…", value_parser = gates, help_heading = SETTINGS)]
+    #[arg(long, value_name = "NAME=BOOL,…", value_parser = gate_list, help_heading = SETTINGS)]
     pub(crate) feature_gates: Option<BTreeMap<String, bool>>,
+    /// Release of Kubernetes whose behavior is reproduced: 1.36, 1.37, or auto for the one of the API server, also after an
+    /// upgrade [auto].
+    #[arg(long, value_name = "VERSION", value_parser = profile, help_heading = SETTINGS)]
+    #[serde(deserialize_with = "profile_text")]
+    pub(crate) kubernetes_profile: Option<ProfileChoice>,
     /// Keep windows and scale events in an annotation of each object, so that a restart does not forget them [true].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = SETTINGS)]
     pub(crate) remember: Option<bool>,
@@ -149,8 +155,21 @@ impl<'de> Deserialize<'de> for GoDuration {
     }
 }
 
+/// The value of `--kubernetes-profile`.
+fn profile(text: &str) -> Result<ProfileChoice, UnknownProfileChoice> {
+    text.parse()
+}
+
+/// The same in a configuration file.
+fn profile_text<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ProfileChoice>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| text.parse().map_err(serde::de::Error::custom)).transpose()
+}
+
 /// `A=true,B=false`.
-fn gates(text: &str) -> Result<BTreeMap<String, bool>, String> {
+fn gate_list(text: &str) -> Result<BTreeMap<String, bool>, String> {
     text.split(',')
         .filter(|gate| !gate.is_empty())
         .map(|gate| {
@@ -200,6 +219,7 @@ impl ControllerOptions {
             horizontal_pod_autoscaler_initial_readiness_delay,
             concurrent_horizontal_pod_autoscaler_syncs,
             feature_gates,
+            kubernetes_profile,
             remember,
             leader_elect,
             leader_elect_lease_duration,
@@ -241,6 +261,7 @@ impl ControllerOptions {
                 config.initial_readiness_delay,
             )),
             feature_gates: Some(BTreeMap::from([("HPAScaleToZero".to_owned(), config.gates.scale_to_zero)])),
+            kubernetes_profile: Some(ProfileChoice::Fixed(config.kubernetes)),
             ..Self::default()
         }
     }
@@ -282,10 +303,20 @@ impl ControllerOptions {
                     ))
                 })?;
         }
-        for (name, on) in self.feature_gates.iter().flatten() {
-            gate(&mut config, name, *on)?;
-        }
+        settings.kubernetes = self.kubernetes_profile.unwrap_or(ProfileChoice::Auto);
+        let given = self.feature_gates.iter().flatten();
+        let given = given.filter(|(name, _)| !IDLE_GATES.contains(&name.as_str()));
+        settings.feature_gates = given.map(|(name, on)| (name.clone(), *on)).collect();
         settings.config = Arc::new(config);
+        let release = match settings.kubernetes {
+            // Until the API server says its release.
+            ProfileChoice::Auto => KubernetesVersion::default(),
+            ProfileChoice::Fixed(version) => version,
+        };
+        for (name, on) in &settings.feature_gates {
+            gates::check(settings.kubernetes, name, *on)?;
+        }
+        let mut settings = settings.at_release(release);
         settings.mode = match self.mode {
             None | Some(ModeName::Active) => DecisionMode::Active,
             Some(ModeName::Shadow) => DecisionMode::Shadow,
@@ -303,25 +334,6 @@ impl ControllerOptions {
         let names = self.feature_gates.iter().flatten().map(|(name, _)| name.as_str());
         names.filter(|name| IDLE_GATES.contains(name)).collect()
     }
-}
-
-/// Sets a feature gate; gates of Kubernetes that do not affect decisions are accepted and ignored.
-fn gate(config: &mut ControllerConfig, name: &str, on: bool) -> Result<(), Failure> {
-    const KNOWN: [&str; 3] = ["HPAScaleToZero", "HPAConfigurableTolerance", "PodLevelResources"];
-    match name {
-        // Of the gates that change decisions this one is alpha. Gates come sorted, so that its own name takes precedence.
-        "AllAlpha" | "HPAScaleToZero" => config.gates.scale_to_zero = on,
-        "HPAConfigurableTolerance" => config.gates.configurable_tolerance = on,
-        "PodLevelResources" => config.gates.pod_level_resources = on,
-        _ if IDLE_GATES.contains(&name) => {}
-        _ => {
-            let near = nearest(name, KNOWN.into_iter().chain(IDLE_GATES.iter().copied()));
-            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            let known = KNOWN.join(", ");
-            return Err(Failure::input(format!("feature-gates: unknown gate {name} (known: {known}){near}")));
-        }
-    }
-    Ok(())
 }
 
 fn positive(flag: &str, duration: SignedDuration) -> Result<Duration, Failure> {

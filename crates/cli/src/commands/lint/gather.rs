@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use api::autoscaling::{Defaults as _, v2};
+use api::autoscaling::{Defaults as _, FeatureGates, v2};
 use api::convert;
 use api::keda::ScaledObject;
 use api::manifest::{self, Manifest};
@@ -12,6 +12,7 @@ use api::pod::PodSpec;
 use api::yaml::{self, Document, Node};
 use cluster::AutoscalerKind;
 use cluster::request::{with_query, within};
+use engine::KubernetesVersion;
 use quantity::Quantity;
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,15 +37,14 @@ pub(super) struct Gathered {
 }
 
 /// Reads files. Documents that are invalid are a failure: `validate` shows all of them.
-pub(super) fn from_files(paths: &[PathBuf]) -> Result<Gathered, Failure> {
+pub(super) fn from_files(paths: &[PathBuf], kubernetes: KubernetesVersion) -> Result<Gathered, Failure> {
+    let gates = FeatureGates { scale_to_zero: true, ..FeatureGates::of(kubernetes) };
     let (mut found, mut idle) = (Gathered::default(), Vec::new());
     for source in files::read_all(paths)? {
         for document in yaml::parse(&source)?.into_iter().flat_map(Document::into_items) {
             let place = format!("{}:{}", source.name, document.root.span.line);
             match (word(&document, "kind"), Manifest::read(&document)?) {
                 (_, Manifest::Hpa(hpa)) => {
-                    let gates =
-                        api::autoscaling::FeatureGates { scale_to_zero: true, configurable_tolerance: true };
                     found.autoscalers.push(of_hpa(&manifest::admit_hpa(&document, *hpa, gates)?, place));
                 }
                 (_, Manifest::Autoscaler(autoscaler)) => {

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use self::gather::Gathered;
 use self::rules::{LintFinding, lint};
+use super::profile::KubernetesProfileArg;
 use crate::failure::{Failure, Outcome};
 use crate::live::page::{Page, Paint};
 use crate::live::{ClusterArgs, ClusterClient};
@@ -47,6 +48,8 @@ pub(crate) struct AutoscalerLintArgs {
     /// With --cluster: in all namespaces.
     #[arg(short = 'A', long, requires = "cluster", conflicts_with = "namespace")]
     all_namespaces: bool,
+    #[command(flatten)]
+    kubernetes: KubernetesProfileArg,
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
@@ -61,8 +64,9 @@ pub(crate) fn run(args: &AutoscalerLintArgs) -> Outcome {
                 "{option} is for a cluster: add --cluster, and leave the files out"
             )));
         }
-        return report(args, &gather::from_files(&args.files)?);
+        return report(args, &gather::from_files(&args.files, args.kubernetes.version())?);
     }
+    args.kubernetes.only_for_files()?;
     crate::live::run(async {
         let site = ClusterClient::open(&args.place).await?;
         report(args, &gather::from_cluster(&site, site.scope(args.all_namespaces)).await?)

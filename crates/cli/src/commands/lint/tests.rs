@@ -1,5 +1,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use engine::KubernetesVersion;
+
 use super::*;
 
 /// The rules that find something in manifests, with the messages.
@@ -8,7 +10,7 @@ fn found(text: &str) -> Vec<(&'static str, String)> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let file = std::env::temp_dir().join(format!("plimsoll-lint-{}-{number}.yaml", std::process::id()));
     std::fs::write(&file, text).unwrap();
-    let gathered = gather::from_files(std::slice::from_ref(&file));
+    let gathered = gather::from_files(std::slice::from_ref(&file), KubernetesVersion::default());
     std::fs::remove_file(&file).unwrap();
     let Gathered { autoscalers, targets } = gathered.map_err(|failure| failure.to_string()).unwrap();
     let (found, _) = lint(&autoscalers, &targets);

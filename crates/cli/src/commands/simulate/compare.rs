@@ -4,7 +4,6 @@ use api::table::Table;
 use api::yaml::SourceFile;
 use serde::Serialize;
 use sim::report::FinishedRun;
-use sim::scenario::Variation;
 use sim::{Scenario, Summary, WorkloadSummary};
 
 use super::{SimulateArgs, play, stem};
@@ -32,7 +31,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Outcome {
     let names = names(args);
     let mut runs = Vec::new();
     for (variant, name) in variants.iter().zip(&names) {
-        let variation = Variation { sources: std::slice::from_ref(variant), seed: args.seed };
+        let variation = args.variation(std::slice::from_ref(variant));
         let scenario = scenario::load(base, variation)?;
         if scenario.autoscalers.is_empty() {
             return Err(Failure::input(format!("{}: there is no autoscaler to compare", variant.name)));

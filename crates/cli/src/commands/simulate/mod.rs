@@ -13,6 +13,7 @@ use sim::report::{FinishedRun, ReportPage, ReportRecorder};
 use sim::scenario::Variation;
 use sim::{Recording, Scenario, Simulation, Summary};
 
+use super::profile::KubernetesProfileArg;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Format};
@@ -51,9 +52,18 @@ pub(crate) struct SimulateArgs {
     /// Choose other random numbers than the scenario does.
     #[arg(long)]
     seed: Option<u64>,
+    #[command(flatten)]
+    kubernetes: KubernetesProfileArg,
     /// Print only the summary.
     #[arg(short, long)]
     quiet: bool,
+}
+
+impl SimulateArgs {
+    /// The user's changes to the scenario, with the autoscalers of these files.
+    fn variation<'a>(&self, sources: &'a [SourceFile]) -> Variation<'a> {
+        Variation { sources, seed: self.seed, kubernetes: self.kubernetes.version() }
+    }
 }
 
 /// What `-o json` and `-o yaml` print.
@@ -75,7 +85,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Outcome {
         return compare::run(args);
     }
     let sources = files::read_all(&args.files)?;
-    let scenario = scenario::load(&sources, Variation { seed: args.seed, ..Variation::default() })?;
+    let scenario = scenario::load(&sources, args.variation(&[]))?;
     let (witness, summary) = play(args, &scenario)?;
     let name = args.files.first().map(|file| stem(file)).unwrap_or_default();
     report(

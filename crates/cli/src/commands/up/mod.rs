@@ -8,6 +8,7 @@ mod table;
 use std::path::PathBuf;
 
 use crate::commands::controller::stopped;
+use crate::commands::profile::KubernetesProfileArg;
 use crate::failure::{Failure, Outcome};
 use crate::logs::LogArgs;
 
@@ -27,6 +28,7 @@ Examples:
   plimsoll up                              # php-apache under load, and a worker that sleeps until there are orders
   plimsoll up examples/php-apache.yaml     # any scenario, in real time
   plimsoll up --nodes 10 -v                # and every decision, not only changes
+  plimsoll up --kubernetes-profile 1.37    # a cluster of another release
 
 Meanwhile, in another terminal:
   kubectl --kubeconfig .plimsoll/kubeconfig get hpa -w
@@ -41,6 +43,8 @@ pub(crate) struct UpArgs {
     /// Where the kubeconfig is written; a file that exists is not overwritten.
     #[arg(long, value_name = "FILE", default_value = ".plimsoll/kubeconfig")]
     kubeconfig: PathBuf,
+    #[command(flatten)]
+    kubernetes: KubernetesProfileArg,
     /// Print only addresses and file names.
     #[arg(short, long)]
     quiet: bool,

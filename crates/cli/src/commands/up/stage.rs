@@ -68,12 +68,14 @@ impl Stage {
         } else {
             files::read_all(&args.files)?
         };
-        let scenario = scenario::load(&sources, Variation::default())?;
+        let kubernetes = args.kubernetes.version();
+        let scenario = scenario::load(&sources, Variation { kubernetes, ..Variation::default() })?;
         let start = Instant::now();
         let outside = |doing: &'static str| {
             move |error: BoxError| Failure::Outside(format!("failed to {doing}: {error}"))
         };
-        let running = Cluster::start(localkube::Options::default()).await?;
+        let running =
+            Cluster::start(localkube::Options { kubernetes, ..localkube::Options::default() }).await?;
         let server = running.serve().await?;
         // Removed when this is dropped, also when anything below fails.
         let kubeconfig = OwnFile::create(&args.kubeconfig, &server.kubeconfig, KUBECONFIG_REMEDY)?;

@@ -15,6 +15,7 @@ use sim::scenario::Variation;
 
 use self::kinds::Checked;
 use super::gates::GatesArg;
+use super::profile::KubernetesProfileArg;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Format};
@@ -22,7 +23,7 @@ use crate::scenario;
 
 /// Check autoscalers, KEDA's objects and scenarios without a cluster
 ///
-/// Unknown and duplicate fields, wrong types, and everything the Kubernetes 1.36 API server or KEDA's webhook would refuse, in every
+/// Unknown and duplicate fields, wrong types, and everything the Kubernetes API server or KEDA's webhook would refuse, in every
 /// document at once, each with file, line and column: HorizontalPodAutoscalers of all versions, Autoscalers, ScaledObjects,
 /// ScaledJobs, (Cluster)TriggerAuthentications and CloudEventSources with the parameters of their triggers; of Deployments,
 /// StatefulSets and ReplicaSets what scaling depends on. Other kinds are not checked, which is said. A file with a Scenario
@@ -37,6 +38,7 @@ Examples:
   helm template ./chart | plimsoll validate -
   plimsoll validate --strict rendered.yaml
   plimsoll validate --feature-gates HPAScaleToZero=true hpa.yaml
+  plimsoll validate --kubernetes-profile 1.37 hpa.yaml
 
 Exit codes: 0 nothing is wrong, 1 something outside failed, 2 a file cannot be read or a document is invalid; with --strict also if
 a document was not checked.")]
@@ -46,6 +48,8 @@ pub(crate) struct ValidateArgs {
     files: Vec<PathBuf>,
     #[command(flatten)]
     gates: GatesArg,
+    #[command(flatten)]
+    kubernetes: KubernetesProfileArg,
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
@@ -86,7 +90,7 @@ struct Complaint {
 }
 
 pub(crate) fn run(args: &ValidateArgs) -> Outcome {
-    let gates = args.gates.gates()?;
+    let gates = args.gates.gates(args.kubernetes.version())?;
     let mut findings = Vec::new();
     let mut problems = Vec::new();
     for source in files::read_all(&args.files)? {
@@ -124,7 +128,8 @@ fn check(
     }
     // A scenario's gates and workloads affect its autoscalers, so such a file is checked as a whole.
     if documents.iter().any(|d| word(d, "kind") == "Scenario") {
-        let found = match scenario::load(std::slice::from_ref(source), Variation::default()) {
+        let variation = Variation { kubernetes: gates.kubernetes, ..Variation::default() };
+        let found = match scenario::load(std::slice::from_ref(source), variation) {
             Ok(_) => Vec::new(),
             Err(Failure::Problems(found)) => found,
             Err(other) => return Err(other),

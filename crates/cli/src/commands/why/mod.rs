@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use super::profile::KubernetesProfileArg;
 use crate::failure::{Failure, Outcome};
 use crate::live::moment::{length, moment};
 use crate::live::named::WorkloadName;
@@ -58,6 +59,8 @@ pub(crate) struct WhyArgs {
     /// Which autoscaler of a scenario, where there are several: NAME, hpa/NAME or NAMESPACE/NAME.
     #[arg(long, value_name = "NAME")]
     autoscaler: Option<String>,
+    #[command(flatten)]
+    kubernetes: KubernetesProfileArg,
     /// Also list every pod that was looked at.
     #[arg(long)]
     pods: bool,
@@ -77,12 +80,14 @@ pub(crate) fn run(args: &WhyArgs) -> Outcome {
                 "--autoscaler chooses from a scenario; on a cluster write hpa/NAME or so/NAME",
             ));
         }
+        args.kubernetes.only_for_files()?;
         for named in &names {
             named::check("name", &named.name)?;
         }
         return crate::live::run(on_cluster(args, &names));
     }
     if let Some(workload) = WorkloadName::parse(&words).filter(|_| words.iter().all(|word| !word.exists())) {
+        args.kubernetes.only_for_files()?;
         named::check("name", &workload.name)?;
         return crate::live::run(async {
             let site = ClusterClient::open(&args.place).await?;

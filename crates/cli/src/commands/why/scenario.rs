@@ -24,7 +24,10 @@ struct SimulatedRecord<'a> {
 
 pub(crate) fn run(args: &WhyArgs) -> Outcome {
     let sources = files::read_all(&args.files)?;
-    let scenario = scenario::load(&sources, Variation::default())?;
+    let scenario = scenario::load(
+        &sources,
+        Variation { kubernetes: args.kubernetes.version(), ..Variation::default() },
+    )?;
     let chosen = scenario::choose(&scenario, args.autoscaler.as_deref())?;
     let at = scenario::moment(&scenario, args.at.as_deref())?;
     if let Some(since) = &args.since {
