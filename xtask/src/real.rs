@@ -12,7 +12,7 @@ use localkube::clock::Clock;
 use localkube::nodes::Nodes;
 use testbed::progress::human;
 use testbed::{
-    Access, Cache, ControlPlane, KedaPrograms, Options, Parts, Peers, Progress, Prometheus, state,
+    Access, Cache, ControlPlane, KedaPrograms, Options, Parts, Peers, Progress, Prometheus, Release, state,
 };
 
 use crate::local;
@@ -36,10 +36,14 @@ pub(crate) struct Build {
     /// Also build this release of KEDA, for `differential keda --keda`.
     #[arg(long, value_name = "RELEASE", value_parser = testbed::keda::RELEASES)]
     keda: Option<String>,
+    #[command(flatten)]
+    release: ReleaseArg,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct Up {
+    #[command(flatten)]
+    release: ReleaseArg,
     /// Run Kubernetes' own HPA controller too.
     #[arg(long)]
     hpa: bool,
@@ -69,6 +73,21 @@ pub(crate) struct Up {
 pub(crate) struct Down {
     #[command(flatten)]
     place: StateFolderArg,
+}
+
+/// Which Kubernetes.
+#[derive(clap::Args)]
+pub(crate) struct ReleaseArg {
+    /// Version of Kubernetes: 1.36.4 or 1.37.1.
+    #[arg(long = "kubernetes", value_name = "VERSION", default_value_t)]
+    release: Release,
+}
+
+impl ReleaseArg {
+    /// The chosen release.
+    pub(crate) fn release(&self) -> Release {
+        self.release
+    }
 }
 
 #[derive(clap::Args)]
@@ -102,7 +121,7 @@ pub(crate) fn run(real: &Real) -> anyhow::Result<ExitCode> {
 
 fn build(args: &Build) -> anyhow::Result<()> {
     let (cache, mut progress) = (Cache::of_user()?, Progress::stderr());
-    let parts = Parts::ensure_in(&cache, &mut progress)?;
+    let parts = Parts::of_release(args.release.release(), &cache, &mut progress)?;
     let prometheus = Prometheus::ensure_in(&cache, &mut progress)?;
     let mut programs = vec![parts.etcd, parts.kube_apiserver, parts.kube_controller_manager, parts.kubectl];
     programs.extend([prometheus.prometheus, prometheus.promtool]);
@@ -121,14 +140,23 @@ fn build(args: &Build) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Builds what is missing before the time to start is measured.
+fn ensure(args: &Up) -> anyhow::Result<()> {
+    Parts::of_release(args.release.release(), &Cache::of_user()?, &mut Progress::stderr())?;
+    Ok(())
+}
+
 /// Runs in the foreground. Ctrl-C needs no handler: whatever ends this process ends what it started.
 fn up(args: &Up) -> anyhow::Result<()> {
-    Parts::ensure()?;
+    ensure(args)?;
     let since = Instant::now();
     let mut plane = ControlPlane::start(&args.options())?;
     let (runtime, access) = (local::runtime()?, plane.access());
     let nodes = runtime.block_on(nodes(access, args.nodes))?;
-    print!("{}", welcome(access, since.elapsed(), "Ctrl-C, or `cargo xtask real down`"));
+    print!(
+        "{}",
+        welcome(access, args.release.release(), since.elapsed(), "Ctrl-C, or `cargo xtask real down`")
+    );
     std::io::stdout().flush()?;
     plane.watch().inspect_err(|error| {
         // For `--detach`, which has no terminal; in the foreground the error is shown anyway.
@@ -147,7 +175,7 @@ async fn nodes(access: &Access, count: usize) -> anyhow::Result<Option<Nodes>> {
 }
 
 fn detach(args: &Up) -> anyhow::Result<()> {
-    Parts::ensure()?;
+    ensure(args)?;
     let folder = args.place.folder();
     if state::is_held(&folder)? {
         return Err(testbed::Error::Busy(folder).into());
@@ -169,7 +197,10 @@ fn detach(args: &Up) -> anyhow::Result<()> {
         std::thread::sleep(POLL_INTERVAL);
     }
     std::fs::remove_file(&log)?;
-    print!("{}", welcome(&Access::open(&folder)?, since.elapsed(), "`cargo xtask real down`"));
+    print!(
+        "{}",
+        welcome(&Access::open(&folder)?, args.release.release(), since.elapsed(), "`cargo xtask real down`")
+    );
     Ok(())
 }
 
@@ -185,7 +216,7 @@ fn down(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn welcome(access: &Access, took: Duration, stop: &str) -> String {
+fn welcome(access: &Access, version: Release, took: Duration, stop: &str) -> String {
     let bin = access.parts.kubectl.parent().unwrap_or(Path::new("."));
     format!(
         "kube-apiserver {version} ready in {took} at {server}
@@ -196,7 +227,6 @@ fn welcome(access: &Access, took: Duration, stop: &str) -> String {
   logs        {logs}
   stop        {stop}
 ",
-        version = testbed::parts::KUBERNETES.version,
         took = human(took),
         server = access.server,
         kubeconfig = access.kubeconfig.display(),
@@ -211,6 +241,7 @@ impl Up {
     fn options(&self) -> Options {
         Options {
             state: Some(self.place.folder()),
+            release: Some(self.release.release()),
             controller_manager: !self.without_controller_manager,
             hpa: self.hpa,
             feature_gates: self.feature_gates.iter().cloned().collect(),
@@ -272,6 +303,14 @@ mod tests {
         assert_eq!(all.feature_gates, [("A".to_owned(), true), ("B".to_owned(), false)].into());
         assert_eq!(all.state, Some("/x".into()));
         assert!(!options(&["--without-controller-manager"]).controller_manager);
+    }
+
+    #[test]
+    fn a_release_is_chosen() {
+        let release = |words: &[&str]| options(words).release.unwrap().to_string();
+        assert_eq!(release(&[]), "1.36.4");
+        assert_eq!(release(&["--kubernetes", "1.37.1"]), "1.37.1");
+        assert!(Line::try_parse_from(["real", "build", "--kubernetes", "1.2.3"]).is_err());
     }
 
     #[test]

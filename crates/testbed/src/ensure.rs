@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::parts::{
-    ETCD, HELM, KEDA, KEDA_RELEASES, KUBERNETES, METRICS_SERVER, PROMETHEUS, PROMETHEUS_ADAPTER,
+    ETCD, HELM, KEDA, KEDA_RELEASES, METRICS_SERVER, PROMETHEUS, PROMETHEUS_ADAPTER,
 };
 use crate::progress::Progress;
+use crate::release::Release;
 
 /// The programs of a control plane.
 #[derive(Debug, Clone)]
@@ -105,8 +106,13 @@ impl Parts {
 
     /// With another cache and progress output.
     pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
+        Self::of_release(Release::chosen()?, cache, progress)
+    }
+
+    /// With the programs of this release of Kubernetes.
+    pub fn of_release(release: Release, cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         let etcd = cache.ensure(&ETCD, progress)?;
-        let kubernetes = cache.ensure(&KUBERNETES, progress)?;
+        let kubernetes = cache.ensure(release.part, progress)?;
         Ok(Self {
             etcd: etcd.join("etcd"),
             kube_apiserver: kubernetes.join("kube-apiserver"),

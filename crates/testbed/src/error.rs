@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::CACHE_VARIABLE;
+use crate::release::{RELEASE_VARIABLE, UnknownRelease};
 
 /// Why a part could not be built or a control plane could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +99,9 @@ pub enum Error {
         /// The last lines of its log.
         tail: String,
     },
+    /// The release that the environment names cannot be built.
+    #[error("{RELEASE_VARIABLE}: {0}")]
+    Release(#[from] UnknownRelease),
     /// Another control plane runs on this state folder.
     #[error("a control plane already runs in {}\n  remedy: use it, or end it with `cargo xtask real down`", .0.display())]
     Busy(PathBuf),

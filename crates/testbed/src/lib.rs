@@ -36,6 +36,7 @@ pub mod program;
 pub mod progress;
 pub mod prometheus;
 pub mod proxy;
+mod release;
 pub mod sample;
 mod side;
 pub mod state;
@@ -52,6 +53,7 @@ pub use parts::Part;
 pub use plane::ControlPlane;
 pub use process::{ProcessUsage, processes_mentioning};
 pub use progress::Progress;
+pub use release::{RELEASE_VARIABLE, Release, UnknownRelease};
 
 /// The environment variable with the folder of the [`Cache`].
 pub const CACHE_VARIABLE: &str = "PLIMSOLL_CACHE";

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::release::Release;
+
 /// How a control plane is started.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where logs, certificates and data go; `None` is a folder in the cache that is removed at the end.
     pub state: Option<PathBuf>,
+    /// The release of Kubernetes; `None` is the one of the environment ([`Release::chosen`]).
+    pub release: Option<Release>,
     /// Whether kube-controller-manager runs at all. Without it there are no service accounts, and so no pods.
     pub controller_manager: bool,
     /// Whether Kubernetes' own HPA controller runs.
@@ -27,6 +31,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             state: None,
+            release: None,
             controller_manager: true,
             hpa: false,
             feature_gates: BTreeMap::new(),

@@ -50,7 +50,8 @@ pub struct TreeProgram {
 pub struct GoModule {
     /// The text of its `go.mod`.
     pub manifest: &'static str,
-    /// The text of its `go.sum`.
+    /// The text of its `go.sum`. If it is empty, `go mod tidy` completes the module before it is built, and Go's checksum
+    /// database vouches for what is fetched.
     pub sums: &'static str,
     /// Flags of the linker, chiefly versions.
     pub link_flags: &'static [&'static str],
@@ -87,6 +88,13 @@ macro_rules! module {
     };
 }
 
+/// The programs of Kubernetes that are built.
+const KUBERNETES_PROGRAMS: &[(&str, &str)] = &[
+    ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
+    ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
+    ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
+];
+
 /// kube-apiserver, kube-controller-manager and kubectl.
 pub const KUBERNETES: Part = Part {
     name: "kubernetes",
@@ -98,12 +106,25 @@ pub const KUBERNETES: Part = Part {
             "-X k8s.io/component-base/version.gitMajor=1",
             "-X k8s.io/component-base/version.gitMinor=36",
         ],
-        &[
-            ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
-            ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
-            ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
-        ]
+        KUBERNETES_PROGRAMS
     ),
+};
+
+/// The same of the next release.
+pub const KUBERNETES_1_37: Part = Part {
+    name: "kubernetes",
+    version: "1.37.1",
+    source: Source::Go(GoModule {
+        manifest: include_str!("../go/kubernetes-1.37/go.mod"),
+        sums: "",
+        link_flags: &[
+            "-X k8s.io/component-base/version.gitVersion=v1.37.1",
+            "-X k8s.io/component-base/version.gitMajor=1",
+            "-X k8s.io/component-base/version.gitMinor=37",
+        ],
+        programs: KUBERNETES_PROGRAMS,
+        files: &[],
+    }),
 };
 
 /// The store below kube-apiserver.
@@ -343,7 +364,7 @@ mod tests {
 
     #[test]
     fn go_modules_require_the_version_of_their_part() {
-        for part in [KUBERNETES, ETCD, EXTERNAL_SCALER, VAULT].into_iter().chain(PEERS) {
+        for part in [KUBERNETES, KUBERNETES_1_37, ETCD, EXTERNAL_SCALER, VAULT].into_iter().chain(PEERS) {
             let Source::Go(module) = part.source else { panic!("{} is no Go module", part.name) };
             for (package, _) in module.programs {
                 assert!(module.manifest.contains(package), "{package} is no tool of {}", part.name);

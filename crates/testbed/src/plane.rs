@@ -14,6 +14,7 @@ use crate::options::Options;
 use crate::pki::Pki;
 use crate::process::{Component, tail};
 use crate::progress::Progress;
+use crate::release::Release;
 use crate::state::{self, State};
 
 /// A running control plane: etcd, kube-apiserver and kube-controller-manager. They end when it is dropped, and also when
@@ -33,7 +34,8 @@ impl ControlPlane {
     /// Builds what is missing, starts everything and returns when it is ready.
     pub fn start(options: &Options) -> Result<Self, Error> {
         let cache = Cache::of_user()?;
-        let parts = Parts::ensure_in(&cache, &mut Progress::stderr())?;
+        let release = options.release.map_or_else(Release::chosen, Ok)?;
+        let parts = Parts::of_release(release, &cache, &mut Progress::stderr())?;
         let state = match &options.state {
             Some(folder) => State::claim(folder)?,
             None => State::temporary(&cache)?,
@@ -58,6 +60,17 @@ impl ControlPlane {
         Ok(plane)
     }
 
+    /// Replaces kube-apiserver and kube-controller-manager by those of another release. etcd, its data, ports and certificates
+    /// stay, as when a cluster is upgraded in place.
+    pub fn change_release(&mut self, release: Release, options: &Options) -> Result<(), Error> {
+        self.access.parts = Parts::of_release(release, &Cache::of_user()?, &mut Progress::stderr())?;
+        // etcd was started first.
+        let mut replaced = self.components.split_off(self.components.len().min(1));
+        replaced.iter_mut().for_each(Component::release);
+        replaced.iter_mut().for_each(Component::wait);
+        self.start_servers(options)
+    }
+
     /// How it is reached.
     pub fn access(&self) -> &Access {
         &self.access
@@ -75,9 +88,14 @@ impl ControlPlane {
     fn bring_up(&mut self, options: &Options) -> Result<(), Error> {
         self.access.write()?;
         let Access { ports, parts, .. } = self.access.clone();
-        let pki = pki_folder(&self.access.folder);
         let data = state::data(&self.access.folder);
         self.run("etcd", &parts.etcd, &components::etcd(ports, &data), Some(&data))?;
+        self.start_servers(options)
+    }
+
+    fn start_servers(&mut self, options: &Options) -> Result<(), Error> {
+        let Access { ports, parts, .. } = self.access.clone();
+        let pki = pki_folder(&self.access.folder);
         // Not after etcd is ready: it tries until etcd answers, and it has much to do before it asks.
         self.run(
             "kube-apiserver",

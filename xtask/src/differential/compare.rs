@@ -26,6 +26,10 @@ pub(crate) const MASKED: &[Mask] = &[
         why: "random in Kubernetes, sorted here (deliberate difference)",
     },
     Mask {
+        what: "which two autoscalers AmbiguousSelector names, since Kubernetes 1.37",
+        why: "the two that were found first",
+    },
+    Mask {
         what: "which pod is named when several lack a request or a container",
         why: "Kubernetes names any of them",
     },
@@ -188,6 +192,7 @@ fn mask(value: &mut Value, namespace: &str) {
 fn masked(text: &str, namespace: &str) -> String {
     let text = text.replace(namespace, "{ns}");
     let text = sorted(&text, "are controlled by multiple HPAs: [");
+    let text = without_list(&text, "are controlled by more than one HPA (e.g. [");
     ["of Pod ", "in Pod "].iter().fold(text, |text, before| unnamed(&text, before))
 }
 
@@ -198,6 +203,13 @@ fn sorted(text: &str, before: &str) -> String {
     let mut words: Vec<&str> = list.split(' ').collect();
     words.sort_unstable();
     format!("{head}{before}{}]{}", words.join(" "), sorted(tail, before))
+}
+
+/// Replaces the words between `before` and the next `]` by how many there are.
+fn without_list(text: &str, before: &str) -> String {
+    let Some((head, rest)) = text.split_once(before) else { return text.to_owned() };
+    let Some((list, tail)) = rest.split_once(']') else { return text.to_owned() };
+    format!("{head}{before}(any {})]{}", list.split(' ').count(), without_list(tail, before))
 }
 
 /// Leaves out the word after `before`.
@@ -244,6 +256,15 @@ mod tests {
             found.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(),
             ["hpa/web.status.lastScaleTime"]
         );
+    }
+
+    #[test]
+    fn the_number_of_named_autoscalers_is_compared() {
+        let text = |list: &str| {
+            masked(&format!("pods by selector a=b are controlled by more than one HPA (e.g. [{list}])"), "n1")
+        };
+        assert_eq!(text("n1/a n1/b"), text("n1/c n1/d"));
+        assert_ne!(text("n1/a n1/b"), text("n1/a n1/b n1/c"));
     }
 
     #[test]

@@ -11,7 +11,9 @@ use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use cluster::metrics::MetricsClient;
 use cluster::request::{self, ApiError, Request};
-use controllers::hpa::{HpaController, HpaControllerHandle, HpaControllerParts, HpaSettings, Records};
+use controllers::hpa::{
+    HpaController, HpaControllerHandle, HpaControllerParts, HpaSettings, ProfileChoice, Records,
+};
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
@@ -19,7 +21,7 @@ use localkube::metrics::{MetricsApi, Script};
 use serde_json::{Value, json};
 use testbed::peer::{Peer, PeerOptions};
 use testbed::proxy::{Fault, Proxy, Rule, Rules};
-use testbed::{Access, ControlPlane, Options};
+use testbed::{Access, ControlPlane, Options, Release};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -30,6 +32,8 @@ use super::scenario::target;
 pub(crate) struct Setting {
     /// For people.
     pub(crate) name: &'static str,
+    /// The release of Kubernetes, which ours reproduces.
+    pub(crate) release: Release,
     /// `HPAScaleToZero`, on the API server too.
     pub(crate) to_zero: bool,
     /// `--horizontal-pod-autoscaler-downscale-stabilization`.
@@ -84,6 +88,7 @@ struct RunningController {
 /// Starts the control plane; blocks.
 pub(crate) fn plane(setting: &Setting) -> anyhow::Result<ControlPlane> {
     let options = Options {
+        release: Some(setting.release),
         controller_manager_args: vec![NO_WORKLOADS.to_owned()],
         feature_gates: gates(setting),
         ..Options::default()
@@ -182,11 +187,12 @@ impl RunningController {
         let mut config = engine::ControllerConfig {
             downscale_stabilization: SignedDuration::try_from(setting.stabilization)?,
             tolerance: setting.tolerance + if setting.sabotage { 0.2 } else { 0.0 },
-            ..engine::ControllerConfig::default()
+            ..engine::ControllerConfig::of(setting.release.kubernetes)
         };
-        config.gates.scale_to_zero = setting.to_zero;
+        config.gates.scale_to_zero |= setting.to_zero;
         let settings = HpaSettings {
             config: Arc::new(config),
+            kubernetes: ProfileChoice::Fixed(setting.release.kubernetes),
             period: PERIOD,
             namespaces: vec![namespace.to_owned()],
             ..HpaSettings::default()

@@ -33,6 +33,9 @@ use clap::ValueEnum;
 use env::{HpaEnv, Setting};
 use report::{HpaOutcome, Progress};
 use rounds::HpaPlay;
+use testbed::Release;
+
+use crate::real::ReleaseArg;
 
 /// Compares Plimsoll with the program it replaces on one live cluster.
 #[derive(clap::Args)]
@@ -43,6 +46,8 @@ pub(crate) struct DifferentialArgs {
     /// How many steps are compared, in all lanes together; default: 500 for the HPA controller, 200 for KEDA.
     #[arg(long)]
     steps: Option<usize>,
+    #[command(flatten)]
+    release: ReleaseArg,
     /// Seed of the random scenarios.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -95,9 +100,10 @@ enum Format {
 const FIRST_SCALE_TO_ZERO_SCENARIO: u64 = 1_000_000;
 
 /// The settings, with the number of their first scenario.
-fn settings(sabotage: bool) -> [(Setting, u64); 2] {
+fn settings(release: Release, sabotage: bool) -> [(Setting, u64); 2] {
     let usual = Setting {
         name: "as Kubernetes comes",
+        release,
         to_zero: false,
         stabilization: Duration::ZERO,
         tolerance: 0.1,
@@ -105,6 +111,7 @@ fn settings(sabotage: bool) -> [(Setting, u64); 2] {
     };
     let to_zero = Setting {
         name: "HPAScaleToZero",
+        release,
         to_zero: true,
         stabilization: Duration::from_secs(1),
         tolerance: 0.02,
@@ -124,13 +131,15 @@ fn run_hpa(args: &DifferentialArgs, steps: usize) -> anyhow::Result<ExitCode> {
     let (mut outcome, mut progress) = (HpaOutcome::default(), Progress::new(steps));
     // A quarter with scaling to zero.
     let to_zero = steps / 4;
-    for ((setting, first), steps) in settings(args.sabotage).iter().zip([steps - to_zero, to_zero]) {
+    for ((setting, first), steps) in
+        settings(args.release.release(), args.sabotage).iter().zip([steps - to_zero, to_zero])
+    {
         let elsewhere =
             args.only.is_some_and(|only| (only >= FIRST_SCALE_TO_ZERO_SCENARIO) != setting.to_zero);
         if steps == 0 || elsewhere {
             continue;
         }
-        progress.note(&format!("starting a control plane: {}", setting.name));
+        progress.note(&format!("starting a control plane: {}, {}", setting.release, setting.name));
         let plane = env::plane(setting)?;
         let play =
             HpaPlay { seed: args.seed, steps, lanes: args.lanes.max(1), first: *first, only: args.only };

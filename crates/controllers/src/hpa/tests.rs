@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use api::decisions::DecisionRecord;
-use cluster::Clock;
+use cluster::{AutoscalerKind, Clock};
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
 use cluster::lease::Leadership;

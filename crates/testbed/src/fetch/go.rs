@@ -25,6 +25,18 @@ pub(super) fn build(
         fs::write(path, text).attempt(|| format!("write {name} of {title}"))?;
     }
     check_version(part, module.needs(), draft)?;
+    if module.sums.is_empty() {
+        let tidy = ["go", "mod", "tidy"].map(OsString::from).into();
+        let (status, output) = run(
+            tidy,
+            |command| environment(command.current_dir(draft)),
+            progress,
+            |line| understand(line, &mut 0),
+        )?;
+        if !status.success() {
+            return Err(build_failure(&title, output));
+        }
+    }
     compile(part, module.link_flags, module.programs, draft, draft, progress)
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Failure;
 use super::namespace::TestNamespace;
 use super::session::Session;
-use crate::{Access, ControlPlane, Error, Options};
+use crate::{Access, ControlPlane, Error, Options, Release};
 
 /// The name of the real cluster in messages.
 pub const REAL: &str = "the real one";
@@ -51,8 +51,12 @@ pub struct Cluster {
 impl Cluster {
     /// A new, empty localkube.
     pub async fn local(workloads: Workloads) -> Result<Self, Failure> {
-        let options =
-            localkube::Options { workloads: workloads == Workloads::On, ..localkube::Options::default() };
+        let release = Release::chosen().map_err(|error| Failure::new("failed to start localkube", &error))?;
+        let options = localkube::Options {
+            workloads: workloads == Workloads::On,
+            kubernetes: release.kubernetes,
+            ..localkube::Options::default()
+        };
         let running = localkube::Cluster::start(options).await;
         let running = running.map_err(|error| Failure::new("failed to start localkube", &error))?;
         let server = running.serve().await;

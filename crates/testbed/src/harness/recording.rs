@@ -36,6 +36,12 @@ impl Recording {
         Ok(Self { path: path.to_owned(), transcripts: transcripts.collect::<io::Result<_>>()? })
     }
 
+    /// These transcripts, which are in no file.
+    pub(super) fn of(transcripts: &[Transcript]) -> Self {
+        let transcripts = transcripts.iter().map(|transcript| (transcript.case.clone(), transcript.clone()));
+        Self { path: PathBuf::new(), transcripts: transcripts.collect() }
+    }
+
     /// What the real server answered in a case.
     pub fn get(&self, case: &str) -> Option<&Transcript> {
         self.transcripts.get(case)

@@ -1,7 +1,7 @@
 //! How the API behaves: each case runs on the real server and on localkube, and their answers are compared field by field.
 //!
 //! `PLIMSOLL_RECORD=1 cargo test -p testbed --test api` writes down what the real server answers;
-//! `PLIMSOLL_CASE=watch/ends` runs the cases with that in their name.
+//! `PLIMSOLL_CASE=watch/ends` runs the cases with that in their name; `PLIMSOLL_KUBERNETES=1.37.1` runs all of them on that release.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,6 +27,7 @@ mod patch_json;
 mod patch_merge;
 mod patch_strategic;
 mod read;
+mod release;
 mod reviews;
 mod selectors;
 mod subresources;
@@ -39,6 +40,7 @@ mod widgets;
 
 use std::path::Path;
 
+use testbed::Release;
 use testbed::harness::{Case, Failure, Topic};
 
 /// A test for each topic; its cases are in the module of the same name.
@@ -80,7 +82,27 @@ topics![
     dry_run,
 ];
 
+/// Cases of newer releases than the default.
+#[test]
+fn release() -> Result<(), Failure> {
+    if chosen().kubernetes == Release::default().kubernetes {
+        return Ok(());
+    }
+    check("release", release::CASES)
+}
+
+fn chosen() -> Release {
+    Release::chosen().unwrap()
+}
+
+/// Each release has a recording of its own.
 fn check(name: &'static str, cases: &'static [Case]) -> Result<(), Failure> {
-    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/localkube/api.jsonl.zst");
+    let release = chosen().kubernetes;
+    let file = if release == Release::default().kubernetes {
+        "api.jsonl.zst".to_owned()
+    } else {
+        format!("api-{release}.jsonl.zst")
+    };
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/localkube").join(file);
     Topic { name, cases, recording }.check()
 }

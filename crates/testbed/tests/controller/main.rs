@@ -14,6 +14,7 @@
 //! | `bad_objects` | objects that make no sense |
 //! | `autoscalers` | our own kind |
 //! | `supervision` | watch tasks that panic or end, reconciles that panic |
+//! | `upgrade` | a real control plane of another release under a running controller (`make test-1.37`) |
 //!
 //! `PLIMSOLL_SOAK=1` (`make soak`) makes the long versions of them.
 
@@ -43,3 +44,4 @@ mod restart;
 #[allow(dead_code, reason = "shared with other test programs, which use more of it")]
 mod shared;
 mod supervision;
+mod upgrade;
