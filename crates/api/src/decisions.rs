@@ -6,9 +6,14 @@
 //! /apis/decisions.plimsoll.dev/v1alpha1/namespaces/{ns}/decisions               … of a namespace
 //! /apis/decisions.plimsoll.dev/v1alpha1/namespaces/{ns}/decisions/{kind}.{name} all recorded decisions of one, oldest first
 //!                                                            ?watch=true        … and later ones, one line each
+//!                                                            ?at=TIME           the pass in force then; the oldest kept one if that is not kept
+//!                                                            ?since=TIME&until=TIME  every pass of that time
+//! /apis/decisions.plimsoll.dev/v1alpha1/passes                                  every pass in short, see [`passes`]
 //! /apis/decisions.plimsoll.dev/v1alpha1/differences                             differences that shadow mode found
 //! /apis/decisions.plimsoll.dev/v1alpha1/namespaces/{ns}/differences             … in a namespace
 //! ```
+
+pub mod passes;
 
 use engine::explain::{Explanation, explain, explain_trigger_poll, sentence_with_triggers};
 use engine::{Decision, Spec, TriggerPoll};

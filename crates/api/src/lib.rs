@@ -9,6 +9,7 @@ pub mod decisions;
 pub mod decode;
 pub mod field;
 pub mod gotext;
+pub mod history;
 pub mod instant;
 pub mod keda;
 pub mod manifest;

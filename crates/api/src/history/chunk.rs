@@ -1,0 +1,289 @@
+//! Passes of one autoscaler that can be read without others.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::codec::{self, LastPass, PassTime};
+use super::document::PassDocument;
+use super::leaf::Leaf;
+use super::shape::{Shape, SharedTexts, Split, Tables};
+use super::varint::{put, take, take_bytes, take_size};
+
+/// How many passes a chunk has at most. A chunk is evicted as a whole, so that it should be short; its first pass is not a
+/// difference and takes a few hundred bytes, so that it should not be too short.
+pub const MAX_CHUNK_PASSES: u32 = 64;
+/// How many bytes a chunk may have before it is ended.
+const MAX_CHUNK_BYTES: usize = 16 * 1024;
+/// How much a growing chunk reserves at a time.
+const GROWTH_BYTES: usize = 256;
+/// The start of the portable form: name and version.
+const MAGIC: &[u8] = b"plimsoll passes 1\n";
+
+/// The portable form of a chunk is damaged or of another version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChunkError {
+    /// Not this format.
+    #[error("not a chunk of passes of version 1")]
+    Version,
+    /// Damaged.
+    #[error("a chunk of passes is damaged or incomplete")]
+    Damaged,
+}
+
+/// Up to [`MAX_CHUNK_PASSES`] passes, oldest first.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    tables: Tables,
+    bytes: Box<[u8]>,
+    passes: u32,
+    first: Timestamp,
+    last: Timestamp,
+    /// The number of the newest pass.
+    number: u64,
+}
+
+/// A chunk to which passes are added.
+#[derive(Clone, Debug, Default)]
+pub struct ChunkBuilder {
+    tables: Tables,
+    bytes: Vec<u8>,
+    passes: u32,
+    first: Timestamp,
+    latest: Timestamp,
+    number: u64,
+    last: Option<LastPass>,
+}
+
+/// The newest pass of a chunk.
+#[derive(Clone, Debug)]
+pub struct NewestPass {
+    shape: Arc<Shape>,
+    leaves: Vec<Leaf>,
+    texts: Vec<Arc<str>>,
+}
+
+impl NewestPass {
+    /// The pass.
+    pub fn document(&self) -> Option<PassDocument> {
+        serde_json::from_slice(&self.shape.join(&self.leaves, &self.texts)?).ok()
+    }
+}
+
+/// Reads the passes of a chunk, oldest first.
+#[derive(Debug)]
+pub struct PassReader<'a> {
+    tables: &'a Tables,
+    input: &'a [u8],
+    left: u32,
+    last: Option<LastPass>,
+}
+
+impl ChunkBuilder {
+    /// Adds a pass. `spec` is the JSON text of the spec, `document` that of the rest ([`super::write_document`]).
+    pub fn push(&mut self, shared: &mut SharedTexts, time: PassTime, spec: &str, document: &[u8]) {
+        let Self { tables, bytes, last, .. } = self;
+        let split = Split::of_pass(spec, document, tables, shared);
+        let index = tables.shape(shared, &split.shape);
+        let Some(shape) = tables.shapes.get(index).cloned() else { return };
+        if bytes.capacity() - bytes.len() < GROWTH_BYTES / 4 {
+            bytes.reserve_exact(GROWTH_BYTES);
+        }
+        if codec::encode(bytes, last, time, (index, shape), &split.leaves).is_none() {
+            return;
+        }
+        if self.passes == 0 {
+            self.first = time.at;
+        }
+        self.latest = time.at;
+        self.number = time.number;
+        self.passes += 1;
+    }
+
+    /// Whether the next pass belongs into a new chunk.
+    pub fn is_full(&self) -> bool {
+        self.passes >= MAX_CHUNK_PASSES || self.bytes.len() >= MAX_CHUNK_BYTES
+    }
+
+    /// A copy of the newest pass, to be read later.
+    pub fn newest_pass(&self) -> Option<NewestPass> {
+        let last = self.last.as_ref()?;
+        let (shape, leaves) = (last.shape.clone(), last.leaves.clone());
+        Some(NewestPass { shape, leaves, texts: self.tables.texts.clone() })
+    }
+
+    /// The time of the newest pass.
+    pub fn newest_at(&self) -> Option<Timestamp> {
+        (self.passes > 0).then_some(self.latest)
+    }
+
+    /// The number of the newest pass.
+    pub fn newest_number(&self) -> u64 {
+        self.number
+    }
+
+    /// The number of passes.
+    pub fn len(&self) -> u32 {
+        self.passes
+    }
+
+    /// Whether there are no passes.
+    pub fn is_empty(&self) -> bool {
+        self.passes == 0
+    }
+
+    /// The passes so far.
+    pub fn chunk(&self) -> Chunk {
+        let Self { tables, bytes, passes, first, latest, number, .. } = self;
+        Chunk {
+            tables: tables.clone(),
+            bytes: bytes.as_slice().into(),
+            passes: *passes,
+            first: *first,
+            last: *latest,
+            number: *number,
+        }
+    }
+
+    /// Ends the chunk; the builder is empty afterwards.
+    pub fn finish(&mut self) -> Chunk {
+        let Self { mut tables, bytes, passes, first, latest, number, .. } = std::mem::take(self);
+        tables.shapes.shrink_to_fit();
+        tables.texts.shrink_to_fit();
+        Chunk { tables, bytes: bytes.into(), passes, first, last: latest, number }
+    }
+
+    /// The approximate memory in bytes, without shared texts.
+    pub fn approximate_bytes(&self) -> usize {
+        let state = self.last.as_ref().map_or(0, |last| last.leaves.capacity() * 17 + 32);
+        table_bytes(&self.tables) + self.bytes.capacity().next_multiple_of(16) + state
+    }
+}
+
+impl Chunk {
+    /// The number of passes.
+    pub fn len(&self) -> u32 {
+        self.passes
+    }
+
+    /// Whether there are no passes.
+    pub fn is_empty(&self) -> bool {
+        self.passes == 0
+    }
+
+    /// The time of the oldest pass.
+    pub fn first(&self) -> Timestamp {
+        self.first
+    }
+
+    /// The time of the newest pass.
+    pub fn last(&self) -> Timestamp {
+        self.last
+    }
+
+    /// The number of the newest pass.
+    pub fn newest_number(&self) -> u64 {
+        self.number
+    }
+
+    /// The size of the packed passes.
+    pub fn packed_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The approximate memory in bytes, without shared texts.
+    pub fn approximate_bytes(&self) -> usize {
+        table_bytes(&self.tables) + self.bytes.len().next_multiple_of(16)
+    }
+
+    /// Reads the passes.
+    pub fn read(&self) -> PassReader<'_> {
+        PassReader { tables: &self.tables, input: &self.bytes, left: self.passes, last: None }
+    }
+
+    /// Appends the portable form: for files and other processes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(MAGIC);
+        put(out, self.passes.into());
+        put(out, self.tables.shapes.len() as u128);
+        put(out, self.tables.texts.len() as u128);
+        let shapes = self.tables.shapes.iter().map(|shape| shape.text());
+        let texts = self.tables.texts.iter().map(|text| text.as_bytes());
+        for part in shapes.chain(texts).chain([&*self.bytes]) {
+            put(out, part.len() as u128);
+            out.extend_from_slice(part);
+        }
+    }
+
+    /// Reads the portable form at the start of `input`, which is advanced.
+    pub fn parse(input: &mut &[u8]) -> Result<Self, ChunkError> {
+        *input = input.strip_prefix(MAGIC).ok_or(ChunkError::Version)?;
+        Self::parse_parts(input).ok_or(ChunkError::Damaged)
+    }
+
+    fn parse_parts(input: &mut &[u8]) -> Option<Self> {
+        fn part<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
+            let length = take_size(input)?;
+            take_bytes(input, length)
+        }
+        let passes = u32::try_from(take(input)?).ok()?;
+        let (shapes, texts) = (take_size(input)?, take_size(input)?);
+        let mut tables = Tables::default();
+        for _ in 0..shapes {
+            tables.shapes.push(Arc::new(Shape::new(part(input)?)));
+        }
+        for _ in 0..texts {
+            tables.texts.push(std::str::from_utf8(part(input)?).ok()?.into());
+        }
+        let bytes = part(input)?.into();
+        let (first, last) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
+        let mut chunk = Self { tables, bytes, passes, first, last, number: 0 };
+        let times: Vec<PassTime> = chunk.read().times().collect();
+        if times.len() != passes as usize {
+            return None;
+        }
+        chunk.first = times.first().map_or(chunk.first, |time| time.at);
+        chunk.last = times.last().map_or(chunk.last, |time| time.at);
+        chunk.number = times.last().map_or(0, |time| time.number);
+        Some(chunk)
+    }
+}
+
+fn table_bytes(tables: &Tables) -> usize {
+    (tables.shapes.capacity() * 8).next_multiple_of(16) + tables.texts.capacity() * 16
+}
+
+impl PassReader<'_> {
+    /// Goes to the next pass. None after the last, or if the rest is damaged.
+    pub fn advance(&mut self) -> Option<PassTime> {
+        self.left = self.left.checked_sub(1)?;
+        let time = codec::decode(&mut self.input, &mut self.last, self.tables);
+        if time.is_none() {
+            (self.left, self.last) = (0, None);
+        }
+        time
+    }
+
+    /// The JSON text of the current pass.
+    pub fn json(&self) -> Option<Vec<u8>> {
+        let last = self.last.as_ref()?;
+        last.shape.join(&last.leaves, &self.tables.texts)
+    }
+
+    /// The current pass.
+    pub fn document(&self) -> Option<PassDocument> {
+        serde_json::from_slice(&self.json()?).ok()
+    }
+
+    /// The times of the passes that follow.
+    pub fn times(mut self) -> impl Iterator<Item = PassTime> {
+        std::iter::from_fn(move || self.advance())
+    }
+}
+
+#[cfg(test)]
+impl PassReader<'_> {
+    pub(super) fn left_for_test(&self) -> u32 {
+        self.left
+    }
+}

@@ -1,0 +1,293 @@
+//! Splits a JSON text into its shape and its leaves, and joins them again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::leaf::{HOLES, Leaf};
+
+/// A JSON text with a hole for each leaf.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    text: Box<[u8]>,
+    /// A hash of the path of each leaf, to find the same leaf in another shape.
+    paths: Box<[u32]>,
+}
+
+/// Shapes and texts that passes of different autoscalers share.
+#[derive(Debug, Default)]
+pub struct SharedTexts {
+    shapes: HashSet<Arc<Shape>>,
+    texts: HashSet<Arc<str>>,
+    /// How many there may be before unused ones are removed.
+    limit: usize,
+    bytes: usize,
+}
+
+/// The shapes and texts to which the passes of a chunk refer by index.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tables {
+    pub(super) shapes: Vec<Arc<Shape>>,
+    pub(super) texts: Vec<Arc<str>>,
+    /// Where each text is, for tables with many texts.
+    index: Option<HashMap<Arc<str>, u32>>,
+}
+
+/// A pass that was split into its shape and its leaves.
+#[derive(Debug, Default)]
+pub(super) struct Split {
+    pub(super) shape: Vec<u8>,
+    pub(super) leaves: Vec<Leaf>,
+}
+
+impl SharedTexts {
+    /// The smallest number of entries at which unused ones are looked for.
+    const MIN_LIMIT: usize = 4096;
+
+    /// The shared copy of a text.
+    pub fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return known.clone();
+        }
+        self.make_room();
+        let new: Arc<str> = text.into();
+        self.bytes += weight(new.len());
+        self.texts.insert(new.clone());
+        new
+    }
+
+    pub(super) fn shape(&mut self, text: &[u8]) -> Arc<Shape> {
+        self.make_room();
+        let new = Shape::new(text);
+        if let Some(known) = self.shapes.get(&new) {
+            return known.clone();
+        }
+        let new = Arc::new(new);
+        self.bytes += new.weight();
+        self.shapes.insert(new.clone());
+        new
+    }
+
+    /// The approximate memory in bytes.
+    pub fn approximate_bytes(&self) -> usize {
+        self.bytes + self.shapes.capacity() * 9 + self.texts.capacity() * 17
+    }
+
+    /// Removes what nothing refers to, once there is twice as much as after the last time.
+    fn make_room(&mut self) {
+        if self.shapes.len() + self.texts.len() >= self.limit.max(Self::MIN_LIMIT) {
+            self.remove_unused();
+        }
+    }
+
+    /// Removes what nothing refers to.
+    pub fn remove_unused(&mut self) {
+        self.texts.retain(|text| Arc::strong_count(text) > 1);
+        self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
+        self.limit = (self.shapes.len() + self.texts.len()) * 2;
+        self.bytes = self.texts.iter().map(|text| weight(text.len())).sum::<usize>()
+            + self.shapes.iter().map(|shape| shape.weight()).sum::<usize>();
+    }
+}
+
+/// The memory of a shared text.
+fn weight(length: usize) -> usize {
+    (16 + length).next_multiple_of(16)
+}
+
+impl Tables {
+    /// Tables for the passes of many autoscalers.
+    pub(super) fn indexed() -> Self {
+        Self { index: Some(HashMap::new()), ..Self::default() }
+    }
+
+    /// The index of a text.
+    pub(super) fn text(&mut self, shared: &mut SharedTexts, text: &str) -> u32 {
+        let known = match &self.index {
+            Some(index) => index.get(text).copied(),
+            None => self.texts.iter().position(|known| &**known == text).map(|place| place as u32),
+        };
+        known.unwrap_or_else(|| {
+            let (place, text) = (self.texts.len() as u32, shared.text(text));
+            if let Some(index) = &mut self.index {
+                index.insert(text.clone(), place);
+            }
+            self.texts.push(text);
+            place
+        })
+    }
+
+    /// The index of a shape.
+    pub(super) fn shape(&mut self, shared: &mut SharedTexts, text: &[u8]) -> usize {
+        let known = self.shapes.iter().position(|known| *known.text == *text);
+        known.unwrap_or_else(|| {
+            self.shapes.push(shared.shape(text));
+            self.shapes.len() - 1
+        })
+    }
+}
+
+impl Shape {
+    pub(super) fn new(text: &[u8]) -> Self {
+        Self { text: text.into(), paths: paths(text).into() }
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    pub(super) fn paths(&self) -> &[u32] {
+        &self.paths
+    }
+
+    /// The holes, in the order of the leaves.
+    pub(super) fn holes(&self) -> impl Iterator<Item = u8> {
+        self.text.iter().copied().filter(|byte| HOLES.contains(byte))
+    }
+
+    /// The JSON text with these leaves. None if a leaf does not belong to the shape.
+    pub(super) fn join(&self, leaves: &[Leaf], texts: &[Arc<str>]) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(self.text.len() + leaves.len() * 8);
+        let mut leaves = leaves.iter();
+        for byte in &self.text {
+            if !HOLES.contains(byte) {
+                out.push(*byte);
+                continue;
+            }
+            match *leaves.next()? {
+                Leaf::Text(index) => out.extend_from_slice(texts.get(index as usize)?.as_bytes()),
+                leaf => out.extend_from_slice(leaf.print()?.as_bytes()),
+            }
+        }
+        Some(out)
+    }
+
+    fn weight(&self) -> usize {
+        48 + self.text.len().next_multiple_of(16) + (self.paths.len() * 4).next_multiple_of(16)
+    }
+}
+
+impl Split {
+    /// Splits a pass: the JSON text of its spec, which is a leaf as a whole, and that of the rest.
+    pub(super) fn of_pass(
+        spec: &str,
+        document: &[u8],
+        tables: &mut Tables,
+        shared: &mut SharedTexts,
+    ) -> Self {
+        let mut split = Self::default();
+        split.shape.extend_from_slice(b"{\"spec\":");
+        split.push(Leaf::Text(tables.text(shared, spec)));
+        split.shape.push(b',');
+        split.split(document.strip_prefix(b"{").unwrap_or(document), tables, shared);
+        split
+    }
+
+    /// Splits a compact JSON text, as `serde_json` writes it.
+    fn split(&mut self, json: &[u8], tables: &mut Tables, shared: &mut SharedTexts) {
+        let mut rest = json;
+        while let Some(first) = rest.first() {
+            match first {
+                b'"' => {
+                    let (inner, after) = string(rest);
+                    self.shape.push(b'"');
+                    if after.first() == Some(&b':') {
+                        self.shape.extend_from_slice(inner);
+                    } else {
+                        self.string(inner, tables, shared);
+                    }
+                    self.shape.push(b'"');
+                    rest = after;
+                }
+                b'-' | b'0'..=b'9' => {
+                    let numeric = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
+                    let end = rest.iter().position(|byte| !numeric(byte)).unwrap_or(rest.len());
+                    let (number, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
+                    match std::str::from_utf8(number).ok().and_then(Leaf::of_number) {
+                        Some(leaf) => self.push(leaf),
+                        None => self.shape.extend_from_slice(number),
+                    }
+                    rest = after;
+                }
+                byte => {
+                    self.shape.push(*byte);
+                    rest = rest.get(1..).unwrap_or_default();
+                }
+            }
+        }
+    }
+
+    /// A string without its quotes. Words such as `AbleToScale` are part of the shape: there are few, and autoscalers share them.
+    fn string(&mut self, inner: &[u8], tables: &mut Tables, shared: &mut SharedTexts) {
+        let Ok(text) = std::str::from_utf8(inner) else { return self.shape.extend_from_slice(inner) };
+        if text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            self.shape.extend_from_slice(inner);
+        } else if let Some(leaf) = Leaf::of_time(text) {
+            self.push(leaf);
+        } else if let Some((leaf, suffix)) = Leaf::of_quantity(text) {
+            self.push(leaf);
+            self.shape.extend_from_slice(suffix.as_bytes());
+        } else {
+            let index = tables.text(shared, text);
+            self.push(Leaf::Text(index));
+        }
+    }
+
+    fn push(&mut self, leaf: Leaf) {
+        self.shape.push(leaf.hole());
+        self.leaves.push(leaf);
+    }
+}
+
+/// The content of the string at the start of `json`, and what follows its closing quote.
+fn string(json: &[u8]) -> (&[u8], &[u8]) {
+    let mut escaped = false;
+    let end = json.iter().skip(1).position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    });
+    let end = end.map_or(json.len(), |end| end + 1);
+    (json.get(1..end).unwrap_or_default(), json.get(end + 1..).unwrap_or_default())
+}
+
+/// A hash of the path of each hole.
+fn paths(shape: &[u8]) -> Vec<u32> {
+    /// FNV-1a, which needs no table and is the same on every machine.
+    fn hash(from: u32, bytes: &[u8]) -> u32 {
+        bytes.iter().fold(from, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+    }
+    let mut found = Vec::new();
+    // Of each open object or array: its own path, the path of the current member, and its index in an array.
+    let mut open: Vec<(u32, u32, u32)> = vec![(0x811c_9dc5, 0x811c_9dc5, 0)];
+    let mut rest = shape;
+    while let Some(first) = rest.first() {
+        let path = open.last().map_or(0, |(_, path, _)| *path);
+        let mut after = rest.get(1..).unwrap_or_default();
+        match first {
+            b'{' => open.push((path, path, 0)),
+            b'[' => open.push((path, hash(path, &[0]), 0)),
+            b'}' | b']' => drop(open.pop()),
+            b',' => {
+                if let Some((own, path, index)) = open.last_mut() {
+                    *index += 1;
+                    *path = hash(*own, &index.to_le_bytes());
+                }
+            }
+            b'"' => {
+                let (inner, behind) = string(rest);
+                if behind.first() == Some(&b':') {
+                    if let Some((own, path, _)) = open.last_mut() {
+                        *path = hash(*own, inner);
+                    }
+                } else {
+                    found.extend(inner.iter().filter(|byte| HOLES.contains(byte)).map(|_| path));
+                }
+                after = behind;
+            }
+            hole if HOLES.contains(hole) => found.push(path),
+            _ => {}
+        }
+        rest = after;
+    }
+    found
+}

@@ -1,0 +1,380 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::sync::Arc;
+
+use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
+use engine::{
+    ControllerConfig, Decision, MetricSamples, Observation, Pod, PodPhase, PodSamples, PodSelection,
+    PodTemplate, Sample, Scale, ScaleWriteResult, Spec, State, Status,
+};
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+use quantity::Quantity;
+
+use super::*;
+use crate::decisions::passes::PassItem;
+use crate::decisions::{API_VERSION, DecisionMeta, DecisionMode, DecisionRecord};
+
+const PERIOD: SignedDuration = SignedDuration::from_secs(15);
+
+fn spec() -> Spec {
+    let hpa = serde_json::json!({
+        "metadata": {"namespace": "shop", "name": "checkout-frontend"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "checkout-frontend"},
+            "minReplicas": 2, "maxReplicas": 60,
+            "metrics": [{"type": "Resource", "resource": {"name": "cpu",
+                "target": {"type": "Utilization", "averageUtilization": 50}}}],
+        },
+    });
+    crate::convert::spec_of_hpa(&serde_json::from_value(hpa).unwrap())
+}
+
+/// A run of the engine: of each pass, the jitter of its time in milliseconds and the load of all pods in millicores, or none if metrics
+/// cannot be read.
+fn run(passes: &[(i64, Option<i64>)]) -> Vec<Decision> {
+    let spec = spec();
+    let requests = vec![("cpu".to_owned(), Quantity::parse("500m").unwrap())];
+    let resources = Resources { requests, limits: Vec::new() };
+    let container = Container { name: "app".into(), restarts: false, resources };
+    let shape = Arc::new(PodTemplate { containers: vec![container], ..PodTemplate::default() });
+    let noon = Timestamp::from_second(1_767_268_800).unwrap();
+    let started = noon - SignedDuration::from_hours(1);
+    let (mut state, mut status, mut replicas) = (State::default(), Status::default(), 10);
+    let decide = |(n, (jitter, load)): (usize, &(i64, Option<i64>))| {
+        let now = noon + PERIOD * n as i32 + SignedDuration::from_millis(*jitter);
+        let pod = |n: i32| Pod {
+            name: format!("checkout-frontend-7d4b9c-{n}").into(),
+            phase: PodPhase::Running,
+            deleting: false,
+            started: Some(started),
+            ready: Some(ReadyCondition { status: ConditionStatus::True, since: started }),
+            shape: shape.clone(),
+        };
+        let samples = load.map(|load| {
+            let sample = |pod: i32| Sample {
+                at: now,
+                window: PERIOD,
+                milli: (load / i64::from(replicas) + i64::from(pod * 7 % 13)).into(),
+            };
+            let by_pod = (0..replicas).map(|pod| Some(sample(pod))).collect();
+            MetricSamples::PerPod(PodSamples { by_pod, stray: Vec::new() })
+        });
+        let seen = Observation {
+            config: Arc::new(ControllerConfig::default()),
+            spec: Arc::new(spec.clone()),
+            status: status.clone(),
+            scale: Ok(Scale {
+                spec_replicas: replicas.into(),
+                status_replicas: replicas.into(),
+                selector: "app=checkout-frontend".to_owned(),
+            }),
+            selection: PodSelection::Ours,
+            pods: (0..replicas).map(pod).collect(),
+            samples: vec![samples.ok_or_else(|| "unable to fetch metrics from resource metrics API".into())],
+        };
+        let mut decision = state.step(now, &seen);
+        state.settle(now, &seen, &mut decision, ScaleWriteResult::Done);
+        decision.status_written("checkout-frontend", Ok(()));
+        status.clone_from(&decision.status);
+        replicas = decision.desired.get().max(1);
+        decision
+    };
+    passes.iter().enumerate().map(decide).collect()
+}
+
+fn document(decision: &Decision) -> Vec<u8> {
+    let mut text = Vec::new();
+    write_document(&mut text, DecisionMode::Active, PERIOD, decision, None).unwrap();
+    text
+}
+
+/// Packs the passes into as many chunks as they need.
+fn pack(decisions: &[Decision]) -> Vec<Chunk> {
+    let spec = serde_json::to_string(&spec()).unwrap();
+    let (mut shared, mut open, mut chunks) = (SharedTexts::default(), ChunkBuilder::default(), Vec::new());
+    for (n, decision) in decisions.iter().enumerate() {
+        if open.is_full() {
+            chunks.push(open.finish());
+        }
+        let time = PassTime { at: decision.at, number: n as u64 * 9973, continues: n % 3 == 1 };
+        open.push(&mut shared, time, &spec, &document(decision));
+        assert_eq!(open.newest_at(), Some(decision.at));
+    }
+    chunks.push(open.chunk());
+    chunks
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap()
+}
+
+/// Every pass of the chunks is the decision that was made.
+fn assert_equal(chunks: &[Chunk], decisions: &[Decision]) {
+    let mut expected = decisions.iter().enumerate();
+    for chunk in chunks {
+        let mut reader = chunk.read();
+        while let Some(time) = reader.advance() {
+            let (n, decision) = expected.next().unwrap();
+            assert_eq!(time, PassTime { at: decision.at, number: n as u64 * 9973, continues: n % 3 == 1 });
+            let found = reader.document().unwrap();
+            assert_eq!(json(&found.decision), json(decision));
+            assert_eq!(json(&found.spec), json(&spec()));
+            let meta = DecisionMeta { name: "hpa.web".into(), namespace: "shop".into() };
+            let record = found.record(API_VERSION, meta);
+            assert_eq!((record.first, record.last, record.times), (decision.at, decision.at, 1));
+        }
+    }
+    assert!(expected.next().is_none());
+}
+
+/// A day of load with noise around a curve.
+fn realistic(passes: i64) -> Vec<(i64, Option<i64>)> {
+    (0..passes).map(|n| (n * 7919 % 9, Some(2500 + 300 * ((n * 37 % 100) - 50) / 100 + n * 2))).collect()
+}
+
+#[test]
+fn quiet_pass_takes_at_most_forty_bytes() {
+    let decisions = run(&realistic(600));
+    let chunks = pack(&decisions);
+    assert_equal(&chunks, &decisions);
+    let total: usize = chunks.iter().map(|chunk| chunk.packed_bytes() + chunk.approximate_bytes()).sum();
+    let packed: usize = chunks.iter().map(Chunk::packed_bytes).sum();
+    let each = packed / decisions.len();
+    assert!(each <= 30, "{each} bytes each, packed");
+    let each = (total - packed) / decisions.len();
+    assert!(each <= 40, "{each} bytes each, with tables of their chunks");
+    let text: usize = decisions.iter().map(|decision| document(decision).len()).sum();
+    assert!(packed * 30 < text, "{packed} bytes for {text}");
+}
+
+#[test]
+fn equal_failures_are_kept_once() {
+    let decisions = run(&[(0, None); 60]);
+    let chunks = pack(&decisions);
+    assert_equal(&chunks, &decisions);
+    let each = chunks.iter().map(Chunk::packed_bytes).sum::<usize>() / 60;
+    assert!(each <= 16, "{each} bytes for a pass that fails as the one before");
+}
+
+#[test]
+fn portable_form_is_read_back() {
+    let decisions = run(&realistic(150));
+    let mut bytes = Vec::new();
+    for chunk in pack(&decisions) {
+        chunk.write(&mut bytes);
+    }
+    let (mut input, mut chunks) = (bytes.as_slice(), Vec::new());
+    while !input.is_empty() {
+        chunks.push(Chunk::parse(&mut input).unwrap());
+    }
+    assert_equal(&chunks, &decisions);
+    assert_eq!(chunks[0].first(), decisions[0].at);
+    assert_eq!(chunks.last().unwrap().last(), decisions.last().unwrap().at);
+    assert_eq!(Chunk::parse(&mut &b"plimsoll passes 2\n"[..]).unwrap_err(), ChunkError::Version);
+    for end in [20, 100, bytes.len() / 2] {
+        let mut input = &bytes[..end];
+        let damaged = std::iter::from_fn(|| Chunk::parse(&mut input).err()).next();
+        assert_eq!(damaged, Some(ChunkError::Damaged), "cut after {end} bytes");
+    }
+}
+
+#[test]
+fn texts_that_look_like_numbers_and_times_are_kept_as_written() {
+    let texts = [
+        "2026-01-01T12:00:15Z",
+        "2026-01-01T12:00:15.000Z",
+        "2026-01-01t12:00:15z",
+        "2026-13-01T12:00:15Z",
+        "PT5M",
+        "PT300S",
+        "P",
+        "-PT1S",
+        "305m",
+        "-305m",
+        "0305m",
+        "-0",
+        "007",
+        "1.5",
+        "1e3",
+        "9223372036854775808",
+        "12Mi",
+        "12MiB",
+        "ü",
+        "a\\b\"c\n",
+        "\u{1}",
+        "",
+        "9999-12-31T00:00:00Z",
+    ];
+    let mut open = ChunkBuilder::default();
+    let mut shared = SharedTexts::default();
+    for text in texts {
+        let document = json(
+            &serde_json::json!({"text": text, "list": [text, 0.1, -0.0, 1e300, u64::MAX, i64::MIN, null, true]}),
+        );
+        let time = PassTime { at: Timestamp::UNIX_EPOCH, number: 7, continues: false };
+        open.push(&mut shared, time, "{}", document.as_bytes());
+        let chunk = open.chunk();
+        let mut reader = chunk.read();
+        while reader.advance().is_some_and(|_| reader.left_for_test() > 0) {}
+        let found = String::from_utf8(reader.json().unwrap()).unwrap();
+        assert_eq!(found, format!("{{\"spec\":{{}},{}", &document[1..]), "{text}");
+    }
+}
+
+#[test]
+fn unused_texts_are_removed() {
+    let mut shared = SharedTexts::default();
+    let kept = shared.text("kept");
+    for n in 0..20_000 {
+        shared.text(&format!("text {n}"));
+    }
+    assert!(shared.approximate_bytes() < 600_000, "{}", shared.approximate_bytes());
+    assert!(Arc::ptr_eq(&kept, &shared.text("kept")));
+}
+
+fn loads() -> impl Strategy<Value = Vec<(i64, Option<i64>)>> {
+    let load = prop_oneof![8 => (0_i64..40_000).prop_map(Some), 1 => Just(None)];
+    prop::collection::vec((-2000_i64..2000, load), 1..100)
+}
+
+fn values() -> impl Strategy<Value = serde_json::Value> {
+    use serde_json::Value;
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z0-9 .:\\-\"\\\\]{0,12}".prop_map(Value::from),
+        (-4_000_000_000_i64..4_000_000_000)
+            .prop_map(|second| Value::from(Timestamp::from_second(second).unwrap().to_string())),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[a-c]", inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn decoding_returns_what_was_encoded(loads in loads()) {
+        let decisions = run(&loads);
+        assert_equal(&pack(&decisions), &decisions);
+    }
+
+    #[test]
+    fn any_document_is_read_back(values in prop::collection::vec((values(), any::<i32>()), 1..20)) {
+        let (mut open, mut shared, mut expected) = (ChunkBuilder::default(), SharedTexts::default(), Vec::new());
+        for (value, micros) in &values {
+            let text = json(&serde_json::json!({"x": value}));
+            let at = Timestamp::from_microsecond((*micros).into()).unwrap();
+            open.push(&mut shared, PassTime { at, number: micros.unsigned_abs().into(), continues: true }, "{\"min\":1}", text.as_bytes());
+            expected.push((at, format!("{{\"spec\":{{\"min\":1}},{}", &text[1..])));
+        }
+        let chunk = open.finish();
+        let mut reader = chunk.read();
+        for (at, text) in expected {
+            prop_assert_eq!(reader.advance().map(|time| time.at), Some(at));
+            prop_assert_eq!(String::from_utf8(reader.json().unwrap()).unwrap(), text);
+        }
+        prop_assert!(reader.advance().is_none());
+    }
+
+    #[test]
+    fn damaged_bytes_never_panic(place in 0_usize..4000, byte in any::<u8>(), end in 0_usize..4000) {
+        let mut bytes = Vec::new();
+        for chunk in pack(&run(&realistic(70))) {
+            chunk.write(&mut bytes);
+        }
+        let place = place % bytes.len();
+        bytes[place] = byte;
+        bytes.truncate(end.max(1));
+        let mut input = bytes.as_slice();
+        while let Ok(chunk) = Chunk::parse(&mut input) {
+            let mut reader = chunk.read();
+            while reader.advance().is_some() {
+                drop(reader.document());
+            }
+        }
+    }
+}
+
+fn segment(decisions: &[Decision]) -> (Vec<u8>, Vec<usize>) {
+    let spec = json(&spec());
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+    let mut writer = SegmentWriter::new(&mut bytes);
+    for (n, decision) in decisions.iter().enumerate() {
+        let metadata = DecisionMeta { name: format!("hpa.web-{}", n % 2), namespace: "shop".into() };
+        let time = PassTime { at: decision.at, number: n as u64, continues: false };
+        writer.push(&mut bytes, API_VERSION, &metadata, time, (&spec, &document(decision)));
+        ends.push(bytes.len());
+    }
+    (bytes, ends)
+}
+
+/// A recording that is cut anywhere, as by `kill -9`, has all passes that were written completely.
+#[test]
+fn cut_segment_is_read_up_to_its_last_complete_pass() {
+    let decisions = run(&realistic(60));
+    let (bytes, ends) = segment(&decisions);
+    for cut in (0..=bytes.len()).step_by(7).chain([bytes.len()]) {
+        let mut reader = SegmentReader::new(&bytes[..cut]).unwrap();
+        let complete = ends.iter().filter(|end| **end <= cut).count();
+        for (n, decision) in decisions.iter().enumerate().take(complete) {
+            let pass = reader.advance().unwrap();
+            assert_eq!((pass.time.at, pass.metadata.name), (decision.at, format!("hpa.web-{}", n % 2)));
+            if cut == bytes.len() {
+                let record = reader.record().unwrap();
+                assert_eq!(json(&record.decision), json(decision));
+                assert_eq!((record.metadata.namespace.as_str(), record.times), ("shop", 1));
+            }
+        }
+        assert!(reader.advance().is_none(), "{cut}");
+        assert!(reader.rest() < 3000);
+    }
+    assert!(SegmentReader::new(b"something else").is_err());
+}
+
+/// A pass in short.
+fn item(decision: Decision) -> serde_json::Value {
+    let at = decision.at;
+    let record = DecisionRecord {
+        api_version: API_VERSION.into(),
+        kind: "Decision".into(),
+        metadata: DecisionMeta { name: "hpa.web".into(), namespace: "shop".into() },
+        mode: DecisionMode::Active,
+        first: at,
+        last: at,
+        times: 1,
+        period: PERIOD,
+        spec: spec(),
+        decision,
+        round: None,
+    };
+    serde_json::to_value(PassItem::of(&record)).unwrap()
+}
+
+#[test]
+fn passes_have_the_documented_fields() {
+    let mut decisions = run(&[(7, Some(4000)), (0, None)]);
+    let failed = item(decisions.remove(1));
+    let scaled = item(decisions.remove(0));
+    assert_eq!(scaled["at"], "2026-01-01T12:00:00.007Z");
+    assert_eq!((&scaled["current"], &scaled["desired"]), (&10.into(), &17.into()));
+    assert_eq!((&scaled["min"], &scaled["max"], &scaled["mode"]), (&2.into(), &60.into(), &"active".into()));
+    assert_eq!((&scaled["outcome"], &scaled["changed"]), (&"scaled".into(), &true.into()));
+    let metric = &scaled["metrics"][0];
+    assert_eq!(
+        (&metric["name"], &metric["value"], &metric["target"]),
+        (&"cpu".into(), &"81%".into(), &"50%".into())
+    );
+    assert_eq!((&metric["ratio"], &metric["proposal"]), (&1.62.into(), &17.into()));
+    assert_eq!(failed["outcome"], "failed");
+    assert!(failed["metrics"][0]["error"].as_str().unwrap().contains("unable to fetch metrics"), "{failed}");
+    assert!(failed["metrics"][0]["value"].is_null());
+}
