@@ -54,7 +54,7 @@ fn by_metrics(spec: &Spec, decision: &Decision) -> String {
     let stabilized = &normalized.stabilized;
     let mut parts = vec![format!("{name} wants {}", stabilized.recommended)];
     if stabilized.hold != StabilizationHold::None {
-        let until = stabilized.until.map(|t| format!(" until {}", clock(t))).unwrap_or_default();
+        let until = stabilized.holds_until().map(|t| format!(" until {}", clock(t))).unwrap_or_default();
         parts.push(format!("window holds {}{until}", stabilized.replicas));
     }
     match normalized.limited.limit {

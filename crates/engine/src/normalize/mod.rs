@@ -42,6 +42,19 @@ pub struct Stabilized {
     pub until: Option<Timestamp>,
 }
 
+impl Stabilized {
+    /// Until when the window holds at least this count (scale-down) or at most this count (scale-up): until the recommendation that it
+    /// remembers leaves it. [`Stabilized::until`] is later where other recommendations hold other counts.
+    pub fn holds_until(&self) -> Option<Timestamp> {
+        let window = match self.hold {
+            StabilizationHold::None => return None,
+            StabilizationHold::Down => self.down_window,
+            StabilizationHold::Up => self.up_window?,
+        };
+        self.by?.at.checked_add(window).ok()
+    }
+}
+
 /// An earlier recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
