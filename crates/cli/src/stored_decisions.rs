@@ -1,9 +1,12 @@
 //! Serves the decision records of this process.
 
+use api::decisions::passes::{PassList, PassQuery, UnknownCursor};
 use api::decisions::{DecisionRecord, DifferenceList};
 use controllers::hpa::Records;
+use controllers::hpa::records::PassAt;
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt as _};
+use jiff::Timestamp;
 
 /// Decisions of this process, without differences.
 pub(crate) struct StoredDecisions(pub(crate) Records);
@@ -15,6 +18,27 @@ impl serve::DecisionSource for StoredDecisions {
 
     fn of(&self, namespace: &str, name: &str) -> Option<Vec<DecisionRecord>> {
         Some(self.0.of(namespace, name)).filter(|records| !records.is_empty())
+    }
+
+    fn at(&self, namespace: &str, name: &str, at: Timestamp) -> Option<DecisionRecord> {
+        match self.0.at(namespace, name, at)? {
+            PassAt::Kept(record) => Some(*record),
+            PassAt::NotKept(oldest) => self.0.between(namespace, name, oldest, oldest)?.into_iter().next(),
+        }
+    }
+
+    fn between(
+        &self,
+        namespace: &str,
+        name: &str,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Option<Vec<DecisionRecord>> {
+        self.0.between(namespace, name, since, until)
+    }
+
+    fn passes(&self, query: &PassQuery) -> Result<PassList, UnknownCursor> {
+        self.0.passes(query)
     }
 
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>> {

@@ -121,6 +121,11 @@ impl Status {
         Self::new(405, "MethodNotAllowed", text, Some(about))
     }
 
+    /// 410: what the request refers to is no longer there.
+    pub fn gone(message: impl Into<String>) -> Self {
+        Self::new(410, "Gone", message, None)
+    }
+
     /// 406: only JSON is available.
     pub fn not_acceptable() -> Self {
         Self::not_represented("application/json")

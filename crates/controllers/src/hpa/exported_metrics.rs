@@ -12,6 +12,8 @@ use runtime::WatchSet;
 use runtime::exported_metrics::{Counter, Family, Gauge, Histogram, MetricsWriter};
 use runtime::reconcile_loop::PanicCounter;
 
+use super::records::Records;
+
 /// The content type of [`super::HpaControllerHandle::exposition`].
 pub use runtime::exported_metrics::OPEN_METRICS_CONTENT_TYPE as CONTENT_TYPE;
 
@@ -38,7 +40,7 @@ pub(crate) struct HpaMetrics {
 
 /// What other parts of the process count; read when the metrics are exported.
 pub(crate) struct ProcessCounts<'a> {
-    pub(crate) record_bytes: usize,
+    pub(crate) records: &'a Records,
     pub(crate) metrics_apis: MetricsApiCounts,
     pub(crate) events: EventCounts,
     pub(crate) limiter: Option<LimiterSnapshot>,
@@ -262,9 +264,7 @@ impl HpaMetrics {
 
 impl ProcessCounts<'_> {
     fn export(&self, writer: &mut MetricsWriter) {
-        writer
-            .family("gauge", "plimsoll_record_bytes", "Memory of stored decisions.")
-            .value(&[], self.record_bytes);
+        self.records.export(writer);
         writer.family(
             "counter",
             "plimsoll_metrics_api_questions_total",

@@ -148,10 +148,11 @@ impl Reconciler {
     }
 
     /// The current time on the clock as it was when `persisted` was taken out: a clock that jumps during a reconcile would
-    /// otherwise end its windows.
+    /// otherwise end its windows. In milliseconds: more digits would be kept with every pass and mean nothing.
     fn now(&self, persisted: &PersistedState) -> Timestamp {
         let now = self.clock.now();
-        now.checked_sub(self.states().jumped_since(persisted)).unwrap_or(now)
+        let now = now.checked_sub(self.states().jumped_since(persisted)).unwrap_or(now);
+        Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
 
     /// Observes and decides. A decision that leads to a scale write is based on a scale read from the API server, not on a

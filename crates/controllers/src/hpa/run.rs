@@ -348,7 +348,7 @@ impl HpaControllerHandle {
     pub fn exposition(&self) -> String {
         let reconciler = &self.reconciler;
         reconciler.metrics.text(&ProcessCounts {
-            record_bytes: reconciler.records.approximate_bytes(),
+            records: &reconciler.records,
             metrics_apis: reconciler.observer.metrics.traffic(),
             events: reconciler.recorder.counts(),
             limiter: self.health.limiter.get().map(ConcurrencyLimiter::snapshot),

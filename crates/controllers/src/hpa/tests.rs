@@ -116,7 +116,7 @@ fn controller(settings: HpaSettings) -> (HpaController, HpaControllerHandle) {
         recorder: EventRecorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone()),
         leadership: Leadership::without_election(),
         settings,
-        records: Records::new(1),
+        records: Records::default(),
         client,
         discovery,
         clock,
@@ -171,7 +171,7 @@ async fn reconciled(entry: AutoscalerEntry, seconds: i64) -> (DecisionRecord, St
     let now = TAKEN.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds);
     let (client, clock) = (client(), Clock::new(move || now));
     let discovery = Discovery::new(client.clone());
-    let records = Records::new(1);
+    let records = Records::default();
     let (controller, handle) = HpaController::new(HpaControllerParts {
         samples: MetricsClient::new(client.clone(), discovery.clone(), Duration::from_secs(1)),
         recorder: EventRecorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone()),

@@ -70,10 +70,9 @@ impl OperatorContext {
     }
 
     /// Drops everything that is remembered of objects. Called when leadership begins or ends, because another replica may have
-    /// changed them meanwhile.
+    /// changed them meanwhile. Their history is kept: what was decided does not change.
     pub(crate) fn forget_all(&self) {
         self.entries().clear();
-        self.records.forget_all();
     }
 
     /// The object as it was last seen.

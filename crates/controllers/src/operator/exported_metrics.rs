@@ -61,6 +61,7 @@ pub(crate) fn text(context: &OperatorContext, health: &OperatorHealth) -> String
     objects(context, &mut page, &entries);
     registered(context, &mut page);
     context.events.cloud_events.export(&mut page);
+    context.records.export(&mut page);
     health.watches.export(&mut page);
     health.panics.export(&mut page);
     let polls = context.counters.polls();

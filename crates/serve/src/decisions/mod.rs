@@ -2,20 +2,24 @@
 //!
 //! ```text
 //! list    lists, as JSON or as a table
+//! passes  every pass in short
 //! watch   watches
 //! table   tables for kubectl
 //! ```
 
 mod list;
+mod passes;
 mod table;
 mod watch;
 
 use std::sync::Arc;
 
+use api::decisions::passes::{PassList, PassQuery, UnknownCursor};
 use api::decisions::{DecisionMeta, DecisionRecord, DifferenceList, GROUP, OPERATOR_GROUP, VERSION};
 use api::selector::{FieldSelector, Selector};
 use futures::stream::BoxStream;
 use http::{Method, Request, Response};
+use jiff::Timestamp;
 use serde_json::json;
 use tower::util::BoxCloneSyncService;
 
@@ -33,6 +37,33 @@ pub trait DecisionSource: Send + Sync {
     /// All stored decisions of one autoscaler, oldest first; `name` is that of the record (`hpa.web`). None if there is
     /// no such autoscaler.
     fn of(&self, namespace: &str, name: &str) -> Option<Vec<DecisionRecord>>;
+
+    /// The pass of one autoscaler that was in force at a time; if that is not kept, the oldest that is. None if there is no such
+    /// autoscaler.
+    fn at(&self, namespace: &str, name: &str, at: Timestamp) -> Option<DecisionRecord> {
+        let mut kept = self.of(namespace, name)?;
+        let place = kept.iter().rposition(|record| record.first <= at).unwrap_or(0);
+        (place < kept.len()).then(|| kept.swap_remove(place))
+    }
+
+    /// Every pass of one autoscaler in a span of time, oldest first. None if there is no such autoscaler.
+    fn between(
+        &self,
+        namespace: &str,
+        name: &str,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Option<Vec<DecisionRecord>> {
+        let mut kept = self.of(namespace, name)?;
+        kept.retain(|record| record.last >= since && record.first <= until);
+        Some(kept)
+    }
+
+    /// Passes in short, in the order in which they were made.
+    fn passes(&self, query: &PassQuery) -> Result<PassList, UnknownCursor> {
+        let _ = query;
+        Ok(PassList::default())
+    }
 
     /// Future decisions of one autoscaler. None if there is no such autoscaler.
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>>;
@@ -68,7 +99,7 @@ pub(crate) fn group(decisions: Arc<dyn DecisionSource>) -> ApiGroupVersion {
 /// The API group of the operator, which runs beside the controller and needs its own group.
 pub fn operator_group(decisions: Arc<dyn DecisionSource>) -> ApiGroupVersion {
     let mut resources = resources();
-    resources.retain(|resource| resource.name == "decisions");
+    resources.retain(|resource| matches!(resource.name.as_str(), "decisions" | "passes"));
     group_of(OPERATOR_GROUP, decisions, resources)
 }
 
@@ -132,7 +163,7 @@ fn resources() -> Vec<ApiResource> {
         }),
         ..ApiResource::default()
     };
-    vec![decisions, differences]
+    vec![decisions, differences, passes::resource()]
 }
 
 fn answer(
@@ -168,8 +199,26 @@ fn answer(
             if watch {
                 return watch::one(group, decisions, namespace, name, watch::WatchStart::All, form, call);
             }
-            let records = decisions.of(namespace, name).ok_or_else(|| missing(group, name))?;
+            let (at, since, until) = (time(call, "at")?, time(call, "since")?, time(call, "until")?);
+            let records = match (at, since, until) {
+                (Some(at), ..) => decisions.at(namespace, name, at).map(|record| vec![record]),
+                (None, None, None) => decisions.of(namespace, name),
+                (None, since, until) => {
+                    let (since, until) = (since.unwrap_or(Timestamp::MIN), until.unwrap_or(Timestamp::MAX));
+                    decisions.between(namespace, name, since, until)
+                }
+            };
+            let records = records.ok_or_else(|| missing(group, name))?;
             Ok(list::decisions(group, records, form, call.clock.now()))
+        }
+        (["passes"], _) => {
+            if call.method != Method::GET {
+                return Err(Status::not_allowed());
+            }
+            if watch {
+                return Err(Status::no_watch(StatusDetails::new(group, "passes", "")));
+            }
+            passes::answer(group, decisions, namespace, call)
         }
         (["differences"], _) if group == GROUP => {
             let form = allowed(ResponseForm::of)?;
@@ -183,6 +232,17 @@ fn answer(
         }
         _ => Err(Status::no_path()),
     }
+}
+
+/// A time in the query.
+fn time(call: &AuthorizedRequest, parameter: &str) -> Result<Option<Timestamp>, Status> {
+    let Some(text) = call.query.get(parameter).filter(|text| !text.is_empty()) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        let text = api::gotext::quote(text);
+        Status::bad_request(format!(
+            "{parameter}: Invalid value: {text}: must be a time as in RFC 3339, such as 2026-01-05T09:10:30Z"
+        ))
+    })
 }
 
 fn missing(group: &'static str, name: &str) -> Status {

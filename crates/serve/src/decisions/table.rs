@@ -1,5 +1,6 @@
 //! Decisions and differences as tables for kubectl.
 
+use api::decisions::passes::PassItem;
 use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord, DifferenceList, DifferenceRecord};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -82,6 +83,28 @@ fn mode(mode: DecisionMode) -> &'static str {
         DecisionMode::DryRun => "dry-run",
         DecisionMode::Off => "off",
     }
+}
+
+/// A table of passes.
+pub(super) fn passes(passes: &[PassItem], style: RowObject, cursor: &str) -> Value {
+    const COLUMNS: &[(&str, &str)] = &[
+        ("Name", "Kind, a dot, name of the autoscaler."),
+        ("Time", "When, in UTC."),
+        ("Replicas", "The count that was found."),
+        ("Wanted", "The count that should be."),
+        ("Outcome", "What became of it."),
+        ("Why", "Why the count is what it is."),
+    ];
+    let cells = |pass: &PassItem| {
+        let found = pass.current.map_or_else(|| UNKNOWN.to_owned(), |count| count.to_string());
+        let wanted = pass.current.map_or_else(|| UNKNOWN.to_owned(), |_| pass.desired.to_string());
+        json!([pass.name, pass.at, found, wanted, pass.outcome, pass.reason])
+    };
+    let rows = passes.iter().map(|pass| {
+        let meta = DecisionMeta { name: pass.name.clone(), namespace: pass.namespace.clone() };
+        row(&cells(pass), style, &meta, pass.at, pass)
+    });
+    table(COLUMNS, &rows.collect::<Vec<_>>(), cursor)
 }
 
 /// A table of differences.

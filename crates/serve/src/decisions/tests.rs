@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use api::decisions::passes::{PassItem, PassList, PassListMeta, PassQuery, UnknownCursor};
 use api::decisions::{API_VERSION, DecisionList, DecisionMode, DifferenceRecord};
 use engine::spec::{Spec, TargetRef};
 use engine::{Observation, PodSelection, Scale, ScaleReadError, State, Status as Stored};
@@ -114,6 +115,21 @@ impl DecisionSource for Desk {
         (!own.is_empty()).then_some(own)
     }
 
+    fn passes(&self, query: &PassQuery) -> Result<PassList, UnknownCursor> {
+        if query.after.as_deref().is_some_and(|after| after != "known") {
+            return Err(UnknownCursor);
+        }
+        let records = self.records.lock().unwrap();
+        let wanted = |record: &&DecisionRecord| {
+            within(&record.metadata, query.namespace.as_deref())
+                && query.since.is_none_or(|since| record.last >= since)
+        };
+        let items = records.iter().filter(wanted).map(PassItem::of);
+        let items = items.take(query.limit.unwrap_or(usize::MAX)).collect();
+        let metadata = PassListMeta { cursor: "known".into(), remaining: false, lost: false };
+        Ok(PassList { metadata, items, ..PassList::default() })
+    }
+
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>> {
         self.of(namespace, name)?;
         let meta = DecisionMeta { name: name.into(), namespace: namespace.into() };
@@ -217,6 +233,53 @@ async fn lists_are_what_the_types_say() {
     assert_eq!(names(&get(&desk, selected, "").await.1), ["b/hpa.web"]);
     assert_eq!(names(&get(&desk, "/decisions?labelSelector=app%3Dweb", "").await.1).len(), 0);
     assert_eq!(names(&get(&desk, "/decisions?labelSelector=!app", "").await.1).len(), 3);
+}
+
+#[tokio::test]
+async fn pass_of_a_time_and_passes_of_a_span() {
+    let desk = desk();
+    let last = async |query: &str| {
+        let (_, list) = get(&desk, &format!("/namespaces/a/decisions/hpa.web?{query}"), "").await;
+        list["items"].as_array().unwrap().iter().map(|item| item["last"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(last("at=2027-01-15T07:59:14.999Z").await, [json!("2027-01-15T08:00:00Z")]);
+    assert_eq!(last("at=2027-01-15T08:59:15%2B01:00").await, [json!("2027-01-15T08:00:15Z")]);
+    assert_eq!(last("at=2020-01-01T00:00:00Z").await, [json!("2027-01-15T08:00:00Z")], "the oldest");
+    assert_eq!(last("since=2027-01-15T08:00:01Z").await, [json!("2027-01-15T08:00:15Z")]);
+    assert_eq!(last("until=2027-01-15T07:59:10Z").await, [json!("2027-01-15T08:00:00Z")]);
+    let (code, status) = get(&desk, "/namespaces/a/decisions/hpa.web?at=noon", "").await;
+    assert_eq!(code, 400);
+    assert!(status["message"].as_str().unwrap().contains("RFC 3339"), "{status}");
+    assert_eq!(get(&desk, "/namespaces/a/decisions/hpa.x?at=2027-01-15T08:00:14Z", "").await.0, 404);
+}
+
+#[tokio::test]
+async fn passes_have_a_cursor() {
+    let desk = desk();
+    let names = |list: &Value| {
+        let name = |item: &Value| {
+            format!("{}/{}", item["namespace"].as_str().unwrap(), item["name"].as_str().unwrap())
+        };
+        list["items"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
+    };
+    let (code, list) = get(&desk, "/passes", "").await;
+    assert_eq!((code, names(&list).len()), (200, 4));
+    assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("PassList"), &json!(API_VERSION)));
+    assert_eq!(list["metadata"], json!({"cursor": "known", "remaining": false, "lost": false}));
+    let (_, list) =
+        get(&desk, "/namespaces/a/passes?fieldSelector=metadata.name%3Dhpa.web&after=known", "").await;
+    assert_eq!(names(&list), ["a/hpa.web", "a/hpa.web"]);
+    let (_, list) = get(&desk, "/passes?since=2027-01-15T08:00:10Z&limit=1", "").await;
+    assert_eq!(names(&list), ["a/hpa.web"]);
+    let (_, table) = get(&desk, "/namespaces/b/passes", TABLE).await;
+    assert_eq!(table["rows"][0]["cells"][2], "<unknown>", "{table}");
+    let (code, status) = get(&desk, "/passes?after=other", "").await;
+    assert_eq!((code, &status["reason"]), (410, &json!("Gone")));
+    for (path, code) in
+        [("/passes?limit=x", 400), ("/passes?since=x", 400), ("/passes?watch=1", 405), ("/passes/x", 404)]
+    {
+        assert_eq!(get(&desk, path, "").await.0, code, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -14,9 +14,9 @@ use crate::logs::LogArgs;
 use idle_flags::ControllerManagerFlags;
 
 pub(crate) use options::ControllerOptions;
-pub(crate) use run::stopped;
 #[cfg(feature = "desk")]
 pub(crate) use run::{ControllerProcess, start};
+pub(crate) use run::{recorded, stopped};
 #[cfg(feature = "desk")]
 pub(crate) use service::SERVICE;
 

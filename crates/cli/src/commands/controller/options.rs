@@ -105,10 +105,16 @@ pub(crate) struct ControllerOptions {
     /// Paths without authentication and authorization [/healthz,/livez,/readyz].
     #[arg(long, value_name = "PATH,…", value_delimiter = ',', help_heading = SERVING)]
     pub(crate) authorization_always_allow_paths: Option<Vec<String>>,
-    /// Decisions kept of each autoscaler [20].
-    #[arg(long, value_name = "NUMBER", help_heading = RECORDS)]
+    /// How long every pass is kept in memory, at most 100 MiB of all autoscalers [1h].
+    #[arg(long, value_name = "DURATION", help_heading = RECORDS)]
+    pub(crate) history: Option<GoDuration>,
+    /// Also write every pass to files in this folder, for a week and at most 1 GiB; `why --recording` reads them.
+    #[arg(long, value_name = "FOLDER", help_heading = RECORDS)]
+    pub(crate) record: Option<PathBuf>,
+    /// Without effect: all decisions are kept for --history.
+    #[arg(long, value_name = "NUMBER", hide = true, help_heading = RECORDS)]
     pub(crate) decisions: Option<usize>,
-    /// Append each new decision to this file, one JSON object per line.
+    /// Append each new decision to this file, one JSON object per line; --record is smaller and keeps every pass.
     #[arg(long, value_name = "FILE", help_heading = RECORDS)]
     pub(crate) decision_log: Option<PathBuf>,
     /// Log every decision, not only those that differ from the one before.
@@ -235,6 +241,8 @@ impl ControllerOptions {
             enable_cert_rotation,
             cert_secret_name,
             authorization_always_allow_paths,
+            history,
+            record,
             decisions,
             decision_log,
             decision_log_all,

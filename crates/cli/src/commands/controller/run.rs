@@ -1,5 +1,6 @@
 //! The controller process: start, reload and orderly stop.
 
+use std::path::Path;
 use std::time::Duration;
 
 use cluster::Clock;
@@ -8,6 +9,7 @@ use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
 use cluster::lease::{Election, Leadership, LeaseSettings};
 use cluster::metrics::MetricsClient;
+use controllers::hpa::records::{HistoryLimits, Recording, RecordingLimits};
 use controllers::hpa::{
     GROUP_SHARE_OF_PERIOD, HpaController, HpaControllerHandle, HpaControllerParts, Records,
 };
@@ -112,7 +114,7 @@ pub(crate) async fn start(
         recorder: recorder.clone(),
         clock: clock.clone(),
         settings,
-        records: records(options)?,
+        records: records(options, &clock)?,
     });
     handle.measure(&connection.limiter);
     let mut keeping = JoinSet::new();
@@ -155,8 +157,13 @@ impl ControllerProcess {
     }
 }
 
-fn records(options: &ControllerOptions) -> Result<Records, Failure> {
-    let records = Records::new(options.decisions.unwrap_or(20));
+fn records(options: &ControllerOptions, clock: &Clock) -> Result<Records, Failure> {
+    if options.decisions.is_some() {
+        tracing::warn!("--decisions has no effect: all decisions are kept for the time that --history says");
+    }
+    let mut limits = HistoryLimits::default();
+    limits.age = options.history.map_or(limits.age, |GoDuration(age)| age);
+    let records = recorded(Records::new(limits), options.record.as_deref(), clock)?;
     match &options.decision_log {
         Some(file) => {
             let all = options.decision_log_all.unwrap_or(false);
@@ -165,6 +172,20 @@ fn records(options: &ControllerOptions) -> Result<Records, Failure> {
         }
         None => Ok(records),
     }
+}
+
+/// Reads the passes of an earlier recording in a folder and records into it, if one is given.
+pub(crate) fn recorded(records: Records, folder: Option<&Path>, clock: &Clock) -> Result<Records, Failure> {
+    let Some(folder) = folder else { return Ok(records) };
+    let recording = Recording::start(folder, RecordingLimits::default());
+    let recording = recording.map_err(|error| Failure::file("record into", folder, &error))?;
+    match records.restore(folder, clock.now()) {
+        Ok(0) => {}
+        Ok(passes) => tracing::info!(passes, "the history was read from the recording"),
+        // The past is lost, which is no reason not to start.
+        Err(error) => tracing::warn!(%error, "the history cannot be read from the recording"),
+    }
+    Ok(records.with_recording(recording))
 }
 
 /// Takes part in leader election, unless it is switched off.

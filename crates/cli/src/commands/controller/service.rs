@@ -3,9 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use api::decisions::passes::{PassList, PassQuery, UnknownCursor};
 use api::decisions::{DecisionRecord, DifferenceList};
 use controllers::hpa::{HpaControllerHandle, exported_metrics};
 use futures::stream::BoxStream;
+use jiff::Timestamp;
 use serve::{App, Certificate, Exposition, HealthChecks, Keyring, Server};
 
 use super::options::ControllerOptions;
@@ -28,6 +30,24 @@ impl serve::DecisionSource for Records {
 
     fn of(&self, namespace: &str, name: &str) -> Option<Vec<DecisionRecord>> {
         StoredDecisions(self.0.records()).of(namespace, name)
+    }
+
+    fn at(&self, namespace: &str, name: &str, at: Timestamp) -> Option<DecisionRecord> {
+        StoredDecisions(self.0.records()).at(namespace, name, at)
+    }
+
+    fn between(
+        &self,
+        namespace: &str,
+        name: &str,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Option<Vec<DecisionRecord>> {
+        StoredDecisions(self.0.records()).between(namespace, name, since, until)
+    }
+
+    fn passes(&self, query: &PassQuery) -> Result<PassList, UnknownCursor> {
+        StoredDecisions(self.0.records()).passes(query)
     }
 
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>> {

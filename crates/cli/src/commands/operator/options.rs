@@ -10,6 +10,7 @@ use api::selector::Selector;
 use api::time::parse_go_duration;
 use cluster::connect::ConnectTarget;
 use cluster::lease::LeaseSettings as Lease;
+use controllers::hpa::records::HistoryLimits;
 use controllers::operator::{OperatorSettings, ScalingMode};
 
 use super::flags::Flags;
@@ -43,6 +44,10 @@ pub(crate) struct OperatorOptions {
     pub(crate) owner: OwnerLease,
     pub(crate) serving: OperatorServing,
     pub(crate) logs: LogArgs,
+    /// How long passes are kept.
+    pub(crate) history: HistoryLimits,
+    /// The folder of the recording.
+    pub(crate) record: Option<PathBuf>,
     /// Flags that were given and are ignored.
     pub(crate) idle: Vec<&'static str>,
 }
@@ -95,6 +100,8 @@ impl OperatorOptions {
             },
             serving: OperatorServing::of(flags, &variable, &namespace)?,
             logs: logs(flags)?,
+            history: history(flags)?,
+            record: flags.file("record")?,
             idle: flags.idle(),
         })
     }
@@ -113,6 +120,14 @@ impl OperatorOptions {
         (options.serving.health, options.serving.exported_metrics) = (None, None);
         Ok(options)
     }
+}
+
+fn history(flags: &Flags) -> Result<HistoryLimits, Failure> {
+    let age = flags.duration("history")?;
+    if age.is_negative() {
+        return Err(Failure::input("--history cannot be negative"));
+    }
+    Ok(HistoryLimits { age, ..HistoryLimits::default() })
 }
 
 fn settings(

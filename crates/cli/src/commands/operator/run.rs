@@ -21,7 +21,7 @@ use super::options::OperatorOptions;
 use super::{outbound, service};
 use crate::certificates::trust::{self, ServingCa};
 use crate::certificates::{self, Shared};
-use crate::commands::controller::stopped;
+use crate::commands::controller::{recorded, stopped};
 use crate::failure::{Failure, Outcome};
 use crate::lease_thread::LeaseRuntime;
 use crate::probe_thread::ProbeRuntime;
@@ -30,8 +30,6 @@ use crate::probe_thread::ProbeRuntime;
 const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// The default component of events.
 const COMPONENT: &str = "keda-operator";
-/// How many decision records are kept per object; equal consecutive decisions are one record.
-const MAX_RECORDS_PER_OBJECT: usize = 60;
 /// Variables of KEDA's operator that are ignored.
 const IDLE_VARIABLES: [&str; 7] = [
     "KEDA_HTTP_TLS_CIPHER_LIST",
@@ -142,7 +140,7 @@ pub(crate) async fn start(
         auth: Some(auth),
         samples: Some(samples),
         build: None,
-        records: Records::new(MAX_RECORDS_PER_OBJECT),
+        records: recorded(Records::new(options.history), options.record.as_deref(), &clock)?,
     });
     let admission = admission.recording(&recorder, &handle);
     let mut keeping = JoinSet::new();

@@ -9,8 +9,6 @@ use futures::Stream;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, channel};
 
-use super::run::Run;
-
 /// How many decisions a subscriber may fall behind.
 const MAX_BACKLOG: usize = 16;
 
@@ -33,13 +31,14 @@ impl Followers {
         self.0.entry(key).or_insert_with(|| channel(MAX_BACKLOG).0).subscribe()
     }
 
-    pub(super) fn tell(&mut self, key: &AutoscalerKey, run: &Run) {
-        // There is usually no subscriber.
-        if self.0.is_empty() {
-            return;
-        }
+    /// Whether there is a subscriber, which there usually is not.
+    pub(super) fn has(&self, key: &AutoscalerKey) -> bool {
+        !self.0.is_empty() && self.0.contains_key(key)
+    }
+
+    pub(super) fn tell(&mut self, key: &AutoscalerKey, record: &Arc<DecisionRecord>) {
         let Some(sender) = self.0.get(key) else { return };
-        if sender.receiver_count() == 0 || sender.send(Arc::new(run.record(key))).is_err() {
+        if sender.receiver_count() == 0 || sender.send(record.clone()).is_err() {
             self.0.remove(key);
         }
     }

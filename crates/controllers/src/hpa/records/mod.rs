@@ -1,73 +1,105 @@
-//! The last decisions of each autoscaler.
+//! Every pass of each autoscaler, for a time and within a number of bytes.
 //!
-//! Equal decisions in a row are one [`Run`]: first time, last time, count. The newest run is not compressed, so that a steady
-//! autoscaler costs a comparison and a copy per period; earlier runs are compressed.
+//! Passes are packed as they are made ([`api::history`]). Equal decisions in a row are shown as one run with a first time, a last
+//! time and a count; the passes of a run are kept all the same.
 
 mod follow;
-mod history;
+mod kept;
 mod log;
+mod passes;
+mod recording;
 mod run;
+mod table;
 #[cfg(test)]
 pub(super) mod tests;
-mod weight;
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::decisions::{DecisionMode, DecisionRecord};
+use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord};
+use api::history::{NewestPass, PassTime, write_document};
 use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::{Decision, Spec, TriggerPoll};
 use futures::Stream;
 use jiff::{SignedDuration, Timestamp};
+use runtime::exported_metrics::MetricsWriter;
 
 pub use follow::TooSlow;
 pub use log::DecisionLog;
+pub use recording::{Recording, RecordingError, RecordingLimits, read_recording};
+pub use table::HistoryLimits;
 
-use follow::Followers;
-use history::{History, Packer};
-use run::Run;
+use kept::{HistorySnapshot, record};
+use recording::QueuedPass;
+use run::RunLength;
+use table::RecordTable;
 
-/// The default number of runs kept per autoscaler.
-pub const DEFAULT_KEPT_RUNS: usize = 20;
-
-/// The last decisions of each autoscaler. Cheap to clone; all clones are the same.
+/// Every pass of each autoscaler. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug)]
 pub struct Records {
-    keep: usize,
+    /// Recognizes cursors of this process.
+    epoch: u64,
+    limits: HistoryLimits,
     table: Arc<Mutex<RecordTable>>,
     log: Option<DecisionLog>,
+    recording: Option<Recording>,
 }
 
-#[derive(Debug, Default)]
-struct RecordTable {
-    kept: HashMap<AutoscalerKey, AutoscalerHistory>,
-    followers: Followers,
-    packer: Packer,
-}
-
-/// The runs of one autoscaler.
-#[derive(Debug)]
-struct AutoscalerHistory {
-    newest: Arc<Run>,
-    older: History,
+/// The pass that was in force at a time.
+#[derive(Clone, Debug)]
+pub enum PassAt {
+    /// It is kept.
+    Kept(Box<DecisionRecord>),
+    /// It is not kept, or was never made. The oldest kept pass is from this time.
+    NotKept(Timestamp),
 }
 
 impl Default for Records {
     fn default() -> Self {
-        Self::new(DEFAULT_KEPT_RUNS)
+        Self::new(HistoryLimits::default())
     }
 }
 
 impl Records {
-    /// Keeps this many runs of each autoscaler, at least one.
-    pub fn new(keep: usize) -> Self {
-        Self { keep: keep.max(1), table: Arc::default(), log: None }
+    /// Keeps passes within these limits.
+    pub fn new(limits: HistoryLimits) -> Self {
+        // Each has other keys, so that this number differs between processes.
+        let epoch = RandomState::new().hash_one(0);
+        Self { epoch, limits, table: Arc::default(), log: None, recording: None }
     }
 
     /// Writes every new run, or with `all` every decision, to `file` as a line of JSON.
     pub fn with_log(self, file: &Path, all: bool) -> std::io::Result<Self> {
         Ok(Self { log: Some(DecisionLog::open(file, all)?), ..self })
+    }
+
+    /// Adds the passes of an earlier recording that are not older than the history, so that a restarted process has its past. Returns
+    /// how many there are.
+    pub fn restore(&self, recording: &Path, now: Timestamp) -> Result<usize, RecordingError> {
+        let oldest = now.checked_sub(self.limits.age).unwrap_or(Timestamp::MIN);
+        let passes = match read_recording(recording, |_, at| (oldest..=now).contains(&at)) {
+            Err(RecordingError::Empty { .. }) => return Ok(0),
+            passes => passes?,
+        };
+        let count = passes.len();
+        for (pass, _) in passes {
+            let DecisionMeta { name, namespace } = &pass.metadata;
+            let Some(key) = key_of(namespace, name) else { continue };
+            let (spec, round) = (Arc::new(pass.spec), pass.round);
+            self.keep(&key, (pass.mode, pass.period), &spec, &pass.decision, round.as_ref());
+        }
+        Ok(count)
+    }
+
+    /// Also writes every pass to files.
+    pub fn with_recording(self, recording: Recording) -> Self {
+        Self { recording: Some(recording), ..self }
+    }
+
+    /// The recording, if there is one.
+    pub fn recording(&self) -> Option<&Recording> {
+        self.recording.as_ref()
     }
 
     /// Adds a decision.
@@ -92,65 +124,118 @@ impl Records {
         decision: &Decision,
         round: Option<TriggerPoll>,
     ) {
-        let round = round.map(Box::new);
+        let Some(document) = self.keep(key, (mode, period), spec, decision, round.as_ref()) else { return };
         let mut table = self.lock();
-        let RecordTable { kept, followers, packer } = &mut *table;
-        let (run, is_new) = match kept.get_mut(key) {
-            Some(kept) if kept.newest.goes_on(mode, spec, decision) => {
-                Run::go_on(&mut kept.newest, period, decision, round);
-                (&kept.newest, false)
-            }
-            Some(kept) => {
-                let new = Arc::new(Run::new(mode, period, spec, decision, round));
-                let ended = std::mem::replace(&mut kept.newest, new);
-                kept.older.push(packer, &ended.record(key), self.keep - 1);
-                (&kept.newest, true)
-            }
-            None => {
-                let newest = Arc::new(Run::new(mode, period, spec, decision, round));
-                let new = AutoscalerHistory { newest, older: History::default() };
-                (&kept.entry(key.clone()).or_insert(new).newest, true)
-            }
-        };
-        followers.tell(key, run);
-        if let Some(log) = self.log.as_ref().filter(|log| is_new || log.wants_all()) {
-            log.write(key, run);
+        let Some(history) = table.kept.get(key) else { return };
+        let run = history.run;
+        if let Some(recording) = &self.recording {
+            recording.add(QueuedPass {
+                api_version: key.kind.decisions(),
+                metadata: DecisionMeta { name: name_of(key), namespace: key.namespace.to_string() },
+                time: PassTime { at: decision.at, number: history.newest_number(), continues: run.times > 1 },
+                spec: history.spec_text(),
+                document,
+            });
         }
+        let log = self.log.as_ref().filter(|log| run.times == 1 || log.wants_all());
+        if log.is_none() && !table.followers.has(key) {
+            return;
+        }
+        let RunLength { first, times } = run;
+        let document = api::history::PassDocument {
+            spec: (**spec).clone(),
+            mode,
+            period,
+            decision: decision.clone(),
+            round,
+        };
+        let record = Arc::new(DecisionRecord { first, times, ..record(key, document) });
+        table.followers.tell(key, &record);
+        if let Some(log) = log {
+            log.write(&record);
+        }
+    }
+
+    /// Keeps a pass in memory and returns its JSON text.
+    fn keep(
+        &self,
+        key: &AutoscalerKey,
+        (mode, period): (DecisionMode, SignedDuration),
+        spec: &Arc<Spec>,
+        decision: &Decision,
+        round: Option<&TriggerPoll>,
+    ) -> Option<Vec<u8>> {
+        let mut document = Vec::new();
+        // Serializing numbers and strings cannot fail.
+        write_document(&mut document, mode, period, decision, round).ok()?;
+        let fingerprint = run::fingerprint(mode, decision);
+        self.lock().add(&self.limits, key, spec, (decision.at, fingerprint), &document);
+        Some(document)
     }
 
     /// The newest run of every autoscaler (in a namespace), by namespace, name and kind.
     pub fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
         let wanted = |key: &AutoscalerKey| namespace.is_none_or(|namespace| *key.namespace == *namespace);
-        let mut found: Vec<(AutoscalerKey, Arc<Run>)> = {
+        let mut found: Vec<(AutoscalerKey, NewestPass, RunLength)> = {
             let table = self.lock();
             let wanted = table.kept.iter().filter(|(key, _)| wanted(key));
-            wanted.map(|(key, kept)| (key.clone(), kept.newest.clone())).collect()
+            wanted.filter_map(|(key, kept)| Some((key.clone(), kept.open.newest_pass()?, kept.run))).collect()
         };
-        found.sort_by(|(a, _), (b, _)| (&a.namespace, &a.name, a.kind).cmp(&(&b.namespace, &b.name, b.kind)));
-        found.into_iter().map(|(key, run)| run.record(&key)).collect()
+        found.sort_by(|(a, ..), (b, ..)| {
+            (&a.namespace, &a.name, a.kind).cmp(&(&b.namespace, &b.name, b.kind))
+        });
+        let read = |(key, newest, RunLength { first, times }): (AutoscalerKey, NewestPass, RunLength)| {
+            Some(DecisionRecord { first, times, ..record(&key, newest.document()?) })
+        };
+        found.into_iter().filter_map(read).collect()
     }
 
-    /// The runs of one autoscaler, oldest first. `name` is kind and name: `hpa.web`.
+    /// The kept passes of one autoscaler in runs of equal ones, oldest first. `name` is kind and name: `hpa.web`.
     pub fn of(&self, namespace: &str, name: &str) -> Vec<DecisionRecord> {
-        let Some(key) = key_of(namespace, name) else { return Vec::new() };
-        let (older, newest) = {
-            let table = self.lock();
-            let Some(kept) = table.kept.get(&key) else { return Vec::new() };
-            (kept.older.clone(), kept.newest.clone())
-        };
-        older.read().into_iter().chain([newest.record(&key)]).collect()
+        self.snapshot(namespace, name).map(|kept| kept.runs()).unwrap_or_default()
     }
 
-    /// The runs of one autoscaler after the one that began at `first`, oldest first; all if it is not kept. They are found by
-    /// position, because the clock of the machine can be set back.
+    /// Every kept pass of one autoscaler in a span of time, oldest first. None if nothing is kept of it.
+    pub fn between(
+        &self,
+        namespace: &str,
+        name: &str,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Option<Vec<DecisionRecord>> {
+        self.snapshot(namespace, name).map(|kept| kept.between(since, until))
+    }
+
+    /// The pass of one autoscaler that was in force at a time: the last that was made until then. None if nothing is kept of it.
+    pub fn at(&self, namespace: &str, name: &str, at: Timestamp) -> Option<PassAt> {
+        let kept = self.snapshot(namespace, name)?;
+        match kept.at(at) {
+            Some(found) => Some(PassAt::Kept(Box::new(found))),
+            None => kept.oldest().map(PassAt::NotKept),
+        }
+    }
+
+    /// The runs of one autoscaler after the one that began at `first`, oldest first; if it is not kept, those that began later. They
+    /// are found by position, because the clock of the machine can be set back.
     pub fn after(&self, namespace: &str, name: &str, first: Option<Timestamp>) -> Vec<DecisionRecord> {
-        let newest = |key| self.lock().kept.get(&key).map(|kept| kept.newest.first);
+        let newest = |key| self.lock().kept.get(&key).map(|kept| kept.run.first);
         if first.is_some() && key_of(namespace, name).and_then(newest) == first {
             return Vec::new();
         }
         let mut runs = self.of(namespace, name);
-        let position = runs.iter().rposition(|run| Some(run.first) == first);
-        runs.split_off(position.map_or(0, |position| position + 1))
+        match runs.iter().rposition(|run| Some(run.first) == first) {
+            Some(position) => runs.split_off(position + 1),
+            None => {
+                runs.retain(|run| first.is_none_or(|first| run.first > first));
+                runs
+            }
+        }
+    }
+
+    fn snapshot(&self, namespace: &str, name: &str) -> Option<HistorySnapshot> {
+        let key = key_of(namespace, name)?;
+        let table = self.lock();
+        Some(table.kept.get(&key)?.snapshot(&key, 0))
     }
 
     /// Subscribes to decisions, each with its current run. The stream ends when the autoscaler is forgotten, or after
@@ -164,26 +249,31 @@ impl Records {
         follow::stream(receiver)
     }
 
-    /// Forgets all autoscalers.
-    pub fn forget_all(&self) {
-        let mut table = self.lock();
-        let RecordTable { kept, followers, .. } = &mut *table;
-        for key in kept.keys() {
-            followers.end(key);
-        }
-        kept.clear();
-    }
-
     /// Forgets an autoscaler.
     pub fn forget(&self, key: &AutoscalerKey) {
-        let mut table = self.lock();
-        table.kept.remove(key);
-        table.followers.end(key);
+        self.lock().forget(key);
     }
 
     /// The approximate memory in bytes.
     pub fn approximate_bytes(&self) -> usize {
         self.lock().weight()
+    }
+
+    /// Exports the memory of passes and the state of the recording.
+    pub(crate) fn export(&self, writer: &mut MetricsWriter) {
+        writer
+            .family("gauge", "plimsoll_record_bytes", "Memory used for passes that are kept.")
+            .value(&[], self.approximate_bytes());
+        if let Some(recording) = &self.recording {
+            let help = "Whether recording has ended because a file could not be written.";
+            writer
+                .family("gauge", "plimsoll_recording_stopped", help)
+                .value(&[], u8::from(recording.is_stopped()));
+            let help = "Passes that were not recorded, because writing failed or was too slow.";
+            writer
+                .family("counter", "plimsoll_recording_lost_passes_total", help)
+                .value(&[], recording.lost());
+        }
     }
 
     /// The number of lines that were not written to the log, because of errors or a full queue.

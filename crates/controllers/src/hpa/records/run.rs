@@ -1,91 +1,64 @@
-//! A run of equal decisions.
+//! Runs of equal decisions. They are a form of display: every pass is kept.
 
-use std::sync::Arc;
+use std::fmt::{self, Write as _};
+use std::hash::{DefaultHasher, Hasher as _};
 
-use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord};
-use cluster::AutoscalerKey;
+use api::decisions::DecisionMode;
 use engine::normalize::{ScalingLimit, StabilizationHold};
-use engine::{Decision, Replicas, Spec, TriggerPoll};
-use jiff::{SignedDuration, Timestamp};
+use engine::{Decision, Replicas};
+use jiff::Timestamp;
 
-/// A decision that was made once or more in a row.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) mode: DecisionMode,
+/// How long the current run is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunLength {
     pub(super) first: Timestamp,
     pub(super) times: u64,
-    pub(super) period: SignedDuration,
-    pub(super) spec: Arc<Spec>,
-    /// The last decision of the run.
-    pub(super) decision: Decision,
-    /// The trigger activity before the decision, if there are triggers.
-    pub(super) round: Option<Box<TriggerPoll>>,
 }
 
-impl Run {
-    pub(super) fn new(
-        mode: DecisionMode,
-        period: SignedDuration,
-        spec: &Arc<Spec>,
-        decision: &Decision,
-        round: Option<Box<TriggerPoll>>,
-    ) -> Self {
-        let decision = decision.clone();
-        Self { mode, first: decision.at, times: 1, period, spec: spec.clone(), decision, round }
-    }
+impl RunLength {
+    /// The run before the first pass.
+    pub(super) const NONE: Self = Self { first: Timestamp::UNIX_EPOCH, times: 0 };
 
-    /// Whether `decision` continues the run: measured values may differ, results may not.
-    pub(super) fn goes_on(&self, mode: DecisionMode, spec: &Arc<Spec>, decision: &Decision) -> bool {
-        let last = &self.decision;
-        self.mode == mode
-            && last.course == decision.course
-            && last.outcome == decision.outcome
-            && (last.current(), last.desired) == (decision.current(), decision.desired)
-            && last.activation == decision.activation
-            && wanted(last) == wanted(decision)
-            && limited(last) == limited(decision)
-            && last.reason == decision.reason
-            && last.error == decision.error
-            && (Arc::ptr_eq(&self.spec, spec) || self.spec == *spec)
-    }
-
-    /// Adds a decision to the run.
-    pub(super) fn go_on(
-        run: &mut Arc<Self>,
-        period: SignedDuration,
-        decision: &Decision,
-        round: Option<Box<TriggerPoll>>,
-    ) {
-        let (mode, first, times) = (run.mode, run.first, run.times + 1);
-        match Arc::get_mut(run) {
-            Some(run) => {
-                run.decision = decision.clone();
-                (run.times, run.period, run.round) = (times, period, round);
-            }
-            // A reader still holds the old run.
-            None => {
-                let (spec, decision) = (run.spec.clone(), decision.clone());
-                *run = Arc::new(Self { mode, first, times, period, spec, decision, round });
-            }
+    /// Adds a pass.
+    pub(super) fn add(&mut self, at: Timestamp, continues: bool) {
+        if continues && self.times > 0 {
+            self.times += 1;
+        } else {
+            *self = Self { first: at, times: 1 };
         }
     }
+}
 
-    /// The record that the API serves.
-    pub(super) fn record(&self, key: &AutoscalerKey) -> DecisionRecord {
-        DecisionRecord {
-            api_version: key.kind.decisions().to_owned(),
-            kind: "Decision".to_owned(),
-            metadata: DecisionMeta { name: super::name_of(key), namespace: key.namespace.to_string() },
-            mode: self.mode,
-            first: self.first,
-            last: self.decision.at,
-            times: self.times,
-            period: self.period,
-            spec: (*self.spec).clone(),
-            decision: self.decision.clone(),
-            round: self.round.as_deref().cloned(),
+/// A hash of what makes a decision equal to the one before it: measured values may differ, results may not. The spec is compared
+/// by the caller.
+pub(super) fn fingerprint(mode: DecisionMode, decision: &Decision) -> u64 {
+    struct HashedText(DefaultHasher);
+    impl fmt::Write for HashedText {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.write(text.as_bytes());
+            Ok(())
         }
     }
+    let Decision { course, outcome, desired, activation, reason, error, .. } = decision;
+    let mut text = HashedText(DefaultHasher::new());
+    // Hashing does not fail.
+    let _ = write!(
+        text,
+        "{:?}",
+        (
+            mode,
+            course,
+            outcome,
+            decision.current(),
+            desired,
+            activation,
+            wanted(decision),
+            limited(decision),
+            reason,
+            error
+        )
+    );
+    text.0.finish()
 }
 
 fn wanted(decision: &Decision) -> Option<(Replicas, Option<usize>)> {

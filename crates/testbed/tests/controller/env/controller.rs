@@ -42,7 +42,7 @@ impl RunningController {
             recorder: recorder.clone(),
             clock,
             settings,
-            records: Records::new(50),
+            records: Records::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let task = Some(tokio::spawn(controller.run(stopped)));

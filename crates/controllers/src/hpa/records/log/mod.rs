@@ -13,9 +13,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cluster::AutoscalerKey;
-
-use super::run::Run;
+use api::decisions::DecisionRecord;
 
 /// How many lines may wait.
 const MAX_QUEUED_LINES: usize = 4096;
@@ -39,7 +37,7 @@ struct DecisionLogState {
 }
 
 /// The content of a line, which the thread serializes.
-type Line = (AutoscalerKey, Arc<Run>);
+type Line = Arc<DecisionRecord>;
 
 impl DecisionLog {
     /// Appends to `file`, which is opened again after it was renamed or removed.
@@ -70,9 +68,8 @@ impl DecisionLog {
         self.0.lost.load(Ordering::Relaxed)
     }
 
-    pub(super) fn write(&self, key: &AutoscalerKey, run: &Arc<Run>) {
-        let sent =
-            self.0.queue.as_ref().is_some_and(|queue| queue.try_send((key.clone(), run.clone())).is_ok());
+    pub(super) fn write(&self, record: &Arc<DecisionRecord>) {
+        let sent = self.0.queue.as_ref().is_some_and(|queue| queue.try_send(record.clone()).is_ok());
         if !sent {
             self.0.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -127,9 +124,9 @@ impl LogWriter {
 
     fn write(&mut self, batch: &[Line]) {
         let mut text = Vec::new();
-        for (key, run) in batch {
+        for record in batch {
             // Serializing numbers and strings cannot fail.
-            if serde_json::to_writer(&mut text, &run.record(key)).is_ok() {
+            if serde_json::to_writer(&mut text, &**record).is_ok() {
                 text.push(b'\n');
             }
         }

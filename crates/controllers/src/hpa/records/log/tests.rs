@@ -10,7 +10,6 @@ use cluster::AutoscalerKey;
 
 use super::{DecisionLog, DecisionLogState, Line, LogWriter};
 use crate::hpa::records::Records;
-use crate::hpa::records::run::Run;
 use crate::hpa::records::tests::{PERIOD, mk_spec, once};
 
 /// A directory that goes with the test.
@@ -41,8 +40,10 @@ fn lines(file: &std::path::Path) -> Vec<DecisionRecord> {
 
 fn line(second: i64) -> Line {
     let spec = Arc::new(mk_spec("web"));
-    let run = Run::new(DecisionMode::Active, PERIOD, &spec, &once(second, &spec, Some(250)), None);
-    (AutoscalerKey::hpa("shop", "web"), Arc::new(run))
+    let records = Records::default();
+    let key = AutoscalerKey::hpa("shop", "web");
+    records.add(&key, DecisionMode::Active, PERIOD, &spec, &once(second, &spec, Some(250)));
+    Arc::new(records.latest(None).remove(0))
 }
 
 /// A line for each run; with `all`, for each decision. What was told is there when nobody tells more.
@@ -52,7 +53,7 @@ fn runs_become_lines() {
     let spec = Arc::new(mk_spec("web"));
     for (all, expected) in [(false, vec![1, 1]), (true, vec![1, 2, 1])] {
         let file = scratch.file(&format!("{all}.jsonl"));
-        let records = Records::new(20).with_log(&file, all).unwrap();
+        let records = Records::default().with_log(&file, all).unwrap();
         for (second, milli) in [(0, 250), (15, 250), (30, 400)] {
             let decision = once(second, &spec, Some(milli));
             records.clone().add(
@@ -74,7 +75,7 @@ fn runs_become_lines() {
 fn a_file_that_cannot_be_opened_is_told_at_the_start() {
     let scratch = Scratch::new("nowhere");
     let file = scratch.file("missing/decisions.jsonl");
-    assert!(Records::new(20).with_log(&file, false).is_err());
+    assert!(Records::default().with_log(&file, false).is_err());
 }
 
 #[test]
@@ -133,8 +134,7 @@ fn nobody_waits_for_a_full_queue() {
         DecisionLogState { all: true, lost: Arc::default(), queue: Some(queue), ended: Mutex::new(ended) };
     let log = DecisionLog(Arc::new(inner));
     for second in 0..5 {
-        let (key, run) = line(second);
-        log.write(&key, &run);
+        log.write(&line(second));
     }
     assert_eq!(log.lost(), 3);
 }

@@ -116,7 +116,7 @@ impl HostileEnv {
             web: web(),
             samples: None,
             build: None,
-            records: Records::new(60),
+            records: Records::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(operator.run(stopped));

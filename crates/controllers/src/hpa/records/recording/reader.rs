@@ -1,0 +1,90 @@
+//! Reads the files of a recording.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use api::decisions::{DecisionMeta, DecisionRecord};
+use api::history::{SegmentError, SegmentReader};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
+use super::SUFFIX;
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// A file or folder cannot be read.
+    #[error("failed to read {}: {source}", .path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is something else.
+    #[error("{}: {source}", .path.display())]
+    Format {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: SegmentError,
+    },
+    /// A folder without files.
+    #[error("{} has no files of a recording (*.passes)", .path.display())]
+    Empty {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+/// The passes of a recording that `wanted` selects, oldest first. `path` is a file or the folder.
+pub fn read_recording(
+    path: &Path,
+    wanted: impl Fn(&DecisionMeta, Timestamp) -> bool,
+) -> Result<Vec<(DecisionRecord, bool)>, RecordingError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| RecordingError::Io { path, source }
+    };
+    let files = if path.is_dir() { segments(path).map_err(failed(path))? } else { vec![path.to_owned()] };
+    if files.is_empty() {
+        return Err(RecordingError::Empty { path: path.to_owned() });
+    }
+    let mut found = Vec::new();
+    for file in files {
+        let bytes = std::fs::read(&file).map_err(failed(&file))?;
+        let reader = SegmentReader::new(&bytes);
+        let mut reader = reader.map_err(|source| RecordingError::Format { path: file.clone(), source })?;
+        while let Some(pass) = reader.advance() {
+            if wanted(&pass.metadata, pass.time.at)
+                && let Some(record) = reader.record()
+            {
+                found.push((record, pass.time.continues));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The files of a recording, oldest first.
+pub(super) fn segments(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if began(&path).is_some() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// When a file began, from its name. None for other files.
+pub(super) fn began(path: &Path) -> Option<Timestamp> {
+    let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?;
+    let (stamp, _) = name.split_once("Z-")?;
+    Offset::UTC.to_timestamp(DateTime::strptime("%Y%m%dT%H%M%S", stamp).ok()?).ok()
+}

@@ -1,0 +1,223 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use api::decisions::DecisionMode;
+use api::history::PassTime;
+use cluster::AutoscalerKey;
+use engine::Decision;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{QueuedPass, Recording, RecordingLimits, RecordingWriter, read_recording, reader};
+use crate::hpa::records::tests::{PERIOD, at, json, mk_spec, once};
+use crate::hpa::records::{HistoryLimits, PassAt, Records};
+
+/// A folder that goes with the test.
+struct RecordingFolder(PathBuf);
+
+impl RecordingFolder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("plimsoll-recording-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for RecordingFolder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn decisions(count: i64) -> Vec<Decision> {
+    (0..count).map(|n| once(n * 15, &mk_spec("web"), Some(240 + n % 20))).collect()
+}
+
+fn queued(decision: &Decision) -> QueuedPass {
+    let mut document = Vec::new();
+    api::history::write_document(&mut document, DecisionMode::Active, PERIOD, decision, None).unwrap();
+    QueuedPass {
+        api_version: api::decisions::API_VERSION,
+        metadata: api::decisions::DecisionMeta { name: "hpa.web".into(), namespace: "shop".into() },
+        time: PassTime { at: decision.at, number: 1, continues: false },
+        spec: serde_json::to_string(&mk_spec("web")).unwrap().into(),
+        document,
+    }
+}
+
+#[test]
+fn recording_has_every_pass_also_those_that_memory_lost() {
+    let folder = RecordingFolder::new("all");
+    let limits = HistoryLimits { age: SignedDuration::from_mins(1), bytes: 0 };
+    let recording = Recording::start(&folder.0, RecordingLimits::default()).unwrap();
+    let records = Records::new(limits).with_recording(recording);
+    let (spec, decisions) = (Arc::new(mk_spec("web")), decisions(500));
+    for decision in &decisions {
+        records.add(&AutoscalerKey::hpa("shop", "web"), DecisionMode::Active, PERIOD, &spec, decision);
+        records.add(&AutoscalerKey::hpa("shop", "other"), DecisionMode::Active, PERIOD, &spec, decision);
+    }
+    // Dropping waits until all is written.
+    drop(records);
+    let found = read_recording(&folder.0, |meta, _| meta.name == "hpa.web").unwrap();
+    assert_eq!(found.len(), 500);
+    for ((record, _), decision) in found.iter().zip(&decisions) {
+        assert_eq!(json(&record.decision), json(decision));
+    }
+    let late = read_recording(&folder.0, |_, time| time >= at(499 * 15)).unwrap();
+    assert_eq!(late.len(), 2);
+}
+
+#[test]
+fn files_rotate_by_size_and_age_and_old_ones_go() {
+    let folder = RecordingFolder::new("rotation");
+    let limits = RecordingLimits {
+        segment_bytes: 16 * 1024,
+        segment_age: SignedDuration::from_mins(10),
+        total_bytes: 64 * 1024,
+        total_age: SignedDuration::from_hours(1),
+    };
+    let mut writer = RecordingWriter::open(&folder.0, limits).unwrap();
+    for decision in decisions(600) {
+        writer.add(&queued(&decision)).unwrap();
+    }
+    writer.flush().unwrap();
+    // Forty passes in ten minutes; an hour and the file in which it began.
+    let files = reader::segments(&folder.0).unwrap();
+    assert!((6..=8).contains(&files.len()), "{files:?}");
+    let found = read_recording(&folder.0, |_, _| true).unwrap();
+    assert_eq!(found.last().unwrap().0.decision.at, at(599 * 15));
+    assert!(found.len() >= 240, "{}", found.len());
+
+    let small = RecordingLimits { segment_bytes: 4096, total_bytes: 12 * 1024, ..limits };
+    let mut writer = RecordingWriter::open(&folder.0, small).unwrap();
+    for decision in decisions(600) {
+        writer.add(&queued(&decision)).unwrap();
+        writer.flush().unwrap();
+    }
+    let size = |file: &PathBuf| std::fs::metadata(file).unwrap().len();
+    let total: u64 = reader::segments(&folder.0).unwrap().iter().map(size).sum();
+    assert!(total <= 16 * 1024, "{total}");
+}
+
+/// A folder that is gone stands for a full disk: recording ends, the rest goes on.
+#[test]
+fn recording_that_cannot_write_ends_and_nothing_else() {
+    let folder = RecordingFolder::new("full");
+    let limits = RecordingLimits { segment_bytes: 1, ..RecordingLimits::default() };
+    let recording = Recording::start(&folder.0, limits).unwrap();
+    std::fs::remove_dir_all(&folder.0).unwrap();
+    let records = Records::default().with_recording(recording.clone());
+    let spec = Arc::new(mk_spec("web"));
+    let key = AutoscalerKey::hpa("shop", "web");
+    let decision = once(0, &spec, Some(250));
+    let mut added = 0;
+    while !recording.is_stopped() {
+        records.add(&key, DecisionMode::Active, PERIOD, &spec, &decision);
+        added += 1;
+        std::thread::yield_now();
+    }
+    records.add(&key, DecisionMode::Active, PERIOD, &spec, &decision);
+    assert_eq!(records.latest(None)[0].times, added + 1);
+    assert!(Recording::start(std::path::Path::new("/proc/nowhere"), limits).is_err());
+}
+
+#[test]
+fn cut_file_has_what_was_written_before() {
+    let folder = RecordingFolder::new("cut");
+    let mut writer = RecordingWriter::open(&folder.0, RecordingLimits::default()).unwrap();
+    for decision in decisions(50) {
+        writer.add(&queued(&decision)).unwrap();
+    }
+    writer.flush().unwrap();
+    let file = reader::segments(&folder.0).unwrap().remove(0);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 3]).unwrap();
+    assert_eq!(read_recording(&file, |_, _| true).unwrap().len(), 49);
+    std::fs::write(folder.0.join("20260101T000000Z-000.passes"), "something else").unwrap();
+    assert!(read_recording(&folder.0, |_, _| true).is_err());
+}
+
+/// Numbers that look random and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Whatever happens to memory and files, each answer is the decision that was made at that time, or none.
+#[test]
+fn pass_of_every_time_is_the_decision_of_that_time() {
+    let spec = Arc::new(mk_spec("web"));
+    let key = AutoscalerKey::hpa("shop", "web");
+    for seed in 0..6 {
+        let mut numbers = Numbers(seed);
+        let folder = RecordingFolder::new(&format!("random-{seed}"));
+        let limits = HistoryLimits {
+            age: SignedDuration::from_secs(60 + numbers.below(3600) as i64),
+            bytes: if numbers.below(3) == 0 { 12_000 } else { 100 << 20 },
+        };
+        let (mut second, mut made): (i64, Vec<Decision>) = (0, Vec::new());
+        for life in 0..3 {
+            // A restart: the past is read from the recording, which may be cut.
+            let lost = if life > 0 { cut(&folder, &mut numbers) } else { 0 };
+            made.truncate(made.len() - lost);
+            let records = Records::new(limits);
+            records.restore(&folder.0, at(second)).unwrap();
+            check(&records, &made, at(second), limits, &mut numbers);
+            let recording = Recording::start(&folder.0, RecordingLimits::default()).unwrap();
+            let records = records.with_recording(recording);
+            for _ in 0..numbers.below(300) {
+                second += 1 + numbers.below(30) as i64;
+                let milli = match numbers.below(8) {
+                    0 => None,
+                    1 => Some(100 + numbers.below(900) as i64),
+                    _ => Some(245 + numbers.below(10) as i64),
+                };
+                let decision = once(second, &spec, milli);
+                records.add(&key, DecisionMode::Active, PERIOD, &spec, &decision);
+                made.push(decision);
+            }
+            check(&records, &made, at(second), limits, &mut numbers);
+        }
+    }
+}
+
+/// Every pass of the history is the one that was made, and the answer to any time is the pass before it. Only for want of room or
+/// because of its age a pass is not kept.
+fn check(records: &Records, made: &[Decision], now: Timestamp, limits: HistoryLimits, numbers: &mut Numbers) {
+    let kept = records.between("shop", "hpa.web", Timestamp::MIN, Timestamp::MAX).unwrap_or_default();
+    let evicted = made.len() - kept.len();
+    for (found, decision) in kept.iter().zip(&made[evicted..]) {
+        assert_eq!(json(&found.decision), json(decision));
+    }
+    let roomy = limits.bytes > 1 << 20;
+    assert!(!roomy || made[..evicted].iter().all(|decision| decision.at < now - limits.age), "{evicted}");
+    for _ in 0..made.len().min(40) {
+        let n = numbers.below(made.len() as u64) as usize;
+        let next = made.get(n + 1).map_or(now, |next| next.at - SignedDuration::from_millis(1));
+        for time in [made[n].at, next] {
+            match records.at("shop", "hpa.web", time) {
+                Some(PassAt::Kept(found)) => {
+                    assert_eq!(json(&found.decision), json(&made[n]), "pass {n} at {time}")
+                }
+                other => assert!(n < evicted, "pass {n} at {time}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// Cuts the newest file and returns how many passes are lost.
+fn cut(folder: &RecordingFolder, numbers: &mut Numbers) -> usize {
+    let count = || read_recording(&folder.0, |_, _| true).map_or(0, |passes| passes.len());
+    let before = count();
+    if let Some(file) = reader::segments(&folder.0).unwrap().pop() {
+        let bytes = std::fs::read(&file).unwrap();
+        let end = bytes.len() - (numbers.below(200) as usize).min(bytes.len());
+        std::fs::write(&file, &bytes[..end]).unwrap();
+    }
+    before - count()
+}
