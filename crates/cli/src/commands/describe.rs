@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use api::autoscaling::Versioned;
 use api::autoscaling::describe::{Event, describe_v1, describe_v2};
+use api::convert::{hpa_status, spec_of_autoscaler, spec_of_hpa};
+use api::decisions::DecisionRecord;
 use api::manifest::{self, Manifest};
 use api::yaml;
 use cluster::AutoscalerKind;
@@ -15,8 +17,11 @@ use sim::scenario::{AutoscalerObject, Variation};
 use sim::{DueDecision, Millis, Observer, Scenario, Simulation};
 
 use super::gates::GatesArg;
+use super::why::pass_at;
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::live::moment::{moment, zoned};
+use crate::live::objects::Object;
 use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, named};
 use crate::output;
 use crate::scenario;
@@ -30,6 +35,7 @@ use crate::scenario;
 #[command(after_help = "\
 Examples:
   plimsoll describe hpa/web -n shop
+  plimsoll describe hpa/web --at 09:10
   plimsoll describe autoscaler/checkout --context prod
   kubectl get hpa web -o yaml | plimsoll describe -
   plimsoll describe examples/php-apache.yaml --at 5m")]
@@ -37,7 +43,8 @@ pub(crate) struct DescribeArgs {
     /// An autoscaler on a cluster (hpa/NAME), or files with manifests, or those of one scenario with --at; - is standard input.
     #[arg(required = true, value_name = "AUTOSCALER|FILE")]
     files: Vec<PathBuf>,
-    /// Run the scenario and describe its autoscalers at this moment.
+    /// On a cluster: with status and events of the pass at this time (see `why --at`). Of a scenario: run it and describe its
+    /// autoscalers at this moment.
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     /// Which autoscaler, where there are several: NAME, hpa/NAME or NAMESPACE/NAME.
@@ -52,11 +59,6 @@ pub(crate) struct DescribeArgs {
 pub(crate) fn run(args: &DescribeArgs) -> Outcome {
     let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     if let Some(names) = AutoscalerName::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
-        if args.at.is_some() {
-            return Err(Failure::input(
-                "--at is for scenarios; `plimsoll why --at` shows a decision on a cluster",
-            ));
-        }
         for named in &names {
             named::check("name", &named.name)?;
         }
@@ -75,14 +77,21 @@ pub(crate) fn run(args: &DescribeArgs) -> Outcome {
 
 /// Autoscalers on a cluster, with their events.
 async fn on_cluster(args: &DescribeArgs, names: &[AutoscalerName]) -> Outcome {
-    let site = ClusterClient::open(&args.place).await?;
+    args.place.use_zone();
     let now = Timestamp::now();
+    let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
+    let site = ClusterClient::open(&args.place).await?;
     let mut texts = Vec::new();
     for named in names {
-        let object = match site.object(&site.namespace, named).await {
+        let mut object = match site.object(&site.namespace, named).await {
             Ok(object) => object,
             Err(trouble) => return Err(site.lost(&site.namespace, named, &trouble).await),
         };
+        if let Some(at) = at.filter(|_| object.kind != AutoscalerKind::ScaledObject) {
+            let pass = pass_at(&site, named, at, now).await?;
+            texts.push(at_pass(&mut object, &pass, named, now)?);
+            continue;
+        }
         // As kubectl does: events that may not be read are left out.
         let events = site.events(&site.namespace, named).await.ok();
         let events =
@@ -104,6 +113,44 @@ async fn on_cluster(args: &DescribeArgs, names: &[AutoscalerName]) -> Outcome {
         });
     }
     output::text_out(&texts.join("\n\n"))
+}
+
+/// An autoscaler with the status and the events of a pass. Its spec is the current one; a note says so if it was another then.
+fn at_pass(
+    object: &mut Object,
+    pass: &DecisionRecord,
+    named: &AutoscalerName,
+    now: Timestamp,
+) -> Result<String, Failure> {
+    let decision = &pass.decision;
+    let noted = |event: &engine::Event| {
+        Noted { event: event.clone(), first: decision.at, last: decision.at, count: 1 }.describe(now)
+    };
+    let events: Vec<Event> = decision.events.iter().map(noted).collect();
+    let own = match object.kind {
+        AutoscalerKind::Autoscaler => Some(
+            api::plimsoll::Autoscaler::deserialize(&object.raw)
+                .map_err(|error| Failure::Outside(format!("{named} cannot be read: {error}")))?,
+        ),
+        _ => None,
+    };
+    let spec = own.as_ref().map_or_else(|| spec_of_hpa(&object.hpa), spec_of_autoscaler);
+    let mut status = decision.status.clone();
+    if spec.metrics != pass.spec.metrics {
+        // Values belong to metrics by their place in the spec.
+        status.metrics = None;
+    }
+    object.hpa.status = hpa_status(&object.hpa.spec, &status);
+    let text = match own {
+        Some(mut own) => {
+            own.status = object.hpa.status.clone();
+            api::plimsoll::describe(&own, Some(&events))
+        }
+        None => describe_v2(&object.hpa, Some(&events)),
+    };
+    let changed =
+        if spec == pass.spec { "" } else { "; the spec is the current one, which was another then" };
+    Ok(format!("Status of the pass at {}{changed}\n{text}", zoned(decision.at, now)))
 }
 
 /// Objects as they are written.

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use api::decisions::{DifferenceList, DifferenceRecord};
 use api::table::Table;
+use engine::explain::zone_name;
 use jiff::Timestamp;
 
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::live::decisions::MissingDecision;
-use crate::live::moment::stamp;
+use crate::live::moment::{stamp, zoned};
 use crate::live::page::Page;
 use crate::live::{ClusterArgs, ClusterClient, Scope};
 use crate::output::{self, Format};
@@ -117,7 +118,7 @@ fn summary(found: &DifferenceList, now: Timestamp) -> String {
             "nothing was compared yet of {autoscalers} in shadow mode; a comparison needs a status that another controller has written"
         );
     }
-    let since = found.since.map(|since| format!(" since {} UTC", stamp(since, now))).unwrap_or_default();
+    let since = found.since.map(|since| format!(" since {}", zoned(since, now))).unwrap_or_default();
     let lasting = found.items.iter().filter(|item| !item.over).count();
     let what = match (found.items.len() as u64, lasting) {
         (0, _) => "no difference".to_owned(),
@@ -136,7 +137,8 @@ fn summary(found: &DifferenceList, now: Timestamp) -> String {
 }
 
 fn table(items: &[DifferenceRecord], now: Timestamp) -> Table {
-    let mut table = Table::new(["Object", "Field", "Theirs", "Ours", "Since (UTC)", "For", "Over", "Why"]);
+    let since = format!("Since ({})", zone_name(now));
+    let mut table = Table::new(["Object", "Field", "Theirs", "Ours", since.as_str(), "For", "Over", "Why"]);
     for item in items {
         let until = if item.over { item.last } else { now };
         table.rows.push(vec![

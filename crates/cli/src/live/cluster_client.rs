@@ -26,6 +26,7 @@ pub(crate) struct ClusterClient {
 impl ClusterClient {
     /// Connects to the cluster of the options.
     pub(crate) async fn open(place: &ClusterArgs) -> Result<Self, Failure> {
+        place.use_zone();
         let target = ConnectTarget { kubeconfig: place.kubeconfig.clone(), context: place.context.clone() };
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         let namespace = place.namespace.clone().unwrap_or_else(|| connection.namespace.clone());

@@ -39,14 +39,44 @@ impl ClusterClient {
         namespace: &str,
         named: &AutoscalerName,
     ) -> Result<Vec<DecisionRecord>, MissingDecision> {
+        let records = self.decisions_with(namespace, named, "").await?;
+        if records.is_empty() { Err(MissingDecision::NoRecord) } else { Ok(records) }
+    }
+
+    /// Decisions of one autoscaler that a query selects, oldest first.
+    async fn decisions_with(
+        &self,
+        namespace: &str,
+        named: &AutoscalerName,
+        query: &str,
+    ) -> Result<Vec<DecisionRecord>, MissingDecision> {
         let by = named.kind.decisions();
-        let path = below(&path(by, Scope::Namespace(namespace), "decisions"), [&*named.record()]);
+        let record = below(&path(by, Scope::Namespace(namespace), "decisions"), [&*named.record()]);
+        let path = format!("{record}{query}");
         let mut records = self.ask::<DecisionList>(by, &path).await?.items;
-        if records.is_empty() {
-            return Err(MissingDecision::NoRecord);
-        }
         records.sort_by_key(|record| record.first);
         Ok(records)
+    }
+
+    /// The pass in force at a time; if it is not kept, the oldest that is, which began later.
+    pub(crate) async fn decision_at(
+        &self,
+        namespace: &str,
+        named: &AutoscalerName,
+        at: Timestamp,
+    ) -> Result<Vec<DecisionRecord>, MissingDecision> {
+        self.decisions_with(namespace, named, &format!("?at={at}")).await
+    }
+
+    /// Every pass of one autoscaler in a span of time, oldest first.
+    pub(crate) async fn passes_between(
+        &self,
+        namespace: &str,
+        named: &AutoscalerName,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<DecisionRecord>, MissingDecision> {
+        self.decisions_with(namespace, named, &format!("?since={since}&until={until}")).await
     }
 
     /// The latest decisions of the process that decides about a kind.

@@ -7,12 +7,14 @@
 //! objects    autoscalers as they are stored, and their events
 //! named      `hpa/web`
 //! moment     `09:10`, `10m`
+//! local_zone the time zone of the user
 //! page       text that fits its terminal
 //! screen     a terminal that is drawn on
 //! ```
 
 pub(crate) mod cluster_client;
 pub(crate) mod decisions;
+mod local_zone;
 pub(crate) mod moment;
 pub(crate) mod named;
 pub(crate) mod objects;
@@ -42,6 +44,9 @@ pub(crate) struct ClusterArgs {
     /// Context of the kubeconfig; without it, the current one.
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
+    /// Show and read times in UTC; without it, in the local time zone ($TZ, /etc/localtime).
+    #[arg(long)]
+    pub(crate) utc: bool,
 }
 
 /// Which part of a cluster to look at.
@@ -64,6 +69,11 @@ impl<'a> Scope<'a> {
 }
 
 impl ClusterArgs {
+    /// Shows and reads times in the zone of the options.
+    pub(crate) fn use_zone(&self) {
+        engine::explain::show_times_in(if self.utc { jiff::tz::TimeZone::UTC } else { local_zone::find() });
+    }
+
     /// The first option that only makes sense on a cluster, if one was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [

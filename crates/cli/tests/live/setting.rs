@@ -121,7 +121,7 @@ impl Setting {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
         command.args(words).current_dir(&self.folder).kill_on_drop(true).stdin(Stdio::null());
-        command.env("KUBECONFIG", self.folder.join("kubeconfig")).env("HOME", &self.folder);
+        command.env("KUBECONFIG", self.folder.join("kubeconfig")).env("HOME", &self.folder).env("TZ", "UTC");
         command
     }
 

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 pub use sentence::sentence;
 pub use trigger_poll::{explain_trigger_poll, sentence_with_triggers, targets};
-pub use words::{clock, plain, short_name};
+pub use words::{clock, plain, short_name, show_times_in, zone, zone_name};
 
 use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::evaluate::Arithmetic;

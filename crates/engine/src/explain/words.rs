@@ -1,5 +1,8 @@
 //! Formatting of numbers, times and names for people.
 
+use std::sync::OnceLock;
+
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use quantity::{Format, Quantity};
 
@@ -8,9 +11,28 @@ use crate::observe::ScaleReadError;
 use crate::spec::{Metric, MetricSource};
 use crate::units::MilliValue;
 
-/// Time of day in UTC.
+/// The zone in which a program shows times to its user.
+static ZONE: OnceLock<TimeZone> = OnceLock::new();
+
+/// Shows all times of this process in a zone; without this call, in UTC. For programs that run for one person, not for servers.
+pub fn show_times_in(zone: TimeZone) {
+    // The first call counts, so that all times of an output are in the same zone.
+    let _ = ZONE.set(zone);
+}
+
+/// The zone in which times are shown.
+pub fn zone() -> TimeZone {
+    ZONE.get().cloned().unwrap_or(TimeZone::UTC)
+}
+
+/// The short name of the zone at a time: `UTC`, `CEST`.
+pub fn zone_name(at: Timestamp) -> String {
+    zone().to_offset_info(at).abbreviation().to_owned()
+}
+
+/// Time of day, in UTC unless the program shows another zone.
 pub fn clock(at: Timestamp) -> String {
-    at.strftime("%H:%M:%S").to_string()
+    at.to_zoned(zone()).strftime("%H:%M:%S").to_string()
 }
 
 /// Short name of a metric: `cpu`, `cpu of app`, or the metric's own name.

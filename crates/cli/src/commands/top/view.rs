@@ -1,7 +1,7 @@
 //! An overview as text that fits a terminal.
 
 use api::table::Table;
-use engine::explain::clock;
+use engine::explain::{clock, zone_name};
 use jiff::Timestamp;
 
 use super::overview::{AutoscalerLine, Overview};
@@ -31,7 +31,8 @@ pub(crate) fn head(
 ) -> String {
     let count = overview.autoscalers.len();
     let plural = if count == 1 { "" } else { "s" };
-    let text = format!("{} UTC · {count} autoscaler{plural} in {place} · Ctrl-C ends", clock(now));
+    let text =
+        format!("{} {} · {count} autoscaler{plural} in {place} · Ctrl-C ends", clock(now), zone_name(now));
     let mut head = format!("{}\n", page.paint(Paint::Dim, &fitted(page, &text)));
     if let Some(lost) = lost {
         let age = api::age::since(Some(overview.at), now);

@@ -3,12 +3,13 @@
 use api::decisions::DecisionRecord;
 use api::table::Table;
 use engine::ScaleOutcome as Became;
+use engine::explain::{clock, zone_name};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::WhyArgs;
 use crate::failure::Outcome;
-use crate::live::moment::stamp;
+use crate::live::moment::{precise, stamp};
 use crate::live::page::Page;
 use crate::output::{self, Format};
 
@@ -75,17 +76,31 @@ pub(crate) fn print(
 
 fn table(lines: &[DecisionLine], now: Timestamp) -> Table {
     let several = lines.iter().any(|line| lines.first().is_some_and(|f| f.autoscaler != line.autoscaler));
-    let mut columns = vec!["Time (UTC)", "Last", "Times"];
+    let time = format!("Time ({})", zone_name(now));
+    let mut columns = vec![time.as_str(), "Last", "Times"];
     columns.extend(several.then_some("Autoscaler"));
     columns.extend(["Replicas", "Wanted", "Why"]);
     let mut table = Table::new(columns);
-    for line in lines {
+    for (place, line) in lines.iter().enumerate() {
         let last = if line.times > 1 { stamp(line.last, now) } else { String::new() };
-        let mut row = vec![stamp(line.at, now), last, line.times.to_string()];
+        // Passes of the same second are told apart by their milliseconds.
+        let neighbours = [place.checked_sub(1), Some(place + 1)];
+        let same = neighbours
+            .iter()
+            .flatten()
+            .filter_map(|place| lines.get(*place))
+            .any(|other| other.at.as_second() == line.at.as_second());
+        let time = if same { precise(line.at, now) } else { stamp(line.at, now) };
+        let mut row = vec![time, last, line.times.to_string()];
         row.extend(several.then(|| line.autoscaler.clone()));
         row.push(line.replicas());
         row.push(line.recommended.map_or_else(|| "-".to_owned(), |n| n.to_string()));
-        row.push(line.why.clone());
+        // The numbers of a repeated decision are those of its last pass.
+        row.push(if line.times > 1 {
+            format!("{} (at {})", line.why, clock(line.last))
+        } else {
+            line.why.clone()
+        });
         table.rows.push(row);
     }
     table
@@ -107,7 +122,7 @@ mod tests {
             "\
 TIME (UTC)   LAST       TIMES   REPLICAS   WANTED   WHY
 09:14:45                1       1 → 4      7        cpu wants 7; scale-up limit is 4 this time
-09:15:00     09:15:45   4       4          4        cpu 50 % of 50 %: close enough
+09:15:00     09:15:45   4       4          4        cpu 50 % of 50 %: close enough (at 09:15:45)
 "
         );
     }

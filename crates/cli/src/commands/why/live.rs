@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{WhyArgs, object, pods};
 use crate::failure::{Failure, Outcome};
 use crate::live::decisions::{MissingDecision, decider, silent};
-use crate::live::moment::stamp;
+use crate::live::moment::{stamp, zoned};
 use crate::live::page::Page;
 use crate::live::{AutoscalerName, ClusterClient};
 use crate::output::{self, Format};
@@ -56,6 +56,32 @@ pub(crate) async fn records(
     }
 }
 
+/// Every pass of one autoscaler in a span of time.
+pub(super) async fn passes(
+    site: &ClusterClient,
+    named: &AutoscalerName,
+    since: Timestamp,
+    until: Timestamp,
+) -> Result<Vec<DecisionRecord>, Failure> {
+    match site.passes_between(&site.namespace, named, since, until).await {
+        Ok(passes) => Ok(passes),
+        Err(missing) => Err(without(site, named, &missing).await),
+    }
+}
+
+/// The pass of one autoscaler at a time, or an error that says what is kept.
+pub(crate) async fn pass_at(
+    site: &ClusterClient,
+    named: &AutoscalerName,
+    at: Timestamp,
+    now: Timestamp,
+) -> Result<DecisionRecord, Failure> {
+    match site.decision_at(&site.namespace, named, at).await {
+        Ok(passes) => in_force(named, &passes, Some(at), now).cloned(),
+        Err(missing) => Err(without(site, named, &missing).await),
+    }
+}
+
 /// Why there is no decision. A wrong name is the most likely reason, so it is checked first.
 async fn without(site: &ClusterClient, named: &AutoscalerName, missing: &MissingDecision) -> Failure {
     if let Err(trouble) = site.object(&site.namespace, named).await {
@@ -88,7 +114,11 @@ pub(super) async fn explain_one(
     at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<ExplainedDecision, Failure> {
-    let missing = match site.decisions_of(&site.namespace, named).await {
+    let found = match at {
+        Some(at) => site.decision_at(&site.namespace, named, at).await,
+        None => site.decisions_of(&site.namespace, named).await,
+    };
+    let missing = match found {
         Ok(records) => {
             let mut found = explained(named, in_force(named, &records, at, now)?, at, now);
             if named.kind == AutoscalerKind::ScaledObject && at.is_none() {
@@ -159,15 +189,15 @@ fn in_force<'a>(
         Some(at) => records.iter().rev().find(|record| record.first <= at),
     };
     found.ok_or_else(|| {
-        let first = records.first().map_or_else(|| "now".to_owned(), |record| stamp(record.first, now));
+        let first = records.first().map_or_else(|| "now".to_owned(), |record| zoned(record.first, now));
         Failure::Outside(format!(
-            "{named}: no decision from before then is kept; the oldest that the {} has is from {first} UTC",
+            "{named}: no decision from before then is kept; the oldest that the {} has is from {first}",
             decider(named.kind)
         ))
     })
 }
 
-fn explained(
+pub(super) fn explained(
     named: &AutoscalerName,
     record: &DecisionRecord,
     at: Option<Timestamp>,
@@ -198,7 +228,7 @@ pub(crate) fn explanation(
 ) -> Explanation {
     let decision = &record.decision;
     let mut words = record.explain(named.kind.short());
-    let when = format!("{} UTC", stamp(decision.at, now));
+    let when = zoned(decision.at, now);
     words.headline = words.headline.replacen(&clock(decision.at), &when, 1);
     let mut say = |label: &str, text: String| {
         words.rows.push(Row { label: label.into(), text, decided: false });

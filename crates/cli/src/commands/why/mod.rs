@@ -5,6 +5,7 @@ mod history;
 mod live;
 mod object;
 mod pods;
+mod recording;
 mod scenario;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ use crate::live::named::WorkloadName;
 use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, named};
 use crate::output::Format;
 
+pub(crate) use live::pass_at;
+
 /// Explain a decision as arithmetic a person can follow
 ///
 /// On a cluster (hpa/NAME, autoscaler/NAME) asks the controller, through the API server, what it decided and takes that
@@ -28,8 +31,9 @@ use crate::output::Format;
 #[command(after_help = "\
 Examples:
   plimsoll why hpa/php-apache -n shop                       # on a cluster, the last decision
-  plimsoll why hpa/php-apache --at 09:10                    # the one in force at 09:10 UTC; also 10m (ago)
-  plimsoll why hpa/php-apache --since 1h                    # a table of decisions
+  plimsoll why hpa/php-apache --at 09:10                    # the pass in force at 09:10 local time; also 10m (ago), RFC 3339
+  plimsoll why hpa/php-apache --since 1h                    # a table of decisions; -o wide: every pass
+  plimsoll why hpa/php-apache --recording FOLDER --since 8h # what `plimsoll controller --record FOLDER` wrote
   plimsoll why hpa/php-apache --follow                      # a line for each new one, until Ctrl-C
   plimsoll why deploy/checkout -n shop                      # whichever autoscaler scales it
   plimsoll why so/orders-worker                             # a ScaledObject: why it sleeps, why it woke
@@ -43,7 +47,7 @@ pub(crate) struct WhyArgs {
     /// An autoscaler on a cluster (hpa/NAME, so/NAME, or hpa NAME), a workload it scales (deploy/NAME), or the files of one scenario; - is standard input.
     #[arg(required = true, value_name = "AUTOSCALER|FILE")]
     files: Vec<PathBuf>,
-    /// When. On a cluster: a time of day in UTC (09:10), a full time, or how long ago (10m); without it, now. Of a
+    /// When. On a cluster: a local time of day (09:10, with --utc in UTC), RFC 3339, or how long ago (10m); without it, now. Of a
     /// scenario: from the start (3m, 1h30m), by its clock (09:03:00), or a full time; without it, the end.
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
@@ -53,6 +57,9 @@ pub(crate) struct WhyArgs {
     /// Print each new decision on a cluster as it is made, until Ctrl-C.
     #[arg(short, long, conflicts_with = "at")]
     follow: bool,
+    /// Read the passes of a recording (`plimsoll controller --record`), a file or a folder, instead of a cluster.
+    #[arg(long, value_name = "PATH", conflicts_with = "follow")]
+    recording: Option<PathBuf>,
     /// With --follow: explain each decision in full.
     #[arg(short, long, requires = "follow")]
     verbose: bool,
@@ -84,7 +91,13 @@ pub(crate) fn run(args: &WhyArgs) -> Outcome {
         for named in &names {
             named::check("name", &named.name)?;
         }
-        return crate::live::run(on_cluster(args, &names));
+        return match &args.recording {
+            Some(path) => recording::run(args, path, &names),
+            None => crate::live::run(on_cluster(args, &names)),
+        };
+    }
+    if args.recording.is_some() {
+        return Err(Failure::input("--recording explains autoscalers by their names: hpa/NAME, so/NAME"));
     }
     if let Some(workload) = WorkloadName::parse(&words).filter(|_| words.iter().all(|word| !word.exists())) {
         args.kubernetes.only_for_files()?;
@@ -124,6 +137,7 @@ fn not_a_file(path: &Path) -> String {
 
 /// Explains autoscalers on a cluster.
 async fn on_cluster(args: &WhyArgs, names: &[AutoscalerName]) -> Outcome {
+    args.place.use_zone();
     let now = Timestamp::now();
     let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
     let since = args.since.as_deref().map(|text| length("--since", text)).transpose()?;
@@ -137,8 +151,15 @@ async fn on_cluster(args: &WhyArgs, names: &[AutoscalerName]) -> Outcome {
         names => match since {
             Some(since) => {
                 let mut found = Vec::new();
+                let until = at.unwrap_or(now);
                 for named in names {
-                    found.extend(live::records(&site, named).await?);
+                    // Every pass with -o wide, otherwise equal ones in one line.
+                    found.extend(if args.output == Format::Wide {
+                        live::passes(&site, named, until.checked_sub(since).unwrap_or(Timestamp::MIN), until)
+                            .await?
+                    } else {
+                        live::records(&site, named).await?
+                    });
                 }
                 history::print(args, &found, at.unwrap_or(now), since, now)
             }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::live::AutoscalerName;
 use crate::live::decisions::{MissingDecision, decider};
-use crate::live::moment::stamp;
+use crate::live::moment::zoned;
 use crate::live::objects::ObjectEvent;
 
 /// Events that are shown.
@@ -49,7 +49,7 @@ pub(crate) fn explanation(
     let min = hpa.spec.min_replicas.unwrap_or(1);
     say("limits", format!("min {min}, max {}", hpa.spec.max_replicas));
     if let Some(last) = status.last_scale_time {
-        say("scaled", format!("{} UTC", stamp(last, now)));
+        say("scaled", zoned(last, now));
     }
     for condition in &status.conditions {
         say(

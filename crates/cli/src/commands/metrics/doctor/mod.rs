@@ -49,6 +49,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
             namespace: None,
             kubeconfig: args.kubeconfig.clone(),
             context: args.context.clone(),
+            ..ClusterArgs::default()
         };
         let site = ClusterClient::open(&place).await.map_err(cannot_tell)?;
         let findings = look::at(&site).await.map_err(cannot_tell)?;
