@@ -27,6 +27,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("spool-scaler", &["external-scaler"]),
     ("scalers", &["api", "external-scaler", "quantity", "runtime", "sources"]),
     ("controllers", &["api", "cluster", "engine", "keda", "quantity", "runtime", "scalers", "sources"]),
+    ("web-console", &[]),
     ("testbed", &["localkube"]),
     (
         "plimsoll-fuzz",
@@ -48,6 +49,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "serve",
             "sim",
             "sources",
+            "web-console",
         ],
     ),
     (

@@ -1,0 +1,247 @@
+// One autoscaler: what happens now and why, the chart, what if, conditions, events, YAML.
+
+import { chart } from "./chart.js";
+import { age, clock, h, name, setText } from "./dom.js";
+import type { Detail, History, Mark, Why } from "./model.js";
+import { type Page, go, replace } from "./router.js";
+import { RequestError, get, store } from "./store.js";
+import { whatIf } from "./whatif.js";
+
+/** How often history is fetched; only what is new is sent. */
+const HISTORY_PERIOD_MS = 5000;
+/** How long the cursor rests on a decision before its explanation is fetched. */
+const REST_MS = 120;
+
+export function detail(id: string, url: URL): Page {
+  const base = `/api/v1/autoscalers/${id.split("/").map(encodeURIComponent).join("/")}`;
+  const stop = new AbortController();
+  let history: History | null = null;
+  let marks: Mark[] = [];
+  let chosen: Mark | null = null;
+  let wanted = Number(url.searchParams.get("at")) || 0;
+  let resting = 0;
+  let gone = false;
+  const explained = new Map<number, Why>();
+
+  const sentence = h("p", { class: "sentence", role: "status" }, "…");
+  const note = h("p", { class: "note", hidden: true });
+  const plot = chart((mark) => choose(mark, false));
+  const marksList = h("ol", { class: "marks", "aria-label": "decisions, newest first" });
+  const why = h("div", { class: "why" });
+  const when = h("h2", { id: "why" }, "Why");
+  const latest = h("button", { hidden: true, onclick: () => choose(null, true) }, "latest");
+  const lists = h("div", {});
+  const what = h("div", {});
+  const element = h(
+    "main",
+    { class: "page one" },
+    h("h1", {}, name(id)),
+    sentence,
+    note,
+    plot.element,
+    h("div", { class: "columns" }, h("section", { "aria-labelledby": "why" }, h("div", { class: "row" }, when, latest), why), h("section", {}, h("h2", {}, "Decisions"), marksList)),
+    what,
+    lists,
+  );
+
+  function fail(error: unknown): void {
+    if (stop.signal.aborted) return;
+    if (error instanceof RequestError && error.status === 404) {
+      gone = true;
+      sentence.replaceChildren(name(id), " does not exist, or not any more. ", h("a", { href: "/" }, "All autoscalers"));
+      sentence.classList.add("failing");
+      return;
+    }
+    if (error instanceof RequestError && error.status === 401) return;
+    setText(note, error instanceof Error ? error.message : String(error));
+    note.hidden = false;
+  }
+
+  async function load(): Promise<void> {
+    try {
+      const found = await get<Detail>(base, undefined, stop.signal);
+      gone = false;
+      sentence.className = `sentence ${found.row.state}`;
+      setText(sentence, found.why.headline);
+      explained.set(0, found.why);
+      if (!chosen) explain(found.why, "Why");
+      lists.replaceChildren(...facts(found));
+      if (found.fields && !what.hasChildNodes()) what.append(whatIf(base, found.fields));
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  async function more(): Promise<void> {
+    try {
+      const after = history?.cursor ? `?after=${encodeURIComponent(history.cursor)}` : "";
+      const next = await get<History>(`${base}/history${after}`, undefined, stop.signal);
+      if (history && after && !next.reset) {
+        if (next.metrics.length === 0) next.metrics = history.metrics;
+        next.points = history.points.concat(next.points).slice(-5000);
+        next.marks = merged(history.marks, next.marks);
+      }
+      history = next;
+      marks = [...next.marks].reverse();
+      setText(note, next.note);
+      note.hidden = next.note === "";
+      plot.update(next);
+      drawMarks();
+      if (wanted) {
+        const mark = marks.find((one) => Math.abs(one.t - wanted) < 1);
+        wanted = 0;
+        if (mark) choose(mark, false);
+      }
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  function drawMarks(): void {
+    const focused = (document.activeElement as HTMLElement | null)?.dataset["t"];
+    marksList.replaceChildren(
+      ...marks.slice(0, 200).map((mark) => {
+        const moved = mark.from === mark.to ? String(mark.to) : mark.changed ? `${mark.from} → ${mark.to}` : `${mark.from} (${mark.to})`;
+        return h(
+          "li",
+          {},
+          h(
+            "button",
+            {
+              class: `mark-row${mark.failed ? " failing" : mark.changed ? " changed" : ""}${chosen?.t === mark.t ? " selected" : ""}`,
+              "data-t": mark.t,
+              "aria-pressed": chosen?.t === mark.t ? "true" : "false",
+              onclick: () => choose(mark, true),
+              onfocus: () => chosen?.t !== mark.t && choose(mark, true),
+            },
+            h("span", { class: "t" }, clock(mark.t)),
+            h("span", { class: "n" }, moved),
+            h("span", { class: "s" }, name(mark.sentence), mark.times > 1 && h("span", { class: "dim" }, ` ×${mark.times}`)),
+          ),
+        );
+      }),
+    );
+    if (marks.length === 0) marksList.append(h("li", { class: "empty" }, "None is recorded."));
+    if (focused) marksList.querySelector<HTMLElement>(`[data-t="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  function choose(mark: Mark | null, direct: boolean): void {
+    chosen = mark && (marks.find((one) => one.t === mark.t) ?? mark);
+    replace({ at: chosen ? String(chosen.t) : "" });
+    plot.choose(chosen);
+    latest.hidden = !chosen;
+    for (const button of marksList.querySelectorAll<HTMLElement>("button")) {
+      const is = button.dataset["t"] === String(chosen?.t);
+      button.classList.toggle("selected", is);
+      button.setAttribute("aria-pressed", String(is));
+      // Only the list scrolls: the page stays under the cursor.
+      if (is && !direct) marksList.scrollTop = button.offsetTop - marksList.offsetTop - marksList.clientHeight / 2;
+    }
+    clearTimeout(resting);
+    const at = chosen?.t ?? 0;
+    const known = explained.get(at);
+    const title = chosen ? `Why, at ${clock(chosen.t)} UTC` : "Why";
+    if (known) return explain(known, title);
+    resting = window.setTimeout(async () => {
+      try {
+        const found = await get<Why>(`${base}/why?at=${at}`, undefined, stop.signal);
+        explained.set(at, found);
+        if ((chosen?.t ?? 0) === at) explain(found, title);
+      } catch (error) {
+        if (!stop.signal.aborted && chosen) explain({ headline: "", rows: [{ label: "", text: chosen.sentence, decided: false }] }, title);
+        if (!(error instanceof RequestError)) fail(error);
+      }
+    }, direct ? 0 : REST_MS);
+  }
+
+  function explain(words: Why, title: string): void {
+    setText(when, title);
+    why.replaceChildren(
+      h("p", { class: "headline" }, name(words.headline)),
+      h(
+        "dl",
+        {},
+        ...words.rows.flatMap((row) => [
+          h("dt", {}, row.label),
+          h("dd", { class: row.decided ? "decided" : "" }, name(row.text), row.decided && h("strong", {}, "← this decided")),
+        ]),
+      ),
+    );
+  }
+
+  let before = store.rows.get(id);
+  const end = store.subscribe(() => {
+    const row = store.rows.get(id);
+    if (store.snapshot && !row && !gone) fail(new RequestError(404, ""));
+    // The object has changed or is back.
+    else if (row && row !== before) void load();
+    before = row;
+  });
+  void load();
+  void more();
+  const timer = setInterval(() => !document.hidden && !gone && void more(), HISTORY_PERIOD_MS);
+
+  return {
+    element,
+    title: `${id} · Plimsoll`,
+    key(event) {
+      const by: Record<string, number> = { j: 1, k: -1, ArrowLeft: 1, ArrowRight: -1 };
+      const step = by[event.key];
+      if (step !== undefined) {
+        const at = chosen ? marks.findIndex((mark) => mark.t === chosen?.t) : -1;
+        const next = marks[Math.min(Math.max(0, at + step), marks.length - 1)];
+        if (next) choose(next, false);
+        return true;
+      }
+      if (event.key === "Escape" && chosen) choose(null, true);
+      else if (event.key === "Escape" || event.key === "u") go("/");
+      else return false;
+      return true;
+    },
+    close() {
+      stop.abort();
+      clearInterval(timer);
+      clearTimeout(resting);
+      plot.close();
+      end();
+    },
+  };
+}
+
+/** A decision that continues replaces what was known of it. */
+function merged(before: Mark[], after: Mark[]): Mark[] {
+  const all = new Map(before.map((mark) => [mark.t, mark]));
+  for (const mark of after) all.set(mark.t, mark);
+  return [...all.values()].sort((a, b) => a.t - b.t).slice(-2000);
+}
+
+function facts(found: Detail): HTMLElement[] {
+  const head = (...titles: string[]) => h("thead", {}, h("tr", {}, ...titles.map((text) => h("th", { scope: "col" }, text))));
+  const conditions = found.conditions.map((one) =>
+    h(
+      "tr",
+      {},
+      h("td", {}, name(one.type)),
+      h("td", {}, one.status),
+      h("td", {}, name(one.reason)),
+      h("td", { class: "text" }, name(one.message)),
+      h("td", { class: "number" }, one.since === null ? "–" : age(store.at - one.since)),
+    ),
+  );
+  const events = found.events.map((one) =>
+    h(
+      "tr",
+      { class: one.type === "Warning" ? "warning" : "" },
+      h("td", { class: "number" }, one.at === null ? "–" : age(store.at - one.at), one.count > 1 && ` ×${one.count}`),
+      h("td", {}, name(one.reason)),
+      h("td", { class: "text" }, name(one.message)),
+      h("td", {}, name(one.from)),
+    ),
+  );
+  const none = (text: string) => h("p", { class: "empty" }, text);
+  return [
+    h("section", {}, h("h2", {}, "Conditions"), conditions.length > 0 ? h("div", { class: "wide" }, h("table", {}, head("Type", "Status", "Reason", "Message", "Since"), h("tbody", {}, ...conditions))) : none("None: no controller has looked at it yet.")),
+    h("section", {}, h("h2", {}, "Events"), events.length > 0 ? h("div", { class: "wide" }, h("table", {}, head("Age", "Reason", "Message", "From"), h("tbody", {}, ...events))) : none("None is kept.")),
+    h("section", {}, h("details", {}, h("summary", {}, "YAML"), h("pre", { tabindex: 0 }, found.yaml))),
+  ];
+}

@@ -1,0 +1,78 @@
+// Builds elements. Every text becomes a text node, so names and messages cannot become markup.
+
+export type Child = Node | string | number | null | undefined | false;
+
+type Props = { [name: string]: string | number | boolean | null | undefined | EventListener };
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  props: Props = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  apply(element, props);
+  append(element, children);
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function svg(tag: string, props: Props = {}, ...children: Child[]): SVGElement {
+  const element = document.createElementNS(SVG, tag);
+  apply(element, props);
+  append(element, children);
+  return element;
+}
+
+function apply(element: Element, props: Props): void {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2).toLowerCase(), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+}
+
+function append(element: Element, children: Child[]): void {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(typeof child === "number" ? String(child) : child);
+  }
+}
+
+/** Sets a text only if it differs, so that live updates do not disturb a selection. */
+export function setText(element: Element, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** A name of the cluster: isolated, so that right-to-left text does not reorder its surroundings. */
+export function name(text: string, tag: "span" | "bdi" = "bdi"): HTMLElement {
+  return h(tag, { title: text }, text);
+}
+
+const two = (n: number): string => String(n).padStart(2, "0");
+
+/** `09:14:45`, in UTC as everywhere in Plimsoll. */
+export function clock(seconds: number): string {
+  const at = new Date(seconds * 1000);
+  return `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}:${two(at.getUTCSeconds())}`;
+}
+
+/** `4m`, `3h`, `2d`. */
+export function age(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 120) return `${s}s`;
+  if (s < 7200) return `${Math.round(s / 60)}m`;
+  if (s < 172800) return `${Math.round(s / 3600)}h`;
+  return `${Math.round(s / 86400)}d`;
+}
+
+/** At most three significant digits, with thousands separated. */
+export function number(value: number): string {
+  if (!Number.isFinite(value)) return "–";
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
+  return value.toLocaleString("en", { maximumFractionDigits: digits });
+}
+
+export function count(n: number, one: string, many = `${one}s`): string {
+  return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+}

@@ -1,0 +1,52 @@
+// The strip of `plimsoll up`: load sliders and fault buttons.
+
+import { h, number, setText } from "./dom.js";
+import type { Lab } from "./model.js";
+import { get } from "./store.js";
+
+const SLIDE_MS = 100;
+
+export function lab(): HTMLElement {
+  const strip = h("div", { class: "lab", role: "group", "aria-label": "load and faults" });
+  let timer = 0;
+
+  async function send(change: unknown): Promise<void> {
+    draw(await get<Lab>("/api/v1/lab", change));
+  }
+
+  function draw(state: Lab): void {
+    const focus = (document.activeElement as HTMLElement | null)?.dataset["lab"];
+    strip.replaceChildren(
+      ...state.loads.map((load) => {
+        const shown = h("output", {}, `${number(load.value)} ${load.unit}`);
+        const slider = h("input", {
+          type: "range",
+          min: 0,
+          max: load.max,
+          step: load.max / 100,
+          value: load.value,
+          "data-lab": `load-${load.name}`,
+          oninput: () => {
+            setText(shown, `${number(Number(slider.value))} ${load.unit}`);
+            clearTimeout(timer);
+            timer = window.setTimeout(() => void send({ load: load.name, value: Number(slider.value) }), SLIDE_MS);
+          },
+        });
+        const back = h("button", { hidden: !load.manual, title: "follow the scenario again", onclick: () => void send({ load: load.name, value: null }) }, "auto");
+        return h("label", { class: load.manual ? "manual" : "" }, h("span", {}, load.label), slider, shown, back);
+      }),
+      ...state.faults.map((fault) =>
+        h("button", { class: fault.active ? "fault active" : "fault", "aria-pressed": String(fault.active), "data-lab": `fault-${fault.id}`, onclick: () => void send({ fault: fault.id, active: !fault.active }) }, fault.label),
+      ),
+    );
+    if (focus) strip.querySelector<HTMLElement>(`[data-lab="${CSS.escape(focus)}"]`)?.focus();
+  }
+
+  const refresh = async () => {
+    if (document.hidden || strip.contains(document.activeElement)) return;
+    await get<Lab>("/api/v1/lab").then(draw, () => {});
+  };
+  void refresh();
+  setInterval(() => void refresh(), 2000);
+  return strip;
+}

@@ -1,0 +1,179 @@
+// The answers of the server (crates/cli/src/commands/console).
+
+export type State = "failing" | "atMax" | "partial" | "fine" | "paused";
+
+/** One autoscaler in the list. */
+export interface Row {
+  id: string;
+  namespace: string;
+  kind: string;
+  name: string;
+  target: string;
+  metrics: string;
+  state: State;
+  pressure: number | null;
+  replicas: number | null;
+  desired: number | null;
+  min: number;
+  max: number;
+  decision: string;
+  /** Changes of the replica count in the last hour: seconds since 1970, count. */
+  steps?: [number, number][];
+}
+
+/** A cause and the autoscalers that have it. */
+export interface Problem {
+  cause: string;
+  effect: string;
+  detail: string;
+  remedy: string;
+  risk: string;
+  state: State;
+  since: number | null;
+  autoscalers: string[];
+}
+
+/** Something that provides metrics or decisions. */
+export interface Source {
+  name: string;
+  kind: string;
+  health: "ok" | "failing" | "missing" | "unknown";
+  latencyMs: number | null;
+  detail: string;
+  remedy: string;
+}
+
+export interface Note {
+  text: string;
+  remedy: string;
+}
+
+/** Everything that the list needs. */
+export interface Snapshot {
+  cluster: string;
+  version: string;
+  at: number;
+  lab: boolean;
+  rows: Row[];
+  problems: Problem[];
+  sources: Source[];
+  notes: Note[];
+}
+
+/** What changed since an earlier event. */
+export interface Change {
+  at: number;
+  rows: Row[];
+  removed: string[];
+  problems?: Problem[];
+  sources?: Source[];
+  notes?: Note[];
+}
+
+export interface WhyRow {
+  label: string;
+  text: string;
+  decided: boolean;
+}
+
+export interface Why {
+  headline: string;
+  rows: WhyRow[];
+}
+
+export interface Condition {
+  type: string;
+  status: string;
+  reason: string;
+  message: string;
+  since: number | null;
+}
+
+export interface ObjectEvent {
+  type: string;
+  reason: string;
+  message: string;
+  from: string;
+  at: number | null;
+  count: number;
+}
+
+/** The fields that "what if" can change. */
+export interface Fields {
+  min: number;
+  max: number;
+  metrics: { name: string; target: number; unit: string }[];
+  upWindow: number;
+  downWindow: number;
+  upPercent: number | null;
+  upPods: number | null;
+  downPercent: number | null;
+  downPods: number | null;
+}
+
+export interface Detail {
+  row: Row;
+  why: Why;
+  conditions: Condition[];
+  events: ObjectEvent[];
+  yaml: string;
+  fields: Fields | null;
+}
+
+/** One pass of the controller, or one sample of the status. */
+export interface Point {
+  t: number;
+  current: number | null;
+  desired: number | null;
+  min: number;
+  max: number;
+  /** In the order of the metrics; null is missing, never zero. */
+  values: (number | null)[];
+  /** Why the count differs from the proposal: `window`, `rate`, `max`, `min`. */
+  held: string;
+}
+
+export interface Mark {
+  t: number;
+  until: number;
+  times: number;
+  from: number;
+  to: number;
+  changed: boolean;
+  failed: boolean;
+  sentence: string;
+}
+
+export interface History {
+  /** `passes`, `decisions` or `status`. */
+  source: string;
+  note: string;
+  cursor: string | null;
+  /** Whether this is the whole history; otherwise it continues the one before. */
+  reset: boolean;
+  metrics: { name: string; target: number | null; unit: string }[];
+  points: Point[];
+  marks: Mark[];
+}
+
+export interface Totals {
+  podHours: number;
+  aboveTargetSeconds: number;
+  changes: number;
+  worstReactionSeconds: number | null;
+  peak: number;
+}
+
+export interface WhatIf {
+  points: { t: number; before: number; after: number }[];
+  before: Totals;
+  after: Totals;
+  patch: string;
+  recorded: string[];
+  modelled: string[];
+}
+
+export interface Lab {
+  loads: { name: string; label: string; unit: string; value: number; max: number; manual: boolean }[];
+  faults: { id: string; label: string; active: boolean }[];
+}

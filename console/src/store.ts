@@ -1,0 +1,129 @@
+// The live state: a snapshot, then changes by server-sent events. The browser resumes with `Last-Event-ID`.
+
+import type { Change, Row, Snapshot } from "./model.js";
+
+export type Connection = "connecting" | "live" | "lost" | "expired";
+
+const HOUR = 3600;
+
+class Store {
+  rows = new Map<string, Row>();
+  snapshot: Snapshot | null = null;
+  connection: Connection = "connecting";
+  /** The time of the server, which may differ from that of the browser. */
+  at = 0;
+  private listeners = new Set<() => void>();
+  private scheduled = false;
+  private source: EventSource | null = null;
+
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Tells all listeners, at most once per frame. */
+  changed(): void {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    const tell = () => {
+      this.scheduled = false;
+      for (const listener of [...this.listeners]) listener();
+    };
+    if (document.hidden) setTimeout(tell, 200);
+    else requestAnimationFrame(tell);
+  }
+
+  connect(): void {
+    this.source?.close();
+    const source = new EventSource("/api/v1/events");
+    this.source = source;
+    source.addEventListener("reset", (event) => this.reset(JSON.parse(event.data as string) as Snapshot));
+    source.addEventListener("change", (event) => this.apply(JSON.parse(event.data as string) as Change));
+    source.onopen = () => this.become("live");
+    source.onerror = () => {
+      if (this.connection !== "expired") this.become("lost");
+      void this.check(source);
+    };
+  }
+
+  /** A closed stream does not say why: an ordinary request does. */
+  private async check(source: EventSource): Promise<void> {
+    const answer = await fetch("/api/v1/session").catch(() => null);
+    if (source !== this.source) return;
+    if (answer?.status === 401) {
+      source.close();
+      this.become("expired");
+    } else if (source.readyState === EventSource.CLOSED) {
+      setTimeout(() => source === this.source && this.connect(), 2000);
+    }
+  }
+
+  private become(connection: Connection): void {
+    this.connection = connection;
+    this.changed();
+  }
+
+  private reset(snapshot: Snapshot): void {
+    this.snapshot = snapshot;
+    this.at = snapshot.at;
+    this.rows = new Map(snapshot.rows.map((row) => [row.id, row]));
+    this.become("live");
+  }
+
+  private apply(change: Change): void {
+    if (!this.snapshot) return;
+    this.at = change.at;
+    for (const row of change.rows) {
+      const before = this.rows.get(row.id);
+      row.steps ??= steps(before, row, change.at);
+      this.rows.set(row.id, row);
+    }
+    for (const id of change.removed) this.rows.delete(id);
+    this.snapshot.problems = change.problems ?? this.snapshot.problems;
+    this.snapshot.sources = change.sources ?? this.snapshot.sources;
+    this.snapshot.notes = change.notes ?? this.snapshot.notes;
+    this.become("live");
+  }
+}
+
+/** The replica counts of the last hour, with a new one. */
+function steps(before: Row | undefined, row: Row, at: number): [number, number][] {
+  const all = [...(before?.steps ?? [])];
+  if (row.replicas !== null && all.at(-1)?.[1] !== row.replicas) all.push([at, row.replicas]);
+  // The step that was in force an hour ago is kept.
+  while (all.length > 1 && (all[1]?.[0] ?? 0) < at - HOUR) all.shift();
+  return all;
+}
+
+export const store = new Store();
+
+export class RequestError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Requests JSON of the server. */
+export async function get<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const init: RequestInit = signal ? { signal } : {};
+  if (body !== undefined) {
+    init.method = "POST";
+    init.headers = { "content-type": "application/json" };
+    init.body = JSON.stringify(body);
+  }
+  const answer = await fetch(path, init);
+  if (!answer.ok) {
+    const text = await answer.text();
+    let message = text.trim();
+    try {
+      message = (JSON.parse(text) as { message?: string }).message ?? message;
+    } catch {
+      // A plain text.
+    }
+    throw new RequestError(answer.status, message || `status ${answer.status}`);
+  }
+  return (await answer.json()) as T;
+}

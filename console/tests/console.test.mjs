@@ -1,0 +1,203 @@
+// The frontend in a real Chromium, against a server with the same API (mock.mjs).
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { launch, open } from "./browser.mjs";
+import { HOSTILE, row, start } from "./mock.mjs";
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(() => browser.close());
+
+/** Runs a test on a fresh server and page, and fails on errors of the page. */
+async function on(options, check, path = "/") {
+  const mock = await start(options);
+  const { page, errors, close } = await open(browser, mock.url + path, options.browser);
+  try {
+    await check(page, mock);
+    assert.deepEqual(errors, []);
+  } finally {
+    await close();
+    await mock.stop();
+  }
+}
+
+const names = (page) => page.locator("a.name").allTextContents();
+
+test("list is searched, filtered, sorted and kept in the address", () =>
+  on({}, async (page) => {
+    await page.waitForSelector("a.name");
+    assert.equal((await names(page))[0], "web/frontend", "what needs attention comes first");
+    await page.keyboard.press("/");
+    await page.keyboard.type("queue");
+    await page.waitForFunction(() => document.querySelectorAll("a.name").length === 1);
+    assert.deepEqual(await names(page), ["shop/so/orders-worker"]);
+    assert.match(page.url(), /\?q=queue$/);
+    await page.reload();
+    await page.waitForFunction(() => document.querySelectorAll("a.name").length === 1);
+    await page.keyboard.press("/");
+    await page.keyboard.press("Escape");
+    await page.selectOption("select[aria-label=namespace]", "web");
+    await page.waitForFunction(() => document.querySelectorAll("a.name").length === 2);
+    await page.selectOption("select[aria-label=state]", "atMax");
+    await page.waitForFunction(() => document.querySelectorAll("a.name").length === 1);
+    assert.match(page.url(), /namespace=web&state=atMax/);
+    await page.selectOption("select[aria-label=state]", "");
+    await page.selectOption("select[aria-label=namespace]", "");
+    await page.click("button.sort:text('Name')");
+    await page.waitForFunction(() => document.querySelector("a.name")?.textContent === "batch/autoscaler/render");
+  }));
+
+test("keyboard alone opens an autoscaler, its decisions and the list again", () =>
+  on({}, async (page) => {
+    await page.waitForSelector("a.name");
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/autoscalers\/web\/hpa\/search$/);
+    await page.waitForSelector(".mark-row");
+    await page.keyboard.press("j");
+    await page.waitForSelector(".mark-row.selected");
+    await page.waitForFunction(() => document.querySelector("#why")?.textContent?.startsWith("Why, at"));
+    assert.match(page.url(), /\?at=/);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    await page.waitForURL(/\/$/);
+    await page.keyboard.press("?");
+    assert.ok(await page.locator("dialog").isVisible());
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("p");
+    await page.waitForURL(/\/problems$/);
+    await page.goBack();
+    await page.waitForSelector("a.name");
+  }));
+
+test("chart shows why at the decision under the cursor", () =>
+  on({}, async (page) => {
+    await page.waitForSelector(".mark-row");
+    assert.equal(await page.locator(".charts canvas").count(), 2);
+    await page.hover(".charts .u-over >> nth=0", { position: { x: 300, y: 50 } });
+    await page.waitForFunction(() => document.querySelector("#why")?.textContent?.startsWith("Why, at"));
+    await page.waitForSelector(".why .decided");
+  }, "/autoscalers/shop/hpa/checkout"));
+
+test("what if changes the curve and offers a patch", () =>
+  on({}, async (page) => {
+    await page.click(".whatif summary");
+    await page.fill(".fields label:first-child input", "40");
+    await page.waitForSelector(".whatif canvas");
+    assert.match(await page.locator(".answer").textContent(), /1.8 pod-hours fewer.*10 changes instead of 14/);
+    assert.match(await page.locator(".patch").textContent(), /^spec:/);
+    assert.match(await page.locator(".whatif .dim >> nth=-1").textContent(), /Modelled: /);
+  }, "/autoscalers/shop/hpa/checkout"));
+
+test("problems are grouped by cause and lead to their autoscalers", () => {
+  const rows = Array.from({ length: 41 }, (_, i) => row(`web/hpa/w${i}`, { state: "failing", pressure: null }));
+  return on({ rows }, async (page) => {
+    await page.waitForSelector(".problem");
+    assert.match(await page.locator(".problem h2").textContent(), /http_requests cannot be read: 41 autoscalers hold/);
+    assert.equal(await page.locator(".names a").count(), 12);
+    await page.click(".names button");
+    assert.equal(await page.locator(".names a").count(), 41);
+    await page.click(".names a >> nth=0");
+    await page.waitForURL(/\/autoscalers\/web\/hpa\/w0$/);
+    await page.keyboard.press("s");
+    await page.waitForSelector(".sources .failing");
+  }, "/problems");
+});
+
+test("fault buttons and load sliders of up send their change", () =>
+  on({}, async (page, mock) => {
+    await page.click("text=metrics outage");
+    await page.waitForSelector(".fault.active");
+    assert.equal(mock.state.lab.faults[0].active, true);
+    await page.fill(".lab input[type=range]", "10");
+    await page.waitForSelector(".lab .manual");
+    assert.equal(mock.state.lab.loads[0].value, 10);
+  }));
+
+test("live changes arrive, and the page reconnects after a restart", () =>
+  on({}, async (page, mock) => {
+    await page.waitForSelector("a.name");
+    mock.push({ rows: [{ ...row("shop/hpa/checkout"), replicas: 11, desired: 11, steps: undefined }] });
+    await page.waitForSelector("text=11 of 2–20");
+    await mock.stop();
+    await page.waitForSelector(".live.lost");
+    const again = await start({ port: mock.port, rows: [row("shop/hpa/new")] });
+    await page.waitForFunction(() => document.querySelector("a.name")?.textContent === "shop/new", null, { timeout: 15000 });
+    assert.notEqual(again.state.resumed[0], null, "the browser says which event it saw last");
+    await again.stop();
+  }));
+
+test("expired session is explained", () =>
+  on({}, async (page, mock) => {
+    await page.waitForSelector("a.name");
+    mock.state.valid = false;
+    for (const client of mock.state.clients) client.destroy();
+    await page.waitForSelector(".live.expired");
+    assert.match(await page.locator(".notes").textContent(), /plimsoll console/);
+  }));
+
+test("object that is deleted while it is open is said to be gone", () =>
+  on({}, async (page, mock) => {
+    await page.waitForSelector(".mark-row");
+    mock.state.rows = mock.state.rows.filter((one) => one.name !== "checkout");
+    mock.push({ removed: ["shop/hpa/checkout"] });
+    await page.waitForSelector("text=does not exist, or not any more");
+  }, "/autoscalers/shop/hpa/checkout"));
+
+test("hostile names and messages are text and keep the layout", () => {
+  const rows = [row("shop/hpa/web", { name: HOSTILE, target: HOSTILE, metrics: HOSTILE, decision: HOSTILE }), row("shop/hpa/plain")];
+  return on({ rows }, async (page) => {
+    await page.waitForSelector("a.name");
+    const width = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(width[0] <= width[1], `${width}`);
+    await page.goto(new URL("/autoscalers/shop/hpa/plain", page.url()).href);
+    await page.waitForSelector("td:has-text('onerror')");
+    assert.equal(await page.locator("img").count(), 0);
+    assert.notEqual(await page.title(), "owned");
+    const one = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(one[0] <= one[1], `${one}`);
+  });
+});
+
+test("10,000 rows: only visible ones are in the document", () => {
+  const rows = Array.from({ length: 10_000 }, (_, i) => row(`n${i % 100}/hpa/service-${i}`));
+  return on({ rows }, async (page, mock) => {
+    await page.waitForSelector("a.name");
+    assert.ok((await page.locator("a.name").count()) < 100);
+    assert.match(await page.locator("nav").textContent(), /All 10,000/);
+    await page.keyboard.press("G");
+    await page.waitForSelector("a.name:text-is('n99/service-9999')");
+    mock.push({ rows: rows.slice(0, 500).map((one) => ({ ...one, replicas: 12 })) });
+    await page.keyboard.press("/");
+    await page.keyboard.type("service-1234");
+    await page.waitForFunction(() => document.querySelectorAll("a.name").length === 1);
+  });
+});
+
+test("no serious accessibility finding", async () => {
+  const axe = await readFile(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+  for (const path of ["/", "/problems", "/sources", "/autoscalers/shop/hpa/checkout"]) {
+    for (const colorScheme of ["light", "dark"]) {
+      await on({ browser: { colorScheme, bypassCSP: true } }, async (page) => {
+        await page.waitForSelector("a.name, .problem, .sources tbody tr, .mark-row");
+        await page.evaluate(axe);
+        const found = await page.evaluate(() => globalThis.axe.run());
+        const serious = found.violations.filter((one) => ["serious", "critical"].includes(one.impact));
+        assert.deepEqual(serious.map((one) => [path, colorScheme, one.id, one.nodes.map((node) => node.html.slice(0, 120))]), []);
+      }, path);
+    }
+  }
+});
+
+test("phone width has no horizontal scrolling", () =>
+  on({ browser: { viewport: { width: 390, height: 844 } } }, async (page) => {
+    for (const path of ["/", "/problems", "/sources", "/autoscalers/shop/hpa/checkout"]) {
+      await page.goto(new URL(path, page.url()).href);
+      await page.waitForSelector("a.name, .problem, .sources tbody tr, .mark-row");
+      const width = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(width[0] <= width[1], `${path}: ${width}`);
+    }
+  }));
