@@ -17,6 +17,7 @@ pub mod load;
 pub mod observer;
 pub mod random;
 pub mod recording;
+pub mod replay;
 pub mod report;
 pub mod scenario;
 pub mod simulation;

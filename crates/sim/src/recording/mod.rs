@@ -274,7 +274,8 @@ impl Observer for Recording {
 }
 
 impl MetricTrack {
-    fn of(metric: &Metric) -> Self {
+    /// The track of a metric of a spec.
+    pub fn of(metric: &Metric) -> Self {
         let (label, plain) = match &metric.source {
             MetricSource::Resource { name, .. } => (name.clone(), unit_of(name)),
             MetricSource::ContainerResource { name, container, .. } => {
@@ -305,7 +306,7 @@ fn unit_of(resource: &str) -> MetricUnit {
 }
 
 /// The current value of a metric, in the unit of its target; NaN if it could not be read.
-fn current_value(evaluation: &Evaluation) -> f64 {
+pub fn current_value(evaluation: &Evaluation) -> f64 {
     match evaluation.result.as_ref().map(|proposal| &proposal.sum) {
         Ok(Arithmetic::PerPod(sum)) if sum.requests.is_some() => sum.found as f64,
         Ok(Arithmetic::PerPod(sum)) => sum.found as f64 / 1000.0,
