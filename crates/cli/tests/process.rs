@@ -109,6 +109,7 @@ fn up_scales_prints_and_cleans_up() {
     std::fs::write(&file, hurried()).unwrap();
     let mut up = Going::start(&["up", file.to_str().unwrap(), "--kubeconfig", kubeconfig.to_str().unwrap()]);
     up.until(&["localkube ready in", "3 nodes", "1 workload"]);
+    up.until(&["console", "http://127.0.0.1:", "/?token="]);
     up.until(&["ask why", "why hpa/php-apache"]);
     // A second one leaves the kubeconfig of the first alone.
     let second = Command::new(env!("CARGO_BIN_EXE_plimsoll"))

@@ -68,6 +68,13 @@ impl ExtraListener {
         Self::start(address, Greeting::Tls(acceptor), RoutedService(route), limits).await
     }
 
+    /// A service without TLS, for clients on this machine: the service itself authenticates them.
+    pub async fn loopback(address: SocketAddr, route: Route) -> Result<Self, StartError> {
+        // Browsers keep streams of events open for as long as a page is.
+        let limits = ServerLimits { connections: 256, idle: Duration::from_hours(24), ..small() };
+        Self::start(address, Greeting::Plain, RoutedService(route), limits).await
+    }
+
     async fn start<S: tls::ConnectionHandler>(
         address: SocketAddr,
         greeting: Greeting,
@@ -135,7 +142,7 @@ struct RoutedService(Route);
 impl tls::ConnectionHandler for RoutedService {
     async fn answer(self: Arc<Self>, request: Request<Incoming>, caller: Caller) -> Response<Body> {
         let _busy = caller.activity.begin();
-        // The handshake has verified its certificate.
+        // The handshake has verified its certificate, or it is a client on this machine.
         caller.activity.rise(ConnectionRank::Authorized);
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         // Boxed, because the compiler cannot prove `Send` for the body's future otherwise.

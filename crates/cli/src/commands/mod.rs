@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod completion;
+mod console;
 mod controller;
 mod convert;
 mod describe;
@@ -39,6 +40,7 @@ macro_rules! examples {
   plimsoll why examples/php-apache.yaml --at 5m
   plimsoll why hpa/php-apache -n shop
   plimsoll get -A
+  plimsoll console
   plimsoll validate my-hpa.yaml
   plimsoll lint my-hpa.yaml my-deployment.yaml
   plimsoll convert my-hpa.yaml --to autoscaling/v2
@@ -67,6 +69,7 @@ pub(crate) enum Command {
     Why(why::WhyArgs),
     Get(get::GetArgs),
     Top(top::TopArgs),
+    Console(console::ConsoleArgs),
     Shadow(shadow::ShadowArgs),
     Validate(validate::ValidateArgs),
     Lint(lint::AutoscalerLintArgs),
@@ -87,6 +90,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Top(args) => top::run(&args),
+        Command::Console(args) => console::run(&args),
         Command::Shadow(args) => shadow::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Lint(args) => lint::run(&args),

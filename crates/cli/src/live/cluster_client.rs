@@ -34,6 +34,11 @@ impl ClusterClient {
         Ok(Self { connection, namespace })
     }
 
+    /// Where the settings came from: `~/.kube/config, context prod`.
+    pub(crate) fn origin(&self) -> &str {
+        &self.connection.origin
+    }
+
     /// The part of the cluster that the options mean.
     pub(crate) fn scope(&self, all: bool) -> Scope<'_> {
         if all { Scope::All } else { Scope::Namespace(&self.namespace) }

@@ -18,8 +18,8 @@ use crate::live::page::Page;
 use crate::live::screen::asked_to_stop;
 use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, Scope};
 use crate::output;
-pub(crate) use table::Entry;
 use table::Growing;
+pub(crate) use table::{Entry, limited_by};
 
 /// List autoscalers of a cluster and what was last decided about each
 ///

@@ -18,7 +18,8 @@ use crate::live::page::Page;
 use crate::live::screen::{Screen, asked_to_stop};
 use crate::live::{ClusterArgs, ClusterClient, Scope};
 use crate::output::{self, Format};
-use overview::Overview;
+pub(crate) use overview::{AutoscalerLine, Overview};
+pub(crate) use problem::{Grade, Problem};
 
 /// Show what needs attention first, live
 ///

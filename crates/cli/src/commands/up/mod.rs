@@ -1,5 +1,6 @@
 //! `plimsoll up`: a local cluster that scales workloads, with nothing to install.
 
+mod lab;
 mod objects;
 mod queue;
 mod stage;

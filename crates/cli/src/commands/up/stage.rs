@@ -1,5 +1,7 @@
 //! Everything that runs: the cluster, its nodes, its metrics, the controller and the operator.
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api::yaml::{self, SourceFile};
@@ -11,12 +13,15 @@ use serve::{ServiceBackend, ServiceRef};
 use sim::Scenario;
 use sim::scenario::Variation;
 
+use super::lab::Lab;
 use super::queue::Queue;
 use super::{DEFAULT, ORDERS, UpArgs, objects};
+use crate::commands::console::{self, ConsoleOptions, RunningConsole};
 use crate::commands::controller::{self, ControllerOptions, ControllerProcess, SERVICE};
 use crate::commands::{metrics, operator};
 use crate::failure::{BoxError, Failure};
 use crate::lease_thread::LeaseRuntime;
+use crate::live::{ClusterArgs, ClusterClient};
 use crate::own_file::OwnFile;
 use crate::probe_thread::ProbeRuntime;
 use crate::{files, scenario};
@@ -56,7 +61,9 @@ pub(super) struct Stage {
     pub(super) operator: operator::OperatorProcess,
     /// The queue of orders, unless the user named files.
     pub(super) queue: Option<Queue>,
-    _nodes: Nodes,
+    /// The web console.
+    console: RunningConsole,
+    _nodes: Arc<Nodes>,
     _server: Server,
     _running: Running,
 }
@@ -85,6 +92,8 @@ impl Stage {
         for plan in &scenario.workloads {
             workloads.push(Workload::of_scenario(plan).map_err(|e| outside("read a selector")(e.into()))?);
         }
+        let names = scenario.workloads.iter().map(|plan| plan.name.clone());
+        let named = names.zip(workloads.iter().cloned()).collect();
         let plan = Plan {
             count: usize::from(args.nodes),
             workloads,
@@ -93,7 +102,8 @@ impl Stage {
             ..Plan::default()
         };
         let nodes = Nodes::start(client.clone(), plan).await;
-        let nodes = nodes.map_err(|e| outside("start the simulated nodes")(e.into()))?;
+        let nodes = Arc::new(nodes.map_err(|e| outside("start the simulated nodes")(e.into()))?);
+        let nodes_began = Instant::now();
         let mut documents = Vec::new();
         for source in &sources {
             documents.extend(yaml::parse(source)?.into_iter().flat_map(yaml::Document::into_items));
@@ -113,8 +123,9 @@ impl Stage {
         let metrics = metrics::start(&measured, &options, &ProbeRuntime::same_thread()).await?;
         let behind = ServiceBackend::ThisMachine(metrics.server.port());
         let place = ServiceRef { namespace: "kube-system".into(), service: metrics::SERVICE.into(), behind };
-        for object in metrics.server.api_services(&place) {
-            objects::create_one(&client, &object).await.map_err(outside("register the metrics APIs"))?;
+        let registrations = metrics.server.api_services(&place);
+        for object in &registrations {
+            objects::create_one(&client, object).await.map_err(outside("register the metrics APIs"))?;
         }
         let options = ControllerOptions::on_the_desk(&scenario);
         let beside = LeaseRuntime::same_thread(&connection);
@@ -140,6 +151,19 @@ impl Stage {
         }
         // Created last, so that the controller sees the autoscalers being added; their first reconcile is one period later.
         objects::create(&client, &documents).await?;
+        let resource_metrics = |object: &serde_json::Value| {
+            object.pointer("/spec/group").and_then(serde_json::Value::as_str) == Some("metrics.k8s.io")
+        };
+        let services = registrations.into_iter().filter(resource_metrics).collect();
+        let lab = Lab::new(Arc::clone(&nodes), client, services, named, nodes_began);
+        let place = ClusterArgs { kubeconfig: Some(args.kubeconfig.clone()), ..ClusterArgs::default() };
+        let options = ConsoleOptions {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, console::DEFAULT_PORT)),
+            or_any_port: true,
+            namespace: None,
+            lab: Some(Box::new(lab)),
+        };
+        let console = console::start(ClusterClient::open(&place).await?, options).await?;
         Ok(Self {
             process,
             scenario,
@@ -149,6 +173,7 @@ impl Stage {
             metrics,
             operator,
             queue,
+            console,
             _nodes: nodes,
             _server: server,
             _running: running,
@@ -167,6 +192,7 @@ impl Stage {
         let program = std::env::args().next().unwrap_or_else(|| "plimsoll".into());
         let file = self.kubeconfig.path().display();
         let name = self.scenario.autoscalers.first().map(|plan| plan.object.short_name()).unwrap_or_default();
+        println!("  console     {}", self.console.url());
         println!("  kubectl     export KUBECONFIG={}", absolute(self.kubeconfig.path()));
         println!("  ask why     {program} why {name} --kubeconfig {file}");
         if self.queue.is_some() {
@@ -178,6 +204,7 @@ impl Stage {
 
     /// Ends everything. The kubeconfig is removed with `self`.
     pub(super) async fn end(self) {
+        self.console.stop().await;
         self.process.stop().await;
         self.operator.stop().await;
         self.metrics.stop().await;

@@ -8,6 +8,9 @@ mod pods;
 mod recording;
 mod scenario;
 
+pub(crate) use live::explanation as record_explanation;
+pub(crate) use object::explanation as status_explanation;
+
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;

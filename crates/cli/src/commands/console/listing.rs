@@ -1,0 +1,164 @@
+//! What the user may list: everything, or what is allowed namespace by namespace.
+
+use std::collections::BTreeSet;
+
+use cluster::AutoscalerKind;
+use futures::{StreamExt as _, stream};
+use serde_json::{Value, json};
+
+use crate::live::cluster_client::encoded;
+use crate::live::decisions::Unavailable;
+use crate::live::objects::{Object, Which};
+use crate::live::{ClusterClient, RequestError, Scope};
+use api::decisions::DecisionRecord;
+
+/// Namespaces that are asked at the same time.
+const CONCURRENT_NAMESPACES: usize = 8;
+/// Namespaces that a note names.
+const MAX_LISTED_NAMESPACES: usize = 5;
+const SCALED_JOBS: &str = "/apis/keda.sh/v1alpha1";
+
+/// All that could be listed.
+#[derive(Default)]
+pub(super) struct Listing {
+    pub(super) objects: Vec<Object>,
+    /// ScaledJobs, which have no replica count.
+    pub(super) jobs: Vec<Value>,
+    pub(super) records: Vec<DecisionRecord>,
+    pub(super) unavailable: Option<Unavailable>,
+    /// What is missing, and the remedy.
+    pub(super) notes: Vec<Value>,
+}
+
+impl Listing {
+    /// Reads everything that the user may see, in one namespace or all.
+    pub(super) async fn read(site: &ClusterClient, only: Option<&str>) -> Result<Self, RequestError> {
+        let mut found = Self::default();
+        let mut namespaces = None;
+        let scope = only.map_or(Scope::All, Scope::Namespace);
+        let mut shown = BTreeSet::new();
+        for kind in AutoscalerKind::ALL {
+            match list(site, kind, scope).await {
+                Ok(objects) => found.objects.extend(objects),
+                Err(RequestError::Refused { code: 403, .. }) if only.is_none() => {
+                    if namespaces.is_none() {
+                        namespaces = Some(candidates(site).await);
+                    }
+                    let (objects, allowed) = by_namespace(site, kind, namespaces.iter().flatten()).await;
+                    found.objects.extend(objects);
+                    found.notes.push(forbidden(kind.plural(), &allowed));
+                    shown.extend(allowed);
+                }
+                Err(RequestError::Refused { code: 403, message }) => {
+                    found.notes.push(json!({"text": message, "remedy": RIGHTS}));
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        if namespaces.is_none() {
+            let (records, unavailable) = site.latest_about(&found.objects, scope).await;
+            found.records = records;
+            found.unavailable = unavailable;
+        }
+        for namespace in &shown {
+            let scope = Scope::Namespace(namespace);
+            let (records, unavailable) = site.latest_about(&found.objects, scope).await;
+            found.records.extend(records);
+            found.unavailable = found.unavailable.or(unavailable);
+        }
+        found.jobs = jobs(site, scope, &shown).await;
+        Ok(found)
+    }
+}
+
+const RIGHTS: &str = "ask for the right to list them; `kubectl auth can-i --list` shows what you may do";
+
+async fn list(
+    site: &ClusterClient,
+    kind: AutoscalerKind,
+    scope: Scope<'_>,
+) -> Result<Vec<Object>, RequestError> {
+    site.objects(Which { kinds: &[kind], scope, labels: None, cached: true }).await
+}
+
+/// The namespaces to try; without the right to list them, that of the context.
+async fn candidates(site: &ClusterClient) -> Vec<String> {
+    let listed: Result<Value, _> = site.get("/api/v1/namespaces?resourceVersion=0").await;
+    let items = listed.ok().and_then(|list| list.get("items").and_then(Value::as_array).cloned());
+    let name = |item: &Value| item.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned);
+    let names = items.map(|items| items.iter().filter_map(name).collect());
+    names.unwrap_or_else(|| vec![site.namespace.clone()])
+}
+
+/// The objects of the namespaces in which they may be listed, and these namespaces.
+async fn by_namespace(
+    site: &ClusterClient,
+    kind: AutoscalerKind,
+    namespaces: impl Iterator<Item = &String>,
+) -> (Vec<Object>, Vec<String>) {
+    let names: Vec<String> = namespaces.cloned().collect();
+    let answers = stream::iter(names)
+        .map(|name| async move {
+            let found = list(site, kind, Scope::Namespace(&name)).await.ok();
+            found.map(|objects| (name, objects))
+        })
+        .buffered(CONCURRENT_NAMESPACES)
+        .collect::<Vec<_>>()
+        .await;
+    let (mut objects, mut allowed) = (Vec::new(), Vec::new());
+    for (name, found) in answers.into_iter().flatten() {
+        allowed.push(name);
+        objects.extend(found);
+    }
+    (objects, allowed)
+}
+
+fn forbidden(plural: &str, allowed: &[String]) -> Value {
+    let mut names =
+        allowed.iter().take(MAX_LISTED_NAMESPACES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if allowed.len() > MAX_LISTED_NAMESPACES {
+        names += &format!(" and {} more", allowed.len() - MAX_LISTED_NAMESPACES);
+    }
+    let text = if allowed.is_empty() {
+        format!("you may not list {plural} in any namespace that is known")
+    } else {
+        format!("you may not list {plural} of all namespaces; shown: {names}")
+    };
+    json!({"text": text, "remedy": RIGHTS})
+}
+
+/// ScaledJobs; where they cannot be listed, none.
+async fn jobs(site: &ClusterClient, scope: Scope<'_>, shown: &BTreeSet<String>) -> Vec<Value> {
+    let at = |namespace: &str| {
+        format!("{SCALED_JOBS}/namespaces/{}/scaledjobs?resourceVersion=0", encoded(namespace))
+    };
+    let paths = match scope {
+        Scope::Namespace(namespace) => vec![at(namespace)],
+        Scope::All if shown.is_empty() => vec![format!("{SCALED_JOBS}/scaledjobs?resourceVersion=0")],
+        Scope::All => shown.iter().map(|namespace| at(namespace)).collect(),
+    };
+    let mut all = Vec::new();
+    for path in paths {
+        if let Ok(mut list) = site.get::<Value>(&path).await
+            && let Some(items) = list.get_mut("items").and_then(Value::as_array_mut)
+        {
+            all.append(items);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn note_names_the_namespaces_that_are_shown() {
+        let names = |count: usize| (0..count).map(|n| format!("n{n}")).collect::<Vec<_>>();
+        let text =
+            |count: usize| forbidden("scaledobjects", &names(count))["text"].as_str().unwrap().to_owned();
+        assert_eq!(text(0), "you may not list scaledobjects in any namespace that is known");
+        assert_eq!(text(1), "you may not list scaledobjects of all namespaces; shown: n0");
+        assert!(text(7).ends_with("n3, n4 and 2 more"), "{}", text(7));
+    }
+}

@@ -1,0 +1,98 @@
+//! `plimsoll console`: the web console of a cluster, on loopback.
+//!
+//! ```text
+//! start     the listener, the address with its token, the task that polls
+//! listing   what the user may list: cluster-wide, or namespace by namespace
+//! poll      lists and decisions into the feed, while somebody looks
+//! rows      autoscalers and problems as the frontend shows them
+//! readings  metrics against targets, as numbers
+//! samples   what the status of objects showed while the console ran
+//! sources   metrics APIs and deciders, their health and latency
+//! path      the path of one autoscaler
+//! object    one autoscaler: why, conditions, events, YAML
+//! passes    the recorded passes, incrementally
+//! history   replicas, metrics and decisions over time
+//! whatif    recorded decisions replayed with other fields
+//! backend   routes of the API
+//! ```
+
+mod backend;
+mod history;
+mod listing;
+mod object;
+mod passes;
+mod path;
+mod poll;
+mod readings;
+mod rows;
+mod samples;
+mod sources;
+mod start;
+mod whatif;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use crate::failure::{Failure, Outcome};
+use crate::live::screen::asked_to_stop;
+use crate::live::{ClusterArgs, ClusterClient};
+#[cfg(feature = "desk")]
+pub(crate) use start::RunningConsole;
+pub(crate) use start::{ConsoleOptions, start};
+
+/// The port of the console, used if it is free.
+pub(crate) const DEFAULT_PORT: u16 = 7437;
+
+/// Show every autoscaler of a cluster in a browser, and why
+///
+/// Serves a web page on loopback that shows autoscalers, decisions, charts and problems of the cluster of your kubeconfig, with
+/// your own rights: nothing is installed in the cluster and nothing new is exposed. Works with Kubernetes' own HPA controller;
+/// what only Plimsoll's roles know is then missing, and the page says so.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll console                       # the cluster of the current context
+  plimsoll console --context prod        # another one
+  plimsoll console -n shop               # one namespace only
+  plimsoll console --port 0 --no-browser # any free port; prints the address only
+
+The address carries a token that the browser exchanges for a cookie. Ctrl-C ends the console.")]
+pub(crate) struct ConsoleArgs {
+    /// Port on loopback; without it, 7437 or, if that is taken, a free one.
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Do not open a browser.
+    #[arg(long)]
+    no_browser: bool,
+    #[command(flatten, next_help_heading = "Cluster")]
+    place: ClusterArgs,
+}
+
+pub(crate) fn run(args: &ConsoleArgs) -> Outcome {
+    // One thread reads the cluster while another answers the browser.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Outside(format!("failed to start: {error}")))?;
+    let outcome = runtime.block_on(async {
+        let site = ClusterClient::open(&args.place).await?;
+        let options = ConsoleOptions {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, args.port.unwrap_or(DEFAULT_PORT))),
+            or_any_port: args.port.is_none(),
+            namespace: args.place.namespace.clone(),
+            lab: None,
+        };
+        let console = start(site, options).await?;
+        println!("  console     {}", console.url());
+        println!("  stop        Ctrl-C");
+        if !args.no_browser {
+            start::open_browser(console.url());
+        }
+        asked_to_stop().await;
+        console.stop().await;
+        Ok(())
+    });
+    // A DNS lookup may hang in a blocking thread; the process does not wait for it.
+    runtime.shutdown_background();
+    outcome
+}

@@ -1,0 +1,121 @@
+//! One autoscaler: why, conditions, events, YAML.
+
+use cluster::AutoscalerKind;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use web_console::ApiError;
+
+use super::path::{ObjectPath, failed};
+use super::rows;
+use super::whatif::WhatIfFields;
+use crate::commands::get::Entry;
+use crate::commands::why::{record_explanation, status_explanation};
+use crate::live::ClusterClient;
+use crate::live::cluster_client::encoded;
+use crate::live::decisions::MissingDecision;
+use crate::live::objects::ObjectEvent;
+
+/// Events that are shown.
+const MAX_EVENTS: usize = 100;
+
+/// Everything about one autoscaler but its history.
+pub(super) async fn detail(
+    site: &ClusterClient,
+    path: &ObjectPath<'_>,
+    now: Timestamp,
+) -> Result<Value, ApiError> {
+    let Some(named) = path.autoscaler()? else { return job(site, path, now).await };
+    let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+    // Events may be forbidden; the rest is still worth showing.
+    let events = site.events(path.namespace, &named).await.unwrap_or_default();
+    let (record, missing) = match site.decisions_of(path.namespace, &named).await {
+        Ok(mut records) => (records.pop(), MissingDecision::NoRecord),
+        Err(missing) => (None, missing),
+    };
+    let why = match &record {
+        Some(record) => record_explanation(&named, record, None, now),
+        None => status_explanation(&named, &object.hpa, &events, &missing, now),
+    };
+    // A ScaledObject has triggers instead of metrics.
+    let spec =
+        record.as_ref().map(|record| &record.spec).filter(|_| named.kind != AutoscalerKind::ScaledObject);
+    let fields = spec.and_then(WhatIfFields::of);
+    let (yaml, conditions) = (api::yaml::to_yaml(&object.raw), conditions(&object.raw));
+    let entries = [Entry { object, record }];
+    let overview = rows::overview(&entries, None, now);
+    let row = rows::rows(&entries, &overview).into_iter().next().map(|row| row.value);
+    Ok(json!({
+        "row": row, "why": why, "conditions": conditions, "events": shown(&events, now), "yaml": yaml, "fields": fields,
+    }))
+}
+
+/// The same for a ScaledJob, about which no decisions are kept.
+async fn job(site: &ClusterClient, path: &ObjectPath<'_>, now: Timestamp) -> Result<Value, ApiError> {
+    let (namespace, name) = (encoded(path.namespace), encoded(path.name));
+    let found =
+        site.get::<Value>(&format!("/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledjobs/{name}")).await;
+    let mut raw = found.map_err(|trouble| failed(&trouble))?;
+    if let Some(metadata) = raw.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("managedFields");
+    }
+    let selector = encoded(&format!("involvedObject.name={},involvedObject.kind=ScaledJob", path.name));
+    let list =
+        site.get::<Value>(&format!("/api/v1/namespaces/{namespace}/events?fieldSelector={selector}")).await;
+    let items = list.ok().and_then(|mut list| list.get_mut("items").map(Value::take));
+    let events: Vec<ObjectEvent> =
+        items.and_then(|items| serde_json::from_value(items).ok()).unwrap_or_default();
+    let row = rows::job(&raw).map(|row| row.value);
+    let text = row.as_ref().and_then(|row| row.get("decision")).and_then(Value::as_str).unwrap_or_default();
+    let rows = [
+        (
+            "jobs",
+            format!(
+                "kubectl get jobs -n {} -l scaledjob.keda.sh/name={} lists what was created",
+                path.namespace, path.name
+            ),
+        ),
+        ("note", "decisions about ScaledJobs are not kept: they have no replica count".to_owned()),
+    ];
+    let rows: Vec<Value> = rows
+        .into_iter()
+        .map(|(label, text)| json!({"label": label, "text": text, "decided": false}))
+        .collect();
+    let why = json!({"headline": format!("sj/{} in {} · {text}", path.name, path.namespace), "rows": rows});
+    Ok(json!({
+        "row": row, "why": why, "conditions": conditions(&raw), "events": shown(&events, now),
+        "yaml": api::yaml::to_yaml(&raw), "fields": null,
+    }))
+}
+
+/// The conditions of a status, of any kind.
+fn conditions(raw: &Value) -> Vec<Value> {
+    let all = raw.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    all.map(|condition| {
+        let text = |name: &str| condition.get(name).and_then(Value::as_str).unwrap_or_default();
+        let since = text("lastTransitionTime").parse::<Timestamp>().ok().map(Timestamp::as_second);
+        json!({"type": text("type"), "status": text("status"), "reason": text("reason"), "message": text("message"), "since": since})
+    })
+    .collect()
+}
+
+fn shown(events: &[ObjectEvent], now: Timestamp) -> Vec<Value> {
+    let event = |event: &ObjectEvent| {
+        let text = event.describe(now);
+        json!({"type": text.type_, "reason": text.reason, "message": text.message, "from": text.from,
+            "at": event.last().map(Timestamp::as_second), "count": event.count.unwrap_or(1)})
+    };
+    events.iter().take(MAX_EVENTS).map(event).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_of_every_kind_are_read() {
+        let raw = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "AbleToScale", "status": "True", "lastTransitionTime": "1970-01-01T00:01:00Z"}]}});
+        let found = conditions(&raw);
+        assert_eq!((&found[0]["since"], &found[1]["since"]), (&Value::Null, &json!(60)));
+        assert!(conditions(&json!({})).is_empty());
+    }
+}

@@ -1,0 +1,95 @@
+//! Polls lists and decisions into the feed while somebody looks.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use web_console::Feed;
+
+use super::listing::Listing;
+use super::samples::Samples;
+use super::{passes, rows, sources};
+use crate::commands::get::join;
+use crate::live::ClusterClient;
+
+/// How often the cluster is read.
+const READ_INTERVAL: Duration = Duration::from_secs(2);
+/// A read is followed by a pause of at least this many times its duration, so that large clusters are read less often.
+const PAUSE_FACTOR: u32 = 20;
+/// How often sources are asked.
+const SOURCES_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Reads the cluster.
+pub(super) struct Poller {
+    pub(super) site: ClusterClient,
+    pub(super) namespace: Option<String>,
+    pub(super) samples: Mutex<Samples>,
+    feed: Arc<Feed>,
+    has_lab: bool,
+}
+
+impl Poller {
+    pub(super) fn new(
+        site: ClusterClient,
+        namespace: Option<String>,
+        feed: Arc<Feed>,
+        has_lab: bool,
+    ) -> Self {
+        Self { site, namespace, samples: Mutex::default(), feed, has_lab }
+    }
+
+    /// Reads the cluster until the task is ended.
+    pub(super) async fn run(&self) {
+        let mut sources: Option<(Instant, Value)> = None;
+        self.feed.watched().await;
+        let earlier = passes::counts(&self.site, self.namespace.as_deref(), Timestamp::now()).await;
+        self.feed.set_earlier_steps(earlier);
+        loop {
+            self.feed.watched().await;
+            let began = Instant::now();
+            if sources.as_ref().is_none_or(|(at, _)| began - *at >= SOURCES_INTERVAL) {
+                sources = Some((began, sources::read(&self.site).await));
+            }
+            let known = sources.as_ref().map_or(Value::Null, |(_, value)| value.clone());
+            self.look(known).await;
+            tokio::time::sleep(READ_INTERVAL.max(began.elapsed() * PAUSE_FACTOR)).await;
+        }
+    }
+
+    /// Reads the cluster once and publishes what there is.
+    async fn look(&self, sources: Value) {
+        let read = Listing::read(&self.site, self.namespace.as_deref()).await;
+        let now = Timestamp::now();
+        let at = now.as_millisecond() as f64 / 1000.0;
+        let mut frame = vec![
+            ("cluster", json!(self.site.origin())),
+            ("version", json!(concat!("plimsoll ", env!("CARGO_PKG_VERSION")))),
+            ("lab", json!(self.has_lab)),
+            ("sources", sources),
+        ];
+        match read {
+            Ok(mut listing) => {
+                let entries = join(std::mem::take(&mut listing.objects), &mut listing.records);
+                let overview = rows::overview(&entries, listing.unavailable.as_ref(), now);
+                let mut all = rows::rows(&entries, &overview);
+                all.extend(listing.jobs.iter().filter_map(rows::job));
+                if let Some(why) = &listing.unavailable {
+                    let text = format!("decisions cannot be read, so conditions are shown: {}", why.cause);
+                    listing.notes.push(json!({"text": text, "remedy": why.remedy}));
+                }
+                frame.push(("problems", rows::problems(&entries, &overview)));
+                frame.push(("notes", Value::from(listing.notes)));
+                self.samples.lock().unwrap_or_else(PoisonError::into_inner).add(at, &entries);
+                self.feed.publish(at, all, frame);
+            }
+            // The last list stays, with the reason.
+            Err(trouble) => {
+                let remedy = "the console tries again; `plimsoll get -A` shows the same error in full";
+                frame.push(("notes", json!([{"text": trouble.to_string(), "remedy": remedy}])));
+                self.feed.publish_frame(at, frame);
+            }
+        }
+    }
+}

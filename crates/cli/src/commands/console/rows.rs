@@ -1,0 +1,178 @@
+//! Autoscalers and problems as the frontend shows them.
+
+use std::collections::HashMap;
+
+use cluster::AutoscalerKind;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use web_console::FeedRow;
+
+use crate::commands::get::Entry;
+use crate::commands::top::{Grade, Overview, Sort};
+use crate::live::decisions::Unavailable;
+
+/// What `plimsoll top` shows of the same objects.
+pub(super) fn overview(entries: &[Entry], unavailable: Option<&Unavailable>, now: Timestamp) -> Overview {
+    Overview::of(entries, unavailable, Sort::Name, now)
+}
+
+/// `namespace/kind/name`, as problems name autoscalers.
+pub(super) fn id(entry: &Entry) -> String {
+    format!("{}/{}", entry.object.namespace(), entry.object.named())
+}
+
+/// A row for each autoscaler.
+pub(super) fn rows(entries: &[Entry], overview: &Overview) -> Vec<FeedRow> {
+    let by_id: HashMap<String, &Entry> = entries.iter().map(|entry| (id(entry), entry)).collect();
+    let row = |line: &crate::commands::top::AutoscalerLine| {
+        let id = format!("{}/{}", line.namespace, line.name);
+        let entry = by_id.get(&id)?;
+        let target = &entry.object.hpa.spec.scale_target_ref;
+        let value = json!({
+            "id": id,
+            "namespace": line.namespace,
+            "kind": entry.object.kind.short(),
+            "name": entry.object.hpa.metadata.name,
+            "target": format!("{}/{}", target.kind, target.name),
+            "metrics": line.metrics,
+            "state": line.state,
+            // Two decimals are enough to sort by, and a row is not sent again for less.
+            "pressure": line.pressure.map(|ratio| (ratio * 100.0).round() / 100.0),
+            "replicas": line.replicas,
+            "desired": desired(entry),
+            "min": line.min,
+            "max": line.max,
+            "decision": line.decision,
+        });
+        Some(FeedRow { id, value: object(value), replicas: line.replicas })
+    };
+    overview.autoscalers.iter().filter_map(row).collect()
+}
+
+fn desired(entry: &Entry) -> Option<i32> {
+    match &entry.record {
+        Some(record) => Some(record.decision.desired.get()),
+        None if entry.object.kind == AutoscalerKind::ScaledObject => None,
+        None => Some(entry.object.hpa.status.desired_replicas),
+    }
+}
+
+/// A row for a ScaledJob, from its own fields: no decisions about it are kept.
+pub(super) fn job(raw: &Value) -> Option<FeedRow> {
+    let text = |pointer: &str| raw.pointer(pointer).and_then(Value::as_str);
+    let (namespace, name) = (text("/metadata/namespace")?, text("/metadata/name")?);
+    let number =
+        |pointer: &str, default: i64| raw.pointer(pointer).and_then(Value::as_i64).unwrap_or(default);
+    let conditions = raw.pointer("/status/conditions").and_then(Value::as_array);
+    let condition = |kind: &str| {
+        let mut all = conditions.into_iter().flatten();
+        all.find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
+    };
+    let status = |kind: &str| condition(kind)?.get("status")?.as_str();
+    let message = |kind: &str| condition(kind)?.get("message")?.as_str();
+    let (state, decision) = match (status("Paused"), status("Ready"), status("Active")) {
+        (Some("True"), ..) => (Grade::Paused, "paused"),
+        (_, Some("False"), _) => (Grade::Failing, message("Ready").unwrap_or("not ready")),
+        (.., Some("True")) => (Grade::Fine, "active: jobs are created"),
+        (.., Some("False")) => (Grade::Fine, "not active"),
+        _ => (Grade::Fine, "not looked at yet"),
+    };
+    let triggers = raw.pointer("/spec/triggers").and_then(Value::as_array).into_iter().flatten();
+    let types: Vec<&str> = triggers.filter_map(|trigger| trigger.get("type")?.as_str()).collect();
+    let id = format!("{namespace}/sj/{name}");
+    let value = json!({
+        "id": id, "namespace": namespace, "kind": "sj", "name": name, "target": "Job", "metrics": types.join(", "),
+        "state": state, "pressure": null, "replicas": null, "desired": null,
+        "min": number("/spec/minReplicaCount", 0), "max": number("/spec/maxReplicaCount", 100), "decision": decision,
+    });
+    Some(FeedRow { id, value: object(value), replicas: None })
+}
+
+/// The problems, worst first.
+pub(super) fn problems(entries: &[Entry], overview: &Overview) -> Value {
+    let since: HashMap<String, Timestamp> =
+        entries.iter().filter_map(|entry| Some((id(entry), began(entry)?))).collect();
+    let problem = |problem: &crate::commands::top::Problem| {
+        let began = problem.autoscalers.iter().filter_map(|id| since.get(id)).min();
+        json!({
+            "cause": problem.cause,
+            "effect": problem.effect,
+            "detail": problem.detail,
+            "remedy": problem.remedy,
+            "risk": risk(problem.grade),
+            "state": problem.grade,
+            "since": began.map(|at| at.as_second()),
+            "autoscalers": problem.autoscalers,
+        })
+    };
+    overview.problems.iter().map(problem).collect()
+}
+
+/// How long the present state lasts, as far as that is known.
+fn began(entry: &Entry) -> Option<Timestamp> {
+    let conditions = &entry.object.hpa.status.conditions;
+    let changed = conditions.iter().filter_map(|condition| condition.last_transition_time).max();
+    match (&entry.record, changed) {
+        (Some(record), Some(changed)) => Some(record.first.min(changed)),
+        (Some(record), None) => Some(record.first),
+        (None, changed) => changed,
+    }
+}
+
+fn risk(grade: Grade) -> &'static str {
+    match grade {
+        Grade::Failing => "load may change without a change of replicas",
+        Grade::AtMax => "metrics stay above their targets while the load lasts",
+        Grade::Partial => "scale-down waits, and scale-up follows the other metrics only",
+        Grade::Fine | Grade::Paused => "",
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::objects::sample;
+    use crate::live::sample::{at, record_of};
+
+    fn entry(name: &str, usages: &[i64]) -> Entry {
+        let object = sample(name, json!({"currentReplicas": 1, "desiredReplicas": 1, "conditions": []}));
+        Entry { object, record: Some(record_of(name, "2026-01-05T09:15:00Z", 1, usages)) }
+    }
+
+    #[test]
+    fn rows_and_problems_have_the_same_ids() {
+        let entries = [entry("web", &[610]), entry("shop", &[])];
+        let overview = overview(&entries, None, at("2026-01-05T09:15:01Z"));
+        let rows = rows(&entries, &overview);
+        let row = rows.iter().find(|row| row.id == "shop/hpa/web").unwrap();
+        assert_eq!(row.value["target"], "Deployment/web");
+        assert_eq!(
+            (&row.value["state"], &row.value["pressure"], &row.value["desired"]),
+            (&json!("fine"), &json!(6.1), &json!(4))
+        );
+        let problems = problems(&entries, &overview);
+        assert_eq!(problems[0]["autoscalers"], json!(["shop/hpa/shop"]));
+        assert_eq!((&problems[0]["state"], &problems[0]["effect"]), (&json!("failing"), &json!("hold")));
+        assert_eq!(problems[0]["since"], json!(at("2026-01-05T09:15:00Z").as_second()));
+    }
+
+    #[test]
+    fn scaled_jobs_are_rows_without_a_count() {
+        let raw = json!({"metadata": {"namespace": "shop", "name": "mails"}, "spec": {"maxReplicaCount": 7, "triggers": [{"type": "kafka"}]},
+            "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no secret"}]}});
+        let row = job(&raw).unwrap();
+        assert_eq!((row.id.as_str(), row.replicas), ("shop/sj/mails", None));
+        assert_eq!(
+            (&row.value["state"], &row.value["decision"], &row.value["max"]),
+            (&json!("failing"), &json!("no secret"), &json!(7))
+        );
+        assert!(job(&json!({})).is_none());
+    }
+}

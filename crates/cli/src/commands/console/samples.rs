@@ -1,0 +1,104 @@
+//! What the status of objects showed while the console ran: the only history there is without Plimsoll's roles.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::{Value, json};
+
+use super::readings;
+use super::rows::id;
+use crate::commands::get::Entry;
+
+/// Samples that are kept of one autoscaler: an hour of changes every few seconds.
+const MAX_SAMPLES: usize = 900;
+
+/// Samples by id.
+#[derive(Default)]
+pub(super) struct Samples(HashMap<String, VecDeque<StatusSample>>);
+
+/// A status, which was the same from `from` to `until`.
+#[derive(Clone, Debug, PartialEq)]
+struct StatusSample {
+    from: f64,
+    until: f64,
+    current: Option<i32>,
+    desired: Option<i32>,
+    bounds: (i32, i32),
+    values: Vec<Option<f64>>,
+}
+
+impl Samples {
+    /// Adds the present status of the objects about which no decision can be read, and forgets objects that are gone.
+    pub(super) fn add(&mut self, at: f64, entries: &[Entry]) {
+        let mut before = std::mem::take(&mut self.0);
+        for entry in entries.iter().filter(|entry| entry.record.is_none()) {
+            let hpa = &entry.object.hpa;
+            let sample = StatusSample {
+                from: at,
+                until: at,
+                current: entry.replicas(),
+                desired: entry.replicas().map(|_| hpa.status.desired_replicas),
+                bounds: (hpa.spec.min_replicas.unwrap_or(1), hpa.spec.max_replicas),
+                values: readings::of_object(hpa).into_iter().map(|reading| reading.value).collect(),
+            };
+            let id = id(entry);
+            let mut samples = before.remove(&id).unwrap_or_default();
+            match samples.back_mut() {
+                Some(last) if last.is_like(&sample) => last.until = at,
+                _ => samples.push_back(sample),
+            }
+            if samples.len() > MAX_SAMPLES {
+                samples.pop_front();
+            }
+            self.0.insert(id, samples);
+        }
+    }
+
+    /// The points of a chart.
+    pub(super) fn points(&self, id: &str) -> Vec<Value> {
+        let samples = self.0.get(id).into_iter().flatten();
+        let point = |sample: &StatusSample, t: f64| {
+            json!({"t": t, "current": sample.current, "desired": sample.desired, "min": sample.bounds.0, "max": sample.bounds.1,
+                "values": sample.values, "held": ""})
+        };
+        samples
+            .flat_map(|sample| {
+                let last = (sample.until > sample.from).then(|| point(sample, sample.until));
+                [Some(point(sample, sample.from)), last].into_iter().flatten()
+            })
+            .collect()
+    }
+}
+
+impl StatusSample {
+    fn is_like(&self, other: &Self) -> bool {
+        (self.current, self.desired, self.bounds, &self.values)
+            == (other.current, other.desired, other.bounds, &other.values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::objects::sample;
+
+    #[test]
+    fn equal_statuses_are_one_sample_and_deleted_objects_are_forgotten() {
+        let entry = |replicas: i32| Entry {
+            object: sample("web", json!({"currentReplicas": replicas, "desiredReplicas": replicas})),
+            record: None,
+        };
+        let mut samples = Samples::default();
+        for (at, replicas) in [(1.0, 2), (2.0, 2), (3.0, 2), (4.0, 3)] {
+            samples.add(at, &[entry(replicas)]);
+        }
+        let points = samples.points("shop/hpa/web");
+        let times: Vec<_> = points
+            .iter()
+            .map(|point| (point["t"].as_f64().unwrap(), point["current"].as_i64().unwrap()))
+            .collect();
+        assert_eq!(times, [(1.0, 2), (3.0, 2), (4.0, 3)]);
+        assert_eq!(points[0]["values"], json!([null]));
+        samples.add(5.0, &[]);
+        assert!(samples.points("shop/hpa/web").is_empty());
+    }
+}

@@ -1,0 +1,152 @@
+//! Where metrics and decisions come from: API groups, and what the metrics server reports about its own sources.
+
+use api::decisions;
+use api::reports::{self, BackendReport, ReportedProblem, ServerReport};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::live::{ClusterClient, RequestError};
+
+/// The API groups, what they serve, and what to do if they are missing.
+const GROUPS: [(&str, &str, &str); 5] = [
+    (
+        "metrics.k8s.io",
+        "metrics API",
+        "run `plimsoll metrics` or metrics-server, if autoscalers use cpu or memory",
+    ),
+    ("custom.metrics.k8s.io", "metrics API", ""),
+    ("external.metrics.k8s.io", "metrics API", ""),
+    (
+        decisions::GROUP,
+        "decisions",
+        "run `plimsoll controller`; without it, only conditions and events are known",
+    ),
+    (decisions::OPERATOR_GROUP, "decisions", ""),
+];
+/// Problems of one kind that are shown.
+const MAX_PROBLEMS: usize = 20;
+
+/// Asks every source.
+pub(super) async fn read(site: &ClusterClient) -> Value {
+    let groups: Option<Value> = site.get("/apis").await.ok();
+    let mut found = Vec::new();
+    for (group, kind, remedy) in GROUPS {
+        let version = groups.as_ref().and_then(|groups| preferred(groups, group));
+        let Some(version) = version else {
+            let text =
+                if groups.is_some() { "not served by this cluster" } else { "not known: discovery failed" };
+            found.push(source(
+                group,
+                kind,
+                if groups.is_some() { "missing" } else { "unknown" },
+                None,
+                text,
+                remedy,
+            ));
+            continue;
+        };
+        let began = Instant::now();
+        let answer = site.get::<Value>(&format!("/apis/{version}")).await;
+        let latency = began.elapsed().as_secs_f64() * 1000.0;
+        found.push(match answer {
+            Ok(_) => source(group, kind, "ok", Some(latency), &format!("serves {version}"), ""),
+            Err(trouble) => {
+                let health = if trouble.code() == Some(403) { "unknown" } else { "failing" };
+                source(group, kind, health, Some(latency), &trouble.to_string(), remedy_of(&trouble))
+            }
+        });
+    }
+    let path = format!("/apis/{}/{}/{}", reports::API_VERSION, reports::RESOURCE, reports::CURRENT);
+    if groups.as_ref().is_some_and(|groups| preferred(groups, reports::GROUP).is_some())
+        && let Ok(report) = site.get::<ServerReport>(&path).await
+    {
+        found.extend(reported(&report));
+    }
+    Value::from(found)
+}
+
+fn remedy_of(trouble: &RequestError) -> &'static str {
+    match trouble.code() {
+        Some(502..=504) => "check that its pods run and that its Service leads to them",
+        Some(401 | 403) => "ask for the right to read it",
+        _ => "",
+    }
+}
+
+/// Group and version that the cluster prefers.
+fn preferred<'a>(groups: &'a Value, name: &str) -> Option<&'a str> {
+    let all = groups.get("groups")?.as_array()?;
+    let group = all.iter().find(|group| group.get("name").and_then(Value::as_str) == Some(name))?;
+    group.pointer("/preferredVersion/groupVersion")?.as_str()
+}
+
+/// What the metrics server says about kubelets, Prometheus and other servers.
+fn reported(report: &ServerReport) -> Vec<Value> {
+    let mut found = Vec::new();
+    if let Some(resource) = &report.resource {
+        let text = format!(
+            "{} of {} nodes fresh, {} of {} pods served",
+            resource.fresh_nodes, resource.nodes, resource.served_pods, resource.pods
+        );
+        let health = if resource.node_problems.is_empty() { "ok" } else { "failing" };
+        found.push(source(&resource.source, "nodes", health, None, &text, ""));
+        let problems = resource.node_problems.iter().chain(&resource.pod_problems);
+        found.extend(problems.take(MAX_PROBLEMS).map(|one| problem(&resource.source, one)));
+    }
+    let backends = [("Prometheus", &report.prometheus), ("metrics server", &report.upstreams)];
+    for (kind, backends) in backends {
+        found.extend(backends.iter().map(|one| backend(kind, one)));
+    }
+    found.extend(report.problems.iter().take(MAX_PROBLEMS).map(|one| problem("metrics server", one)));
+    found
+}
+
+fn backend(kind: &str, one: &BackendReport) -> Value {
+    let name = if one.name.is_empty() { &one.address } else { &one.name };
+    let metrics = one.metrics.map(|count| format!(", {count} metrics")).unwrap_or_default();
+    if one.healthy {
+        source(name, kind, "ok", None, &format!("{}{metrics}", one.address), "")
+    } else {
+        source(name, kind, "failing", None, &one.error, &one.remedy)
+    }
+}
+
+fn problem(of: &str, one: &ReportedProblem) -> Value {
+    let names = one.names.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let text = format!("{} ({}: {names})", one.cause, one.count);
+    source(of, "problem", "failing", None, &text, &one.remedy)
+}
+
+fn source(name: &str, kind: &str, health: &str, latency: Option<f64>, detail: &str, remedy: &str) -> Value {
+    json!({"name": name, "kind": kind, "health": health, "latencyMs": latency.map(f64::round), "detail": detail, "remedy": remedy})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failing_backends_keep_cause_and_remedy() {
+        let report = ServerReport {
+            prometheus: vec![BackendReport {
+                address: "http://prometheus:9090".into(),
+                error: "refused".into(),
+                remedy: "start it".into(),
+                ..BackendReport::default()
+            }],
+            ..ServerReport::default()
+        };
+        let found = reported(&report);
+        assert_eq!(
+            found[0],
+            json!({"name": "http://prometheus:9090", "kind": "Prometheus", "health": "failing", "latencyMs": null, "detail": "refused", "remedy": "start it"})
+        );
+    }
+
+    #[test]
+    fn version_of_a_group_is_the_preferred_one() {
+        let groups = json!({"groups": [{"name": "metrics.k8s.io", "preferredVersion": {"groupVersion": "metrics.k8s.io/v1beta1"}}]});
+        assert_eq!(preferred(&groups, "metrics.k8s.io"), Some("metrics.k8s.io/v1beta1"));
+        assert_eq!(preferred(&groups, "custom.metrics.k8s.io"), None);
+    }
+}
