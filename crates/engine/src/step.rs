@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::decision::{Course, Decision, ErrorClass, ScaleOutcome, StepError};
 use crate::evaluate::{self, Context, MetricFailure};
-use crate::normalize;
+use crate::normalize::{self, Normalized};
 use crate::observe::{Observation, PodSelection, ScaleReadError};
 use crate::recommend;
 use crate::report::{Condition, Event, condition};
@@ -207,7 +207,6 @@ impl State {
         let normalized =
             normalize::normalize(self, now, &seen.config, spec, current, wanted, &mut decision.status);
         decision.desired = normalized.limited.replicas;
-        decision.normalized = Some(normalized);
         // A scale-up from zero goes at least to the lower bound (docs/spec/hpa.md 3.5 step 6).
         if current == 0 && spec.min != 0 && decision.desired < spec.min {
             decision.desired = spec.min;
@@ -215,6 +214,9 @@ impl State {
                 decision.reason = BELOW_MIN.into();
             }
         }
+        let next =
+            normalize::next_change(self, now, &seen.config, spec, current, decision.desired, &normalized);
+        decision.normalized = Some(Normalized { next, ..normalized });
         MetricsOutcome::Decided
     }
 }

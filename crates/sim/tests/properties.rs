@@ -6,6 +6,7 @@ use std::path::Path;
 
 use api::yaml::SourceFile;
 use common::{Web, changes, hpa, workload};
+use engine::normalize::StabilizationHold;
 use engine::{Decision, Observation};
 use proptest::prelude::*;
 use sim::{DueDecision, Millis, NullObserver, Observer, Scenario, Simulation, WorkloadSample};
@@ -77,6 +78,45 @@ impl Observer for Counts {
     }
 }
 
+/// Records all decisions.
+#[derive(Default)]
+struct Decisions(Vec<Decision>);
+
+impl Observer for Decisions {
+    fn step(&mut self, _: &DueDecision, _: &Observation, decision: &Decision) {
+        self.0.push(decision.clone());
+    }
+}
+
+/// Checks what one decision says about those after it: the count that a window holds, and the next change.
+fn check_statements(decision: &Decision, later: &[Decision]) -> Result<(), TestCaseError> {
+    let Some(normalized) = &decision.normalized else { return Ok(()) };
+    let stabilized = &normalized.stabilized;
+    for then in later.iter().take_while(|then| stabilized.until.is_some_and(|until| then.at < until)) {
+        match stabilized.hold {
+            StabilizationHold::Down => {
+                prop_assert!(then.desired >= decision.desired.min(stabilized.replicas), "{then:?}");
+            }
+            StabilizationHold::Up => {
+                prop_assert!(then.desired <= decision.desired.max(stabilized.replicas), "{then:?}");
+            }
+            StabilizationHold::None => {}
+        }
+    }
+    // The next change is stated for a proposal that stays the same.
+    let wanted = |one: &Decision| one.recommendation.as_ref().map(|found| found.replicas);
+    for then in later.iter().take_while(|then| wanted(then) == wanted(decision)) {
+        match normalized.next {
+            Some(next) if then.at >= next.at => {
+                prop_assert_eq!(then.desired, next.replicas, "at {}", then.at);
+                break;
+            }
+            _ => prop_assert_eq!(then.desired, decision.desired, "{:?} at {}", normalized.next, then.at),
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -94,6 +134,20 @@ proptest! {
         // All work is served, waiting or lost.
         let left = counts.arrived - counts.gone - counts.backlog;
         prop_assert!(left.abs() < 1e-6 * (1.0 + counts.arrived), "{left}");
+    }
+
+    #[test]
+    fn statements_about_the_next_change_hold(
+        load in load(), pods in pods(), behavior in behavior(), replicas in 1_usize..15, seed: u32,
+    ) {
+        let mut web = Web::new(&format!("duration: 30m\nseed: {seed}\n{}", workload(&load, &pods)));
+        web.replicas = replicas;
+        web.autoscalers = vec![hpa("web", 1, 12, &behavior)];
+        let mut decisions = Decisions::default();
+        Simulation::new(&web.scenario()).run(&mut decisions);
+        for (index, decision) in decisions.0.iter().enumerate() {
+            check_statements(decision, &decisions.0[index + 1..])?;
+        }
     }
 
     #[test]

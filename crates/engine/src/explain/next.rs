@@ -2,10 +2,10 @@
 
 use jiff::SignedDuration;
 
-use super::words::{amount, clock, seconds, short_name};
+use super::words::{amount, exact_clock, seconds, short_name};
 use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::evaluate::{Arithmetic, NoChangeReason};
-use crate::normalize::{ScalingLimit, StabilizationHold};
+use crate::normalize::ScalingLimit;
 use crate::spec::Spec;
 use crate::units::MilliValue;
 
@@ -33,10 +33,19 @@ pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> 
     };
     let wanted = normalized.stabilized.recommended;
     let to = decision.desired;
+    if let Some(next) = normalized.next {
+        let change = format!("{to} → {}", next.replicas);
+        let provided = format!("if the proposal stays {wanted}");
+        return if next.at <= decision.at {
+            format!("{soon}, {change} {provided}")
+        } else {
+            format!("{change} in the first decision after {}, {provided}", exact_clock(next.at))
+        };
+    }
     match normalized.limited.limit {
         ScalingLimit::Up | ScalingLimit::Down if to != wanted => {
             return format!(
-                "{soon}; the limit is counted anew, and if the proposal stays {wanted}, {to} moves on towards it"
+                "stays at {to} as long as the proposal is {wanted}: its scaling policies allow no change"
             );
         }
         ScalingLimit::TooMany => {
@@ -44,21 +53,6 @@ pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> 
         }
         ScalingLimit::TooFew => {
             return format!("stays at min {} until the proposal rises above it", spec.min);
-        }
-        _ => {}
-    }
-    match (normalized.stabilized.hold, normalized.stabilized.until) {
-        (StabilizationHold::Down, Some(until)) => {
-            return format!(
-                "the window lets {wanted} through after {}, if nothing rises before",
-                clock(until)
-            );
-        }
-        (StabilizationHold::Up, Some(until)) => {
-            return format!(
-                "the window lets {wanted} through after {}, if nothing falls before",
-                clock(until)
-            );
         }
         _ => {}
     }

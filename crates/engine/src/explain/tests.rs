@@ -120,7 +120,7 @@ limits     scale-down window 300 s: not used when growing
            no behavior set: at most max(2 × 1, 4) = 4 in one step  ← this decided
            min 1, max 10: 4 stays
 outcome    replicas 1 → 4; ScalingLimited=True (ScaleUpLimit)
-next       in 15 s; the limit is counted anew, and if the proposal stays 7, 4 moves on towards it
+next       in 15 s, 4 → 7 if the proposal stays 7
 "
     );
     assert_eq!(sentence(&seen.spec, &decision), "cpu wants 7; scale-up limit is 4 this time");
@@ -148,7 +148,7 @@ fn scale_down_waits_for_the_stabilization_window() {
     );
     assert!(text.contains("270m used of 1200m requested = 22.5 %, cut to 22 %, target 50 %"), "{text}");
     assert!(
-        text.ends_with("next       the window lets 3 through after 09:21:30, if nothing rises before\n"),
+        text.ends_with("next       6 → 3 in the first decision after 09:21:30, if the proposal stays 3\n"),
         "{text}"
     );
     assert_eq!(sentence(&calm.spec, &decision), "cpu wants 3; window holds 6 until 09:21:30");

@@ -35,6 +35,12 @@ pub fn clock(at: Timestamp) -> String {
     at.to_zoned(zone()).strftime("%H:%M:%S").to_string()
 }
 
+/// Time of day in UTC, with the fraction of a second if there is one: a decision before it is too early. A nanosecond, which
+/// marks the end of an inclusive window, is left out.
+pub(super) fn exact_clock(at: Timestamp) -> String {
+    if at.subsec_millisecond() == 0 { clock(at) } else { at.strftime("%H:%M:%S%.3f").to_string() }
+}
+
 /// Short name of a metric: `cpu`, `cpu of app`, or the metric's own name.
 pub fn short_name(metric: &Metric) -> String {
     metric.source.short_name()

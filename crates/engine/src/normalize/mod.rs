@@ -1,10 +1,14 @@
 //! Step 4: applies stabilization windows, rate limits and bounds to a recommendation (docs/spec/hpa.md 6).
 
 mod limit;
+mod next;
 mod stabilize;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+
+pub use next::NextChange;
+pub(crate) use next::next_change;
 
 use crate::config::ControllerConfig;
 use crate::report::{Status, condition};
@@ -20,6 +24,9 @@ pub struct Normalized {
     pub stabilized: Stabilized,
     /// The stabilized count after rate limits and bounds.
     pub limited: Limited,
+    /// When the count changes next although the recommendation stays: a window or a rate limit holds it until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextChange>,
 }
 
 /// A recommendation after the stabilization windows.
@@ -38,7 +45,7 @@ pub struct Stabilized {
     pub up_window: Option<SignedDuration>,
     /// The earlier recommendation that replaced the current one, if one did.
     pub by: Option<EarlierRecommendation>,
-    /// When the window stops holding the recommendation, if it stays the same.
+    /// Until when the window holds this count: before this time, recommendations beyond it do not apply.
     pub until: Option<Timestamp>,
 }
 
@@ -166,8 +173,26 @@ pub(crate) fn normalize(
     desired: Replicas,
     status: &mut Status,
 ) -> Normalized {
+    let (stabilized, limited) = stabilize_and_limit(state, now, config, spec, current, desired);
+    let (reason, message) = stabilized.hold.condition();
+    status.set(now, condition::ABLE_TO_SCALE, true, reason, message);
+    let (reason, message) = limited.limit.condition();
+    let is_limited = limited.replicas != stabilized.replicas;
+    status.set(now, condition::SCALING_LIMITED, is_limited, reason, message);
+    Normalized { stabilized, limited, next: None }
+}
+
+/// Applies windows, then rate limits and bounds, and records the recommendation in `state`.
+fn stabilize_and_limit(
+    state: &mut State,
+    now: Timestamp,
+    config: &ControllerConfig,
+    spec: &Spec,
+    current: Replicas,
+    desired: Replicas,
+) -> (Stabilized, Limited) {
     let window = config.downscale_stabilization;
-    let (stabilized, limited) = match &spec.behavior {
+    match &spec.behavior {
         None => {
             let stabilized = stabilize::classic(&mut state.recommendations, now, window, desired);
             let limited = limit::classic(spec, current, stabilized.replicas);
@@ -180,11 +205,5 @@ pub(crate) fn normalize(
             let limited = limit::with_behavior(state, now, behavior, spec, current, stabilized.replicas);
             (stabilized, limited)
         }
-    };
-    let (reason, message) = stabilized.hold.condition();
-    status.set(now, condition::ABLE_TO_SCALE, true, reason, message);
-    let (reason, message) = limited.limit.condition();
-    let is_limited = limited.replicas != stabilized.replicas;
-    status.set(now, condition::SCALING_LIMITED, is_limited, reason, message);
-    Normalized { stabilized, limited }
+    }
 }

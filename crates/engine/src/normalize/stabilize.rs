@@ -17,15 +17,11 @@ pub(super) fn classic(
     let cutoff = before(now, window);
     let mut best = desired;
     let mut by: Option<EarlierRecommendation> = None;
-    let mut until = None;
     let mut free = None;
     for (index, rec) in history.iter().enumerate() {
         if rec.at < cutoff {
             free = Some(index);
             continue;
-        }
-        if rec.value > desired {
-            until = until.max(Some(after(rec.at, window)));
         }
         // Of equal recommendations the latest is recorded, because it holds longest.
         if rec.value > best || (by.is_some_and(|b| b.at < rec.at) && rec.value == best) {
@@ -35,6 +31,7 @@ pub(super) fn classic(
     }
     record(history, free, TimestampedReplicas { value: desired, at: now });
     let hold = if best == desired { StabilizationHold::None } else { StabilizationHold::Down };
+    let until = by.map(|by| after(by.at, window));
     Stabilized { recommended: desired, replicas: best, hold, down_window: window, up_window: None, by, until }
 }
 
@@ -54,35 +51,30 @@ pub(super) fn with_behavior(
     let (up_cutoff, down_cutoff) = (before(now, up), before(now, down));
     let (mut low, mut high) = (desired, desired);
     let (mut low_by, mut high_by) = (None, None);
-    let (mut low_until, mut high_until) = (None, None);
     let mut free = None;
     for (index, rec) in history.iter().enumerate() {
         let earlier = EarlierRecommendation { replicas: rec.value, at: rec.at };
-        if rec.at > up_cutoff {
-            if rec.value < desired {
-                low_until = low_until.max(Some(after(rec.at, up)));
-            }
-            if rec.value < low
-                || (low_by.is_some_and(|b: EarlierRecommendation| b.at < rec.at) && rec.value == low)
-            {
-                (low, low_by) = (rec.value, Some(earlier));
-            }
+        let is_later = |by: Option<EarlierRecommendation>| by.is_some_and(|by| by.at < rec.at);
+        if rec.at > up_cutoff && (rec.value < low || (is_later(low_by) && rec.value == low)) {
+            (low, low_by) = (rec.value, Some(earlier));
         }
-        if rec.at > down_cutoff {
-            if rec.value > desired {
-                high_until = high_until.max(Some(after(rec.at, down)));
-            }
-            if rec.value > high
-                || (high_by.is_some_and(|b: EarlierRecommendation| b.at < rec.at) && rec.value == high)
-            {
-                (high, high_by) = (rec.value, Some(earlier));
-            }
+        if rec.at > down_cutoff && (rec.value > high || (is_later(high_by) && rec.value == high)) {
+            (high, high_by) = (rec.value, Some(earlier));
         }
         if rec.at < up_cutoff && rec.at < down_cutoff {
             free = Some(index);
         }
     }
     let replicas = current.max(low).min(high);
+    // The count is held until the last recommendation at or beyond it leaves the window.
+    let held = |window: SignedDuration, cutoff: Timestamp, holds: fn(Replicas, Replicas) -> bool| {
+        let holding = history.iter().filter(|rec| rec.at > cutoff && holds(rec.value, replicas));
+        holding.map(|rec| after(rec.at, window)).max()
+    };
+    let (low_until, high_until) = (
+        held(up, up_cutoff, |value, replicas| value <= replicas),
+        held(down, down_cutoff, |value, replicas| value >= replicas),
+    );
     record(history, free, TimestampedReplicas { value: desired, at: now });
     let (hold, by, until) = if replicas == desired {
         (StabilizationHold::None, None, None)

@@ -1,0 +1,79 @@
+//! When the count changes next, if the recommendation stays what it is.
+//!
+//! Earlier recommendations leave their windows and scale events leave their periods at known times. Between two of these times
+//! nothing that limits the count changes, so normalizing again at each of them finds the exact time of the next change.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{Normalized, ScalingLimit, StabilizationHold, stabilize_and_limit};
+use crate::config::ControllerConfig;
+use crate::spec::Spec;
+use crate::state::{State, after};
+use crate::units::Replicas;
+
+/// The next change of the count, if the recommendation stays the same and nobody else changes the count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NextChange {
+    /// The first decision at or after this time changes the count; no earlier one does.
+    pub at: Timestamp,
+    /// The count after that change.
+    pub replicas: Replicas,
+}
+
+/// Finds the next change after a decision for `desired` replicas. `state` includes the recommendation of that decision; its scale
+/// event is added here, because it is recorded only when the write succeeds.
+pub(crate) fn next_change(
+    state: &State,
+    now: Timestamp,
+    config: &ControllerConfig,
+    spec: &Spec,
+    current: Replicas,
+    desired: Replicas,
+    normalized: &Normalized,
+) -> Option<NextChange> {
+    let held = normalized.stabilized.hold != StabilizationHold::None;
+    let limited = matches!(normalized.limited.limit, ScalingLimit::Up | ScalingLimit::Down);
+    if !(held || limited) || desired == 0 {
+        return None;
+    }
+    let mut later = State {
+        recommendations: state.recommendations.clone(),
+        ups: state.ups.clone(),
+        downs: state.downs.clone(),
+        ..State::default()
+    };
+    if let Some(behavior) = spec.behavior.as_ref().filter(|_| desired != current) {
+        later.record(now, behavior, current, desired);
+    }
+    let recommended = normalized.stabilized.recommended;
+    for at in moments(&later, now, spec, normalized) {
+        let (_, limited) = stabilize_and_limit(&mut later, at, config, spec, desired, recommended);
+        if limited.replicas != desired {
+            return Some(NextChange { at, replicas: limited.replicas });
+        }
+    }
+    None
+}
+
+/// The times at which a limit of the count can change, in order: `now` for the next decision, then the ends of windows and periods.
+fn moments(state: &State, now: Timestamp, spec: &Spec, normalized: &Normalized) -> Vec<Timestamp> {
+    let stabilized = &normalized.stabilized;
+    // Without `behavior`, a recommendation still counts at the very end of the window.
+    let end = if spec.behavior.is_some() { SignedDuration::ZERO } else { SignedDuration::from_nanos(1) };
+    let mut moments = vec![now];
+    for window in [Some(stabilized.down_window), stabilized.up_window].into_iter().flatten() {
+        moments.extend(state.recommendations.iter().map(|rec| after(after(rec.at, window), end)));
+    }
+    if let Some(behavior) = &spec.behavior {
+        for policy in behavior.up.policies.iter().chain(&behavior.down.policies) {
+            let events = state.ups.iter().chain(&state.downs);
+            moments.extend(events.map(|event| after(event.at, policy.period)));
+        }
+    }
+    moments.retain(|at| *at >= now);
+    moments.sort_unstable();
+    moments.dedup();
+    moments
+}
