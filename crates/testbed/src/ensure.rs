@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::parts::{
-    ETCD, HELM, KEDA, KEDA_RELEASES, METRICS_SERVER, PROMETHEUS, PROMETHEUS_ADAPTER,
-};
+use crate::parts::{ETCD, HELM, KEDA, KEDA_RELEASES, METRICS_SERVER, PROMETHEUS, PROMETHEUS_ADAPTER};
 use crate::progress::Progress;
 use crate::release::Release;
 

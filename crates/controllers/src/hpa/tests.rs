@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use api::decisions::DecisionRecord;
-use cluster::{AutoscalerKind, Clock};
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use cluster::metrics::MetricsClient;
 use cluster::watch::WatchEvent;
+use cluster::{AutoscalerKind, Clock};
 use engine::KubernetesVersion::{V1_36, V1_37};
 use engine::provenance::ResponseSharing;
 use engine::{Observation, PodSelection, ScaleReadError, State};

@@ -293,7 +293,7 @@ impl Channel {
 }
 
 /// A client that refuses large messages by their announced length. Decoded values take much more memory than their bytes.
-fn client(channel: transport::Channel) -> ExternalScalerClient<transport::Channel> {
+pub(super) fn client(channel: transport::Channel) -> ExternalScalerClient<transport::Channel> {
     ExternalScalerClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES)
 }
 

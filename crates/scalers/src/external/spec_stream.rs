@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use external_scaler::ScaledObjectRef;
 use external_scaler::protocol::GetMetricSpecResponse;
-use external_scaler::protocol::external_scaler_client::ExternalScalerClient;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::Code;
 
 use super::calls::CallCounter;
-use super::client::{CALL_TIMEOUT, CallError, Channel};
+use super::client::{self, CALL_TIMEOUT, CallError, Channel};
 use super::query::MIN_RECONNECT_DELAY;
 use super::{External, query};
 use crate::ScalerError;
@@ -79,7 +78,7 @@ impl Channel {
             Ok(Err(error)) => return StreamEnd::Failed(error),
             Err(_) => return StreamEnd::Failed(self.late(METHOD)),
         };
-        let mut client = ExternalScalerClient::new(channel);
+        let mut client = client::client(channel);
         let call = counter.stream(METHOD);
         // Servers in Go send no headers before the first message, which may take forever.
         let mut stream = match client.stream_metric_spec(object.clone()).await {

@@ -82,7 +82,7 @@ fn both_api_servers_accept_every_combination() -> Result<(), Failure> {
         }
     }
     assert!(tried.iter().filter(|object| object["kind"] == "Deployment").count() >= 6, "{}", tried.len());
-    on_both(async move |env| {
+    on_both(async |env| {
         env.apply(&folder("deploy"), |kind| kind == "Namespace").await;
         env.apply(&tried, |_| false).await;
     })
