@@ -40,11 +40,11 @@ pub(crate) struct Observed {
     pub(crate) observation: Observation,
     pub(crate) origin: ScaleOrigin,
     /// How the samples of each metric were fetched, by its index; empty if none were fetched.
-    pub(crate) fetches: Vec<Fetch>,
+    pub(crate) fetches: Vec<MetricFetch>,
 }
 
 /// How the samples of one metric were fetched.
-pub(crate) struct Fetch {
+pub(crate) struct MetricFetch {
     /// How long it took.
     pub(crate) took: Duration,
     /// Where the samples came from.
@@ -113,7 +113,7 @@ impl Observer {
         entry: &AutoscalerEntry,
         settings: &HpaSettings,
         scale: Result<Scale, ScaleReadError>,
-    ) -> (Observation, Vec<Fetch>) {
+    ) -> (Observation, Vec<MetricFetch>) {
         let mut seen = Observation {
             config: settings.config.clone(),
             spec: entry.spec.clone(),
@@ -165,12 +165,12 @@ impl Observer {
         &self,
         scope: MetricScope<'_>,
         metrics: &[Metric],
-    ) -> (Vec<Result<MetricSamples, RecordedError>>, Vec<Fetch>) {
+    ) -> (Vec<Result<MetricSamples, RecordedError>>, Vec<MetricFetch>) {
         let fetch = async |metric: &Metric| {
             let began = Instant::now();
             let mut from = Provenance::default();
             let samples = self.metrics.samples_from(scope, metric, &mut from).await;
-            (samples.map_err(Into::into), Fetch { took: began.elapsed(), from })
+            (samples.map_err(Into::into), MetricFetch { took: began.elapsed(), from })
         };
         match metrics {
             [only] => {
