@@ -2,13 +2,9 @@
 
 mod common;
 
-use std::path::Path;
-
-use api::yaml::SourceFile;
 use common::{Web, changes, hpa, workload};
 use engine::{Decision, KubernetesVersion, Observation, PodSelection, ScaleOutcome};
-use sim::scenario::Variation;
-use sim::{DecisionCapture, DueDecision, Millis, Observer, Scenario, Simulation};
+use sim::{DecisionCapture, DueDecision, Millis, Observer, Simulation};
 
 /// Keeps a line per decision.
 #[derive(Default)]
@@ -40,18 +36,11 @@ fn the_first_decision_is_one_period_late() {
     assert_eq!(scenario.autoscalers[0].object.short_name(), "hpa/web");
 }
 
-/// The scenario with the behavior of a release of Kubernetes.
-fn at_release(web: &Web, kubernetes: KubernetesVersion) -> Scenario {
-    let source = SourceFile::from_bytes("web.yaml", web.text().as_bytes()).unwrap();
-    let variation = Variation { kubernetes, ..Variation::default() };
-    Scenario::load_varied(&[source], variation, &|path: &Path| std::fs::read(path)).unwrap()
-}
-
 #[test]
 fn the_first_decision_is_immediate_since_kubernetes_1_37() {
     let mut web = Web::new(&format!("duration: 1m\n{}", workload("- constant: 2", "")));
     web.autoscalers = vec![hpa("web", 5, 10, "")];
-    let first = |version| changes(&common::run(&at_release(&web, version)).1, 0);
+    let first = |version| changes(&common::run(&web.at_release(version).unwrap()).1, 0);
     assert_eq!(first(KubernetesVersion::V1_36), [(15.0, 2, 5)]);
     assert_eq!(first(KubernetesVersion::V1_37), [(0.0, 2, 5)]);
 }
@@ -62,15 +51,12 @@ fn gates_of_a_scenario_are_those_of_the_release() {
         let controller = format!("controller: {{featureGates: {{{gate}}}}}");
         Web::new(&format!("duration: 1m\n{controller}\n{}", workload("- constant: 2", "")))
     };
-    let config = |gate: &str, version| at_release(&gated(gate), version).config;
+    let config = |gate: &str, version| gated(gate).at_release(version).unwrap().config;
     assert!(config("HPAScaleToZero: true", KubernetesVersion::V1_36).gates.scale_to_zero);
     let new = config("HPAGeneration: false", KubernetesVersion::V1_37);
     assert!(new.gates.scale_to_zero && !new.gates.generation);
-    let locked = gated("HPAConfigurableTolerance: false");
-    let source = SourceFile::from_bytes("web.yaml", locked.text().as_bytes()).unwrap();
-    let variation = Variation { kubernetes: KubernetesVersion::V1_37, ..Variation::default() };
-    let problems =
-        Scenario::load_varied(&[source], variation, &|path: &Path| std::fs::read(path)).unwrap_err();
+    let locked = gated("HPAConfigurableTolerance: false").at_release(KubernetesVersion::V1_37);
+    let problems = locked.unwrap_err();
     let text = problems[0].render(false);
     assert!(text.contains("feature is locked to true"), "{text}");
 }

@@ -17,6 +17,7 @@ use sim::scenario::{AutoscalerObject, Variation};
 use sim::{DueDecision, Millis, Observer, Scenario, Simulation};
 
 use super::gates::GatesArg;
+use super::profile::KubernetesProfileArg;
 use super::why::pass_at;
 use crate::failure::{Failure, Outcome};
 use crate::files;
@@ -52,6 +53,8 @@ pub(crate) struct DescribeArgs {
     autoscaler: Option<String>,
     #[command(flatten)]
     gates: GatesArg,
+    #[command(flatten)]
+    kubernetes: KubernetesProfileArg,
     #[command(flatten, next_help_heading = "Cluster")]
     place: ClusterArgs,
 }
@@ -59,6 +62,7 @@ pub(crate) struct DescribeArgs {
 pub(crate) fn run(args: &DescribeArgs) -> Outcome {
     let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     if let Some(names) = AutoscalerName::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
+        args.kubernetes.only_for_files()?;
         for named in &names {
             named::check("name", &named.name)?;
         }
@@ -155,7 +159,7 @@ fn at_pass(
 
 /// Objects as they are written.
 fn written(args: &DescribeArgs) -> Outcome {
-    let gates = args.gates.gates()?;
+    let gates = args.gates.gates(args.kubernetes.version())?;
     let mut texts = Vec::new();
     for source in files::read_all(&args.files)? {
         for document in yaml::parse(&source)?.into_iter().flat_map(yaml::Document::into_items) {
@@ -191,7 +195,8 @@ fn written(args: &DescribeArgs) -> Outcome {
 /// The autoscalers of a scenario at a moment.
 fn simulated(args: &DescribeArgs, at: &str) -> Outcome {
     let sources = files::read_all(&args.files)?;
-    let scenario = scenario::load(&sources, Variation::default())?;
+    let kubernetes = args.kubernetes.version();
+    let scenario = scenario::load(&sources, Variation { kubernetes, ..Variation::default() })?;
     let chosen = scenario::choose(&scenario, args.autoscaler.as_deref())?;
     let at = scenario::moment(&scenario, Some(at))?;
     let mut history = History::new(&scenario, at);

@@ -132,7 +132,7 @@ fn metadata_faults(call: &ApiCall, scale: &Value, name: &str) -> Result<(), Stat
         return Ok(());
     }
     let mut meta = create::meta(scale);
-    meta.name = name.to_owned();
+    name.clone_into(&mut meta.name);
     meta.namespace = call.namespace.clone().unwrap_or_default();
     let faults = validation::validate_create(&meta, api::names::subdomain_faults, gates.profile());
     match faults.as_slice() {

@@ -4,8 +4,10 @@
 
 use std::path::Path;
 
-use api::yaml::SourceFile;
+use api::yaml::{Diagnostic, SourceFile};
+use engine::KubernetesVersion;
 use sim::recording::ReplicaChange;
+use sim::scenario::Variation;
 use sim::{Recording, Scenario, Simulation, Summary};
 
 /// Reads a scenario, or panics with its problems.
@@ -65,6 +67,13 @@ impl Web {
 
     pub(crate) fn run(&self) -> (Summary, Recording) {
         run(&self.scenario())
+    }
+
+    /// The scenario with the behavior of a release of Kubernetes, or its problems.
+    pub(crate) fn at_release(&self, kubernetes: KubernetesVersion) -> Result<Scenario, Vec<Diagnostic>> {
+        let source = SourceFile::from_bytes("web.yaml", self.text().as_bytes()).unwrap();
+        let variation = Variation { kubernetes, ..Variation::default() };
+        Scenario::load_varied(&[source], variation, &|path: &Path| std::fs::read(path))
     }
 }
 
