@@ -250,7 +250,7 @@ mod tests {
     }
 
     fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
-        Metric { source, goal, on_failure: engine::spec::FailurePolicy::default() }
+        Metric::new(source, goal)
     }
 
     fn cpu(percent: i32) -> Metric {

@@ -206,7 +206,7 @@ impl RunningController {
             leadership: Leadership::without_election(),
             clock,
             settings: HpaSettings { mode: DecisionMode::Off, ..settings.clone() },
-            records: Records::new(1),
+            records: Records::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(controller.run(stopped));

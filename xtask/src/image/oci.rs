@@ -51,10 +51,13 @@ pub(super) fn write(folder: &Path, root: &Path, name: &str) -> anyhow::Result<Im
     let manifest = add(&blobs, &serde_json::to_vec(&manifest)?)?;
     let mut entry = manifest.descriptor("application/vnd.oci.image.manifest.v1+json");
     // containerd names an imported image by the first, other tools by the second.
-    entry["annotations"] = json!({
+    let names = json!({
         "io.containerd.image.name": name,
         "org.opencontainers.image.ref.name": name.rsplit(':').next().unwrap_or(name),
     });
+    if let Some(entry) = entry.as_object_mut() {
+        entry.insert("annotations".to_owned(), names);
+    }
     let index = json!({
         "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [entry]
     });

@@ -130,7 +130,7 @@ fn is_source(name: &str) -> bool {
 fn visible(files: &BTreeMap<String, String>) -> Visible {
     let mut all = Visible::default();
     for (path, text) in files {
-        if path.ends_with(".go") {
+        if std::path::Path::new(path).extension().is_some_and(|end| end == "go") {
             all.texts.extend(texts(path, text));
         } else if path.contains("crd") {
             all.fields.extend(fields(path, text));

@@ -108,9 +108,8 @@ fn classify(path: &str, calls: &[Option<String>], text: &str) -> Vec<(TextKind, 
     }
     let kind = calls.iter().rev().flatten().find_map(|name| kind_of_call(name));
     let kind = match kind {
-        Some(Some(kind)) => kind,
-        // Logs are not for users.
-        Some(None) => return Vec::new(),
+        Some(CallKind::Visible(kind)) => kind,
+        Some(CallKind::Log) => return Vec::new(),
         None if path.contains("eventreason") || path.ends_with("events.go") => TextKind::Event,
         None if path.contains("metricscollector") || path.contains("/monitor/") => TextKind::Metric,
         None if path.contains("pkg/features") => TextKind::FeatureGate,
@@ -119,14 +118,21 @@ fn classify(path: &str, calls: &[Option<String>], text: &str) -> Vec<(TextKind, 
     vec![(kind, text.to_owned())]
 }
 
-/// What the arguments of a call are; nothing that users see for logs, unknown for most calls.
-fn kind_of_call(name: &str) -> Option<Option<TextKind>> {
+/// What the arguments of a call are for.
+enum CallKind {
+    /// Users see them.
+    Visible(TextKind),
+    Log,
+}
+
+/// What the arguments of a call are for; unknown for most calls.
+fn kind_of_call(name: &str) -> Option<CallKind> {
     let is_any = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     let kind = match name {
         "Errorf" | "New" | "Wrap" | "Wrapf" | "Invalid" | "Required" | "Forbidden" => TextKind::Error,
         "Getenv" | "LookupEnv" => TextKind::Variable,
         "Info" | "Infof" | "InfoS" | "Error" | "ErrorS" | "Debug" | "Warningf" | "Warning" | "V" => {
-            return Some(None);
+            return Some(CallKind::Log);
         }
         _ if is_any(&["Condition"]) => TextKind::Condition,
         _ if is_any(&["Eventf", "Event", "Emit"]) => TextKind::Event,
@@ -137,7 +143,7 @@ fn kind_of_call(name: &str) -> Option<Option<TextKind>> {
         }
         _ => return None,
     };
-    Some(Some(kind))
+    Some(CallKind::Visible(kind))
 }
 
 /// The names in a struct tag: the JSON field and the parameter of a trigger.

@@ -39,7 +39,7 @@ impl ClusterClient {
         namespace: &str,
         named: &AutoscalerName,
     ) -> Result<Vec<DecisionRecord>, MissingDecision> {
-        let records = self.decisions_with(namespace, named, "").await?;
+        let records = self.decisions_with(namespace, named, &[]).await?;
         if records.is_empty() { Err(MissingDecision::NoRecord) } else { Ok(records) }
     }
 
@@ -48,11 +48,11 @@ impl ClusterClient {
         &self,
         namespace: &str,
         named: &AutoscalerName,
-        query: &str,
+        query: &[(&str, &str)],
     ) -> Result<Vec<DecisionRecord>, MissingDecision> {
         let by = named.kind.decisions();
         let record = below(&path(by, Scope::Namespace(namespace), "decisions"), [&*named.record()]);
-        let path = format!("{record}{query}");
+        let path = with_query(&record, query.iter().copied());
         let mut records = self.ask::<DecisionList>(by, &path).await?.items;
         records.sort_by_key(|record| record.first);
         Ok(records)
@@ -65,7 +65,7 @@ impl ClusterClient {
         named: &AutoscalerName,
         at: Timestamp,
     ) -> Result<Vec<DecisionRecord>, MissingDecision> {
-        self.decisions_with(namespace, named, &format!("?at={at}")).await
+        self.decisions_with(namespace, named, &[("at", at.to_string().as_str())]).await
     }
 
     /// Every pass of one autoscaler in a span of time, oldest first.
@@ -76,7 +76,8 @@ impl ClusterClient {
         since: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<DecisionRecord>, MissingDecision> {
-        self.decisions_with(namespace, named, &format!("?since={since}&until={until}")).await
+        let (since, until) = (since.to_string(), until.to_string());
+        self.decisions_with(namespace, named, &[("since", since.as_str()), ("until", &until)]).await
     }
 
     /// The latest decisions of the process that decides about a kind.

@@ -39,7 +39,7 @@ impl Opened {
         let answer = opened.get(&format!("/?token={token}")).await;
         assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
         let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
-        opened.cookie = cookie.split(';').next().unwrap().to_owned();
+        cookie.split(';').next().unwrap().clone_into(&mut opened.cookie);
         opened
     }
 

@@ -13,7 +13,7 @@ use cluster::watch::WatchEvent;
 use cluster::{AutoscalerKind, Clock};
 use engine::KubernetesVersion::{V1_36, V1_37};
 use engine::provenance::ResponseSharing;
-use engine::{Observation, PodSelection, ScaleReadError, State};
+use engine::{Gates, Observation, PodSelection, ScaleReadError, State};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
@@ -283,6 +283,6 @@ fn the_status_of_our_kind_states_the_generation() {
         samples: Vec::new(),
     };
     let decision = State::default().step(Timestamp::UNIX_EPOCH, &seen);
-    assert_eq!(entry.stored_status(&decision).observed_generation, Some(7));
-    assert_eq!(autoscaler("10").stored_status(&decision).observed_generation, None);
+    assert_eq!(entry.stored_status(Gates::default(), &decision).observed_generation, Some(7));
+    assert_eq!(autoscaler("10").stored_status(Gates::default(), &decision).observed_generation, None);
 }

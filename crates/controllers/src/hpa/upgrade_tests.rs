@@ -60,7 +60,7 @@ impl UpgradedCluster {
                 remember: false,
                 ..HpaSettings::default()
             },
-            records: Records::new(1),
+            records: Records::default(),
             client: client.clone(),
             discovery,
             clock: Clock::system(),

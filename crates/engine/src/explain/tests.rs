@@ -9,8 +9,8 @@ use super::{explain, sentence};
 use crate::evaluate::PodGroup;
 use crate::pod::{ConditionStatus, Container, Pod, PodPhase, PodTemplate, ReadyCondition, Resources};
 use crate::spec::{
-    Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy, ScalingPolicyType,
-    ScalingRules, SelectPolicy, Spec, TargetRef, UtilizationBase,
+    Behavior, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy, ScalingPolicyType, ScalingRules,
+    SelectPolicy, Spec, TargetRef, UtilizationBase,
 };
 use crate::{
     ControllerConfig, Decision, DecisionDetail, MetricSamples, Observation, PodSamples, PodSelection,

@@ -110,10 +110,11 @@ fn observations_are_taken_as_they_are() {
     assert!(!reused.changes.health.contains_key("s0-m"), "its health was counted by the request");
     assert!(reused.changes.health.contains_key("s1-m"));
 
-    object.spec.fallback = None;
-    let question = MetricQuery { object: &object, ..question };
+    let mut without = object.clone();
+    without.spec.fallback = None;
+    let question = MetricQuery { object: &without, ..question };
     let observed = observations(&question, &failing, &facts(), Compat::Better);
-    let round = PollRound { object: &object, ..round };
+    let round = PollRound { object: &without, ..round };
     let reused = activity_state_with(&round, &failing, &facts(), &observed, Compat::Better);
     assert_eq!(reasons(&reused), ["KEDAScalerFailed"]);
     assert!(reused.rebuild.is_empty(), "the request has rebuilt the scaler");

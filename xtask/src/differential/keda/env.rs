@@ -153,7 +153,7 @@ impl RunningOperator {
             auth: None,
             samples: None,
             build: None,
-            records: Records::new(1),
+            records: Records::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(operator.run(stopped));

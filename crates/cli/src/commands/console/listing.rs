@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use cluster::AutoscalerKind;
+use cluster::request::{with_query, within};
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
-use crate::live::cluster_client::encoded;
 use crate::live::decisions::Unavailable;
 use crate::live::objects::{Object, Which};
 use crate::live::{ClusterClient, RequestError, Scope};
@@ -130,11 +130,11 @@ fn forbidden(plural: &str, allowed: &[String]) -> Value {
 /// ScaledJobs; where they cannot be listed, none.
 async fn jobs(site: &ClusterClient, scope: Scope<'_>, shown: &BTreeSet<String>) -> Vec<Value> {
     let at = |namespace: &str| {
-        format!("{SCALED_JOBS}/namespaces/{}/scaledjobs?resourceVersion=0", encoded(namespace))
+        with_query(&within(&format!("{SCALED_JOBS}/scaledjobs"), namespace), [("resourceVersion", "0")])
     };
     let paths = match scope {
         Scope::Namespace(namespace) => vec![at(namespace)],
-        Scope::All if shown.is_empty() => vec![format!("{SCALED_JOBS}/scaledjobs?resourceVersion=0")],
+        Scope::All if shown.is_empty() => vec![at("")],
         Scope::All => shown.iter().map(|namespace| at(namespace)).collect(),
     };
     let mut all = Vec::new();

@@ -1,6 +1,7 @@
 //! One autoscaler: why, conditions, events, YAML.
 
 use cluster::AutoscalerKind;
+use cluster::request::{below, with_query, within};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use web_console::ApiError;
@@ -11,7 +12,6 @@ use super::whatif::WhatIfFields;
 use crate::commands::get::Entry;
 use crate::commands::why::{record_explanation, status_explanation};
 use crate::live::ClusterClient;
-use crate::live::cluster_client::encoded;
 use crate::live::decisions::MissingDecision;
 use crate::live::objects::ObjectEvent;
 
@@ -51,16 +51,16 @@ pub(super) async fn detail(
 
 /// The same for a ScaledJob, about which no decisions are kept.
 async fn job(site: &ClusterClient, path: &ObjectPath<'_>, now: Timestamp) -> Result<Value, ApiError> {
-    let (namespace, name) = (encoded(path.namespace), encoded(path.name));
-    let found =
-        site.get::<Value>(&format!("/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledjobs/{name}")).await;
+    let segments = ["namespaces", path.namespace, "scaledjobs", path.name];
+    let found = site.get::<Value>(&below("/apis/keda.sh/v1alpha1", segments)).await;
     let mut raw = found.map_err(|trouble| failed(&trouble))?;
     if let Some(metadata) = raw.pointer_mut("/metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove("managedFields");
     }
-    let selector = encoded(&format!("involvedObject.name={},involvedObject.kind=ScaledJob", path.name));
-    let list =
-        site.get::<Value>(&format!("/api/v1/namespaces/{namespace}/events?fieldSelector={selector}")).await;
+    let selector = format!("involvedObject.name={},involvedObject.kind=ScaledJob", path.name);
+    let events =
+        with_query(&within("/api/v1/events", path.namespace), [("fieldSelector", selector.as_str())]);
+    let list = site.get::<Value>(&events).await;
     let items = list.ok().and_then(|mut list| list.get_mut("items").map(Value::take));
     let events: Vec<ObjectEvent> =
         items.and_then(|items| serde_json::from_value(items).ok()).unwrap_or_default();

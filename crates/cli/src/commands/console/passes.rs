@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use api::decisions;
+use cluster::request::{with_query, within};
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::readings::seconds;
-use crate::live::cluster_client::encoded;
 use crate::live::{AutoscalerName, ClusterClient};
 
 /// The time before now that is shown.
@@ -16,7 +16,7 @@ const SHOWN_HISTORY: SignedDuration = SignedDuration::from_hours(6);
 /// The time whose counts the list shows.
 const SHOWN_COUNTS: SignedDuration = SignedDuration::from_hours(1);
 /// Passes of one answer.
-const PAGE_SIZE: usize = 5000;
+const PAGE_SIZE: &str = "5000";
 /// Answers that are read at once.
 const MAX_PAGES: usize = 4;
 
@@ -41,18 +41,18 @@ pub(super) async fn read(
     now: Timestamp,
 ) -> Option<PassPoints> {
     let since = now.checked_sub(SHOWN_HISTORY).unwrap_or(Timestamp::MIN);
-    let selector = encoded(&format!("metadata.name={}", named.record()));
-    let base = format!(
-        "/apis/{}/namespaces/{}/passes?fieldSelector={selector}&since={}&limit={PAGE_SIZE}",
-        named.kind.decisions(),
-        encoded(namespace),
-        encoded(&since.to_string()),
-    );
+    let (selector, since) = (format!("metadata.name={}", named.record()), since.to_string());
+    let path = within(&format!("/apis/{}/passes", named.kind.decisions()), namespace);
     let mut found = PassPoints { reset: after.is_none(), ..PassPoints::default() };
     let mut cursor = after.map(str::to_owned);
     for _ in 0..MAX_PAGES {
-        let query = cursor.as_deref().map(|cursor| format!("&after={}", encoded(cursor))).unwrap_or_default();
-        match site.get::<Value>(&format!("{base}{query}")).await {
+        let query = [
+            ("fieldSelector", selector.as_str()),
+            ("since", &since),
+            ("limit", PAGE_SIZE),
+            ("after", cursor.as_deref().unwrap_or_default()),
+        ];
+        match site.get::<Value>(&with_query(&path, query)).await {
             Ok(list) => {
                 let has_more = found.add(&list);
                 if !has_more {
@@ -78,13 +78,14 @@ pub(super) async fn counts(
     only: Option<&str>,
     now: Timestamp,
 ) -> HashMap<String, Vec<(f64, i32)>> {
-    let since = encoded(&now.checked_sub(SHOWN_COUNTS).unwrap_or(Timestamp::MIN).to_string());
-    let place = only.map(|namespace| format!("namespaces/{}/", encoded(namespace))).unwrap_or_default();
+    let since = now.checked_sub(SHOWN_COUNTS).unwrap_or(Timestamp::MIN).to_string();
     let mut found = HashMap::new();
     for by in [decisions::API_VERSION, decisions::OPERATOR_API_VERSION] {
         let mut after = String::new();
         for _ in 0..MAX_PAGES {
-            let path = format!("/apis/{by}/{place}passes?since={since}&limit={PAGE_SIZE}{after}");
+            let path = within(&format!("/apis/{by}/passes"), only.unwrap_or_default());
+            let path =
+                with_query(&path, [("since", since.as_str()), ("limit", PAGE_SIZE), ("after", &after)]);
             let Ok(list) = site.get::<Value>(&path).await else { break };
             add_counts(&mut found, &list);
             let cursor = list.pointer("/metadata/cursor").and_then(Value::as_str).unwrap_or_default();
@@ -92,7 +93,7 @@ pub(super) async fn counts(
             {
                 break;
             }
-            after = format!("&after={}", encoded(cursor));
+            cursor.clone_into(&mut after);
         }
     }
     found

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A scaler whose target a test changes; an update is sent for each, an empty one for zero.
 struct Changing {

@@ -202,7 +202,7 @@ fn check(records: &Records, made: &[Decision], now: Timestamp, limits: HistoryLi
         for time in [made[n].at, next] {
             match records.at("shop", "hpa.web", time) {
                 Some(PassAt::Kept(found)) => {
-                    assert_eq!(json(&found.decision), json(&made[n]), "pass {n} at {time}")
+                    assert_eq!(json(&found.decision), json(&made[n]), "pass {n} at {time}");
                 }
                 other => assert!(n < evicted, "pass {n} at {time}: {other:?}"),
             }
