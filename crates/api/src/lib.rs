@@ -7,6 +7,7 @@ pub mod autoscaling;
 pub mod convert;
 pub mod decisions;
 pub mod decode;
+pub mod diagnosis;
 pub mod field;
 pub mod gotext;
 pub mod history;

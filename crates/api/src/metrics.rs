@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::observe::NamedSample;
 use engine::provenance::SeriesSample;
 use engine::spec::{Metric, MetricSource};
-use engine::{MetricSamples, PodSamples, Provenance, RecordedError, Sample};
+use engine::{MetricSamples, PodSamples, Provenance, RecordedError, RequestFailure, Sample};
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
@@ -201,7 +201,10 @@ pub fn resource_samples(
 ) -> Result<Vec<NamedSample>, RecordedError> {
     let list = answer.map_err(|e| format!("unable to fetch metrics from resource metrics API: {e}"))?;
     if list.items.is_empty() {
-        return Err("no metrics returned from resource metrics API".into());
+        return Err(RecordedError::new(
+            "no metrics returned from resource metrics API",
+            Some(RequestFailure::NoItems),
+        ));
     }
     Ok(list
         .items
@@ -214,7 +217,10 @@ pub fn resource_samples(
 pub fn pods_samples(answer: Result<&MetricValueList, &str>) -> Result<Vec<NamedSample>, RecordedError> {
     let list = answer.map_err(custom_failure)?;
     if list.items.is_empty() {
-        return Err("no metrics returned from custom metrics API".into());
+        return Err(RecordedError::new(
+            "no metrics returned from custom metrics API",
+            Some(RequestFailure::NoItems),
+        ));
     }
     let sample = |value: &MetricValue| Sample {
         at: value.timestamp.unwrap_or(GO_ZERO),
@@ -244,7 +250,10 @@ pub fn external_totals(
 ) -> Result<MetricSamples, RecordedError> {
     let list = answer.map_err(|e| format!("unable to fetch metrics from external metrics API: {e}"))?;
     if list.items.is_empty() {
-        return Err("no metrics returned from external metrics API".into());
+        return Err(RecordedError::new(
+            "no metrics returned from external metrics API",
+            Some(RequestFailure::NoItems),
+        ));
     }
     Ok(MetricSamples::Totals(list.items.iter().map(|item| (&item.value).into()).collect()))
 }

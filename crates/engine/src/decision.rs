@@ -9,6 +9,7 @@ pub use crate::course::Course;
 use crate::error;
 pub use crate::error::{ErrorClass, StepError};
 use crate::evaluate::Evaluation;
+use crate::failure::SelectionFailure;
 use crate::normalize::Normalized;
 use crate::observe::Scale;
 use crate::provenance::Provenance;
@@ -32,6 +33,9 @@ pub struct Decision {
     pub activation: Option<Activation>,
     /// Number of pods that the target's selector matches, where pods were listed.
     pub selected: Option<usize>,
+    /// Why the target's pods could not be identified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<SelectionFailure>,
     /// Tolerances in force.
     pub tolerances: Tolerances,
     /// The evaluation of each metric, in the order of the spec.

@@ -55,7 +55,17 @@ pub enum ScaleReadError {
     /// No resource has this kind.
     UnknownKind(String),
     /// The API server returned an error.
-    Query(String),
+    Query(RecordedError),
+}
+
+impl ScaleReadError {
+    /// The text.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::InvalidApiVersion(text) | Self::UnknownKind(text) => text,
+            Self::Query(error) => error.text(),
+        }
+    }
 }
 
 /// Whether the target's selector identifies its pods.

@@ -135,6 +135,11 @@ impl PodTemplate {
         total.map(MilliValue::new)
     }
 
+    /// Names of the regular containers and the sidecars.
+    pub fn container_names(&self) -> impl Iterator<Item = &str> {
+        self.running_containers().map(|container| container.name.as_str())
+    }
+
     /// Regular containers, then sidecars.
     fn running_containers(&self) -> impl Iterator<Item = &Container> {
         self.containers.iter().chain(self.init_containers.iter().filter(|c| c.restarts))

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 
 use crate::decision::{Course, Decision, ErrorClass, ScaleOutcome, StepError};
+pub use crate::detail::DecisionDetail;
 use crate::evaluate::{self, Context, MetricFailure};
+use crate::failure::SelectionFailure;
 use crate::normalize::{self, Normalized};
 use crate::observe::{Observation, PodSelection, ScaleReadError};
 use crate::recommend;
@@ -11,16 +13,6 @@ use crate::report::{Condition, Event, condition};
 use crate::spec::Tolerances;
 use crate::state::{State, TimestampedReplicas};
 use crate::units::Replicas;
-
-/// How much a decision records about pods.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DecisionDetail {
-    /// Counts only.
-    #[default]
-    Counts,
-    /// Every pod with its group.
-    Pods,
-}
 
 /// Whether the metrics of a step led to a decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,7 +136,7 @@ impl State {
             tolerances: decision.tolerances,
             current,
             status_replicas: seen.scale.as_ref().map_or(Replicas::ZERO, |s| s.status_replicas),
-            detail: detail == DecisionDetail::Pods,
+            detail,
         };
         for (index, metric) in spec.metrics.iter().enumerate() {
             let evaluation = evaluate::evaluate(&context, index, metric);
@@ -234,6 +226,7 @@ pub(crate) fn begin(now: Timestamp, seen: &Observation) -> Decision {
         course,
         activation: None,
         selected: None,
+        selection: None,
         tolerances: Tolerances::of(&seen.spec, &seen.config),
         evaluations: Vec::new(),
         provenance: Vec::new(),
@@ -265,18 +258,20 @@ pub(crate) fn got_scale(decision: &mut Decision, now: Timestamp) {
 pub(crate) fn no_scale(decision: &mut Decision, seen: &Observation, failure: &ScaleReadError) {
     let (text, error, class) = match failure {
         ScaleReadError::InvalidApiVersion(e) => {
-            (e, format!("invalid API version in scale target reference: {e}"), ErrorClass::Spec)
+            (e.as_str(), format!("invalid API version in scale target reference: {e}"), ErrorClass::Spec)
         }
-        ScaleReadError::UnknownKind(e) => {
-            (e, format!("unable to determine resource for scale target reference: {e}"), ErrorClass::Internal)
-        }
-        ScaleReadError::Query(e) => (
-            e,
-            format!("failed to query scale subresource for {}: {e}", seen.spec.reference()),
+        ScaleReadError::UnknownKind(e) => (
+            e.as_str(),
+            format!("unable to determine resource for scale target reference: {e}"),
+            ErrorClass::Internal,
+        ),
+        ScaleReadError::Query(_) => (
+            failure.text(),
+            format!("failed to query scale subresource for {}: {}", seen.spec.reference(), failure.text()),
             ErrorClass::Internal,
         ),
     };
-    decision.events.push(Event::warning("FailedGetScale", text.clone()));
+    decision.events.push(Event::warning("FailedGetScale", text));
     decision.status.set(
         decision.at,
         condition::ABLE_TO_SCALE,
@@ -330,6 +325,11 @@ impl SelectionError<'_> {
         };
         decision.events.push(Event::warning(event, text));
         decision.status.set(decision.at, condition::SCALING_ACTIVE, false, reason, message);
+        decision.selection = Some(match self {
+            Self::Missing => SelectionFailure::Missing,
+            Self::Invalid(_) => SelectionFailure::Invalid,
+            Self::Shared { keys, .. } => SelectionFailure::Shared(keys.to_vec()),
+        });
     }
 }
 

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordedError;
+use crate::failure::TriggerFailure;
 use crate::units::{MilliValue, Replicas};
 
 /// The result of polling all triggers of an object once.
@@ -49,6 +50,9 @@ pub struct PolledTrigger {
     /// Error text if the trigger could not be polled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Class of that error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<TriggerFailure>,
 }
 
 /// One metric of a trigger.
@@ -72,6 +76,9 @@ pub struct TriggerMetric {
     /// Error text if the value could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Class of that error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<TriggerFailure>,
     /// Fallback replicas that are used because the metric failed too often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Replicas>,

@@ -139,9 +139,7 @@ pub fn step(
 }
 
 fn why_not(failure: &engine::ScaleReadError) -> String {
-    use engine::ScaleReadError as F;
-    let (F::InvalidApiVersion(why) | F::UnknownKind(why) | F::Query(why)) = failure;
-    why.clone()
+    failure.text().to_owned()
 }
 
 /// The activation decision for a target with this count (docs/spec/keda.md 3.6).

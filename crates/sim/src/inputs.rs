@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::{MetricSamples, MilliValue, PodSamples, RecordedError, Sample};
+use engine::{MetricSamples, MilliValue, PodSamples, RecordedError, RequestFailure, Sample};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,7 @@ impl MetricInput {
     ) -> Result<MetricSamples, RecordedError> {
         let failing = self.outages.iter().find(|outage| outage.from <= now && now < outage.to);
         if let Some(OutageWindow { error, pods: None, .. }) = failing {
-            return Err(error.as_str().into());
+            return Err(RecordedError::new(error.as_str(), Some(RequestFailure::Unavailable)));
         }
         let mut list =
             SampleList { view, missing: failing.and_then(|outage| outage.pods), by_pod: recycled(used) };
@@ -195,7 +195,7 @@ impl SampleList<'_> {
 
     fn finish(self, error: &str) -> Result<MetricSamples, RecordedError> {
         if self.by_pod.iter().all(Option::is_none) {
-            return Err(error.into());
+            return Err(RecordedError::new(error, Some(RequestFailure::NoItems)));
         }
         Ok(MetricSamples::PerPod(PodSamples { by_pod: self.by_pod, stray: Vec::new() }))
     }

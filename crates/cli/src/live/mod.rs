@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cluster_client  the cluster of the options, and requests to it
+//! cluster_facts  what explains a decision beside its record
 //! request_error   errors of requests
 //! decisions  what the controller has decided
 //! objects    autoscalers as they are stored, and their events
@@ -13,6 +14,7 @@
 //! ```
 
 pub(crate) mod cluster_client;
+pub(crate) mod cluster_facts;
 pub(crate) mod decisions;
 mod local_zone;
 pub(crate) mod moment;

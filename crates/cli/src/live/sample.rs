@@ -7,8 +7,8 @@ use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::decisions::{API_VERSION, DecisionMeta, DecisionMode, DecisionRecord};
 use engine::pod::{ConditionStatus, Container, Pod, PodPhase, PodTemplate, ReadyCondition, Resources};
 use engine::{
-    ControllerConfig, MetricSamples, Observation, PodSamples, PodSelection, Sample, Scale, ScaleWriteResult,
-    State, Status,
+    ControllerConfig, MetricSamples, Observation, PodSamples, PodSelection, RecordedError, RequestFailure,
+    Sample, Scale, ScaleWriteResult, State, Status,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -55,7 +55,8 @@ pub(crate) fn record_of(name: &str, now: &str, replicas: i32, usages: &[i64]) ->
     let period = SignedDuration::from_secs(15);
     let sample = |milli: &i64| Some(Sample { at: now, window: period, milli: (*milli).into() });
     let samples = if usages.is_empty() {
-        Err("unable to fetch metrics from resource metrics API: the server is currently unable to handle the request (get pods.metrics.k8s.io)".into())
+        let text = "unable to fetch metrics from resource metrics API: the server is currently unable to handle the request (get pods.metrics.k8s.io)";
+        Err(RecordedError::new(text, Some(RequestFailure::Unavailable)))
     } else {
         Ok(MetricSamples::PerPod(PodSamples {
             by_pod: usages.iter().map(sample).collect(),

@@ -37,16 +37,26 @@ async fn why_explains_the_last_decision() {
         let ended = setting.run(words).await;
         assert_eq!(ended.code, 0, "{ended:?}");
         assert!(ended.out.starts_with("hpa/web in shop · "), "{}", ended.out);
-        assert!(ended.out.contains(" UTC · stayed at 4\n\n"), "{}", ended.out);
+        assert!(
+            ended.out.contains(" UTC · stayed at 4: cpu is within tolerance of its target\n\n"),
+            "{}",
+            ended.out
+        );
         assert!(ended.out.contains("400m used of 800m requested = 50 %, target 50 %\n"), "{}", ended.out);
     }
     let before = setting.run(&["why", "hpa/web", "-n", "shop", "--at", "30s"]).await;
-    assert!(before.out.contains(" UTC · scaled 1 → 4 (wanted 7)\n"), "{before:?}");
+    assert!(
+        before.out.contains(
+            " UTC · scaled 1 → 4 (wanted 7): the limit of one step without behavior allows at most 4\n"
+        ),
+        "{before:?}"
+    );
     let json = setting.run(&["why", "hpa/web", "-n", "shop", "-o", "json"]).await;
     let json: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(json["autoscaler"], "hpa/web");
     assert_eq!(json["decision"]["desired"], 4);
     assert_eq!(json["times"], 1);
+    assert_eq!(json["causes"][0]["id"], "within-tolerance");
     let early = setting.run(&["why", "hpa/web", "-n", "shop", "--at", "1h"]).await;
     assert_eq!(early.code, 1);
     assert!(early.err.contains("no decision from before then is kept; the oldest"), "{early:?}");
@@ -230,7 +240,10 @@ async fn top_without_a_terminal_prints_one_table() {
     let ended = setting.run(&["top", "-A"]).await;
     assert_eq!(ended.code, 0, "{ended:?}");
     let lines: Vec<&str> = ended.out.lines().collect();
-    assert_eq!(lines[0], "✗ cpu cannot be read: 1 autoscaler holds (shop/hpa/blind)");
+    assert_eq!(
+        lines[0],
+        "✗ cpu cannot be read: metrics.k8s.io is not available: 1 autoscaler holds (shop/hpa/blind)"
+    );
     assert!(lines[4].starts_with("NAMESPACE   NAME        PRESSURE"), "{ended:?}");
     assert!(lines[5].starts_with("shop        hpa/blind   -"), "{ended:?}");
     assert!(lines[6].starts_with("shop        hpa/calm    1.00×"), "{ended:?}");

@@ -8,7 +8,7 @@ use api::metrics::{
 };
 use api::scale::group_of;
 use engine::spec::{Metric, MetricSource};
-use engine::{MetricSamples, Provenance};
+use engine::{MetricSamples, Provenance, RequestFailure};
 use futures::FutureExt as _;
 use kube::Client;
 use runtime::SingleFlight;
@@ -56,8 +56,12 @@ impl CustomMetricsClient {
             _ => object_total(values)
                 .inspect(|_| values.into_iter().for_each(|list| record_values(from, list))),
         };
-        let source = |fetched: Result<_, SampleError>| fetched.err().and_then(|error| error.source);
-        samples.map_err(|error| SampleError { text: error.to_string(), source: source(fetched) })
+        samples.map_err(|error| match fetched.err() {
+            Some(SampleError { source, failure, .. }) => {
+                SampleError { text: error.to_string(), source, failure }
+            }
+            None => SampleError::of_response(&error, None),
+        })
     }
 
     async fn values(
@@ -97,10 +101,13 @@ impl CustomMetricsClient {
         let served = self.discovery.versions_within(GROUP, self.freshness).await;
         let served = served.map_err(SampleError::request)?;
         if served.is_empty() {
-            return Err(SampleError::new(format!("no custom metrics API ({GROUP}) registered")));
+            let text = format!("no custom metrics API ({GROUP}) registered");
+            return Err(SampleError::with(text, RequestFailure::NotServed));
         }
         let known = served.into_iter().find(|version| KNOWN_VERSIONS.contains(&version.as_str()));
-        known.ok_or_else(|| SampleError::new("no known available metric versions found"))
+        let none =
+            || SampleError::with("no known available metric versions found", RequestFailure::NotServed);
+        known.ok_or_else(none)
     }
 
     /// The resource that an object metric describes; empty for pods.
@@ -110,8 +117,10 @@ impl CustomMetricsClient {
         let found = self.discovery.mappings(group, kind).await.map_err(|error| {
             let dot = if group.is_empty() { "" } else { "." };
             let text = format!("unable to map kind {kind}{dot}{group} to resource: {error}");
-            let source = if let MappingError::Discovery(error) = error { Some(error) } else { None };
-            SampleError { text, source }
+            match error {
+                MappingError::Discovery(error) => SampleError { text, ..SampleError::request(error) },
+                MappingError::NoMatch { .. } => SampleError::with(text, RequestFailure::UnknownKind),
+            }
         })?;
         Ok(found.first().map(crate::discovery::Resource::group_resource).unwrap_or_default())
     }

@@ -65,6 +65,6 @@ impl ExternalMetricsClient {
         }
         let list = answer.as_ref().map(|answer| &*answer.values).map_err(|error| error.message.as_str());
         let totals = external_totals(list);
-        totals.map_err(|error| SampleError { text: error.to_string(), source: answer.err() })
+        totals.map_err(|error| SampleError::of_response(&error, answer.err()))
     }
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use api::metrics::{PodMetricsList, Query};
 use engine::provenance::ResponseSharing;
 use engine::spec::{Metric, MetricSource};
-use engine::{MetricSamples, Provenance, RecordedError};
+use engine::{MetricSamples, Provenance, RecordedError, RequestFailure};
 use kube::Client;
 use runtime::single_flight::FlightRole;
 
@@ -55,22 +55,36 @@ pub struct SampleError {
     text: String,
     /// The request that failed; none if the response has no samples.
     source: Option<ApiError>,
+    /// What failed, if it was no request.
+    failure: Option<Box<RequestFailure>>,
 }
 
 impl SampleError {
     fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), source: None }
+        Self { text: text.into(), source: None, failure: None }
+    }
+
+    /// An error that is not that of a request.
+    fn with(text: impl Into<String>, failure: RequestFailure) -> Self {
+        Self { failure: Some(Box::new(failure)), ..Self::new(text) }
+    }
+
+    /// The error of a response, with the request if that failed.
+    fn of_response(error: &RecordedError, source: Option<ApiError>) -> Self {
+        Self { text: error.text().to_owned(), source, failure: error.failure().cloned().map(Box::new) }
     }
 
     /// An error whose text is that of the request.
     fn request(error: ApiError) -> Self {
-        Self { text: error.message.clone(), source: Some(error) }
+        Self { text: error.message.clone(), source: Some(error), failure: None }
     }
 }
 
 impl From<SampleError> for RecordedError {
     fn from(error: SampleError) -> Self {
-        Self::from(error.text)
+        let own = error.failure.map(|failure| *failure);
+        let failure = own.or_else(|| error.source.as_ref().map(ApiError::failure));
+        Self::new(error.text, failure)
     }
 }
 

@@ -219,7 +219,7 @@ impl PodMetricsLister {
 fn failure(error: ApiError) -> SampleError {
     let text = resource_samples(Err(&error.message), "", None).err();
     let text = text.map_or_else(|| error.message.clone(), |text| text.to_string());
-    SampleError { text, source: Some(error) }
+    SampleError { text, ..SampleError::request(error) }
 }
 
 fn parse_selector(scope: MetricScope<'_>) -> Result<Selector, SampleError> {
@@ -232,7 +232,7 @@ fn in_pod_order(pods: &[Pod], samples: Option<Vec<NamedSample>>) -> Result<Metri
         Some(samples) => Ok(join_samples(pods, samples)),
         None => {
             let none = resource_samples(Ok(&PodMetricsList::default()), "", None);
-            none.map(|none| join_samples(pods, none)).map_err(|error| SampleError::new(error.to_string()))
+            none.map(|none| join_samples(pods, none)).map_err(|error| SampleError::of_response(&error, None))
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Kubernetes' own controller talking to a server that misbehaves; `tests/mod.rs` is the table.
 
 mod decode;
+mod failure;
 mod refusal;
 mod shape;
 #[cfg(test)]
@@ -86,6 +87,8 @@ pub struct ApiError {
     pub message: String,
     /// The `Retry-After` of the response.
     pub retry_after: Option<Duration>,
+    /// Whether the response was a `Status`. Without one, a 404 means that the path is not served at all.
+    pub is_status: bool,
 }
 
 impl ApiError {
@@ -121,7 +124,7 @@ impl ApiError {
 
     /// An error without a usable response.
     pub fn unanswered(message: String) -> Self {
-        Self { code: None, reason: String::new(), message, retry_after: None }
+        Self { code: None, reason: String::new(), message, retry_after: None, is_status: false }
     }
 }
 

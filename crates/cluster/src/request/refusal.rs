@@ -47,6 +47,7 @@ pub(super) fn read(
             reason: status.reason.unwrap_or_default(),
             message: status.message.unwrap_or_default(),
             retry_after,
+            is_status: true,
         };
     }
     let said = if is_text(content_type, body) { quoted_part(body) } else { "unknown".to_owned() };
@@ -57,7 +58,7 @@ pub(super) fn read(
         (resource, "") => format!("{words} ({method} {resource})"),
         (resource, name) => format!("{words} ({method} {resource} {name})"),
     };
-    ApiError { code: Some(code), reason: reason.to_owned(), message, retry_after }
+    ApiError { code: Some(code), reason: reason.to_owned(), message, retry_after, is_status: false }
 }
 
 /// The reason and the text of client-go for a code.

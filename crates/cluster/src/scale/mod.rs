@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use api::scale::group_of;
 use engine::act::ScaleWriteError;
-use engine::{Scale, ScaleReadError};
+use engine::{RecordedError, Scale, ScaleReadError};
 use http::Method;
 use kube::Client;
 use runtime::Leadership;
@@ -68,10 +68,13 @@ impl ScaleClient {
         for resource in mappings {
             match self.read(namespace, name, resource).await {
                 Ok(scale) => return Ok(scale),
-                Err(error) => _ = first.get_or_insert(error.message),
+                Err(error) => _ = first.get_or_insert(error),
             }
         }
-        Err(ScaleReadError::Query(first.unwrap_or_else(|| "unrecognized resource".to_owned())))
+        Err(ScaleReadError::Query(match first {
+            Some(error) => RecordedError::new(error.message.clone(), Some(error.failure())),
+            None => "unrecognized resource".into(),
+        }))
     }
 
     /// Reads the scale of a known resource, without discovery.

@@ -58,8 +58,8 @@ async fn get(reply: Reply) -> Result<ScaleObject, ScaleReadError> {
 }
 
 async fn refused(reply: Reply) -> String {
-    let Err(ScaleReadError::Query(text)) = get(reply).await else { unreachable!() };
-    text
+    let Err(ScaleReadError::Query(error)) = get(reply).await else { unreachable!() };
+    error.text().to_owned()
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn a_kind_with_three_versions_is_requested_three_times() {
     let fake = server(|_| Reply::new(404, TEXT, "404 page not found"));
     let failure = scales(&fake).get("ns", "example.com/v1", "Widget", "gone").await.unwrap_err();
     let words = "the server could not find the requested resource (get widgets gone)";
-    assert_eq!(failure, ScaleReadError::Query(words.to_owned()));
+    assert_eq!(failure, ScaleReadError::Query(words.into()));
     assert_eq!(asked(&fake), ["GET /apis/example.com/v1/namespaces/ns/widgets/gone/scale"; 3]);
 }
 
@@ -329,7 +329,7 @@ async fn localkube_is_scaled_and_reports_conflicts() {
     client.request::<Value>(create).await.unwrap();
     let scales = ScaleClient::new(client.clone(), Discovery::new(client));
     let gone = scales.get("default", "apps/v1", "Deployment", "gone").await.unwrap_err();
-    assert_eq!(gone, ScaleReadError::Query("deployments.apps \"gone\" not found".to_owned()));
+    assert_eq!(gone, ScaleReadError::Query("deployments.apps \"gone\" not found".into()));
     let held = scales.get("default", "apps/v1", "Deployment", "web").await.unwrap();
     assert_eq!((held.scale.spec_replicas.get(), held.scale.selector.as_str()), (3, "app=web"));
     let written = scales.put("default", "web", &held, 5).await.unwrap();

@@ -202,7 +202,7 @@ impl Reconciler {
             since = now;
         };
         let mut decision =
-            state.step_measured(now, &seen.observation, DecisionDetail::Counts, &mut evaluated);
+            state.step_measured(now, &seen.observation, DecisionDetail::Uncounted, &mut evaluated);
         decision.provenance = std::mem::take(&mut seen.fetches).into_iter().map(|fetch| fetch.from).collect();
         for (from, took) in decision.provenance.iter_mut().zip(&computed) {
             from.decided(now, SignedDuration::try_from(*took).unwrap_or(SignedDuration::MAX));

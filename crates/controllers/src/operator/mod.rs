@@ -69,6 +69,7 @@ pub mod settings;
 mod store;
 #[cfg(test)]
 mod tests;
+mod trigger_failure;
 mod validate;
 mod watches;
 

@@ -22,6 +22,7 @@ use super::context::OperatorContext;
 use super::decide::object::ObjectPoll;
 use super::id::ResourceId;
 use super::scaled_resource::poll_interval;
+use super::trigger_failure::classify;
 
 /// Metrics of one trigger in a record.
 const MAX_RECORDED_METRICS: usize = 16;
@@ -59,7 +60,8 @@ impl RoundRecord<'_> {
                 collect_exact(result.samples().take(MAX_RECORDED_METRICS).map(|sample| self.metric(sample)));
             let failure =
                 result.metrics.as_ref().err().map(|error| truncate(error.as_str(), MAX_ERROR_CHARS));
-            Some(PolledTrigger { metrics, failure, ..trigger(written) })
+            let cause = result.metrics.as_ref().err().map(classify);
+            Some(PolledTrigger { metrics, failure, cause, ..trigger(written) })
         };
         TriggerPoll {
             triggers: collect_exact(self.samples.iter().filter_map(trigger)),
@@ -82,6 +84,7 @@ impl RoundRecord<'_> {
             }
             Err(error) => {
                 metric.failure = Some(truncate(error.as_str(), MAX_ERROR_CHARS));
+                metric.cause = Some(classify(error));
                 // The poll counts failures in the health; this copy only shows which fallback would be served.
                 let mut health = self.object.status.health.clone();
                 let served = fallback::serve(self.object, &mut health, sample, self.facts, self.compat);
@@ -195,7 +198,7 @@ fn decision(
             let replicas = Replicas::new(*current);
             Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector: String::new() })
         }
-        Err(error) => Err(ScaleReadError::Query(truncate(error.as_str(), MAX_ERROR_CHARS))),
+        Err(error) => Err(ScaleReadError::Query(truncate(error.as_str(), MAX_ERROR_CHARS).into())),
     };
     let current = *input.current.as_ref().unwrap_or(&0);
     let seen = Observation {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use super::uncounted::UncountedPod;
 
 use crate::units::{MilliValue, Replicas};
 
@@ -44,6 +47,12 @@ pub struct PerPodArithmetic {
     /// Every pod, if [`crate::DecisionDetail::Pods`] was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Vec<ClassifiedPod>>,
+    /// Some of the pods that were not counted, if [`crate::DecisionDetail::Uncounted`] was requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted: Vec<UncountedPod>,
+    /// The oldest sample that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest: Option<Timestamp>,
 }
 
 /// The second calculation of docs/spec/hpa.md 5.4, with assumed values.

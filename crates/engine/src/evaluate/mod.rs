@@ -2,7 +2,9 @@
 
 mod arithmetic;
 mod pods;
+mod requests;
 mod totals;
+mod uncounted;
 
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
@@ -12,10 +14,13 @@ pub use arithmetic::{
     Arithmetic, AssumedUsage, ClassifiedPod, NoChangeReason, PerPodArithmetic, PerReplicaArithmetic,
     PodCounts, PodGroup, TotalArithmetic,
 };
+pub use uncounted::{MAX_UNCOUNTED_PODS, UncountedPod, UncountedReason};
 
 use crate::CowStr;
 use crate::config::ControllerConfig;
+use crate::detail::DecisionDetail;
 use crate::error::{ErrorClass, RecordedError};
+use crate::failure::{FailureCause, RequestFailure};
 use crate::observe::{MetricSamples, Observation, PodSamples};
 use crate::profile::ObjectMetricFailure;
 use crate::report::CurrentMetricValue;
@@ -62,6 +67,12 @@ pub struct MetricFailure {
     /// Number of pods in each group, if pods were classified before the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<PodCounts>,
+    /// What failed, for a diagnosis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<FailureCause>,
+    /// Some of the pods that were not counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted: Vec<UncountedPod>,
 }
 
 /// Input of an evaluation other than the metric itself.
@@ -72,8 +83,8 @@ pub(crate) struct Context<'a> {
     pub(crate) tolerances: Tolerances,
     pub(crate) current: Replicas,
     pub(crate) status_replicas: Replicas,
-    /// Whether every pod is recorded with its group.
-    pub(crate) detail: bool,
+    /// Which pods are recorded with their group.
+    pub(crate) detail: DecisionDetail,
 }
 
 /// An error text without the prefixes that depend on the type of the metric. The texts are those of Kubernetes.
@@ -82,17 +93,39 @@ pub(crate) struct Context<'a> {
 struct EvaluationError {
     text: String,
     pods: Option<PodCounts>,
+    cause: Option<Box<FailureCause>>,
+    uncounted: Vec<UncountedPod>,
+}
+
+impl EvaluationError {
+    fn with_cause(self, cause: FailureCause) -> Self {
+        Self { cause: Some(Box::new(cause)), ..self }
+    }
+
+    /// The failure that is reported, with the reason and texts of its type of metric.
+    fn into_failure(self, reason: &'static str, text: String, summary: String) -> Box<MetricFailure> {
+        Box::new(MetricFailure {
+            reason: reason.into(),
+            text,
+            summary,
+            class: ErrorClass::Internal,
+            pods: self.pods,
+            cause: self.cause.map(|cause| *cause),
+            uncounted: self.uncounted,
+        })
+    }
 }
 
 impl From<String> for EvaluationError {
     fn from(text: String) -> Self {
-        Self { text, pods: None }
+        Self { text, pods: None, cause: None, uncounted: Vec::new() }
     }
 }
 
+/// An invalid selector of a metric.
 impl From<&RecordedError> for EvaluationError {
     fn from(error: &RecordedError) -> Self {
-        error.text().into()
+        Self::from(error.text()).with_cause(FailureCause::InvalidSelector)
     }
 }
 
@@ -132,7 +165,15 @@ pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> 
             let text = format!("unknown metric source type \"{kind}\"");
             let summary = text.clone();
             let reason = "InvalidMetricSourceType".into();
-            Err(Box::new(MetricFailure { reason, summary, text, class: ErrorClass::Spec, pods: None }))
+            Err(Box::new(MetricFailure {
+                reason,
+                summary,
+                text,
+                class: ErrorClass::Spec,
+                pods: None,
+                cause: Some(FailureCause::UnknownSourceType),
+                uncounted: Vec::new(),
+            }))
         }
     };
     Evaluation { kind, name, result }
@@ -183,7 +224,8 @@ fn resource(
     let fail = |error: EvaluationError, what: Option<&str>| {
         let text =
             what.map_or(error.text.clone(), |what| format!("failed to get {res} {what}: {}", error.text));
-        failure(reason, format!("{}{text}", prefix(res)), text, error.pods)
+        let summary = format!("{}{text}", prefix(res));
+        error.into_failure(reason, text, summary)
     };
     let what = match goal {
         MetricTarget::AverageValue(_) => "usage",
@@ -191,12 +233,17 @@ fn resource(
         MetricTarget::Value(_) | MetricTarget::Missing => {
             let text = "invalid resource metric source: neither an average utilization target nor an average value \
                         (usage) target was set";
-            return Err(fail(text.into(), None));
+            return Err(fail(EvaluationError::from(text).with_cause(FailureCause::InvalidTarget), None));
         }
     };
     let proposal = per_pod_samples(samples, || format!("unable to get metrics for resource {res}"))
         .and_then(|samples| pods::evaluate(context, samples, request, goal));
-    proposal.map_err(|error| fail(error, Some(what)))
+    proposal.map_err(|error| {
+        // The metrics API has no samples of these pods: which pods these are says more than its empty list.
+        let is_empty = error.cause.as_deref() == Some(&FailureCause::Request(RequestFailure::NoItems));
+        let error = if is_empty { pods::without_samples(context, request, error) } else { error };
+        fail(error, Some(what))
+    })
 }
 
 /// Pods metrics (docs/spec/hpa.md 4.3).
@@ -214,7 +261,8 @@ fn pods_metric(
         .and_then(|samples| pods::evaluate(context, samples, request, goal))
         .map_err(|error| {
             let summary = format!("failed to get pods metric value: {}", error.text);
-            failure("FailedGetPodsMetric", summary, error.text, error.pods)
+            let text = error.text.clone();
+            error.into_failure("FailedGetPodsMetric", text, summary)
         })
 }
 
@@ -244,12 +292,15 @@ fn object(
             fetched().map(|t| totals::per_replica(context, totals::single(t), target, false))
         }
         (Ok(_), MetricTarget::Utilization(_) | MetricTarget::Missing) => {
-            Err("invalid object metric source: neither a value target nor an average value target was set"
-                .into())
+            let text =
+                "invalid object metric source: neither a value target nor an average value target was set";
+            Err(EvaluationError::from(text).with_cause(FailureCause::InvalidTarget))
         }
     };
-    result
-        .map_err(|e: EvaluationError| failure("FailedGetObjectMetric", format!("{prefix}{e}"), e.text, None))
+    result.map_err(|e: EvaluationError| {
+        let (text, summary) = (e.text.clone(), format!("{prefix}{e}"));
+        e.into_failure("FailedGetObjectMetric", text, summary)
+    })
 }
 
 /// External metrics (docs/spec/hpa.md 4.5).
@@ -279,22 +330,21 @@ fn external(
             fetched().and_then(|t| totals::against_total(context, usage(t), target))
         }
         MetricTarget::Utilization(_) | MetricTarget::Missing => {
-            Err("invalid external metric source: neither a value target nor an average value target was set"
-                .into())
+            let text =
+                "invalid external metric source: neither a value target nor an average value target was set";
+            Err(EvaluationError::from(text).with_cause(FailureCause::InvalidTarget))
         }
     };
     result.map_err(|e: EvaluationError| {
-        failure("FailedGetExternalMetric", format!("{prefix}{e}"), e.text, None)
+        let (text, summary) = (e.text.clone(), format!("{prefix}{e}"));
+        e.into_failure("FailedGetExternalMetric", text, summary)
     })
 }
 
-fn failure(
-    reason: &'static str,
-    summary: String,
-    text: String,
-    pods: Option<PodCounts>,
-) -> Box<MetricFailure> {
-    Box::new(MetricFailure { reason: reason.into(), text, summary, class: ErrorClass::Internal, pods })
+/// An error of the request for the samples.
+fn unfetched(text: String, error: &RecordedError) -> EvaluationError {
+    let cause = error.failure().cloned().map(FailureCause::Request);
+    EvaluationError { cause: cause.map(Box::new), ..text.into() }
 }
 
 fn per_pod_samples(
@@ -303,7 +353,7 @@ fn per_pod_samples(
 ) -> Result<&PodSamples, EvaluationError> {
     match samples {
         Some(Ok(MetricSamples::PerPod(samples))) => Ok(samples),
-        Some(Err(error)) => Err(format!("{}: {error}", what()).into()),
+        Some(Err(error)) => Err(unfetched(format!("{}: {error}", what()), error)),
         Some(Ok(_)) | None => Err(format!("{}: {WRONG_SAMPLES}", what()).into()),
     }
 }
@@ -314,7 +364,7 @@ fn totals_of(
 ) -> Result<&[MilliValue], EvaluationError> {
     match samples {
         Some(Ok(MetricSamples::Totals(totals))) => Ok(totals),
-        Some(Err(error)) => Err(describe(error.text()).into()),
+        Some(Err(error)) => Err(unfetched(describe(error.text()), error)),
         Some(Ok(_)) | None => Err(describe(WRONG_SAMPLES).into()),
     }
 }

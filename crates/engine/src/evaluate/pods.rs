@@ -7,12 +7,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
 
+use super::requests::{RequestedResource, absent_container};
 use super::{
-    Arithmetic, AssumedUsage, ClassifiedPod, Context, EvaluationError, NoChangeReason, PerPodArithmetic,
-    PodCounts, PodGroup, Proposal,
+    Arithmetic, AssumedUsage, ClassifiedPod, Context, EvaluationError, MAX_UNCOUNTED_PODS, NoChangeReason,
+    PerPodArithmetic, PodCounts, PodGroup, Proposal, UncountedPod,
 };
+use crate::detail::DecisionDetail;
+use crate::failure::FailureCause;
 use crate::observe::{PodSamples, Sample};
-use crate::pod::{ConditionStatus, MissingRequest, Pod, PodPhase, PodTemplate};
+use crate::pod::{ConditionStatus, Pod, PodPhase, PodTemplate};
 use crate::report::CurrentMetricValue;
 use crate::spec::{MetricTarget, UtilizationBase};
 use crate::units::{MilliValue, Replicas};
@@ -56,23 +59,34 @@ pub(super) fn evaluate(
 ) -> Result<Proposal, EvaluationError> {
     let pods = &context.seen.pods;
     if pods.is_empty() {
-        return Err("no pods returned by selector while calculating replica count".into());
+        let error = EvaluationError::from("no pods returned by selector while calculating replica count");
+        return Err(error.with_cause(FailureCause::NoPods));
     }
     let percent = if let MetricTarget::Utilization(percent) = goal { Some(percent) } else { None };
-    let (sums, missing_request, detail) = classify(context, samples, request, percent);
-    let error = |text: String| EvaluationError { text, pods: Some(sums.tally) };
+    let Classified { sums, missing_request, detail, uncounted, oldest } =
+        classify(context, samples, request, percent);
     if sums.tally.ready + sums.tally.stray == 0 {
-        return Err(error("did not receive metrics for targeted pods (pods might be unready)".into()));
+        let text = "did not receive metrics for targeted pods (pods might be unready)";
+        let cause = absent_container(pods, request.container).unwrap_or(FailureCause::NoSamples);
+        return Err(EvaluationError {
+            pods: Some(sums.tally),
+            uncounted,
+            ..EvaluationError::from(text).with_cause(cause)
+        });
     }
     if let Some(missing) = missing_request {
-        return Err(error(missing.text));
+        return Err(EvaluationError { pods: Some(sums.tally), uncounted, ..missing });
     }
     let calculate = |with: IncludedPods| match goal {
         MetricTarget::Utilization(target) => sums.utilization(target, with),
         MetricTarget::AverageValue(target) | MetricTarget::Value(target) => Some(sums.average(target, with)),
         MetricTarget::Missing => None,
     };
-    let no_pods = || error("no metrics returned matched known pods".into());
+    let no_pods = || EvaluationError {
+        pods: Some(sums.tally),
+        ..EvaluationError::from("no metrics returned matched known pods")
+            .with_cause(FailureCause::ZeroRequests)
+    };
     let first = calculate(IncludedPods::default()).ok_or_else(no_pods)?;
 
     let target = match goal {
@@ -91,9 +105,27 @@ pub(super) fn evaluate(
         count: sums.tally.ready,
         kept: None,
         detail,
+        uncounted,
+        oldest,
     };
     let replicas = decide(context, &sums, &calculate, &first, &mut sum).ok_or_else(no_pods)?;
     Ok(Proposal { replicas, reading: reading(request, percent, &first), sum: Arithmetic::PerPod(sum) })
+}
+
+/// Adds to `error` which pods have no sample, if none has one.
+pub(super) fn without_samples(
+    context: &Context<'_>,
+    request: PodQuery<'_>,
+    error: EvaluationError,
+) -> EvaluationError {
+    let pods = &context.seen.pods;
+    let Classified { sums, uncounted, .. } = classify(context, &PodSamples::default(), request, None);
+    let cause = if pods.is_empty() {
+        FailureCause::NoPods
+    } else {
+        absent_container(pods, request.container).unwrap_or(FailureCause::NoSamples)
+    };
+    EvaluationError { pods: Some(sums.tally), uncounted, ..error }.with_cause(cause)
 }
 
 /// Computes the count, with a second calculation if some pods have no sample or are not ready.
@@ -207,17 +239,30 @@ impl Sums {
     }
 }
 
-/// Puts every pod into its group and computes the sums. Also returns the error of the first pod without a request.
+/// The result of [`classify`].
+struct Classified {
+    sums: Sums,
+    /// The error of the first pod without a request.
+    missing_request: Option<EvaluationError>,
+    detail: Option<Vec<ClassifiedPod>>,
+    uncounted: Vec<UncountedPod>,
+    /// The oldest sample that counts.
+    oldest: Option<Timestamp>,
+}
+
+/// Puts every pod into its group and computes the sums.
 fn classify(
     context: &Context<'_>,
     samples: &PodSamples,
     request: PodQuery<'_>,
     percent: Option<i32>,
-) -> (Sums, Option<EvaluationError>, Option<Vec<ClassifiedPod>>) {
+) -> Classified {
     let limits = ReadinessLimits::of(context, request.resource);
     let mut sums = Sums::default();
     let mut missing_request = None;
-    let mut detail = context.detail.then(Vec::new);
+    let mut detail = (context.detail == DecisionDetail::Pods).then(Vec::new);
+    let mut uncounted = Vec::new();
+    let mut oldest: Option<Timestamp> = None;
     let mut last_shape: Option<(&Arc<PodTemplate>, MilliValue)> = None;
     let fill_percent = i128::from(percent.unwrap_or_default().max(100));
     for (index, pod) in context.seen.pods.iter().enumerate() {
@@ -238,6 +283,12 @@ fn classify(
         };
         let group = limits.group(pod, sample.as_ref());
         sums.add(group, sample.map_or(MilliValue::default(), |s| s.milli), amount, fill_percent);
+        if let Some(sample) = sample.filter(|_| group == PodGroup::Ready) {
+            oldest = Some(oldest.map_or(sample.at, |oldest| oldest.min(sample.at)));
+        }
+        if context.detail != DecisionDetail::Counts && uncounted.len() < MAX_UNCOUNTED_PODS {
+            uncounted.extend(UncountedPod::of(pod, group));
+        }
         if let Some(detail) = &mut detail {
             let request = percent.map(|_| amount);
             detail.push(ClassifiedPod {
@@ -250,7 +301,7 @@ fn classify(
     }
     sums.tally.stray = samples.stray.len() as i64;
     sums.stray_usage = samples.stray.iter().map(|s| i128::from(s.milli.get())).sum();
-    (sums, missing_request, detail)
+    Classified { sums, missing_request, detail, uncounted, oldest }
 }
 
 impl Sums {
@@ -280,20 +331,10 @@ impl Sums {
 fn requested(context: &Context<'_>, pod: &Pod, request: PodQuery<'_>) -> Result<MilliValue, EvaluationError> {
     let resource = request.resource.unwrap_or_default();
     let pod_level = context.config.gates.pod_level_resources;
-    let noun = match request.of {
-        UtilizationBase::Requests => "request",
-        UtilizationBase::Limits => "limit",
-    };
     let found = pod.shape.request(resource, request.container, request.of, pod_level);
-    found.map_err(|missing| match missing {
-        MissingRequest::Container(container) => {
-            format!("missing {noun} for {resource} in container {container} of Pod {}", pod.name).into()
-        }
-        MissingRequest::Absent => {
-            format!("container {} not found in Pod {}", request.container.unwrap_or_default(), pod.name)
-                .into()
-        }
-        MissingRequest::Pod => format!("missing pod-level {noun} for {resource} in Pod {}", pod.name).into(),
+    found.map_err(|missing| {
+        let of = RequestedResource { resource, container: request.container, base: request.of };
+        of.error(&context.seen.pods, pod, &missing)
     })
 }
 

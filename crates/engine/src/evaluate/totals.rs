@@ -4,6 +4,7 @@ use super::{
     Arithmetic, Context, EvaluationError, NoChangeReason, PerReplicaArithmetic, Proposal, TotalArithmetic,
     shown,
 };
+use crate::failure::FailureCause;
 use crate::pod::{ConditionStatus, Pod, PodPhase};
 use crate::report::CurrentMetricValue;
 use crate::spec::SeriesAggregator;
@@ -110,10 +111,9 @@ pub(super) fn per_replica(
 fn ready_pods(context: &Context<'_>) -> Result<i64, EvaluationError> {
     let pods = &context.seen.pods;
     if pods.is_empty() {
-        return Err(
-            "unable to calculate ready pods: no pods returned by selector while calculating replica count"
-                .into(),
-        );
+        let text =
+            "unable to calculate ready pods: no pods returned by selector while calculating replica count";
+        return Err(EvaluationError::from(text).with_cause(FailureCause::NoPods));
     }
     let ready = |p: &&Pod| {
         p.phase == PodPhase::Running && p.ready.is_some_and(|ready| ready.status == ConditionStatus::True)

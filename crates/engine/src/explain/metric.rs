@@ -1,6 +1,6 @@
 //! Explains each metric: its value, the ratio and the proposed count.
 
-use super::words::{amount, metric_remedy, plural, ratio, short_name, trimmed};
+use super::words::{amount, plural, ratio, short_name, trimmed};
 use super::{Decider, Rows, decider, provenance};
 use crate::decision::Decision;
 use crate::evaluate::{
@@ -30,9 +30,6 @@ pub(super) fn rows(rows: &mut Rows, spec: &Spec, decision: &Decision) {
             Err(failure) => {
                 let decided = deciding && winner.is_none() && first_failure == Some(index);
                 rows.push(&name, failure.text.clone(), decided);
-                if let Some(remedy) = metric_remedy(metric, failure) {
-                    rows.add(&name, format!("remedy: {remedy}"));
-                }
             }
         }
         provenance::rows(rows, &name, metric, decision, index);

@@ -23,11 +23,10 @@ pub use trigger_poll::{explain_trigger_poll, sentence_with_triggers, targets};
 pub use words::{clock, plain, short_name, show_times_in, zone, zone_name};
 
 use crate::decision::{Course, Decision, ScaleOutcome};
-use crate::evaluate::Arithmetic;
+use crate::evaluate::{Arithmetic, Evaluation, PodCounts};
 use crate::normalize::ScalingLimit;
-use crate::observe::ScaleReadError;
 use crate::report::condition;
-use crate::spec::{Aggregator, FailurePolicy, Spec};
+use crate::spec::{Aggregator, FailurePolicy, Metric, Spec};
 use words::plural;
 
 /// The explanation of a decision: a headline, then rows of label and text.
@@ -56,7 +55,7 @@ pub fn explain(kind: &str, spec: &Spec, decision: &Decision, period: SignedDurat
     target(&mut rows, spec, decision);
     activity::rows(&mut rows, decision);
     if decision.course == Course::Metrics {
-        pods(&mut rows, decision);
+        pods(&mut rows, spec, decision);
         metric::rows(&mut rows, spec, decision);
         proposal(&mut rows, spec, decision);
     }
@@ -155,11 +154,7 @@ fn target(rows: &mut Rows, spec: &Spec, decision: &Decision) {
     let decided = decider(decision) == Decider::Target;
     let name = format!("{}/{}", spec.target.kind, spec.target.name);
     if let Course::NoScale(failure) = &decision.course {
-        let (ScaleReadError::InvalidApiVersion(why)
-        | ScaleReadError::UnknownKind(why)
-        | ScaleReadError::Query(why)) = failure;
-        rows.push("target", format!("{name}: {why}"), decided);
-        rows.add("target", format!("remedy: {}", words::scale_remedy(failure)));
+        rows.push("target", format!("{name}: {}", failure.text()), decided);
         return;
     }
     let Some(scale) = &decision.scale else { return };
@@ -176,24 +171,40 @@ fn target(rows: &mut Rows, spec: &Spec, decision: &Decision) {
     rows.push("target", text, decided);
 }
 
-/// Number of pods in each group, from the first metric that classified them.
-fn pods(rows: &mut Rows, decision: &Decision) {
-    let tally = decision.evaluations.iter().find_map(|e| match &e.result {
+/// Number of pods in each group: once if all metrics classified them alike, else by metric.
+fn pods(rows: &mut Rows, spec: &Spec, decision: &Decision) {
+    let tally = |evaluation: &Evaluation| match &evaluation.result {
         Ok(p) => match &p.sum {
             Arithmetic::PerPod(sum) => Some(sum.pods),
             _ => None,
         },
         Err(failure) => failure.pods,
-    });
-    let Some(t) = tally else { return };
-    let mut text = format!(
-        "{} counted · {} not yet ready · {} without metrics · {} ignored (ending)",
-        t.ready, t.unready, t.missing, t.ignored
-    );
-    if t.stray > 0 {
-        text += &format!(" · {} of pods that are gone", plural(t.stray, "sample"));
+    };
+    let each: Vec<(&Metric, PodCounts)> = decision
+        .evaluations
+        .iter()
+        .zip(&spec.metrics)
+        .filter_map(|(evaluation, metric)| Some((metric, tally(evaluation)?)))
+        .collect();
+    let Some((_, first)) = each.first() else { return };
+    if each.iter().all(|(_, counts)| counts == first) {
+        rows.add("pods", pod_counts(*first));
+        return;
     }
-    rows.add("pods", text);
+    for (metric, counts) in each {
+        rows.add("pods", format!("{}: {}", short_name(metric), pod_counts(counts)));
+    }
+}
+
+fn pod_counts(counts: PodCounts) -> String {
+    let PodCounts { ready, unready, missing, ignored, stray } = counts;
+    let mut text = format!(
+        "{ready} counted · {unready} not yet ready · {missing} without metrics · {ignored} ignored (ending)"
+    );
+    if stray > 0 {
+        text += &format!(" · {} of pods that are gone", plural(stray, "sample"));
+    }
+    text
 }
 
 fn proposal(rows: &mut Rows, spec: &Spec, decision: &Decision) {

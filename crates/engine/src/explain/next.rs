@@ -19,6 +19,11 @@ pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> 
         (Course::Disabled, _) => {
             return "no change until the target is scaled to at least 1".to_owned();
         }
+        (_, ScaleOutcome::Failed) if decision.selection.is_some() => {
+            return format!(
+                "{soon}, tried again; the count changes once the selector identifies the target's pods"
+            );
+        }
         (_, ScaleOutcome::Failed) => {
             return format!(
                 "{soon}, tried again; the count changes once the metric can be read, or when another proposes more than {}",

@@ -6,8 +6,6 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use quantity::{Format, Quantity};
 
-use crate::evaluate::MetricFailure;
-use crate::observe::ScaleReadError;
 use crate::spec::{Metric, MetricSource};
 use crate::units::MilliValue;
 
@@ -90,51 +88,6 @@ pub(super) fn trimmed(value: f64, most: usize, least: usize) -> String {
         text.pop();
     }
     text
-}
-
-/// Remedy for a scale that cannot be read.
-pub(super) fn scale_remedy(failure: &ScaleReadError) -> &'static str {
-    match failure {
-        ScaleReadError::InvalidApiVersion(_) => {
-            "write scaleTargetRef.apiVersion as group/version, for example apps/v1"
-        }
-        ScaleReadError::UnknownKind(_) => {
-            "check scaleTargetRef.apiVersion and kind; `kubectl api-resources` lists what the cluster knows"
-        }
-        ScaleReadError::Query(_) => {
-            "check that the target exists and that the autoscaler may get its scale subresource"
-        }
-    }
-}
-
-/// Remedy for a metric that cannot be read.
-pub(super) fn metric_remedy(metric: &Metric, failure: &MetricFailure) -> Option<String> {
-    let text = &failure.text;
-    let has = |part: &str| text.contains(part);
-    Some(match &metric.source {
-        _ if has("missing request for") || has("missing limit for") => {
-            "give every container of the pods that value, or use a target of type AverageValue".into()
-        }
-        _ if has("not found in Pod") => "name a container that all pods of the target have".into(),
-        _ if has("did not receive metrics for targeted pods") => {
-            "wait until pods are ready and have been measured once; `kubectl top pods` shows which have"
-                .into()
-        }
-        _ if has("no pods returned by selector") => "check the labels of the target's pods".into(),
-        MetricSource::Resource { .. } | MetricSource::ContainerResource { .. }
-            if has("resource metrics API") =>
-        {
-            "check that metrics.k8s.io is served: `kubectl top pods`".into()
-        }
-        MetricSource::Pods(_) | MetricSource::Object { .. } if has("custom metrics API") => {
-            "check that custom.metrics.k8s.io serves this metric for this namespace".into()
-        }
-        MetricSource::External(_) if has("external metrics API") => {
-            "check that external.metrics.k8s.io serves this metric for this namespace".into()
-        }
-        _ if has("was set") => "set target.type together with the field it names".into(),
-        _ => return None,
-    })
 }
 
 /// How Go prints a selector inside messages.

@@ -228,13 +228,13 @@ impl<'a> ScenarioCluster<'a> {
     fn scale(&self, step: &RecordedStep, hpa: &HorizontalPodAutoscaler) -> Result<Scale, ScaleReadError> {
         resolve(&self.kinds, &hpa.spec.scale_target_ref)?;
         if let Some(error) = &step.scale.error {
-            return Err(ScaleReadError::Query(error.message.clone()));
+            return Err(ScaleReadError::Query(error.message.clone().into()));
         }
         let text = &step.scale.selector;
         let selector = if self.scenario.direct_scale {
             text.clone()
         } else {
-            normalize_selector(text).map_err(|error| ScaleReadError::Query(error.to_string()))?
+            normalize_selector(text).map_err(|error| ScaleReadError::Query(error.to_string().into()))?
         };
         let record::RecordedScale { spec_replicas, status_replicas, .. } = step.scale;
         Ok(Scale { spec_replicas: spec_replicas.into(), status_replicas: status_replicas.into(), selector })

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use api::autoscaling::print::{self, Row};
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::{DecisionMode, DecisionRecord};
+use api::diagnosis::diagnose;
 use api::keda::annotations as keda_annotations;
 use api::table::Table;
 use cluster::AutoscalerKind;
@@ -98,6 +99,10 @@ impl Entry {
                 let decision = &record.decision;
                 let why = record.sentence();
                 match decision.outcome {
+                    ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_) => {
+                        let cause = diagnose(&record.facts(None)).into_iter().next();
+                        cause.map_or(why, |cause| format!("held: {}", cause.sentence))
+                    }
                     ScaleOutcome::Scaled => format!("{} → {}: {why}", decision.current(), decision.desired),
                     ScaleOutcome::DryRun => {
                         format!("would go {} → {}: {why}", decision.current(), decision.desired)

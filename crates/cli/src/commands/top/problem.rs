@@ -2,8 +2,9 @@
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::{DecisionMode, DecisionRecord};
+use api::diagnosis::{Concern, diagnose};
 use cluster::AutoscalerKind;
-use engine::explain::{plain, short_name};
+use engine::explain::plain;
 use engine::normalize::ScalingLimit;
 use engine::{Course, ScaleOutcome};
 use jiff::Timestamp;
@@ -85,67 +86,23 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
             remedy: "check that it runs and leads: its Lease and its log say so".to_owned(),
         });
     }
-    // The explanation of a decision has the remedies; each follows its problem.
-    let rows = record.explain(kind.short()).rows;
-    let remedy = |after: &str| {
-        let at = rows.iter().position(|row| row.text.contains(after))?;
-        let mut next = rows.iter().skip(at + 1).take_while(|row| row.label.is_empty());
-        next.find_map(|row| row.text.strip_prefix("remedy: ")).map(str::to_owned)
-    };
-    let failing = decision.outcome == ScaleOutcome::Failed;
-    let mut named_any = false;
-    if let Course::NoScale(failure) = &decision.course {
-        let (engine::ScaleReadError::InvalidApiVersion(why)
-        | engine::ScaleReadError::UnknownKind(why)
-        | engine::ScaleReadError::Query(why)) = failure;
+    let failing = matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_));
+    // An object that is active is scaled although one of its triggers fails.
+    let active = decision.activation.as_ref().is_none_or(|activation| !activation.by.is_empty());
+    for cause in diagnose(&record.facts(None)).into_iter().filter(|one| one.concern == Concern::Problem) {
         found.push(AutoscalerProblem {
-            grade: Grade::Failing,
-            cause: "the target's scale cannot be read".to_owned(),
-            detail: plain(why),
-            remedy: remedy(&plain(why)).unwrap_or_default(),
+            grade: if failing || !active { Grade::Failing } else { Grade::Partial },
+            cause: cause.sentence,
+            detail: cause.link,
+            remedy: cause.remedy,
         });
-        named_any = true;
     }
-    for (evaluation, metric) in decision.evaluations.iter().zip(&record.spec.metrics) {
-        let Err(failure) = &evaluation.result else { continue };
-        found.push(AutoscalerProblem {
-            grade: if failing { Grade::Failing } else { Grade::Partial },
-            cause: format!("{} cannot be read", short_name(metric)),
-            detail: plain(&failure.text),
-            remedy: remedy(&plain(&failure.text)).unwrap_or_default(),
-        });
-        named_any = true;
-    }
-    // Where an HPA decides, only failures of triggers are known.
-    if let Some(round) = record.round.as_ref().filter(|_| decision.evaluations.is_empty()) {
-        let active = decision.activation.as_ref().is_some_and(|activation| !activation.by.is_empty());
-        for trigger in &round.triggers {
-            let failures = trigger.metrics.iter().filter_map(|metric| metric.failure.as_ref());
-            for failure in trigger.failure.iter().chain(failures) {
-                found.push(AutoscalerProblem {
-                    grade: if active { Grade::Partial } else { Grade::Failing },
-                    cause: format!("trigger {} cannot be read", trigger.label()),
-                    detail: failure.clone(),
-                    remedy: "`plimsoll scalers check FILE` asks the source and says what is wrong".to_owned(),
-                });
-                named_any = true;
-            }
-        }
-    }
-    if failing && !named_any {
+    if failing && found.is_empty() {
         found.push(AutoscalerProblem {
             grade: Grade::Failing,
             cause: "nothing can be decided".to_owned(),
             detail: decision.error.as_ref().map(|error| plain(&error.text)).unwrap_or_default(),
             remedy: String::new(),
-        });
-    }
-    if let ScaleOutcome::WriteFailed(why) = &decision.outcome {
-        found.push(AutoscalerProblem {
-            grade: Grade::Failing,
-            cause: "the new count cannot be written".to_owned(),
-            detail: why.clone(),
-            remedy: "check that the controller may update the target's scale subresource".to_owned(),
         });
     }
     if let Some(normalized) = &decision.normalized

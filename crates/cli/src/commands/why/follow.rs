@@ -129,7 +129,7 @@ fn show(args: &WhyArgs, named: &AutoscalerName, news: &mut News, record: &Decisi
         }
         Format::Table | Format::Wide if args.verbose => {
             let page = Page::stdout();
-            let explanation = live::explanation(named, record, Some(record.last), now);
+            let explanation = live::explanation(named, record, None, Some(record.last), now);
             let pods = if args.pods || args.output == Format::Wide {
                 pods::table(page, &record.spec, &record.decision)
             } else {

@@ -1,7 +1,7 @@
 //! A decision on a cluster.
 
-use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::{DecisionMode, DecisionRecord};
+use api::diagnosis::{ClusterFacts, Diagnosis, diagnose, explain_with_causes};
 use cluster::AutoscalerKind;
 use engine::explain::{Explanation, Row, clock};
 use engine::{Decision, Spec, TriggerPoll};
@@ -14,7 +14,7 @@ use crate::failure::{Failure, Outcome};
 use crate::live::decisions::{MissingDecision, decider, silent};
 use crate::live::moment::{stamp, zoned};
 use crate::live::page::Page;
-use crate::live::{AutoscalerName, ClusterClient};
+use crate::live::{AutoscalerName, ClusterClient, cluster_facts};
 use crate::output::{self, Format};
 
 /// What `-o json` prints.
@@ -24,6 +24,9 @@ pub(crate) struct ExplainedDecision {
     autoscaler: String,
     namespace: String,
     explanation: Explanation,
+    /// All causes, the most specific first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<Diagnosis>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<DecisionMode>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,6 +46,9 @@ pub(crate) struct ExplainedDecision {
     /// The HPA of a ScaledObject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hpa: Option<Box<Self>>,
+    /// What was read from the cluster for the causes.
+    #[serde(skip)]
+    cluster: Option<ClusterFacts>,
 }
 
 /// All stored records of one autoscaler.
@@ -120,10 +126,17 @@ pub(super) async fn explain_one(
     };
     let missing = match found {
         Ok(records) => {
-            let mut found = explained(named, in_force(named, &records, at, now)?, at, now);
-            if named.kind == AutoscalerKind::ScaledObject && at.is_none() {
-                paused(site, named, &mut found.explanation).await;
+            let record = in_force(named, &records, at, now)?;
+            // The cluster explains only the latest decision.
+            let cluster = match at {
+                None => Some(cluster_facts::read(site, named, record).await),
+                Some(_) => None,
+            };
+            let mut found = explained(named, record, cluster.as_ref(), at, now);
+            if cluster.as_ref().is_some_and(|cluster| cluster.paused.is_some()) {
+                paused(&mut found.explanation);
             }
+            found.cluster = cluster;
             return Ok(found);
         }
         // The object has no history.
@@ -140,6 +153,7 @@ pub(super) async fn explain_one(
         autoscaler: named.to_string(),
         namespace: site.namespace.clone(),
         explanation: object::explanation(named, &object.hpa, &events, &missing, now),
+        causes: Vec::new(),
         mode: None,
         first: None,
         last: None,
@@ -149,6 +163,7 @@ pub(super) async fn explain_one(
         round: None,
         object: Some(object.raw),
         hpa: None,
+        cluster: None,
     })
 }
 
@@ -164,17 +179,11 @@ pub(super) async fn explain_hpa(
 }
 
 /// Adds that a paused object is not reconciled.
-async fn paused(site: &ClusterClient, named: &AutoscalerName, words: &mut Explanation) {
-    let Ok(object) = site.object(&site.namespace, named).await else { return };
-    let is_paused = |c: &HorizontalPodAutoscalerCondition| c.type_ == "Paused" && c.status == "True";
-    if object.hpa.status.conditions.iter().any(is_paused) {
-        // The next change and what follows it apply only to an active object.
-        words
-            .rows
-            .truncate(words.rows.iter().position(|row| row.label == "next").unwrap_or(words.rows.len()));
-        let text = "by annotation: nothing is asked and nothing changes until it is removed";
-        words.rows.push(Row { label: "paused".into(), text: text.into(), decided: false });
-    }
+fn paused(words: &mut Explanation) {
+    // The next change and what follows it apply only to an active object.
+    words.rows.truncate(words.rows.iter().position(|row| row.label == "next").unwrap_or(words.rows.len()));
+    let text = "by annotation: nothing is asked and nothing changes until it is removed";
+    words.rows.push(Row { label: "paused".into(), text: text.into(), decided: false });
 }
 
 /// The record in force at a moment; the last without one.
@@ -200,13 +209,15 @@ fn in_force<'a>(
 pub(super) fn explained(
     named: &AutoscalerName,
     record: &DecisionRecord,
+    cluster: Option<&ClusterFacts>,
     at: Option<Timestamp>,
     now: Timestamp,
 ) -> ExplainedDecision {
     ExplainedDecision {
         autoscaler: named.to_string(),
         namespace: record.metadata.namespace.clone(),
-        explanation: explanation(named, record, at, now),
+        explanation: explanation(named, record, cluster, at, now),
+        causes: diagnose(&record.facts(cluster)),
         mode: Some(record.mode),
         first: Some(record.first),
         last: Some(record.last),
@@ -216,6 +227,7 @@ pub(super) fn explained(
         round: record.round.clone(),
         object: None,
         hpa: None,
+        cluster: None,
     }
 }
 
@@ -223,11 +235,12 @@ pub(super) fn explained(
 pub(crate) fn explanation(
     named: &AutoscalerName,
     record: &DecisionRecord,
+    cluster: Option<&ClusterFacts>,
     at: Option<Timestamp>,
     now: Timestamp,
 ) -> Explanation {
     let decision = &record.decision;
-    let mut words = record.explain(named.kind.short());
+    let mut words = explain_with_causes(named.kind.short(), record, cluster);
     let when = zoned(decision.at, now);
     words.headline = words.headline.replacen(&clock(decision.at), &when, 1);
     let mut say = |label: &str, text: String| {
@@ -279,9 +292,10 @@ fn text(args: &WhyArgs, page: Page, one: &ExplainedDecision) -> String {
     if (args.pods || args.output == Format::Wide)
         && let (Some(spec), Some(decision)) = (&one.spec, &one.decision)
     {
-        let pods = pods::table(page, spec, decision);
+        let known = one.cluster.as_ref().and_then(|cluster| cluster.pods.as_deref());
+        let pods = pods::live_table(page, spec, decision, known);
         text += if pods.is_empty() && args.pods {
-            "\nthe controller recorded how many pods were looked at, not which\n"
+            "\nno pods were evaluated, or the record of that time has no names of pods\n"
         } else {
             &pods
         };

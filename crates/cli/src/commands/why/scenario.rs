@@ -1,5 +1,7 @@
 //! A decision of a scenario.
 
+use api::decisions::DecisionMode;
+use api::diagnosis::{DiagnosisFacts, with_causes};
 use api::table::Table;
 use engine::explain::{Explanation, clock, explain, sentence};
 use engine::{Decision, Observation, ScaleOutcome as Became};
@@ -46,7 +48,16 @@ pub(crate) fn run(args: &WhyArgs) -> Outcome {
             )));
         };
         let kind = scenario::kind_of(plan);
-        records.push((plan, explain(kind, &plan.spec, decision, plan.period.duration()), decision));
+        let explanation = explain(kind, &plan.spec, decision, plan.period.duration());
+        let facts = DiagnosisFacts {
+            spec: &plan.spec,
+            decision,
+            poll: None,
+            mode: DecisionMode::Active,
+            since: None,
+            cluster: None,
+        };
+        records.push((plan, with_causes(explanation, &facts), decision));
     }
     match args.output {
         Format::Json | Format::Yaml => {

@@ -16,7 +16,7 @@ pub(crate) fn decide(
     input: &ExecutorInput<'_>,
     compat: api::provider::Compat,
 ) -> DirectStep {
-    step(state, observation, input, compat, DecisionDetail::Counts)
+    step(state, observation, input, compat, DecisionDetail::Uncounted)
 }
 
 /// The write that a step asks for; an error if the target is not resolved.

@@ -122,7 +122,7 @@ impl Drop for TakenDirectState<'_> {
 
 async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale, ScaleReadError> {
     let Some(target) = &object.status.scale_target_gvkr else {
-        return Err(ScaleReadError::Query(TARGET_NOT_RESOLVED.to_owned()));
+        return Err(ScaleReadError::Query(TARGET_NOT_RESOLVED.into()));
     };
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
     if context.reader.cached(&target.group, &target.kind, namespace, name).is_some()
@@ -132,7 +132,9 @@ async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale
         return Ok(cached.scale);
     }
     let read = context.client.scale(namespace, name, target).await;
-    read.map(|held| held.scale).map_err(|error| ScaleReadError::Query(error.message))
+    read.map(|held| held.scale).map_err(|error| {
+        ScaleReadError::Query(RecordedError::new(error.message.clone(), Some(error.failure())))
+    })
 }
 
 /// Reads samples, and pods where a metric needs them; returns whether pods were listed, and where the samples came from.

@@ -31,7 +31,7 @@ use tokio::time::Instant;
 pub use builder::BuildScaler;
 pub(crate) use builder::{ScalerBuilder, display_name};
 pub(crate) use cached_scaler::CachedScaler;
-pub(crate) use error::SampleError;
+pub(crate) use error::{SampleError, ScalerBuildError};
 pub(crate) use push::{PendingPush, PushNotification, PushReport, PushSender};
 pub(crate) use samples::SampleOrigin;
 

@@ -70,6 +70,7 @@ fn poll(waiting: i64) -> TriggerPoll {
         activation: Some(5000.into()),
         metrics: vec![metric],
         failure: None,
+        cause: None,
     };
     let cooldown = Cooldown { period: SignedDuration::from_secs(30), since: Some(at("09:14:50")) };
     TriggerPoll { triggers: vec![trigger], cooldown: Some(cooldown), ..TriggerPoll::default() }

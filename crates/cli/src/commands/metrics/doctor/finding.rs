@@ -1,5 +1,6 @@
 //! The state of the metrics APIs and its evaluation.
 
+use api::diagnosis::PAGE;
 use api::reports::{GROUP as OWN_GROUP, ProblemSeverity, ReportedProblem, ServerReport};
 use serde::{Deserialize, Serialize};
 
@@ -137,7 +138,7 @@ fn group_finding(
             finding.problems.push(ReportedProblem {
                 reason: "NotServed".into(),
                 cause: "it is not served: `kubectl top` and every autoscaler on cpu or memory fail".into(),
-                remedy: "kubectl apply -f deploy/metrics/".into(),
+                remedy: documented("kubectl apply -f deploy/metrics/", "metrics-api-not-served"),
                 ..ReportedProblem::default()
             });
         }
@@ -213,9 +214,14 @@ fn unavailable(found: &ApiService) -> ReportedProblem {
     ReportedProblem {
         reason: reason.to_owned(),
         cause: format!("{} is not available ({reason}): {said}", found.version),
-        remedy,
+        remedy: documented(&remedy, "metrics-api-unavailable"),
         ..ReportedProblem::default()
     }
+}
+
+/// A remedy with the entry of the catalogue that `why` names for autoscalers with this problem.
+fn documented(remedy: &str, id: &str) -> String {
+    format!("{remedy} ({PAGE}#{id})")
 }
 
 impl Reference {

@@ -56,18 +56,18 @@ fn problems_are_grouped_by_cause() {
     assert_eq!(
         text,
         "\
-✗ cpu cannot be read: 2 autoscalers hold (shop/hpa/blind-b, shop/hpa/blind-a)
-  failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics
-  from resource metrics API: the server is currently unable to handle the request (get
-  pods.metrics.k8s.io)
-  remedy: check that metrics.k8s.io is served: `kubectl top pods`
+✗ cpu cannot be read: metrics.k8s.io is not available: 2 autoscalers hold (shop/hpa/blind-b,
+shop/hpa/blind-a)
+  docs/diagnosis.md#metrics-api-unavailable
+  remedy: `plimsoll metrics doctor` says why; kubectl get apiservices shows the Service of
+  metrics.k8s.io
 ✗ more is wanted than max allows: 1 autoscaler is at max (shop/hpa/full)
   max is 10, metrics want 40
   remedy: raise maxReplicas if the cluster and what lies behind can bear it
 
 NAME         PRESSURE  METRICS             REPLICAS    LAST DECISION
-hpa/blind-a  -         cpu: <unknown>/50%  3 of 1–10   held: cpu cannot be read
-hpa/blind-b  -         cpu: <unknown>/50%  3 of 1–10   held: cpu cannot be read
+hpa/blind-a  -         cpu: <unknown>/50%  3 of 1–10   held: cpu cannot be read: metrics.k8s.io is…
+hpa/blind-b  -         cpu: <unknown>/50%  3 of 1–10   held: cpu cannot be read: metrics.k8s.io is…
 hpa/full     4.00×     cpu: <unknown>/50%  10 of 1–10  cpu wants 40; max is 10
 hpa/busy     1.50×     cpu: <unknown>/50%  4 of 1–10   4 → 6: cpu 75 % of 50 %
 hpa/calm     0.50×     cpu: <unknown>/50%  2 of 1–10   cpu wants 1; window holds 2 until 09:19:45

@@ -10,17 +10,20 @@ fn decision_records_survive_serialization() {
     let record = record("2026-01-05T09:14:45Z", 1, &[610]);
     let back: DecisionRecord = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
     let now = at("2026-01-05T09:14:50Z");
-    assert_eq!(explanation(&web(), &back, None, now), explanation(&web(), &record, None, now));
+    assert_eq!(explanation(&web(), &back, None, None, now), explanation(&web(), &record, None, None, now));
 }
 
 #[test]
 fn times_have_a_zone_and_the_date_of_another_day() {
     let record = record("2026-01-05T09:14:45Z", 1, &[610]);
-    let headline = |now| explanation(&web(), &record, Some(record.last), at(now)).headline;
-    assert_eq!(headline("2026-01-05T09:14:50Z"), "hpa/web in shop · 09:14:45 UTC · scaled 1 → 4 (wanted 7)");
+    let headline = |now| explanation(&web(), &record, None, Some(record.last), at(now)).headline;
+    assert_eq!(
+        headline("2026-01-05T09:14:50Z"),
+        "hpa/web in shop · 09:14:45 UTC · scaled 1 → 4 (wanted 7): the limit of one step without behavior allows at most 4"
+    );
     assert_eq!(
         headline("2026-01-06T09:14:50Z"),
-        "hpa/web in shop · 2026-01-05 09:14:45 UTC · scaled 1 → 4 (wanted 7)"
+        "hpa/web in shop · 2026-01-05 09:14:45 UTC · scaled 1 → 4 (wanted 7): the limit of one step without behavior allows at most 4"
     );
 }
 
@@ -31,7 +34,7 @@ fn explanation_includes_mode_and_age() {
     record.times = 20;
     record.mode = DecisionMode::Shadow;
     let rows = |wanted: Option<&str>, now: &str| -> Vec<String> {
-        let all = explanation(&web(), &record, wanted.map(at), at(now)).rows;
+        let all = explanation(&web(), &record, None, wanted.map(at), at(now)).rows;
         let after = all.iter().position(|row| row.label == "next").unwrap() + 1;
         all[after..].iter().map(|row| format!("{}: {}", row.label, row.text)).collect()
     };

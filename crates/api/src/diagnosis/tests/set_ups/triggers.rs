@@ -1,0 +1,125 @@
+//! Set-ups whose triggers fail or are not active.
+
+use engine::failure::TriggerFailure;
+use engine::trigger_poll::{FormulaResult, PolledTrigger, TriggerMetric};
+use engine::{Activation, ActivationVerdict, TriggerPoll};
+
+use super::super::world::{World, at};
+use super::{SetUp, set_up};
+
+fn scaled_object(poll: TriggerPoll, verdict: ActivationVerdict, replicas: i32) -> World {
+    let mut world = World::healthy().with_replicas(replicas);
+    world.spec.metrics.clear();
+    world.activation = Some(Activation { by: Vec::new(), rest: 0.into(), verdict });
+    world.poll = Some(poll);
+    world
+}
+
+fn queue(metric: TriggerMetric) -> TriggerPoll {
+    let trigger = PolledTrigger {
+        name: "queue".into(),
+        type_: "rabbitmq".into(),
+        metrics: vec![TriggerMetric { metric: "s0-rabbitmq".into(), ..metric }],
+        ..PolledTrigger::default()
+    };
+    TriggerPoll { triggers: vec![trigger], ..TriggerPoll::default() }
+}
+
+fn failing(failure: TriggerFailure, text: &str) -> World {
+    let metric =
+        TriggerMetric { failure: Some(text.into()), cause: Some(failure), ..TriggerMetric::default() };
+    scaled_object(queue(metric), ActivationVerdict::Held("a trigger cannot be read".into()), 2)
+}
+
+pub(super) fn set_ups() -> Vec<SetUp> {
+    let quiet = || TriggerMetric { value: Some(0.into()), ..TriggerMetric::default() };
+    let parameters = TriggerPoll {
+        triggers: vec![PolledTrigger {
+            type_: "kafka".into(),
+            failure: Some("no bootstrapServers given".into()),
+            cause: Some(TriggerFailure::Parameters),
+            ..PolledTrigger::default()
+        }],
+        ..TriggerPoll::default()
+    };
+    let formula = FormulaResult {
+        text: "a +".into(),
+        value: Err("unexpected end".into()),
+        target: "5".into(),
+        activation: String::new(),
+        active: false,
+    };
+    let fallback = TriggerMetric { fallback: Some(4.into()), active: true, ..TriggerMetric::default() };
+    vec![
+        set_up(
+            "a source that refuses connections",
+            "trigger-connection-refused",
+            "the source of trigger queue refuses the connection: connection refused",
+            failing(TriggerFailure::Refused, "connection refused"),
+        ),
+        set_up(
+            "a host name that does not resolve",
+            "trigger-unknown-host",
+            "the host of trigger queue does not resolve: no such host (mq)",
+            failing(TriggerFailure::UnknownHost, "no such host (mq)"),
+        ),
+        set_up(
+            "a source that hangs",
+            "trigger-timeout",
+            "the source of trigger queue does not answer in time: no answer within 3 s",
+            failing(TriggerFailure::Timeout, "no answer within 3 s"),
+        ),
+        set_up(
+            "a TriggerAuthentication whose Secret is missing",
+            "trigger-authentication",
+            "the credentials of trigger queue are missing or not accepted: secret not found",
+            failing(TriggerFailure::Authentication, "secret not found"),
+        ),
+        set_up(
+            "a queue that does not exist",
+            "trigger-unknown-name",
+            "the source of trigger queue does not know the name: no queue orders",
+            failing(TriggerFailure::UnknownName, "no queue orders"),
+        ),
+        set_up(
+            "a trigger without a required parameter",
+            "trigger-parameters",
+            "trigger kafka is not usable: no bootstrapServers given",
+            scaled_object(parameters, ActivationVerdict::Held("a trigger cannot be read".into()), 2),
+        ),
+        set_up(
+            "a source that answers with an error",
+            "trigger-failed",
+            "the source of trigger queue reports an error: 500",
+            failing(TriggerFailure::Source, "500"),
+        ),
+        set_up(
+            "a formula that cannot be computed",
+            "formula-failed",
+            "the formula cannot be computed: unexpected end",
+            scaled_object(
+                TriggerPoll { formula: Some(formula), ..queue(quiet()) },
+                ActivationVerdict::Held("a trigger cannot be read".into()),
+                2,
+            ),
+        ),
+        set_up(
+            "a fallback that replaces a failed source",
+            "trigger-fallback",
+            "trigger queue failed too often: the fallback of 4 replicas is used",
+            scaled_object(queue(fallback), ActivationVerdict::Metrics, 4),
+        ),
+        set_up(
+            "a cooldown that has not ended",
+            "cooldown",
+            "nothing is active; cooldown until 09:14:00",
+            scaled_object(queue(quiet()), ActivationVerdict::Cooling { until: at("09:14:00") }, 2),
+        ),
+        set_up(
+            "no trigger is active",
+            "nothing-active",
+            "no trigger is active, so the target rests at 0",
+            scaled_object(queue(quiet()), ActivationVerdict::Resting, 0),
+        ),
+    ]
+}

@@ -1,0 +1,166 @@
+//! Causes that concern the triggers of ScaledObjects.
+
+use engine::failure::TriggerFailure;
+use engine::{ActivationVerdict, TriggerPoll};
+use jiff::Timestamp;
+
+use super::words::quoted;
+use super::{Concern, Described, DiagnosisFacts};
+
+/// A cause that concerns a trigger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TriggerCause {
+    /// A trigger could not be polled.
+    Failed {
+        /// Name or type of the trigger.
+        trigger: String,
+        /// Class of the error, where it is known.
+        failure: Option<TriggerFailure>,
+        /// The text.
+        text: String,
+    },
+    /// A fallback replaces a failed trigger.
+    Fallback {
+        /// Name or type of the trigger.
+        trigger: String,
+        /// Replicas of the fallback.
+        replicas: i32,
+    },
+    /// The formula cannot be computed.
+    Formula(String),
+    /// Nothing is active, and the cooldown has not ended.
+    Cooldown(Timestamp),
+    /// Nothing is active.
+    Idle(i32),
+}
+
+pub(super) fn find(facts: &DiagnosisFacts<'_>) -> Vec<TriggerCause> {
+    let mut found = Vec::new();
+    if let Some(poll) = facts.poll {
+        found.extend(failures(poll));
+    }
+    if let Some(activation) = &facts.decision.activation {
+        match &activation.verdict {
+            ActivationVerdict::Cooling { until } => found.push(TriggerCause::Cooldown(*until)),
+            ActivationVerdict::Resting if found.is_empty() => {
+                found.push(TriggerCause::Idle(activation.rest.get()));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn failures(poll: &TriggerPoll) -> Vec<TriggerCause> {
+    let mut found = Vec::new();
+    for trigger in &poll.triggers {
+        let name = trigger.label().to_owned();
+        if let Some(text) = &trigger.failure {
+            found.push(TriggerCause::Failed {
+                trigger: name.clone(),
+                failure: trigger.cause,
+                text: text.clone(),
+            });
+        }
+        for metric in &trigger.metrics {
+            if let Some(text) = &metric.failure {
+                found.push(TriggerCause::Failed {
+                    trigger: name.clone(),
+                    failure: metric.cause,
+                    text: text.clone(),
+                });
+            }
+            if let Some(replicas) = metric.fallback {
+                found.push(TriggerCause::Fallback { trigger: name.clone(), replicas: replicas.get() });
+            }
+        }
+    }
+    if let Some(Err(error)) = poll.formula.as_ref().map(|formula| formula.value.as_ref()) {
+        found.push(TriggerCause::Formula(error.text().to_owned()));
+    }
+    found
+}
+
+impl Described for TriggerCause {
+    fn id(&self) -> &'static str {
+        match self {
+            Self::Failed { failure, .. } => match failure {
+                Some(TriggerFailure::Parameters) => "trigger-parameters",
+                Some(TriggerFailure::Refused) => "trigger-connection-refused",
+                Some(TriggerFailure::UnknownHost) => "trigger-unknown-host",
+                Some(TriggerFailure::Timeout) => "trigger-timeout",
+                Some(TriggerFailure::Authentication) => "trigger-authentication",
+                Some(TriggerFailure::UnknownName) => "trigger-unknown-name",
+                Some(TriggerFailure::Source) | None => "trigger-failed",
+            },
+            Self::Fallback { .. } => "trigger-fallback",
+            Self::Formula(_) => "formula-failed",
+            Self::Cooldown(_) => "cooldown",
+            Self::Idle(_) => "nothing-active",
+        }
+    }
+
+    fn concern(&self) -> Concern {
+        match self {
+            Self::Failed { .. } | Self::Formula(_) => Concern::Problem,
+            Self::Fallback { .. } | Self::Cooldown(_) => Concern::Limit,
+            Self::Idle(_) => Concern::Normal,
+        }
+    }
+
+    fn sentence(&self) -> String {
+        match self {
+            Self::Failed { trigger, failure, text } => {
+                let what = match failure {
+                    Some(TriggerFailure::Parameters) => format!("trigger {trigger} is not usable"),
+                    Some(TriggerFailure::Refused) => {
+                        format!("the source of trigger {trigger} refuses the connection")
+                    }
+                    Some(TriggerFailure::UnknownHost) => {
+                        format!("the host of trigger {trigger} does not resolve")
+                    }
+                    Some(TriggerFailure::Timeout) => {
+                        format!("the source of trigger {trigger} does not answer in time")
+                    }
+                    Some(TriggerFailure::Authentication) => {
+                        format!("the credentials of trigger {trigger} are missing or not accepted")
+                    }
+                    Some(TriggerFailure::UnknownName) => {
+                        format!("the source of trigger {trigger} does not know the name")
+                    }
+                    Some(TriggerFailure::Source) | None => {
+                        format!("the source of trigger {trigger} reports an error")
+                    }
+                };
+                format!("{what}: {}", quoted(text))
+            }
+            Self::Fallback { trigger, replicas } => {
+                format!("trigger {trigger} failed too often: the fallback of {replicas} replicas is used")
+            }
+            Self::Formula(text) => format!("the formula cannot be computed: {}", quoted(text)),
+            Self::Cooldown(until) => {
+                format!("nothing is active; cooldown until {}", engine::explain::clock(*until))
+            }
+            Self::Idle(rest) => format!("no trigger is active, so the target rests at {rest}"),
+        }
+    }
+
+    fn remedy(&self) -> String {
+        match self {
+            Self::Failed { failure, .. } => match failure {
+                Some(TriggerFailure::Parameters) => "correct the trigger's parameters and its TriggerAuthentication; `plimsoll validate FILE` names the field",
+                Some(TriggerFailure::Refused) => "check address and port of the source, and that it runs",
+                Some(TriggerFailure::UnknownHost) => "correct the host name; names of other namespaces need .NAMESPACE.svc",
+                Some(TriggerFailure::Timeout) => "check that the operator's pods can reach the source (network policy, firewall)",
+                Some(TriggerFailure::Authentication) => "correct the Secret of the TriggerAuthentication, and the rights of that user",
+                Some(TriggerFailure::UnknownName) => "create the queue, topic, table or metric, or correct its name",
+                Some(TriggerFailure::Source) | None => "`plimsoll scalers check FILE` asks the source and says what is wrong",
+            },
+            Self::Fallback { .. } => "repair the source; the fallback ends with the next successful poll",
+            Self::Formula(_) => "correct advanced.scalingModifiers.formula; `plimsoll validate FILE` checks it",
+            Self::Cooldown(_) => "nothing: shorten cooldownPeriod if it is too long",
+            Self::Idle(_) => "nothing: lower the activation threshold if this is too few",
+        }
+        .to_owned()
+    }
+}

@@ -1,0 +1,72 @@
+//! The class of a trigger's error, from the errors that caused it.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use engine::failure::TriggerFailure;
+use keda::OperationError;
+use sources::dial::DialError;
+use sources::http::{HttpError, HttpErrorCause};
+
+use super::scalers_cache::{SampleError, ScalerBuildError};
+
+/// Classifies the error of a trigger; an error without a known cause is one of its source.
+pub(crate) fn classify(error: &OperationError) -> TriggerFailure {
+    find(error).unwrap_or(TriggerFailure::Source)
+}
+
+fn find(error: &(dyn Error + 'static)) -> Option<TriggerFailure> {
+    // The cause of a `ScalerError` is shared, and an `Arc` is an error of its own type.
+    if let Some(shared) = error.downcast_ref::<Arc<dyn Error + Send + Sync>>() {
+        return find(shared.as_ref());
+    }
+    class_of(error).or_else(|| find(error.source()?))
+}
+
+fn class_of(error: &(dyn Error + 'static)) -> Option<TriggerFailure> {
+    if let Some(sample) = error.downcast_ref::<SampleError>() {
+        return match sample {
+            SampleError::Build(build) => Some(match **build {
+                ScalerBuildError::Auth(_) => TriggerFailure::Authentication,
+                _ => TriggerFailure::Parameters,
+            }),
+            SampleError::TimedOut(_) => Some(TriggerFailure::Timeout),
+            SampleError::NoMetrics => Some(TriggerFailure::UnknownName),
+            SampleError::Source(_) => None,
+        };
+    }
+    let cause = match error.downcast_ref::<HttpError>() {
+        Some(http) => http.cause.clone(),
+        None if error.is::<DialError>() || error.is::<std::io::Error>() => HttpErrorCause::classify(error),
+        None => return None,
+    };
+    Some(match cause {
+        HttpErrorCause::Refused => TriggerFailure::Refused,
+        HttpErrorCause::UnknownHost(_) => TriggerFailure::UnknownHost,
+        HttpErrorCause::TimedOut(_) | HttpErrorCause::Unreachable(_) => TriggerFailure::Timeout,
+        HttpErrorCause::ClientCertificateRejected(_) => TriggerFailure::Authentication,
+        HttpErrorCause::Url { .. } | HttpErrorCause::Invalid(_) | HttpErrorCause::NotAllowed(_) => {
+            TriggerFailure::Parameters
+        }
+        _ => TriggerFailure::Source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use scalers::ScalerError;
+
+    use super::*;
+
+    #[test]
+    fn class_comes_from_the_cause_and_not_from_the_text() {
+        let of = |error: SampleError| classify(&OperationError::from_error(error));
+        let io =
+            |kind: std::io::ErrorKind| SampleError::Source(ScalerError::from(std::io::Error::from(kind)));
+        assert_eq!(of(io(std::io::ErrorKind::ConnectionRefused)), TriggerFailure::Refused);
+        assert_eq!(of(SampleError::TimedOut(Duration::from_secs(3))), TriggerFailure::Timeout);
+        assert_eq!(of(SampleError::Source(ScalerError::new("connection refused"))), TriggerFailure::Source);
+    }
+}

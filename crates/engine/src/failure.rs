@@ -1,0 +1,124 @@
+//! Typed causes of failures. They are recorded beside the texts of Kubernetes, so that a diagnosis reads facts and never a text.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::UtilizationBase;
+
+/// Number of names that are kept of containers in a record.
+pub const MAX_RECORDED_CONTAINERS: usize = 16;
+
+/// Why a metric has no proposal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum FailureCause {
+    /// The samples could not be fetched.
+    Request(RequestFailure),
+    /// The selector matches no pods.
+    NoPods,
+    /// No pod has a sample that counts.
+    NoSamples,
+    /// No pod, or this pod, has no container of this name.
+    ContainerNotFound {
+        /// The container that the metric names.
+        container: String,
+        /// A pod without it.
+        pod: String,
+        /// Whether no pod has it.
+        everywhere: bool,
+        /// The containers of that pod.
+        existing: Vec<String>,
+    },
+    /// A container or a whole pod has no request, or no limit, for the resource.
+    MissingRequest {
+        /// The resource.
+        resource: String,
+        /// The container; absent for pod-level requests.
+        container: Option<String>,
+        /// The pod.
+        pod: String,
+        /// Whether the request or the limit is missing.
+        base: UtilizationBase,
+    },
+    /// The requests of all pods that count are zero, so that there is no utilization.
+    ZeroRequests,
+    /// The target's type and value do not fit the metric.
+    InvalidTarget,
+    /// The metric's label selector is invalid.
+    InvalidSelector,
+    /// The type of the metric is unknown.
+    UnknownSourceType,
+}
+
+/// Why a request to an API server failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RequestFailure {
+    /// 403: authorization denied it.
+    Forbidden(DeniedAccess),
+    /// 401: the server does not accept the credentials.
+    Unauthorized,
+    /// 404 with a `Status`: the object, or the metric, does not exist.
+    NotFound,
+    /// No server is registered for the API group, or the resource has no such subresource.
+    NotServed,
+    /// The kind of the object is unknown.
+    UnknownKind,
+    /// 502, 503: the server behind the API is not available.
+    Unavailable,
+    /// 429: the server is overloaded.
+    TooManyRequests,
+    /// 504, or no response within the deadline.
+    Timeout,
+    /// Another code that is an error.
+    Refused(u16),
+    /// The server could not be reached, or its response could not be decoded.
+    Unreachable,
+    /// A response without samples.
+    NoItems,
+}
+
+/// Which access was denied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeniedAccess {
+    /// The user, for example `system:serviceaccount:plimsoll:controller`; empty if the server did not say.
+    pub user: String,
+    /// The verb: `get`, `list`, `update`.
+    pub verb: String,
+    /// Resource and subresource: `deployments/scale`.
+    pub resource: String,
+    /// API group; empty for the core group.
+    pub group: String,
+}
+
+/// Why the target's pods cannot be identified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SelectionFailure {
+    /// The scale has no selector.
+    Missing,
+    /// The selector cannot be parsed.
+    Invalid,
+    /// Several autoscalers select the same pods; holds their keys.
+    Shared(Vec<String>),
+}
+
+/// Why a trigger could not be polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TriggerFailure {
+    /// The scaler could not be built: parameters or their references are wrong.
+    Parameters,
+    /// The source refused the connection.
+    Refused,
+    /// The name of the source's host does not resolve.
+    UnknownHost,
+    /// The source did not answer in time.
+    Timeout,
+    /// The source does not accept the credentials.
+    Authentication,
+    /// The source does not know the named object: queue, topic, metric, table.
+    UnknownName,
+    /// Another error of the source.
+    Source,
+}
