@@ -11,6 +11,7 @@
 //! | `durations` | the histogram of each metric's computation, beside Kubernetes' own |
 //! | `election` | several controllers, the leader killed at any moment |
 //! | `modes` | shadow, dry run, off; by flag and on one object |
+//! | `diagnosis` | broken set-ups: the first line of `why` names the cause |
 //! | `bad_objects` | objects that make no sense |
 //! | `autoscalers` | our own kind |
 //! | `supervision` | watch tasks that panic or end, reconciles that panic |
@@ -32,6 +33,7 @@ mod autoscalers;
 mod bad_objects;
 mod clocks;
 mod durations;
+mod diagnosis;
 mod election;
 mod env;
 mod faults;
