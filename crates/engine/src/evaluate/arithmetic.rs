@@ -50,7 +50,7 @@ pub struct PerPodArithmetic {
     /// Some of the pods that were not counted, if [`crate::DecisionDetail::Uncounted`] was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncounted: Vec<UncountedPod>,
-    /// The oldest sample that counts.
+    /// The time of the oldest sample that counts, if [`crate::DecisionDetail::Uncounted`] was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest: Option<Timestamp>,
 }

@@ -283,11 +283,13 @@ fn classify(
         };
         let group = limits.group(pod, sample.as_ref());
         sums.add(group, sample.map_or(MilliValue::default(), |s| s.milli), amount, fill_percent);
-        if let Some(sample) = sample.filter(|_| group == PodGroup::Ready) {
-            oldest = Some(oldest.map_or(sample.at, |oldest| oldest.min(sample.at)));
-        }
-        if context.detail != DecisionDetail::Counts && uncounted.len() < MAX_UNCOUNTED_PODS {
-            uncounted.extend(UncountedPod::of(pod, group));
+        if context.detail != DecisionDetail::Counts {
+            if let Some(sample) = sample.filter(|_| group == PodGroup::Ready) {
+                oldest = Some(oldest.map_or(sample.at, |oldest| oldest.min(sample.at)));
+            }
+            if uncounted.len() < MAX_UNCOUNTED_PODS {
+                uncounted.extend(UncountedPod::of(pod, group));
+            }
         }
         if let Some(detail) = &mut detail {
             let request = percent.map(|_| amount);
