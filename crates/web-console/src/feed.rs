@@ -102,8 +102,14 @@ impl Feed {
 
     /// Waits until somebody looks.
     pub async fn watched(&self) {
-        while self.revision.receiver_count() == 0 {
-            self.opened.notified().await;
+        loop {
+            let mut opened = std::pin::pin!(self.opened.notified());
+            // Registered before the check, so that a page that opens in between is noticed.
+            opened.as_mut().enable();
+            if self.revision.receiver_count() > 0 {
+                return;
+            }
+            opened.await;
         }
     }
 
@@ -111,8 +117,7 @@ impl Feed {
     pub(crate) fn events(self: Arc<Self>, last_id: Option<&str>) -> impl Stream<Item = Bytes> + Send + use<> {
         let seen = last_id.and_then(|id| self.state().seen(id));
         let receiver = self.revision.subscribe();
-        // Only one task publishes; a permit that it does not need yet is used by its next wait.
-        self.opened.notify_one();
+        self.opened.notify_waiters();
         stream::unfold((self, receiver, seen, true), |(feed, mut receiver, seen, is_first)| async move {
             if !is_first {
                 // Without a change this time, a comment keeps the connection alive.

@@ -18,6 +18,8 @@ use crate::live::ClusterClient;
 const READ_INTERVAL: Duration = Duration::from_secs(2);
 /// A read is followed by a pause of at least this many times its duration, so that large clusters are read less often.
 const PAUSE_FACTOR: u32 = 20;
+/// How long the list waits for the counts of the last hour.
+const EARLIER_COUNTS_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often sources are asked.
 const SOURCES_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -26,6 +28,8 @@ pub(super) struct Poller {
     pub(super) site: ClusterClient,
     pub(super) namespace: Option<String>,
     pub(super) samples: Mutex<Samples>,
+    /// What the sources said; null until they were asked.
+    sources: Mutex<Value>,
     feed: Arc<Feed>,
     has_lab: bool,
 }
@@ -37,32 +41,45 @@ impl Poller {
         feed: Arc<Feed>,
         has_lab: bool,
     ) -> Self {
-        Self { site, namespace, samples: Mutex::default(), feed, has_lab }
+        Self { site, namespace, samples: Mutex::default(), sources: Mutex::default(), feed, has_lab }
     }
 
     /// Reads the cluster until the task is ended.
     pub(super) async fn run(&self) {
-        let mut sources: Option<(Instant, Value)> = None;
+        // A source that does not answer must not delay the list.
+        futures::future::join(self.read_lists(), self.read_sources()).await;
+    }
+
+    async fn read_lists(&self) {
         self.feed.watched().await;
-        let earlier = passes::counts(&self.site, self.namespace.as_deref(), Timestamp::now()).await;
-        self.feed.set_earlier_steps(earlier);
+        let earlier = passes::counts(&self.site, self.namespace.as_deref(), Timestamp::now());
+        // Without them, the list begins with the present counts.
+        if let Ok(earlier) = tokio::time::timeout(EARLIER_COUNTS_TIMEOUT, earlier).await {
+            self.feed.set_earlier_steps(earlier);
+        }
         loop {
             self.feed.watched().await;
             let began = Instant::now();
-            if sources.as_ref().is_none_or(|(at, _)| began - *at >= SOURCES_INTERVAL) {
-                sources = Some((began, sources::read(&self.site).await));
-            }
-            let known = sources.as_ref().map_or(Value::Null, |(_, value)| value.clone());
-            self.look(known).await;
+            self.look().await;
             tokio::time::sleep(READ_INTERVAL.max(began.elapsed() * PAUSE_FACTOR)).await;
         }
     }
 
+    async fn read_sources(&self) {
+        loop {
+            self.feed.watched().await;
+            let found = sources::read(&self.site).await;
+            *self.sources.lock().unwrap_or_else(PoisonError::into_inner) = found;
+            tokio::time::sleep(SOURCES_INTERVAL).await;
+        }
+    }
+
     /// Reads the cluster once and publishes what there is.
-    async fn look(&self, sources: Value) {
+    async fn look(&self) {
         let read = Listing::read(&self.site, self.namespace.as_deref()).await;
         let now = Timestamp::now();
         let at = now.as_millisecond() as f64 / 1000.0;
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut frame = vec![
             ("cluster", json!(self.site.origin())),
             ("version", json!(concat!("plimsoll ", env!("CARGO_PKG_VERSION")))),
