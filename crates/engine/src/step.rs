@@ -28,8 +28,8 @@ enum SelectionError<'a> {
     Missing,
     #[error("couldn't convert selector into a corresponding internal selector object: {0}")]
     Invalid(&'a str),
-    #[error("{0}")]
-    Shared(String),
+    #[error("{text}")]
+    Shared { text: String, keys: &'a [String] },
     #[error("HPA {0} was deleted during reconciliation")]
     Deleted(String),
 }
@@ -305,7 +305,8 @@ fn check_selection(seen: &Observation) -> Result<(), SelectionError<'_>> {
         PodSelection::Invalid(error) => Err(SelectionError::Invalid(error)),
         PodSelection::Shared(keys) => {
             let config = &seen.config;
-            Err(SelectionError::Shared(config.profile().ambiguity(config.gates, selector, keys)))
+            let text = config.profile().ambiguity(config.gates, selector, keys);
+            Err(SelectionError::Shared { text, keys })
         }
         PodSelection::Deleted => Err(SelectionError::Deleted(seen.spec.key())),
     }
@@ -320,7 +321,7 @@ impl SelectionError<'_> {
                 ("SelectorRequired", "InvalidSelector", message)
             }
             Self::Invalid(_) => ("InvalidSelector", "InvalidSelector", text.clone()),
-            Self::Shared(_) => ("AmbiguousSelector", "AmbiguousSelector", text.clone()),
+            Self::Shared { .. } => ("AmbiguousSelector", "AmbiguousSelector", text.clone()),
             Self::Deleted(_) => return,
         };
         decision.events.push(Event::warning(event, text));
@@ -329,6 +330,7 @@ impl SelectionError<'_> {
             Self::Missing => SelectionFailure::Missing,
             Self::Invalid(_) => SelectionFailure::Invalid,
             Self::Shared { keys, .. } => SelectionFailure::Shared(keys.to_vec()),
+            Self::Deleted(_) => return,
         });
     }
 }

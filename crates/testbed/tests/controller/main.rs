@@ -32,8 +32,8 @@
 mod autoscalers;
 mod bad_objects;
 mod clocks;
-mod durations;
 mod diagnosis;
+mod durations;
 mod election;
 mod env;
 mod faults;

@@ -75,7 +75,8 @@ pub(crate) fn run(args: &ConsoleArgs) -> Outcome {
         .build()
         .map_err(|error| Failure::Outside(format!("failed to start: {error}")))?;
     let outcome = runtime.block_on(async {
-        let site = ClusterClient::open(&args.place).await?;
+        // The pages show times in UTC, so the texts of `why` in them do too.
+        let site = ClusterClient::open(&ClusterArgs { utc: true, ..args.place.clone() }).await?;
         let options = ConsoleOptions {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, args.port.unwrap_or(DEFAULT_PORT))),
             or_any_port: args.port.is_none(),

@@ -156,7 +156,8 @@ impl Stage {
         };
         let services = registrations.into_iter().filter(resource_metrics).collect();
         let lab = Lab::new(Arc::clone(&nodes), client, services, named, nodes_began);
-        let place = ClusterArgs { kubeconfig: Some(args.kubeconfig.clone()), ..ClusterArgs::default() };
+        let place =
+            ClusterArgs { kubeconfig: Some(args.kubeconfig.clone()), utc: true, ..ClusterArgs::default() };
         let options = ConsoleOptions {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, console::DEFAULT_PORT)),
             or_any_port: true,
