@@ -178,7 +178,8 @@ async fn up_scales_a_worker_from_zero_when_orders_arrive() {
     .unwrap();
     let why = said(&["why", "so/orders-worker", "--kubeconfig", &file]);
     assert!(
-        why.starts_with("so/orders-worker in default · ") && why.contains(" UTC · stayed at 0\n"),
+        why.starts_with("so/orders-worker in default · ")
+            && why.contains(" UTC · stayed at 0: no trigger is active"),
         "{why}"
     );
     assert!(why.contains("wakes when queue has more than 5 messages\n"), "{why}");

@@ -28,6 +28,7 @@ pub mod profile;
 pub mod provenance;
 pub mod recommend;
 pub mod report;
+mod request_failure;
 pub mod settle;
 pub mod snapshot;
 pub mod spec;

@@ -105,14 +105,9 @@ fn check_statements(decision: &Decision, later: &[Decision]) -> Result<(), TestC
     }
     // The next change is stated for a proposal that stays the same.
     let wanted = |one: &Decision| one.recommendation.as_ref().map(|found| found.replicas);
-    for then in later.iter().take_while(|then| wanted(then) == wanted(decision)) {
-        match normalized.next {
-            Some(next) if then.at >= next.at => {
-                prop_assert_eq!(then.desired, next.replicas, "at {}", then.at);
-                break;
-            }
-            _ => prop_assert_eq!(then.desired, decision.desired, "{:?} at {}", normalized.next, then.at),
-        }
+    let is_before = |then: &Decision| normalized.next.is_none_or(|next| then.at < next.at);
+    for then in later.iter().take_while(|then| wanted(then) == wanted(decision) && is_before(then)) {
+        prop_assert_eq!(then.desired, decision.desired, "{:?} at {}", normalized.next, then.at);
     }
     Ok(())
 }

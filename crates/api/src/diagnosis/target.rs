@@ -29,7 +29,12 @@ pub enum TargetCause {
     /// Access is denied.
     Denied(AccessCause),
     /// Another error while the scale is read.
-    Unreadable(String),
+    Unreadable {
+        /// The target.
+        target: String,
+        /// The error.
+        error: String,
+    },
     /// The new count could not be written.
     NotWritten {
         /// The count.
@@ -110,7 +115,7 @@ fn no_scale(target: &str, error: &ScaleReadError) -> TargetCause {
             denied: denied.clone(),
             subject: format!("the scale of {target}"),
         }),
-        _ => TargetCause::Unreadable(format!("{target}: {}", quoted(query.text()))),
+        _ => TargetCause::Unreadable { target, error: quoted(query.text()) },
     }
 }
 
@@ -144,7 +149,7 @@ impl Described for TargetCause {
             Self::UnknownKind(_) => "target-kind-unknown",
             Self::InvalidApiVersion(_) => "target-api-version-invalid",
             Self::Denied(cause) => cause.id(),
-            Self::Unreadable(_) => "scale-unreadable",
+            Self::Unreadable { .. } => "scale-unreadable",
             Self::NotWritten { .. } => "scale-not-written",
             Self::AtZero => "target-at-zero",
             Self::NoSelector(_) => "selector-missing",
@@ -175,7 +180,7 @@ impl Described for TargetCause {
             Self::UnknownKind(target) => format!("the cluster does not know the kind of {target}"),
             Self::InvalidApiVersion(why) => format!("scaleTargetRef.apiVersion is invalid: {why}"),
             Self::Denied(cause) => cause.sentence(),
-            Self::Unreadable(why) => format!("the scale cannot be read of {why}"),
+            Self::Unreadable { target, error } => format!("the scale of {target} cannot be read: {error}"),
             Self::NotWritten { replicas, error } => {
                 format!("the count {replicas} could not be written: {}", quoted(error))
             }
@@ -220,7 +225,7 @@ impl Described for TargetCause {
             }
             Self::InvalidApiVersion(_) => "write scaleTargetRef.apiVersion as group/version, for example apps/v1",
             Self::Denied(cause) => return cause.remedy(),
-            Self::Unreadable(_) => "read it by hand: kubectl get --raw, with the path of the scale subresource",
+            Self::Unreadable { .. } => "read it by hand: kubectl get --raw, with the path of the scale subresource",
             Self::NotWritten { .. } => "check that the controller may update the target's scale subresource, and admission webhooks of it",
             Self::AtZero => "scale the target to at least 1; autoscaling then continues",
             Self::NoSelector(_) => "set spec.selector of the target; a CRD needs subresources.scale.labelSelectorPath",

@@ -39,12 +39,11 @@ pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> 
     let wanted = normalized.stabilized.recommended;
     let to = decision.desired;
     if let Some(next) = normalized.next {
-        let change = format!("{to} → {}", next.replicas);
         let provided = format!("if the proposal stays {wanted}");
         return if next.at <= decision.at {
-            format!("{soon}, {change} {provided}")
+            format!("{soon}, {to} → {} {provided}", next.replicas)
         } else {
-            format!("{change} in the first decision after {}, {provided}", exact_clock(next.at))
+            format!("{to} stays until {}, then {}, {provided}", exact_clock(next.at), next.replicas)
         };
     }
     match normalized.limited.limit {

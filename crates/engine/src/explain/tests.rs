@@ -147,10 +147,7 @@ fn scale_down_waits_for_the_stabilization_window() {
         "{text}"
     );
     assert!(text.contains("270m used of 1200m requested = 22.5 %, cut to 22 %, target 50 %"), "{text}");
-    assert!(
-        text.ends_with("next       6 → 3 in the first decision after 09:21:30, if the proposal stays 3\n"),
-        "{text}"
-    );
+    assert!(text.ends_with("next       6 stays until 09:21:30, then 3, if the proposal stays 3\n"), "{text}");
     assert_eq!(sentence(&calm.spec, &decision), "cpu wants 3; window holds 6 until 09:21:30");
 }
 

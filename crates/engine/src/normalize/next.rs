@@ -16,9 +16,9 @@ use crate::units::Replicas;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NextChange {
-    /// The first decision at or after this time changes the count; no earlier one does.
+    /// No decision before this time changes the count.
     pub at: Timestamp,
-    /// The count after that change.
+    /// The count if a decision is made at this time. A later one may find further limits gone.
     pub replicas: Replicas,
 }
 

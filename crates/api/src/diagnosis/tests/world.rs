@@ -83,6 +83,7 @@ pub(super) fn per_pod(values: &[Option<i64>]) -> Result<MetricSamples, RecordedE
     per_pod_at(now(), values)
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "an observation has results")]
 pub(super) fn per_pod_at(at: Timestamp, values: &[Option<i64>]) -> Result<MetricSamples, RecordedError> {
     let sample = |milli: i64| Sample { at, window: PERIOD, milli: milli.into() };
     let by_pod = values.iter().map(|value| value.map(sample)).collect();

@@ -67,7 +67,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         set_up(
             "kube-apiserver cannot be reached",
             "scale-unreadable",
-            "the scale cannot be read of Deployment shop/web: dial tcp: connection refused",
+            "the scale of Deployment shop/web cannot be read: dial tcp: connection refused",
             world().without_scale(query("dial tcp: connection refused", RequestFailure::Unreachable)),
         ),
         set_up(
