@@ -112,6 +112,9 @@ spec:
           valueFrom: {fieldRef: {fieldPath: metadata.name}}
         - name: POD_NAMESPACE
           valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+        # Where the other replicas reach the leader.
+        - name: POD_IP
+          valueFrom: {fieldRef: {fieldPath: status.podIP}}
         {{- with concat .env .role.env }}
         {{- toYaml . | nindent 8 }}
         {{- end }}

@@ -9,6 +9,7 @@ mod files;
 mod flags;
 mod instance;
 mod invoked;
+mod leader_history;
 mod lease_thread;
 mod live;
 mod logs;

@@ -1,5 +1,6 @@
 //! Whether this process holds the lease, checked before every write; and when a loop is to stop.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -31,6 +32,8 @@ pub struct LeadershipView {
     pub term: Option<LeadershipTerm>,
     /// The holder of the lease, as last read.
     pub holder: Option<Arc<str>>,
+    /// Where the holder serves the other replicas, as last read.
+    pub address: Option<SocketAddr>,
     /// How often the lease has changed hands, as last read.
     pub transitions: Option<u32>,
     /// Whether the lease is about to be released: no response under way may make this process lead again.
@@ -105,6 +108,12 @@ impl Leadership {
     pub fn holder(&self) -> Option<Arc<str>> {
         let ElectionMode::Elected { view, .. } = &self.0 else { return None };
         view.borrow().holder.clone()
+    }
+
+    /// Where the leader serves the other replicas, as last seen; none if it has not said so.
+    pub fn address(&self) -> Option<SocketAddr> {
+        let ElectionMode::Elected { view, .. } = &self.0 else { return None };
+        view.borrow().address
     }
 
     /// How often the lease has changed hands, as last seen.

@@ -59,9 +59,10 @@ fn publish(view: &watch::Sender<LeadershipView>, elector: &Elector, settings: &L
     });
     let lease = elector.lease();
     let holder = lease.map(Lease::holder).filter(|holder| !holder.is_empty());
+    let address = lease.and_then(Lease::address);
     view.send_if_modified(|view| {
         let term = term.filter(|_| !view.stopping);
-        let changed = view.term != term || view.holder.as_deref() != holder;
+        let changed = view.term != term || view.holder.as_deref() != holder || view.address != address;
         if view.term.is_none() && term.is_some() {
             tracing::info!(lease = %settings.name, identity = %settings.identity, "became leader");
         }
@@ -74,6 +75,7 @@ fn publish(view: &watch::Sender<LeadershipView>, elector: &Elector, settings: &L
             view.holder = Some(holder).filter(|holder| !holder.is_empty()).map(Into::into);
         }
         view.term = term;
+        view.address = address;
         view.transitions = lease.map(Lease::transitions);
         changed
     });

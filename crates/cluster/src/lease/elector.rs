@@ -160,6 +160,7 @@ impl Elector {
         self.state = ElectionState::Writing { renewal, fresh };
         let settings = &self.settings;
         let next = lease.held(&settings.identity, settings.lease_seconds(), moment.wall);
+        let next = next.with_address(settings.address);
         ElectionAction::Update(next, self.patience(moment.now))
     }
 

@@ -1,9 +1,14 @@
 //! A Lease object.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+
+/// The annotation that says where the holder serves the other replicas: its identity, a space, address and port. The identity is
+/// part of it, because a holder that does not know the annotation leaves that of an earlier one.
+const ADDRESS: &str = "plimsoll.dev/leader-address";
 
 /// A Lease. The whole object is kept, so that an update changes only the fields of the election. Its fields may be missing or
 /// invalid.
@@ -33,6 +38,16 @@ impl Lease {
     /// The holder; empty if there is none.
     pub fn holder(&self) -> &str {
         self.field("holderIdentity").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Where the holder serves the other replicas; none if it has not written an address.
+    pub fn address(&self) -> Option<SocketAddr> {
+        let text = self.0.get("metadata")?.get("annotations")?.get(ADDRESS)?.as_str()?;
+        let (identity, address) = text.rsplit_once(' ')?;
+        if identity.is_empty() || identity != self.holder() {
+            return None;
+        }
+        address.parse().ok()
     }
 
     /// The lease duration; none if it is missing or invalid.
@@ -70,6 +85,30 @@ impl Lease {
             ("renewTime", micro(at)),
             ("leaseTransitions", json!(transitions)),
         ])
+    }
+
+    /// This lease with the address of its holder, or without one.
+    pub(super) fn with_address(mut self, address: Option<SocketAddr>) -> Self {
+        let text = address.map(|address| format!("{} {address}", self.holder()));
+        let metadata = self.0.entry("metadata").or_insert_with(|| json!({}));
+        let Some(metadata) = metadata.as_object_mut() else { return self };
+        match text {
+            Some(text) => {
+                let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+                if !annotations.is_object() {
+                    *annotations = json!({});
+                }
+                if let Some(annotations) = annotations.as_object_mut() {
+                    annotations.insert(ADDRESS.to_owned(), json!(text));
+                }
+            }
+            None => {
+                if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+                    annotations.remove(ADDRESS);
+                }
+            }
+        }
+        self
     }
 
     /// This lease, released: another candidate can take it at once.

@@ -1,5 +1,6 @@
 //! Settings of the leader election.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// client-go's jitter factor: a candidate waits up to so many retry periods longer, and the renew deadline must be longer than
@@ -21,6 +22,8 @@ pub struct LeaseSettings {
     pub renew_deadline: Duration,
     /// Time between two tries.
     pub retry_period: Duration,
+    /// Where this process serves the other replicas while it is the leader; it is written into the lease.
+    pub address: Option<SocketAddr>,
 }
 
 /// Invalid settings, named by the flags that set them.
@@ -38,6 +41,7 @@ impl LeaseSettings {
             lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
+            address: None,
         }
     }
 

@@ -339,6 +339,14 @@ impl HpaControllerHandle {
         self.reconciler.records.clone()
     }
 
+    /// Whether an autoscaler exists; none before all autoscalers were listed.
+    pub fn exists(&self, key: &AutoscalerKey) -> Option<bool> {
+        self.synced().then(|| {
+            let store = self.reconciler.observer.store();
+            store.get(key).is_some() || store.unreadable().any(|(unreadable, _)| unreadable == key)
+        })
+    }
+
     /// The differences that shadow mode found.
     pub fn differences(&self, namespace: Option<&str>) -> DifferenceList {
         self.reconciler.shadow.lock().unwrap_or_else(PoisonError::into_inner).report(namespace)

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::provider::ExternalMetricsProvider;
-use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
+use cluster::{AutoscalerKey, Clock};
 use keda::activity::MetricValue;
 use kube::Client;
 use runtime::FaultInjector;
@@ -27,6 +27,7 @@ use super::event_recorder::OperatorEventRecorder;
 use super::exported_metrics;
 use super::external_metrics::{MetricError, ScaledObjectMetrics};
 use super::health::OperatorHealth;
+use super::id::{ResourceId, ResourceKind};
 use super::leader_client::LeaderClient;
 use super::operator_identity::IdentityUsers;
 use super::raw_metrics::{RawMetricsSubscriber, RawMetricsSubscribers};
@@ -183,6 +184,13 @@ impl OperatorHandle {
     /// Whether the loop had a heartbeat within `limit`.
     pub fn is_alive(&self, limit: Duration) -> bool {
         self.health.liveness.is_alive(limit)
+    }
+
+    /// Whether a ScaledObject exists; none before all were listed.
+    pub fn exists(&self, key: &AutoscalerKey) -> Option<bool> {
+        let AutoscalerKey { namespace, name, .. } = key.clone();
+        let id = ResourceId { kind: ResourceKind::Object, namespace, name };
+        self.synced().then(|| self.context.owner(&id).is_some())
     }
 
     /// The decision records of all objects.

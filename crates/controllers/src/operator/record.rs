@@ -20,7 +20,7 @@ use keda::fallback::{self, TargetFacts};
 
 use super::context::OperatorContext;
 use super::decide::object::ObjectPoll;
-use super::id::ResourceId;
+use super::id::{ResourceId, ResourceKind};
 use super::scaled_resource::poll_interval;
 use super::trigger_failure::classify;
 
@@ -175,7 +175,10 @@ pub(crate) fn keep_activity(
 
 /// Removes the records of an object.
 pub(crate) fn forget(context: &OperatorContext, id: &ResourceId) {
-    context.records.forget(&key(id));
+    // ScaledJobs are not recorded; a ScaledObject may have the same name.
+    if id.kind == ResourceKind::Object {
+        context.records.forget(&key(id));
+    }
 }
 
 fn key(id: &ResourceId) -> AutoscalerKey {

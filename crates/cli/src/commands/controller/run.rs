@@ -1,15 +1,16 @@
 //! The controller process: start, reload and orderly stop.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::Clock;
 use cluster::connect::{ConnectTarget, Connection, connect};
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
 use cluster::lease::{Election, Leadership, LeaseSettings};
 use cluster::metrics::MetricsClient;
-use controllers::hpa::records::{HistoryLimits, Recording, RecordingLimits};
+use cluster::{AutoscalerKey, Clock};
+use controllers::hpa::records::{HistoryFollower, HistoryLimits, Recording, RecordingLimits};
 use controllers::hpa::{
     GROUP_SHARE_OF_PERIOD, HpaController, HpaControllerHandle, HpaControllerParts, Records,
 };
@@ -22,7 +23,8 @@ use super::options::{ControllerOptions, GoDuration};
 use super::reload::Reloader;
 use super::service;
 use crate::failure::{Failure, Outcome};
-use crate::instance::{instance_identity, own_namespace};
+use crate::instance::{instance_identity, own_namespace, pod_address};
+use crate::leader_history;
 use crate::lease_thread::LeaseRuntime;
 use crate::probe_thread::ProbeRuntime;
 use crate::serving;
@@ -119,14 +121,26 @@ pub(crate) async fn start(
     handle.measure(&connection.limiter);
     let mut keeping = JoinSet::new();
     let names = serving::names(service::SERVICE, &own_namespace());
+    let shared = service::shared(options);
     let keyring = serving::rotated(
-        serving::Rotation { shared: service::shared(options), names, api_services: API_SERVICES },
+        serving::Rotation { shared: shared.clone(), names, api_services: API_SERVICES },
         &client,
         &clock,
         &rotating,
         &mut keeping,
     )
     .await;
+    if rotating.has_election() {
+        let (api_version, known) = (api::decisions::API_VERSION, handle.clone());
+        let follower = HistoryFollower {
+            records: handle.records(),
+            leadership: rotating,
+            clock,
+            fetch: leader_history::fetcher(&shared, keyring.as_ref(), api_version, service::SERVICE),
+            exists: Arc::new(move |key: &AutoscalerKey| known.exists(key)),
+        };
+        keeping.spawn(follower.run());
+    }
     // On the thread of the lease: probes are answered whatever the reconciles do.
     let server = service::start(options, beside, &handle, keyring).await?;
     let probes =
@@ -218,6 +232,10 @@ fn lease(options: &ControllerOptions) -> Result<Option<LeaseSettings>, Failure> 
         lease_duration: or(options.leader_elect_lease_duration, 15),
         renew_deadline: or(options.leader_elect_renew_deadline, 10),
         retry_period: or(options.leader_elect_retry_period, 2),
+        address: pod_address(
+            std::env::var("POD_IP").ok(),
+            options.secure_port.unwrap_or(service::DEFAULT_PORT).into(),
+        ),
     };
     lease.validate().map_err(Failure::input)?;
     Ok(Some(lease))

@@ -20,6 +20,8 @@ use crate::stored_decisions::StoredDecisions;
 
 /// The name of the controller's Service, in manifests and in `plimsoll up`.
 pub(crate) const SERVICE: &str = "plimsoll-controller";
+/// The default of `--secure-port`.
+pub(super) const DEFAULT_PORT: i32 = 10257;
 
 struct Records(HpaControllerHandle);
 
@@ -76,7 +78,7 @@ pub(super) async fn start(
     handle: &HpaControllerHandle,
     keyring: Option<Keyring>,
 ) -> Result<Option<Server>, Failure> {
-    let port = options.secure_port.unwrap_or(10257);
+    let port = options.secure_port.unwrap_or(DEFAULT_PORT);
     if port < 0 {
         return Ok(None);
     }

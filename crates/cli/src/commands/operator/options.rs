@@ -21,7 +21,7 @@ use crate::certificates::Shared;
 use crate::certificates::owner::OwnerLease;
 use crate::certificates::trust::CaBundleObjects;
 use crate::failure::Failure;
-use crate::instance::{instance_identity, own_namespace};
+use crate::instance::{instance_identity, own_namespace, pod_address};
 use crate::logs::{LogArgs, LogFormat};
 use crate::serving::{self, ListenAddress};
 
@@ -216,6 +216,7 @@ fn lease(
         lease_duration: duration("LEASE_DURATION", 15)?,
         renew_deadline: duration("RENEW_DEADLINE", 10)?,
         retry_period: duration("RETRY_PERIOD", 2)?,
+        address: pod_address(variable("POD_IP"), flags.number("secure-port")?),
     };
     lease.validate().map_err(Failure::input)?;
     Ok(Some(lease))

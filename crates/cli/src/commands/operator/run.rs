@@ -1,13 +1,15 @@
 //! The operator process: start and orderly stop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::Clock;
 use cluster::connect::{Connection, connect};
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
 use cluster::lease::{Election, Leadership};
+use cluster::{AutoscalerKey, Clock};
 use controllers::hpa::Records;
+use controllers::hpa::records::HistoryFollower;
 use controllers::operator::auth::{AuthRules, VaultRules};
 use controllers::operator::operator_identity::audiences::TokenMode;
 use controllers::operator::{
@@ -23,6 +25,7 @@ use crate::certificates::trust::{self, ServingCa};
 use crate::certificates::{self, Shared};
 use crate::commands::controller::{recorded, stopped};
 use crate::failure::{Failure, Outcome};
+use crate::leader_history;
 use crate::lease_thread::LeaseRuntime;
 use crate::probe_thread::ProbeRuntime;
 
@@ -152,6 +155,18 @@ pub(crate) async fn start(
         keeping.spawn(keep.run(leadership.clone()));
         keyring
     });
+    if leadership.has_election() {
+        let shared = &options.serving.shared;
+        let (api_version, known) = (api::decisions::OPERATOR_API_VERSION, handle.clone());
+        let follower = HistoryFollower {
+            records: handle.records(),
+            leadership: leadership.clone(),
+            clock: clock.clone(),
+            fetch: leader_history::fetcher(shared, keyring.as_ref(), api_version, super::SERVICE),
+            exists: Arc::new(move |key: &AutoscalerKey| known.exists(key)),
+        };
+        keeping.spawn(follower.run());
+    }
     let parts = service::ServiceParts {
         handle: handle.clone(),
         admission,

@@ -181,3 +181,29 @@ async fn a_process_whose_main_thread_is_stuck_loses_the_lease() {
     drop(second);
     within(60, &one).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn candidates_see_the_address_of_the_leader() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let client = cluster.client();
+    let with = |identity: &str, address: &str| {
+        let settings = LeaseSettings::new("default", "test", identity);
+        let settings = LeaseSettings { address: Some(address.parse().unwrap()), ..settings };
+        Election::start(client.clone(), settings, clock())
+    };
+    let (first, one) = with("one", "10.0.0.1:10257");
+    within(1, &one).await;
+    let (second, two) = with("two", "10.0.0.2:10257");
+    timeout(Duration::from_secs(30), async {
+        while two.address().is_none() {
+            sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!(two.address(), Some("10.0.0.1:10257".parse().unwrap()));
+    first.release().await;
+    within(5, &two).await;
+    assert_eq!(two.address(), Some("10.0.0.2:10257".parse().unwrap()));
+    second.release().await;
+}

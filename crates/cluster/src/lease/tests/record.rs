@@ -92,3 +92,34 @@ fn invalid_fields_are_read_as_absent() {
         assert_eq!(Lease::parse(text.as_bytes()), None, "{text}");
     }
 }
+
+#[test]
+fn the_address_is_that_of_the_holder_that_wrote_it() {
+    let now = at("2026-01-01T00:00:00Z");
+    let address = Some("10.0.0.7:10257".parse().unwrap());
+    let stored = lease(&json!({
+        "metadata": {"name": "l", "resourceVersion": "7", "annotations": {"a": "b"}},
+        "spec": {"holderIdentity": "me"}
+    }));
+    assert_eq!(stored.address(), None);
+    let held = stored.held("me", 15, now).with_address(address);
+    assert_eq!(held.address(), address);
+    let written = json!({"a": "b", "plimsoll.dev/leader-address": "me 10.0.0.7:10257"});
+    assert_eq!(sent(&held)["metadata"]["annotations"], written);
+
+    // A holder of an earlier version leaves the annotation, and nobody holds a released lease.
+    assert_eq!(held.held("you", 15, now).address(), None);
+    assert_eq!(held.released(now).address(), None);
+    let without = held.held("you", 15, now).with_address(None);
+    assert_eq!(sent(&without)["metadata"]["annotations"], json!({"a": "b"}));
+    let six = Some("[fd00::1]:6443".parse().unwrap());
+    assert_eq!(Lease::new("ns", "l").held("me", 15, now).with_address(six).address(), six);
+
+    for text in
+        ["", "me", "me ", "me 10.0.0.7", "me user@10.0.0.7:1", "me evil.example:443", "you 10.0.0.7:1"]
+    {
+        let annotations = json!({"plimsoll.dev/leader-address": text});
+        let odd = json!({"metadata": {"annotations": annotations}, "spec": {"holderIdentity": "me"}});
+        assert_eq!(lease(&odd).address(), None, "{text}");
+    }
+}

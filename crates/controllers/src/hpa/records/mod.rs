@@ -3,6 +3,7 @@
 //! Passes are packed as they are made ([`api::history`]). Equal decisions in a row are shown as one run with a first time, a last
 //! time and a count; the passes of a run are kept all the same.
 
+mod copy;
 mod follow;
 mod kept;
 mod log;
@@ -25,6 +26,7 @@ use futures::Stream;
 use jiff::{SignedDuration, Timestamp};
 use runtime::exported_metrics::MetricsWriter;
 
+pub use copy::{AutoscalerExists, FetchPasses, HistoryCopyError, HistoryFollower, LeaderHistory};
 pub use follow::TooSlow;
 pub use log::DecisionLog;
 pub use recording::{Recording, RecordingError, RecordingLimits, read_recording};

@@ -1,0 +1,202 @@
+//! Copies the passes of the leader, so that every replica can answer and the past survives a takeover.
+//!
+//! The address of the leader is read from its Lease, which only the replicas may write. [`LeaderHistory`] sends the token of the
+//! service account only after the server there has shown a certificate of the CA that the replicas share.
+
+mod fetch;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::decisions::DecisionRecord;
+use api::decisions::passes::PassList;
+use cluster::lease::Leadership;
+use cluster::{AutoscalerKey, Clock};
+use jiff::{SignedDuration, Timestamp};
+
+pub use fetch::{FetchPasses, HistoryCopyError, LeaderHistory};
+
+use super::{Records, key_of};
+
+/// The time between two requests.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The time between two requests while the leader has more: pages are decoded on the threads that also reconcile.
+const PAGE_INTERVAL: Duration = Duration::from_millis(200);
+/// After how many turns deleted autoscalers are looked for.
+const TURNS_PER_SWEEP: u32 = 30;
+/// The passes of an autoscaler that is not in the store are kept for so long, because the leader may have seen it earlier.
+const UNKNOWN_AGE: SignedDuration = SignedDuration::from_mins(1);
+
+/// Whether an autoscaler exists; none if that is not known yet.
+pub type AutoscalerExists = Arc<dyn Fn(&AutoscalerKey) -> Option<bool> + Send + Sync>;
+
+/// Keeps the history of a replica equal to that of the leader.
+pub struct HistoryFollower {
+    /// Where passes are kept.
+    pub records: Records,
+    /// Who leads, and where.
+    pub leadership: Leadership,
+    /// The wall clock.
+    pub clock: Clock,
+    /// Fetches passes; none if the replicas share no CA.
+    pub fetch: Option<FetchPasses>,
+    /// Whether an autoscaler exists, so that those of deleted ones are forgotten.
+    pub exists: AutoscalerExists,
+}
+
+/// How far the history of one leader has been copied.
+#[derive(Debug, Default)]
+struct CopyProgress {
+    address: Option<SocketAddr>,
+    cursor: Option<String>,
+    /// Whether all passes that the leader had at the beginning were read.
+    caught_up: bool,
+    turns: u32,
+    /// What was logged last: only changes are logged.
+    said: Option<String>,
+}
+
+impl HistoryFollower {
+    /// Copies for the lifetime of the process.
+    pub async fn run(self) {
+        let mut progress = CopyProgress::default();
+        loop {
+            let pause = self.turn(&mut progress).await;
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// One request at most. Returns the time until the next.
+    async fn turn(&self, progress: &mut CopyProgress) -> Duration {
+        progress.turns += 1;
+        if progress.turns >= TURNS_PER_SWEEP {
+            progress.turns = 0;
+            self.records.forget_deleted(self.clock.now(), &*self.exists);
+        }
+        if self.leadership.is_leader() || self.leadership.holder().is_none() {
+            *progress = CopyProgress { turns: progress.turns, ..CopyProgress::default() };
+            return INTERVAL;
+        }
+        let Some(fetch) = &self.fetch else {
+            if progress.is_new("no CA") {
+                tracing::warn!(
+                    remedy = "--enable-cert-rotation",
+                    "the history of the leader is not copied, because the replicas share no CA"
+                );
+            }
+            return INTERVAL;
+        };
+        let Some(address) = self.leadership.address() else {
+            if progress.is_new("no address") {
+                tracing::warn!(
+                    remedy = "set the variable POD_IP of all replicas to status.podIP, as the manifests do",
+                    "the history of the leader is not copied, because its lease has no address"
+                );
+            }
+            return INTERVAL;
+        };
+        if progress.address != Some(address) {
+            let (turns, said) = (progress.turns, progress.said.take());
+            *progress = CopyProgress { address: Some(address), turns, said, ..CopyProgress::default() };
+        }
+        match fetch(address, progress.cursor.clone()).await {
+            Ok(list) => self.copy(progress, address, list),
+            Err(HistoryCopyError::UnknownCursor) if progress.cursor.is_some() => {
+                (progress.cursor, progress.caught_up) = (None, false);
+                PAGE_INTERVAL
+            }
+            Err(error) => {
+                if progress.is_new(&error.to_string()) {
+                    let remedy = error.remedy();
+                    tracing::warn!(%address, %error, remedy, "the history of the leader is not copied");
+                }
+                INTERVAL
+            }
+        }
+    }
+
+    fn copy(&self, progress: &mut CopyProgress, address: SocketAddr, list: PassList) -> Duration {
+        let remaining = list.metadata.remaining;
+        // A response may arrive after this replica has begun to decide: then only what is newer may follow.
+        let all = progress.caught_up && !self.leadership.is_leader();
+        progress.cursor = Some(list.metadata.cursor.clone()).filter(|cursor| !cursor.is_empty());
+        self.records.copy(list, all);
+        if !remaining && !progress.caught_up {
+            progress.caught_up = true;
+            tracing::info!(%address, "the history of the leader is copied");
+        }
+        progress.said = None;
+        if remaining { PAGE_INTERVAL } else { INTERVAL }
+    }
+}
+
+impl CopyProgress {
+    /// Whether this problem was not the last that was logged; it is from now on.
+    fn is_new(&mut self, problem: &str) -> bool {
+        let is_new = self.said.as_deref() != Some(problem);
+        self.said = Some(problem.to_owned());
+        is_new
+    }
+}
+
+impl Records {
+    /// Adds passes that another replica made, in their order. Without `all`, those that are not newer than the newest pass of their
+    /// autoscaler here are skipped: both replicas have them. Returns how many were added.
+    pub fn copy(&self, list: PassList, all: bool) -> usize {
+        let mut count = 0;
+        for record in list.items.into_iter().filter_map(|item| item.record) {
+            let Some(key) = key_of(&record.metadata.namespace, &record.metadata.name) else { continue };
+            let known = self.newest_at(&key);
+            if !all && known.is_some_and(|known| record.decision.at <= known) {
+                continue;
+            }
+            self.copy_pass(&key, *record);
+            count += 1;
+        }
+        count
+    }
+
+    fn copy_pass(&self, key: &AutoscalerKey, record: DecisionRecord) {
+        let spec = Arc::new(record.spec.clone());
+        self.keep(key, (record.mode, record.period), &spec, &record.decision, record.round.as_ref());
+        let mut table = self.lock();
+        if table.followers.has(key)
+            && let Some(run) = table.kept.get(key).map(|history| history.run)
+        {
+            let record = Arc::new(DecisionRecord { first: run.first, times: run.times, ..record });
+            table.followers.tell(key, &record);
+        }
+    }
+
+    /// Forgets autoscalers that do not exist and have made no pass for a while: a replica that does not reconcile learns of a
+    /// deletion only in this way.
+    fn forget_deleted(
+        &self,
+        now: Timestamp,
+        exists: &(dyn Fn(&AutoscalerKey) -> Option<bool> + Send + Sync),
+    ) {
+        let Ok(limit) = now.checked_sub(UNKNOWN_AGE) else { return };
+        let idle: Vec<AutoscalerKey> = {
+            let table = self.lock();
+            let idle = table
+                .kept
+                .iter()
+                .filter(|(_, history)| history.open.newest_at().is_none_or(|newest| newest < limit));
+            idle.map(|(key, _)| key.clone()).collect()
+        };
+        // The stores are asked without the lock of the records.
+        for key in &idle {
+            if exists(key) == Some(false) {
+                self.forget(key);
+            }
+        }
+    }
+
+    /// The time of the newest pass of an autoscaler.
+    fn newest_at(&self, key: &AutoscalerKey) -> Option<Timestamp> {
+        self.lock().kept.get(key)?.open.newest_at()
+    }
+}
