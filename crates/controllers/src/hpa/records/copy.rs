@@ -19,6 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use fetch::{FetchPasses, HistoryCopyError, LeaderHistory};
 
+use super::spans::PassPlace;
 use super::{Records, key_of};
 
 /// The time between two requests.
@@ -122,8 +123,9 @@ impl HistoryFollower {
         let remaining = list.metadata.remaining;
         // A response may arrive after this replica has begun to decide: then only what is newer may follow.
         let all = progress.caught_up && !self.leadership.is_leader();
-        progress.cursor = Some(list.metadata.cursor.clone()).filter(|cursor| !cursor.is_empty());
-        self.records.copy(list, all);
+        let cursor = Some(list.metadata.cursor.clone()).filter(|cursor| !cursor.is_empty());
+        let after = std::mem::replace(&mut progress.cursor, cursor);
+        self.records.copy(after.as_deref(), list, all);
         if !remaining && !progress.caught_up {
             progress.caught_up = true;
             tracing::info!(%address, "the history of the leader is copied");
@@ -143,9 +145,16 @@ impl CopyProgress {
 }
 
 impl Records {
-    /// Adds passes that another replica made, in their order. Without `all`, those that are not newer than the newest pass of their
-    /// autoscaler here are skipped: both replicas have them. Returns how many were added.
-    pub fn copy(&self, list: PassList, all: bool) -> usize {
+    /// Adds passes that another replica made after the place of a cursor, in their order. Without `all`, those that are not newer than
+    /// the newest pass of their autoscaler here are skipped: both replicas have them. Returns how many were added.
+    pub fn copy(&self, after: Option<&str>, list: PassList, all: bool) -> usize {
+        let end = PassPlace::parse(&list.metadata.cursor);
+        let start = match after {
+            Some(cursor) => PassPlace::parse(cursor),
+            // All that there is, from the first pass on.
+            None => end.map(|end| PassPlace { number: 0, ..end }),
+        };
+        let own = self.lock().number;
         let mut count = 0;
         for record in list.items.into_iter().filter_map(|item| item.record) {
             let Some(key) = key_of(&record.metadata.namespace, &record.metadata.name) else { continue };
@@ -155,6 +164,17 @@ impl Records {
             }
             self.copy_pass(&key, *record);
             count += 1;
+        }
+        // Only a page without gaps says which number is which.
+        if let (Some(start), Some(end)) = (start, end)
+            && start.epoch == end.epoch
+            && start.epoch != self.epoch
+            && end.number.checked_sub(start.number) == Some(count as u64)
+        {
+            let mut table = self.lock();
+            if table.number == own + count as u64 {
+                table.spans.add(start, own, count as u64);
+            }
         }
         count
     }

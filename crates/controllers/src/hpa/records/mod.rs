@@ -10,6 +10,7 @@ mod log;
 mod passes;
 mod recording;
 mod run;
+mod spans;
 mod table;
 #[cfg(test)]
 pub(super) mod tests;

@@ -8,15 +8,17 @@ use jiff::Timestamp;
 
 use super::Records;
 use super::kept::{HistorySnapshot, record};
+use super::spans::{CopiedSpans, OwnPlace, PassPlace};
 
 impl Records {
     /// Passes in the order in which they were made.
     pub fn passes(&self, query: &PassQuery) -> Result<PassList, UnknownCursor> {
-        let after = query.after.as_deref().map(|cursor| self.number(cursor)).transpose()?;
         let limit = query.limit.unwrap_or(MAX_PASSES).min(MAX_PASSES);
         let named = query.name.as_deref();
-        let (histories, newest, lost) = {
+        let (place, histories, newest, lost, spans) = {
             let table = self.lock();
+            let place = query.after.as_deref().map(|cursor| self.place(&table.spans, cursor)).transpose()?;
+            let after = place.map(|place| place.number);
             let of_namespace =
                 |namespace: &str| query.namespace.as_deref().is_none_or(|given| given == namespace);
             let wanted = table.kept.iter().filter(|(key, history)| {
@@ -26,25 +28,34 @@ impl Records {
             });
             let histories: Vec<HistorySnapshot> =
                 wanted.map(|(key, history)| history.snapshot(key, after.unwrap_or(0))).collect();
-            (histories, table.number, after.is_some_and(|after| after < table.evicted))
+            let lost = after.is_some_and(|after| after < table.evicted);
+            (place, histories, table.number, lost, table.spans.clone())
         };
+        let after = place.map(|place| place.number);
         let numbers = numbers(&histories, query, after.unwrap_or(0));
         let end = numbers.get(limit.wrapping_sub(1)).copied();
         let remaining = numbers.len() > limit;
         let last = if remaining { end.unwrap_or(newest) } else { newest };
-        Ok(PassList {
-            metadata: PassListMeta { cursor: format!("{:x}-{last}", self.epoch), remaining, lost },
-            items: items(&histories, query, after.unwrap_or(0), last),
-            ..PassList::default()
-        })
+        let items = items(&histories, query, after.unwrap_or(0), last);
+        let cursor = match &query.after {
+            // This replica has nothing that the one who asks has not seen, and must not make it go back.
+            Some(given) if items.is_empty() && place.is_some_and(|place| place.is_ahead) => given.clone(),
+            _ => {
+                let own = PassPlace { epoch: self.epoch, number: last };
+                spans.origin(last).unwrap_or(own).cursor()
+            }
+        };
+        let metadata = PassListMeta { cursor, remaining, lost };
+        Ok(PassList { metadata, items, ..PassList::default() })
     }
 
-    /// The number in a cursor.
-    fn number(&self, cursor: &str) -> Result<u64, UnknownCursor> {
-        let (epoch, number) = cursor.split_once('-').ok_or(UnknownCursor)?;
-        let epoch = u64::from_str_radix(epoch, 16).map_err(|_| UnknownCursor)?;
-        let number = number.parse().map_err(|_| UnknownCursor)?;
-        if epoch == self.epoch { Ok(number) } else { Err(UnknownCursor) }
+    /// The place that a cursor of this process or of one whose passes were copied means.
+    fn place(&self, spans: &CopiedSpans, cursor: &str) -> Result<OwnPlace, UnknownCursor> {
+        let place = PassPlace::parse(cursor).ok_or(UnknownCursor)?;
+        if place.epoch == self.epoch {
+            return Ok(OwnPlace { number: place.number, is_ahead: false });
+        }
+        spans.own(place).ok_or(UnknownCursor)
     }
 }
 

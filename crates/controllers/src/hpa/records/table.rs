@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::follow::Followers;
 use super::kept::{AutoscalerHistory, NewPass};
+use super::spans::CopiedSpans;
 
 /// After how many removed chunks texts are looked for that nothing refers to any more.
 const EVICTIONS_PER_SWEEP: u32 = 256;
@@ -38,6 +39,8 @@ pub(super) struct RecordTable {
     pub(super) number: u64,
     /// The newest number of a pass that was removed.
     pub(super) evicted: u64,
+    /// Which passes were copied from other replicas, and from where.
+    pub(super) spans: CopiedSpans,
     /// Bytes of all histories.
     bytes: usize,
     /// Full chunks in the order in which they became full: the autoscaler and the number of the chunk.

@@ -86,21 +86,62 @@ fn a_copy_has_every_pass_once() {
     for second in [0, 15, 30, 45, 60] {
         add(&leader, &spec, second);
     }
-    assert_eq!(copied.copy(page(&leader, None, 3).unwrap(), false), 3);
+    assert_eq!(copied.copy(None, page(&leader, None, 3).unwrap(), false), 3);
     // Read again from the beginning, as after a change of the leader.
-    assert_eq!(copied.copy(page(&leader, None, 100).unwrap(), false), 2);
-    assert_eq!(copied.copy(page(&leader, None, 100).unwrap(), false), 0);
+    assert_eq!(copied.copy(None, page(&leader, None, 100).unwrap(), false), 2);
+    assert_eq!(copied.copy(None, page(&leader, None, 100).unwrap(), false), 0);
     assert_eq!(passes(&copied), passes(&leader));
     assert_eq!(json(&copied.of("shop", "hpa.web")), json(&leader.of("shop", "hpa.web")));
 
     // What follows a cursor is new, also if the clock of the leader was set back.
     let cursor = page(&leader, None, 100).unwrap().metadata.cursor;
     add(&leader, &spec, 50);
-    assert_eq!(copied.copy(page(&leader, Some(cursor), 100).unwrap(), true), 1);
+    let new = page(&leader, Some(cursor.clone()), 100).unwrap();
+    assert_eq!(copied.copy(Some(&cursor), new, true), 1);
     assert_eq!(passes(&copied), passes(&leader));
     // Without `detail=full` there is nothing to copy.
     let short = leader.passes(&PassQuery::default()).unwrap();
-    assert_eq!(Records::default().copy(short, true), 0);
+    assert_eq!(Records::default().copy(None, short, true), 0);
+}
+
+#[test]
+fn replicas_understand_the_cursors_of_each_other() {
+    let spec = Arc::new(mk_spec("web"));
+    let (leader, copied) = (Records::default(), Records::default());
+    let mut known = None;
+    let mut follow = |limit| {
+        let list = page(&leader, known.clone(), limit).unwrap();
+        let next = Some(list.metadata.cursor.clone());
+        copied.copy(known.as_deref(), list, true);
+        known = next;
+    };
+    for second in 0..6 {
+        add(&leader, &spec, second * 15);
+    }
+    follow(4);
+    follow(4);
+    // Asked in turns, each pass is seen once.
+    let mut seen = Vec::new();
+    let mut after = None;
+    for replica in [&leader, &copied, &leader] {
+        let list = page(replica, after, 2).unwrap();
+        seen.extend(list.items.iter().map(|item| item.at));
+        after = Some(list.metadata.cursor);
+    }
+    assert_eq!(seen, (0..6).map(|n| at(n * 15)).collect::<Vec<_>>());
+
+    // The follower is late: it has nothing new, and does not send the one who asks back.
+    add(&leader, &spec, 90);
+    let list = page(&leader, after, 2).unwrap();
+    assert_eq!(list.items.len(), 1);
+    let late = page(&copied, Some(list.metadata.cursor.clone()), 2).unwrap();
+    assert!(late.items.is_empty());
+    assert_eq!(late.metadata.cursor, list.metadata.cursor);
+    // It takes over before it has copied that pass: what it decides itself is new.
+    add(&copied, &spec, 105);
+    let new = page(&copied, Some(list.metadata.cursor), 2).unwrap();
+    assert_eq!(new.items.iter().map(|item| item.at).collect::<Vec<_>>(), [at(105)]);
+    assert!(page(&copied, Some(new.metadata.cursor), 2).unwrap().items.is_empty());
 }
 
 #[test]
@@ -109,7 +150,7 @@ fn a_watch_on_a_follower_sees_copied_passes() {
     let (leader, copied) = (Records::default(), Records::default());
     let mut watched = std::pin::pin!(copied.follow("shop", "hpa.web"));
     add(&leader, &spec, 0);
-    copied.copy(page(&leader, None, 100).unwrap(), false);
+    copied.copy(None, page(&leader, None, 100).unwrap(), false);
     let seen = watched.next().now_or_never().flatten().unwrap().unwrap();
     assert_eq!((seen.decision.at, seen.times), (at(0), 1));
 }
