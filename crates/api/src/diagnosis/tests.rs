@@ -1,7 +1,7 @@
 //! Fifty broken set-ups: the first cause that is found, its sentence, and the page that lists it.
 
 mod set_ups;
-mod world;
+mod test_facts;
 
 use std::fmt::Write as _;
 
@@ -14,8 +14,8 @@ const DOCUMENT: &str = include_str!("../../../../docs/diagnosis.md");
 #[test]
 fn first_cause_of_every_set_up_is_named() {
     let mut wrong = String::new();
-    for SetUp { what, id, sentence, world } in all() {
-        let found = world.diagnose(diagnose);
+    for SetUp { what, id, sentence, facts } in all() {
+        let found = facts.diagnose(diagnose);
         let first = found.first().map(|one| (one.id, one.sentence.as_str()));
         if first != Some((id, sentence)) {
             let _ = writeln!(wrong, "{what}\n  expected {id}: {sentence}\n  found    {found:?}");
@@ -27,8 +27,8 @@ fn first_cause_of_every_set_up_is_named() {
 
 #[test]
 fn first_line_of_why_names_the_cause() {
-    for SetUp { what, sentence, world, .. } in all() {
-        let text = world.why();
+    for SetUp { what, sentence, facts, .. } in all() {
+        let text = facts.why();
         let first = text.lines().next().unwrap_or_default();
         assert!(first.ends_with(sentence), "{what}: {first}");
     }
@@ -36,11 +36,11 @@ fn first_line_of_why_names_the_cause() {
 
 #[test]
 fn problems_have_a_remedy_with_a_link() {
-    for SetUp { what, world, id, .. } in all() {
-        let found = world.diagnose(diagnose);
+    for SetUp { what, facts, id, .. } in all() {
+        let found = facts.diagnose(diagnose);
         let Some(first) = found.first().filter(|one| one.concern == Concern::Problem) else { continue };
         let expected = format!("{} (docs/diagnosis.md#{id})", first.remedy);
-        assert!(world.why().contains(&expected), "{what}: {}", world.why());
+        assert!(facts.why().contains(&expected), "{what}: {}", facts.why());
     }
 }
 
@@ -49,8 +49,8 @@ fn problems_have_a_remedy_with_a_link() {
 fn page_lists_every_set_up() {
     let mut table = String::new();
     let mut anchored: Vec<&str> = Vec::new();
-    for SetUp { what, id, sentence, world } in all() {
-        let remedy = world.diagnose(diagnose).first().map(|one| one.remedy.clone()).unwrap_or_default();
+    for SetUp { what, id, sentence, facts } in all() {
+        let remedy = facts.diagnose(diagnose).first().map(|one| one.remedy.clone()).unwrap_or_default();
         let anchor = if anchored.contains(&id) { String::new() } else { format!("<a id=\"{id}\"></a>") };
         anchored.push(id);
         let cell = |text: &str| text.replace('|', "\\|");
@@ -61,9 +61,9 @@ fn page_lists_every_set_up() {
 
 #[test]
 fn unknown_facts_are_never_reported() {
-    for SetUp { what, mut world, .. } in all() {
-        world.cluster = None;
-        for one in world.diagnose(diagnose) {
+    for SetUp { what, mut facts, .. } in all() {
+        facts.cluster = None;
+        for one in facts.diagnose(diagnose) {
             let claims_cluster = ["kubelet-down", "selector-too-wide", "two-autoscalers", "paused"];
             assert!(!claims_cluster.contains(&one.id), "{what}: {one:?}");
         }

@@ -9,6 +9,7 @@ use api::diagnosis::{
 };
 use api::keda::annotations as keda_annotations;
 use cluster::AutoscalerKind;
+use cluster::request::{below, with_query, within};
 use engine::FailureCause;
 use engine::evaluate::{Arithmetic, UncountedReason};
 use engine::failure::RequestFailure;
@@ -16,7 +17,6 @@ use engine::spec::MetricSource;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::cluster_client::encoded;
 use super::objects::{Object, Which};
 use super::{AutoscalerName, ClusterClient, Scope};
 
@@ -149,12 +149,14 @@ async fn pods(
     record: &DecisionRecord,
     facts: &mut ClusterFacts,
 ) {
-    let (namespace, selector) = (encoded(namespace), encoded(selector));
-    let query = format!("labelSelector={selector}&limit={MAX_READ_PODS}");
-    let path = format!("/api/v1/namespaces/{namespace}/pods?{query}");
+    let limit = MAX_READ_PODS.to_string();
+    let matching = |collection: &str| {
+        with_query(&within(collection, namespace), [("labelSelector", selector), ("limit", &limit)])
+    };
+    let path = matching("/api/v1/pods");
     let Ok(listed) = site.get::<ItemList<OwnedItem>>(&path).await else { return };
     if OWNING_KINDS.contains(&record.spec.target.kind.as_str()) {
-        let path = format!("/apis/apps/v1/namespaces/{namespace}/replicasets?{query}");
+        let path = matching("/apis/apps/v1/replicasets");
         let sets = site.get::<ItemList<OwnedItem>>(&path).await.ok();
         facts.other_owners = sets.map(|sets| other_owners(record, &listed.items, &sets.items));
     }
@@ -168,7 +170,7 @@ async fn pods(
         let names: BTreeSet<&str> = known.iter().filter_map(|pod| pod.node.as_deref()).collect();
         let mut nodes = Vec::new();
         for name in names.into_iter().take(MAX_READ_NODES) {
-            if let Ok(node) = site.get::<Value>(&format!("/api/v1/nodes/{}", encoded(name))).await {
+            if let Ok(node) = site.get::<Value>(&below("/api/v1/nodes", [name])).await {
                 nodes.push(NodeFact { name: name.to_owned(), ready: is_ready(&node) });
             }
         }

@@ -6,7 +6,7 @@ mod pods;
 mod target;
 mod triggers;
 
-use super::world::World;
+use super::test_facts::TestFacts;
 
 /// One set-up and the cause that has to be found first.
 pub(super) struct SetUp {
@@ -16,7 +16,7 @@ pub(super) struct SetUp {
     pub(super) id: &'static str,
     /// Its sentence.
     pub(super) sentence: &'static str,
-    pub(super) world: World,
+    pub(super) facts: TestFacts,
 }
 
 pub(super) fn all() -> Vec<SetUp> {
@@ -28,6 +28,6 @@ pub(super) fn all() -> Vec<SetUp> {
     all
 }
 
-fn set_up(what: &'static str, id: &'static str, sentence: &'static str, world: World) -> SetUp {
-    SetUp { what, id, sentence, world }
+fn set_up(what: &'static str, id: &'static str, sentence: &'static str, facts: TestFacts) -> SetUp {
+    SetUp { what, id, sentence, facts }
 }

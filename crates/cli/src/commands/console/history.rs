@@ -133,14 +133,14 @@ pub(super) async fn why(
     let Some(named) = path.autoscaler()? else {
         return Err(ApiError::new(404, "decisions about ScaledJobs are not kept"));
     };
-    let records = match site.decisions_of(path.namespace, &named).await {
+    let records = match site.decision_at(path.namespace, &named, at).await {
         Ok(records) => records,
         Err(MissingDecision::NoRecord) => return Err(ApiError::new(404, "no decision is recorded")),
         Err(MissingDecision::Unavailable(why)) => return Err(ApiError::new(503, why.cause)),
     };
     let record = records.iter().rev().find(|record| record.first <= at);
     let record = record.ok_or_else(|| ApiError::new(404, "no decision from before then is kept"))?;
-    serde_json::to_value(record_explanation(&named, record, None, now))
+    serde_json::to_value(record_explanation(&named, record, None, Some(at), now))
         .map_err(|error| ApiError::new(500, error.to_string()))
 }
 

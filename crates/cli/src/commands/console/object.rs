@@ -33,7 +33,7 @@ pub(super) async fn detail(
         Err(missing) => (None, missing),
     };
     let why = match &record {
-        Some(record) => record_explanation(&named, record, None, now),
+        Some(record) => record_explanation(&named, record, None, None, now),
         None => status_explanation(&named, &object.hpa, &events, &missing, now),
     };
     // A ScaledObject has triggers instead of metrics.

@@ -41,7 +41,7 @@ pub(super) fn run(args: &WhyArgs, path: &Path, names: &[AutoscalerName]) -> Outc
             let first = passes.first().map_or_else(String::new, |(pass, _)| zoned(pass.first, now));
             Failure::Outside(format!("{named}: {} begins at {first}", path.display()))
         })?;
-        explained.push(live::explained(named, pass, Some(at.unwrap_or(pass.last)), now));
+        explained.push(live::explained(named, pass, None, Some(at.unwrap_or(pass.last)), now));
     }
     match since {
         // The end of a recording is its present.

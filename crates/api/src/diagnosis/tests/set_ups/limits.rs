@@ -4,7 +4,7 @@ use engine::spec::{Behavior, ScalingPolicy, ScalingPolicyType, ScalingRules, Sel
 use engine::{RecordedError, RequestFailure, State};
 use jiff::SignedDuration;
 
-use super::super::world::{World, at, failed, per_pod};
+use super::super::test_facts::{TestFacts, at, failed, per_pod};
 use super::{SetUp, set_up};
 
 fn rules(window: i64, select: SelectPolicy, pods: i32) -> ScalingRules {
@@ -18,10 +18,10 @@ fn rules(window: i64, select: SelectPolicy, pods: i32) -> ScalingRules {
     }
 }
 
-fn with_behavior(world: World, up: ScalingRules, down: ScalingRules) -> World {
-    let mut world = world;
-    world.spec.behavior = Some(Behavior { up, down });
-    world
+fn with_behavior(facts: TestFacts, up: ScalingRules, down: ScalingRules) -> TestFacts {
+    let mut facts = facts;
+    facts.spec.behavior = Some(Behavior { up, down });
+    facts
 }
 
 /// A state with one recommendation.
@@ -32,16 +32,16 @@ fn recommended(value: i32, time: &str) -> State {
 
 pub(super) fn set_ups() -> Vec<SetUp> {
     let free = || rules(0, SelectPolicy::Max, 100);
-    let busy = || World::healthy().with_samples(per_pod(&[Some(300), Some(300)]));
-    let calm = || World::healthy().with_samples(per_pod(&[Some(20), Some(20)]));
+    let busy = || TestFacts::healthy().with_samples(per_pod(&[Some(300), Some(300)]));
+    let calm = || TestFacts::healthy().with_samples(per_pod(&[Some(20), Some(20)]));
     let mut full = busy();
     full.spec.max = 3.into();
     full.since = Some(at("09:01:00"));
     let mut low = with_behavior(calm(), free(), free());
     low.spec.min = 2.into();
-    let mut above = World::healthy().with_replicas(20);
+    let mut above = TestFacts::healthy().with_replicas(20);
     above.spec.max = 10.into();
-    let mut below = World::healthy();
+    let mut below = TestFacts::healthy();
     below.spec.min = 4.into();
     let mut partial = with_behavior(calm(), free(), free());
     partial.spec.metrics.push(partial.spec.metrics[0].clone());
@@ -58,13 +58,13 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "a scale-down within the window",
             "scale-down-window",
             "the scale-down window holds 2 until 09:13:00",
-            World { state: recommended(2, "09:08:00"), ..calm() },
+            TestFacts { state: recommended(2, "09:08:00"), ..calm() },
         ),
         set_up(
             "a scale-up within the window",
             "scale-up-window",
             "the scale-up window holds 2 until 09:13:00",
-            World {
+            TestFacts {
                 state: recommended(2, "09:08:00"),
                 ..with_behavior(busy(), rules(300, SelectPolicy::Max, 100), free())
             },
@@ -86,11 +86,11 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "scale-down-rate",
             "the scale-down policy 1 pods in 60 s allows at least 5 until 09:11:00",
             with_behavior(
-                World {
+                TestFacts {
                     pods: (0..6)
                         .map(|n| {
-                            let container = super::super::world::container("app", Some("200m"));
-                            super::super::world::pod(&format!("web-{n}"), vec![container])
+                            let container = super::super::test_facts::container("app", Some("200m"));
+                            super::super::test_facts::pod(&format!("web-{n}"), vec![container])
                         })
                         .collect(),
                     ..calm().with_replicas(6).with_samples(per_pod(&[Some(20); 6]))
@@ -115,7 +115,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "a metric at its target",
             "within-tolerance",
             "cpu is within tolerance of its target",
-            World::healthy(),
+            TestFacts::healthy(),
         ),
         set_up(
             "one of two metrics fails while load is low",

@@ -3,7 +3,7 @@
 use engine::failure::{DeniedAccess, RequestFailure};
 use engine::spec::{Metric, MetricId, MetricSource, MetricTarget};
 
-use super::super::world::{World, cpu, failed, metric, named, per_pod};
+use super::super::test_facts::{TestFacts, cpu, failed, metric, named, per_pod};
 use super::{SetUp, set_up};
 use crate::diagnosis::{ApiServiceFact, ClusterFacts, ServedMetrics};
 
@@ -31,9 +31,9 @@ fn served(group: &str, names: &[&str]) -> ClusterFacts {
 }
 
 pub(super) fn set_ups() -> Vec<SetUp> {
-    let world = World::healthy;
+    let facts = TestFacts::healthy;
     let broken =
-        |metric: Metric, failure: RequestFailure| world().with_metric(metric, failed("said so", failure));
+        |metric: Metric, failure: RequestFailure| facts().with_metric(metric, failed("said so", failure));
     let unavailable = ClusterFacts {
         api_services: Some(vec![ApiServiceFact {
             group: "custom.metrics.k8s.io".into(),
@@ -145,13 +145,13 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "a target without a value for its type",
             "metric-target-invalid",
             "the target of cpu has no value for its type",
-            world().with_metric(Metric { goal: MetricTarget::Missing, ..cpu() }, per_pod(&[])),
+            facts().with_metric(Metric { goal: MetricTarget::Missing, ..cpu() }, per_pod(&[])),
         ),
         set_up(
             "an invalid selector of a metric",
             "metric-selector-invalid",
             "the selector of queue_length is invalid: \"in\" needs values",
-            world().with_metric(
+            facts().with_metric(
                 Metric { source: MetricSource::External(selector), ..external("") },
                 per_pod(&[]),
             ),
@@ -160,7 +160,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "an unknown metric type",
             "metric-type-unknown",
             "the metric type Magic is unknown",
-            world().with_metric(
+            facts().with_metric(
                 metric(MetricSource::Unknown("Magic".into()), MetricTarget::Missing),
                 per_pod(&[]),
             ),

@@ -4,7 +4,7 @@ use engine::pod::{ConditionStatus, Pod, PodPhase, ReadyCondition};
 use engine::spec::{MetricSource, MetricTarget, UtilizationBase};
 use jiff::SignedDuration;
 
-use super::super::world::{World, at, container, metric, now, per_pod, per_pod_at, pod};
+use super::super::test_facts::{TestFacts, at, container, metric, now, per_pod, per_pod_at, pod};
 use super::{SetUp, set_up};
 use crate::diagnosis::{ClusterFacts, NodeFact, PodFact};
 
@@ -17,8 +17,8 @@ fn of_container(name: &str) -> engine::spec::Metric {
     metric(source, MetricTarget::Utilization(50))
 }
 
-fn each(world: World, change: impl Fn(Pod) -> Pod) -> World {
-    World { pods: world.pods.into_iter().map(change).collect(), ..world }
+fn each(facts: TestFacts, change: impl Fn(Pod) -> Pod) -> TestFacts {
+    TestFacts { pods: facts.pods.into_iter().map(change).collect(), ..facts }
 }
 
 fn started(pod: Pod, seconds: i64, ready: ConditionStatus) -> Pod {
@@ -40,18 +40,18 @@ fn with_lost_node() -> ClusterFacts {
 }
 
 pub(super) fn set_ups() -> Vec<SetUp> {
-    let world = World::healthy;
+    let facts = TestFacts::healthy;
     let none = || per_pod(&[None, None]);
-    let mut of_limits = world();
+    let mut of_limits = facts();
     of_limits.spec.metrics = vec![metric(
         MetricSource::Resource { name: "cpu".into(), of: UtilizationBase::Limits },
         MetricTarget::Utilization(50),
     )];
-    let mut sidecar = world();
+    let mut sidecar = facts();
     sidecar.pods = ["web-0", "web-1"]
         .map(|name| pod(name, vec![container("app", Some("200m")), container("proxy", None)]))
         .into();
-    let mut one_differs = world();
+    let mut one_differs = facts();
     one_differs.pods = vec![
         pod("web-0", vec![container("app", Some("200m"))]),
         pod("web-1", vec![container("old-app", Some("200m"))]),
@@ -61,15 +61,15 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "a misspelt container",
             "container-not-found",
             "no pod has container ap (nearest: app)",
-            world().with_metric(of_container("ap"), none()),
+            facts().with_metric(of_container("ap"), none()),
         ),
         set_up(
             "a container that only some pods have",
             "container-not-found",
             "pod web-1 has no container app (nearest: old-app)",
-            World {
+            TestFacts {
                 pods: one_differs.pods.clone(),
-                ..world().with_metric(of_container("app"), per_pod(&[Some(100), None]))
+                ..facts().with_metric(of_container("app"), per_pod(&[Some(100), None]))
             },
         ),
         set_up(
@@ -88,59 +88,59 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "cpu requests of zero",
             "zero-requests",
             "the cpu requests of all counted pods are zero",
-            World {
+            TestFacts {
                 pods: ["web-0", "web-1"].map(|name| pod(name, vec![container("app", Some("0"))])).into(),
-                ..world()
+                ..facts()
             },
         ),
         set_up(
             "a selector that matches no pods",
             "no-pods",
             "no pod matches the selector app=web",
-            World { pods: Vec::new(), ..world() }.with_samples(per_pod(&[])),
+            TestFacts { pods: Vec::new(), ..facts() }.with_samples(per_pod(&[])),
         ),
         set_up(
             "pods that are not ready",
             "pods-not-ready",
             "2 pods are not ready: web-0, web-1",
-            each(world(), |pod| started(pod, 60, ConditionStatus::False)),
+            each(facts(), |pod| started(pod, 60, ConditionStatus::False)),
         ),
         set_up(
             "pods that cannot be scheduled",
             "pods-not-ready",
             "2 pods are not ready: web-0, web-1",
-            each(world(), |pod| Pod { phase: PodPhase::Pending, started: None, ready: None, ..pod })
+            each(facts(), |pod| Pod { phase: PodPhase::Pending, started: None, ready: None, ..pod })
                 .with_samples(none()),
         ),
         set_up(
             "pods that started a moment ago",
             "pods-just-started",
             "2 pods started less than 21 s ago: web-0, web-1",
-            each(world(), |pod| started(pod, 20, ConditionStatus::True)).with_samples(none()),
+            each(facts(), |pod| started(pod, 20, ConditionStatus::True)).with_samples(none()),
         ),
         set_up(
             "pods that are being deleted",
             "pods-ended",
             "2 pods are terminating or failed: web-0, web-1",
-            each(world(), |pod| Pod { deleting: true, ..pod }),
+            each(facts(), |pod| Pod { deleting: true, ..pod }),
         ),
         set_up(
             "old pods without samples",
             "pods-without-samples",
             "2 pods are without samples: web-0, web-1",
-            world().with_samples(none()),
+            facts().with_samples(none()),
         ),
         set_up(
             "a node whose kubelet does not answer",
             "kubelet-down",
             "1 pod without samples because the kubelet of node node-b does not answer: web-1",
-            world().with_samples(per_pod(&[Some(20), None])).with_cluster(with_lost_node()),
+            facts().with_samples(per_pod(&[Some(20), None])).with_cluster(with_lost_node()),
         ),
         set_up(
             "old samples of such a node",
             "stale-samples",
             "the oldest sample is 4 min old because the kubelet of node node-b does not answer",
-            world()
+            facts()
                 .with_samples(per_pod_at(at("09:06:00"), &[Some(100), Some(100)]))
                 .with_cluster(with_lost_node()),
         ),
@@ -148,16 +148,16 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "old samples for an unknown reason",
             "stale-samples",
             "the oldest sample is 4 min old",
-            world().with_samples(per_pod_at(at("09:06:00"), &[Some(100), Some(100)])),
+            facts().with_samples(per_pod_at(at("09:06:00"), &[Some(100), Some(100)])),
         ),
         set_up(
             "a new pod without a sample while load falls",
             "missing-samples-assumed",
             "1 pod is without samples: usage is assumed, against a wrong change",
             {
-                let mut world = world().with_samples(per_pod(&[Some(40), None]));
-                world.pods[1] = started(world.pods[1].clone(), 20, ConditionStatus::True);
-                world
+                let mut facts = facts().with_samples(per_pod(&[Some(40), None]));
+                facts.pods[1] = started(facts.pods[1].clone(), 20, ConditionStatus::True);
+                facts
             },
         ),
         set_up(
@@ -165,9 +165,9 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "unready-pods-assumed",
             "1 pod is not ready yet and counted as idle",
             {
-                let mut world = world().with_samples(per_pod(&[Some(190), Some(0)]));
-                world.pods[1] = started(world.pods[1].clone(), 20, ConditionStatus::False);
-                world
+                let mut facts = facts().with_samples(per_pod(&[Some(190), Some(0)]));
+                facts.pods[1] = started(facts.pods[1].clone(), 20, ConditionStatus::False);
+                facts
             },
         ),
     ]

@@ -3,7 +3,7 @@
 use engine::failure::{DeniedAccess, RequestFailure};
 use engine::{PodSelection, RecordedError, ScaleReadError};
 
-use super::super::world::{World, per_pod};
+use super::super::test_facts::{TestFacts, per_pod};
 use super::{SetUp, set_up};
 use crate::decisions::DecisionMode;
 use crate::diagnosis::{ClusterFacts, PausedFact, RivalFact, SelectedOwner};
@@ -22,8 +22,8 @@ fn denied(resource: &str, group: &str, verb: &str) -> RequestFailure {
 }
 
 pub(super) fn set_ups() -> Vec<SetUp> {
-    let world = World::healthy;
-    let mut no_selector = world();
+    let facts = TestFacts::healthy;
+    let mut no_selector = facts();
     if let Ok(scale) = &mut no_selector.scale {
         scale.selector = String::new();
     }
@@ -32,13 +32,13 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "the Deployment does not exist",
             "target-not-found",
             "Deployment shop/web does not exist",
-            world().without_scale(query("deployments.apps \"web\" not found", RequestFailure::NotFound)),
+            facts().without_scale(query("deployments.apps \"web\" not found", RequestFailure::NotFound)),
         ),
         set_up(
             "a kind without a scale subresource",
             "no-scale-subresource",
             "the kind of Deployment shop/web has no scale subresource",
-            world().without_scale(query(
+            facts().without_scale(query(
                 "the server could not find the requested resource",
                 RequestFailure::NotServed,
             )),
@@ -47,13 +47,13 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "a kind that the cluster does not know",
             "target-kind-unknown",
             "the cluster does not know the kind of Deployment shop/web",
-            world().without_scale(ScaleReadError::UnknownKind("no matches for kind".into())),
+            facts().without_scale(ScaleReadError::UnknownKind("no matches for kind".into())),
         ),
         set_up(
             "an invalid apiVersion",
             "target-api-version-invalid",
             "scaleTargetRef.apiVersion is invalid: unexpected GroupVersion string: a/b/c",
-            world().without_scale(ScaleReadError::InvalidApiVersion(
+            facts().without_scale(ScaleReadError::InvalidApiVersion(
                 "unexpected GroupVersion string: a/b/c".into(),
             )),
         ),
@@ -62,19 +62,19 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "rbac-missing",
             "the scale of Deployment shop/web is not accessible: system:serviceaccount:plimsoll:controller may not get \
              deployments/scale in apps",
-            world().without_scale(query("forbidden", denied("deployments/scale", "apps", "get"))),
+            facts().without_scale(query("forbidden", denied("deployments/scale", "apps", "get"))),
         ),
         set_up(
             "kube-apiserver cannot be reached",
             "scale-unreadable",
             "the scale of Deployment shop/web cannot be read: dial tcp: connection refused",
-            world().without_scale(query("dial tcp: connection refused", RequestFailure::Unreachable)),
+            facts().without_scale(query("dial tcp: connection refused", RequestFailure::Unreachable)),
         ),
         set_up(
             "an admission webhook denies the new count",
             "scale-not-written",
             "the count 4 could not be written: admission webhook \"quota\" denied the request",
-            world()
+            facts()
                 .with_samples(per_pod(&[Some(300), Some(300)]))
                 .refusing_writes("admission webhook \"quota\" denied the request"),
         ),
@@ -82,7 +82,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "somebody scaled the target to zero",
             "target-at-zero",
             "the target was scaled to zero by another client, which disables autoscaling",
-            world().with_replicas(0),
+            facts().with_replicas(0),
         ),
         set_up(
             "a scale without a selector",
@@ -94,19 +94,22 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "a selector that cannot be parsed",
             "selector-invalid",
             "the selector of the scale cannot be parsed: app=web",
-            World { selection: PodSelection::Invalid("bad".into()), ..world() },
+            TestFacts { selection: PodSelection::Invalid("bad".into()), ..facts() },
         ),
         set_up(
             "two HPAs whose targets select the same pods",
             "pods-of-two-autoscalers",
             "several autoscalers select the same pods: shop/web, shop/api",
-            World { selection: PodSelection::Shared(vec!["shop/web".into(), "shop/api".into()]), ..world() },
+            TestFacts {
+                selection: PodSelection::Shared(vec!["shop/web".into(), "shop/api".into()]),
+                ..facts()
+            },
         ),
         set_up(
             "two autoscalers with one target",
             "two-autoscalers",
             "Deployment shop/web is also scaled by so/web",
-            world().with_cluster(ClusterFacts {
+            facts().with_cluster(ClusterFacts {
                 rivals: Some(vec![RivalFact { name: "so/web".into() }]),
                 ..ClusterFacts::default()
             }),
@@ -115,7 +118,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "a selector that matches pods of another Deployment",
             "selector-too-wide",
             "the selector also matches 3 pods of Deployment/api",
-            world().with_cluster(ClusterFacts {
+            facts().with_cluster(ClusterFacts {
                 other_owners: Some(vec![SelectedOwner { owner: "Deployment/api".into(), pods: 3 }]),
                 ..ClusterFacts::default()
             }),
@@ -124,13 +127,13 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "the annotation plimsoll.dev/mode: off",
             "autoscaler-off",
             "it is off: nothing is decided",
-            World { mode: DecisionMode::Off, ..world() },
+            TestFacts { mode: DecisionMode::Off, ..facts() },
         ),
         set_up(
             "a paused ScaledObject",
             "paused",
             "paused at 3 by its annotation",
-            world().with_cluster(ClusterFacts {
+            facts().with_cluster(ClusterFacts {
                 paused: Some(PausedFact { replicas: Some(3) }),
                 ..ClusterFacts::default()
             }),
@@ -139,13 +142,15 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "a dry run",
             "dry-run",
             "dry run: decided and recorded, never written",
-            World { mode: DecisionMode::DryRun, ..world() }.with_samples(per_pod(&[Some(150), Some(150)])),
+            TestFacts { mode: DecisionMode::DryRun, ..facts() }
+                .with_samples(per_pod(&[Some(150), Some(150)])),
         ),
         set_up(
             "shadow mode",
             "shadow-mode",
             "shadow mode: another controller acts, this one only compares",
-            World { mode: DecisionMode::Shadow, ..world() }.with_samples(per_pod(&[Some(150), Some(150)])),
+            TestFacts { mode: DecisionMode::Shadow, ..facts() }
+                .with_samples(per_pod(&[Some(150), Some(150)])),
         ),
     ]
 }

@@ -4,15 +4,15 @@ use engine::failure::TriggerFailure;
 use engine::trigger_poll::{FormulaResult, PolledTrigger, TriggerMetric};
 use engine::{Activation, ActivationVerdict, TriggerPoll};
 
-use super::super::world::{World, at};
+use super::super::test_facts::{TestFacts, at};
 use super::{SetUp, set_up};
 
-fn scaled_object(poll: TriggerPoll, verdict: ActivationVerdict, replicas: i32) -> World {
-    let mut world = World::healthy().with_replicas(replicas);
-    world.spec.metrics.clear();
-    world.activation = Some(Activation { by: Vec::new(), rest: 0.into(), verdict });
-    world.poll = Some(poll);
-    world
+fn scaled_object(poll: TriggerPoll, verdict: ActivationVerdict, replicas: i32) -> TestFacts {
+    let mut facts = TestFacts::healthy().with_replicas(replicas);
+    facts.spec.metrics.clear();
+    facts.activation = Some(Activation { by: Vec::new(), rest: 0.into(), verdict });
+    facts.poll = Some(poll);
+    facts
 }
 
 fn queue(metric: TriggerMetric) -> TriggerPoll {
@@ -25,7 +25,7 @@ fn queue(metric: TriggerMetric) -> TriggerPoll {
     TriggerPoll { triggers: vec![trigger], ..TriggerPoll::default() }
 }
 
-fn failing(failure: TriggerFailure, text: &str) -> World {
+fn failing(failure: TriggerFailure, text: &str) -> TestFacts {
     let metric =
         TriggerMetric { failure: Some(text.into()), cause: Some(failure), ..TriggerMetric::default() };
     scaled_object(queue(metric), ActivationVerdict::Held("a trigger cannot be read".into()), 2)

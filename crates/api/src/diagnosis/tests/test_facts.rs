@@ -5,9 +5,7 @@ use std::sync::Arc;
 use engine::act::ScaleWriteError;
 use engine::explain::{explain, explain_trigger_poll};
 use engine::pod::{ConditionStatus, Container, Pod, PodPhase, PodTemplate, ReadyCondition, Resources};
-use engine::spec::{
-    FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, Spec, TargetRef, UtilizationBase,
-};
+use engine::spec::{Metric, MetricId, MetricSource, MetricTarget, Spec, TargetRef, UtilizationBase};
 use engine::{
     Activation, ControllerConfig, Decision, DecisionDetail, MetricSamples, Observation, PodSamples,
     PodSelection, RecordedError, RequestFailure, Sample, Scale, ScaleReadError, ScaleWriteResult, State,
@@ -22,7 +20,7 @@ use crate::diagnosis::{ClusterFacts, Diagnosis, DiagnosisFacts, with_causes};
 const PERIOD: SignedDuration = SignedDuration::from_secs(15);
 
 /// Everything that one decision depends on.
-pub(super) struct World {
+pub(super) struct TestFacts {
     pub(super) spec: Spec,
     pub(super) scale: Result<Scale, ScaleReadError>,
     pub(super) selection: PodSelection,
@@ -54,7 +52,7 @@ pub(super) fn cpu() -> Metric {
 }
 
 pub(super) fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
-    Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
+    Metric::new(source, goal)
 }
 
 pub(super) fn named(name: &str) -> MetricId {
@@ -94,7 +92,7 @@ pub(super) fn failed(text: &str, failure: RequestFailure) -> Result<MetricSample
     Err(RecordedError::new(text, Some(failure)))
 }
 
-impl World {
+impl TestFacts {
     /// Two healthy pods of `Deployment web` with `container app`, at their cpu target.
     pub(super) fn healthy() -> Self {
         let spec = Spec {
@@ -128,10 +126,10 @@ impl World {
 
     /// With this metric and its samples instead of cpu.
     pub(super) fn with_metric(self, metric: Metric, samples: Result<MetricSamples, RecordedError>) -> Self {
-        let mut world = self;
-        world.spec.metrics = vec![metric];
-        world.samples = vec![samples];
-        world
+        let mut facts = self;
+        facts.spec.metrics = vec![metric];
+        facts.samples = vec![samples];
+        facts
     }
 
     pub(super) fn with_samples(self, samples: Result<MetricSamples, RecordedError>) -> Self {
