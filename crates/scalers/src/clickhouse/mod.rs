@@ -1,6 +1,15 @@
-//! clickhouse: the number returned by a query of ClickHouse.
+//! clickhouse: the number returned by a query of ClickHouse, over its HTTP interface.
 
+mod query;
+#[cfg(test)]
+mod tests;
+
+use query::ClickHouseServer;
+use sources::http::{Auth, Endpoint};
+
+use crate::encrypted_key::opened;
 use crate::parameters::KedaProfile;
+use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
 use crate::urls::is_url;
 
@@ -13,10 +22,9 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The number in the first column of the first row of a ClickHouse query.",
     display: "clickhouseScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     since: KedaProfile::V2_21,
     build,
-    samples: &[Sample::tcp(
+    samples: &[Sample::http(
         &[("query", "SELECT 1"), ("targetQueryValue", "5"), ("host", "127.0.0.1"), ("port", "{port}")],
         sample::PASSWORD,
     )],
@@ -26,11 +34,12 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// The query and the connection.
     pub struct Parameters of "error parsing clickhouse metadata: error parsing clickhouse metadata" {
-        /// A connection string, `clickhouse://user:password@host:9000/db`; replaces host, port, username, password and database.
+        /// A connection string, `clickhouse://user:password@host:9000/db` or `http://user:password@host:8123/db`; replaces host, port,
+        /// username, password and database.
         connection_string: Secret = "connectionString" in [Authentication, Environment];
         /// Host.
         host: String = "host" in [Metadata, Authentication];
-        /// Port.
+        /// Port. Queries are sent to the HTTP interface: the native ports 9000 and 9440 stand for 8123 and 8443 of the same host.
         port: String = "port" in [Metadata, Authentication], default "9000";
         /// User name.
         username: String = "username" in [Metadata, Authentication, Environment], default "default";
@@ -44,11 +53,11 @@ crate::parameters! {
         target: f64 = "targetQueryValue" in [Metadata], required;
         /// The trigger is active above this value.
         activation: f64 = "activationTargetQueryValue" in [Metadata], default "0";
-        /// Maximum number of unused connections.
+        /// Has no effect: connections are shared by all triggers of a server.
         max_idle_connections: isize = "maxIdleConns" in [Metadata, Authentication];
-        /// Maximum number of connections.
+        /// Has no effect.
         max_open_connections: isize = "maxOpenConns" in [Metadata, Authentication];
-        /// Maximum age of a connection.
+        /// Has no effect.
         connection_lifetime: Option<Duration> = "connMaxLifetime" in [Metadata, Authentication];
         /// Uses TLS.
         tls: bool = "tls" in [Authentication], default "false";
@@ -78,9 +87,39 @@ impl Parameters {
         }
         Ok(())
     }
+
+    /// The server of the connection string, or else of host and port.
+    fn server(&self) -> Result<ClickHouseServer, ParseError> {
+        let given = self.connection_string.reveal();
+        if !given.is_empty() {
+            return ClickHouseServer::parse(given);
+        }
+        let server = ClickHouseServer::new(&self.host, &self.port, self.tls)?;
+        let (user, password) = (self.username.clone(), self.password.clone());
+        Ok(ClickHouseServer { user, password, database: self.database.clone(), ..server })
+    }
+
+    /// TLS settings and credentials.
+    fn access(&self, server: &ClickHouseServer) -> Endpoint {
+        let auth = Auth::Basic { user: server.user.clone(), password: server.password.clone() };
+        let key = opened(&self.key, &self.key_password);
+        let own = (self.tls && !self.certificate.is_empty()).then_some((&*self.certificate, &key));
+        let authority = if self.tls { &*self.ca } else { "" };
+        let insecure = server.insecure || (self.tls && self.unsafe_ssl);
+        Endpoint { insecure, auth, ..tls_endpoint(authority, own) }
+    }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+/// A query and its server.
+struct ClickHouseSource {
+    query: String,
+    /// The server with TLS settings and credentials, or why it is invalid.
+    server: Result<(ClickHouseServer, Endpoint), ScalerError>,
+    within: Duration,
+    web: Arc<SharedHttpClient>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     parameters.check(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
@@ -89,5 +128,39 @@ fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError
         // The string is not quoted, because it contains a password.
         bail!("error establishing clickhouse connection: failed to parse connection string: it is no URL");
     }
-    UnqueriedScaler::build(trigger, [external(trigger, "clickhouse", milli(parameters.target))])
+    let spec = external(trigger, "clickhouse", milli(parameters.target));
+    let server = parameters.server().map_err(ScalerError::new);
+    let server = server.map(|server| {
+        let access = parameters.access(&server);
+        (server, access)
+    });
+    let Parameters { query, activation, .. } = parameters;
+    let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
+    SingleMetricScaler::build(spec, activation, ClickHouseSource { query, server, within, web })
+}
+
+impl ClickHouseSource {
+    async fn first_number(&self) -> Result<f64, ScalerError> {
+        let (server, access) = self.server.as_ref().map_err(Clone::clone)?;
+        let mut failed = scaler_error!("connectionString names no host");
+        for url in &server.urls {
+            let call = HttpCall::get(server.question(url, &self.query), self.within).access(access.clone());
+            match send(&self.web, call).await {
+                Ok((status, body)) => return query::value(status, &body),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+}
+
+impl ValueSource for ClickHouseSource {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let value = self.first_number().await;
+            value.map_err(|error| {
+                error.inside("error inspecting ClickHouse: could not query ClickHouse database")
+            })
+        })
+    }
 }
