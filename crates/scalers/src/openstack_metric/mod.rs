@@ -1,5 +1,10 @@
 //! openstack-metric: the newest measure of a metric of OpenStack Gnocchi.
 
+mod query;
+#[cfg(test)]
+mod tests;
+
+use crate::keystone::{KeystoneClient, KeystoneLogin, KeystoneSession, timeout};
 use crate::prelude::*;
 
 /// The scaler type `openstack-metric`.
@@ -8,7 +13,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The newest measure of a metric of OpenStack Gnocchi.",
     display: "openstackMetricScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::http(
         &[
@@ -17,6 +21,7 @@ pub const TYPE: ScalerType = ScalerType {
             ("aggregationMethod", "mean"),
             ("granularity", "300"),
             ("threshold", "5"),
+            ("timeout", "1"),
         ],
         &[("authURL", "http://{}"), ("userID", "u"), ("password", sample::SECRET)],
     )],
@@ -26,13 +31,13 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of openstack-metric.
     pub struct Parameters of "error parsing openstack Metric metadata: error parsing openstack metric metadata" {
-        /// URL of the metrics of Gnocchi.
+        /// URL of the metrics of Gnocchi, e.g. `http://gnocchi.example:8041/v1/metric`.
         metrics_url: String = "metricsURL" in [Metadata], required;
         /// The metric.
         metric_id: String = "metricID" in [Metadata], required;
         /// How measures are aggregated, e.g. `mean`.
         aggregation_method: String = "aggregationMethod" in [Metadata], required;
-        /// Distance of measures, in seconds.
+        /// Distance of measures, in seconds. Measures of about this time back are read; if there is none, the value is 0, as in KEDA.
         granularity: isize = "granularity" in [Metadata], required;
         /// Target value per replica.
         threshold: f64 = "threshold" in [Metadata];
@@ -72,9 +77,25 @@ impl Parameters {
         }
         Ok(())
     }
+
+    fn login(&self) -> KeystoneLogin<'_> {
+        let Self { user_id, password, credential_id, credential_secret, .. } = self;
+        if user_id.is_empty() {
+            return KeystoneLogin::ApplicationCredential { id: credential_id, secret: credential_secret };
+        }
+        KeystoneLogin::Password { user_id, password, project_id: "" }
+    }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+/// A metric and the login for it.
+struct GnocchiMetric {
+    parameters: Parameters,
+    keystone: KeystoneClient,
+    within: Duration,
+    web: Arc<SharedHttpClient>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let inside = |error: ParseError| {
@@ -82,5 +103,24 @@ fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError
     };
     parameters.check_access().map_err(inside)?;
     let name = format!("openstack-metric-{}", parameters.metric_id);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.threshold))])
+    let spec = external(trigger, &name, milli(parameters.threshold));
+    let (activation, within) = (parameters.activation, timeout(parameters.timeout));
+    let keystone = KeystoneClient::new(&parameters.auth_url, parameters.login(), ("metric", ""), within);
+    let web = Arc::clone(&backends.web);
+    SingleMetricScaler::build(spec, activation, GnocchiMetric { parameters, keystone, within, web })
+}
+
+impl ValueSource for GnocchiMetric {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let Parameters { metrics_url, metric_id, aggregation_method, granularity, .. } = &self.parameters;
+            let start = query::start(*granularity, self.web.now())?;
+            let url = query::url(metrics_url, metric_id, (aggregation_method, *granularity), &start);
+            let request = |session: &KeystoneSession| {
+                HttpCall::get(&*url, self.within).header("x-auth-token", session.token.reveal())
+            };
+            let answer = self.keystone.ask(&self.web, request).await?;
+            query::value(answer.status.as_u16(), &answer.body)
+        })
+    }
 }
