@@ -22,6 +22,11 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("influxdb thresholdValue", "no threshold value given"),
     ("azure-servicebus queueName", "no service bus entity type set"),
     ("solace-event-queue messageCountTarget", "no target value found in the scaler configuration"),
+    ("solace-direct-messaging solaceSempBaseURL", "host url value found in the scaler configuration"),
+    (
+        "solace-direct-messaging aggregatedClientTxMsgRateTarget",
+        "no target value found in the scaler configuration",
+    ),
     // Parameters that exclude each other: the error names the other one.
     ("azure-servicebus topicName", "both topic and queue name metadata provided"),
     ("elasticsearch cloudID", "can't provide both cloud config and endpoint addresses"),
