@@ -1,7 +1,12 @@
 //! sumologic: the number returned by a log or metric query of Sumo Logic.
 
+mod client;
+mod query;
 #[cfg(test)]
 mod tests;
+
+use client::SumoLogicClient;
+use query::QueryRange;
 
 use crate::prelude::*;
 
@@ -9,6 +14,8 @@ use crate::prelude::*;
 const PREFIX: &str = "error parsing metadata";
 /// The beginning of keys that hold one row of several metric queries.
 const ROW: &str = "query.";
+/// The id of the row of a single metric query.
+const SINGLE_ROW: &str = "A";
 
 /// The scaler type `sumologic`.
 pub const TYPE: ScalerType = ScalerType {
@@ -16,7 +23,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The number returned by a log or metric query of Sumo Logic.",
     display: "sumologicScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::http(
         &[
@@ -26,6 +32,7 @@ pub const TYPE: ScalerType = ScalerType {
             ("quantization", "15s"),
             ("timerange", "15m"),
             ("threshold", "5"),
+            ("maxRetries", "1"),
         ],
         &[("accessID", "i"), ("accessKey", sample::SECRET)],
     )],
@@ -69,7 +76,7 @@ crate::parameters! {
         threshold: f64 = "threshold" in [Metadata], required;
         /// How often a log query is asked whether it is done.
         logs_polling_interval: Duration = "logsPollingInterval" in [Metadata], default "1s";
-        /// How often a request is repeated after an error.
+        /// How often a request is sent if the server is overloaded or fails, at most 5 times.
         max_retries: isize = "maxRetries" in [Metadata], default "3";
         /// Treats a metric query without data as 0 instead of an error.
         ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "false", since_2_21;
@@ -110,12 +117,66 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+/// A query and the API that answers it.
+struct SumoLogicQuery {
+    parameters: Parameters,
+    /// Metric queries with their ids.
+    rows: Vec<(String, String)>,
+    client: SumoLogicClient,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     if rows(trigger).any(|(id, _)| id.is_empty()) {
         bail!("{PREFIX}: malformed metadata, unable to parse rowID from key: {ROW}");
     }
-    let parameters = Parameters::read(trigger)?;
+    let mut parameters = Parameters::read(trigger)?;
     let name = format!("sumologic-{}", parameters.query_type);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.threshold))])
+    let (spec, activation) = (external(trigger, &name, milli(parameters.threshold)), parameters.activation);
+    // As in KEDA, a single query replaces the rows.
+    let rows = if parameters.query.is_empty() {
+        rows(trigger).map(|(id, query)| (id.to_owned(), query.to_owned())).collect()
+    } else {
+        SINGLE_ROW.clone_into(&mut parameters.result_row);
+        vec![(SINGLE_ROW.to_owned(), parameters.query.clone())]
+    };
+    let client = SumoLogicClient {
+        host: parameters.host.clone(),
+        access_id: parameters.access_id.clone(),
+        access_key: parameters.access_key.clone(),
+        unsafe_ssl: parameters.unsafe_ssl,
+        attempts: parameters.max_retries,
+        polling_interval: parameters.logs_polling_interval,
+        within: trigger.http_timeout,
+        web: Arc::clone(&backends.web),
+    };
+    SingleMetricScaler::build(spec, activation, SumoLogicQuery { parameters, rows, client })
+}
+
+impl SumoLogicQuery {
+    async fn result(&self) -> Result<f64, ScalerError> {
+        let Parameters { result_row, rollup, result_field, timezone, aggregator, .. } = &self.parameters;
+        let range = QueryRange::new(self.client.web.now(), self.parameters.timerange, timezone)?;
+        if self.parameters.query_type == "logs" {
+            let numbers = self.client.logs((&self.parameters.query, timezone), &range, result_field).await?;
+            // KEDA takes a search without records for 0.
+            return numbers.map_or(Ok(0.0), |numbers| query::aggregated(&numbers, aggregator));
+        }
+        let quantization = self.parameters.quantization.unwrap_or_default();
+        let question = query::metrics_question(&self.rows, (quantization, rollup), &range);
+        let answer = self.client.metrics(question).await?;
+        match query::points(answer.status.as_u16(), &answer.body, result_row)? {
+            Some(numbers) => query::aggregated(&numbers, aggregator),
+            None if self.parameters.ignore_null_values => Ok(0.0),
+            None => Err(scaler_error!("no time series data found in metrics query response")),
+        }
+    }
+}
+
+impl ValueSource for SumoLogicQuery {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            self.result().await.map_err(|error| error.inside("error getting metrics from sumologic"))
+        })
+    }
 }
