@@ -1,5 +1,11 @@
 //! huawei-cloudeye: the value of a metric of Huawei Cloud Eye.
 
+mod query;
+#[cfg(test)]
+mod tests;
+
+use query::CloudEyeMetric;
+
 use crate::prelude::*;
 
 /// The scaler type `huawei-cloudeye`.
@@ -8,7 +14,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The value of a metric of Huawei Cloud Eye.",
     display: "huaweiCloudeyeScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::fixed(
         &[
@@ -55,15 +60,15 @@ crate::parameters! {
         filter: String = "metricFilter" in [Metadata], default "average", one_of ["average", "max", "min", "sum", "variance"];
         /// Distance of values, in seconds.
         period: String = "metricPeriod" in [Metadata], default "300";
-        /// Endpoint of IAM.
+        /// Has no effect: requests are signed with the access key, without a token of IAM.
         identity_endpoint: String = "IdentityEndpoint" in [Authentication];
         /// The project.
         project: String = "ProjectID" in [Authentication];
-        /// Id of the account.
+        /// Has no effect.
         domain_id: String = "DomainID" in [Authentication];
-        /// The region.
+        /// The region; `https://ces.REGION.CLOUD` is asked.
         region: String = "Region" in [Authentication];
-        /// Name of the account.
+        /// Has no effect.
         domain: String = "Domain" in [Authentication];
         /// Domain of the host names.
         cloud: String = "Cloud" in [Authentication], default "myhuaweicloud.com";
@@ -74,9 +79,52 @@ crate::parameters! {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let name = format!("huawei-cloudeye-{}", parameters.metric_name);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.target))])
+    let spec = external(trigger, &name, milli(parameters.target));
+    let activation = parameters.activation;
+    let source = HttpSource::new(parameters, trigger, backends);
+    SingleMetricScaler::build(spec, activation, source)
+}
+
+impl HttpSource<Parameters> {
+    fn call(&self) -> Result<HttpCall, ScalerError> {
+        let Parameters { project, region, cloud, access_key, secret_key, .. } = &self.parameters;
+        let given = [
+            ("ProjectID", &**project),
+            ("AccessKey", access_key.reveal()),
+            ("SecretKey", secret_key.reveal()),
+        ];
+        if let Some((missing, _)) = given.iter().find(|(_, text)| text.is_empty()) {
+            bail!("{missing} must be given in the TriggerAuthentication");
+        }
+        let Parameters { namespace, metric_name, dimension_name, dimension_value, .. } = &self.parameters;
+        let metric = CloudEyeMetric {
+            namespace,
+            name: metric_name,
+            dimension: (dimension_name, dimension_value),
+            period: &self.parameters.period,
+            filter: &self.parameters.filter,
+        };
+        let (host, now) = (query::host(region, cloud)?, self.web.now());
+        let body = query::question(&metric, self.parameters.collection_time, now);
+        let date = query::date(now);
+        let authorization = query::authorization((access_key, secret_key), (&host, project), &date, &body);
+        HttpCall::post(format!("https://{host}{}", query::path(project)), body, self.within)
+            .header("content-type", query::CONTENT_TYPE)?
+            .header("x-project-id", project)?
+            .header("x-sdk-date", &date)?
+            .header("authorization", &authorization)
+    }
+}
+
+impl ValueSource for HttpSource<Parameters> {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let (status, body) = send(&self.web, self.call()?).await?;
+            query::value(status, &body, &self.parameters.filter)
+        })
+    }
 }
