@@ -71,29 +71,4 @@ proptest! {
             }
         }
     }
-
-    #[test]
-    fn window_lets_an_unchanged_proposal_through_at_the_stated_time(
-        behavior in windows(),
-        steps in prop::collection::vec((5_i64..30, 1_i32..40), 2..40),
-    ) {
-        let mut fixture = target(behavior);
-        let mut last = None;
-        for (seconds, wanted) in &steps {
-            last = Some(step(&mut fixture, *seconds, *wanted));
-        }
-        let held = last.unwrap().normalized.unwrap().stabilized;
-        let (Some(until), Some((_, wanted))) = (held.until.filter(|_| held.hold != StabilizationHold::None), steps.last()) else {
-            return Ok(());
-        };
-        for _ in 0..200 {
-            let decision = step(&mut fixture, 5, *wanted);
-            let now = decision.normalized.unwrap().stabilized;
-            if decision.at > until {
-                prop_assert_eq!(now.replicas, held.recommended, "after {}: {:?}", until, now);
-                return Ok(());
-            }
-        }
-        prop_assert!(false, "{} is never reached", until);
-    }
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use api::autoscaling::{Version, Versioned};
+use api::autoscaling::{FeatureGates, Version, Versioned};
 use api::field::FieldError;
 use localkube::kinds::{BuiltInKind, KINDS};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn run(row: &BuiltInKind, vector: &Value) -> Result<Value, Vec<Value>> {
             object["metadata"]["creationTimestamp"] =
                 vector["answer"]["metadata"]["creationTimestamp"].clone();
             (row.rules.create)(&mut object);
-            (row.rules.validate)(&object)
+            row.rules.faults(&object, FeatureGates::default())
         }
         Some(old) if vector["sub"] == "status" => {
             for (field, value) in old.as_object().unwrap() {
@@ -45,14 +45,14 @@ fn run(row: &BuiltInKind, vector: &Value) -> Result<Value, Vec<Value>> {
                 }
             }
             (row.rules.update)(&mut object, old);
-            (row.rules.validate_status)(&object, old)
+            row.rules.update_faults(&object, old, true, FeatureGates::default())
         }
         Some(old) => {
             if row.status {
                 object["status"] = old["status"].clone();
             }
             (row.rules.update)(&mut object, old);
-            (row.rules.validate_update)(&object, old)
+            row.rules.update_faults(&object, old, false, FeatureGates::default())
         }
     };
     let cause = |fault: &FieldError| json!({"reason": fault.kind.reason(), "message": fault.message(), "field": fault.field});

@@ -51,7 +51,7 @@ pub struct Stabilized {
 
 impl Stabilized {
     /// Until when the window holds at least this count (scale-down) or at most this count (scale-up): until the recommendation that it
-    /// remembers leaves it. [`Stabilized::until`] is later where other recommendations hold other counts.
+    /// remembers leaves it.
     pub fn holds_until(&self) -> Option<Timestamp> {
         let window = match self.hold {
             StabilizationHold::None => return None,

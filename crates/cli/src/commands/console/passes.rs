@@ -68,7 +68,7 @@ pub(super) async fn read(
             Err(_) => return None,
         }
     }
-    let is_kept = !found.cursor.is_empty() && !(found.reset && found.points.is_empty());
+    let is_kept = !(found.cursor.is_empty() || found.reset && found.points.is_empty());
     is_kept.then_some(found)
 }
 

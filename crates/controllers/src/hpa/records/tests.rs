@@ -197,7 +197,7 @@ fn what_makes_a_run_end() {
 fn every_pass_is_kept_for_the_time_of_the_history() {
     let spec = Arc::new(mk_spec("web"));
     // Decisions of which many are equal, so that runs are longer than chunks.
-    let milli = |n: i64| if n % 100 < 80 { 240 + n % 20 } else { 400 + n % 7 };
+    let milli = |n: i64| if n % 100 < 80 { 240 + n % 20 } else { 410 + n % 7 };
     let decisions: Vec<Decision> = (0..600).map(|n| once(n * 15, &spec, Some(milli(n)))).collect();
     let limits = HistoryLimits { age: SignedDuration::from_mins(30), ..HistoryLimits::default() };
     let records = Records::new(limits);

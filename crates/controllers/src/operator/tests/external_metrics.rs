@@ -49,8 +49,8 @@ async fn external_metric_request_uses_a_recent_sample() {
         "both state when the source was asked: {first}, {second}"
     );
     assert_eq!(query.source.stated().as_deref(), Some("trigger scripted of ScaledObject worker"));
-    sleep(Duration::from_secs(20)).await;
     env.sources.set("orders", SourceResponse::Value(30));
+    sleep(Duration::from_secs(20)).await;
     let values = metrics.values(&question("s0-orders", selector)).await.unwrap();
     assert_eq!(values[0].value.to_string(), "30", "what is too old is asked for again");
 

@@ -74,14 +74,6 @@ async fn polls_use_what_the_hpa_has_requested() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keda_2_20_queries_its_sources_in_every_poll() {
-    let env = env(KedaProfile::V2_20).await;
-    set_scaling_active(&env, "True").await;
-    assert!(queries(&env, 6, true).await > 6);
-    env.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn failed_scale_writes_are_reported_in_the_condition() {
     let settings = OperatorSettings { profile: KedaProfile::V2_21, ..OperatorSettings::default() };
     let env = TestEnv::with(settings).await;
