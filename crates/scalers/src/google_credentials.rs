@@ -1,7 +1,8 @@
 //! Credentials of Google Cloud in triggers, without IO.
 
+use crate::identity::GoogleIdentity;
 use crate::parameters::Secret;
-use crate::{ParseError, Trigger};
+use crate::{ParseError, ScalerError, Trigger};
 
 crate::parameters! {
     /// Credentials of Google Cloud.
@@ -27,5 +28,48 @@ impl GoogleCredentials {
         } else {
             Err("google application credentials not found".into())
         }
+    }
+
+    /// The identity: that of the operator only with pod identity `gcp`, which was checked when the TriggerAuthentication was read.
+    pub(crate) fn identity(&self, trigger: &Trigger) -> Result<GoogleIdentity, ScalerError> {
+        if trigger.identity.provider == "gcp" {
+            return Ok(GoogleIdentity::Operator);
+        }
+        for key in [&self.application, &self.own] {
+            if !key.reveal().is_empty() {
+                return Ok(GoogleIdentity::Key(key.clone()));
+            }
+        }
+        // The file would be one of the operator's pod, not of the workload's.
+        if !self.file.is_empty() {
+            bail!(
+                "credentialsFromEnvFile names a file, and triggers cannot read files of the operator: give the key itself in a \
+                 TriggerAuthentication or with credentialsFromEnv"
+            );
+        }
+        Err(scaler_error!("google application credentials not found"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::texts;
+
+    #[test]
+    fn identities_of_triggers() {
+        let identity = |trigger: &Trigger| GoogleCredentials::read(trigger).unwrap().identity(trigger);
+        let key = |text: &str| Ok(GoogleIdentity::Key(Secret::new(text)));
+        let mut trigger =
+            Trigger { metadata: texts(&[("credentialsFromEnvFile", "F")]), ..Trigger::default() };
+        assert!(identity(&trigger).unwrap_err().message.contains("cannot read files of the operator"));
+        trigger.metadata = texts(&[("credentialsFromEnv", "V")]);
+        assert_eq!(identity(&trigger).unwrap_err().message, "google application credentials not found");
+        trigger.environment = texts(&[("V", "own")]);
+        assert_eq!(identity(&trigger), key("own"));
+        trigger.auth = texts(&[("GoogleApplicationCredentials", "given")]);
+        assert_eq!(identity(&trigger), key("given"));
+        trigger.identity.provider = "gcp".to_owned();
+        assert_eq!(identity(&trigger), Ok(GoogleIdentity::Operator));
     }
 }

@@ -11,6 +11,7 @@
 //! identity     credentials at clouds
 //! responses    decoding of responses; `xml` elements; `urls` URLs; `single` scalers with one metric; `aws` signatures;
 //!              `azure_clouds`, `google_credentials`, `jolokia`, `keystone`, `search`, `oauth` code shared by several scalers
+//!              `azure_clouds`, `google_credentials`, `google_client`, `google_monitoring`, `jolokia`, `search`, `oauth` code shared by several scalers
 //! unqueried    types whose parameters are checked but whose source is not queried yet
 //! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them, `stream` adds TLS;
 //!              `encrypted_key` keys with a password, `scram` logins, `kafka_client` the lag of consumer groups
@@ -32,7 +33,9 @@ mod azure_clouds;
 pub mod backends;
 pub mod clock;
 mod encrypted_key;
+mod google_client;
 mod google_credentials;
+mod google_monitoring;
 pub mod identity;
 mod jolokia;
 mod kafka_client;

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use api::selector::Selector;
+use http::{HeaderMap, StatusCode};
+use sources::http::HttpResponse;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use crate::backends::{Backends, Cluster, ClusterFuture, PodView};
 use crate::dial::Dialer;
-use crate::web::HttpSettings;
+use crate::web::{HttpCall, HttpSettings, SharedHttpClient};
 use crate::{Owner, Reading, Scaler, ScalerError, Trigger, table};
 
 /// How a test server responds to a request.
@@ -139,4 +141,29 @@ pub(crate) async fn read_first(scaler: &dyn Scaler) -> Result<Reading, ScalerErr
 /// Builds the scaler of a trigger and reads it.
 pub(crate) async fn read(trigger: &Trigger) -> Result<Reading, ScalerError> {
     build(trigger)?.read("m").await
+}
+
+/// Builds the scaler of a trigger and reads it. Its requests are answered by a function and never sent: for servers at fixed addresses.
+pub(crate) async fn read_answered(
+    trigger: &Trigger,
+    answer: impl Fn(&HttpCall) -> (u16, String) + Send + Sync + 'static,
+) -> Result<Reading, ScalerError> {
+    let web = SharedHttpClient::answered_by(move |call| {
+        let (status, body) = answer(call);
+        let status = StatusCode::from_u16(status).unwrap();
+        HttpResponse { status, headers: HeaderMap::new(), body: body.into() }
+    });
+    let mut backends = backends(FakeCluster::default());
+    backends.web = Arc::new(web);
+    table::build(trigger, &backends)?.read("m").await
+}
+
+/// Answers like the metadata server of Google for requests to it: token `t`, project `p`. None for other requests.
+pub(crate) fn google_metadata(call: &HttpCall) -> Option<(u16, String)> {
+    let path = call.url.strip_prefix("http://127.0.0.1:1/computeMetadata/v1/")?;
+    assert_eq!(call.headers.get("metadata-flavor").unwrap(), "Google");
+    let is_project = path == "project/project-id";
+    assert!(is_project || path.starts_with("instance/service-accounts/default/token?scopes=https"), "{path}");
+    let token = r#"{"access_token": "t", "expires_in": 3600}"#;
+    Some((200, if is_project { "p" } else { token }.to_owned()))
 }

@@ -1,7 +1,13 @@
 //! gcp-pubsub: a metric of a subscription or topic of Google Cloud Pub/Sub.
 
+mod query;
+#[cfg(test)]
+mod tests;
+
 use crate::google_credentials::GoogleCredentials;
+use crate::google_monitoring::MonitoringClient;
 use crate::prelude::*;
+use query::PubSubResource;
 
 /// What stands in front of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing PubSub metadata";
@@ -12,7 +18,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "A metric of a subscription or topic of Google Cloud Pub/Sub, such as its undelivered messages.",
     display: "pubsubScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::fixed(&[("subscriptionName", "s")], sample::GOOGLE_KEY)],
     ..ScalerType::DEFAULT
@@ -54,14 +59,46 @@ impl Parameters {
         }
         Ok(())
     }
+
+    /// What has the metric, and its name.
+    fn resource(&self) -> (PubSubResource, &str) {
+        match &*self.subscription {
+            "" => (PubSubResource::Topic, self.topic.as_str()),
+            subscription => (PubSubResource::Subscription, subscription),
+        }
+    }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+struct PubSub {
+    parameters: Parameters,
+    client: MonitoringClient,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     parameters.credentials.check(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
-    let resource =
-        if parameters.subscription.is_empty() { &parameters.topic } else { &parameters.subscription };
-    let spec = external(trigger, &format!("gcp-ps-{resource}"), milli(parameters.value));
-    UnqueriedScaler::build(trigger, [spec])
+    let spec = external(trigger, &format!("gcp-ps-{}", parameters.resource().1), milli(parameters.value));
+    let activation = parameters.activation;
+    let client = MonitoringClient::new(&parameters.credentials, trigger, backends);
+    SingleMetricScaler::build(spec, activation, PubSub { parameters, client })
+}
+
+impl ValueSource for PubSub {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let Parameters { mode, aggregation, time_horizon, value_if_null, .. } = &self.parameters;
+            let (kind, name) = self.parameters.resource();
+            let (project, id) = query::resource(name);
+            let project = match project {
+                "" => self.client.project().await?,
+                project => project.to_owned(),
+            };
+            let query = query::mql(kind, (&project, id), mode, aggregation, *time_horizon)?;
+            let found = self.client.queried(&project, &query).await?;
+            found
+                .or(*value_if_null)
+                .ok_or_else(|| scaler_error!("could not find stackdriver metric with query {query}"))
+        })
+    }
 }

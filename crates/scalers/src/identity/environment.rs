@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// The variables that are read: those that the clouds' own libraries read.
-const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 15] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
@@ -18,6 +18,7 @@ const VARIABLES: [&str; 14] = [
     "AZURE_AUTHORITY_HOST",
     "GOOGLE_APPLICATION_CREDENTIALS",
     "GCE_METADATA_HOST",
+    "CLOUDSDK_CORE_PROJECT",
 ];
 
 /// Variables and endpoints of this process.

@@ -116,6 +116,43 @@ impl Identities {
         oauth::answer(status, &body).map_err(failed)
     }
 
+    /// The project of an identity, for resources that triggers name without their project.
+    pub async fn google_project(
+        &self,
+        identity: &GoogleIdentity,
+        web: &SharedHttpClient,
+    ) -> Result<String, ScalerError> {
+        let project = match identity {
+            GoogleIdentity::Key(key) => text(&credentials(key)?, "project_id").to_owned(),
+            GoogleIdentity::Operator => match self.environment.variable("CLOUDSDK_CORE_PROJECT") {
+                Some(project) => project.to_owned(),
+                None => self.metadata_project(web).await?,
+            },
+        };
+        if project.is_empty() {
+            bail!("the Google credentials name no project: name it in the trigger");
+        }
+        Ok(project)
+    }
+
+    /// The project of this machine.
+    async fn metadata_project(&self, web: &SharedHttpClient) -> Result<String, ScalerError> {
+        let host = self.environment.variable("GCE_METADATA_HOST").unwrap_or(METADATA_HOST);
+        let url = format!("http://{host}/computeMetadata/v1/project/project-id");
+        let call = HttpCall::get(url, REQUEST_TIMEOUT).header("metadata-flavor", "Google")?;
+        let failed = |error: ScalerError| {
+            error.inside("the Google project of the operator is unknown (set CLOUDSDK_CORE_PROJECT)")
+        };
+        let (status, body) = send(web, call).await.map_err(failed)?;
+        match std::str::from_utf8(&body).map(str::trim) {
+            Ok(project) if status == 200 && is_name(&project.replace(':', "-")) => Ok(project.to_owned()),
+            _ => {
+                let said = responses::hidden(&body);
+                Err(failed(scaler_error!("the metadata server returned {status}: {said}")))
+            }
+        }
+    }
+
     /// A token for the token of another identity provider (RFC 8693), e.g. that of a Kubernetes ServiceAccount.
     async fn federated_token(
         &self,
