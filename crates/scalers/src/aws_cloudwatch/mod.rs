@@ -1,10 +1,15 @@
 //! aws-cloudwatch: the value of a metric or expression of Amazon CloudWatch.
 
+mod query;
 #[cfg(test)]
 mod tests;
 
-use crate::aws::AwsCredentials;
+use crate::aws::{AwsClient, AwsCredentials, AwsRequest};
 use crate::prelude::*;
+use query::CloudwatchPage;
+
+/// Maximum number of pages without a value.
+const MAX_PAGES: usize = 5;
 
 /// What stands in front of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing cloudwatch metadata";
@@ -49,7 +54,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The value of a metric or expression of Amazon CloudWatch.",
     display: "awsCloudwatchScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::http(
         &[
@@ -98,6 +102,8 @@ crate::parameters! {
         period: i64 = "metricStatPeriod" in [Metadata], default "300";
         /// How many seconds before now the data ends.
         end_offset: i64 = "metricEndTimeOffset" in [Metadata], default "0";
+        /// The account of the metric, if it is another one that shares its metrics.
+        account: String = "awsAccountId" in [Metadata];
         /// The region.
         region: String = "awsRegion" in [Metadata, Authentication], required;
         /// AWS endpoint and credentials.
@@ -153,9 +159,56 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+struct Cloudwatch {
+    parameters: Parameters,
+    client: AwsClient,
+    web: Arc<SharedHttpClient>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
-    parameters.credentials.identity(trigger).map_err(|error| error.inside(PREFIX))?;
-    UnqueriedScaler::build(trigger, [external(trigger, "aws-cloudwatch", milli(parameters.target))])
+    let client = AwsClient::new(&parameters.region, &parameters.credentials, trigger, backends)
+        .map_err(|error| error.inside(PREFIX))?;
+    let spec = external(trigger, "aws-cloudwatch", milli(parameters.target));
+    let (activation, web) = (parameters.activation, Arc::clone(&backends.web));
+    SingleMetricScaler::build(spec, activation, Cloudwatch { parameters, client, web })
+}
+
+impl Cloudwatch {
+    /// The newest value; none without data.
+    async fn newest(&self) -> Result<Option<f64>, ScalerError> {
+        let now = self.web.now().as_second();
+        let mut token = String::new();
+        for _ in 0..MAX_PAGES {
+            let request = AwsRequest {
+                host: "monitoring",
+                service: "monitoring",
+                target: "GraniteServiceVersion20100801.GetMetricData",
+                version: "1.0",
+                body: query::question(&self.parameters, now, &token),
+            };
+            let (status, body) = self.client.send(request).await?;
+            match query::newest(status, &body)? {
+                CloudwatchPage::Value(value) => return Ok(Some(value)),
+                CloudwatchPage::Nothing => return Ok(None),
+                CloudwatchPage::Next(next) => token = next,
+            }
+        }
+        Err(scaler_error!("CloudWatch answered with {MAX_PAGES} pages without a value"))
+    }
+}
+
+impl ValueSource for Cloudwatch {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            match self.newest().await? {
+                Some(value) => Ok(value),
+                None if self.parameters.ignore_null_values => Ok(self.parameters.minimum),
+                None => Err(scaler_error!(
+                    "empty metric data received, ignoreNullValues is false, returning error"
+                )),
+            }
+        })
+    }
 }
