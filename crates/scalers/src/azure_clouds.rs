@@ -15,6 +15,18 @@ pub(crate) fn check_cloud(cloud: &str, key: &str, given: &str) -> Result<(), Par
     }
 }
 
+/// The value for one of Azure's own clouds, of the values for the public cloud, that of the US government and that of China; none
+/// for others.
+pub(crate) fn of_cloud(cloud: &str, values: [&'static str; 3]) -> Option<&'static str> {
+    let [public, government, china] = values;
+    match &*cloud.to_ascii_uppercase() {
+        "" | "AZUREPUBLICCLOUD" => Some(public),
+        "AZUREUSGOVERNMENTCLOUD" => Some(government),
+        "AZURECHINACLOUD" => Some(china),
+        _ => None,
+    }
+}
+
 /// Checks the id of a tenant.
 pub(crate) fn check_tenant(tenant: &str) -> Result<(), ParseError> {
     let known = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
@@ -34,6 +46,11 @@ mod tests {
         assert_eq!(error, "endpointSuffix must be provided for Private cloud type");
         assert_eq!(check_cloud("private", "endpointSuffix", "x"), Ok(()));
         assert_eq!(check_cloud("nope", "x", "").unwrap_err().to_string(), "invalid cloud environment nope");
+        let values = ["public", "government", "china"];
+        assert_eq!(of_cloud("", values), Some("public"));
+        assert_eq!(of_cloud("azureUSGovernmentCloud", values), Some("government"));
+        assert_eq!(of_cloud("AzureChinaCloud", values), Some("china"));
+        assert_eq!(of_cloud("Private", values), None);
     }
 
     #[test]

@@ -1,6 +1,11 @@
-//! Syntax of glob patterns, without IO.
+//! Glob patterns, without IO.
 
-use crate::ParseError;
+use regex::{Regex, RegexBuilder};
+
+use crate::{ParseError, ScalerError};
+
+/// Maximum size of a compiled pattern, in bytes.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// Checks that brackets and braces are closed. KEDA 2.20 accepts an open brace.
 pub(super) fn check(pattern: &str, is_strict: bool) -> Result<(), ParseError> {
@@ -24,4 +29,69 @@ pub(super) fn check(pattern: &str, is_strict: bool) -> Result<(), ParseError> {
         Some(why) if is_strict => Err(format!("glob: syntax error at {}: {why}", pattern.len()).into()),
         Some(why) => Err(why.into()),
     }
+}
+
+/// Compiles a pattern that must match whole names. As in KEDA, `*` also matches slashes, and a slash at the beginning is ignored,
+/// because no name of a blob has one.
+pub(super) fn compile(pattern: &str) -> Result<Regex, ScalerError> {
+    let (mut text, mut braces) = ("(?s)^".to_owned(), 0_usize);
+    let mut letters = pattern.strip_prefix('/').unwrap_or(pattern).chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '*' => {
+                while letters.next_if_eq(&'*').is_some() {}
+                text.push_str(".*");
+            }
+            '?' => text.push('.'),
+            '[' => {
+                let class: Vec<char> = letters.by_ref().take_while(|letter| *letter != ']').collect();
+                text.push_str(&class_of(&class));
+            }
+            '{' => {
+                braces += 1;
+                text.push_str("(?:");
+            }
+            '}' if braces > 0 => {
+                braces -= 1;
+                text.push(')');
+            }
+            ',' if braces > 0 => text.push('|'),
+            '\\' => text.push_str(&literal(letters.next().unwrap_or(letter))),
+            other => text.push_str(&literal(other)),
+        }
+    }
+    // KEDA 2.20 accepts an open brace, which then ends with the pattern.
+    text.push_str(&")".repeat(braces));
+    text.push('$');
+    RegexBuilder::new(&text).size_limit(MAX_PATTERN_BYTES).build().map_err(|_| {
+        scaler_error!("globPattern cannot be used: it is too large, or has an empty or inverted range")
+    })
+}
+
+/// A character class; `!` negates it.
+fn class_of(letters: &[char]) -> String {
+    let (negation, mut rest) = match letters {
+        ['!', rest @ ..] => ("^", rest),
+        rest => ("", rest),
+    };
+    let mut text = format!("[{negation}");
+    loop {
+        match rest {
+            [low, '-', high, more @ ..] => {
+                text.push_str(&format!("{}-{}", literal(*low), literal(*high)));
+                rest = more;
+            }
+            [one, more @ ..] => {
+                text.push_str(&literal(*one));
+                rest = more;
+            }
+            [] => break,
+        }
+    }
+    text.push(']');
+    text
+}
+
+fn literal(letter: char) -> String {
+    regex::escape(letter.encode_utf8(&mut [0; 4]))
 }

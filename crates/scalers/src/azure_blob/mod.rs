@@ -1,12 +1,20 @@
 //! azure-blob: the number of blobs in a container of Azure Storage.
 
 mod glob;
+mod query;
 #[cfg(test)]
 mod tests;
 
+use regex::Regex;
+
 use crate::azure_clouds::check_cloud;
-use crate::azure_queue::check_storage_connection;
+use crate::azure_storage::{STORAGE_SCOPE, StorageConnection, StorageService, storage_date};
+use crate::identity::{AzureIdentity, Identities};
 use crate::prelude::*;
+use query::BlobFilter;
+
+/// Maximum number of pages of a list.
+const MAX_PAGES: usize = 500;
 
 /// What stands in front of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure blob metadata";
@@ -17,7 +25,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many blobs are in a container of Azure Storage.",
     display: "azureBlobScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     unit: |_| "blobs",
     build,
     samples: &[Sample::http(
@@ -64,7 +71,19 @@ impl Parameters {
         })
     }
 
-    fn check_access(&self, trigger: &Trigger) -> Result<(), ScalerError> {
+    /// Which blobs are listed. All levels are with a pattern, which is applied to the whole name.
+    fn filter(&self) -> BlobFilter {
+        let delimiter = if self.recursive { "" } else { &*self.delimiter };
+        let prefix = match &*self.prefix {
+            "" => String::new(),
+            prefix => format!("{prefix}{delimiter}"),
+        };
+        let delimiter = if self.glob.is_empty() { delimiter.to_owned() } else { String::new() };
+        BlobFilter { container: self.container.clone(), prefix, delimiter }
+    }
+
+    /// The connection; none if a pod identity is used.
+    fn access(&self, trigger: &Trigger) -> Result<Option<StorageConnection>, ScalerError> {
         let wrong = |text: String| Err(ScalerError::new(text).inside(PREFIX));
         if let Err(error) = check_cloud(&self.cloud, "endpointSuffix", &self.endpoint_suffix) {
             return wrong(error.into());
@@ -75,13 +94,15 @@ impl Parameters {
             ("" | "none", "") if !named => {
                 wrong("connection string is required when not using pod identity)".to_owned())
             }
-            ("" | "none", text) => check_storage_connection(text).map_err(|error| {
-                error.inside("error creating azure blob client: failed to create hub client")
-            }),
+            ("" | "none", text) => {
+                StorageConnection::parse(text, StorageService::Blob).map(Some).map_err(|error| {
+                    error.inside("error creating azure blob client: failed to create hub client")
+                })
+            }
             ("azure-workload", _) if self.account_name.is_empty() => {
                 wrong("accountName is required when using Azure Workload Identity".to_owned())
             }
-            ("azure-workload", _) => Ok(()),
+            ("azure-workload", _) => Ok(None),
             (other, _) => wrong(format!(
                 "pod identity provider \"{other}\" is not supported for Azure Storage Blobs (supported: none, \
                  azure-workload)"
@@ -90,10 +111,72 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+struct Blobs {
+    filter: BlobFilter,
+    /// The compiled pattern, if there is one.
+    pattern: Option<Result<Regex, ScalerError>>,
+    /// The connection; none if the pod identity is used.
+    connection: Option<StorageConnection>,
+    account: String,
+    cloud: String,
+    identity: AzureIdentity,
+    identities: Arc<Identities>,
+    within: Duration,
+    web: Arc<SharedHttpClient>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
-    parameters.check_access(trigger)?;
+    let connection = parameters.access(trigger)?;
     let name = format!("azure-blob-{}", parameters.container);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, whole(parameters.blob_count))])
+    let spec = external(trigger, &name, whole(parameters.blob_count));
+    let source = Blobs {
+        filter: parameters.filter(),
+        pattern: Some(&parameters.glob).filter(|glob| !glob.is_empty()).map(|glob| glob::compile(glob)),
+        connection,
+        account: parameters.account_name,
+        cloud: parameters.cloud,
+        identity: AzureIdentity::of(&trigger.identity),
+        identities: backends.state(),
+        within: trigger.http_timeout,
+        web: Arc::clone(&backends.web),
+    };
+    SingleMetricScaler::build(spec, parameters.activation as f64, source)
+}
+
+impl Blobs {
+    async fn connection(&self) -> Result<StorageConnection, ScalerError> {
+        if let Some(connection) = &self.connection {
+            return Ok(connection.clone());
+        }
+        // The host comes first: a token of the operator is not even asked for if it would be sent elsewhere.
+        let url = StorageConnection::workload_url(&self.account, &self.cloud, StorageService::Blob)?;
+        let token = self.identities.azure(&self.identity, STORAGE_SCOPE, &self.web).await?;
+        Ok(StorageConnection::bearer(url, &token))
+    }
+}
+
+impl ValueSource for Blobs {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let pattern = self.pattern.as_ref().map(Result::as_ref).transpose().map_err(Clone::clone)?;
+            let connection = self.connection().await?;
+            let (mut count, mut marker) = (0, String::new());
+            for _ in 0..MAX_PAGES {
+                let date = storage_date(self.web.now());
+                let request = self.filter.page(&connection, &marker, &date)?;
+                let (status, body) = send(&self.web, request.call(&date, self.within)?).await?;
+                let page = query::page(status, &body, pattern)?;
+                count += page.count;
+                if page.next.is_empty() {
+                    return Ok(count as f64);
+                }
+                marker = page.next;
+            }
+            Err(scaler_error!(
+                "the container has more than {MAX_PAGES} pages of blobs: narrow them down with blobPrefix"
+            ))
+        })
+    }
 }

@@ -4,8 +4,9 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use query::{API_VERSION, MAX_PEEKED_MESSAGES, StorageConnection, StorageRequest};
+use query::{MAX_PEEKED_MESSAGES, QueueConnection};
 
+use crate::azure_storage::{StorageRequest, storage_date};
 use crate::prelude::*;
 
 /// The scaler type `azure-queue`.
@@ -47,7 +48,7 @@ crate::parameters! {
 
 impl Parameters {
     /// The connection; none if a pod identity is used.
-    fn identity(&self, trigger: &Trigger) -> Result<Option<StorageConnection>, ScalerError> {
+    fn identity(&self, trigger: &Trigger) -> Result<Option<QueueConnection>, ScalerError> {
         const PREFIX: &str = "error parsing azure queue metadata";
         let wrong = |text: String| Err(ScalerError::new(text).inside(PREFIX));
         match &*self.cloud.to_ascii_uppercase() {
@@ -69,14 +70,9 @@ impl Parameters {
     }
 }
 
-/// Checks a connection string of Azure Storage.
-pub(crate) fn check_storage_connection(text: &str) -> Result<(), ScalerError> {
-    query::connection(text).map(|_| ())
-}
-
 struct Queue {
     parameters: Parameters,
-    connection: Option<StorageConnection>,
+    connection: Option<QueueConnection>,
     within: Duration,
     web: Arc<SharedHttpClient>,
 }
@@ -95,14 +91,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
 impl Queue {
     fn call(&self, request: StorageRequest, date: &str) -> Result<HttpCall, ScalerError> {
         // The count is in a response header, so the response cannot be shared.
-        let call = HttpCall::get(request.url, self.within)
-            .alone()
-            .header("x-ms-date", date)?
-            .header("x-ms-version", API_VERSION)?;
-        match request.authorization {
-            Some(authorization) => call.header("authorization", &authorization),
-            None => Ok(call),
-        }
+        request.call(date, self.within).map(HttpCall::alone)
     }
 }
 
@@ -115,7 +104,7 @@ impl ValueSource for Queue {
                     "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication"
                 );
             };
-            let date = self.web.now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            let date = storage_date(self.web.now());
             if strategy == "visibleonly" {
                 let call = self.call(connection.peek(queue_name, &date)?, &date)?;
                 let answer = self.web.ask(call).await?;
