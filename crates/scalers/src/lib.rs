@@ -13,6 +13,8 @@
 //!              `azure_clouds`, `google_credentials`, `jolokia`, `keystone`, `search`, `oauth` code shared by several scalers
 //!              `azure_clouds`, `google_credentials`, `google_client`, `google_monitoring`, `jolokia`, `search`, `oauth` code shared by several scalers
 //!              `azure_clouds`, `azure_storage`, `google_credentials`, `google_client`, `google_monitoring`, `jolokia`, `search`, `oauth` code shared by several scalers
+//!              `azure_client`, `azure_clouds`, `azure_storage`, `google_credentials`, `google_client`, `google_monitoring`,
+//!              `jolokia`, `search`, `oauth` code shared by several scalers
 //! unqueried    types whose parameters are checked but whose source is not queried yet
 //! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them, `stream` adds TLS;
 //!              `encrypted_key` keys with a password, `scram` logins, `kafka_client` the lag of consumer groups
@@ -30,6 +32,7 @@
 mod scaler;
 
 mod aws;
+mod azure_client;
 mod azure_clouds;
 mod azure_storage;
 pub mod backends;

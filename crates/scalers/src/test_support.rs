@@ -167,3 +167,17 @@ pub(crate) fn google_metadata(call: &HttpCall) -> Option<(u16, String)> {
     let token = r#"{"access_token": "t", "expires_in": 3600}"#;
     Some((200, if is_project { "p" } else { token }.to_owned()))
 }
+
+/// Answers like the token endpoint of Azure for requests of client `c` in tenant `t`: token `token`. None for other requests.
+pub(crate) fn azure_token(call: &HttpCall, scope: &str) -> Option<(u16, String)> {
+    if call.url != "https://login.microsoftonline.com/t/oauth2/v2.0/token" {
+        return None;
+    }
+    let form = std::str::from_utf8(&call.body).unwrap();
+    let scope = crate::web::escaped(scope);
+    assert_eq!(
+        form,
+        format!("client_id=c&grant_type=client_credentials&scope={scope}&client_secret=hunter2")
+    );
+    Some((200, r#"{"access_token": "token", "expires_in": 3600}"#.to_owned()))
+}

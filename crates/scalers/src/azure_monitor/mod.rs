@@ -1,7 +1,19 @@
 //! azure-monitor: the value of a metric of Azure Monitor.
 
+mod query;
+#[cfg(test)]
+mod tests;
+
+use crate::azure_client::{AzureClient, AzurePrincipal};
 use crate::azure_clouds::{check_cloud, check_tenant};
 use crate::prelude::*;
+
+/// Azure Resource Manager in Azure's clouds.
+const ENDPOINTS: [&str; 3] = [
+    "https://management.azure.com",
+    "https://management.usgovcloudapi.net",
+    "https://management.chinacloudapi.cn",
+];
 
 /// What stands in front of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure monitor metadata";
@@ -15,7 +27,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The value of a metric of Azure Monitor.",
     display: "azureMonitorScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::fixed(
         &[
@@ -106,7 +117,12 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+struct Monitor {
+    parameters: Parameters,
+    client: AzureClient,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     parameters.check_access(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
@@ -114,5 +130,25 @@ fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError
         check_tenant(&parameters.tenant).map_err(ScalerError::new)?;
     }
     let name = format!("azure-monitor-{}", parameters.metric_name);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.target))])
+    let spec = external(trigger, &name, milli(parameters.target));
+    let principal = AzurePrincipal {
+        client: &parameters.client_id,
+        tenant: &parameters.tenant,
+        secret: &parameters.client_password,
+        cloud: &parameters.cloud,
+        authority: &parameters.active_directory_endpoint,
+    };
+    let own = &parameters.resource_manager_endpoint;
+    let client = AzureClient::new(&principal, ENDPOINTS, own, trigger, backends);
+    SingleMetricScaler::build(spec, parameters.activation, Monitor { parameters, client })
+}
+
+impl ValueSource for Monitor {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let (path, same_as) = query::path(&self.parameters, self.client.now());
+            let (status, body) = self.client.get(&path, Some(same_as)).await?;
+            query::newest(status, &body, &self.parameters.aggregation_type)
+        })
+    }
 }
