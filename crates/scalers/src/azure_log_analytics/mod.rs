@@ -1,7 +1,17 @@
 //! azure-log-analytics: the number returned by a query of Azure Log Analytics.
 
+mod query;
+#[cfg(test)]
+mod tests;
+
+use crate::Owner;
+use crate::azure_client::{AzureClient, AzurePrincipal};
 use crate::azure_clouds::{check_cloud, check_tenant};
 use crate::prelude::*;
+
+/// Log Analytics in Azure's clouds.
+const ENDPOINTS: [&str; 3] =
+    ["https://api.loganalytics.io", "https://api.loganalytics.us", "https://api.loganalytics.azure.cn"];
 
 /// The scaler type `azure-log-analytics`.
 pub const TYPE: ScalerType = ScalerType {
@@ -9,7 +19,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The number returned by a Kusto query of an Azure Log Analytics workspace.",
     display: "azureLogAnalyticsScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::fixed(
         &[("workspaceId", "w"), ("query", "q"), ("threshold", "5"), ("tenantId", "t"), ("clientId", "c")],
@@ -82,7 +91,13 @@ fn not_found(name: &str) -> String {
     )
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+struct LogAnalytics {
+    parameters: Parameters,
+    owner: Owner,
+    client: AzureClient,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     let parameters = Parameters::read(trigger).map_err(|error| {
         let (object, namespace) = (&trigger.owner.name, &trigger.owner.namespace);
         error.inside(format!(
@@ -94,5 +109,39 @@ fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError
         check_tenant(&parameters.tenant).map_err(ScalerError::new)?;
     }
     let name = format!("azure-log-analytics-{}", parameters.workspace);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.threshold))])
+    let spec = external(trigger, &name, milli(parameters.threshold));
+    let principal = AzurePrincipal {
+        client: &parameters.client_id,
+        tenant: &parameters.tenant,
+        secret: &parameters.client_secret,
+        cloud: &parameters.cloud,
+        authority: &parameters.active_directory_endpoint,
+    };
+    let within = parameters.timeout.filter(|time| !time.is_zero()).unwrap_or(trigger.http_timeout);
+    let client = AzureClient::new(&principal, ENDPOINTS, &parameters.resource_url, trigger, backends)
+        .timeout(within)
+        .unsafe_ssl(parameters.unsafe_ssl);
+    let (activation, owner) = (parameters.activation, trigger.owner.clone());
+    SingleMetricScaler::build(spec, activation, LogAnalytics { parameters, owner, client })
+}
+
+impl LogAnalytics {
+    async fn newest(&self) -> Result<f64, ScalerError> {
+        let Parameters { workspace, query, .. } = &self.parameters;
+        let (status, body) = self.client.post(&query::path(workspace), query::question(query)).await?;
+        query::value(status, &body)
+    }
+}
+
+impl ValueSource for LogAnalytics {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            self.newest().await.map_err(|error| {
+                let Owner { name, namespace, .. } = &self.owner;
+                error.inside(format!(
+                    "failed to get metrics. Scaled object: {name}. Namespace: {namespace}. Inner Error"
+                ))
+            })
+        })
+    }
 }
