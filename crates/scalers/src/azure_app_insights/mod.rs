@@ -1,7 +1,19 @@
 //! azure-app-insights: the value of a metric of Azure Application Insights.
 
+mod query;
+#[cfg(test)]
+mod tests;
+
+use crate::azure_client::{AzureClient, AzurePrincipal};
 use crate::azure_clouds::{check_cloud, check_tenant};
 use crate::prelude::*;
+
+/// Application Insights in Azure's clouds.
+const ENDPOINTS: [&str; 3] = [
+    "https://api.applicationinsights.io",
+    "https://api.applicationinsights.us",
+    "https://api.applicationinsights.azure.cn",
+];
 
 /// What stands in front of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure app insights metadata";
@@ -12,7 +24,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The value of a metric of Azure Application Insights.",
     display: "azureAppInsightsScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::fixed(
         &[
@@ -85,7 +96,12 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+struct AppInsights {
+    parameters: Parameters,
+    client: AzureClient,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     parameters.check_access(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
@@ -94,5 +110,31 @@ fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError
         check_tenant(&parameters.tenant).map_err(inside)?;
     }
     let name = format!("azure-app-insights-{}", parameters.metric);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.target))])
+    let spec = external(trigger, &name, milli(parameters.target));
+    let principal = AzurePrincipal {
+        client: &parameters.client_id,
+        tenant: &parameters.tenant,
+        secret: &parameters.client_password,
+        cloud: &parameters.cloud,
+        authority: &parameters.active_directory_endpoint,
+    };
+    let client = AzureClient::new(&principal, ENDPOINTS, &parameters.resource_url, trigger, backends);
+    SingleMetricScaler::build(spec, parameters.activation, AppInsights { parameters, client })
+}
+
+impl ValueSource for AppInsights {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let Parameters { metric, aggregation_type, ignore_null_values, .. } = &self.parameters;
+            let path = query::path(&self.parameters)?;
+            let (status, body) = self.client.get(&path, None).await?;
+            match query::value(status, &body, metric, aggregation_type)? {
+                Some(value) => Ok(value),
+                None if *ignore_null_values => Ok(0.0),
+                None => {
+                    Err(scaler_error!("metric {metric} has no value for aggregation type {aggregation_type}"))
+                }
+            }
+        })
+    }
 }
