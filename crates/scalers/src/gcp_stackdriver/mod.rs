@@ -1,6 +1,10 @@
 //! gcp-stackdriver: the value of a filter of Google Cloud Monitoring.
 
+#[cfg(test)]
+mod tests;
+
 use crate::google_credentials::GoogleCredentials;
+use crate::google_monitoring::{Alignment, MonitoringClient, SeriesFilter};
 use crate::prelude::*;
 
 /// What stands in front of errors that are found after the parameters were read.
@@ -53,7 +57,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The value of a metric of Google Cloud Monitoring (Stackdriver).",
     display: "stackdriverScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::fixed(
         &[("projectId", "p"), ("filter", "metric.type=\"x\""), ("targetValue", "5")],
@@ -102,12 +105,43 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+struct Stackdriver {
+    parameters: Parameters,
+    alignment: Option<Alignment>,
+    client: MonitoringClient,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let inside = |error: ParseError| ScalerError::new(error).inside(PREFIX);
     parameters.check_alignment().map_err(inside)?;
     parameters.credentials.check(trigger).map_err(inside)?;
     let name = format!("gcp-stackdriver-{}", parameters.project);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.target))])
+    let spec = external(trigger, &name, milli(parameters.target));
+    let alignment = (parameters.alignment_period != 0).then(|| Alignment {
+        period: parameters.alignment_period,
+        aligner: parameters.aligner.clone(),
+        reducer: parameters.reducer.clone(),
+    });
+    let client = MonitoringClient::new(&parameters.credentials, trigger, backends);
+    SingleMetricScaler::build(spec, parameters.activation, Stackdriver { parameters, alignment, client })
+}
+
+impl ValueSource for Stackdriver {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let Parameters { project, filter, filter_duration, value_if_null, .. } = &self.parameters;
+            let series = SeriesFilter {
+                project,
+                filter,
+                minutes: *filter_duration,
+                alignment: self.alignment.as_ref(),
+            };
+            let found = self.client.newest(&series).await?;
+            found
+                .or(*value_if_null)
+                .ok_or_else(|| scaler_error!("could not find stackdriver metric with filter {filter}"))
+        })
+    }
 }
