@@ -1,6 +1,10 @@
 //! gcp-cloudtasks: the depth of a queue of Google Cloud Tasks.
 
+#[cfg(test)]
+mod tests;
+
 use crate::google_credentials::GoogleCredentials;
+use crate::google_monitoring::{MonitoringClient, SeriesFilter};
 use crate::prelude::*;
 
 /// What stands in front of errors that are found after the parameters were read.
@@ -12,7 +16,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many tasks are in a queue of Google Cloud Tasks.",
     display: "gcpCloudTasksScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     unit: |_| "tasks",
     build,
     samples: &[Sample::fixed(&[("projectID", "p"), ("queueName", "q")], sample::GOOGLE_KEY)],
@@ -38,10 +41,36 @@ crate::parameters! {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+struct CloudTasks {
+    parameters: Parameters,
+    client: MonitoringClient,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     parameters.credentials.check(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
     let name = format!("gcp-ct-{}", parameters.queue);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.value))])
+    let spec = external(trigger, &name, milli(parameters.value));
+    let client = MonitoringClient::new(&parameters.credentials, trigger, backends);
+    SingleMetricScaler::build(spec, parameters.activation, CloudTasks { parameters, client })
+}
+
+/// The filter of the time series of a queue, whose name is quoted.
+fn filter(queue: &str) -> String {
+    let queue = queue.replace('\\', r"\\").replace('"', r#"\""#);
+    format!(r#"metric.type="cloudtasks.googleapis.com/queue/depth" AND resource.labels.queue_id="{queue}""#)
+}
+
+impl ValueSource for CloudTasks {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let Parameters { project, queue, filter_duration, .. } = &self.parameters;
+            let filter = filter(queue);
+            let series =
+                SeriesFilter { project, filter: &filter, minutes: *filter_duration, alignment: None };
+            let found = self.client.newest(&series).await?;
+            found.ok_or_else(|| scaler_error!("could not find stackdriver metric with filter {filter}"))
+        })
+    }
 }
