@@ -64,19 +64,28 @@ impl AzureClient {
         trigger: &Trigger,
         backends: &Backends,
     ) -> Self {
-        let identity = principal.identity(trigger);
-        let endpoint = match (of_cloud(principal.cloud, endpoints), &identity) {
-            (Some(endpoint), _) => Ok(endpoint.to_owned()),
+        let endpoint = match of_cloud(principal.cloud, endpoints) {
+            Some(endpoint) => Ok(endpoint.to_owned()),
             // A token of the operator is sent to Azure's own hosts only.
-            (None, AzureIdentity::Workload { .. }) => Err(scaler_error!(
+            None if trigger.identity.provider == "azure-workload" => Err(scaler_error!(
                 "azure-workload can be used in Azure's own clouds only: give a service principal in cloud {}",
                 principal.cloud
             )),
-            (None, AzureIdentity::ClientSecret { .. }) => Ok(own.trim_end_matches('/').to_owned()),
+            None => Ok(own.trim_end_matches('/').to_owned()),
         };
+        Self::at(endpoint, principal, trigger, backends)
+    }
+
+    /// A client of the API at a URL without a trailing slash. It is checked already that a token of the operator may be sent there.
+    pub(crate) fn at(
+        endpoint: Result<String, ScalerError>,
+        principal: &AzurePrincipal<'_>,
+        trigger: &Trigger,
+        backends: &Backends,
+    ) -> Self {
         Self {
             endpoint,
-            identity,
+            identity: principal.identity(trigger),
             identities: backends.state(),
             unsafe_ssl: false,
             within: trigger.http_timeout,
@@ -124,17 +133,22 @@ impl AzureClient {
     }
 }
 
+/// An error unless the response is one of success; it quotes the message in the response.
+pub(crate) fn check_azure_status(product: &str, status: u16, body: &[u8]) -> Result<(), ScalerError> {
+    if status == 200 {
+        return Ok(());
+    }
+    let message = json(body).ok().and_then(|answer| {
+        let found = answer.pointer("/error/message").or_else(|| answer.get("message"));
+        found.and_then(Value::as_str).map(excerpt)
+    });
+    Err(scaler_error!("{product} returned {status}: {}", message.unwrap_or_else(|| hidden(body))))
+}
+
 /// The object in a response of an API of Azure, or the error in it.
 pub(crate) fn azure_answer(product: &str, status: u16, body: &[u8]) -> Result<Value, ScalerError> {
-    let answer = json(body);
-    if status != 200 {
-        let message = answer.ok().and_then(|answer| {
-            let found = answer.pointer("/error/message").or_else(|| answer.get("message"));
-            found.and_then(Value::as_str).map(excerpt)
-        });
-        bail!("{product} returned {status}: {}", message.unwrap_or_else(|| hidden(body)));
-    }
-    match answer? {
+    check_azure_status(product, status, body)?;
+    match json(body)? {
         object @ Value::Object(_) => Ok(object),
         _ => Err(scaler_error!("the answer of {product} is not an object: {}", hidden(body))),
     }

@@ -83,7 +83,7 @@ fn signatures() {
 }
 
 fn list(names: &[&str], next: &str) -> String {
-    let blobs: String = names
+    let blobs: Vec<String> = names
         .iter()
         .map(|name| {
             format!("<Blob><Name>{name}</Name><Properties><BlobType>BlockBlob</BlobType></Properties></Blob>")
@@ -92,7 +92,8 @@ fn list(names: &[&str], next: &str) -> String {
     let folder = "<BlobPrefix><Name>folder/</Name></BlobPrefix>";
     format!(
         "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ServiceEndpoint=\"x\" ContainerName=\"c\">\
-         <Blobs>{blobs}{folder}</Blobs><NextMarker>{next}</NextMarker></EnumerationResults>"
+         <Blobs>{}{folder}</Blobs><NextMarker>{next}</NextMarker></EnumerationResults>",
+        blobs.concat()
     )
 }
 

@@ -1,5 +1,11 @@
 //! azure-data-explorer: the number returned by a query of Azure Data Explorer.
 
+mod query;
+#[cfg(test)]
+mod tests;
+
+use crate::Owner;
+use crate::azure_client::{AzureClient, AzurePrincipal};
 use crate::azure_clouds::check_cloud;
 use crate::prelude::*;
 use crate::urls::is_url;
@@ -13,9 +19,9 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The number returned by a Kusto query of Azure Data Explorer.",
     display: "azureDataExplorerScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
-    samples: &[Sample::http(
+    // The token endpoint has a fixed address.
+    samples: &[Sample::fixed(
         &[
             ("databaseName", "d"),
             ("endpoint", "http://{}"),
@@ -82,7 +88,13 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+struct DataExplorer {
+    parameters: Parameters,
+    owner: Owner,
+    client: AzureClient,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     parameters.check_access(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
@@ -95,5 +107,38 @@ fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError
         );
     }
     let name = format!("azure-data-explorer-{}", parameters.database);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.threshold))])
+    let spec = external(trigger, &name, milli(parameters.threshold));
+    let principal = AzurePrincipal {
+        client: &parameters.client_id,
+        tenant: &parameters.tenant,
+        secret: &parameters.client_secret,
+        cloud: &parameters.cloud,
+        authority: &parameters.active_directory_endpoint,
+    };
+    let is_workload = trigger.identity.provider == "azure-workload";
+    let endpoint = query::endpoint(&parameters.endpoint, is_workload);
+    let client = AzureClient::at(endpoint, &principal, trigger, backends);
+    let (activation, owner) = (parameters.activation, trigger.owner.clone());
+    SingleMetricScaler::build(spec, activation, DataExplorer { parameters, owner, client })
+}
+
+impl DataExplorer {
+    async fn newest(&self) -> Result<f64, ScalerError> {
+        let Parameters { database, query, .. } = &self.parameters;
+        let (status, body) = self.client.post(query::PATH, query::question(database, query)).await?;
+        query::value(status, &body)
+    }
+}
+
+impl ValueSource for DataExplorer {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            self.newest().await.map_err(|error| {
+                let Owner { name, namespace, .. } = &self.owner;
+                error.inside(format!(
+                    "failed to get metrics for scaled object {name} in namespace {namespace}"
+                ))
+            })
+        })
+    }
 }
