@@ -6,7 +6,8 @@ mod tests;
 
 use query::{MAX_PEEKED_MESSAGES, QueueConnection};
 
-use crate::azure_storage::{StorageRequest, storage_date};
+use crate::azure_storage::{STORAGE_SCOPE, StorageConnection, StorageRequest, StorageService, storage_date};
+use crate::identity::{AzureIdentity, Identities};
 use crate::prelude::*;
 
 /// The scaler type `azure-queue`.
@@ -72,7 +73,10 @@ impl Parameters {
 
 struct Queue {
     parameters: Parameters,
+    /// The connection; none if the pod identity is used.
     connection: Option<QueueConnection>,
+    identity: AzureIdentity,
+    identities: Arc<Identities>,
     within: Duration,
     web: Arc<SharedHttpClient>,
 }
@@ -85,10 +89,23 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &name, whole(parameters.queue_length));
     let activation = parameters.activation_queue_length as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    SingleMetricScaler::build(spec, activation, Queue { parameters, connection, within, web })
+    let (identity, identities) = (AzureIdentity::of(&trigger.identity), backends.state());
+    let source = Queue { parameters, connection, identity, identities, within, web };
+    SingleMetricScaler::build(spec, activation, source)
 }
 
 impl Queue {
+    async fn connection(&self) -> Result<QueueConnection, ScalerError> {
+        if let Some(connection) = &self.connection {
+            return Ok(connection.clone());
+        }
+        let Parameters { account_name, cloud, .. } = &self.parameters;
+        // The host comes first: a token of the operator is not even asked for if it would be sent elsewhere.
+        let url = StorageConnection::workload_url(account_name, cloud, StorageService::Queue)?;
+        let token = self.identities.azure(&self.identity, STORAGE_SCOPE, &self.web).await?;
+        Ok(QueueConnection(StorageConnection::bearer(url, &token)))
+    }
+
     fn call(&self, request: StorageRequest, date: &str) -> Result<HttpCall, ScalerError> {
         // The count is in a response header, so the response cannot be shared.
         request.call(date, self.within).map(HttpCall::alone)
@@ -99,11 +116,7 @@ impl ValueSource for Queue {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { queue_name, strategy, .. } = &self.parameters;
-            let Some(connection) = &self.connection else {
-                bail!(
-                    "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication"
-                );
-            };
+            let connection = self.connection().await?;
             let date = storage_date(self.web.now());
             if strategy == "visibleonly" {
                 let call = self.call(connection.peek(queue_name, &date)?, &date)?;

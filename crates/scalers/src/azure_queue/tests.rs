@@ -4,7 +4,7 @@ use api::provider::Compat;
 
 use super::query::{connection, counted, peeked};
 use crate::backends::Backends;
-use crate::test_support::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, read, read_answered, server, texts, trigger};
 use crate::web::HttpSettings;
 
 #[test]
@@ -97,4 +97,17 @@ async fn concurrent_reads_of_one_queue_all_succeed() {
         let reading = crate::table::build(&trigger, &backends).unwrap().read("m").await;
         assert_eq!(reading.unwrap().values.first().unwrap().value.canonical(), "9");
     }
+}
+
+#[tokio::test]
+async fn pod_identity_names_what_is_missing() {
+    let mut trigger = trigger("azure-queue", &[("queueName", "q"), ("accountName", "acc")]);
+    trigger.identity.provider = "azure-workload".into();
+    let nowhere = |call: &crate::web::HttpCall| -> (u16, String) { panic!("{call:?} must not be sent") };
+    let error = read_answered(&trigger, nowhere).await.unwrap_err().message;
+    assert!(error.contains("the operator's pod has no federated token"), "{error}");
+    // A token of the operator is sent to Azure's hosts only.
+    trigger.metadata.extend(texts(&[("cloud", "Private"), ("endpointSuffix", "evil.example")]));
+    let error = read_answered(&trigger, nowhere).await.unwrap_err().message;
+    assert!(error.contains("in Azure's own clouds only"), "{error}");
 }
