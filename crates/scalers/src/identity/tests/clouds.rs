@@ -308,3 +308,31 @@ async fn google_federation_with_impersonation() {
     let lent = identities.google(&GoogleIdentity::Operator, "s", &web()).await.unwrap();
     assert_eq!(lent.reveal(), "lent");
 }
+
+#[tokio::test]
+async fn google_projects() {
+    let key = |text: &str| GoogleIdentity::Key(Secret::new(text));
+    let project = identities(&[]).google_project(&key(r#"{"project_id": "shop"}"#), &web()).await.unwrap();
+    assert_eq!(project, "shop");
+    let error = identities(&[]).google_project(&key("{}"), &web()).await.unwrap_err();
+    assert!(error.message.contains("name no project"), "{error}");
+    let error = identities(&[]).google_project(&key("hunter2"), &web()).await.unwrap_err();
+    assert_eq!(error.message, "the Google credentials are not JSON");
+    let given = identities(&[("CLOUDSDK_CORE_PROJECT", "given")]);
+    assert_eq!(given.google_project(&GoogleIdentity::Operator, &web()).await.unwrap(), "given");
+    let metadata = server(|request| {
+        assert!(request.starts_with("GET /computeMetadata/v1/project/project-id HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("\r\nmetadata-flavor: Google\r\n"), "{request}");
+        ServerAction::Answer(200, "example.com:shop\n".to_owned())
+    })
+    .await;
+    let machine = identities(&[("GCE_METADATA_HOST", metadata.strip_prefix("http://").unwrap())]);
+    assert_eq!(machine.google_project(&GoogleIdentity::Operator, &web()).await.unwrap(), "example.com:shop");
+    let portal = server(|_| ServerAction::Answer(200, "<html>".to_owned())).await;
+    let portal = identities(&[("GCE_METADATA_HOST", portal.strip_prefix("http://").unwrap())]);
+    let error = portal.google_project(&GoogleIdentity::Operator, &web()).await.unwrap_err();
+    assert!(
+        error.message.contains("set CLOUDSDK_CORE_PROJECT") && !error.message.contains("html"),
+        "{error}"
+    );
+}
