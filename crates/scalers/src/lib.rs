@@ -10,11 +10,8 @@
 //! off_thread   large responses are decoded on worker threads; `tree` JSON of bounded size
 //! identity     credentials at clouds
 //! responses    decoding of responses; `xml` elements; `urls` URLs; `single` scalers with one metric; `aws` signatures;
-//!              `azure_clouds`, `google_credentials`, `jolokia`, `keystone`, `search`, `oauth` code shared by several scalers
-//!              `azure_clouds`, `google_credentials`, `google_client`, `google_monitoring`, `jolokia`, `search`, `oauth` code shared by several scalers
-//!              `azure_clouds`, `azure_storage`, `google_credentials`, `google_client`, `google_monitoring`, `jolokia`, `search`, `oauth` code shared by several scalers
 //!              `azure_client`, `azure_clouds`, `azure_storage`, `google_credentials`, `google_client`, `google_monitoring`,
-//!              `jolokia`, `search`, `oauth` code shared by several scalers
+//!              `jolokia`, `keystone`, `search`, `oauth` code shared by several scalers
 //! unqueried    types whose parameters are checked but whose source is not queried yet
 //! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them, `stream` adds TLS;
 //!              `encrypted_key` keys with a password, `scram` logins, `kafka_client` the lag of consumer groups
