@@ -8,6 +8,7 @@ use testbed::{Helm, Prometheus};
 
 use crate::env::on_both;
 use crate::shared::manifests::{folder, objects, repository};
+use crate::shared::program::program;
 
 /// Kinds whose definitions the clusters of tests do not have.
 const FOREIGN_GROUPS: [&str; 2] = ["cert-manager.io/", "monitoring.coreos.com/"];
@@ -132,7 +133,9 @@ fn promtool_accepts_the_alerts() {
 #[test]
 fn metrics_of_alerts_and_dashboard_are_exported() {
     let mut sources = String::new();
-    read_sources(&repository().join("crates/controllers/src"), &mut sources);
+    for part in ["controllers", "runtime"] {
+        read_sources(&repository().join("crates").join(part).join("src"), &mut sources);
+    }
     let read =
         |name: &str| std::fs::read_to_string(repository().join("charts/plimsoll/files").join(name)).unwrap();
     let expressions = [read("alerts.yaml"), read("dashboard.json")].concat();
@@ -159,4 +162,11 @@ fn read_sources(folder: &std::path::Path, into: &mut String) {
             into.push_str(&std::fs::read_to_string(&path).unwrap());
         }
     }
+}
+
+#[test]
+fn plain_manifests_are_rendered_from_the_chart() {
+    let mut xtask = Command::new(program().with_file_name("xtask"));
+    let output = xtask.args(["chart", "--check"]).current_dir(repository()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
