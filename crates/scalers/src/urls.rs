@@ -80,7 +80,7 @@ fn rest_is_fine(rest: &str) -> bool {
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let port = match host.strip_prefix('[') {
         Some(inner) => inner.split_once(']').map(|(_, after)| after.strip_prefix(':').unwrap_or(after)),
-        None => Some(host.split_once(':').map_or("", |(_, port)| port)),
+        None => Some(host.rsplit_once(':').map_or("", |(_, port)| port)),
     };
     whole
         && !host.contains([' ', '<', '>', '"', '\\', '^', '`', '{', '|', '}'])

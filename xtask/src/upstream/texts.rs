@@ -102,9 +102,8 @@ fn classify(path: &str, calls: &[Option<String>], text: &str) -> Vec<(TextKind, 
     if text.trim().is_empty() {
         return Vec::new();
     }
-    let tags = struct_tags(text);
-    if !tags.is_empty() {
-        return tags;
+    if text.contains("json:\"") || text.contains("keda:\"") {
+        return struct_tags(text);
     }
     let kind = calls.iter().rev().flatten().find_map(|name| kind_of_call(name));
     let kind = match kind {
