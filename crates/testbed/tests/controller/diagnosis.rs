@@ -70,12 +70,6 @@ fn set_ups() -> Vec<SetUp> {
             "/nobody does not exist",
         ),
         set_up(
-            "no-scale",
-            on(hpa(&cpu(50)), target("v1", "ConfigMap", "settings")),
-            "no-scale-subresource",
-            "/settings has no scale subresource",
-        ),
-        set_up(
             "no-kind",
             on(hpa(&cpu(50)), target("apps/v1", "Deploiment", "web")),
             "target-kind-unknown",

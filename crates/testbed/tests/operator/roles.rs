@@ -43,7 +43,8 @@ fn operator_works_under_its_roles_and_needs_every_rule() -> Result<(), Failure> 
         let log = ns.env.serving().await.proxy.rules().log();
         check_answers(&ns.namespace, &log);
         let objects = folder("deploy/operator");
-        let role = granted(&objects, ACCOUNT);
+        let mut role = granted(&objects, ACCOUNT);
+        role.extend(granted(&objects, &format!("{ACCOUNT}-certificates")));
         let mut needed = needed(&log);
         // There the ConfigMaps of the API server's own authentication are left out.
         let config_map = |path: &str| path.contains("/configmaps/") && !path.contains("kube-system");
