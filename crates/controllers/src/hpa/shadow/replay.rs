@@ -195,7 +195,7 @@ mod tests {
     use crate::hpa::records::tests::{PERIOD, at, mk_spec};
 
     /// A target whose pods request 500m of cpu, the controller that acts, and shadow mode beside it.
-    struct Beside {
+    struct ActingController {
         now: i64,
         replicas: i32,
         config: ControllerConfig,
@@ -205,7 +205,7 @@ mod tests {
         shadow: Shadow,
     }
 
-    impl Beside {
+    impl ActingController {
         fn new(config: ControllerConfig) -> Self {
             Self {
                 now: 0,
@@ -273,44 +273,45 @@ mod tests {
 
     #[test]
     fn readings_of_another_moment_are_timing() {
-        let mut beside = Beside::new(ControllerConfig::default());
+        let mut acting = ActingController::new(ControllerConfig::default());
         for _ in 0..6 {
             // 50 % when they look, 80 % when we do.
-            assert_eq!(beside.pass(250, 400), Vec::<String>::new());
+            assert_eq!(acting.pass(250, 400), Vec::<String>::new());
         }
-        let counts = beside.shadow.counts();
+        let counts = acting.shadow.counts();
         assert_eq!((counts.differences, counts.timing[0]), ([0; 4], 1));
-        assert_eq!((beside.shadow.report(None).timing, beside.shadow.differing()), (1, 0));
-        assert_eq!(beside.shadow.report(Some("shop")).timing, 1);
+        assert_eq!((acting.shadow.report(None).timing, acting.shadow.differing()), (1, 0));
+        assert_eq!(acting.shadow.report(Some("shop")).timing, 1);
     }
 
     #[test]
     fn a_peak_that_only_they_saw_is_timing() {
-        let mut beside = Beside::new(ControllerConfig::default());
-        beside.pass(250, 250);
-        beside.pass(400, 156);
-        assert_eq!(beside.replicas, 16);
+        let mut acting = ActingController::new(ControllerConfig::default());
+        acting.pass(250, 250);
+        acting.pass(400, 156);
+        assert_eq!(acting.replicas, 16);
         for _ in 0..10 {
             // Their window holds 16; ours has never seen more than ten.
-            assert_eq!(beside.pass(156, 156), Vec::<String>::new());
+            assert_eq!(acting.pass(156, 156), Vec::<String>::new());
         }
-        assert_eq!(beside.replicas, 16);
-        let counts = beside.shadow.counts();
+        assert_eq!(acting.replicas, 16);
+        let counts = acting.shadow.counts();
         assert_eq!((counts.differences, counts.timing[0]), ([0; 4], 1));
     }
 
     #[test]
     fn another_rule_is_a_difference_of_logic() {
-        let mut beside = Beside::new(ControllerConfig { tolerance: 0.5, ..ControllerConfig::default() });
-        let begun: Vec<String> = (0..4).flat_map(|_| beside.pass(350, 350)).collect();
+        let mut acting =
+            ActingController::new(ControllerConfig { tolerance: 0.5, ..ControllerConfig::default() });
+        let begun: Vec<String> = (0..4).flat_map(|_| acting.pass(350, 350)).collect();
         assert_eq!(begun, ["desiredReplicas"], "70 % of 50 % is within their tolerance only");
-        assert_eq!(beside.shadow.counts().timing[0], 0);
+        assert_eq!(acting.shadow.counts().timing[0], 0);
     }
 
     #[test]
     fn a_metric_that_only_one_side_reads_is_not_replayed() {
-        let beside = Beside::new(ControllerConfig::default());
-        let mut seen = beside.observe(&ControllerConfig::default(), 250);
+        let acting = ActingController::new(ControllerConfig::default());
+        let mut seen = acting.observe(&ControllerConfig::default(), 250);
         seen.status.current_replicas = 10.into();
         let reading = CurrentMetricValue { average_utilization: Some(50), ..CurrentMetricValue::default() };
         assert_eq!(Replay::default().decide(at(0), &seen, &[Some(reading.clone())]).len(), 1);
