@@ -59,23 +59,23 @@ async fn create_one(applier: &Applier<'_>, manifest: &Value, name: &str) -> Resu
     Ok(())
 }
 
-/// Looks for the jobs whose creation had no clear response. Returns the names that are still free: new jobs get them first, so that a
-/// creation which is carried out late makes no additional job. None if the API server cannot say whether a job exists.
-pub(crate) async fn settle_creations(applier: &Applier<'_>) -> Option<Vec<String>> {
+/// Looks for the jobs whose creation had no clear response. Returns the names that may still be free: new jobs get them first, so that
+/// a creation which is carried out late, or was carried out unseen, makes no additional job.
+pub(crate) async fn settle_creations(applier: &Applier<'_>) -> Vec<String> {
     let entry = applier.context.entry(applier.id);
     let unsettled = entry.state().unsettled_jobs.clone();
     let mut free = Vec::new();
     for name in unsettled {
-        let was_deleted = applier.context.store().jobs.was_deleted(&applier.id.namespace, &name);
-        match if was_deleted { Found::Foreign } else { find(applier, &name).await } {
+        let is_known = applier.context.store().jobs.is_known(&applier.id.namespace, &name);
+        match if is_known { Found::Foreign } else { find(applier, &name).await } {
             Found::Ours | Found::Foreign => {
                 entry.state().unsettled_jobs.remove(&name);
             }
-            Found::Nothing => free.push(name),
-            Found::Unknown => return None,
+            // Waiting for an answer would stop a ScaledJob for ever where the operator may not get Jobs.
+            Found::Nothing | Found::Unknown => free.push(name),
         }
     }
-    Some(free)
+    free
 }
 
 /// What has the name of a job.

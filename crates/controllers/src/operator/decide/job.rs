@@ -38,20 +38,21 @@ pub(crate) fn answers(
 }
 
 /// Decides how many jobs are created. `is_used` says whether a job had this name not long ago. `free` are the names of creations
-/// that may still be carried out, which are used first; without them nothing is created.
+/// that may still be carried out, which are used first.
 pub(crate) fn decide(
     job: &ScaledJob,
     answers: &[JobTriggerResult],
     jobs: &[JobView],
     is_used: impl Fn(&str) -> bool,
-    free: Option<Vec<String>>,
+    free: Vec<String>,
     compat: Compat,
     profile: KedaProfile,
 ) -> JobDecision {
     let round = jobs::gather(job, answers);
     let count = usize::try_from(jobs::decide(job, &round, jobs, compat)).unwrap_or(0);
     let manifest = jobs::job(job, profile).filter(|_| count > 0);
-    let create = manifest.zip(free).map(|(manifest, mut names)| {
+    let create = manifest.map(|manifest| {
+        let mut names = free;
         let new =
             jobs::names(job, jobs, count, |name| is_used(name) || names.iter().any(|free| free == name));
         names.extend(new);

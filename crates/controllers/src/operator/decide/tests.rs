@@ -158,7 +158,7 @@ fn jobs_are_created_for_the_queue_and_reported() {
         specs: Ok(vec![spec]),
         samples: vec![("s0-redis".into(), Ok(sample))],
     };
-    let none = Some(Vec::new());
+    let none = Vec::new();
     let decision =
         job::decide(&scaled_job, &[answer], &[], |_| false, none, Compat::Better, KedaProfile::V2_20);
     let Some(Effect::CreateJobs { names, .. }) = &decision.create else { panic!("no job is created") };

@@ -41,7 +41,7 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
     let applier = Applier { context, id, metadata: &job.metadata };
     let free = settle_creations(&applier).await;
     let jobs = context.store().jobs.of(&id.full_name());
-    let is_used = |name: &str| context.store().jobs.was_deleted(&id.namespace, name);
+    let is_used = |name: &str| context.store().jobs.is_known(&id.namespace, name);
     let decision = decide(&job, &answers, &jobs, is_used, free, compat, profile);
     *entry.state().errors.get_or_insert(0) += decision.round.errors.len() as u64;
     context.counters.count_poll();

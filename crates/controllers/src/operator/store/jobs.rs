@@ -155,6 +155,12 @@ impl Jobs {
         self.gone.iter().any(|gone| (&*gone.namespace, &*gone.name) == (namespace, name))
     }
 
+    /// Whether the watch has delivered a job with this name, or its deletion.
+    pub(crate) fn is_known(&self, namespace: &str, name: &str) -> bool {
+        let named = NamespacedName { namespace: namespace.into(), name: name.into() };
+        self.all.get(&named).is_some() || self.was_deleted(namespace, name)
+    }
+
     /// Remembers a name that no new job is given.
     pub(crate) fn avoid(&mut self, name: NamespacedName) {
         self.gone.push_back(name);

@@ -196,6 +196,24 @@ async fn refused_job_creations_are_not_repeated_in_one_poll() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn unclear_creations_do_not_stop_an_operator_that_may_not_get_jobs() {
+    let env = TestEnv::start().await;
+    env.client_faults.refuse(Method::GET, "/jobs/", 403, u32::MAX);
+    env.client_faults.refuse(Method::POST, "/jobs", 500, 2);
+    env.sources.set("orders", SourceResponse::Value(30));
+    scaled_job(&env).await;
+    env.until("all are made", async || jobs(&env).await.len() == 3).await;
+    let polled = env.sources.queries("orders");
+    env.until("it was polled again", async || env.sources.queries("orders") > polled + 3).await;
+    assert_eq!(jobs(&env).await.len(), 3, "those that run count");
+    assert!(
+        env.client_faults.count(&Method::GET, "/jobs/") > 0,
+        "it asks for the job whose creation was unclear"
+    );
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn edit_stops_a_long_creation_of_jobs() {
     let env = TestEnv::start().await;
     env.client_faults.slow(Method::POST, "/jobs", Duration::from_secs(1));
