@@ -80,13 +80,13 @@ pub(crate) fn port(number: i64) -> Result<u16, Failure> {
         .map_err(|_| Failure::input(format!("--secure-port={number}: write a number from 0 to 65535")))
 }
 
-/// A liveness check of the loop and a readiness check of its watches. Replicas that are not the leader are ready too.
+/// A check of the loop, and a readiness check of its watches. Replicas that are not the leader are ready too.
 pub(crate) fn checks(
     turns: impl Fn(Duration) -> bool + Send + Sync + 'static,
     watches: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
 ) -> HealthChecks {
     let mut checks = HealthChecks::new();
-    checks.add_live(
+    checks.add(
         "loop",
         move || {
             if turns(MAX_LOOP_SILENCE) { Ok(()) } else { Err("the loop is stuck".into()) }

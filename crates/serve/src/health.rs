@@ -89,7 +89,7 @@ impl HealthChecks {
         self.push(name, CheckScope::All, look);
     }
 
-    /// Adds a readiness check; it does not affect liveness.
+    /// Adds a check of `/readyz` only, as Kubernetes does: liveness probes of `/healthz` must not restart a process that still starts.
     pub fn add_ready(
         &mut self,
         name: &str,
@@ -98,7 +98,7 @@ impl HealthChecks {
         self.push(name, CheckScope::Ready, look);
     }
 
-    /// Adds a liveness check.
+    /// Adds a check of `/livez` only.
     pub fn add_live(
         &mut self,
         name: &str,
@@ -123,7 +123,7 @@ impl HealthChecks {
 
     fn of(&self, endpoint: Endpoint) -> impl Iterator<Item = &Check> {
         self.0.iter().filter(move |check| match endpoint {
-            Endpoint::Healthz => true,
+            Endpoint::Healthz => check.scope == CheckScope::All,
             Endpoint::Livez => check.scope != CheckScope::Ready,
             Endpoint::Readyz => check.scope != CheckScope::Live,
         })
@@ -249,7 +249,10 @@ mod tests {
         let failed = "[+]ping ok\n[-]sync failed: reason withheld\nreadyz check failed\n".to_owned();
         assert_eq!(all(Endpoint::Readyz, "").await, (500, failed));
         assert_eq!(all(Endpoint::Livez, "").await, (200, "ok".into()));
-        assert_eq!(all(Endpoint::Healthz, "").await.0, 500);
+        assert_eq!(
+            all(Endpoint::Healthz, "verbose").await,
+            (200, "[+]ping ok\nhealthz check passed\n".into())
+        );
         assert_eq!(
             all(Endpoint::Readyz, "verbose&exclude=sync&exclude=zz&exclude=yy").await.1,
             "[+]ping ok\n[+]sync excluded: ok\nwarn: some health checks cannot be excluded: no matches for \
