@@ -134,13 +134,17 @@ pub(crate) fn kubelets() -> Vec<(&'static str, Answer)> {
     ]
 }
 
-/// The page of a kubelet that works: one core is used.
+/// The page of a kubelet that works: its node and the container of a pod use one core.
 pub(crate) fn kubelet_page() -> Vec<u8> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let (seconds, millis) = (now.as_secs_f64() - 1.6e9, now.as_millis());
+    let container = "{container=\"a\",namespace=\"default\",pod=\"healthy\"}";
     format!(
         "# TYPE node_cpu_usage_seconds_total counter\nnode_cpu_usage_seconds_total {seconds} {millis}\n\
          # TYPE node_memory_working_set_bytes gauge\nnode_memory_working_set_bytes 1000000 {millis}\n\
+         # TYPE container_cpu_usage_seconds_total counter\ncontainer_cpu_usage_seconds_total{container} {seconds} {millis}\n\
+         # TYPE container_memory_working_set_bytes gauge\ncontainer_memory_working_set_bytes{container} 1000000 {millis}\n\
+         # TYPE container_start_time_seconds gauge\ncontainer_start_time_seconds{container} 1600000000 {millis}\n\
          # TYPE scrape_error gauge\nscrape_error 0\n"
     )
     .into_bytes()

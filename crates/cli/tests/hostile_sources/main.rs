@@ -86,7 +86,6 @@ fn assert_well(process: &Process, prober: Prober, sources: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-#[ignore = "takes minutes: make hostile-sources"]
 async fn operator_serves_others_while_sources_are_hostile() {
     let (copies, times) = amounts();
     let cluster = TestCluster::start().await;
@@ -160,7 +159,6 @@ async fn operator_serves_others_while_sources_are_hostile() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-#[ignore = "takes minutes: make hostile-sources"]
 async fn metrics_server_serves_others_while_sources_are_hostile() {
     let (copies, times) = amounts();
     let cluster = TestCluster::start().await;

@@ -62,7 +62,7 @@ fn mysql(_: &str) -> Value {
 }
 
 fn mongodb(_: &str) -> Value {
-    json!({"connectionStringFromEnv": "CONNECTION", "dbName": "d", "collection": "c", "query": "{}", "queryValue": "5"})
+    json!({"connectionStringFromEnv": "CONNECTION", "dbName": "d", "collection": "c", "query": "{\"a\": 1}", "queryValue": "5"})
 }
 
 fn postgresql(_: &str) -> Value {
