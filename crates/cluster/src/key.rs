@@ -12,6 +12,8 @@ pub enum AutoscalerKind {
     Autoscaler,
     /// `keda.sh` ScaledObject.
     ScaledObject,
+    /// `keda.sh` ScaledJob.
+    ScaledJob,
 }
 
 /// The key of one autoscaler. Cheap to clone.
@@ -45,7 +47,7 @@ impl runtime::work_queue::SpreadKey for AutoscalerKey {
 
 impl AutoscalerKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Hpa, Self::Autoscaler, Self::ScaledObject];
+    pub const ALL: [Self; 4] = [Self::Hpa, Self::Autoscaler, Self::ScaledObject, Self::ScaledJob];
 
     /// The short name that users write before the object's name: `hpa/web`.
     pub fn short(self) -> &'static str {
@@ -53,6 +55,7 @@ impl AutoscalerKind {
             Self::Hpa => "hpa",
             Self::Autoscaler => "autoscaler",
             Self::ScaledObject => "so",
+            Self::ScaledJob => "sj",
         }
     }
 
@@ -61,7 +64,7 @@ impl AutoscalerKind {
         match self {
             Self::Hpa => api::autoscaling::v2::API_VERSION,
             Self::Autoscaler => api::plimsoll::API_VERSION,
-            Self::ScaledObject => api::keda::API_VERSION,
+            Self::ScaledObject | Self::ScaledJob => api::keda::API_VERSION,
         }
     }
 
@@ -71,6 +74,7 @@ impl AutoscalerKind {
             Self::Hpa => api::autoscaling::KIND,
             Self::Autoscaler => api::plimsoll::KIND,
             Self::ScaledObject => "ScaledObject",
+            Self::ScaledJob => "ScaledJob",
         }
     }
 
@@ -80,6 +84,7 @@ impl AutoscalerKind {
             Self::Hpa => "horizontalpodautoscalers",
             Self::Autoscaler => "autoscalers",
             Self::ScaledObject => "scaledobjects",
+            Self::ScaledJob => "scaledjobs",
         }
     }
 
@@ -87,8 +92,13 @@ impl AutoscalerKind {
     pub fn decisions(self) -> &'static str {
         match self {
             Self::Hpa | Self::Autoscaler => api::decisions::API_VERSION,
-            Self::ScaledObject => api::decisions::OPERATOR_API_VERSION,
+            Self::ScaledObject | Self::ScaledJob => api::decisions::OPERATOR_API_VERSION,
         }
+    }
+
+    /// Whether the operator polls its triggers. Its status has neither metrics nor a count.
+    pub fn has_triggers(self) -> bool {
+        matches!(self, Self::ScaledObject | Self::ScaledJob)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The result of polling the triggers of a ScaledObject. It is recorded together with the decision to explain it;
+//! The result of polling the triggers of a ScaledObject or ScaledJob. It is recorded together with the decision to explain it;
 //! nothing is decided by it.
 
 use jiff::{SignedDuration, Timestamp};
@@ -26,6 +26,35 @@ pub struct TriggerPoll {
     /// Whether an external-push scaler reported activity between two polls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pushed: bool,
+    /// The jobs of a ScaledJob; absent for a ScaledObject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<JobCounts>,
+}
+
+/// The queue and the jobs of a ScaledJob in one poll.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobCounts {
+    /// Whether a trigger is active, or jobs always run (`minReplicaCount`).
+    pub active: bool,
+    /// Length of the queue of all triggers.
+    pub queue: i64,
+    /// Number of jobs for that queue, at most the maximum.
+    pub max_scale: i64,
+    /// Scaling strategy; empty is `default`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub strategy: String,
+    /// Jobs that had not finished, pending ones included.
+    pub running: i64,
+    /// Jobs whose pods had not started.
+    pub pending: i64,
+    /// Jobs that were to be created.
+    pub wanted: i64,
+    /// Jobs that were created.
+    pub created: i64,
+    /// Error text if not all of them were created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 /// The result of polling one trigger.

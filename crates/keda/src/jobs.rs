@@ -31,7 +31,7 @@ pub use job::{generate_name, job};
 pub use name::names;
 pub use queue::{JobQueue, QueueEntry, aggregate, entry};
 pub use report::{JobReport, report};
-pub use strategy::{JobDemand, JobLoad, demand};
+pub use strategy::{JobDemand, JobLoad, demand, strategy_name};
 pub use view::{JobPodView, JobState, JobView};
 
 use crate::OperationError;
@@ -132,11 +132,16 @@ fn describe_failure(object: &ScaledJob, index: usize, error: &str) -> String {
     }
 }
 
+/// The number of jobs that have not finished, and of those that have not started.
+pub fn running(object: &ScaledJob, jobs: &[JobView]) -> (i64, i64) {
+    view::count(jobs, &object.spec.scaling_strategy.pending_pod_conditions)
+}
+
 /// The number of jobs to create, given the existing ones. Jobs that were just created must be included even if the watch
 /// has not delivered them, otherwise they are created twice.
 pub fn decide(object: &ScaledJob, round: &JobPoll, jobs: &[JobView], compat: Compat) -> i64 {
     let bounds = bounds(object.spec.min_replica_count, object.spec.max_replica_count);
-    let (running, pending) = view::count(jobs, &object.spec.scaling_strategy.pending_pod_conditions);
+    let (running, pending) = running(object, jobs);
     if !round.queue.active {
         return 0;
     }

@@ -13,6 +13,7 @@ use engine::evaluate::{Arithmetic, Evaluation};
 use engine::explain::short_name;
 use engine::normalize::{ScalingLimit, StabilizationHold};
 use engine::spec::{Metric, MetricSource, MetricTarget};
+use engine::trigger_poll::{PolledTrigger, TriggerMetric};
 use engine::{Decision, MilliValue, ScaleOutcome};
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
@@ -105,7 +106,7 @@ pub struct PassItem {
     pub error: Option<String>,
     /// Whether the replica count was changed.
     pub changed: bool,
-    /// The metrics, in the order of the spec.
+    /// The metrics, in the order of the spec; of a ScaledObject with an HPA and of a ScaledJob, those of its triggers.
     pub metrics: Vec<PassMetric>,
     /// The whole record, with `detail=full`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,6 +136,12 @@ impl PassItem {
     pub fn of(record: &DecisionRecord) -> Self {
         let (spec, decision) = (&record.spec, &record.decision);
         let metric = |(metric, evaluation): (&Metric, &Evaluation)| PassMetric::of(metric, evaluation);
+        let mut metrics: Vec<PassMetric> =
+            spec.metrics.iter().zip(&decision.evaluations).map(metric).collect();
+        if spec.metrics.is_empty() {
+            let triggers = record.round.iter().flat_map(|round| &round.triggers);
+            metrics.extend(triggers.flat_map(PassMetric::of_trigger));
+        }
         Self {
             namespace: record.metadata.namespace.clone(),
             name: record.metadata.name.clone(),
@@ -149,13 +156,30 @@ impl PassItem {
             limit: limit(decision).map(str::to_owned),
             error: decision.error.as_ref().map(|error| error.text.clone()),
             changed: decision.outcome == ScaleOutcome::Scaled,
-            metrics: spec.metrics.iter().zip(&decision.evaluations).map(metric).collect(),
+            metrics,
             record: None,
         }
     }
 }
 
 impl PassMetric {
+    fn of_trigger(trigger: &PolledTrigger) -> Vec<Self> {
+        let amount = |value: MilliValue| Quantity::from_milli(value.get(), Format::DecimalSi).to_string();
+        let failed = trigger.failure.as_ref().map(|error| Self {
+            name: trigger.label().to_owned(),
+            error: Some(error.clone()),
+            ..Self::default()
+        });
+        let metric = |metric: &TriggerMetric| Self {
+            name: if trigger.metrics.len() == 1 { trigger.label() } else { &metric.metric }.to_owned(),
+            value: metric.value.map(amount),
+            target: metric.target.map(amount),
+            error: metric.failure.clone(),
+            ..Self::default()
+        };
+        failed.into_iter().chain(trigger.metrics.iter().map(metric)).collect()
+    }
+
     fn of(metric: &Metric, evaluation: &Evaluation) -> Self {
         let new = Self { name: short_name(metric), target: target(metric), ..Self::default() };
         match &evaluation.result {

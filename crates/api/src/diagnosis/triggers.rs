@@ -1,4 +1,4 @@
-//! Causes that concern the triggers of ScaledObjects.
+//! Causes that concern the triggers of ScaledObjects and ScaledJobs, and the jobs of the latter.
 
 use engine::failure::TriggerFailure;
 use engine::{ActivationVerdict, TriggerPoll};
@@ -32,16 +32,30 @@ pub enum TriggerCause {
     Cooldown(Timestamp),
     /// Nothing is active.
     Idle(i32),
+    /// Nothing is active, and a ScaledJob has no count to rest at.
+    NoJobs,
+    /// Jobs could not be created: how many, and the text of the first error.
+    NotCreated(i64, String),
 }
 
 pub(super) fn find(facts: &DiagnosisFacts<'_>) -> Vec<TriggerCause> {
     let mut found = Vec::new();
     if let Some(poll) = facts.poll {
         found.extend(failures(poll));
+        let counts = poll.jobs.as_ref();
+        found.extend(counts.and_then(|counts| {
+            let missing = counts.wanted.saturating_sub(counts.created);
+            Some(TriggerCause::NotCreated(missing, counts.failure.clone()?))
+        }));
     }
     if let Some(activation) = &facts.decision.activation {
         match &activation.verdict {
             ActivationVerdict::Cooling { until } => found.push(TriggerCause::Cooldown(*until)),
+            ActivationVerdict::Resting
+                if found.is_empty() && facts.poll.is_some_and(|poll| poll.jobs.is_some()) =>
+            {
+                found.push(TriggerCause::NoJobs);
+            }
             ActivationVerdict::Resting if found.is_empty() => {
                 found.push(TriggerCause::Idle(activation.rest.get()));
             }
@@ -96,15 +110,16 @@ impl Described for TriggerCause {
             Self::Fallback { .. } => "trigger-fallback",
             Self::Formula(_) => "formula-failed",
             Self::Cooldown(_) => "cooldown",
-            Self::Idle(_) => "nothing-active",
+            Self::Idle(_) | Self::NoJobs => "nothing-active",
+            Self::NotCreated(..) => "jobs-not-created",
         }
     }
 
     fn concern(&self) -> Concern {
         match self {
-            Self::Failed { .. } | Self::Formula(_) => Concern::Problem,
+            Self::Failed { .. } | Self::Formula(_) | Self::NotCreated(..) => Concern::Problem,
             Self::Fallback { .. } | Self::Cooldown(_) => Concern::Limit,
-            Self::Idle(_) => Concern::Normal,
+            Self::Idle(_) | Self::NoJobs => Concern::Normal,
         }
     }
 
@@ -142,6 +157,11 @@ impl Described for TriggerCause {
                 format!("nothing is active; cooldown until {}", engine::explain::clock(*until))
             }
             Self::Idle(rest) => format!("no trigger is active, so the target rests at {rest}"),
+            Self::NoJobs => "no trigger is active, so no jobs are created".to_owned(),
+            Self::NotCreated(1, text) => format!("a job could not be created: {}", quoted(text)),
+            Self::NotCreated(missing, text) => {
+                format!("{missing} jobs could not be created: {}", quoted(text))
+            }
         }
     }
 
@@ -159,7 +179,8 @@ impl Described for TriggerCause {
             Self::Fallback { .. } => "repair the source; the fallback ends with the next successful poll",
             Self::Formula(_) => "correct advanced.scalingModifiers.formula; `plimsoll validate FILE` checks it",
             Self::Cooldown(_) => "nothing: shorten cooldownPeriod if it is too long",
-            Self::Idle(_) => "nothing: lower the activation threshold if this is too few",
+            Self::NotCreated(..) => "correct jobTargetRef, and check quotas and admission webhooks of the namespace",
+            Self::Idle(_) | Self::NoJobs => "nothing: lower the activation threshold if this is too few",
         }
         .to_owned()
     }

@@ -91,7 +91,7 @@ async fn on_cluster(args: &DescribeArgs, names: &[AutoscalerName]) -> Outcome {
             Ok(object) => object,
             Err(trouble) => return Err(site.lost(&site.namespace, named, &trouble).await),
         };
-        if let Some(at) = at.filter(|_| object.kind != AutoscalerKind::ScaledObject) {
+        if let Some(at) = at.filter(|_| !object.kind.has_triggers()) {
             let pass = pass_at(&site, named, at, now).await?;
             texts.push(at_pass(&mut object, &pass, named, now)?);
             continue;
@@ -106,6 +106,12 @@ async fn on_cluster(args: &DescribeArgs, names: &[AutoscalerName]) -> Outcome {
                 let own = api::plimsoll::Autoscaler::deserialize(&object.raw);
                 let own = own.map_err(|error| Failure::Outside(format!("{named} cannot be read: {error}")))?;
                 api::plimsoll::describe(&own, events.as_deref())
+            }
+            AutoscalerKind::ScaledJob => {
+                let name = &named.name;
+                return Err(Failure::input(format!(
+                    "{named}: a ScaledJob is shown by `plimsoll why sj/{name}` or `kubectl describe scaledjob {name}`"
+                )));
             }
             AutoscalerKind::ScaledObject => {
                 let name = &named.name;

@@ -100,11 +100,11 @@ pub(crate) async fn read(
     facts
 }
 
-/// Whether a ScaledObject is paused, and at which count.
+/// Whether a ScaledObject or ScaledJob is paused, and at which count.
 fn paused(all: &[Object], named: &AutoscalerName) -> Option<PausedFact> {
     let own = all.iter().find(|object| object.named() == *named)?;
     let annotations = &own.hpa.metadata.annotations;
-    if own.kind != AutoscalerKind::ScaledObject || !keda_annotations::is_paused(annotations) {
+    if !own.kind.has_triggers() || !keda_annotations::is_paused(annotations) {
         return None;
     }
     let replicas = annotations.get(keda_annotations::PAUSED_REPLICAS);

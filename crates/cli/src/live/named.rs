@@ -19,7 +19,7 @@ pub(crate) struct AutoscalerName {
 }
 
 /// The names of kinds; the first of each is the printed one.
-const KINDS: [(AutoscalerKind, &[&str]); 3] = [
+const KINDS: [(AutoscalerKind, &[&str]); 4] = [
     (
         AutoscalerKind::Hpa,
         &[
@@ -38,6 +38,10 @@ const KINDS: [(AutoscalerKind, &[&str]); 3] = [
     (
         AutoscalerKind::ScaledObject,
         &["so", "scaledobject", "scaledobjects", "scaledobject.keda.sh", "scaledobjects.keda.sh"],
+    ),
+    (
+        AutoscalerKind::ScaledJob,
+        &["sj", "scaledjob", "scaledjobs", "scaledjob.keda.sh", "scaledjobs.keda.sh"],
     ),
 ];
 
@@ -69,29 +73,6 @@ impl WorkloadName {
         let (kind, _) = WORKLOADS.iter().find(|(_, words)| words.contains(&word.as_str()))?;
         Some(Self { kind, name: name.to_owned() })
     }
-}
-
-/// The names of ScaledJobs. No decisions are recorded for them: they have no replica count, and
-/// the created jobs can be listed.
-const JOBS: [&str; 5] = ["sj", "scaledjob", "scaledjobs", "scaledjob.keda.sh", "scaledjobs.keda.sh"];
-
-/// The error for a ScaledJob, which names the alternative: `sj/mails`, or `sj mails`.
-pub(crate) fn no_jobs<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<(), Failure> {
-    let words: Vec<&str> = words.into_iter().collect();
-    let of_job = |kind: &str| JOBS.contains(&kind.to_ascii_lowercase().as_str());
-    let before_slash = words.iter().filter_map(|word| word.split_once('/')).find(|(kind, _)| of_job(kind));
-    let name = match (before_slash, words.as_slice()) {
-        (Some((_, name)), _) => name,
-        (None, [kind]) if of_job(kind) => "NAME",
-        (None, [kind, name, ..]) if of_job(kind) => name,
-        _ => return Ok(()),
-    };
-    Err(Failure::input(format!(
-        "decisions about ScaledJobs are not kept; what there is to see:\n  \
-         kubectl describe scaledjob {name}  (conditions and events)\n  \
-         kubectl get jobs -l scaledjob.keda.sh/name={name}  (what was created)\n  \
-         plimsoll scalers check FILE --cluster  (what its sources say now)"
-    )))
 }
 
 /// The kind that a word means.
@@ -202,6 +183,7 @@ mod tests {
             (&["pas/own"], Some("autoscaler/own")),
             (&["so/orders", "scaledobject/mails"], Some("so/orders so/mails")),
             (&["scaledobjects.keda.sh", "orders"], Some("so/orders")),
+            (&["sj/mails", "ScaledJob/orders"], Some("sj/mails sj/orders")),
             (&["hpa"], Some("")),
             (&["hpa/"], Some("hpa/")),
             (&["web"], None),
@@ -227,17 +209,6 @@ mod tests {
         for words in [&["hpa/web"][..], &["web"], &["deploy"], &["deploy", "a", "b"], &[]] {
             assert_eq!(parse(words), None, "{words:?}");
         }
-    }
-
-    #[test]
-    fn scaled_job_is_refused_with_an_alternative() {
-        for words in [&["sj/mails"][..], &["sj", "mails"], &["hpa/web", "ScaledJobs.keda.sh/mails"]] {
-            let refusal = no_jobs(words.iter().copied()).unwrap_err();
-            assert!(format!("{refusal:?}").contains("kubectl describe scaledjob mails "), "{refusal:?}");
-        }
-        assert!(no_jobs(["sj"]).is_err());
-        assert!(no_jobs(["so/sj", "hpa", "web"]).is_ok());
-        assert!(no_jobs(["hpa", "sj"]).is_ok(), "an HPA of that name");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Autoscalers as they are stored, and their events.
 
 use api::autoscaling::{describe, v2};
-use api::keda::ScaledObject;
+use api::keda::{Conditions, ScaledJob, ScaledObject};
 use api::plimsoll::{self, Autoscaler};
 use api::yaml::nearest;
 use cluster::AutoscalerKind;
@@ -96,6 +96,7 @@ impl Object {
             AutoscalerKind::Hpa => v2::HorizontalPodAutoscaler::deserialize(&raw).map_err(nonsense)?,
             AutoscalerKind::Autoscaler => plimsoll::v2_view(Autoscaler::deserialize(&raw).map_err(nonsense)?),
             AutoscalerKind::ScaledObject => scaled(ScaledObject::deserialize(&raw).map_err(nonsense)?),
+            AutoscalerKind::ScaledJob => scaled_job(ScaledJob::deserialize(&raw).map_err(nonsense)?),
         };
         Ok(Self { kind, raw, hpa })
     }
@@ -294,14 +295,7 @@ fn unknown(namespace: &str, named: &AutoscalerName, here: &[Object], elsewhere: 
 /// A ScaledObject as an HPA: bounds, target, conditions.
 fn scaled(object: ScaledObject) -> v2::HorizontalPodAutoscaler {
     let mut hpa = v2::HorizontalPodAutoscaler::default();
-    let condition = |own: &api::keda::Condition| v2::HorizontalPodAutoscalerCondition {
-        type_: own.type_.clone(),
-        status: format!("{:?}", own.status),
-        reason: own.reason.clone(),
-        message: own.message.clone(),
-        ..v2::HorizontalPodAutoscalerCondition::default()
-    };
-    hpa.status.conditions = object.status.conditions.iter().map(condition).collect();
+    hpa.status.conditions = conditions(&object.status.conditions);
     let spec = &object.spec;
     hpa.spec.scale_target_ref = v2::CrossVersionObjectReference {
         kind: object.target_kind().to_owned(),
@@ -312,6 +306,35 @@ fn scaled(object: ScaledObject) -> v2::HorizontalPodAutoscaler {
     hpa.spec.max_replicas = object.hpa_max();
     hpa.metadata = object.metadata;
     hpa
+}
+
+/// A ScaledJob as an HPA: bounds, conditions, and the jobs that it creates as its target.
+fn scaled_job(object: ScaledJob) -> v2::HorizontalPodAutoscaler {
+    let mut hpa = v2::HorizontalPodAutoscaler::default();
+    hpa.status.conditions = conditions(&object.status.conditions);
+    let spec = &object.spec;
+    let bounds = keda::jobs::bounds(spec.min_replica_count, spec.max_replica_count);
+    let count = |jobs: i64| i32::try_from(jobs).unwrap_or(i32::MAX);
+    hpa.spec.scale_target_ref = v2::CrossVersionObjectReference {
+        kind: "Job".to_owned(),
+        name: format!("{}-*", object.metadata.name),
+        api_version: "batch/v1".to_owned(),
+    };
+    hpa.spec.min_replicas = Some(count(bounds.min));
+    hpa.spec.max_replicas = count(bounds.min.saturating_add(bounds.max));
+    hpa.metadata = object.metadata;
+    hpa
+}
+
+fn conditions(own: &Conditions) -> Vec<v2::HorizontalPodAutoscalerCondition> {
+    let condition = |own: &api::keda::Condition| v2::HorizontalPodAutoscalerCondition {
+        type_: own.type_.clone(),
+        status: format!("{:?}", own.status),
+        reason: own.reason.clone(),
+        message: own.message.clone(),
+        ..v2::HorizontalPodAutoscalerCondition::default()
+    };
+    own.iter().map(condition).collect()
 }
 
 fn path(kind: AutoscalerKind, scope: Scope<'_>) -> String {

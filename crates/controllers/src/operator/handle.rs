@@ -7,7 +7,7 @@ use api::provider::ExternalMetricsProvider;
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
-use cluster::{AutoscalerKey, Clock};
+use cluster::{AutoscalerKey, AutoscalerKind, Clock};
 use keda::activity::MetricValue;
 use kube::Client;
 use runtime::FaultInjector;
@@ -186,10 +186,14 @@ impl OperatorHandle {
         self.health.liveness.is_alive(limit)
     }
 
-    /// Whether a ScaledObject exists; none before all were listed.
+    /// Whether a ScaledObject or ScaledJob exists; none before all were listed.
     pub fn exists(&self, key: &AutoscalerKey) -> Option<bool> {
-        let AutoscalerKey { namespace, name, .. } = key.clone();
-        let id = ResourceId { kind: ResourceKind::Object, namespace, name };
+        let AutoscalerKey { kind, namespace, name } = key.clone();
+        let kind = match kind {
+            AutoscalerKind::ScaledJob => ResourceKind::Job,
+            _ => ResourceKind::Object,
+        };
+        let id = ResourceId { kind, namespace, name };
         self.synced().then(|| self.context.owner(&id).is_some())
     }
 

@@ -1,5 +1,7 @@
 //! Decision records: the samples of each poll and its decision, for `plimsoll why`.
 
+mod job;
+
 use std::sync::Arc;
 
 use api::autoscaling::v2::MetricTarget;
@@ -23,6 +25,7 @@ use super::decide::object::ObjectPoll;
 use super::id::{ResourceId, ResourceKind};
 use super::scaled_resource::poll_interval;
 use super::trigger_failure::classify;
+pub(crate) use job::{JobRecord, job_triggers, keep_job};
 
 /// Metrics of one trigger in a record.
 const MAX_RECORDED_METRICS: usize = 16;
@@ -69,6 +72,7 @@ impl RoundRecord<'_> {
             cooldown: cooldown(self.object),
             hpa: None,
             pushed: false,
+            jobs: None,
         }
     }
 
@@ -175,17 +179,31 @@ pub(crate) fn keep_activity(
 
 /// Removes the records of an object.
 pub(crate) fn forget(context: &OperatorContext, id: &ResourceId) {
-    // ScaledJobs are not recorded; a ScaledObject may have the same name.
-    if id.kind == ResourceKind::Object {
-        context.records.forget(&key(id));
-    }
+    context.records.forget(&key(id));
 }
 
 fn key(id: &ResourceId) -> AutoscalerKey {
-    AutoscalerKey {
-        kind: AutoscalerKind::ScaledObject,
-        namespace: id.namespace.clone(),
-        name: id.name.clone(),
+    let kind = match id.kind {
+        ResourceKind::Object => AutoscalerKind::ScaledObject,
+        ResourceKind::Job => AutoscalerKind::ScaledJob,
+    };
+    AutoscalerKey { kind, namespace: id.namespace.clone(), name: id.name.clone() }
+}
+
+/// What a step without metrics sees.
+fn observation(
+    context: &OperatorContext,
+    spec: &Arc<Spec>,
+    scale: Result<Scale, ScaleReadError>,
+) -> Observation {
+    Observation {
+        config: context.settings.config.clone(),
+        spec: spec.clone(),
+        status: Status::default(),
+        scale,
+        selection: PodSelection::Ours,
+        pods: Vec::new(),
+        samples: Vec::new(),
     }
 }
 
@@ -204,15 +222,7 @@ fn decision(
         Err(error) => Err(ScaleReadError::Query(truncate(error.as_str(), MAX_ERROR_CHARS).into())),
     };
     let current = *input.current.as_ref().unwrap_or(&0);
-    let seen = Observation {
-        config: context.settings.config.clone(),
-        spec: spec.clone(),
-        status: Status::default(),
-        scale,
-        selection: PodSelection::Ours,
-        pods: Vec::new(),
-        samples: Vec::new(),
-    };
+    let seen = observation(context, spec, scale);
     let mut activation = keda::direct::activation(input, decided, current);
     if let (ActivationVerdict::Metrics, Some(_), false) = (&activation.verdict, input.error, input.active)
         && activation.rest < spec.min

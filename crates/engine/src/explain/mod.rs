@@ -3,6 +3,7 @@
 //! Nothing is decided here. All numbers come from the [`Decision`].
 
 mod activity;
+mod jobs;
 mod limits;
 mod metric;
 mod next;

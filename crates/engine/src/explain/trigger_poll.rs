@@ -1,9 +1,9 @@
-//! Explains decisions about ScaledObjects together with the result of polling their triggers.
+//! Explains decisions about ScaledObjects and ScaledJobs together with the result of polling their triggers.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::words::{clock, plain_amount as amount, seconds};
-use super::{Explanation, Row, Rows, explain, sentence};
+use super::{Explanation, Row, Rows, explain, jobs, sentence};
 use crate::activation::{Activation, ActivationVerdict};
 use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::spec::{MetricSource, Spec};
@@ -18,6 +18,11 @@ pub fn explain_trigger_poll(
     poll: &TriggerPoll,
     period: SignedDuration,
 ) -> Explanation {
+    if let Some(counts) = &poll.jobs {
+        let mut rows = Rows::default();
+        triggers(&mut rows, poll);
+        return jobs::explanation(rows, (kind, spec), decision, counts, period);
+    }
     let (spec, decision) = with_trigger_names(spec, decision, poll);
     let mut explanation = explain(kind, &spec, &decision, period);
     let mut trigger_rows = Rows::default();
@@ -45,6 +50,10 @@ pub fn explain_trigger_poll(
 /// Explains a decision in one line, with the values of the triggers.
 pub fn sentence_with_triggers(spec: &Spec, decision: &Decision, poll: Option<&TriggerPoll>) -> String {
     let Some(poll) = poll else { return sentence(spec, decision) };
+    if let Some(counts) = &poll.jobs {
+        let readings = readings(poll, |metric| !counts.active || metric.active);
+        return jobs::sentence(&readings, spec, decision, counts);
+    }
     let (spec, mut decision) = with_trigger_names(spec, decision, poll);
     let Some(activation) = decision.activation.take() else { return sentence(&spec, &decision) };
     let by_course = sentence(&spec, &decision);
@@ -78,6 +87,8 @@ pub fn sentence_with_triggers(spec: &Spec, decision: &Decision, poll: Option<&Tr
 /// of a replica, if their number is known.
 pub fn targets(poll: &TriggerPoll, replicas: Option<Replicas>) -> String {
     let replicas = replicas.map(|replicas| i64::from(replicas.get())).filter(|replicas| *replicas > 0);
+    // Jobs that run do not share the queue with those that are created.
+    let replicas = replicas.filter(|_| poll.jobs.is_none());
     let one = |(trigger, metric): (&PolledTrigger, &TriggerMetric)| {
         let number = |value: Option<MilliValue>| value.map_or_else(|| "<unknown>".to_owned(), amount);
         let name = poll.label(&metric.metric).unwrap_or_else(|| trigger.label().to_owned());
@@ -139,6 +150,8 @@ fn triggers(rows: &mut Rows, poll: &TriggerPoll) {
             rows.add("triggers", format!("{who} cannot be polled: {failure}"));
         } else if poll.pushed {
             rows.add("triggers", format!("{who} reported activity (push)"));
+        } else if trigger.metrics.is_empty() && poll.jobs.is_some() {
+            rows.add("triggers", format!("{who} has no metrics"));
         } else if trigger.metrics.is_empty() {
             rows.add("triggers", format!("{who}: read by the HPA; not used for activation"));
         }

@@ -28,8 +28,7 @@ pub struct JobDemand {
 pub fn demand(strategy: &ScalingStrategy, queue: &JobQueue, load: JobLoad) -> JobDemand {
     let (max_scale, scale_to) = (queue.max_scale(), queue.length);
     let JobLoad { running, pending, max } = load;
-    let share: Option<f64> = strategy.custom_scaling_running_job_percentage.parse().ok();
-    match (strategy.strategy.as_str(), share) {
+    match (strategy_name(strategy), share(strategy)) {
         ("custom", Some(share)) => {
             let deduction = i64::from(strategy.custom_scaling_queue_length_deduction.unwrap_or(0));
             let left = max_scale.saturating_sub(deduction).saturating_sub(part(running, share));
@@ -45,6 +44,20 @@ pub fn demand(strategy: &ScalingStrategy, queue: &JobQueue, load: JobLoad) -> Jo
         }
         _ => JobDemand { effective_max: max_scale.saturating_sub(running), scale_to },
     }
+}
+
+/// The strategy that applies: an unknown one, and `custom` without a valid percentage, are `default`.
+pub fn strategy_name(strategy: &ScalingStrategy) -> &'static str {
+    match (strategy.strategy.as_str(), share(strategy)) {
+        ("custom", Some(_)) => "custom",
+        ("accurate", _) => "accurate",
+        ("eager", _) => "eager",
+        _ => "default",
+    }
+}
+
+fn share(strategy: &ScalingStrategy) -> Option<f64> {
+    strategy.custom_scaling_running_job_percentage.parse().ok()
 }
 
 /// A fraction of a number, truncated.

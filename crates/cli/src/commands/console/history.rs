@@ -26,9 +26,7 @@ pub(super) async fn history(
     after: Option<&str>,
     now: Timestamp,
 ) -> Result<Value, ApiError> {
-    let Some(named) = path.autoscaler()? else {
-        return Ok(empty("A ScaledJob has no replica count; its jobs can be listed."));
-    };
+    let named = path.autoscaler()?;
     match site.decisions_of(path.namespace, &named).await {
         Ok(records) => {
             let mut history = of_records(&records);
@@ -62,10 +60,6 @@ pub(super) async fn history(
             )
         }
     }
-}
-
-fn empty(note: &str) -> Value {
-    json!({"source": "none", "note": note, "cursor": null, "reset": true, "metrics": [], "points": [], "marks": []})
 }
 
 /// Points and marks of recorded decisions, which are sorted by time.
@@ -130,9 +124,7 @@ pub(super) async fn why(
     let at =
         Timestamp::from_millisecond(((at * 1000.0).round() as i64).saturating_add(ROUNDING_MILLISECONDS))
             .map_err(|_| bad())?;
-    let Some(named) = path.autoscaler()? else {
-        return Err(ApiError::new(404, "decisions about ScaledJobs are not kept"));
-    };
+    let named = path.autoscaler()?;
     let records = match site.decision_at(path.namespace, &named, at).await {
         Ok(records) => records,
         Err(MissingDecision::NoRecord) => return Err(ApiError::new(404, "no decision is recorded")),

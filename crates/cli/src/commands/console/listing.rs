@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use cluster::AutoscalerKind;
-use cluster::request::{with_query, within};
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
@@ -16,14 +15,11 @@ use api::decisions::DecisionRecord;
 const CONCURRENT_NAMESPACES: usize = 8;
 /// Namespaces that a note names.
 const MAX_LISTED_NAMESPACES: usize = 5;
-const SCALED_JOBS: &str = "/apis/keda.sh/v1alpha1";
 
 /// All that could be listed.
 #[derive(Default)]
 pub(super) struct Listing {
     pub(super) objects: Vec<Object>,
-    /// ScaledJobs, which have no replica count.
-    pub(super) jobs: Vec<Value>,
     pub(super) records: Vec<DecisionRecord>,
     pub(super) unavailable: Option<Unavailable>,
     /// What is missing, and the remedy.
@@ -66,7 +62,6 @@ impl Listing {
             found.records.extend(records);
             found.unavailable = found.unavailable.or(unavailable);
         }
-        found.jobs = jobs(site, scope, &shown).await;
         Ok(found)
     }
 }
@@ -125,27 +120,6 @@ fn forbidden(plural: &str, allowed: &[String]) -> Value {
         format!("you may not list {plural} of all namespaces; shown: {names}")
     };
     json!({"text": text, "remedy": RIGHTS})
-}
-
-/// ScaledJobs; where they cannot be listed, none.
-async fn jobs(site: &ClusterClient, scope: Scope<'_>, shown: &BTreeSet<String>) -> Vec<Value> {
-    let at = |namespace: &str| {
-        with_query(&within(&format!("{SCALED_JOBS}/scaledjobs"), namespace), [("resourceVersion", "0")])
-    };
-    let paths = match scope {
-        Scope::Namespace(namespace) => vec![at(namespace)],
-        Scope::All if shown.is_empty() => vec![at("")],
-        Scope::All => shown.iter().map(|namespace| at(namespace)).collect(),
-    };
-    let mut all = Vec::new();
-    for path in paths {
-        if let Ok(mut list) = site.get::<Value>(&path).await
-            && let Some(items) = list.get_mut("items").and_then(Value::as_array_mut)
-        {
-            all.append(items);
-        }
-    }
-    all
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! One autoscaler: why, conditions, events, YAML.
 
-use cluster::AutoscalerKind;
-use cluster::request::{below, with_query, within};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use web_console::ApiError;
@@ -24,7 +22,7 @@ pub(super) async fn detail(
     path: &ObjectPath<'_>,
     now: Timestamp,
 ) -> Result<Value, ApiError> {
-    let Some(named) = path.autoscaler()? else { return job(site, path, now).await };
+    let named = path.autoscaler()?;
     let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
     // Events may be forbidden; the rest is still worth showing.
     let events = site.events(path.namespace, &named).await.unwrap_or_default();
@@ -36,9 +34,8 @@ pub(super) async fn detail(
         Some(record) => record_explanation(&named, record, None, None, now),
         None => status_explanation(&named, &object.hpa, &events, &missing, now),
     };
-    // A ScaledObject has triggers instead of metrics.
-    let spec =
-        record.as_ref().map(|record| &record.spec).filter(|_| named.kind != AutoscalerKind::ScaledObject);
+    // Triggers are not metrics that can be replayed.
+    let spec = record.as_ref().map(|record| &record.spec).filter(|_| !named.kind.has_triggers());
     let fields = spec.and_then(WhatIfFields::of);
     let (yaml, conditions) = (api::yaml::to_yaml(&object.raw), conditions(&object.raw));
     let entries = [Entry { object, record }];
@@ -46,44 +43,6 @@ pub(super) async fn detail(
     let row = rows::rows(&entries, &overview).into_iter().next().map(|row| row.value);
     Ok(json!({
         "row": row, "why": why, "conditions": conditions, "events": shown(&events, now), "yaml": yaml, "fields": fields,
-    }))
-}
-
-/// The same for a ScaledJob, about which no decisions are kept.
-async fn job(site: &ClusterClient, path: &ObjectPath<'_>, now: Timestamp) -> Result<Value, ApiError> {
-    let segments = ["namespaces", path.namespace, "scaledjobs", path.name];
-    let found = site.get::<Value>(&below("/apis/keda.sh/v1alpha1", segments)).await;
-    let mut raw = found.map_err(|trouble| failed(&trouble))?;
-    if let Some(metadata) = raw.pointer_mut("/metadata").and_then(Value::as_object_mut) {
-        metadata.shift_remove("managedFields");
-    }
-    let selector = format!("involvedObject.name={},involvedObject.kind=ScaledJob", path.name);
-    let events =
-        with_query(&within("/api/v1/events", path.namespace), [("fieldSelector", selector.as_str())]);
-    let list = site.get::<Value>(&events).await;
-    let items = list.ok().and_then(|mut list| list.get_mut("items").map(Value::take));
-    let events: Vec<ObjectEvent> =
-        items.and_then(|items| serde_json::from_value(items).ok()).unwrap_or_default();
-    let row = rows::job(&raw).map(|row| row.value);
-    let text = row.as_ref().and_then(|row| row.get("decision")).and_then(Value::as_str).unwrap_or_default();
-    let rows = [
-        (
-            "jobs",
-            format!(
-                "kubectl get jobs -n {} -l scaledjob.keda.sh/name={} lists what was created",
-                path.namespace, path.name
-            ),
-        ),
-        ("note", "decisions about ScaledJobs are not kept: they have no replica count".to_owned()),
-    ];
-    let rows: Vec<Value> = rows
-        .into_iter()
-        .map(|(label, text)| json!({"label": label, "text": text, "decided": false}))
-        .collect();
-    let why = json!({"headline": format!("sj/{} in {} · {text}", path.name, path.namespace), "rows": rows});
-    Ok(json!({
-        "row": row, "why": why, "conditions": conditions(&raw), "events": shown(&events, now),
-        "yaml": api::yaml::to_yaml(&raw), "fields": null,
     }))
 }
 

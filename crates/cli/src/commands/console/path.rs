@@ -5,9 +5,6 @@ use web_console::ApiError;
 use crate::live::RequestError;
 use crate::live::named::{self, AutoscalerName};
 
-/// The name of ScaledJobs in addresses.
-const JOB: &str = "sj";
-
 /// An autoscaler that a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ObjectPath<'a> {
@@ -28,14 +25,11 @@ impl<'a> ObjectPath<'a> {
         Ok(Self { namespace, kind, name })
     }
 
-    /// The autoscaler; none for a ScaledJob.
-    pub(super) fn autoscaler(&self) -> Result<Option<AutoscalerName>, ApiError> {
-        if self.kind == JOB {
-            return Ok(None);
-        }
+    /// The autoscaler.
+    pub(super) fn autoscaler(&self) -> Result<AutoscalerName, ApiError> {
         let kind = named::kind(self.kind)
             .ok_or_else(|| ApiError::new(404, format!("there is no kind {}", self.kind)))?;
-        Ok(Some(AutoscalerName { kind, name: self.name.to_owned() }))
+        Ok(AutoscalerName { kind, name: self.name.to_owned() })
     }
 
     /// As in rows.
@@ -58,10 +52,10 @@ mod tests {
         let parse = |segments: &[&str]| {
             let segments: Vec<String> = segments.iter().map(|segment| (*segment).to_owned()).collect();
             let path = ObjectPath::parse(&segments)?;
-            path.autoscaler().map(|named| (path.id(), named.map(|named| named.to_string())))
+            path.autoscaler().map(|named| (path.id(), named.to_string()))
         };
-        assert_eq!(parse(&["shop", "hpa", "web"]).unwrap(), ("shop/hpa/web".into(), Some("hpa/web".into())));
-        assert_eq!(parse(&["shop", "sj", "mails"]).unwrap(), ("shop/sj/mails".into(), None));
+        assert_eq!(parse(&["shop", "hpa", "web"]).unwrap(), ("shop/hpa/web".into(), "hpa/web".into()));
+        assert_eq!(parse(&["shop", "sj", "mails"]).unwrap(), ("shop/sj/mails".into(), "sj/mails".into()));
         for (segments, code) in [
             (&["shop", "hpa", "../secrets"][..], 400),
             (&["shop", "hpa", "a/b"], 400),

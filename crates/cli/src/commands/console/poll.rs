@@ -90,8 +90,7 @@ impl Poller {
             Ok(mut listing) => {
                 let entries = join(std::mem::take(&mut listing.objects), &mut listing.records);
                 let overview = rows::overview(&entries, listing.unavailable.as_ref(), now);
-                let mut all = rows::rows(&entries, &overview);
-                all.extend(listing.jobs.iter().filter_map(rows::job));
+                let all = rows::rows(&entries, &overview);
                 if let Some(why) = &listing.unavailable {
                     let text = format!("decisions cannot be read, so conditions are shown: {}", why.cause);
                     listing.notes.push(json!({"text": text, "remedy": why.remedy}));

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use cluster::AutoscalerKind;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use web_console::FeedRow;
@@ -52,40 +51,9 @@ pub(super) fn rows(entries: &[Entry], overview: &Overview) -> Vec<FeedRow> {
 fn desired(entry: &Entry) -> Option<i32> {
     match &entry.record {
         Some(record) => Some(record.decision.desired.get()),
-        None if entry.object.kind == AutoscalerKind::ScaledObject => None,
+        None if entry.object.kind.has_triggers() => None,
         None => Some(entry.object.hpa.status.desired_replicas),
     }
-}
-
-/// A row for a ScaledJob, from its own fields: no decisions about it are kept.
-pub(super) fn job(raw: &Value) -> Option<FeedRow> {
-    let text = |pointer: &str| raw.pointer(pointer).and_then(Value::as_str);
-    let (namespace, name) = (text("/metadata/namespace")?, text("/metadata/name")?);
-    let number =
-        |pointer: &str, default: i64| raw.pointer(pointer).and_then(Value::as_i64).unwrap_or(default);
-    let conditions = raw.pointer("/status/conditions").and_then(Value::as_array);
-    let condition = |kind: &str| {
-        let mut all = conditions.into_iter().flatten();
-        all.find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
-    };
-    let status = |kind: &str| condition(kind)?.get("status")?.as_str();
-    let message = |kind: &str| condition(kind)?.get("message")?.as_str();
-    let (state, decision) = match (status("Paused"), status("Ready"), status("Active")) {
-        (Some("True"), ..) => (Grade::Paused, "paused"),
-        (_, Some("False"), _) => (Grade::Failing, message("Ready").unwrap_or("not ready")),
-        (.., Some("True")) => (Grade::Fine, "active: jobs are created"),
-        (.., Some("False")) => (Grade::Fine, "not active"),
-        _ => (Grade::Fine, "not looked at yet"),
-    };
-    let triggers = raw.pointer("/spec/triggers").and_then(Value::as_array).into_iter().flatten();
-    let types: Vec<&str> = triggers.filter_map(|trigger| trigger.get("type")?.as_str()).collect();
-    let id = format!("{namespace}/sj/{name}");
-    let value = json!({
-        "id": id, "namespace": namespace, "kind": "sj", "name": name, "target": "Job", "metrics": types.join(", "),
-        "state": state, "pressure": null, "replicas": null, "desired": null,
-        "min": number("/spec/minReplicaCount", 0), "max": number("/spec/maxReplicaCount", 100), "decision": decision,
-    });
-    Some(FeedRow { id, value: object(value), replicas: None })
 }
 
 /// The problems, worst first.
@@ -161,18 +129,5 @@ mod tests {
         assert_eq!(problems[0]["autoscalers"], json!(["shop/hpa/shop"]));
         assert_eq!((&problems[0]["state"], &problems[0]["effect"]), (&json!("failing"), &json!("hold")));
         assert_eq!(problems[0]["since"], json!(at("2026-01-05T09:15:00Z").as_second()));
-    }
-
-    #[test]
-    fn scaled_jobs_are_rows_without_a_count() {
-        let raw = json!({"metadata": {"namespace": "shop", "name": "mails"}, "spec": {"maxReplicaCount": 7, "triggers": [{"type": "kafka"}]},
-            "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no secret"}]}});
-        let row = job(&raw).unwrap();
-        assert_eq!((row.id.as_str(), row.replicas), ("shop/sj/mails", None));
-        assert_eq!(
-            (&row.value["state"], &row.value["decision"], &row.value["max"]),
-            (&json!("failing"), &json!("no secret"), &json!(7))
-        );
-        assert!(job(&json!({})).is_none());
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use api::decisions::DecisionRecord;
-use cluster::AutoscalerKind;
 use engine::spec::{Behavior, MetricTarget, ScalingPolicy, ScalingPolicyType, ScalingRules, SelectPolicy};
 use engine::{ControllerConfig, Spec};
 use jiff::SignedDuration;
@@ -179,7 +178,7 @@ pub(super) async fn what_if(
     let fields: WhatIfFields =
         serde_json::from_value(body).map_err(|error| ApiError::new(400, error.to_string()))?;
     fields.check()?;
-    let named = path.autoscaler()?.filter(|named| named.kind != AutoscalerKind::ScaledObject);
+    let named = Some(path.autoscaler()?).filter(|named| !named.kind.has_triggers());
     let named = named.ok_or_else(|| ApiError::new(400, "only HPAs and Autoscalers can be replayed"))?;
     let records = match site.decisions_of(path.namespace, &named).await {
         Ok(records) => records,

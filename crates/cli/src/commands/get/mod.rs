@@ -37,7 +37,7 @@ Examples:
 With -o json and -o yaml the objects are those of the API, and a list has the decisions beside them (`decisions`).
 Exit codes: 0 all is well, 1 a named autoscaler is not there or the cluster cannot be read, 2 the input was wrong.")]
 pub(crate) struct GetArgs {
-    /// hpa, autoscalers, so or all, and names; or hpa/NAME, so/NAME.
+    /// hpa, autoscalers, so, sj or all, and names; or hpa/NAME, so/NAME.
     #[arg(value_name = "KIND|KIND/NAME", value_parser = named::Word, hide_possible_values = true)]
     words: Vec<String>,
     /// In all namespaces.
@@ -109,14 +109,14 @@ pub(crate) fn run(args: &GetArgs) -> Outcome {
 }
 
 fn wanted(words: &[String]) -> Result<GetRequest, Failure> {
-    named::no_jobs(words.iter().map(String::as_str))?;
     let Some((first, names)) = words.split_first() else {
         return Ok(GetRequest { kinds: AutoscalerKind::ALL.to_vec(), names: Vec::new() });
     };
     if first.contains('/') {
         let named = |word: &String| {
-            AutoscalerName::parse(word)
-                .ok_or_else(|| Failure::input(format!("{word}: write hpa/NAME, autoscaler/NAME or so/NAME")))
+            AutoscalerName::parse(word).ok_or_else(|| {
+                Failure::input(format!("{word}: write hpa/NAME, autoscaler/NAME, so/NAME or sj/NAME"))
+            })
         };
         let names: Vec<AutoscalerName> = words.iter().map(named).collect::<Result<_, _>>()?;
         names.iter().try_for_each(|named| named::check("name", &named.name))?;
@@ -126,13 +126,15 @@ fn wanted(words: &[String]) -> Result<GetRequest, Failure> {
         Some(kind) => vec![kind],
         None if first == "all" && names.is_empty() => AutoscalerKind::ALL.to_vec(),
         None if first == "all" => {
-            return Err(Failure::input("all has no names; write hpa NAME, autoscaler NAME or so NAME"));
+            return Err(Failure::input(
+                "all has no names; write hpa NAME, autoscaler NAME, so NAME or sj NAME",
+            ));
         }
         None => {
             let near = nearest_kind(first).map(|near| format!("; did you mean {near}?"));
             let near = near.unwrap_or_else(|| format!("; an autoscaler of that name is written hpa/{first}"));
             return Err(Failure::input(format!(
-                "there is no kind {first} here, only hpa, autoscaler and so{near}"
+                "there is no kind {first} here, only hpa, autoscaler, so and sj{near}"
             )));
         }
     };
@@ -312,13 +314,13 @@ mod tests {
             wanted(&words)
                 .map(|w| (w.kinds.len(), w.names.iter().map(ToString::to_string).collect::<Vec<_>>()))
         };
-        assert_eq!(read(&[]).unwrap(), (3, vec![]));
-        assert_eq!(read(&["all"]).unwrap(), (3, vec![]));
+        assert_eq!(read(&[]).unwrap(), (4, vec![]));
+        assert_eq!(read(&["all"]).unwrap(), (4, vec![]));
         assert_eq!(read(&["scaledobjects"]).unwrap(), (1, vec![]));
         assert_eq!(read(&["so", "a"]).unwrap(), (1, vec!["so/a".to_owned()]));
         assert_eq!(read(&["hpa"]).unwrap(), (1, vec![]));
         assert_eq!(read(&["hpa", "a", "b"]).unwrap(), (1, vec!["hpa/a".to_owned(), "hpa/b".to_owned()]));
-        assert_eq!(read(&["autoscaler/a"]).unwrap(), (3, vec!["autoscaler/a".to_owned()]));
+        assert_eq!(read(&["autoscaler/a"]).unwrap(), (4, vec!["autoscaler/a".to_owned()]));
         for words in [&["web"][..], &["hpa", "A/b"], &["all", "x"], &["hpa/"], &["pod/x"]] {
             assert!(matches!(read(words), Err(Failure::Input(_))), "{words:?}");
         }

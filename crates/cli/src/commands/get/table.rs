@@ -51,6 +51,7 @@ impl Entry {
             AutoscalerKind::Hpa => "horizontalpodautoscaler.autoscaling",
             AutoscalerKind::Autoscaler => "autoscaler.plimsoll.dev",
             AutoscalerKind::ScaledObject => "scaledobject.keda.sh",
+            AutoscalerKind::ScaledJob => "scaledjob.keda.sh",
         };
         format!("{resource}/{}\n", self.object.hpa.metadata.name)
     }
@@ -71,12 +72,12 @@ impl Entry {
     }
 
     fn is_off(&self) -> bool {
-        self.object.kind != AutoscalerKind::ScaledObject && self.annotation(MODE) == Some("off")
+        !self.object.kind.has_triggers() && self.annotation(MODE) == Some("off")
     }
 
     /// What keeps the object from being scaled: a mode, a dry run, a pause.
     fn mark(&self) -> Option<String> {
-        if self.object.kind == AutoscalerKind::ScaledObject {
+        if self.object.kind.has_triggers() {
             let at = self.annotation(keda_annotations::PAUSED_REPLICAS).filter(|count| !count.is_empty());
             let paused = keda_annotations::is_paused(&self.object.hpa.metadata.annotations);
             return paused
@@ -110,19 +111,19 @@ impl Entry {
                     _ => why,
                 }
             }
-            None if self.object.kind == AutoscalerKind::ScaledObject => {
+            None if self.object.kind.has_triggers() => {
                 by_conditions_of_events(&self.object.hpa.status.conditions)
             }
             None => by_conditions(&self.object.hpa.status.conditions),
         }
     }
 
-    /// What `kubectl get hpa` shows under TARGETS; for a ScaledObject, the values of its triggers.
+    /// What `kubectl get hpa` shows under TARGETS; for a ScaledObject or ScaledJob, the values of its triggers.
     pub(crate) fn targets(&self) -> String {
         let hpa = &self.object.hpa;
         match self.record.as_ref().and_then(|record| record.round.as_ref()) {
             Some(round) => explain::targets(round, self.replicas().map(Replicas::new)),
-            None if self.object.kind == AutoscalerKind::ScaledObject => "<unknown>".to_owned(),
+            None if self.object.kind.has_triggers() => "<unknown>".to_owned(),
             None => {
                 let current = hpa.status.current_metrics.as_deref().unwrap_or_default();
                 explain::plain(&print::targets(&hpa.spec.metrics, current))
@@ -130,9 +131,9 @@ impl Entry {
         }
     }
 
-    /// The number of replicas, if it is known: a ScaledObject has no such field.
+    /// The number of replicas or of jobs that have not finished, if it is known: objects with triggers have no such field.
     pub(crate) fn replicas(&self) -> Option<i32> {
-        if self.object.kind != AutoscalerKind::ScaledObject {
+        if !self.object.kind.has_triggers() {
             return Some(self.object.hpa.status.current_replicas);
         }
         let decision = &self.record.as_ref()?.decision;

@@ -142,6 +142,8 @@ fn of_object(object: &Object) -> Option<LintAutoscaler> {
         AutoscalerKind::ScaledObject => {
             Some(of_scaled_object(&ScaledObject::deserialize(raw).ok()?, String::new()))
         }
+        // It has no target.
+        AutoscalerKind::ScaledJob => None,
     }
 }
 

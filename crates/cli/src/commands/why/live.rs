@@ -100,11 +100,7 @@ async fn without(site: &ClusterClient, named: &AutoscalerName, missing: &Missing
                 "{named} in {}: the {who} has not decided anything about it yet\n  remedy: wait {}; if it stays so, \
                  the {who}'s log says why",
                 site.namespace,
-                if named.kind == AutoscalerKind::ScaledObject {
-                    "a polling interval"
-                } else {
-                    "a sync period"
-                },
+                if named.kind.has_triggers() { "a polling interval" } else { "a sync period" },
             )
         }
         MissingDecision::Unavailable(why) => {

@@ -29,7 +29,7 @@ pub(crate) use live::pass_at;
 /// On a cluster (hpa/NAME, autoscaler/NAME) asks the controller, through the API server, what it decided and takes that
 /// apart: pods counted and set aside and why, ratio, tolerance, proposals, the winner, each limit, and what would change
 /// it next. Of a ScaledObject (so/NAME) asks the operator: what each trigger said, which was active, fallback, formula,
-/// cooldown; and then the HPA it acts through, if it does. Of a scenario (FILE…) runs it up to that moment.
+/// cooldown; and then the HPA it acts through, if it does. Of a ScaledJob (sj/NAME): triggers, queue, jobs that run and jobs that were created. Of a scenario (FILE…) runs it up to that moment.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,6 +40,7 @@ Examples:
   plimsoll why hpa/php-apache --follow                      # a line for each new one, until Ctrl-C
   plimsoll why deploy/checkout -n shop                      # whichever autoscaler scales it
   plimsoll why so/orders-worker                             # a ScaledObject: why it sleeps, why it woke
+  plimsoll why sj/mails --since 1h                          # a ScaledJob: which jobs were created, and why
   plimsoll why so/orders-worker --since 1h -o yaml          # what its triggers led to in the last hour
   plimsoll why examples/php-apache.yaml --at 3m             # a scenario, three minutes after its start
   plimsoll why examples/php-apache.yaml --at 09:03:00       # the scenario's own clock
@@ -47,7 +48,7 @@ Examples:
   plimsoll why examples/multi-metric-outage.yaml --at 12m --pods
   plimsoll why examples/php-apache.yaml --at 3m -o json")]
 pub(crate) struct WhyArgs {
-    /// An autoscaler on a cluster (hpa/NAME, so/NAME, or hpa NAME), a workload it scales (deploy/NAME), or the files of one scenario; - is standard input.
+    /// An autoscaler on a cluster (hpa/NAME, so/NAME, sj/NAME, or hpa NAME), a workload it scales (deploy/NAME), or the files of one scenario; - is standard input.
     #[arg(required = true, value_name = "AUTOSCALER|FILE")]
     files: Vec<PathBuf>,
     /// When. On a cluster: a local time of day (09:10, with --utc in UTC), RFC 3339, or how long ago (10m); without it, now. Of a
@@ -83,7 +84,6 @@ pub(crate) struct WhyArgs {
 
 pub(crate) fn run(args: &WhyArgs) -> Outcome {
     let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
-    named::no_jobs(words.iter().filter(|word| !word.exists()).filter_map(|word| word.to_str()))?;
     if let Some(names) = AutoscalerName::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
         if args.autoscaler.is_some() {
             return Err(Failure::input(

@@ -1,7 +1,6 @@
 //! An explanation from the autoscaler's own status when the controller cannot be reached.
 
 use api::autoscaling::{print, v2};
-use cluster::AutoscalerKind;
 use engine::explain::{Explanation, Row};
 use jiff::Timestamp;
 
@@ -25,9 +24,9 @@ pub(crate) fn explanation(
     let (current, desired) = (status.current_replicas, status.desired_replicas);
     let is_active = |c: &v2::HorizontalPodAutoscalerCondition| c.type_ == "Active" && c.status == "True";
     let what = match named.kind {
-        // A ScaledObject has no replica count.
-        AutoscalerKind::ScaledObject if status.conditions.iter().any(is_active) => "active".to_owned(),
-        AutoscalerKind::ScaledObject => "not active".to_owned(),
+        // Their status has no replica count.
+        kind if kind.has_triggers() && status.conditions.iter().any(is_active) => "active".to_owned(),
+        kind if kind.has_triggers() => "not active".to_owned(),
         _ if current == desired => format!("at {current}"),
         _ => format!("at {current}, wants {desired}"),
     };

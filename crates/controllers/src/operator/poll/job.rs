@@ -8,14 +8,16 @@ use super::SHARED_SAMPLE_MAX_AGE;
 use crate::operator::apply::{Applied, Applier, settle_creations};
 use crate::operator::context::OperatorContext;
 use crate::operator::decide::job::{answers, conclude, decide};
+use crate::operator::effect::Effect;
 use crate::operator::id::ResourceId;
+use crate::operator::record::{JobRecord, job_triggers, keep_job};
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::scalers_cache::{SampleQuery, build_error};
 
 pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
     let Some(job) = context.store().scaled_job(id) else { return };
     let entry = context.entry(id);
-    let owner = ScaledResource::Job(job);
+    let owner = ScaledResource::Job(Arc::clone(&job));
     let scalers = context.scalers(&entry, &owner);
     let (compat, profile) = (context.settings.compat, context.settings.profile);
     let query = SampleQuery {
@@ -30,8 +32,9 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
     };
     let samples = scalers.query(&context.builder, &owner, query).await;
     let failed = build_error(&samples);
-    let answers =
-        answers(samples.into_iter().map(|samples| samples.for_job(compat)).collect(), failed, compat);
+    let results: Vec<_> = samples.into_iter().map(|samples| samples.for_job(compat)).collect();
+    let triggers = job_triggers(&job, &results);
+    let answers = answers(results, failed, compat);
 
     let _lock = entry.gate.lock().await;
     let Some(job) = context.store().scaled_job(id) else { return };
@@ -45,7 +48,11 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
     let decision = decide(&job, &answers, &jobs, is_used, free, compat, profile);
     *entry.state().errors.get_or_insert(0) += decision.round.errors.len() as u64;
     context.counters.count_poll();
-    let created = match decision.create {
+    let wanted = match &decision.create {
+        Some(Effect::CreateJobs { names, .. }) => names.len(),
+        _ => 0,
+    };
+    let created: Vec<_> = match decision.create {
         Some(effect) => match applier.apply(effect).await {
             Ok(Applied::Jobs(created)) => {
                 created.into_iter().map(|job| job.map_err(OperationError::from_error)).collect()
@@ -54,7 +61,13 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
         },
         None => Vec::new(),
     };
-    let conclusion = conclude(&job, &decision.round, &created, &jobs, context.clock.now(), compat, profile);
+    let (now, round) = (context.clock.now(), &decision.round);
+    keep_job(
+        context,
+        id,
+        JobRecord { now, job: &job, triggers, round, jobs: &jobs, wanted, created: &created },
+    );
+    let conclusion = conclude(&job, round, &created, &jobs, now, compat, profile);
     applier.log_failed_status(applier.apply_all(conclusion.events).await);
     applier.log_failed_status(applier.apply_all(conclusion.status.into_iter().collect()).await);
     if let Err(error) = applier.apply_all(conclusion.delete).await {

@@ -55,6 +55,37 @@ async fn state(env: &TestEnv, type_: &str) -> (String, String, String) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn polls_are_recorded() {
+    let env = TestEnv::start().await;
+    let records = || env.handle.records().of("shop", "sj.sj");
+    let said = || {
+        let line = |record: &api::decisions::DecisionRecord| {
+            let decision = &record.decision;
+            format!("{} → {}: {}", decision.current(), decision.desired, record.sentence())
+        };
+        records().iter().map(line).collect::<Vec<_>>()
+    };
+    scaled_job(&env).await;
+    env.until("nothing is active", async || !said().is_empty()).await;
+    assert_eq!(said(), ["0 → 0: nothing active: scripted is 0"]);
+    env.sources.set("orders", SourceResponse::Value(30));
+    env.until("jobs are created", async || said().len() >= 2).await;
+    assert_eq!(said()[1], "0 → 3: scripted is 30; created 3 jobs");
+    env.until("jobs that run are enough", async || said().len() >= 3).await;
+    assert!(said()[2].starts_with("3 → 3: scripted is 30; 3 of at most 5 jobs run"), "{:?}", said());
+    let record = records().pop().unwrap();
+    let words = record.explain("sj").to_string();
+    assert!(words.contains("strategy   default: the less of work for 3 − 3 running"), "{words}");
+    assert_eq!((record.spec.max.get(), record.period.as_secs()), (5, 5));
+    env.sources.set("orders", SourceResponse::Fails("connection refused"));
+    let failed = "3 → 3: scripted cannot be read: no jobs are created";
+    env.until("an error is told", async || said().last().is_some_and(|line| line == failed)).await;
+    env.delete(SCALED_JOB).await;
+    env.until("it is forgotten", async || said().is_empty()).await;
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn queue_length_limits_created_jobs() {
     let env = TestEnv::start().await;
     scaled_job(&env).await;

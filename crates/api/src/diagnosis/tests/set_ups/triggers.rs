@@ -1,7 +1,7 @@
 //! Set-ups whose triggers fail or are not active.
 
 use engine::failure::TriggerFailure;
-use engine::trigger_poll::{FormulaResult, PolledTrigger, TriggerMetric};
+use engine::trigger_poll::{FormulaResult, JobCounts, PolledTrigger, TriggerMetric};
 use engine::{Activation, ActivationVerdict, TriggerPoll};
 
 use super::super::test_facts::{TestFacts, at};
@@ -50,6 +50,13 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         active: false,
     };
     let fallback = TriggerMetric { fallback: Some(4.into()), active: true, ..TriggerMetric::default() };
+    let not_created = JobCounts {
+        active: true,
+        wanted: 4,
+        created: 1,
+        failure: Some("exceeded quota".into()),
+        ..JobCounts::default()
+    };
     vec![
         set_up(
             "a source that refuses connections",
@@ -120,6 +127,26 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "nothing-active",
             "no trigger is active, so the target rests at 0",
             scaled_object(queue(quiet()), ActivationVerdict::Resting, 0),
+        ),
+        set_up(
+            "a ScaledJob without an active trigger",
+            "nothing-active",
+            "no trigger is active, so no jobs are created",
+            scaled_object(
+                TriggerPoll { jobs: Some(JobCounts::default()), ..queue(quiet()) },
+                ActivationVerdict::Resting,
+                0,
+            ),
+        ),
+        set_up(
+            "a quota that does not allow more jobs",
+            "jobs-not-created",
+            "3 jobs could not be created: exceeded quota",
+            scaled_object(
+                TriggerPoll { jobs: Some(not_created), ..queue(quiet()) },
+                ActivationVerdict::Metrics,
+                0,
+            ),
         ),
     ]
 }
