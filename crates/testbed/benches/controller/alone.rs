@@ -13,8 +13,8 @@ use crate::start_controller;
 use crate::workloads::Workloads;
 use crate::{PERIOD, WINDOW};
 
-const WORKLOADS: Workloads = Workloads { autoscalers: 10_000, namespaces: 100 };
-const MEMORY_LIMIT: f64 = 250.0;
+pub(crate) const WORKLOADS: Workloads = Workloads { autoscalers: 10_000, namespaces: 100 };
+pub(crate) const MEMORY_LIMIT: f64 = 350.0;
 /// The bucket of the histogram that is nearest to a second.
 const IN_TIME: &str = "plimsoll_pass_delay_seconds_bucket{le=\"1.024\"}";
 const PASSES: &str = "plimsoll_pass_delay_seconds_count";

@@ -3,6 +3,7 @@
 //! ```text
 //! beside     1,000 autoscalers × 10 pods: first Kubernetes' controller, then Plimsoll's, on one API server with the same metrics
 //! alone      10,000 autoscalers × 10 pods on localkube, which runs in a process of its own
+//! recording  the same 10,000: what it costs to keep every pass in memory and in files
 //! workloads  the objects of both
 //! load       what pods use: constant, or another value in every period
 //! measure    what a controller exports, uses and requests
@@ -15,6 +16,7 @@ mod alone;
 mod beside;
 mod load;
 mod measure;
+mod recording;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod shared;
@@ -44,7 +46,11 @@ fn main() -> ExitCode {
         _ => {
             return shared::run(
                 &arguments,
-                &[("beside", &|| beside::run(&runtime)), ("alone", &|| runtime.block_on(alone::run()))],
+                &[
+                    ("beside", &|| beside::run(&runtime)),
+                    ("alone", &|| runtime.block_on(alone::run())),
+                    ("recording", &|| runtime.block_on(recording::run())),
+                ],
             );
         }
     }
@@ -53,6 +59,11 @@ fn main() -> ExitCode {
 
 /// Starts `plimsoll controller`.
 fn start_controller(kubeconfig: &str) -> PlimsollProcess {
+    start_controller_with(kubeconfig, &[])
+}
+
+/// The same with more flags.
+fn start_controller_with(kubeconfig: &str, more: &[String]) -> PlimsollProcess {
     let flags = ["--leader-elect=false", "--authorization-always-allow-paths=/healthz,/metrics"];
-    PlimsollProcess::start("controller", kubeconfig, &flags.map(str::to_owned))
+    PlimsollProcess::start("controller", kubeconfig, &[&flags.map(str::to_owned)[..], more].concat())
 }

@@ -105,7 +105,7 @@ pub(crate) struct ControllerOptions {
     /// Paths without authentication and authorization [/healthz,/livez,/readyz].
     #[arg(long, value_name = "PATH,…", value_delimiter = ',', help_heading = SERVING)]
     pub(crate) authorization_always_allow_paths: Option<Vec<String>>,
-    /// How long every pass is kept in memory, at most 100 MiB of all autoscalers [1h].
+    /// How long every pass is kept in memory, at most 100 MiB of all autoscalers; 0s keeps none [1h].
     #[arg(long, value_name = "DURATION", help_heading = RECORDS)]
     pub(crate) history: Option<GoDuration>,
     /// Also write every pass to files in this folder, for a week and at most 1 GiB; `why --recording` reads them.

@@ -36,7 +36,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Own, "allow-source-cidr", Repeated, "", "addresses that triggers may name although they are refused by default (loopback, link-local, API server); several times or with commas"),
     acts(Own, "tenant-files-dir", File, "", "folder of the files that triggers may name; without it, none is read"),
     acts(Own, "operator-identity", Choice(&["any", "cluster-only"]), "any", "whose TriggerAuthentications may use credentials of the operator: any, as in KEDA; cluster-only, only ClusterTriggerAuthentications (docs/security.md)"),
-    acts(Own, "history", Duration, "1h0m0s", "how long every pass is kept in memory, at most 100 MiB of all objects"),
+    acts(Own, "history", Duration, "1h0m0s", "how long every pass is kept in memory, at most 100 MiB of all objects; 0s keeps none"),
     acts(Own, "record", File, "", "also write every pass to files in this folder, for a week and at most 1 GiB; `why --recording` reads them"),
     acts(Own, "log-format", Choice(&["text", "json"]), "text", "format of logs"),
     acts(Own, "log-level", Text, "info", "what is logged: error, warn, info, debug, trace, or by part (info,cluster=debug)"),

@@ -127,6 +127,9 @@ impl Records {
         decision: &Decision,
         round: Option<TriggerPoll>,
     ) {
+        if self.limits.age.is_zero() && self.recording.is_none() && self.log.is_none() {
+            return;
+        }
         let Some(document) = self.keep(key, (mode, period), spec, decision, round.as_ref()) else { return };
         let mut table = self.lock();
         let Some(history) = table.kept.get(key) else { return };

@@ -18,7 +18,7 @@ const EVICTIONS_PER_SWEEP: u32 = 256;
 /// How long and in how many bytes passes are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// Older passes are removed.
+    /// Older passes are removed. Zero keeps no pass, unless a log or a recording needs the newest one.
     pub age: SignedDuration,
     /// The oldest passes are removed above this number of bytes. The newest pass of every autoscaler is always kept.
     pub bytes: usize,

@@ -230,6 +230,14 @@ fn every_pass_is_kept_for_the_time_of_the_history() {
 }
 
 #[test]
+fn history_of_zero_keeps_nothing() {
+    let records = Records::new(HistoryLimits { age: SignedDuration::ZERO, ..HistoryLimits::default() });
+    let spec = Arc::new(mk_spec("web"));
+    add(&records, &spec, &once(0, &spec, Some(500)));
+    assert!(records.latest(None).is_empty());
+}
+
+#[test]
 fn oldest_passes_make_room_for_new_ones() {
     let limits = HistoryLimits { age: SignedDuration::from_hours(24), bytes: 70_000 };
     let records = Records::new(limits);

@@ -1,0 +1,68 @@
+//! What recording costs: 10,000 autoscalers on localkube whose values change at every look, with every pass in memory and in files
+//! (`--history 1h --record FOLDER`), and without (`--history 0s`).
+
+use std::time::Duration;
+
+use testbed::program::Room;
+
+use crate::alone::{MEMORY_LIMIT, WORKLOADS};
+use crate::measure::{Measured, MeasuredController};
+use crate::shared::server::ServerProcess;
+use crate::shared::table;
+use crate::{PERIOD, WINDOW, start_controller_with};
+
+/// CPU time per reconcile with recording, as a part of that without.
+const CPU_RATIO_LIMIT: f64 = 1.1;
+const END_TIMEOUT: Duration = Duration::from_mins(1);
+
+pub(crate) async fn run() -> bool {
+    eprintln!("making {} autoscalers and their pods on localkube", WORKLOADS.autoscalers);
+    let mut server = ServerProcess::start().await;
+    server.command("change");
+    let folder = Room::new().unwrap();
+    let off = ["--history=0s".to_owned()];
+    let on = ["--history=1h".to_owned(), format!("--record={}", folder.path("passes").display())];
+    // Twice without, so that a machine that becomes slower or faster meanwhile does not count.
+    let before = measure(&server, &off).await;
+    let recorded = measure(&server, &on).await;
+    let after = measure(&server, &off).await;
+    println!("\n{} autoscalers × 10 pods on localkube, values change at every look", WORKLOADS.autoscalers);
+    let without = before.cpu_per_sync().midpoint(after.cpu_per_sync());
+    table::row("CPU per sync without recording, µs", before.cpu_per_sync(), 1);
+    table::row("… measured again afterwards, µs", after.cpu_per_sync(), 1);
+    table::row("CPU per sync with recording, µs", recorded.cpu_per_sync(), 1);
+    table::row("resident memory without recording, MiB", table::mebibytes(before.usage.resident), 1);
+    let exported = |name: &str| recorded.after.get(name).unwrap_or(0.0);
+    table::row("passes kept in memory, MiB", exported("plimsoll_record_bytes") / f64::from(1 << 20), 1);
+    let kept = [
+        table::at_most("CPU with recording, ratio", recorded.cpu_per_sync() / without, 3, CPU_RATIO_LIMIT),
+        table::at_most("resident memory, MiB", table::mebibytes(recorded.usage.resident), 1, MEMORY_LIMIT),
+        table::at_most(
+            "… at most since the start, MiB",
+            table::mebibytes(recorded.usage.peak),
+            1,
+            MEMORY_LIMIT,
+        ),
+        table::at_most(
+            "passes that were not recorded",
+            exported("plimsoll_recording_lost_passes_total"),
+            0,
+            0.0,
+        ),
+        table::at_most("recording ended by an error", exported("plimsoll_recording_stopped"), 0, 0.0),
+    ];
+    kept.into_iter().all(|kept| kept)
+}
+
+/// Measures one controller from its start to its end.
+async fn measure(server: &ServerProcess, flags: &[String]) -> Measured {
+    eprintln!("measuring {}", flags.join(" "));
+    let mut ours = start_controller_with(&server.kubeconfig, flags);
+    let subject = MeasuredController::new(ours.pid(), ours.port, None);
+    subject.warm(WORKLOADS.autoscalers).await;
+    tokio::time::sleep(PERIOD).await;
+    let measured = subject.measure(WINDOW).await;
+    ours.check();
+    ours.end(END_TIMEOUT).await;
+    measured
+}
