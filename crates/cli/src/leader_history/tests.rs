@@ -121,7 +121,9 @@ fn only_a_secret_that_replicas_share_is_trusted() {
         serve::CertificateBundle::make(&names, &serve::CertificateLifetimes::default(), now).unwrap();
     let keyring = Keyring::new(bundle).unwrap();
     let secret = Shared::Secret { namespace: "plimsoll-system".into(), name: "certs".into() };
-    let of = |shared: &Shared, keyring| fetcher(shared, keyring, "g/v1", "plimsoll-controller").is_some();
+    let of = |shared: &Shared, keyring| {
+        fetcher(shared, keyring, "g/v1", "plimsoll-controller", &Credentials::default()).is_some()
+    };
     assert!(of(&secret, Some(&keyring)));
     assert!(!of(&secret, None));
     assert!(!of(&Shared::Nothing, Some(&keyring)));

@@ -10,6 +10,7 @@
 //! | `restart` | windows and scale events outlive a controller; what its memory costs |
 //! | `durations` | the histogram of each metric's computation, beside Kubernetes' own |
 //! | `election` | several controllers, the leader killed at any moment |
+//! | `takeover` | the history of a leader that was killed, asked from the replica that followed it |
 //! | `modes` | shadow, dry run, off; by flag and on one object |
 //! | `diagnosis` | broken set-ups: the first line of `why` names the cause |
 //! | `bad_objects` | objects that make no sense |
@@ -46,4 +47,5 @@ mod restart;
 #[allow(dead_code, reason = "shared with other test programs, which use more of it")]
 mod shared;
 mod supervision;
+mod takeover;
 mod upgrade;

@@ -136,7 +136,13 @@ pub(crate) async fn start(
             records: handle.records(),
             leadership: rotating,
             clock,
-            fetch: leader_history::fetcher(&shared, keyring.as_ref(), api_version, service::SERVICE),
+            fetch: leader_history::fetcher(
+                &shared,
+                keyring.as_ref(),
+                api_version,
+                service::SERVICE,
+                &connection.credentials,
+            ),
             exists: Arc::new(move |key: &AutoscalerKey| known.exists(key)),
         };
         keeping.spawn(follower.run());

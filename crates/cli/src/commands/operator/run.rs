@@ -162,7 +162,13 @@ pub(crate) async fn start(
             records: handle.records(),
             leadership: leadership.clone(),
             clock: clock.clone(),
-            fetch: leader_history::fetcher(shared, keyring.as_ref(), api_version, super::SERVICE),
+            fetch: leader_history::fetcher(
+                shared,
+                keyring.as_ref(),
+                api_version,
+                super::SERVICE,
+                &connection.credentials,
+            ),
             exists: Arc::new(move |key: &AutoscalerKey| known.exists(key)),
         };
         keeping.spawn(follower.run());
