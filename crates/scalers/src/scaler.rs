@@ -24,6 +24,11 @@ pub struct ScalerError {
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
+/// The status of the response after which a scaler failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the last response had status {0}")]
+pub struct HttpStatusError(pub u16);
+
 impl ScalerError {
     /// Creates an error with this message; a long message is cut off.
     pub fn new(message: impl Into<String>) -> Self {
@@ -46,6 +51,18 @@ impl ScalerError {
     /// The cause, if it is an error of this type.
     pub fn cause<E: std::error::Error + 'static>(&self) -> Option<&E> {
         self.source.as_deref().and_then(|source| source.downcast_ref())
+    }
+
+    /// With the status of the last HTTP response of this read as the cause, if none is known. Scalers report an unexpected status
+    /// with a message of their own, from which no caller could tell what the source refused.
+    #[must_use]
+    pub fn with_last_status(self) -> Self {
+        match crate::web::last_status() {
+            Some(status) if self.source.is_none() => {
+                Self { source: Some(Arc::new(HttpStatusError(status))), ..self }
+            }
+            _ => self,
+        }
     }
 
     /// `{what}: {self}`.

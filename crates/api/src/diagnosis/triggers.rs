@@ -173,7 +173,7 @@ impl Described for TriggerCause {
                 Some(TriggerFailure::UnknownHost) => "correct the host name; names of other namespaces need .NAMESPACE.svc",
                 Some(TriggerFailure::Timeout) => "check that the operator's pods can reach the source (network policy, firewall)",
                 Some(TriggerFailure::Authentication) => "correct the Secret of the TriggerAuthentication, and the rights of that user",
-                Some(TriggerFailure::UnknownName) => "create the queue, topic, table or metric, or correct its name",
+                Some(TriggerFailure::UnknownName) => "create the queue, topic, table or metric, or correct its name or the path of the address",
                 Some(TriggerFailure::Source) | None => "`plimsoll scalers check FILE` asks the source and says what is wrong",
             },
             Self::Fallback { .. } => "repair the source; the fallback ends with the next successful poll",

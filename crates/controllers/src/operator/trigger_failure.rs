@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use engine::failure::TriggerFailure;
 use keda::OperationError;
+use scalers::HttpStatusError;
 use sources::dial::DialError;
 use sources::http::{HttpError, HttpErrorCause};
 
@@ -34,6 +35,13 @@ fn class_of(error: &(dyn Error + 'static)) -> Option<TriggerFailure> {
             SampleError::NoMetrics => Some(TriggerFailure::UnknownName),
             SampleError::Source(_) => None,
         };
+    }
+    if let Some(HttpStatusError(status)) = error.downcast_ref() {
+        return Some(match status {
+            401 | 403 => TriggerFailure::Authentication,
+            404 => TriggerFailure::UnknownName,
+            _ => TriggerFailure::Source,
+        });
     }
     let cause = match error.downcast_ref::<HttpError>() {
         Some(http) => http.cause.clone(),
@@ -68,5 +76,11 @@ mod tests {
         assert_eq!(of(io(std::io::ErrorKind::ConnectionRefused)), TriggerFailure::Refused);
         assert_eq!(of(SampleError::TimedOut(Duration::from_secs(3))), TriggerFailure::Timeout);
         assert_eq!(of(SampleError::Source(ScalerError::new("connection refused"))), TriggerFailure::Source);
+        let answered =
+            |status| SampleError::Source(ScalerError::caused_by("refused", HttpStatusError(status)));
+        assert_eq!(of(answered(401)), TriggerFailure::Authentication);
+        assert_eq!(of(answered(403)), TriggerFailure::Authentication);
+        assert_eq!(of(answered(404)), TriggerFailure::UnknownName);
+        assert_eq!(of(answered(500)), TriggerFailure::Source);
     }
 }

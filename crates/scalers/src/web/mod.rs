@@ -35,6 +35,7 @@ pub use call::HttpCall;
 pub use escape::{escaped, path_escaped, unescaped};
 pub use max_age::with_max_age;
 pub(crate) use max_age::{allowed as allowed_age, used as response_used};
+pub(crate) use request_log::last_status;
 pub use request_log::{RequestLog, SentRequest, count_empty_response, with_request_log};
 pub use settings::HttpSettings;
 
@@ -137,6 +138,7 @@ impl SharedHttpClient {
     pub async fn ask(&self, call: HttpCall) -> HttpResult {
         off_thread::send_from_task().await;
         let answer = self.answer(call).await;
+        request_log::answered(&answer);
         off_thread::decode_elsewhere(answer.as_ref().map_or(0, |answer| answer.body.len())).await;
         answer
     }

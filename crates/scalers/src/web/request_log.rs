@@ -1,4 +1,4 @@
-//! Requests sent while a scaler reads one metric, for exported metrics.
+//! Requests sent while a scaler reads one metric, for exported metrics and for the cause of a failure.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub struct RequestLog {
     pub sent: Vec<SentRequest>,
     /// Number of responses without a value.
     pub empty: u32,
+    /// Status code of the last response, also of a shared one; none if the last request got no response.
+    pub last_status: Option<u16>,
 }
 
 /// A request that was sent.
@@ -43,6 +45,17 @@ pub async fn with_request_log<F: Future>(reading: F) -> (F::Output, RequestLog) 
 /// Counts a response without a value.
 pub fn count_empty_response() {
     note(|log| log.empty = log.empty.saturating_add(1));
+}
+
+/// Remembers the last response.
+pub(super) fn answered(answer: &Result<HttpResponse, HttpError>) {
+    let status = answer.as_ref().ok().map(|answer| answer.status.as_u16());
+    note(|log| log.last_status = status);
+}
+
+/// The status of the last response of this read.
+pub(crate) fn last_status() -> Option<u16> {
+    REQUEST_LOG.try_with(|log| log.try_borrow().ok()?.last_status).ok().flatten()
 }
 
 fn note(change: impl FnOnce(&mut RequestLog)) {

@@ -221,3 +221,18 @@ fn debug_output_has_no_secrets() {
     let text = format!("{call:?}");
     assert!(text.contains("http://h/p") && !text.contains("hunter2"), "{text}");
 }
+
+#[tokio::test]
+async fn failed_read_keeps_the_status_of_the_last_response() {
+    let metadata = [("url", "http://127.0.0.1:9/queue"), ("valueLocation", "n"), ("targetValue", "1")];
+    let trigger = crate::test_support::trigger("metrics-api", &metadata);
+    for status in [401, 403, 404, 500] {
+        let read = crate::test_support::read_answered(&trigger, move |_| (status, String::new()));
+        let read = async { read.await.map_err(crate::ScalerError::with_last_status) };
+        let (read, log) = with_request_log(read).await;
+        assert_eq!(log.last_status, Some(status));
+        assert_eq!(read.unwrap_err().cause(), Some(&crate::HttpStatusError(status)));
+    }
+    let error = crate::ScalerError::new("no request").with_last_status();
+    assert!(error.cause::<crate::HttpStatusError>().is_none());
+}

@@ -436,7 +436,7 @@ async fn reading_of(
     let (asked, asked_name) = (Arc::clone(scaler), name.to_owned());
     let reading = off_thread::run(async move { asked.read(&asked_name).await });
     let read = timeout(deadline, reading).await.map_err(|_| SampleError::TimedOut(deadline))?;
-    let read = read.map_err(SampleError::Source)?;
+    let read = read.map_err(|error| SampleError::Source(error.with_last_status()))?;
     let value = |value: scalers::MetricValue| MetricValue { name: value.name, value: value.value };
     Ok(Reading { values: read.values.into_iter().map(value).collect(), active: read.active })
 }

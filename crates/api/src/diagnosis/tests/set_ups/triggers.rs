@@ -83,10 +83,22 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             failing(TriggerFailure::Authentication, "secret not found"),
         ),
         set_up(
+            "a source that answers 401 or 403",
+            "trigger-authentication",
+            "the credentials of trigger queue are missing or not accepted: api returned 401",
+            failing(TriggerFailure::Authentication, "api returned 401"),
+        ),
+        set_up(
             "a queue that does not exist",
             "trigger-unknown-name",
             "the source of trigger queue does not know the name: no queue orders",
             failing(TriggerFailure::UnknownName, "no queue orders"),
+        ),
+        set_up(
+            "a source that answers 404",
+            "trigger-unknown-name",
+            "the source of trigger queue does not know the name: api returned 404",
+            failing(TriggerFailure::UnknownName, "api returned 404"),
         ),
         set_up(
             "a trigger without a required parameter",
