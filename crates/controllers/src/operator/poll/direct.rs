@@ -6,6 +6,7 @@ use api::autoscaling::v2::MetricSpec;
 use api::keda::ScaledObject;
 use cluster::index::TargetKind;
 use cluster::metrics::MetricScope;
+use engine::provenance::ResponseSharing;
 use engine::spec::{Metric, MetricSource, MetricTarget};
 use engine::{MetricSamples, Observation, PodSelection, Provenance, RecordedError, Scale, ScaleReadError};
 use jiff::{SignedDuration, Timestamp};
@@ -207,6 +208,9 @@ fn of_trigger(
     let MetricSource::External(id) = &metric.source else { return from };
     let Some(origin) = entry.scalers().and_then(|scalers| scalers.origin(&id.name)) else { return from };
     from.source = Some(origin.type_.into());
+    if origin.is_shared {
+        from.response = ResponseSharing::Cached;
+    }
     if from.samples > 0 {
         let age = SignedDuration::try_from(origin.age).unwrap_or_default();
         from.oldest = now.checked_sub(age).ok();

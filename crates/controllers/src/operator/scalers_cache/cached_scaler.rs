@@ -140,6 +140,7 @@ impl CachedScaler {
             type_: self.trigger.type_.clone(),
             age: kept.at.elapsed(),
             latency: kept.latency,
+            is_shared: kept.is_shared,
         })
     }
 
@@ -248,7 +249,7 @@ impl CachedScaler {
                 kept.is_some_and(|kept| kept.reading.is_err() && kept.at.elapsed() < query.max_failure_age);
             if !is_remembered {
                 let reading = Err(error.clone());
-                let kept = CachedSample { at: Instant::now(), reading, latency: Duration::ZERO };
+                let kept = CachedSample::new(reading, Instant::now(), None);
                 state.samples.insert(name, kept);
             }
             let (name, target) = (name.to_owned(), target.clone());
@@ -300,9 +301,7 @@ impl CachedScaler {
             metric: name,
         };
         builder.durations.observe(purpose, &log);
-        let now = Instant::now();
-        // A shared response is as old as the query that got it.
-        let kept = CachedSample { at: since.unwrap_or(now), reading: reading.clone(), latency: now - began };
+        let kept = CachedSample::new(reading.clone(), began, since);
         let mut state = self.state();
         if reading.is_err() {
             state.errors += 1;

@@ -16,6 +16,21 @@ pub(crate) struct CachedSample {
     pub(crate) reading: Result<Reading, SampleError>,
     /// How long the query took.
     pub(crate) latency: Duration,
+    /// Whether the response of an earlier query was used.
+    pub(crate) is_shared: bool,
+}
+
+impl CachedSample {
+    /// The sample of a query that ends now. `since` is the time of its oldest response: a shared response is as old as the query that got it.
+    pub(super) fn new(reading: Result<Reading, SampleError>, began: Instant, since: Option<Instant>) -> Self {
+        let now = Instant::now();
+        Self {
+            at: since.unwrap_or(now),
+            reading,
+            latency: now - began,
+            is_shared: since.is_some_and(|since| since < began),
+        }
+    }
 }
 
 /// When and how a metric was last read from its trigger.
@@ -27,6 +42,8 @@ pub(crate) struct SampleOrigin {
     pub(crate) age: Duration,
     /// How long the query took.
     pub(crate) latency: Duration,
+    /// Whether the response of an earlier query was used.
+    pub(crate) is_shared: bool,
 }
 
 /// The last samples, by metric.

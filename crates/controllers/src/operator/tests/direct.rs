@@ -32,6 +32,8 @@ async fn direct_mode_scales_without_an_hpa() {
     let from = &last.decision.provenance[0];
     assert_eq!((&*from.api, from.source.as_deref(), from.samples), ("trigger", Some("scripted"), 1));
     assert!(from.age.is_some() && from.took.is_some(), "{from:?}");
+    let words = last.explain("so").to_string();
+    assert!(words.contains("1 series, taken ") && words.contains("from trigger (scripted), in "), "{words}");
     let said: Vec<String> = records.iter().map(api::decisions::DecisionRecord::sentence).collect();
     assert_eq!(said[0], "at rest: scripted is 0");
     assert_eq!(said[1], "scripted is 45; scripted wants 5; scale-up limit is 4 this time");
