@@ -361,6 +361,16 @@ mod tests {
     }
 
     #[test]
+    fn scaled_jobs_are_read_with_their_bounds() {
+        let raw = serde_json::json!({"metadata": {"name": "mails", "namespace": "shop"}, "spec": {"maxReplicaCount": 7},
+            "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no secret"}]}});
+        let Object { hpa, .. } = Object::read(AutoscalerKind::ScaledJob, raw).unwrap();
+        assert_eq!((hpa.spec.min_replicas, hpa.spec.max_replicas), (Some(0), 7));
+        assert_eq!(hpa.spec.scale_target_ref.name, "mails-*");
+        assert_eq!(hpa.status.conditions[0].message, "no secret");
+    }
+
+    #[test]
     fn missing_object_is_reported_with_existing_names() {
         let named = AutoscalerName { kind: AutoscalerKind::Hpa, name: "chekout".into() };
         let say = |here: &[Object], elsewhere: &[&str]| unknown("shop", &named, here, elsewhere);

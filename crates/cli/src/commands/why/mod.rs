@@ -29,7 +29,8 @@ pub(crate) use live::pass_at;
 /// On a cluster (hpa/NAME, autoscaler/NAME) asks the controller, through the API server, what it decided and takes that
 /// apart: pods counted and set aside and why, ratio, tolerance, proposals, the winner, each limit, and what would change
 /// it next. Of a ScaledObject (so/NAME) asks the operator: what each trigger said, which was active, fallback, formula,
-/// cooldown; and then the HPA it acts through, if it does. Of a ScaledJob (sj/NAME): triggers, queue, jobs that run and jobs that were created. Of a scenario (FILE…) runs it up to that moment.
+/// cooldown; and then the HPA it acts through, if it does; of a ScaledJob (sj/NAME) its triggers, queue, running and
+/// created jobs. Of a scenario (FILE…) runs it up to that moment.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
