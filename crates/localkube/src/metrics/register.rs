@@ -26,6 +26,16 @@ impl MetricsApi {
     /// Registers the APIs, with a Service in an existing namespace, and returns when clients can use them. A cluster
     /// has one server for them: the last registration wins.
     pub async fn register(&self, client: &Client, namespace: &str) -> Result<(), MetricsApiError> {
+        self.register_groups(client, namespace, &MetricsGroup::ALL).await
+    }
+
+    /// Registers some of the APIs, as [`MetricsApi::register`] does with all of them.
+    pub async fn register_groups(
+        &self,
+        client: &Client,
+        namespace: &str,
+        groups: &[MetricsGroup],
+    ) -> Result<(), MetricsApiError> {
         self.endpoint.also_called(&format!("{SERVICE}.{namespace}.svc"))?;
         let service = json!({
             "apiVersion": "v1",
@@ -34,7 +44,7 @@ impl MetricsApi {
             "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": self.port()}]},
         });
         apply(client, &format!("/api/v1/namespaces/{namespace}/services/{SERVICE}"), &service).await?;
-        for (group, version) in versions() {
+        for (group, version) in versions(groups) {
             let name = format!("{version}.{}", group.name());
             let object = json!({
                 "apiVersion": "apiregistration.k8s.io/v1",
@@ -51,7 +61,7 @@ impl MetricsApi {
             });
             apply(client, &format!("{APISERVICES}/{name}"), &object).await?;
         }
-        for (group, version) in versions() {
+        for (group, version) in versions(groups) {
             let found = tokio::time::timeout(REGISTRATION_TIMEOUT, async {
                 while !self.is_known(client, group, version).await {
                     tokio::time::sleep(REGISTRATION_POLL_INTERVAL).await;
@@ -67,8 +77,8 @@ impl MetricsApi {
 
     /// Removes what [`MetricsApi::register`] created; missing objects are not an error.
     pub async fn unregister(&self, client: &Client, namespace: &str) {
-        let api_services =
-            versions().map(|(group, version)| format!("{APISERVICES}/{version}.{}", group.name()));
+        let api_services = versions(&MetricsGroup::ALL)
+            .map(|(group, version)| format!("{APISERVICES}/{version}.{}", group.name()));
         let service = format!("/api/v1/namespaces/{namespace}/services/{SERVICE}");
         for path in api_services.chain([service]) {
             send(client, Method::DELETE, &path, Value::Null).await;
@@ -100,10 +110,8 @@ impl MetricsApi {
     }
 }
 
-fn versions() -> impl Iterator<Item = (MetricsGroup, &'static str)> {
-    MetricsGroup::ALL
-        .into_iter()
-        .flat_map(|group| group.versions().iter().map(move |version| (group, *version)))
+fn versions(groups: &[MetricsGroup]) -> impl Iterator<Item = (MetricsGroup, &'static str)> {
+    groups.iter().flat_map(|group| group.versions().iter().map(move |version| (*group, *version)))
 }
 
 async fn apply(client: &Client, path: &str, object: &Value) -> Result<(), MetricsApiError> {

@@ -207,8 +207,13 @@ fn reading(seconds: i64, started: i64, cpu_seconds: f64) -> Vec<NodeReading> {
     let container =
         ContainerReading { name: "main".into(), started: time(started), cpu_seconds, memory_bytes: 4096.0 };
     let labels = Arc::default();
-    let pod =
-        PodReading { namespace: "shop".into(), name: "web".into(), labels, containers: vec![container] };
+    let pod = PodReading {
+        namespace: "shop".into(),
+        name: "web".into(),
+        labels,
+        work: 0.0,
+        containers: vec![container],
+    };
     let labels = Labels::new();
     let (name, at) = ("node-1".to_owned(), time(seconds));
     let elapsed = Duration::from_secs(seconds as u64);

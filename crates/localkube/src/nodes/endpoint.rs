@@ -64,7 +64,14 @@ async fn serve(tls: TlsAcceptor, stream: TcpStream, node: usize, shared: SharedS
     let respond = move |request: http::Request<Incoming>| {
         let admitted = admission == Admission::Anyone || certified || has_token(request.headers());
         let answer = answer(request.method(), request.uri().path(), admitted, || shared.metrics(node));
-        std::future::ready(answer)
+        let is_lost = shared.is_lost(node);
+        async move {
+            if is_lost {
+                // A machine that is gone does not answer; the client gives up.
+                std::future::pending::<()>().await;
+            }
+            answer
+        }
     };
     listen::serve_http(stream, respond).await;
 }

@@ -23,7 +23,14 @@ pub(crate) struct LeasedNode {
 }
 
 /// Renews the leases of all nodes, spread over `period`, without end; returns if no lease can be created.
-pub(crate) async fn beat(client: Client, nodes: Vec<LeasedNode>, period: Duration, clock: Clock) {
+/// A node for which `is_lost` is true does not renew.
+pub(crate) async fn beat(
+    client: Client,
+    nodes: Vec<LeasedNode>,
+    period: Duration,
+    clock: Clock,
+    is_lost: impl Fn(usize) -> bool,
+) {
     let nodes: Vec<Arc<LeasedNode>> = nodes.into_iter().map(Arc::new).collect();
     let mut writing = JoinSet::new();
     let mut made = false;
@@ -40,9 +47,12 @@ pub(crate) async fn beat(client: Client, nodes: Vec<LeasedNode>, period: Duratio
     let gap = period / u32::try_from(nodes.len()).unwrap_or(u32::MAX);
     let mut due = Instant::now() + period;
     let mut writing = JoinSet::new();
-    for node in nodes.iter().cycle() {
+    for (index, node) in nodes.iter().enumerate().cycle() {
         tokio::time::sleep_until(due).await;
         due += gap;
+        if is_lost(index) {
+            continue;
+        }
         if writing.len() >= MAX_CONCURRENT_LEASE_WRITES {
             writing.join_next().await;
         }

@@ -34,6 +34,8 @@ pub struct PodReading {
     pub name: String,
     /// Its labels, shared by pods of the same template.
     pub labels: Arc<BTreeMap<String, String>>,
+    /// Units of load per second that it serves; 0 while it is not ready.
+    pub work: f64,
     /// Its containers.
     pub containers: Vec<ContainerReading>,
 }

@@ -11,6 +11,7 @@
 //!          families, metrics      `/metrics/resource`
 //! register, heartbeat             node objects and leases
 //! endpoint                        the kubelet port of each node
+//! loss                            nodes that are lost and come back
 //! run                             the event loop
 //! ```
 
@@ -18,6 +19,7 @@ mod endpoint;
 pub mod families;
 mod heartbeat;
 mod lifecycle;
+mod loss;
 mod meter;
 mod metrics;
 mod plan;
@@ -40,6 +42,7 @@ use kube::Client;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+pub use loss::NodeLossError;
 pub use meter::{ContainerReading, NodeReading, PodReading};
 pub use plan::{Admission, Capacity, Plan, Workload, annotation};
 pub use run::Meter;
@@ -106,7 +109,9 @@ impl Nodes {
         let patients = registered.buffered(MAX_CONCURRENT_REGISTRATIONS).try_collect().await?;
         tasks.spawn(run::run(client.clone(), shared.clone(), plan.namespace.clone()));
         if let Some(period) = plan.heartbeat {
-            tasks.spawn(heartbeat::beat(client.clone(), patients, period, plan.clock));
+            let state = shared.clone();
+            let is_lost = move |node| state.is_lost(node);
+            tasks.spawn(heartbeat::beat(client.clone(), patients, period, plan.clock, is_lost));
         }
         Ok(Self { client, names, ports, ca_pem: identity.ca_pem, shared, tasks })
     }

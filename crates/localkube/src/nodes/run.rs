@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
+use jiff::Timestamp;
 use kube::{Api, Client};
 use serde::de::IgnoredAny;
 use sim::Millis;
@@ -17,7 +18,7 @@ use super::lifecycle::SimulationTime;
 use super::meter::NodeReading;
 use super::plan::Workload;
 use super::requests;
-use super::state::{NodesState, PodWrite, PodWriteKind, WriteOutcome};
+use super::state::{NodesState, PodRef, PodWrite, PodWriteKind, WriteOutcome};
 use super::view::{NodeView, PodView};
 use crate::clock::Clock;
 use crate::list_watch::{ListWatchEvent, list_watch};
@@ -65,6 +66,28 @@ impl SharedState {
         let now = self.now();
         self.lock().set_load(workload, now);
         self.changed.notify_one();
+    }
+
+    /// Marks a node as lost; returns its pods.
+    pub(crate) fn lose(&self, node: usize) -> Vec<Arc<PodRef>> {
+        self.lock().lose(node)
+    }
+
+    pub(crate) fn restore(&self, node: usize) {
+        self.lock().restore(node);
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn is_lost(&self, node: usize) -> bool {
+        self.lock().is_lost(node)
+    }
+
+    pub(crate) fn busiest(&self) -> Option<usize> {
+        self.lock().busiest()
+    }
+
+    pub(crate) fn wall_time(&self) -> Timestamp {
+        self.clock.now()
     }
 
     pub(crate) fn last_error(&self) -> Option<String> {

@@ -11,6 +11,8 @@ pub(crate) struct SchedulableNode {
     pub(crate) name: String,
     /// Whether the node object exists.
     pub(crate) exists: bool,
+    /// Whether the machine is gone, although the object still exists.
+    pub(crate) lost: bool,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) taints: Vec<Taint>,
     pub(crate) unschedulable: bool,
@@ -45,7 +47,7 @@ pub(crate) fn choose(
     let fitting = schedulable
         .iter()
         .enumerate()
-        .filter(|(_, node)| node.exists && node.objections(template).is_empty());
+        .filter(|(_, node)| node.exists && !node.lost && node.objections(template).is_empty());
     let least = fitting.min_by_key(|(index, node)| (node.load(template.request), *index));
     least.map(|(index, _)| index).ok_or_else(|| Unschedulable(reason(schedulable, template)))
 }

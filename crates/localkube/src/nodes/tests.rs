@@ -129,3 +129,38 @@ async fn usage_follows_the_load_of_ready_pods() {
         assert!((used - cores).abs() < 1e-3, "{rate}: {used} and not {cores}");
     }
 }
+
+fn node_of(pod: Option<&Pod>) -> String {
+    pod.and_then(|pod| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_node_loses_its_pods_and_gets_new_ones_when_it_is_back() {
+    let fixture = NodesFixture::new(Plan { count: 1, ..Plan::default() }).await;
+    fixture.create("web-0").await;
+    fixture.until("web-0", |pod| is(pod, "Ready")).await;
+    assert_eq!(fixture.nodes.busiest(), Some("node-1"));
+    fixture.nodes.lose("node-1").await.unwrap();
+    fixture.until("web-0", |pod| pod.is_none()).await;
+    assert_eq!(fixture.nodes.busiest(), None);
+    assert!(fixture.nodes.meter().read().is_empty());
+    let nodes: Api<Node> = Api::all(fixture.cluster.client());
+    let ready = |node: Node| {
+        let conditions = node.status.unwrap().conditions.unwrap();
+        let taints = node.spec.unwrap_or_default().taints.unwrap_or_default().len();
+        assert_eq!(conditions.len(), 4, "{conditions:?}");
+        (conditions.into_iter().find(|c| c.type_ == "Ready").unwrap().status, taints)
+    };
+    assert_eq!(ready(nodes.get("node-1").await.unwrap()), ("Unknown".to_owned(), 2));
+
+    fixture.create("web-1").await;
+    let is_refused = |pod: Option<&Pod>| {
+        let conditions = pod.and_then(|pod| pod.status.as_ref()?.conditions.as_ref());
+        conditions.into_iter().flatten().any(|c| c.reason.as_deref() == Some("Unschedulable"))
+    };
+    fixture.until("web-1", is_refused).await;
+    fixture.nodes.restore("node-1").await.unwrap();
+    assert_eq!(ready(nodes.get("node-1").await.unwrap()), ("True".to_owned(), 0));
+    fixture.until("web-1", |pod| is(pod, "Ready") && node_of(pod) == "node-1").await;
+    assert!(matches!(fixture.nodes.lose("node-9").await, Err(NodeLossError::Unknown(_))));
+}

@@ -200,6 +200,11 @@ impl UsageLedger {
         })
     }
 
+    /// Units of load per second that a pod serves.
+    pub(crate) fn work(&self, account: &UsageAccount) -> f64 {
+        self.activity(account).work
+    }
+
     fn used(&self, account: &UsageAccount, index: usize) -> f64 {
         let Some(count) = account.containers.get(index) else { return 0.0 };
         let Some(class) = self.classes.get(account.class) else { return count.used };

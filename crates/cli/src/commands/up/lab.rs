@@ -1,24 +1,21 @@
-//! Load sliders and fault buttons of the console: changes of the simulated workloads and of the metrics APIs.
+//! Load sliders and fault buttons of the console: changes of the simulated workloads, of the nodes, of the metrics APIs and
+//! of the API server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use cluster::request::{self, Request};
 use futures::future::BoxFuture;
-use http::Method;
-use kube::Client;
 use localkube::nodes::{Nodes, Workload};
 use serde_json::{Value, json};
 use sim::Millis;
 use sim::load::{CurveShape, LoadCurve};
 use sim::workload::PodDelays;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
 use web_console::{ApiError, ApiRequest, ConsoleBackend};
 
-use super::objects;
+use super::faults::{Fault, FaultTargets};
+use super::queue::{QueueLoad, WORKLOAD as QUEUE_WORKLOAD};
 
-/// The names of faults in requests.
-const METRICS_OUTAGE: &str = "metrics";
-const SLOW_PODS: &str = "slow-pods";
 /// How long slow pods take to become ready.
 const SLOW_READY_DELAY: Millis = Millis::from_secs(60);
 /// The highest load that can be set, in requests per second.
@@ -26,15 +23,13 @@ const MAX_LEVEL: f64 = 1e6;
 /// The time within which the highest load of a scenario is looked for, and the step.
 const LOOK_AHEAD_SECONDS: i64 = 3600;
 const LOOK_AHEAD_STEP_SECONDS: usize = 30;
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What can be changed.
 pub(super) struct Lab {
     nodes: Arc<Nodes>,
-    client: Client,
-    /// The APIServices of the metrics server, which an outage removes.
-    services: Vec<Value>,
     workloads: Vec<(String, Workload)>,
+    queue: Option<QueueLoad>,
+    targets: FaultTargets,
     began: Instant,
     state: Mutex<LabState>,
 }
@@ -44,20 +39,32 @@ pub(super) struct Lab {
 struct LabState {
     /// The load of each workload; none is that of the scenario.
     levels: Vec<Option<f64>>,
-    are_pods_slow: bool,
-    is_outage: bool,
+    active: Vec<Fault>,
 }
 
 impl Lab {
+    /// `began` is when the nodes started: the times of loads count from it.
     pub(super) fn new(
         nodes: Arc<Nodes>,
-        client: Client,
-        services: Vec<Value>,
         workloads: Vec<(String, Workload)>,
+        queue: Option<QueueLoad>,
+        targets: FaultTargets,
         began: Instant,
     ) -> Self {
         let state = LabState { levels: vec![None; workloads.len()], ..LabState::default() };
-        Self { nodes, client, services, workloads, began, state: Mutex::new(state) }
+        Self { nodes, workloads, queue, targets, began, state: Mutex::new(state) }
+    }
+
+    /// The load of a workload now, in units per second.
+    pub(super) fn load_of(&self, name: &str) -> Option<f64> {
+        if let Some(queue) = self.queue.as_ref().filter(|_| name == QUEUE_WORKLOAD) {
+            return Some(queue.per_second());
+        }
+        let index = self.workloads.iter().position(|(own, _)| own == name)?;
+        let (_, workload) = self.workloads.get(index)?;
+        let level = self.state().levels.get(index).copied().flatten();
+        let now = Millis::from_secs(self.began.elapsed().as_secs() as i64);
+        Some(level.unwrap_or_else(|| workload.load.at(now)))
     }
 
     fn state(&self) -> MutexGuard<'_, LabState> {
@@ -65,25 +72,25 @@ impl Lab {
     }
 
     fn shown(&self) -> Value {
-        let state = self.state();
-        let now = Millis::from_secs(self.began.elapsed().as_secs() as i64);
-        let loads = self.workloads.iter().zip(&state.levels).map(|((name, workload), level)| {
-            json!({"name": name, "label": name, "unit": "/s", "value": level.unwrap_or_else(|| workload.load.at(now)),
-                "max": highest(&workload.load), "manual": level.is_some()})
-        });
-        let loads: Vec<Value> = loads.collect();
-        let faults = [
-            json!({"id": METRICS_OUTAGE, "label": "metrics outage", "active": state.is_outage}),
-            json!({"id": SLOW_PODS, "label": "slow pods", "active": state.are_pods_slow}),
-        ];
-        json!({"loads": loads, "faults": faults})
+        let levels = self.state().levels.clone();
+        let slider = |name: &str, max: f64, is_manual: bool| {
+            json!({"name": name, "label": name, "unit": "/s", "value": self.load_of(name).unwrap_or_default(),
+                "max": max, "manual": is_manual})
+        };
+        let loads = self.workloads.iter().zip(&levels);
+        let loads =
+            loads.map(|((name, workload), level)| slider(name, highest(&workload.load), level.is_some()));
+        let queue = self.queue.iter();
+        let queue = queue.map(|q| slider(QUEUE_WORKLOAD, QueueLoad::MAX_PER_SECOND, q.level().is_some()));
+        let loads: Vec<Value> = loads.chain(queue).collect();
+        let active = self.state().active.clone();
+        let fault = |fault: Fault| json!({"id": fault.id(), "label": fault.label(), "active": active.contains(&fault)});
+        json!({"loads": loads, "faults": Fault::ALL.map(fault)})
     }
 
     async fn change(&self, body: &Value) -> Result<(), ApiError> {
         let bad = |message: &str| ApiError::new(400, message);
         if let Some(name) = body.get("load").and_then(Value::as_str) {
-            let index = self.workloads.iter().position(|(own, _)| own == name);
-            let index = index.ok_or_else(|| bad("there is no such load"))?;
             let level = match body.get("value") {
                 None | Some(Value::Null) => None,
                 Some(value) => {
@@ -91,19 +98,36 @@ impl Lab {
                     Some(level.ok_or_else(|| bad("the load is a number that is not negative"))?)
                 }
             };
-            self.set_level(index, level);
+            if let Some(queue) = self.queue.as_ref().filter(|_| name == QUEUE_WORKLOAD) {
+                queue.set_level(level);
+                return Ok(());
+            }
+            let index = self.workloads.iter().position(|(own, _)| own == name);
+            self.set_level(index.ok_or_else(|| bad("there is no such load"))?, level);
             return Ok(());
         }
-        let fault = body.get("fault").and_then(Value::as_str);
+        let fault = body.get("fault").and_then(Value::as_str).and_then(Fault::of);
         match (fault, body.get("active").and_then(Value::as_bool)) {
-            (Some(SLOW_PODS), Some(active)) => {
-                self.state().are_pods_slow = active;
-                (0..self.workloads.len()).for_each(|index| self.apply(index));
-                Ok(())
-            }
-            (Some(METRICS_OUTAGE), Some(active)) => self.outage(active).await,
+            (Some(fault), Some(active)) => self.set_fault(fault, active).await,
             _ => Err(bad("name a load and its value, or a fault and whether it is active")),
         }
+    }
+
+    async fn set_fault(&self, fault: Fault, active: bool) -> Result<(), ApiError> {
+        if self.state().active.contains(&fault) == active {
+            return Ok(());
+        }
+        self.targets.set(fault, active).await.map_err(|error| ApiError::new(502, error.to_string()))?;
+        let mut state = self.state();
+        state.active.retain(|known| *known != fault);
+        if active {
+            state.active.push(fault);
+        }
+        drop(state);
+        if fault == Fault::SlowPods {
+            (0..self.workloads.len()).for_each(|index| self.apply(index));
+        }
+        Ok(())
     }
 
     fn set_level(&self, index: usize, level: Option<f64>) {
@@ -122,50 +146,34 @@ impl Lab {
             if let Some(level) = state.levels.get(index).copied().flatten() {
                 workload.load = LoadCurve::new(vec![CurveShape::Constant(level)], Vec::new());
             }
-            if state.are_pods_slow {
+            if state.active.contains(&Fault::SlowPods) {
                 let delays = workload.delays.unwrap_or_default();
                 workload.delays = Some(PodDelays { ready: delays.ready.max(SLOW_READY_DELAY), ..delays });
             }
         }
         self.nodes.set_load(workload);
     }
-
-    /// Removes the metrics APIs, or registers them again.
-    async fn outage(&self, active: bool) -> Result<(), ApiError> {
-        for service in &self.services {
-            let done = if active {
-                self.remove(service).await
-            } else {
-                objects::create_one(&self.client, service).await
-            };
-            done.map_err(|error| ApiError::new(502, error.to_string()))?;
-        }
-        self.state().is_outage = active;
-        Ok(())
-    }
-
-    async fn remove(&self, service: &Value) -> Result<(), crate::failure::BoxError> {
-        let name = service.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let request = Request {
-            method: Method::DELETE,
-            uri: format!("/apis/apiregistration.k8s.io/v1/apiservices/{name}"),
-            resource: "apiservices".to_owned(),
-            name: name.to_owned(),
-            body: None,
-            deadline: REQUEST_TIMEOUT,
-        };
-        request::send(&self.client, request).await?;
-        Ok(())
-    }
 }
 
-impl ConsoleBackend for Lab {
+/// Answers the console on the runtime of the cluster, whose clock the lab uses.
+pub(super) struct LabBackend {
+    pub(super) lab: Arc<Lab>,
+    pub(super) runtime: Handle,
+}
+
+impl ConsoleBackend for LabBackend {
     fn answer(&self, request: ApiRequest) -> BoxFuture<'_, Result<Value, ApiError>> {
-        Box::pin(async move {
+        let lab = Arc::clone(&self.lab);
+        let answer = self.runtime.spawn(async move {
             if let Some(body) = &request.body {
-                self.change(body).await?;
+                lab.change(body).await?;
             }
-            Ok(self.shown())
+            Ok(lab.shown())
+        });
+        Box::pin(async move {
+            answer
+                .await
+                .unwrap_or_else(|error| Err(ApiError::new(503, format!("the cluster has ended: {error}"))))
         })
     }
 }

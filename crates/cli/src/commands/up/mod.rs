@@ -1,10 +1,13 @@
 //! `plimsoll up`: a local cluster that scales workloads, with nothing to install.
 
+mod faults;
 mod lab;
 mod objects;
+mod pod_metrics;
 mod queue;
 mod stage;
 mod table;
+mod workloads;
 
 use std::path::PathBuf;
 
@@ -12,11 +15,7 @@ use crate::commands::controller::stopped;
 use crate::commands::profile::KubernetesProfileArg;
 use crate::failure::{Failure, Outcome};
 use crate::logs::LogArgs;
-
-/// The default scenario: php-apache, with a load that rises and falls.
-const DEFAULT: &str = include_str!("../../../../../examples/up.yaml");
-/// The second default workload: a worker that is scaled to zero until there are orders.
-const ORDERS: &str = include_str!("../../../../../examples/scaledobject/orders-worker.yaml");
+use workloads::ExampleName;
 
 /// Run a local cluster and watch it scale
 ///
@@ -27,6 +26,7 @@ const ORDERS: &str = include_str!("../../../../../examples/scaledobject/orders-w
 #[command(after_help = "\
 Examples:
   plimsoll up                              # php-apache under load, and a worker that sleeps until there are orders
+  plimsoll up --workloads all              # and a sidecar, a custom metric and a schedule
   plimsoll up examples/php-apache.yaml     # any scenario, in real time
   plimsoll up --nodes 10 -v                # and every decision, not only changes
   plimsoll up --kubernetes-profile 1.37    # a cluster of another release
@@ -36,8 +36,18 @@ Meanwhile, in another terminal:
   plimsoll why hpa/php-apache --kubeconfig .plimsoll/kubeconfig
   plimsoll why so/orders-worker --kubeconfig .plimsoll/kubeconfig")]
 pub(crate) struct UpArgs {
-    /// Manifests and a Scenario, as for `plimsoll simulate`; without them, php-apache and orders-worker.
+    /// Manifests and a Scenario, as for `plimsoll simulate`; without them, the examples of --workloads.
     files: Vec<PathBuf>,
+    /// Which examples run.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        default_value = "php-apache,orders-worker",
+        conflicts_with = "files"
+    )]
+    workloads: Vec<ExampleName>,
     /// How many simulated nodes there are.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     nodes: u16,

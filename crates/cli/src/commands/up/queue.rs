@@ -17,6 +17,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 /// The port of the example, used if it is free.
 const EXAMPLE_PORT: u16 = 7438;
+/// The name of the workload.
+pub(super) const WORKLOAD: &str = "orders-worker";
 /// The Deployment that takes orders.
 const WORKERS: &str = "/apis/apps/v1/namespaces/default/deployments/orders-worker";
 /// The period of bursts.
@@ -36,8 +38,16 @@ const MAX_REQUEST_BYTES: usize = 8 * 1024;
 /// A running queue; dropping it ends it.
 pub(super) struct Queue {
     pub(super) port: u16,
-    began: Instant,
+    load: QueueLoad,
     tasks: [JoinHandle<()>; 2],
+}
+
+/// The orders that arrive, which a user can change; clones share it.
+#[derive(Clone)]
+pub(super) struct QueueLoad {
+    began: Instant,
+    /// Orders per second that the user has set.
+    level: Arc<Mutex<Option<f64>>>,
 }
 
 /// Waiting orders.
@@ -45,9 +55,9 @@ pub(super) struct Queue {
 struct Orders(f64);
 
 impl Orders {
-    /// One step: `at` seconds after the start, `seconds` after the last step.
-    fn step(self, at: f64, seconds: f64, workers: f64) -> Self {
-        Self((self.0 + arrivals(at) * seconds - workers * ORDERS_PER_WORKER_SECOND * seconds).max(0.0))
+    /// One step: `arriving` orders per second, `seconds` after the last step.
+    fn step(self, arriving: f64, seconds: f64, workers: f64) -> Self {
+        Self((self.0 + arriving * seconds - workers * ORDERS_PER_WORKER_SECOND * seconds).max(0.0))
     }
 
     /// The number of whole orders.
@@ -79,10 +89,10 @@ impl Queue {
         };
         let port = listener.local_addr()?.port();
         let orders = Arc::new(Mutex::new(Orders::default()));
-        let began = Instant::now();
+        let load = QueueLoad { began: Instant::now(), level: Arc::default() };
         let answering = tokio::spawn(answer(listener, orders.clone()));
-        let moving = tokio::spawn(work(client, orders, began));
-        Ok(Self { port, began, tasks: [answering, moving] })
+        let moving = tokio::spawn(work(client, orders, load.clone()));
+        Ok(Self { port, load, tasks: [answering, moving] })
     }
 
     /// The manifest with the address of this queue.
@@ -90,9 +100,29 @@ impl Queue {
         manifest.replace(&format!("127.0.0.1:{EXAMPLE_PORT}/"), &format!("127.0.0.1:{}/", self.port))
     }
 
+    /// The orders that arrive.
+    pub(super) fn load(&self) -> QueueLoad {
+        self.load.clone()
+    }
+}
+
+impl QueueLoad {
+    /// The highest load that a user can set.
+    pub(super) const MAX_PER_SECOND: f64 = 2.0 * PEAK_ORDERS_PER_SECOND;
+
     /// Orders per second now.
-    pub(super) fn arrivals(&self) -> f64 {
-        arrivals(self.began.elapsed().as_secs_f64())
+    pub(super) fn per_second(&self) -> f64 {
+        self.level().unwrap_or_else(|| arrivals(self.began.elapsed().as_secs_f64()))
+    }
+
+    /// What the user has set.
+    pub(super) fn level(&self) -> Option<f64> {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the load; none lets orders arrive in bursts again.
+    pub(super) fn set_level(&self, level: Option<f64>) {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
     }
 }
 
@@ -103,10 +133,10 @@ impl Drop for Queue {
 }
 
 /// Runs the simulation.
-async fn work(client: Client, orders: Arc<Mutex<Orders>>, began: Instant) {
+async fn work(client: Client, orders: Arc<Mutex<Orders>>, load: QueueLoad) {
     let mut ticks = interval(STEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last = began;
+    let mut last = load.began;
     loop {
         ticks.tick().await;
         let workers = ready(&client).await.unwrap_or(0.0);
@@ -114,7 +144,7 @@ async fn work(client: Client, orders: Arc<Mutex<Orders>>, began: Instant) {
         let seconds = (now - last).as_secs_f64();
         last = now;
         let mut orders = orders.lock().unwrap_or_else(PoisonError::into_inner);
-        *orders = orders.step((now - began).as_secs_f64(), seconds, workers);
+        *orders = orders.step(load.per_second(), seconds, workers);
     }
 }
 
@@ -166,7 +196,8 @@ mod tests {
         for second in 0..240 {
             // As many workers as there is work for, a little late.
             let workers = (orders.0 / 20.0).ceil().min(30.0);
-            orders = orders.step(f64::from(second), 1.0, if orders.0 > 5.0 { workers } else { 0.0 });
+            orders =
+                orders.step(arrivals(f64::from(second)), 1.0, if orders.0 > 5.0 { workers } else { 0.0 });
             most = most.max(orders.waiting());
             if orders.waiting() > 5 {
                 woken.get_or_insert(second);
@@ -176,5 +207,15 @@ mod tests {
         assert!((100..600).contains(&most), "{most}: several workers, and no more than there may be");
         assert!(orders.waiting() <= 5, "{orders:?}: it sleeps before the next rush");
         assert_eq!(Orders(3.0).step(0.0, 1.0, 5.0), Orders(0.0), "nobody takes what is not there");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn user_can_set_the_orders_that_arrive() {
+        let load = QueueLoad { began: Instant::now(), level: Arc::default() };
+        assert_eq!(load.per_second(), 0.0);
+        load.clone().set_level(Some(7.0));
+        assert_eq!((load.per_second(), load.level()), (7.0, Some(7.0)));
+        load.set_level(None);
+        assert_eq!(load.per_second(), 0.0);
     }
 }

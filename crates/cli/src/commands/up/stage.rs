@@ -1,8 +1,8 @@
 //! Everything that runs: the cluster, its nodes, its metrics, the controller and the operator.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use api::yaml::{self, SourceFile};
 use cluster::Clock;
@@ -10,12 +10,15 @@ use cluster::connect::{self, ConnectTarget, Connection, Credentials, Material};
 use localkube::nodes::{Nodes, Plan, Workload};
 use localkube::{Cluster, Running, Server};
 use serve::{ServiceBackend, ServiceRef};
-use sim::Scenario;
-use sim::scenario::Variation;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
 
-use super::lab::Lab;
+use super::faults::FaultTargets;
+use super::lab::{Lab, LabBackend};
+use super::pod_metrics::PodMetrics;
 use super::queue::Queue;
-use super::{DEFAULT, ORDERS, UpArgs, objects};
+use super::workloads::ChosenWorkloads;
+use super::{UpArgs, objects};
 use crate::commands::console::{self, ConsoleOptions, RunningConsole};
 use crate::commands::controller::{self, ControllerOptions, ControllerProcess, SERVICE};
 use crate::commands::{metrics, operator};
@@ -23,8 +26,7 @@ use crate::failure::{BoxError, Failure};
 use crate::lease_thread::LeaseRuntime;
 use crate::live::{ClusterArgs, ClusterClient};
 use crate::own_file::OwnFile;
-use crate::probe_thread::ProbeRuntime;
-use crate::{files, scenario};
+use crate::probe_thread::{ProbeRuntime, ProbeThread};
 
 /// A CustomResourceDefinition and its file.
 macro_rules! definition {
@@ -47,22 +49,25 @@ const EVENTS: [(&str, &str); 6] = [
 /// What to do about a kubeconfig that exists.
 const KUBECONFIG_REMEDY: &str = "stop the other `plimsoll up` of this folder, name another file with --kubeconfig, or \
                                  remove the file if no `plimsoll up` uses it";
+/// Autoscalers that the introduction names.
+const MAX_NAMES_SHOWN: usize = 5;
 /// The scrape interval.
 const SCRAPE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Everything that runs; dropping it ends it.
 pub(super) struct Stage {
     pub(super) process: ControllerProcess,
-    pub(super) scenario: Scenario,
-    pub(super) began: Instant,
+    pub(super) workloads: ChosenWorkloads,
+    pub(super) lab: Arc<Lab>,
     ready: Duration,
     kubeconfig: OwnFile,
     metrics: metrics::MetricsProcess,
     pub(super) operator: operator::OperatorProcess,
-    /// The queue of orders, unless the user named files.
-    pub(super) queue: Option<Queue>,
-    /// The web console.
+    _queue: Option<Queue>,
+    _pod_metrics: Option<PodMetrics>,
+    /// The web console, and its thread, on which the work of the cluster does not delay it.
     console: RunningConsole,
+    _console_thread: ProbeThread,
     _nodes: Arc<Nodes>,
     _server: Server,
     _running: Running,
@@ -70,13 +75,8 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) async fn build(args: &UpArgs) -> Result<Self, Failure> {
-        let sources = if args.files.is_empty() {
-            vec![SourceFile::from_bytes("up.yaml", DEFAULT.as_bytes())?]
-        } else {
-            files::read_all(&args.files)?
-        };
         let kubernetes = args.kubernetes.version();
-        let scenario = scenario::load(&sources, Variation { kubernetes, ..Variation::default() })?;
+        let chosen = ChosenWorkloads::load(&args.files, &args.workloads, kubernetes)?;
         let start = Instant::now();
         let outside = |doing: &'static str| {
             move |error: BoxError| Failure::Outside(format!("failed to {doing}: {error}"))
@@ -89,15 +89,14 @@ impl Stage {
         let ready = start.elapsed();
         let client = running.client();
         let mut workloads = Vec::new();
-        for plan in &scenario.workloads {
-            workloads.push(Workload::of_scenario(plan).map_err(|e| outside("read a selector")(e.into()))?);
+        for plan in chosen.plans() {
+            let workload = Workload::of_scenario(plan).map_err(|e| outside("read a selector")(e.into()))?;
+            workloads.push((plan.name.clone(), workload));
         }
-        let names = scenario.workloads.iter().map(|plan| plan.name.clone());
-        let named = names.zip(workloads.iter().cloned()).collect();
         let plan = Plan {
             count: usize::from(args.nodes),
-            workloads,
-            seed: scenario.seed,
+            workloads: workloads.iter().map(|(_, workload)| workload.clone()).collect(),
+            seed: chosen.settings.seed,
             clock: running.clock(),
             ..Plan::default()
         };
@@ -105,7 +104,7 @@ impl Stage {
         let nodes = Arc::new(nodes.map_err(|e| outside("start the simulated nodes")(e.into()))?);
         let nodes_began = Instant::now();
         let mut documents = Vec::new();
-        for source in &sources {
+        for source in &chosen.sources {
             documents.extend(yaml::parse(source)?.into_iter().flat_map(yaml::Document::into_items));
         }
         for (name, text) in EVENTS.into_iter().chain([("autoscalers.plimsoll.dev", AUTOSCALERS)]) {
@@ -127,7 +126,10 @@ impl Stage {
         for object in &registrations {
             objects::create_one(&client, object).await.map_err(outside("register the metrics APIs"))?;
         }
-        let options = ControllerOptions::on_the_desk(&scenario);
+        let pod_metrics =
+            PodMetrics::start(&client, &nodes, chosen.plans(), SCRAPE_INTERVAL, running.clock()).await;
+        let pod_metrics = pod_metrics.map_err(|error| outside("serve custom metrics")(error.into()))?;
+        let options = ControllerOptions::on_the_desk(&chosen.settings);
         let beside = LeaseRuntime::same_thread(&connection);
         let process = controller::start(&connection, &options, Clock::system(), &beside).await?;
         if let Some(server) = &process.server {
@@ -144,9 +146,13 @@ impl Stage {
         for object in operator.server.api_services(&place) {
             objects::create_one(&client, &object).await.map_err(outside("register the operator's APIs"))?;
         }
-        let queue = if args.files.is_empty() { Some(Queue::open(client.clone()).await?) } else { None };
-        if let Some(queue) = &queue {
-            let source = SourceFile::from_bytes("orders-worker.yaml", queue.placed(ORDERS).as_bytes())?;
+        let mut queue = None;
+        for example in &chosen.event_driven {
+            let mut manifests = example.manifests.to_owned();
+            if example.name == super::queue::WORKLOAD {
+                manifests = queue.insert(Queue::open(client.clone()).await?).placed(&manifests);
+            }
+            let source = SourceFile::from_bytes(format!("{}.yaml", example.name), manifests.as_bytes())?;
             documents.extend(yaml::parse(&source)?);
         }
         // Created last, so that the controller sees the autoscalers being added; their first reconcile is one period later.
@@ -155,26 +161,29 @@ impl Stage {
             object.pointer("/spec/group").and_then(serde_json::Value::as_str) == Some("metrics.k8s.io")
         };
         let services = registrations.into_iter().filter(resource_metrics).collect();
-        let lab = Lab::new(Arc::clone(&nodes), client, services, named, nodes_began);
-        let place =
-            ClusterArgs { kubeconfig: Some(args.kubeconfig.clone()), utc: true, ..ClusterArgs::default() };
-        let options = ConsoleOptions {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, console::DEFAULT_PORT)),
-            or_any_port: true,
-            namespace: None,
-            lab: Some(Box::new(lab)),
+        let targets = FaultTargets {
+            client,
+            nodes: Arc::clone(&nodes),
+            services,
+            custom_metrics: pod_metrics.as_ref().map(PodMetrics::script),
+            pause: server.pause.clone(),
+            lost: Mutex::default(),
         };
-        let console = console::start(ClusterClient::open(&place).await?, options).await?;
+        let load = queue.as_ref().map(Queue::load);
+        let lab = Arc::new(Lab::new(Arc::clone(&nodes), workloads, load, targets, nodes_began));
+        let (console_thread, console) = start_console(args, &lab).await?;
         Ok(Self {
             process,
-            scenario,
-            began: Instant::now(),
+            workloads: chosen,
+            lab,
             ready,
             kubeconfig,
             metrics,
             operator,
-            queue,
+            _queue: queue,
+            _pod_metrics: pod_metrics,
             console,
+            _console_thread: console_thread,
             _nodes: nodes,
             _server: server,
             _running: running,
@@ -188,16 +197,15 @@ impl Stage {
             "localkube ready in {} ms · {} · {} · roles: controller, metrics, operator\n",
             self.ready.as_millis(),
             count(usize::from(args.nodes), "node"),
-            count(self.scenario.workloads.len() + usize::from(self.queue.is_some()), "workload"),
+            count(self.workloads.count(), "workload"),
         );
         let program = std::env::args().next().unwrap_or_else(|| "plimsoll".into());
         let file = self.kubeconfig.path().display();
-        let name = self.scenario.autoscalers.first().map(|plan| plan.object.short_name()).unwrap_or_default();
         println!("  console     {}", self.console.url());
         println!("  kubectl     export KUBECONFIG={}", absolute(self.kubeconfig.path()));
-        println!("  ask why     {program} why {name} --kubeconfig {file}");
-        if self.queue.is_some() {
-            println!("              {program} why so/orders-worker --kubeconfig {file}");
+        for (index, name) in self.workloads.autoscalers().iter().take(MAX_NAMES_SHOWN).enumerate() {
+            let label = if index == 0 { "ask why" } else { "" };
+            println!("  {label:<10}  {program} why {name} --kubeconfig {file}");
         }
         println!("  all of it   {program} get -A --kubeconfig {file}");
         println!("  stop        Ctrl-C (leaves nothing behind)\n");
@@ -210,6 +218,22 @@ impl Stage {
         self.operator.stop().await;
         self.metrics.stop().await;
     }
+}
+
+/// Starts the console on a thread of its own. It reads the cluster as any other client.
+async fn start_console(args: &UpArgs, lab: &Arc<Lab>) -> Result<(ProbeThread, RunningConsole), Failure> {
+    let lab = LabBackend { lab: Arc::clone(lab), runtime: Handle::current() };
+    let place =
+        ClusterArgs { kubeconfig: Some(args.kubeconfig.clone()), utc: true, ..ClusterArgs::default() };
+    let options = ConsoleOptions {
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, console::DEFAULT_PORT)),
+        or_any_port: true,
+        namespace: None,
+        lab: Some(Box::new(lab)),
+    };
+    let (owner, thread) = ProbeThread::start("console")?;
+    let started = async move { console::start(ClusterClient::open(&place).await?, options).await };
+    Ok((owner, thread.run(started).await?))
 }
 
 fn absolute(path: &std::path::Path) -> String {

@@ -9,7 +9,6 @@ use api::decisions::DecisionRecord;
 use engine::explain::{self, clock};
 use engine::{ActivationVerdict, ScaleOutcome, Status};
 use jiff::Timestamp;
-use sim::Millis;
 use sim::scenario::AutoscalerPlan;
 
 use super::UpArgs;
@@ -97,17 +96,16 @@ fn line(stage: &Stage, record: &DecisionRecord) -> String {
         format!("{} → {}", decision.current(), decision.desired)
     };
     let name = record.metadata.name.replacen('.', "/", 1);
-    let load = Millis::from_secs(stage.began.elapsed().as_secs() as i64);
-    let plan = stage.scenario.autoscalers.iter().find(|plan| plan.object.short_name() == name);
-    let workload = plan.and_then(|plan| stage.scenario.workloads.get(plan.workload));
-    let load = workload.map(|workload| format!("{:.1}/s", workload.plan.load.at(load))).unwrap_or_default();
+    let found = stage.workloads.scenarios.iter().find_map(|scenario| {
+        let plan = scenario.autoscalers.iter().find(|plan| plan.object.short_name() == name)?;
+        Some((plan, scenario.workloads.get(plan.workload)?))
+    });
+    let target = found.map(|(_, workload)| workload.name.as_str()).or_else(|| name.strip_prefix("so/"));
+    let load = target.and_then(|target| stage.lab.load_of(target));
+    let load = load.map(|load| format!("{load:.1}/s")).unwrap_or_default();
     let metrics = match &record.round {
         Some(round) => explain::targets(round, Some(decision.current())),
-        None => plan.map(|plan| targets(plan, &decision.status)).unwrap_or_default(),
-    };
-    let load = match &stage.queue {
-        Some(queue) if name == "so/orders-worker" => format!("{:.1}/s", queue.arrivals()),
-        _ => load,
+        None => found.map(|(plan, _)| targets(plan, &decision.status)).unwrap_or_default(),
     };
     let why = record.sentence();
     // The total has no room in this column; `why` has it.

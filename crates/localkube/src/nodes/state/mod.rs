@@ -2,6 +2,7 @@
 //!
 //! This module neither waits nor performs IO; `run` does.
 
+mod loss;
 #[cfg(test)]
 mod tests;
 mod transitions;
@@ -345,7 +346,7 @@ impl NodesState {
     pub(crate) fn readings(&mut self, now: SimulationTime) -> Vec<NodeReading> {
         self.ledger.advance(now.at);
         let mut shared: HashMap<*const PodTemplate, Arc<BTreeMap<String, String>>> = HashMap::new();
-        let nodes = self.schedulable.iter().enumerate().filter(|(_, target)| target.exists);
+        let nodes = self.schedulable.iter().enumerate().filter(|(_, node)| node.exists && !node.lost);
         let readings = nodes.filter_map(|(node, target)| {
             let mut total = self.own_usage(node, now)?;
             let mut pods = Vec::new();
@@ -362,7 +363,8 @@ impl NodesState {
                 let labels = labels.or_insert_with(|| Arc::new(pod.template.labels.clone()));
                 let PodRef { namespace, name, .. } = &*pod.key;
                 let (namespace, name) = (namespace.clone(), name.clone());
-                pods.push(PodReading { namespace, name, labels: Arc::clone(labels), containers });
+                let work = self.ledger.work(&pod.account);
+                pods.push(PodReading { namespace, name, labels: Arc::clone(labels), work, containers });
             }
             let UsageReading { cpu_seconds, memory_bytes } = total;
             let (name, labels) = (target.name.clone(), target.labels.clone());
