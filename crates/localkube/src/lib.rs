@@ -40,6 +40,7 @@ pub mod metrics;
 pub mod nodes;
 mod object;
 mod openapi;
+pub mod pace;
 pub mod patch;
 mod pause;
 mod peer;

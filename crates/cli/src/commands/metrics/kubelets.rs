@@ -19,6 +19,7 @@ pub(super) fn settings(
     options: &Kubelets,
     compat: Compat,
     ours: &Credentials,
+    clock: &Clock,
 ) -> Result<KubeletSettings, Failure> {
     let scraper = scraper::ScraperSettings {
         resolution: options.resolution,
@@ -35,7 +36,7 @@ pub(super) fn settings(
             ..client::KubeletClientSettings::default()
         },
         trust: trust(options, compat, ours)?,
-        clock: Clock::system(),
+        clock: clock.clone(),
     };
     Ok(KubeletSettings { scraper, keep: options.keep, nodes: options.nodes.clone(), sharding: None })
 }

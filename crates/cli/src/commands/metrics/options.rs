@@ -10,6 +10,7 @@ use std::time::Duration;
 use api::provider::Compat;
 use api::selector::Selector;
 use api::time::go_duration;
+use cluster::Clock;
 use cluster::connect::ConnectTarget;
 use jiff::SignedDuration;
 use serve::{ClientTrust, FrontProxyOptions, ReviewTtls};
@@ -126,6 +127,8 @@ pub(crate) struct MetricsServing {
     pub(crate) trusted: ClientTrust,
     /// How long results of reviews are cached.
     pub(crate) reviews: ReviewTtls,
+    /// The clock of samples and reports.
+    pub(crate) clock: Clock,
 }
 
 impl MetricsOptions {
@@ -325,6 +328,7 @@ impl MetricsServing {
             timeout: period(flags, "request-timeout")?.max(Duration::from_secs(1)),
             trusted: trusted(flags)?,
             reviews: reviews(flags)?,
+            clock: Clock::system(),
         })
     }
 }

@@ -8,7 +8,6 @@ use cluster::connect::{Connection, connect};
 use cluster::lease::Leadership;
 use cluster::request::{Request, send};
 use controllers::metrics::{ClusterInventory, Kubelets, Providers, Rules, Sources};
-use jiff::Timestamp;
 use serde_json::Value;
 use sources::federation::{self, FederationConfig, OwnService, Router, with_loop_guard};
 use sources::prometheus::config::AdapterConfig;
@@ -108,8 +107,8 @@ pub(crate) async fn start(
     let census = (origin != Origin::Nowhere).then(|| ClusterInventory::start(client));
     let kubelets = match &census {
         Some(census) if origin == Origin::Kubelets => {
-            let mut settings =
-                kubelets::settings(&options.kubelets, options.compat, &connection.credentials)?;
+            let (ours, clock) = (&connection.credentials, &options.serving.clock);
+            let mut settings = kubelets::settings(&options.kubelets, options.compat, ours, clock)?;
             // metrics-server has no sharding.
             let shares = options.shares.as_ref().filter(|_| !options.compat.is_strict());
             settings.sharding = shares.map(|shares| kubelets::division(shares, options.kubelets.resolution));
@@ -142,7 +141,7 @@ pub(crate) async fn start(
         instance: hostname(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         compat: options.compat,
-        started: Timestamp::now(),
+        started: options.serving.clock.now(),
         census,
         kubelets,
         rules,

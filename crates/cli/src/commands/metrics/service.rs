@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use cluster::Clock;
 use controllers::metrics::exported_metrics::CONTENT_TYPE;
 use controllers::metrics::{CheckScope, MetricsWriter, Providers, Sources};
-use jiff::Timestamp;
 use kube::Client;
 use serve::metrics::{FreshnessHistogram, MetricsApiSettings, custom, external, resource};
 use serve::{App, Certificate, Exposition, HealthChecks, Keyring, RequestMetrics, Server};
@@ -30,7 +30,7 @@ pub(super) async fn start(
     guard: impl Fn(serve::Route) -> serve::Route,
     keyring: Option<Keyring>,
 ) -> Result<Server, Failure> {
-    let app = app(sources, providers, routes, guard);
+    let app = app(sources, providers, routes, guard, &serving.clock);
     let certificate = match keyring {
         Some(keyring) => Certificate::Shared(keyring),
         None => certificate(serving.certificate.clone(), names(SERVICE, &own_namespace())),
@@ -55,8 +55,11 @@ fn app(
     providers: &Providers,
     routes: Vec<(String, serve::Route)>,
     guard: impl Fn(serve::Route) -> serve::Route,
+    clock: &Clock,
 ) -> App {
-    let settings = MetricsApiSettings::from(sources.compat);
+    let mut settings = MetricsApiSettings::from(sources.compat);
+    let now = clock.clone();
+    settings.clock = serve::Clock::new(move || now.now());
     let mut groups = Vec::new();
     groups.extend(providers.resource.iter().flat_map(|source| resource(Arc::clone(source), &settings)));
     groups.extend(providers.custom.iter().flat_map(|source| custom(Arc::clone(source), &settings)));
@@ -68,16 +71,16 @@ fn app(
             Arc::new(move |headers| federation::with_hop_header(headers, || listing(headers)))
         });
     }
-    let reporter = sources.clone();
-    groups.push(reports::group(Arc::new(move || reporter.report(Timestamp::now()))));
+    let (reporter, now) = (sources.clone(), clock.clone());
+    groups.push(reports::group(Arc::new(move || reporter.report(now.now()))));
     let traffic = Arc::new(RequestMetrics::default());
-    let (exported, requests) = (sources.clone(), Arc::clone(&traffic));
+    let (exported, requests, now) = (sources.clone(), Arc::clone(&traffic), clock.clone());
     App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks: checks(sources),
         metrics: Some(Arc::new(move || {
             let mut page = MetricsWriter::default();
-            exported.export(&mut page, Timestamp::now());
+            exported.export(&mut page, now.now());
             served(&mut page, &settings.freshness.seen(), &requests);
             Exposition { content_type: CONTENT_TYPE.to_owned(), text: page.finish() }
         })),

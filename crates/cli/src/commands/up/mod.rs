@@ -5,6 +5,7 @@ mod lab;
 mod objects;
 mod pod_metrics;
 mod queue;
+mod speed;
 mod stage;
 mod table;
 mod workloads;
@@ -15,6 +16,7 @@ use crate::commands::controller::stopped;
 use crate::commands::profile::KubernetesProfileArg;
 use crate::failure::{Failure, Outcome};
 use crate::logs::LogArgs;
+use speed::ClusterTime;
 use workloads::ExampleName;
 
 /// Run a local cluster and watch it scale
@@ -28,6 +30,7 @@ Examples:
   plimsoll up                              # php-apache under load, and a worker that sleeps until there are orders
   plimsoll up --workloads all              # and a sidecar, a custom metric and a schedule
   plimsoll up examples/php-apache.yaml     # any scenario, in real time
+  plimsoll up --speed 60                   # an hour per minute
   plimsoll up --nodes 10 -v                # and every decision, not only changes
   plimsoll up --kubernetes-profile 1.37    # a cluster of another release
 
@@ -48,6 +51,9 @@ pub(crate) struct UpArgs {
         conflicts_with = "files"
     )]
     workloads: Vec<ExampleName>,
+    /// How many times as fast as that of this machine the cluster's time runs.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    speed: u32,
     /// How many simulated nodes there are.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     nodes: u16,
@@ -62,7 +68,7 @@ pub(crate) struct UpArgs {
     /// Print every decision, not only changes.
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
-    /// Stop after this time; without it, on Ctrl-C.
+    /// Stop after this time of the cluster; without it, on Ctrl-C.
     #[arg(long, value_name = "DURATION")]
     stop_after: Option<String>,
     #[command(flatten)]
@@ -72,12 +78,11 @@ pub(crate) struct UpArgs {
 pub(crate) fn run(args: &UpArgs) -> Outcome {
     LogArgs { log_level: quieter(&args.logs.log_level), ..args.logs.clone() }.init()?;
     let limit = args.stop_after.as_deref().map(duration).transpose()?;
-    // The cluster, its nodes and its clients run in one process, so it uses all cores.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    speed::runtime(args.speed)?.block_on(async {
+        let time = ClusterTime::start(args.speed);
         // Dropping the half-built stage removes what it has created.
         let stage = tokio::select! {
-            stage = stage::Stage::build(args) => stage?,
+            stage = stage::Stage::build(args, &time) => stage?,
             result = stopped() => return result,
         };
         stage.introduce(args);

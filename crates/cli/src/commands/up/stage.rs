@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::yaml::{self, SourceFile};
-use cluster::Clock;
 use cluster::connect::{self, ConnectTarget, Connection, Credentials, Material};
 use localkube::nodes::{Nodes, Plan, Workload};
 use localkube::{Cluster, Running, Server};
@@ -17,6 +16,7 @@ use super::faults::FaultTargets;
 use super::lab::{Lab, LabBackend};
 use super::pod_metrics::PodMetrics;
 use super::queue::Queue;
+use super::speed::ClusterTime;
 use super::workloads::ChosenWorkloads;
 use super::{UpArgs, objects};
 use crate::commands::console::{self, ConsoleOptions, RunningConsole};
@@ -74,15 +74,16 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) async fn build(args: &UpArgs) -> Result<Self, Failure> {
+    pub(super) async fn build(args: &UpArgs, time: &ClusterTime) -> Result<Self, Failure> {
         let kubernetes = args.kubernetes.version();
         let chosen = ChosenWorkloads::load(&args.files, &args.workloads, kubernetes)?;
-        let start = Instant::now();
+        let start = std::time::Instant::now();
         let outside = |doing: &'static str| {
             move |error: BoxError| Failure::Outside(format!("failed to {doing}: {error}"))
         };
+        let clock = Some(time.localkube);
         let running =
-            Cluster::start(localkube::Options { kubernetes, ..localkube::Options::default() }).await?;
+            Cluster::start(localkube::Options { kubernetes, clock, ..localkube::Options::default() }).await?;
         let server = running.serve().await?;
         // Removed when this is dropped, also when anything below fails.
         let kubeconfig = OwnFile::create(&args.kubeconfig, &server.kubeconfig, KUBECONFIG_REMEDY)?;
@@ -118,7 +119,8 @@ impl Stage {
         let authority = Some(Material::Given(nodes.ca_pem().as_bytes().to_vec()));
         let credentials = Credentials { authority, ..connection.credentials.clone() };
         let measured = Connection { credentials, ..connection.clone() };
-        let options = metrics::MetricsOptions::on_the_desk(SCRAPE_INTERVAL)?;
+        let mut options = metrics::MetricsOptions::on_the_desk(SCRAPE_INTERVAL)?;
+        options.serving.clock = time.roles.clone();
         let metrics = metrics::start(&measured, &options, &ProbeRuntime::same_thread()).await?;
         let behind = ServiceBackend::ThisMachine(metrics.server.port());
         let place = ServiceRef { namespace: "kube-system".into(), service: metrics::SERVICE.into(), behind };
@@ -131,7 +133,7 @@ impl Stage {
         let pod_metrics = pod_metrics.map_err(|error| outside("serve custom metrics")(error.into()))?;
         let options = ControllerOptions::on_the_desk(&chosen.settings);
         let beside = LeaseRuntime::same_thread(&connection);
-        let process = controller::start(&connection, &options, Clock::system(), &beside).await?;
+        let process = controller::start(&connection, &options, time.roles.clone(), &beside).await?;
         if let Some(server) = &process.server {
             let behind = ServiceBackend::ThisMachine(server.port());
             let place = ServiceRef { namespace: "kube-system".into(), service: SERVICE.into(), behind };
@@ -139,8 +141,9 @@ impl Stage {
                 objects::create_one(&client, &object).await.map_err(outside("register the decisions API"))?;
             }
         }
-        let options = operator::OperatorOptions::on_the_desk()?;
-        let operator = operator::start(&connection, &options, Clock::system(), &beside).await?;
+        let mut options = operator::OperatorOptions::on_the_desk()?;
+        options.web.clock = time.scalers;
+        let operator = operator::start(&connection, &options, time.roles.clone(), &beside).await?;
         let behind = ServiceBackend::ThisMachine(operator.server.port());
         let place = ServiceRef { namespace: "kube-system".into(), service: operator::SERVICE.into(), behind };
         for object in operator.server.api_services(&place) {
@@ -208,6 +211,9 @@ impl Stage {
             println!("  {label:<10}  {program} why {name} --kubeconfig {file}");
         }
         println!("  all of it   {program} get -A --kubeconfig {file}");
+        if args.speed > 1 {
+            println!("  time        {} times as fast; all times are the cluster's", args.speed);
+        }
         println!("  stop        Ctrl-C (leaves nothing behind)\n");
     }
 
