@@ -1,22 +1,23 @@
 //! `plimsoll top`: what needs attention, live.
 
+#[cfg(feature = "terminal")]
+mod full_screen;
 mod overview;
 mod problem;
 mod view;
 
 use std::io::IsTerminal as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cluster::AutoscalerKind;
 use jiff::Timestamp;
 
-use super::get::{join, pause};
+use super::get::join;
 use crate::failure::{Failure, Outcome};
 use crate::live::moment::length;
 use crate::live::objects::Which;
 use crate::live::page::Page;
-use crate::live::screen::{Screen, asked_to_stop};
-use crate::live::{ClusterArgs, ClusterClient, Scope};
+use crate::live::{ClusterArgs, ClusterClient};
 use crate::output::{self, Format};
 pub(crate) use overview::{AutoscalerLine, Overview};
 pub(crate) use problem::{Grade, Problem};
@@ -24,7 +25,8 @@ pub(crate) use problem::{Grade, Problem};
 /// Show what needs attention first, live
 ///
 /// One line per autoscaler: first those that cannot decide, then those at their upper bound that want more, then by the
-/// ratio of metric to target. Problems stand at the top, grouped by cause.
+/// ratio of metric to target. On a terminal it fills the screen: Enter shows the chart of an autoscaler and why it has its
+/// count, `/` filters, `p` shows problems by cause, `?` shows all keys.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +35,7 @@ Examples:
   plimsoll top -A --once
   plimsoll top -A -o json
 
-Ctrl-C ends it. Without a terminal, and with -o json or yaml, it looks once.")]
+q or Ctrl-C ends it. Without a terminal, and with --once, -o json or -o yaml, it prints once.")]
 pub(crate) struct TopArgs {
     /// In all namespaces.
     #[arg(short = 'A', long, conflicts_with = "namespace")]
@@ -74,57 +76,18 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
     crate::live::run(async move {
         let site = ClusterClient::open(&args.place).await?;
         let overview = look(args, &site, false).await?;
-        match args.output {
-            Format::Json | Format::Yaml => return output::value(args.output, &overview),
-            Format::Table | Format::Wide if args.once || !std::io::stdout().is_terminal() => {
-                let columns = view::TopColumns { namespace: args.all_namespaces };
-                return output::text_out(&columns.text(&overview, Page::stdout(), usize::MAX));
-            }
-            Format::Table | Format::Wide => {}
+        if let Format::Json | Format::Yaml = args.output {
+            return output::value(args.output, &overview);
         }
-        live(args, &site, overview, interval).await
+        #[cfg_attr(not(feature = "terminal"), allow(unused_variables))]
+        let is_live = !args.once && std::io::stdout().is_terminal();
+        #[cfg(feature = "terminal")]
+        if is_live {
+            return full_screen::run(args, &site, overview, interval).await;
+        }
+        let columns = view::TopColumns { namespace: args.all_namespaces };
+        output::text_out(&columns.text(&overview, Page::stdout(), usize::MAX))
     })
-}
-
-/// Draws until the user quits.
-async fn live(args: &TopArgs, site: &ClusterClient, first: Overview, interval: Duration) -> Outcome {
-    let columns = view::TopColumns { namespace: args.all_namespaces };
-    let place = match site.scope(args.all_namespaces) {
-        Scope::All => "all namespaces".to_owned(),
-        Scope::Namespace(namespace) => format!("namespace {namespace}"),
-    };
-    let mut screen = Screen::enter()?;
-    let mut overview = first;
-    let mut lost = None;
-    let mut wait = interval;
-    let stop = asked_to_stop();
-    tokio::pin!(stop);
-    loop {
-        let page = Page::stdout();
-        let head = view::head(page, &place, &overview, lost.as_deref(), Timestamp::now());
-        let height = terminal_size::terminal_size().map_or(usize::MAX, |(_, height)| height.0.into());
-        let rest = columns.text(&overview, page, height.saturating_sub(head.lines().count()));
-        screen.draw(&format!("{head}{rest}"))?;
-        let next = async {
-            tokio::time::sleep(wait).await;
-            let began = Instant::now();
-            (look(args, site, true).await, pause(interval, began))
-        };
-        tokio::select! {
-            () = &mut stop => return screen.leave(),
-            (next, pause) = next => {
-                wait = pause;
-                match next {
-                    Ok(next) => {
-                        overview = next;
-                        lost = None;
-                    }
-                    // The last view stays, with its age.
-                    Err(failure) => lost = Some(failure.to_string()),
-                }
-            }
-        }
-    }
 }
 
 async fn look(args: &TopArgs, site: &ClusterClient, cached: bool) -> Result<Overview, Failure> {

@@ -104,7 +104,8 @@ impl AutoscalerLine {
     }
 }
 
-fn sorted(lines: &mut [AutoscalerLine], sort: Sort) {
+/// Sorts lines.
+pub(super) fn sorted(lines: &mut [AutoscalerLine], sort: Sort) {
     lines.sort_by(|a, b| {
         let name = || (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name));
         let more = |x: f64, y: f64| y.total_cmp(&x);

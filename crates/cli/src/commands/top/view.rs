@@ -1,8 +1,6 @@
 //! An overview as text that fits a terminal.
 
 use api::table::Table;
-use engine::explain::{clock, zone_name};
-use jiff::Timestamp;
 
 use super::overview::{AutoscalerLine, Overview};
 use super::problem::{Grade, Problem};
@@ -19,30 +17,6 @@ const MAX_NAMES: usize = 3;
 #[derive(Clone, Copy)]
 pub(crate) struct TopColumns {
     pub(crate) namespace: bool,
-}
-
-/// The first line of a live view, and what keeps it from being live.
-pub(crate) fn head(
-    page: Page,
-    place: &str,
-    overview: &Overview,
-    lost: Option<&str>,
-    now: Timestamp,
-) -> String {
-    let count = overview.autoscalers.len();
-    let plural = if count == 1 { "" } else { "s" };
-    let text =
-        format!("{} {} · {count} autoscaler{plural} in {place} · Ctrl-C ends", clock(now), zone_name(now));
-    let mut head = format!("{}\n", page.paint(Paint::Dim, &fitted(page, &text)));
-    if let Some(lost) = lost {
-        let age = api::age::since(Some(overview.at), now);
-        for (index, line) in lost.lines().enumerate() {
-            let line = if index == 0 { format!("{line} (below: {age} old)") } else { line.to_owned() };
-            head += &format!("{}\n", page.paint(Paint::Red, &fitted(page, &line)));
-        }
-    }
-    head.push('\n');
-    head
 }
 
 impl TopColumns {
@@ -80,10 +54,7 @@ impl TopColumns {
         for line in rows.iter().take(kept) {
             let paint = match line.row.and_then(|row| overview.autoscalers.get(row)) {
                 None => Paint::Bold,
-                Some(AutoscalerLine { state: Grade::Failing, .. }) => Paint::Red,
-                Some(AutoscalerLine { state: Grade::AtMax | Grade::Partial, .. }) => Paint::Yellow,
-                Some(AutoscalerLine { state: Grade::Paused, .. }) => Paint::Dim,
-                Some(_) => Paint::Plain,
+                Some(line) => row_paint(line.state),
             };
             lines.push(page.paint(paint, &line.text));
         }
@@ -95,7 +66,12 @@ impl TopColumns {
         lines.join("\n") + "\n"
     }
 
-    fn table(self, lines: &[AutoscalerLine], metrics: bool) -> Table {
+    /// The table, with or without the column of metrics.
+    pub(super) fn table<'a>(
+        self,
+        lines: impl IntoIterator<Item = &'a AutoscalerLine>,
+        metrics: bool,
+    ) -> Table {
         let mut titles = Vec::new();
         titles.extend(self.namespace.then_some("Namespace"));
         titles.extend(["Name", "Pressure"]);
@@ -118,7 +94,18 @@ impl TopColumns {
     }
 }
 
-fn problem_lines(problem: &Problem, page: Page) -> Vec<String> {
+/// The colour of an autoscaler or a problem of this severity.
+pub(super) fn row_paint(grade: Grade) -> Paint {
+    match grade {
+        Grade::Failing => Paint::Red,
+        Grade::AtMax | Grade::Partial => Paint::Yellow,
+        Grade::Paused => Paint::Dim,
+        Grade::Fine => Paint::Plain,
+    }
+}
+
+/// A problem: its cause and who has it, the message, the remedy.
+pub(super) fn problem_lines(problem: &Problem, page: Page) -> Vec<String> {
     let count = problem.autoscalers.len();
     let names: Vec<&str> = problem.autoscalers.iter().take(MAX_NAMES).map(String::as_str).collect();
     let more = if count > MAX_NAMES { format!(" and {} more", count - MAX_NAMES) } else { String::new() };
@@ -153,8 +140,4 @@ fn indented(page: Page, indent: &str, text: &str) -> Vec<String> {
         }
     }
     lines.iter().map(|line| format!("{indent}{line}")).collect()
-}
-
-fn fitted(page: Page, text: &str) -> String {
-    page.width.map_or_else(|| text.to_owned(), |width| cut(text, width))
 }
