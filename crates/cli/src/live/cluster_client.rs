@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use cluster::Clock;
 use cluster::connect::{ConnectTarget, Connection, connect, explain};
 use http::Request;
 use serde::de::DeserializeOwned;
@@ -21,6 +22,8 @@ pub(crate) struct ClusterClient {
     connection: Connection,
     /// The namespace to look in.
     pub(crate) namespace: String,
+    /// The time of the cluster.
+    pub(crate) clock: Clock,
 }
 
 impl ClusterClient {
@@ -31,7 +34,13 @@ impl ClusterClient {
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         let namespace = place.namespace.clone().unwrap_or_else(|| connection.namespace.clone());
         super::named::check("namespace", &namespace)?;
-        Ok(Self { connection, namespace })
+        Ok(Self { connection, namespace, clock: Clock::system() })
+    }
+
+    /// The same for a cluster whose time is not that of this machine.
+    #[cfg(feature = "desk")]
+    pub(crate) fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
     }
 
     /// Where the settings came from: `~/.kube/config, context prod`.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 use serde_json::Value;
 use web_console::{ApiError, ApiRequest, ConsoleBackend};
 
@@ -32,7 +31,7 @@ impl Backend {
         if self.poller.namespace.as_deref().is_some_and(|only| only != path.namespace) {
             return Err(ApiError::new(404, "this console shows one namespace only"));
         }
-        let (site, now) = (&self.poller.site, Timestamp::now());
+        let (site, now) = (&self.poller.site, self.poller.site.clock.now());
         match page {
             None => object::detail(site, &path, now).await,
             Some("whatif") => {

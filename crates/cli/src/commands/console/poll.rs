@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use web_console::Feed;
@@ -52,7 +51,7 @@ impl Poller {
 
     async fn read_lists(&self) {
         self.feed.watched().await;
-        let earlier = passes::counts(&self.site, self.namespace.as_deref(), Timestamp::now());
+        let earlier = passes::counts(&self.site, self.namespace.as_deref(), self.site.clock.now());
         // Without them, the list begins with the present counts.
         if let Ok(earlier) = tokio::time::timeout(EARLIER_COUNTS_TIMEOUT, earlier).await {
             self.feed.set_earlier_steps(earlier);
@@ -77,7 +76,7 @@ impl Poller {
     /// Reads the cluster once and publishes what there is.
     async fn look(&self) {
         let read = Listing::read(&self.site, self.namespace.as_deref()).await;
-        let now = Timestamp::now();
+        let now = self.site.clock.now();
         let at = now.as_millisecond() as f64 / 1000.0;
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut frame = vec![

@@ -174,7 +174,7 @@ impl Stage {
         };
         let load = queue.as_ref().map(Queue::load);
         let lab = Arc::new(Lab::new(Arc::clone(&nodes), workloads, load, targets, nodes_began));
-        let (console_thread, console) = start_console(args, &lab).await?;
+        let (console_thread, console) = start_console(args, time, &lab).await?;
         Ok(Self {
             process,
             workloads: chosen,
@@ -227,7 +227,11 @@ impl Stage {
 }
 
 /// Starts the console on a thread of its own. It reads the cluster as any other client.
-async fn start_console(args: &UpArgs, lab: &Arc<Lab>) -> Result<(ProbeThread, RunningConsole), Failure> {
+async fn start_console(
+    args: &UpArgs,
+    time: &ClusterTime,
+    lab: &Arc<Lab>,
+) -> Result<(ProbeThread, RunningConsole), Failure> {
     let lab = LabBackend { lab: Arc::clone(lab), runtime: Handle::current() };
     let place =
         ClusterArgs { kubeconfig: Some(args.kubeconfig.clone()), utc: true, ..ClusterArgs::default() };
@@ -238,7 +242,11 @@ async fn start_console(args: &UpArgs, lab: &Arc<Lab>) -> Result<(ProbeThread, Ru
         lab: Some(Box::new(lab)),
     };
     let (owner, thread) = ProbeThread::start("console")?;
-    let started = async move { console::start(ClusterClient::open(&place).await?, options).await };
+    let clock = time.roles.clone();
+    let started = async move {
+        let site = ClusterClient::open(&place).await?.with_clock(clock);
+        console::start(site, options).await
+    };
     Ok((owner, thread.run(started).await?))
 }
 
