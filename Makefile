@@ -35,7 +35,7 @@ install: ## Build an optimized plimsoll and install it, also as kubectl plimsoll
 # Lists the checks that could not run, so that an incomplete run does not end with "everything passed".
 SKIPPED := .plimsoll/skipped
 
-test: lint unit conformance fuzz-short clusters ## All checks: lints, tests, recorded answers, short fuzzing, both clusters.
+test: lint unit conformance fuzz-short clusters test-console ## All checks: lints, tests, recorded answers, short fuzzing, both clusters, the web console.
 	@if [ -s $(SKIPPED) ]; then echo; cat $(SKIPPED); else echo; echo "everything passed"; fi
 
 programs:

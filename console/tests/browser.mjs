@@ -1,13 +1,18 @@
 // Debian's Chromium, driven by playwright-core.
 import { chromium } from "playwright-core";
 
+/** Everything here is done in much less, unless something hangs; machines that run all tests at once are slow. */
+export const PATIENCE_MS = 120_000;
+
 export function launch() {
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+  const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args, timeout: PATIENCE_MS });
 }
 
 /** A page that fails the test on errors of scripts, violations of the policy, and requests to other hosts. */
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext(options);
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const errors = [];
   page.on("pageerror", (error) => errors.push(String(error)));
