@@ -1,6 +1,35 @@
 //! mssql: the number returned by a query of Microsoft SQL Server.
+//!
+//! ```text
+//! dsn              connection strings
+//! wire             messages of a client
+//! tokens           responses of a server
+//! prelogin_stream  the TLS handshake inside of PRELOGIN packets
+//! client           pooled connections
+//! query            the number in a result
+//! ```
 
+mod client;
+mod dsn;
+mod prelogin_stream;
+mod query;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod wire;
+
+use std::sync::{Mutex, PoisonError};
+
+use client::MssqlServer;
+use dsn::{MssqlDsn, MssqlEncryption};
+
+use crate::identity::{AzureIdentity, Identities};
+use crate::pool::{Pool, Pools};
 use crate::prelude::*;
+use crate::tls::CertificateCheck;
+
+/// What tokens are for, unless the trigger says otherwise.
+const AZURE_SQL_RESOURCE: &str = "https://database.windows.net";
 
 /// The scaler type `mssql`.
 pub const TYPE: ScalerType = ScalerType {
@@ -8,7 +37,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The number in the first column of the first row of a Microsoft SQL Server query.",
     display: "mssqlScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::tcp(
         &[
@@ -67,8 +95,110 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+/// A query and its server.
+struct MssqlSource {
+    query: String,
+    /// The server; an error if the connection string is invalid.
+    server: Result<MssqlServer, ScalerError>,
+    /// Whose token replaces user and password, and its scope; none for a login of SQL Server.
+    identity: Option<(AzureIdentity, String)>,
+    identities: Arc<Identities>,
+    pools: Arc<Pools<MssqlServer>>,
+    /// The pool of the last read, so that its connections stay open. Another token has another pool.
+    pool: Mutex<Option<Arc<Pool<MssqlServer>>>>,
+    web: Arc<SharedHttpClient>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
-    UnqueriedScaler::build(trigger, [external(trigger, "mssql", milli(parameters.target))])
+    let spec = external(trigger, "mssql", milli(parameters.target));
+    let (server, identity) = match parameters.access(trigger) {
+        Ok((dsn, identity)) => {
+            let authorities = backends.web.settings().authorities.clone();
+            let is_operators = matches!(identity, Some((AzureIdentity::Workload { .. }, _)));
+            let dialer = backends.dialer.clone();
+            (Ok(MssqlServer { dsn, token: None, is_operators, authorities, dialer }), identity)
+        }
+        Err(error) => (Err(ScalerError::new(error)), None),
+    };
+    let source = MssqlSource {
+        query: parameters.query,
+        server,
+        identity,
+        identities: backends.state(),
+        pools: backends.state(),
+        pool: Mutex::default(),
+        web: Arc::clone(&backends.web),
+    };
+    SingleMetricScaler::build(spec, parameters.activation, source)
+}
+
+impl Parameters {
+    /// Where and as whom to connect.
+    fn access(&self, trigger: &Trigger) -> Result<(MssqlDsn, Option<(AzureIdentity, String)>), ParseError> {
+        let mut dsn = match self.connection_string.reveal() {
+            "" => MssqlDsn {
+                user: self.username.clone(),
+                password: self.password.clone(),
+                database: self.database.clone(),
+                ..MssqlDsn::new(&self.host, &self.port)?
+            },
+            text => MssqlDsn::parse(text)?,
+        };
+        let resource = match &*self.identity_resource {
+            "" => AZURE_SQL_RESOURCE,
+            given => given.trim_end_matches('/'),
+        };
+        let scope = format!("{resource}/.default");
+        if trigger.identity.provider == "azure-workload" {
+            // The token of the operator is sent to checked servers only, whatever the connection string says.
+            dsn.encryption = MssqlEncryption::Required(CertificateCheck::Full);
+            dsn.certificate_name.clear();
+            query::check_workload_host(&dsn.host)?;
+            query::check_workload_resource(resource)?;
+            return Ok((dsn, Some((AzureIdentity::of(&trigger.identity), scope))));
+        }
+        let has_driver = trigger.behavior().mssql_has_driver_name && self.driver == "azuresql";
+        match &*dsn.federated.to_ascii_lowercase() {
+            "" => Ok((dsn, None)),
+            "activedirectoryserviceprincipal" | "activedirectoryapplication" if has_driver => {
+                let (client, tenant) = dsn
+                    .user
+                    .split_once('@')
+                    .ok_or("fedauth in the connection string needs CLIENT@TENANT as the user".to_owned())?;
+                let identity = AzureIdentity::ClientSecret {
+                    client: client.to_owned(),
+                    tenant: tenant.to_owned(),
+                    secret: dsn.password.clone(),
+                    authority: String::new(),
+                };
+                Ok((dsn, Some((identity, scope))))
+            }
+            _ if has_driver => {
+                Err("of the values of fedauth only ActiveDirectoryServicePrincipal is supported: \
+                                    for the identity of the operator use podIdentity azure-workload"
+                    .into())
+            }
+            _ => Err("fedauth in the connection string needs driverName azuresql".into()),
+        }
+    }
+}
+
+impl MssqlSource {
+    async fn ask(&self) -> Result<f64, ScalerError> {
+        let mut server = self.server.clone()?;
+        if let Some((identity, scope)) = &self.identity {
+            server.token = Some(self.identities.azure(identity, scope, &self.web).await?);
+        }
+        let pool = self.pools.of(&server);
+        *self.pool.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&pool));
+        pool.ask(&self.query).await
+    }
+}
+
+impl ValueSource for MssqlSource {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async { self.ask().await.map_err(|error| error.inside("error inspecting mssql")) })
+    }
 }

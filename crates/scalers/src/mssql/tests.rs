@@ -1,0 +1,225 @@
+mod fake;
+
+use fake::{FakeMode, FakeMssql, column, done};
+
+use super::dsn::{MssqlDsn, MssqlEncryption};
+use super::tokens::{self, MssqlField};
+use super::wire::{self, LoginAs};
+use super::*;
+use crate::test_support::{build, read, read_answered, texts, trigger};
+
+fn asking(port: u16, query: &str, password: &str) -> Trigger {
+    let port = port.to_string();
+    let mut given = trigger(
+        "mssql",
+        &[
+            ("query", query),
+            ("targetValue", "5"),
+            ("host", "127.0.0.1"),
+            ("port", &port),
+            ("username", "u"),
+            ("database", "d"),
+        ],
+    );
+    given.auth = texts(&[("password", password)]);
+    given
+}
+
+fn with_connection(connection: &str) -> Trigger {
+    let mut given = trigger("mssql", &[("query", "SELECT 7"), ("targetValue", "5")]);
+    given.auth = texts(&[("connectionString", connection)]);
+    given
+}
+
+fn value(reading: Result<Reading, ScalerError>) -> String {
+    match reading {
+        Ok(reading) => reading.values[0].value.canonical(),
+        Err(error) => error.message,
+    }
+}
+
+#[tokio::test]
+async fn results() {
+    let fake = FakeMssql::start(FakeMode::Plain).await;
+    let ask = async |query: &str| value(read(&asking(fake.port, query, "hunter2")).await);
+    let prefix = "error inspecting mssql: ";
+    assert_eq!(ask("SELECT 7").await, "7");
+    assert_eq!(ask("SELECT -3").await, "-3");
+    assert_eq!(ask("many rows").await, "1");
+    assert_eq!(ask("text").await, "4500m");
+    // KEDA takes a result without rows for 0.
+    assert_eq!(ask("no rows").await, "0");
+    assert_eq!(ask("an update").await, "0");
+    assert_eq!(ask("null").await, format!("{prefix}the first field of the first row is NULL"));
+    assert_eq!(ask("words").await, format!("{prefix}the first field of the first row is no number"));
+    assert!(ask("broken").await.ends_with("Invalid object name 'x'. (error 208)"));
+    assert!(ask("a number and an error").await.ends_with("Divide by zero. (error 8134)"));
+    assert!(ask("xml").await.contains("a column of type 0xf1, which is not supported"));
+}
+
+#[tokio::test]
+async fn wrong_password_is_named_and_not_shown() {
+    let fake = FakeMssql::start(FakeMode::Plain).await;
+    let wrong = value(read(&asking(fake.port, "SELECT 7", "hunter3")).await);
+    assert!(wrong.contains("Login failed for user 'u'. (error 18456)"), "{wrong}");
+    assert!(!wrong.contains("hunter"), "{wrong}");
+}
+
+#[tokio::test]
+async fn a_connection_serves_many_reads_and_is_made_again() {
+    let fake = FakeMssql::start(FakeMode::Tls).await;
+    let scaler = build(&asking(fake.port, "SELECT 7", "hunter2")).unwrap();
+    for _ in 0..3 {
+        assert_eq!(value(scaler.read("m").await), "7");
+    }
+    assert_eq!(fake.connections(), 1);
+    fake.drop_connections();
+    assert_eq!(value(scaler.read("m").await), "7");
+    assert_eq!(fake.connections(), 2);
+}
+
+#[tokio::test]
+async fn certificates_are_checked_if_encryption_is_asked_for() {
+    let fake = FakeMssql::start(FakeMode::Tls).await;
+    let server = format!("server=127.0.0.1,{};user id=u;password=hunter2;database=d", fake.port);
+    assert_eq!(value(read(&with_connection(&server)).await), "7");
+    let trusting = format!("{server};encrypt=true;TrustServerCertificate=true");
+    assert_eq!(value(read(&with_connection(&trusting)).await), "7");
+    let checked = format!("{server};encrypt=true;hostNameInCertificate=localhost");
+    let error = value(read(&with_connection(&checked)).await);
+    assert!(error.contains("certificate"), "{error}");
+    let plain = FakeMssql::start(FakeMode::Plain).await;
+    let url = format!("sqlserver://u:hunter2@127.0.0.1:{}?database=d&encrypt=true", plain.port);
+    assert!(value(read(&with_connection(&url)).await).contains("the server does not support TLS"));
+}
+
+#[tokio::test]
+async fn login_is_sent_on_to_another_server() {
+    let last = FakeMssql::start(FakeMode::Plain).await;
+    let first = FakeMssql::start(FakeMode::Routes(last.port)).await;
+    assert_eq!(value(read(&asking(first.port, "SELECT 7", "hunter2")).await), "7");
+    assert_eq!((first.connections(), last.connections()), (1, 1));
+    let wrong = asking(first.port, "SELECT 7", "hunter3");
+    assert!(value(read(&wrong).await).contains("Login failed"));
+}
+
+/// A token of the operator is sent to hosts of Azure only.
+#[tokio::test]
+async fn tokens_of_the_operator_stay_in_azure() {
+    let mut given = asking(1, "SELECT 7", "hunter2");
+    given.identity.provider = "azure-workload".to_owned();
+    let said = async |host: &str, resource: &str| {
+        let mut given = given.clone();
+        given.metadata.insert("host".to_owned(), host.to_owned());
+        given.metadata.insert("workloadIdentityResource".to_owned(), resource.to_owned());
+        let answer = read_answered(&given, |call| panic!("a request to {}", call.url));
+        value(answer.await)
+    };
+    for host in ["127.0.0.1", "evil.example", "database.windows.net.evil.example", ".database.windows.net"] {
+        let error = said(host, "").await;
+        assert!(error.contains("hosts of Azure SQL"), "{host}: {error}");
+    }
+    let error = said("shop.database.windows.net", "https://vault.azure.net").await;
+    assert!(error.contains("workloadIdentityResource must be one of"), "{error}");
+}
+
+#[test]
+fn federated_logins_need_the_driver() {
+    let connection =
+        "server=h.database.windows.net;user id=c@t;password=hunter2;fedauth=ActiveDirectoryServicePrincipal";
+    let mut given = with_connection(connection);
+    given.profile = crate::parameters::KedaProfile::V2_21;
+    let access = |given: &Trigger| Parameters::read(given).unwrap().access(given);
+    assert!(access(&given).err().unwrap().to_string().contains("needs driverName azuresql"));
+    given.metadata.insert("driverName".to_owned(), "azuresql".to_owned());
+    let (_, identity) = access(&given).unwrap();
+    let (AzureIdentity::ClientSecret { client, tenant, .. }, scope) = identity.unwrap() else { panic!() };
+    assert_eq!((&*client, &*tenant, &*scope), ("c", "t", "https://database.windows.net/.default"));
+    given.auth.insert("connectionString".to_owned(), connection.replace("ServicePrincipal", "Default"));
+    assert!(access(&given).err().unwrap().to_string().contains("only ActiveDirectoryServicePrincipal"));
+}
+
+#[test]
+fn connection_strings() {
+    let of = |text: &str| MssqlDsn::parse(text).map_err(|error| error.to_string());
+    let dsn = of("sqlserver://me:p%40ss+w@db.example:1444?database=shop+1&encrypt=true").unwrap();
+    assert_eq!(
+        (&*dsn.host, dsn.port, &*dsn.user, dsn.password.reveal()),
+        ("db.example", 1444, "me", "p@ss+w")
+    );
+    assert_eq!(
+        (&*dsn.database, dsn.encryption),
+        ("shop 1", MssqlEncryption::Required(CertificateCheck::Full))
+    );
+    let dsn = of("Server=tcp:db.example,1444;Initial Catalog=shop;User Id=me;Password=\"a;b\"\"c\";ApplicationIntent=ReadOnly")
+        .unwrap();
+    assert_eq!((&*dsn.host, dsn.port, dsn.password.reveal()), ("db.example", 1444, "a;b\"c"));
+    assert!(dsn.read_only && dsn.encryption == MssqlEncryption::Preferred(CertificateCheck::Anything));
+    let dsn = of("odbc:server={db.example};port=1;pwd={a}}b};encrypt=disable").unwrap();
+    assert_eq!((&*dsn.host, dsn.port, dsn.password.reveal()), ("db.example", 1, "a}b"));
+    assert_eq!(dsn.encryption, MssqlEncryption::Never);
+    assert_eq!(of("server=.").unwrap().host, "localhost");
+    assert_eq!(of("sqlserver://[::1]:5").unwrap().host, "::1");
+    for wrong in [
+        "hunter2",
+        "password=hunter2",
+        "sqlserver://u:hunter2@h:x",
+        "sqlserver://u:hunter2@h/instance",
+        "server=h;password='hunter2",
+        "server=h;encrypt=hunter2",
+        "server=h;encrypt=strict",
+    ] {
+        let error = of(wrong).err().unwrap();
+        assert!(!error.contains("hunter2"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn first_fields_of_all_types() {
+    let first = |type_info: &[u8], row: &[u8]| {
+        let message = [&column(type_info), row, &done()].concat();
+        tokens::response(&message).unwrap().first
+    };
+    let number = MssqlField::Number;
+    assert_eq!(first(&[0x30], &[0xd1, 200]), number(200.0));
+    assert_eq!(first(&[0x34], &[0xd1, 0xff, 0xff]), number(-1.0));
+    assert_eq!(first(&[0x7f], &[0xd1, 1, 0, 0, 0, 1, 0, 0, 0]), number(4_294_967_297.0));
+    assert_eq!(first(&[0x6d, 8], &[&[0xd1, 8][..], &2.5_f64.to_le_bytes()].concat()), number(2.5));
+    assert_eq!(first(&[0x3b], &[&[0xd1][..], &0.5_f32.to_le_bytes()].concat()), number(0.5));
+    // 1.5 as money: 15000 ten-thousandths, the high half first.
+    assert_eq!(first(&[0x6e, 8], &[0xd1, 8, 0, 0, 0, 0, 0x98, 0x3a, 0, 0]), number(1.5));
+    assert_eq!(first(&[0x6e, 8], &[0xd1, 8, 0xff, 0xff, 0xff, 0xff, 0x68, 0xc5, 0xff, 0xff]), number(-1.5));
+    let decimal = first(&[0x6c, 17, 18, 2], &[0xd1, 5, 0, 0xd2, 4, 0, 0]);
+    assert_eq!(query::number(decimal), Ok(-12.34));
+    let pieces =
+        [&[0xd1][..], &3_u64.to_le_bytes(), &[2, 0, 0, 0, b'4', b'2', 1, 0, 0, 0, b'1', 0, 0, 0, 0]].concat();
+    assert_eq!(first(&[0xa7, 0xff, 0xff, 0, 0, 0, 0, 0], &pieces), MssqlField::Text("421".to_owned()));
+    assert_eq!(first(&[0x26, 4], &[0xd2, 1]), MssqlField::Null);
+    assert_eq!(first(&[0x68, 1], &[0xd1, 1, 1]), MssqlField::Other);
+    // Only the first result counts, even if it has no rows.
+    let two = [column(&[0x30]), column(&[0x30]), vec![0xd1, 9], done().to_vec()].concat();
+    assert_eq!(tokens::response(&two).unwrap().first, MssqlField::NoRow);
+}
+
+#[test]
+fn logins_with_a_token_have_a_feature_extension() {
+    let login = wire::login(LoginAs::Token { token: "t", echo: true }, "h", "d", true);
+    assert_eq!(u32::from_le_bytes(login[..4].try_into().unwrap()) as usize, login.len());
+    // Read-only intent, and an extension.
+    assert_eq!(login[26..28], [0x20, 0x10]);
+    let at = usize::from(u16::from_le_bytes([login[56], login[57]]));
+    assert_eq!(login[58..60], [4, 0]);
+    let begins = u32::from_le_bytes(login[at..at + 4].try_into().unwrap()) as usize;
+    assert_eq!(login[begins..], [2, 7, 0, 0, 0, 3, 2, 0, 0, 0, b't', 0, 0xff]);
+    let prelogin = wire::prelogin(wire::ENCRYPT_ON, true);
+    assert_eq!(wire::prelogin_answer(&prelogin), Ok(wire::PreloginAnswer { encryption: 1, federated: true }));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_a_response_or_refused(bytes: Vec<u8>) {
+        let _ = wire::prelogin_answer(&bytes);
+        let _ = tokens::response(&bytes);
+        let _ = tokens::response(&[&column(&[0x26, 4]), &*bytes].concat());
+    }
+}
