@@ -89,15 +89,20 @@ spec:
         runAsGroup: 65532
         seccompProfile: {type: RuntimeDefault}
       {{- with $root.Values.topologySpread.topologyKeys }}
-      topologySpreadConstraints:
-      {{- range . }}
-      - maxSkew: 1
-        topologyKey: {{ . }}
-        whenUnsatisfiable: ScheduleAnyway
-        labelSelector:
-          matchLabels:
-            app.kubernetes.io/name: {{ $name }}
-      {{- end }}
+      # Not topologySpreadConstraints: where nodes lack one of the labels, the scheduler ignores all of those.
+      affinity:
+        podAntiAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+          {{- range . }}
+          - weight: 100
+            podAffinityTerm:
+              topologyKey: {{ . }}
+              labelSelector:
+                matchLabels:
+                  app.kubernetes.io/name: {{ $name }}
+              # A rolling update spreads the new pods, wherever the old ones are.
+              matchLabelKeys: [pod-template-hash]
+          {{- end }}
       {{- end }}
       containers:
       - name: {{ .component }}
@@ -133,6 +138,8 @@ spec:
           httpGet: {path: /readyz, port: health}
           periodSeconds: 5
           timeoutSeconds: 5
+        # The server goes on until the nodes have stopped sending requests to this pod.
+        lifecycle: {preStop: {sleep: {seconds: 5}}}
         resources:
           {{- toYaml .role.resources | nindent 10 }}
         securityContext:
