@@ -106,24 +106,28 @@ fn decided(pass: &Value) -> [&Value; 4] {
     ["decision", "spec", "mode", "period"].map(|field| &pass[field])
 }
 
-/// A service account that may do everything; returns a token of it.
+/// A service account that may do everything; returns a token of it. On localkube every account may.
 async fn account(env: &ControllerEnv) -> String {
     let name = &env.namespace;
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}});
     env.create("/api/v1/namespaces/{ns}/serviceaccounts", account).await;
-    let all = json!(["*"]);
-    let rules =
-        json!([{"apiGroups": all, "resources": all, "verbs": all}, {"nonResourceURLs": all, "verbs": all}]);
-    let version = "rbac.authorization.k8s.io/v1";
-    let role =
-        json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
-    env.create(ROLES, role).await;
-    let binding = json!({
-        "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": name}]
-    });
-    env.create(BINDINGS, binding).await;
+    if env.is_real() {
+        let group = "rbac.authorization.k8s.io";
+        let role = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [
+                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+                {"nonResourceURLs": ["*"], "verbs": ["*"]}
+            ]
+        });
+        env.create(ROLES, role).await;
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": name}]
+        });
+        env.create(BINDINGS, binding).await;
+    }
     shared::token(&env.client, name, ACCOUNT).await
 }
 
@@ -186,8 +190,9 @@ fn history_of_a_killed_leader_is_asked_from_the_survivor() -> Result<(), Failure
             env.cluster,
             known.len()
         );
-        for path in [format!("{BINDINGS}/{namespace}"), format!("{ROLES}/{namespace}")] {
-            env.delete(&path).await;
+        if env.is_real() {
+            env.delete(&format!("{BINDINGS}/{namespace}")).await;
+            env.delete(&format!("{ROLES}/{namespace}")).await;
         }
         env.delete(&format!("/api/v1/namespaces/kube-system/secrets/{namespace}")).await;
     })
