@@ -1,9 +1,10 @@
 //! ScaledJobs by kubectl.
 
 use serde_json::{Value, json};
+use testbed::direct::{Caller, Direct};
 use testbed::harness::Failure;
 
-use crate::env::{Operator, Says, TestNamespace, deployment, on_both};
+use crate::env::{ACCOUNT, Operator, SYSTEM, Says, TestNamespace, deployment, on_both};
 
 const NAME: &str = "batch";
 const SCALED_JOB: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs/batch";
@@ -34,6 +35,20 @@ impl TestNamespace {
         })
         .await;
         last
+    }
+
+    /// What the operator recorded of the jobs in each poll, oldest first.
+    async fn recorded_jobs(&self, operator: &Operator) -> Vec<Value> {
+        let token = crate::shared::token(self.client(), SYSTEM, ACCOUNT).await;
+        let direct = Direct::new(operator.port, &Caller::token(&token)).unwrap();
+        let passes = format!("namespaces/{}/passes?detail=full", self.namespace);
+        let path =
+            format!("/apis/operator.plimsoll.dev/v1alpha1/{passes}&fieldSelector=metadata.name%3Dsj.{NAME}");
+        let answer = direct.get(&path).await.unwrap();
+        assert_eq!(answer.code, 200, "{}", answer.text());
+        let list = answer.json();
+        let jobs = |pass: &Value| pass["record"]["round"]["jobs"].clone();
+        list["items"].as_array().unwrap().iter().map(jobs).collect()
     }
 
     async fn until_job_condition(&self, kind: &str, wanted: &str) {
@@ -100,6 +115,8 @@ fn queue_length_creates_jobs_up_to_the_limit() -> Result<(), Failure> {
         ns.until_jobs("four jobs", |jobs| jobs.len() == 4).await;
         ns.rounds(NAME, 8).await;
         assert_eq!(ns.jobs().await.len(), 4, "no more than allowed");
+        let last = ns.recorded_jobs(&operator).await.pop().unwrap();
+        assert_eq!((&last["running"], &last["wanted"], &last["queue"]), (&json!(4), &json!(0), &json!(500)));
 
         // Finished jobs are kept up to the history limit.
         ns.say(NAME, Says::Value(0));
