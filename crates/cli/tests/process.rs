@@ -162,6 +162,24 @@ async fn create(client: &kube::Client, path: &str, object: Value) {
     let _: Value = client.request(request.body(object.to_string().into_bytes()).unwrap()).await.unwrap();
 }
 
+#[test]
+fn faster_up_scales_all_workloads() {
+    let folder = folder("all");
+    let file = folder.join("kubeconfig");
+    let words = ["up", "--workloads", "all", "--speed", "20", "--kubeconfig", file.to_str().unwrap()];
+    let mut up = Going::start(&words);
+    up.until(&["localkube ready in", "5 workloads"]);
+    up.until(&["why so/report"]);
+    up.until(&["time", "20 times as fast"]);
+    for name in ["hpa/php-apache", "hpa/checkout", "hpa/shop", "so/orders-worker", "so/report"] {
+        up.sees(&[name, " → "]);
+    }
+    up.signal("-INT");
+    assert_eq!(up.end(), Some(0));
+    assert!(!file.exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn up_scales_a_worker_from_zero_when_orders_arrive() {
     let folder = folder("orders");

@@ -187,7 +187,45 @@ fn highest(load: &LoadCurve) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use localkube::nodes::Plan;
+    use localkube::{Cluster, Options, PauseSwitch};
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn faults_are_caused_shown_and_ended() {
+        let running = Cluster::start(Options::default()).await.unwrap();
+        let plan = Plan { count: 1, serve: false, clock: running.clock(), ..Plan::default() };
+        let nodes = Arc::new(Nodes::start(running.client(), plan).await.unwrap());
+        let pause = PauseSwitch::default();
+        let targets = FaultTargets {
+            client: running.client(),
+            nodes: Arc::clone(&nodes),
+            services: Vec::new(),
+            custom_metrics: None,
+            pause: pause.clone(),
+            lost: Mutex::default(),
+        };
+        let lab = Lab::new(Arc::clone(&nodes), Vec::new(), None, targets, Instant::now());
+        let active = |lab: &Lab| -> Vec<String> {
+            let shown = lab.shown();
+            let faults = shown["faults"].as_array().unwrap().iter();
+            faults.filter(|fault| fault["active"] == true).map(|fault| fault["id"].to_string()).collect()
+        };
+        assert!(active(&lab).is_empty());
+        for fault in Fault::ALL {
+            lab.change(&json!({"fault": fault.id(), "active": true})).await.unwrap();
+        }
+        assert_eq!(active(&lab).len(), Fault::ALL.len());
+        assert_eq!((nodes.busiest(), pause.is_paused()), (None, true));
+        for fault in Fault::ALL {
+            lab.change(&json!({"fault": fault.id(), "active": false})).await.unwrap();
+        }
+        assert!(active(&lab).is_empty());
+        assert_eq!((nodes.busiest(), pause.is_paused()), (Some("node-1"), false));
+        assert!(lab.change(&json!({"fault": "unknown", "active": true})).await.is_err());
+        assert!(lab.change(&json!({"load": "unknown", "value": 1})).await.is_err());
+    }
 
     #[test]
     fn slider_reaches_twice_the_load_of_the_scenario() {

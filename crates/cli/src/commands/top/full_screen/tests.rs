@@ -1,4 +1,5 @@
 use ratatui_core::backend::TestBackend;
+use ratatui_core::buffer::Cell;
 use serde_json::json;
 
 use super::super::Sort;
@@ -35,7 +36,7 @@ fn state() -> TopState {
 fn screen(state: &mut TopState, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw::draw(frame, state, false, at(NOW))).unwrap();
-    let cells: Vec<&str> = terminal.backend().buffer().content.iter().map(|cell| cell.symbol()).collect();
+    let cells: Vec<&str> = terminal.backend().buffer().content.iter().map(Cell::symbol).collect();
     cells.chunks(usize::from(width)).map(|row| row.concat().trim_end().to_owned()).collect()
 }
 
