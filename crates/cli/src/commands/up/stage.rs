@@ -69,7 +69,7 @@ pub(super) struct Stage {
     console: RunningConsole,
     _console_thread: ProbeThread,
     _nodes: Arc<Nodes>,
-    _server: Server,
+    server: Server,
     _running: Running,
 }
 
@@ -188,7 +188,7 @@ impl Stage {
             console,
             _console_thread: console_thread,
             _nodes: nodes,
-            _server: server,
+            server,
             _running: running,
         })
     }
@@ -219,6 +219,8 @@ impl Stage {
 
     /// Ends everything. The kubeconfig is removed with `self`.
     pub(super) async fn end(self) {
+        // Roles that end still write to the API server.
+        self.server.pause.set(false);
         self.console.stop().await;
         self.process.stop().await;
         self.operator.stop().await;

@@ -199,6 +199,6 @@ fn details(details: Option<&AutoscalerDetails>, page: Page, now: Timestamp) -> V
     if !chart.is_empty() {
         chart.insert(0, String::new());
     }
-    lines.splice(headline..headline, chart.into_iter().map(plain));
+    drop(lines.splice(headline..headline, chart.into_iter().map(plain)));
     lines
 }
