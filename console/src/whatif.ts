@@ -4,9 +4,11 @@ import uPlot from "uplot";
 import { axis, colour, stepped, timeAxis } from "./chart.js";
 import { age, h, number, setText } from "./dom.js";
 import type { Fields, Totals, WhatIf } from "./model.js";
-import { get } from "./store.js";
+import { RequestError, get } from "./store.js";
 
 const TYPING_MS = 250;
+/** How soon a replay is repeated that had too few recorded passes. */
+const RETRY_MS = 5000;
 
 export function whatIf(base: string, now: Fields): HTMLElement {
   const inputs = new Map<string, HTMLInputElement>();
@@ -76,6 +78,10 @@ export function whatIf(base: string, now: Fields): HTMLElement {
       if (error instanceof DOMException && error.name === "AbortError") return;
       setText(answer, error instanceof Error ? error.message : String(error));
       answer.classList.add("failing");
+      if (error instanceof RequestError && error.status === 404 && element.isConnected) {
+        clearTimeout(timer);
+        timer = window.setTimeout(() => void replay(), RETRY_MS);
+      }
     }
   }
 

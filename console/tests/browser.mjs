@@ -4,8 +4,8 @@ import { chromium } from "playwright-core";
 /** Everything here is done in much less, unless something hangs; machines that run all tests at once are slow. */
 export const PATIENCE_MS = 120_000;
 
-export function launch() {
-  const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+export function launch(...flags) {
+  const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", ...flags];
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args, timeout: PATIENCE_MS });
 }
 

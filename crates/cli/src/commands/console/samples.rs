@@ -32,11 +32,14 @@ impl Samples {
         let mut before = std::mem::take(&mut self.0);
         for entry in entries.iter().filter(|entry| entry.record.is_none()) {
             let hpa = &entry.object.hpa;
+            // A count of zero in a status that nobody wrote yet is missing.
+            let is_written = !hpa.status.conditions.is_empty() || hpa.status.current_replicas != 0;
+            let replicas = entry.replicas().filter(|_| is_written);
             let sample = StatusSample {
                 from: at,
                 until: at,
-                current: entry.replicas(),
-                desired: entry.replicas().map(|_| hpa.status.desired_replicas),
+                current: replicas,
+                desired: replicas.map(|_| hpa.status.desired_replicas),
                 bounds: (hpa.spec.min_replicas.unwrap_or(1), hpa.spec.max_replicas),
                 values: readings::of_object(hpa).into_iter().map(|reading| reading.value).collect(),
             };
@@ -98,7 +101,9 @@ mod tests {
             .collect();
         assert_eq!(times, [(1.0, 2), (3.0, 2), (4.0, 3)]);
         assert_eq!(points[0]["values"], json!([null]));
-        samples.add(5.0, &[]);
+        let unwritten = Entry { object: sample("new", json!({})), record: None };
+        samples.add(5.0, &[unwritten]);
+        assert_eq!(samples.points("shop/hpa/new")[0]["current"], Value::Null, "missing is not zero");
         assert!(samples.points("shop/hpa/web").is_empty());
     }
 }
