@@ -63,7 +63,7 @@ function frame(): void {
   const count = snapshot?.problems.length ?? 0;
   setText(bad, count > 0 ? `Problems ${count}` : "Problems");
   bad.classList.toggle("attention", count > 0);
-  setText(live, WORDS[store.connection]);
+  setText(live, snapshot?.recording && store.connection === "live" ? "■ recording" : WORDS[store.connection]);
   live.className = `live ${store.connection}`;
   if (store.at) setText(time, `${clock(store.at)} UTC`);
   setText(cluster, snapshot?.cluster ?? "");

@@ -54,6 +54,8 @@ export interface Snapshot {
   version: string;
   at: number;
   lab: boolean;
+  /** Whether a recording is shown instead of a cluster. */
+  recording?: boolean;
   rows: Row[];
   problems: Problem[];
   sources: Source[];

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { launch, open } from "./browser.mjs";
-import { HOSTILE, row, start } from "./mock.mjs";
+import { row, start } from "./mock.mjs";
 
 let browser;
 before(async () => {
@@ -130,6 +130,12 @@ test("live changes arrive, and the page reconnects after a restart", () =>
     await again.stop();
   }));
 
+test("recording is called a recording", () =>
+  on({ recording: true }, async (page) => {
+    await page.waitForSelector("text=This is a recording");
+    assert.equal(await page.locator(".live").textContent(), "■ recording");
+  }));
+
 test("expired session is explained", () =>
   on({}, async (page, mock) => {
     await page.waitForSelector("a.name");
@@ -147,20 +153,25 @@ test("object that is deleted while it is open is said to be gone", () =>
     await page.waitForSelector("text=does not exist, or not any more");
   }, "/autoscalers/shop/hpa/checkout"));
 
-test("hostile names and messages are text and keep the layout", () => {
-  const rows = [row("shop/hpa/web", { name: HOSTILE, target: HOSTILE, metrics: HOSTILE, decision: HOSTILE }), row("shop/hpa/plain")];
-  return on({ rows }, async (page) => {
-    await page.waitForSelector("a.name");
-    const width = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-    assert.ok(width[0] <= width[1], `${width}`);
-    await page.goto(new URL("/autoscalers/shop/hpa/plain", page.url()).href);
-    await page.waitForSelector("td:has-text('onerror')");
-    assert.equal(await page.locator("img").count(), 0);
-    assert.notEqual(await page.title(), "owned");
-    const one = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-    assert.ok(one[0] <= one[1], `${one}`);
-  });
-});
+test("hostile texts of the cluster are text on every page and keep the layout", () =>
+  on({ hostile: true }, async (page) => {
+    for (const [path, shown] of [["/", "a.name"], ["/problems", ".problem"], ["/sources", ".sources tbody tr"], ["/autoscalers/shop/hpa/checkout", ".mark-row"]]) {
+      await page.goto(new URL(path, page.url()).href);
+      await page.waitForSelector(shown);
+      assert.match(await page.locator(".place").textContent(), /onerror=/, path);
+      if (path.startsWith("/autoscalers")) {
+        await page.click(".whatif summary");
+        await page.fill(".fields label:first-child input", "40");
+        await page.waitForSelector(".whatif .patch:visible");
+        await page.click(".mark-row >> nth=0");
+        await page.waitForFunction(() => document.querySelector("#why")?.textContent?.startsWith("Why, at"));
+      }
+      assert.equal(await page.locator("body img, body script").count(), 0, path);
+      assert.notEqual(await page.title(), "owned");
+      const width = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(width[0] <= width[1], `${path}: ${width}`);
+    }
+  }));
 
 test("10,000 rows: only visible ones are in the document", () => {
   const rows = Array.from({ length: 10_000 }, (_, i) => row(`n${i % 100}/hpa/service-${i}`));

@@ -9,6 +9,17 @@ export const HOSTILE = `<img src=x onerror="document.title='owned'"><script>docu
 
 const now = () => Date.now() / 1000;
 
+/** Fields whose texts come from the cluster. */
+const FOREIGN = new Set(["cause", "cluster", "decision", "detail", "effect", "from", "headline", "label", "message", "metrics", "name", "note", "patch", "reason", "remedy", "risk", "sentence", "target", "text", "type", "unit", "version", "yaml"]);
+
+/** The same value with hostile texts. */
+function poisoned(value, key) {
+  if (typeof value === "string") return FOREIGN.has(key) ? HOSTILE : value;
+  if (Array.isArray(value)) return value.map((one) => poisoned(one, key));
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, poisoned(one, name)]));
+}
+
 export function row(id, more = {}) {
   const [namespace, kind, name] = id.split("/");
   const at = now();
@@ -19,11 +30,11 @@ export function row(id, more = {}) {
   };
 }
 
-function snapshot(rows) {
+function snapshot(rows, recording) {
   const failing = rows.filter((one) => one.state === "failing").map((one) => one.id);
   const atMax = rows.filter((one) => one.state === "atMax").map((one) => one.id);
   return {
-    cluster: "kind-dev", version: "plimsoll 0.0.0", at: now(), lab: true, rows,
+    cluster: "kind-dev", version: "plimsoll 0.0.0", at: now(), lab: !recording, recording, rows,
     problems: [
       ...(failing.length ? [{ cause: "http_requests cannot be read", effect: "hold", detail: "unable to get metric http_requests: no metrics returned from custom metrics API", remedy: "check that prometheus:9090 answers and that a rule names http_requests", risk: "load may rise without new replicas", state: "failing", since: now() - 360, autoscalers: failing }] : []),
       ...(atMax.length ? [{ cause: "more is wanted than max allows", effect: "at max", detail: "max is 20, metrics want 27", remedy: "raise maxReplicas if the cluster can bear it", risk: "metrics stay above their targets", state: "atMax", since: now() - 1800, autoscalers: atMax }] : []),
@@ -33,7 +44,7 @@ function snapshot(rows) {
       { name: "custom.metrics.k8s.io", kind: "metrics API", health: "failing", latencyMs: 5000, detail: "the server is currently unable to handle the request", remedy: "check that its pods run and that its Service leads to them" },
       { name: "external.metrics.k8s.io", kind: "metrics API", health: "missing", latencyMs: null, detail: "not served by this cluster", remedy: "" },
     ],
-    notes: [],
+    notes: recording ? [{ text: "This is a recording from 2026-01-05T08:00:00Z to 2026-01-05T09:00:00Z; nothing in it is live.", remedy: "" }] : [],
   };
 }
 
@@ -78,12 +89,13 @@ function history() {
 const totals = (podHours, changes) => ({ podHours, aboveTargetSeconds: 420, changes, worstReactionSeconds: 45, peak: 12 });
 
 /** Starts the server. `rows` may be changed; `server.push(change)` sends an event. */
-export async function start({ rows, port = 0 } = {}) {
+export async function start({ rows, recording = false, hostile = false, port = 0 } = {}) {
   const all = rows ?? [row("shop/hpa/checkout"), row("shop/so/orders-worker", { metrics: "queue: 12/5", min: 0, max: 30, replicas: 1, desired: 1, decision: "0 → 1: activated" }), row("web/hpa/frontend", { state: "failing", metrics: "http_requests: <unknown>/100", pressure: null, decision: "held: metric missing 6 min", replicas: 12, min: 3, max: 40 }), row("web/hpa/search", { state: "atMax", replicas: 20, desired: 20, decision: "cpu wants 27; max is 20" }), row("batch/autoscaler/render", { state: "paused", decision: "paused at 3", replicas: 3 })];
   const state = { rows: all, clients: new Set(), valid: true, revision: 1, lab: { loads: [{ name: "php-apache", label: "php-apache", unit: "users/s", value: 6.1, max: 20, manual: false }], faults: [{ id: "metrics", label: "metrics outage", active: false }, { id: "node", label: "lose a node", active: false }] }, resumed: [] };
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://localhost");
-    const json = (value, code = 200) => response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(value));
+    const text = (value) => JSON.stringify(hostile ? poisoned(value) : value);
+    const json = (value, code = 200) => response.writeHead(code, { "content-type": "application/json" }).end(text(value));
     if (!url.pathname.startsWith("/api/")) {
       const name = url.pathname.startsWith("/assets/") ? url.pathname.slice(8) : "index.html";
       const body = await readFile(new URL(name, ASSETS)).catch(() => null);
@@ -96,7 +108,7 @@ export async function start({ rows, port = 0 } = {}) {
     if (path === "events") {
       response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
       state.resumed.push(request.headers["last-event-id"] ?? null);
-      response.write(`retry: 200\nid: ${state.revision}\nevent: reset\ndata: ${JSON.stringify(snapshot(state.rows))}\n\n`);
+      response.write(`retry: 200\nid: ${state.revision}\nevent: reset\ndata: ${text(snapshot(state.rows, recording))}\n\n`);
       state.clients.add(response);
       return request.on("close", () => state.clients.delete(response));
     }

@@ -1,4 +1,4 @@
-//! The router without connections and authentication, for tests and conformance runs.
+//! The router without connections and authentication, for tests, conformance runs and recordings.
 
 use std::fmt;
 use std::sync::Arc;

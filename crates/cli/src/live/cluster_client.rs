@@ -4,8 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use cluster::Clock;
-use cluster::connect::{ConnectTarget, Connection, connect, explain};
+use cluster::connect::{ConcurrencyLimiter, ConnectTarget, Connection, Credentials, connect, explain};
 use http::Request;
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::{ClusterArgs, RequestError, Scope};
@@ -20,13 +21,51 @@ const MAX_RETRIES: u32 = 2;
 /// A cluster and a namespace.
 pub(crate) struct ClusterClient {
     connection: Connection,
+    /// The recording that answers instead of a cluster.
+    recording: Option<RecordingSummary>,
     /// The namespace to look in.
     pub(crate) namespace: String,
     /// The time of the cluster.
-    pub(crate) clock: Clock,
+    clock: Clock,
+}
+
+/// What is known about a recording that stands for a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordingSummary {
+    pub(crate) path: String,
+    /// The first pass that was read.
+    pub(crate) from: Timestamp,
+    /// The last pass, which is the present.
+    pub(crate) until: Timestamp,
+    pub(crate) passes: usize,
+    pub(crate) autoscalers: usize,
 }
 
 impl ClusterClient {
+    /// A recording, whose client answers without a cluster.
+    pub(crate) fn recorded(client: kube::Client, recording: RecordingSummary) -> Self {
+        let namespace = "default".to_owned();
+        let connection = Connection {
+            client,
+            server: String::new(),
+            namespace: namespace.clone(),
+            origin: format!("recording {}", recording.path),
+            limiter: ConcurrencyLimiter::default(),
+            credentials: Credentials::default(),
+        };
+        Self { connection, recording: Some(recording), namespace, clock: Clock::system() }
+    }
+
+    /// The recording, if this is not a cluster.
+    pub(crate) fn recording(&self) -> Option<&RecordingSummary> {
+        self.recording.as_ref()
+    }
+
+    /// The present: of a recording, its end.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.recording.as_ref().map_or_else(|| self.clock.now(), |recording| recording.until)
+    }
+
     /// Connects to the cluster of the options.
     pub(crate) async fn open(place: &ClusterArgs) -> Result<Self, Failure> {
         place.use_zone();
@@ -34,7 +73,7 @@ impl ClusterClient {
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         let namespace = place.namespace.clone().unwrap_or_else(|| connection.namespace.clone());
         super::named::check("namespace", &namespace)?;
-        Ok(Self { connection, namespace, clock: Clock::system() })
+        Ok(Self { connection, recording: None, namespace, clock: Clock::system() })
     }
 
     /// The same for a cluster whose time is not that of this machine.

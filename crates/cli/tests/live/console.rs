@@ -1,9 +1,13 @@
 //! `plimsoll console` as a process: its address, its session, and what it shows of a cluster.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cluster::AutoscalerKey;
+use controllers::hpa::Records;
+use controllers::hpa::records::{Recording, RecordingLimits};
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -151,6 +155,37 @@ async fn console_without_a_controller_says_what_is_missing() {
     assert_eq!((&history["source"], &history["points"][0]["current"]), (&json!("status"), &json!(2)));
     let other = opened.get("/api/v1/autoscalers/default/hpa/web").await;
     assert!(other.starts_with("HTTP/1.1 404"), "{other}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn console_shows_a_recording_without_a_cluster() {
+    let setting = Setting::nowhere();
+    let folder = setting.folder.join("passes");
+    let recording = Recording::start(&folder, RecordingLimits::default()).unwrap();
+    let records = Records::default().with_recording(recording);
+    for pass in [
+        sample::record_of("web", "2026-01-05T09:14:45Z", 1, &[610]),
+        sample::record_of("web", "2026-01-05T09:15:00Z", 4, &[100; 4]),
+    ] {
+        let key = AutoscalerKey::hpa("shop", "web");
+        records.add(&key, pass.mode, pass.period, &Arc::new(pass.spec), &pass.decision);
+    }
+    // The files are complete when the last clone is gone.
+    drop(records);
+    let opened = Opened::start(&setting, &["--recording", folder.to_str().unwrap()]).await;
+    let (_, all) = opened.event("reset", "", "\"version\"").await;
+    assert_eq!((&all["recording"], &all["rows"][0]["id"]), (&json!(true), &json!("shop/hpa/web")));
+    assert_eq!((&all["rows"][0]["replicas"], &all["sources"][0]["kind"]), (&json!(4), &json!("recording")));
+    let note = all["notes"][0]["text"].as_str().unwrap();
+    assert!(note.contains("recording from 2026-01-05T09:14:45Z to 2026-01-05T09:15:00Z"), "{note}");
+    let history = opened.json("/api/v1/autoscalers/shop/hpa/web/history").await;
+    let (points, marks) = (history["points"].as_array().unwrap(), history["marks"].as_array().unwrap());
+    assert_eq!((history["source"].as_str(), points.len(), marks.len()), (Some("passes"), 2, 2));
+    let why = opened.json(&format!("/api/v1/autoscalers/shop/hpa/web/why?at={}", marks[0]["t"])).await;
+    assert!(why["headline"].as_str().unwrap().contains("scaled 1 → 4 (wanted 7)"), "{why}");
+    let nothing = setting.run(&["console", "--recording", "nothing"]).await;
+    assert_eq!(nothing.code, 2, "{nothing:?}");
+    assert!(nothing.err.contains("remedy: name a folder"), "{nothing:?}");
 }
 
 /// An API server whose user may list HPAs in the namespace `shop` only.

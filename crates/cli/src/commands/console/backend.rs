@@ -31,7 +31,7 @@ impl Backend {
         if self.poller.namespace.as_deref().is_some_and(|only| only != path.namespace) {
             return Err(ApiError::new(404, "this console shows one namespace only"));
         }
-        let (site, now) = (&self.poller.site, self.poller.site.clock.now());
+        let (site, now) = (&self.poller.site, self.poller.site.now());
         match page {
             None => object::detail(site, &path, now).await,
             Some("whatif") => {

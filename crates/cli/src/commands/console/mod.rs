@@ -6,6 +6,8 @@
 //! poll      lists and decisions into the feed, while somebody looks
 //! rows      autoscalers and problems as the frontend shows them
 //! readings  metrics against targets, as numbers
+//! manifest  fields of specs as manifests have them
+//! recording a recording in the place of a cluster
 //! samples   what the status of objects showed while the console ran
 //! sources   metrics APIs and deciders, their health and latency
 //! path      the path of one autoscaler
@@ -19,11 +21,13 @@
 mod backend;
 mod history;
 mod listing;
+mod manifest;
 mod object;
 mod passes;
 mod path;
 mod poll;
 mod readings;
+mod recording;
 mod rows;
 mod samples;
 mod sources;
@@ -31,8 +35,12 @@ mod start;
 mod whatif;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use jiff::Timestamp;
 
 use crate::failure::{Failure, Outcome};
+use crate::live::moment::moment;
 use crate::live::screen::asked_to_stop;
 use crate::live::{ClusterArgs, ClusterClient};
 #[cfg(feature = "desk")]
@@ -54,6 +62,7 @@ Examples:
   plimsoll console --context prod        # another one
   plimsoll console -n shop               # one namespace only
   plimsoll console --port 0 --no-browser # any free port; prints the address only
+  plimsoll console --recording FOLDER    # what `plimsoll controller --record FOLDER` wrote, without a cluster
 
 The address carries a token that the browser exchanges for a cookie. Ctrl-C ends the console.")]
 pub(crate) struct ConsoleArgs {
@@ -63,6 +72,13 @@ pub(crate) struct ConsoleArgs {
     /// Do not open a browser.
     #[arg(long)]
     no_browser: bool,
+    /// Show a recording (`plimsoll controller --record`), a file or a folder, instead of a cluster: its last six hours.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "context"])]
+    recording: Option<PathBuf>,
+    /// With --recording: the end of the time that is shown, in UTC: a full time, a time of day, or how long ago; without it, the
+    /// last pass.
+    #[arg(long, value_name = "TIME", requires = "recording")]
+    at: Option<String>,
     #[command(flatten, next_help_heading = "Cluster")]
     place: ClusterArgs,
 }
@@ -76,7 +92,15 @@ pub(crate) fn run(args: &ConsoleArgs) -> Outcome {
         .map_err(|error| Failure::Outside(format!("failed to start: {error}")))?;
     let outcome = runtime.block_on(async {
         // The pages show times in UTC, so the texts of `why` in them do too.
-        let site = ClusterClient::open(&ClusterArgs { utc: true, ..args.place.clone() }).await?;
+        let place = ClusterArgs { utc: true, ..args.place.clone() };
+        let site = match &args.recording {
+            None => ClusterClient::open(&place).await?,
+            Some(path) => {
+                place.use_zone();
+                let at = args.at.as_deref().map(|text| moment(text, Timestamp::now())).transpose()?;
+                recording::open(path, at)?
+            }
+        };
         let options = ConsoleOptions {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, args.port.unwrap_or(DEFAULT_PORT))),
             or_any_port: args.port.is_none(),

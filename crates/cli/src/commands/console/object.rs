@@ -37,7 +37,10 @@ pub(super) async fn detail(
     // Triggers are not metrics that can be replayed.
     let spec = record.as_ref().map(|record| &record.spec).filter(|_| !named.kind.has_triggers());
     let fields = spec.and_then(WhatIfFields::of);
-    let (yaml, conditions) = (api::yaml::to_yaml(&object.raw), conditions(&object.raw));
+    let (mut yaml, conditions) = (api::yaml::to_yaml(&object.raw), conditions(&object.raw));
+    if site.recording().is_some() {
+        yaml.insert_str(0, "# Rebuilt from recorded decisions: what they do not use is missing.\n");
+    }
     let entries = [Entry { object, record }];
     let overview = rows::overview(&entries, None, now);
     let row = rows::rows(&entries, &overview).into_iter().next().map(|row| row.value);

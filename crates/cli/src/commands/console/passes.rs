@@ -9,12 +9,13 @@ use quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::readings::seconds;
-use crate::live::{AutoscalerName, ClusterClient};
+use crate::live::{AutoscalerName, ClusterClient, RequestError};
 
 /// The time before now that is shown.
 const SHOWN_HISTORY: SignedDuration = SignedDuration::from_hours(6);
-/// The time whose counts the list shows.
-const SHOWN_COUNTS: SignedDuration = SignedDuration::from_hours(1);
+/// The times whose counts the list shows: the first whose passes can be read at once.
+const SHOWN_COUNTS: [SignedDuration; 3] =
+    [SignedDuration::from_hours(1), SignedDuration::from_mins(15), SignedDuration::from_mins(3)];
 /// Passes of one answer.
 const PAGE_SIZE: &str = "5000";
 /// Answers that are read at once.
@@ -72,31 +73,48 @@ pub(super) async fn read(
     is_kept.then_some(found)
 }
 
-/// The replica counts of the last hour by autoscaler, oldest first, as far as they are kept.
+/// The replica counts of the last hour by autoscaler, oldest first, as far as they are kept; of many autoscalers, those of a shorter
+/// time.
 pub(super) async fn counts(
     site: &ClusterClient,
     only: Option<&str>,
     now: Timestamp,
 ) -> HashMap<String, Vec<(f64, i32)>> {
-    let since = now.checked_sub(SHOWN_COUNTS).unwrap_or(Timestamp::MIN).to_string();
     let mut found = HashMap::new();
     for by in [decisions::API_VERSION, decisions::OPERATOR_API_VERSION] {
-        let mut after = String::new();
-        for _ in 0..MAX_PAGES {
-            let path = within(&format!("/apis/{by}/passes"), only.unwrap_or_default());
-            let path =
-                with_query(&path, [("since", since.as_str()), ("limit", PAGE_SIZE), ("after", &after)]);
-            let Ok(list) = site.get::<Value>(&path).await else { break };
-            add_counts(&mut found, &list);
-            let cursor = list.pointer("/metadata/cursor").and_then(Value::as_str).unwrap_or_default();
-            if list.pointer("/metadata/remaining").and_then(Value::as_bool) != Some(true) || cursor.is_empty()
-            {
-                break;
+        for span in SHOWN_COUNTS {
+            let since = now.checked_sub(span).unwrap_or(Timestamp::MIN);
+            match counts_since(site, by, only, since).await {
+                Ok(Some(counts)) => found.extend(counts),
+                Ok(None) => continue,
+                Err(_) => {}
             }
-            cursor.clone_into(&mut after);
+            break;
         }
     }
     found
+}
+
+/// The replica counts since a time; none if there are so many that the newest would be missing.
+async fn counts_since(
+    site: &ClusterClient,
+    by: &str,
+    only: Option<&str>,
+    since: Timestamp,
+) -> Result<Option<HashMap<String, Vec<(f64, i32)>>>, RequestError> {
+    let (mut found, mut after, since) = (HashMap::new(), String::new(), since.to_string());
+    let path = within(&format!("/apis/{by}/passes"), only.unwrap_or_default());
+    for _ in 0..MAX_PAGES {
+        let query = [("since", since.as_str()), ("limit", PAGE_SIZE), ("after", &after)];
+        let list: Value = site.get(&with_query(&path, query)).await?;
+        add_counts(&mut found, &list);
+        let cursor = list.pointer("/metadata/cursor").and_then(Value::as_str).unwrap_or_default();
+        if list.pointer("/metadata/remaining").and_then(Value::as_bool) != Some(true) || cursor.is_empty() {
+            return Ok(Some(found));
+        }
+        cursor.clone_into(&mut after);
+    }
+    Ok(None)
 }
 
 fn add_counts(found: &mut HashMap<String, Vec<(f64, i32)>>, list: &Value) {

@@ -12,6 +12,7 @@ use super::samples::Samples;
 use super::{passes, rows, sources};
 use crate::commands::get::join;
 use crate::live::ClusterClient;
+use crate::live::cluster_client::RecordingSummary;
 
 /// How often the cluster is read.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
@@ -45,13 +46,25 @@ impl Poller {
 
     /// Reads the cluster until the task is ended.
     pub(super) async fn run(&self) {
+        if self.site.recording().is_some() {
+            return self.show_recording().await;
+        }
         // A source that does not answer must not delay the list.
         futures::future::join(self.read_lists(), self.read_sources()).await;
     }
 
+    /// A recording does not change, so it is read once.
+    async fn show_recording(&self) {
+        self.feed.watched().await;
+        let earlier = passes::counts(&self.site, self.namespace.as_deref(), self.site.now()).await;
+        self.feed.set_earlier_steps(earlier);
+        self.ask_sources().await;
+        self.look().await;
+    }
+
     async fn read_lists(&self) {
         self.feed.watched().await;
-        let earlier = passes::counts(&self.site, self.namespace.as_deref(), self.site.clock.now());
+        let earlier = passes::counts(&self.site, self.namespace.as_deref(), self.site.now());
         // Without them, the list begins with the present counts.
         if let Ok(earlier) = tokio::time::timeout(EARLIER_COUNTS_TIMEOUT, earlier).await {
             self.feed.set_earlier_steps(earlier);
@@ -67,22 +80,27 @@ impl Poller {
     async fn read_sources(&self) {
         loop {
             self.feed.watched().await;
-            let found = sources::read(&self.site).await;
-            *self.sources.lock().unwrap_or_else(PoisonError::into_inner) = found;
+            self.ask_sources().await;
             tokio::time::sleep(SOURCES_INTERVAL).await;
         }
+    }
+
+    async fn ask_sources(&self) {
+        let found = sources::read(&self.site).await;
+        *self.sources.lock().unwrap_or_else(PoisonError::into_inner) = found;
     }
 
     /// Reads the cluster once and publishes what there is.
     async fn look(&self) {
         let read = Listing::read(&self.site, self.namespace.as_deref()).await;
-        let now = self.site.clock.now();
+        let now = self.site.now();
         let at = now.as_millisecond() as f64 / 1000.0;
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut frame = vec![
             ("cluster", json!(self.site.origin())),
             ("version", json!(concat!("plimsoll ", env!("CARGO_PKG_VERSION")))),
             ("lab", json!(self.has_lab)),
+            ("recording", json!(self.site.recording().is_some())),
             ("sources", sources),
         ];
         match read {
@@ -93,6 +111,10 @@ impl Poller {
                 if let Some(why) = &listing.unavailable {
                     let text = format!("decisions cannot be read, so conditions are shown: {}", why.cause);
                     listing.notes.push(json!({"text": text, "remedy": why.remedy}));
+                }
+                if let Some(RecordingSummary { from, until, .. }) = self.site.recording() {
+                    let text = format!("This is a recording from {from} to {until}; nothing in it is live.");
+                    listing.notes.insert(0, json!({"text": text, "remedy": ""}));
                 }
                 frame.push(("problems", rows::problems(&entries, &overview)));
                 frame.push(("notes", Value::from(listing.notes)));

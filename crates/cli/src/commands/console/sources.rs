@@ -5,6 +5,7 @@ use api::reports::{self, BackendReport, ReportedProblem, ServerReport};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::live::cluster_client::RecordingSummary;
 use crate::live::{ClusterClient, RequestError};
 
 /// The API groups, what they serve, and what to do if they are missing.
@@ -28,6 +29,11 @@ const MAX_PROBLEMS: usize = 20;
 
 /// Asks every source.
 pub(super) async fn read(site: &ClusterClient) -> Value {
+    if let Some(recording) = site.recording() {
+        let RecordingSummary { path, from, until, passes, autoscalers } = recording;
+        let text = format!("{passes} passes of {autoscalers} autoscalers, from {from} to {until}");
+        return json!([source(path, "recording", "ok", None, &text, "")]);
+    }
     let groups: Option<Value> = site.get("/apis").await.ok();
     let mut found = Vec::new();
     for (group, kind, remedy) in GROUPS {

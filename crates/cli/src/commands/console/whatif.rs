@@ -12,6 +12,7 @@ use sim::recording::{MetricTrack, MetricUnit};
 use sim::replay::{RecordedPass, ReplayTotals, ReplayedPass, replay, totals};
 use web_console::ApiError;
 
+use super::manifest;
 use super::path::{ObjectPath, failed};
 use super::readings::{self, seconds};
 use crate::live::ClusterClient;
@@ -188,7 +189,14 @@ pub(super) async fn what_if(
         }
     };
     let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
-    answer(&records, &fields, &object.raw)
+    let mut found = answer(&records, &fields, &object.raw)?;
+    if site.recording().is_some()
+        && let Some(Value::String(patch)) = found.get_mut("patch")
+    {
+        patch
+            .insert_str(0, "# Lists are rebuilt from recorded decisions: compare them with your manifest.\n");
+    }
+    Ok(found)
 }
 
 /// Before and after, and the patch.
@@ -197,7 +205,10 @@ fn answer(records: &[DecisionRecord], fields: &WhatIfFields, raw: &Value) -> Res
     let before = WhatIfFields::of(&spec).ok_or_else(|| ApiError::new(400, "a metric has no target"))?;
     let passes = passes(records, &spec);
     if passes.len() < 2 {
-        return Err(ApiError::new(404, "there is not enough recorded yet; try again in a minute"));
+        return Err(ApiError::new(
+            404,
+            "two passes are needed for that, and fewer are recorded yet; it is tried again",
+        ));
     }
     let config: Arc<ControllerConfig> = Arc::default();
     let new = fields.apply(&spec, &before);
@@ -268,10 +279,7 @@ fn patch(raw: &Value, before: &Spec, after: &Spec) -> String {
         spec.insert("metrics".into(), metrics);
     }
     if let Some(behavior) = after.behavior.as_ref().filter(|after| before.behavior.as_ref() != Some(*after)) {
-        spec.insert(
-            "behavior".into(),
-            json!({"scaleUp": rules(&behavior.up), "scaleDown": rules(&behavior.down)}),
-        );
+        spec.insert("behavior".into(), manifest::behavior(behavior));
     }
     if spec.is_empty() {
         "# nothing is changed\n".to_owned()
@@ -282,42 +290,10 @@ fn patch(raw: &Value, before: &Spec, after: &Spec) -> String {
 
 fn set_target(metric: &mut Value, goal: MetricTarget) {
     let Some(sources) = metric.as_object_mut() else { return };
+    let Some((field, value)) = manifest::target_value(goal) else { return };
     for target in sources.values_mut().filter_map(|source| source.get_mut("target")?.as_object_mut()) {
-        let (field, value) = match goal {
-            MetricTarget::Utilization(percent) => ("averageUtilization", json!(percent)),
-            MetricTarget::AverageValue(milli) => ("averageValue", json!(amount(milli.get()))),
-            MetricTarget::Value(milli) => ("value", json!(amount(milli.get()))),
-            MetricTarget::Missing => return,
-        };
-        target.insert(field.into(), value);
+        target.insert(field.into(), value.clone());
     }
-}
-
-/// A quantity in thousandths as Kubernetes writes it.
-fn amount(milli: i64) -> String {
-    if milli % 1000 == 0 { (milli / 1000).to_string() } else { format!("{milli}m") }
-}
-
-fn rules(rules: &ScalingRules) -> Value {
-    let policy = |policy: &ScalingPolicy| {
-        let kind = match policy.kind {
-            ScalingPolicyType::Pods => "Pods",
-            ScalingPolicyType::Percent => "Percent",
-        };
-        json!({"type": kind, "value": policy.value, "periodSeconds": policy.period.as_secs()})
-    };
-    let select = match rules.select {
-        SelectPolicy::Max => "Max",
-        SelectPolicy::Min => "Min",
-        SelectPolicy::Disabled => "Disabled",
-    };
-    let mut fields = Map::new();
-    if let Some(window) = rules.window {
-        fields.insert("stabilizationWindowSeconds".into(), json!(window.as_secs()));
-    }
-    fields.insert("selectPolicy".into(), json!(select));
-    fields.insert("policies".into(), rules.policies.iter().map(policy).collect());
-    Value::from(fields)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use runtime::exported_metrics::MetricsWriter;
 pub use copy::{AutoscalerExists, FetchPasses, HistoryCopyError, HistoryFollower, LeaderHistory};
 pub use follow::TooSlow;
 pub use log::DecisionLog;
-pub use recording::{Recording, RecordingError, RecordingLimits, read_recording};
+pub use recording::{Recording, RecordingError, RecordingLimits, for_each_pass, read_recording};
 pub use table::HistoryLimits;
 
 use kept::{HistorySnapshot, record};

@@ -21,7 +21,7 @@ use api::history::{PassTime, SegmentWriter};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-pub use reader::{RecordingError, read_recording};
+pub use reader::{RecordingError, for_each_pass, read_recording};
 
 /// How many passes may wait for the disk.
 const MAX_QUEUED_PASSES: usize = 16_384;

@@ -45,6 +45,18 @@ pub fn read_recording(
     path: &Path,
     wanted: impl Fn(&DecisionMeta, Timestamp) -> bool,
 ) -> Result<Vec<(DecisionRecord, bool)>, RecordingError> {
+    let mut found = Vec::new();
+    for_each_pass(path, wanted, |record, continues| found.push((record, continues)))?;
+    Ok(found)
+}
+
+/// Calls `each` with the passes of a recording that `wanted` selects, oldest first, and with whether each equals the one before.
+/// Passes are decoded one at a time: all passes of a long recording do not fit into memory.
+pub fn for_each_pass(
+    path: &Path,
+    mut wanted: impl FnMut(&DecisionMeta, Timestamp) -> bool,
+    mut each: impl FnMut(DecisionRecord, bool),
+) -> Result<(), RecordingError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| RecordingError::Io { path, source }
@@ -53,7 +65,6 @@ pub fn read_recording(
     if files.is_empty() {
         return Err(RecordingError::Empty { path: path.to_owned() });
     }
-    let mut found = Vec::new();
     for file in files {
         let bytes = std::fs::read(&file).map_err(failed(&file))?;
         let reader = SegmentReader::new(&bytes);
@@ -62,11 +73,11 @@ pub fn read_recording(
             if wanted(&pass.metadata, pass.time.at)
                 && let Some(record) = reader.record()
             {
-                found.push((record, pass.time.continues));
+                each(record, pass.time.continues);
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The files of a recording, oldest first.
