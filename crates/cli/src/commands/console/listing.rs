@@ -34,7 +34,13 @@ impl Listing {
         let scope = only.map_or(Scope::All, Scope::Namespace);
         let mut shown = BTreeSet::new();
         for kind in AutoscalerKind::ALL {
-            match list(site, kind, scope).await {
+            let listed = list(site, kind, scope).await;
+            let is_forbidden = matches!(listed, Err(RequestError::Refused { code: 403, .. }));
+            // Whoever may not list a kind is refused, also if the cluster does not have the kind.
+            if is_forbidden && kind != AutoscalerKind::Hpa && !is_served(site, kind).await {
+                continue;
+            }
+            match listed {
                 Ok(objects) => found.objects.extend(objects),
                 Err(RequestError::Refused { code: 403, .. }) if only.is_none() => {
                     if namespaces.is_none() {
@@ -74,6 +80,12 @@ async fn list(
     scope: Scope<'_>,
 ) -> Result<Vec<Object>, RequestError> {
     site.objects(Which { kinds: &[kind], scope, labels: None, cached: true }).await
+}
+
+/// Whether discovery has the API of a kind, as far as is known.
+async fn is_served(site: &ClusterClient, kind: AutoscalerKind) -> bool {
+    let group = site.get::<Value>(&format!("/apis/{}", kind.api_version())).await;
+    !group.is_err_and(|trouble| trouble.code() == Some(404))
 }
 
 /// The namespaces to try; without the right to list them, that of the context.

@@ -1,6 +1,11 @@
 //! Kubernetes' own HPA controller on the real cluster, with metrics that a script says, and objects from the store.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod console;
+#[allow(dead_code, reason = "shared with other test programs")]
+#[path = "../shared/program.rs"]
+mod program;
+
 use std::time::Duration;
 
 use http::Method;
@@ -17,6 +22,9 @@ struct PeerEnv {
     access: &'static Access,
     client: Client,
 }
+
+/// Held by the one test that registers metrics APIs, of which a cluster has one server.
+static METRICS_APIS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// The real cluster; none where it cannot be had.
 async fn env() -> Result<Option<PeerEnv>, Failure> {
@@ -162,6 +170,7 @@ fn say(script: &Script, number: usize, namespace: &str, pods: &[String], replica
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn peer_scales_on_every_metric_in_its_namespace_only() -> Result<(), Failure> {
     let Some(env) = env().await? else { return Ok(()) };
+    let _only = METRICS_APIS.lock().await;
     let (here, there) = (env.access.namespace("peer").unwrap(), env.access.namespace("alone").unwrap());
     let api = MetricsApi::start(MetricsSettings::default()).await.unwrap();
     api.register(&env.client, &here).await.unwrap();
