@@ -2,7 +2,7 @@
 
 # Prints the browser's path, or why the tests cannot run on this machine.
 CONSOLE_TOOLS := CHROMIUM='$(CHROMIUM)' make/console-tools.sh
-.PHONY: console console-check test-console test-console-up console-screenshots
+.PHONY: console console-check test-console test-console-up bench-console console-screenshots
 
 console/node_modules: console/package-lock.json
 	@command -v npm >/dev/null || { echo "error: npm is not installed"; echo "  remedy: install Node.js 20 or later"; exit 1; }
@@ -29,6 +29,11 @@ test-console-up: console-check ## Test the web console of a running plimsoll up 
 	@$(CARGO) build $(WORKSPACE) --bin plimsoll
 	@found=$$($(CONSOLE_TOOLS)) || { echo "error: $$found"; exit 1; }; \
 	cd console && CHROMIUM="$$found" PLIMSOLL="$(CURDIR)/$(PLIMSOLL)" node --test tests/up.test.mjs
+
+bench-console: console-check ## The web console with 10,000 autoscalers against its limits (5 min; needs Node, Chromium and an idle machine).
+	@$(CARGO) build --release --quiet --locked --package plimsoll
+	@found=$$($(CONSOLE_TOOLS)) || { echo "error: $$found"; exit 1; }; \
+	cd console && CHROMIUM="$$found" PLIMSOLL="$(CURDIR)/target/release/plimsoll" node tests/bench.mjs
 
 console-screenshots: console-check ## Take screenshots of every page into .plimsoll/screenshots: wide and phone, light and dark.
 	@found=$$($(CONSOLE_TOOLS)) || { echo "error: $$found"; exit 1; }; \

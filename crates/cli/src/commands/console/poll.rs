@@ -16,8 +16,10 @@ use crate::live::cluster_client::RecordingSummary;
 
 /// How often the cluster is read.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
-/// A read is followed by a pause of at least this many times its duration, so that large clusters are read less often.
-const PAUSE_FACTOR: u32 = 20;
+/// A read is followed by a pause of this many times the time that it computed, so that an open page takes at most a hundredth of a core.
+const PAUSE_FACTOR: u32 = 100;
+/// The longest pause, also in a cluster of many thousands.
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// How long the list waits for the counts of the last hour.
 const EARLIER_COUNTS_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often sources are asked.
@@ -71,9 +73,8 @@ impl Poller {
         }
         loop {
             self.feed.watched().await;
-            let began = Instant::now();
-            self.look().await;
-            tokio::time::sleep(READ_INTERVAL.max(began.elapsed() * PAUSE_FACTOR)).await;
+            let computed = computing_time(self.look()).await;
+            tokio::time::sleep((computed * PAUSE_FACTOR).clamp(READ_INTERVAL, MAX_PAUSE)).await;
         }
     }
 
@@ -128,5 +129,29 @@ impl Poller {
                 self.feed.publish_frame(at, frame);
             }
         }
+    }
+}
+
+/// How long a future computed until it was done, without the time in which it waited.
+async fn computing_time(work: impl Future<Output = ()>) -> Duration {
+    let mut work = std::pin::pin!(work);
+    let mut computed = Duration::ZERO;
+    std::future::poll_fn(|context| {
+        let began = Instant::now();
+        let state = work.as_mut().poll(context);
+        computed += began.elapsed();
+        state
+    })
+    .await;
+    computed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_is_not_computing() {
+        assert_eq!(computing_time(tokio::time::sleep(MAX_PAUSE)).await, Duration::ZERO);
     }
 }

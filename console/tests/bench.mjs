@@ -1,0 +1,105 @@
+// The console with 10,000 autoscalers against its limits: node tests/bench.mjs. PLIMSOLL names the binary.
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { launch, open } from "./browser.mjs";
+
+const COUNT = Number(process.env.COUNT ?? 10_000);
+const MEASURED_MS = 120_000;
+const MAX_MEASURED_MS = 600_000;
+const PAINTS = 5;
+const LIMITS = { "first paint, ms": 1000, "input latency (95 %), ms": 50, "server per open page, % of a core": 1 };
+/** Ticks of the kernel's clock per second. */
+const TICKS = 100;
+
+const folder = await mkdtemp(join(tmpdir(), "plimsoll-bench-"));
+const children = [];
+
+async function firstLine(command, words, pattern) {
+  const child = spawn(command, words, { stdio: ["ignore", "pipe", "inherit"] });
+  children.push(child);
+  for await (const line of createInterface({ input: child.stdout })) {
+    const found = pattern.exec(line)?.[1];
+    if (!found) continue;
+    child.stdout.resume();
+    return { found, child };
+  }
+  throw new Error(`${command} ended`);
+}
+
+/** Seconds of processor time that a process has used. */
+async function processorTime(pid) {
+  const fields = (await readFile(`/proc/${pid}/stat`, "utf8")).split(") ")[1].split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / TICKS;
+}
+
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+async function measure() {
+  const { found: port } = await firstLine(process.execPath, [new URL("api-server.mjs", import.meta.url).pathname, String(COUNT)], /^(\d+)$/);
+  const config = { apiVersion: "v1", kind: "Config", "current-context": "a", clusters: [{ name: "c", cluster: { server: `http://127.0.0.1:${port}` } }], users: [{ name: "u", user: {} }], contexts: [{ name: "a", context: { cluster: "c", user: "u" } }] };
+  await writeFile(join(folder, "kubeconfig"), JSON.stringify(config));
+  const { found: url, child } = await firstLine(process.env.PLIMSOLL, ["console", "--no-browser", "--port", "0", "--kubeconfig", join(folder, "kubeconfig")], /console\s+(http\S+)/);
+  const browser = await launch();
+  // The first page lets the console read the cluster; the page that is measured finds its list.
+  const first = await open(browser, url);
+  await first.page.waitForSelector("a.name");
+  const { page } = await open(browser, url);
+  const paints = [];
+  for (let i = 0; i < PAINTS; i += 1) {
+    await page.reload();
+    paints.push(await page.evaluate(() => new Promise((done) => {
+      const look = () => (document.querySelector("a.name") ? requestAnimationFrame(() => setTimeout(() => done(performance.now()))) : requestAnimationFrame(look));
+      look();
+    })));
+  }
+  await first.close();
+  // From a key to the frame after it, while changes arrive.
+  await page.evaluate(() => {
+    globalThis.delays = [];
+    document.addEventListener("keydown", (event) => {
+      const at = event.timeStamp;
+      requestAnimationFrame(() => setTimeout(() => globalThis.delays.push(performance.now() - at)));
+    }, true);
+  });
+  const before = await processorTime(child.pid);
+  const began = Date.now();
+  const shownTime = () => page.evaluate(() => document.querySelector("time")?.textContent);
+  const start = await shownTime();
+  let isLive = false;
+  for (let i = 0; Date.now() - began < (isLive ? MEASURED_MS : MAX_MEASURED_MS); i += 1) {
+    await page.keyboard.press(["j", "k", "G", "g"][i % 4]);
+    if (i % 20 === 0) {
+      await page.keyboard.press("/");
+      for (const letter of "service-99") await page.keyboard.press(letter);
+      await page.keyboard.press("Escape");
+      isLive ||= (await shownTime()) !== start;
+    }
+    await sleep(200);
+  }
+  const used = (await processorTime(child.pid)) - before;
+  const took = Date.now() - began;
+  if (!isLive) throw new Error("no change arrived while it was measured");
+  const delays = (await page.evaluate(() => globalThis.delays)).sort((a, b) => a - b);
+  await browser.close();
+  return {
+    "first paint, ms": paints.sort((a, b) => a - b)[Math.floor(PAINTS / 2)],
+    "input latency (95 %), ms": delays[Math.floor(delays.length * 0.95)],
+    "server per open page, % of a core": (100 * used * 1000) / took,
+  };
+}
+
+let failed = false;
+try {
+  for (const [what, value] of Object.entries(await measure())) {
+    const isMet = value <= LIMITS[what];
+    failed ||= !isMet;
+    console.log(`${isMet ? "  " : "✗ "}${what.padEnd(36)} ${value.toFixed(2).padStart(9)}   at most ${LIMITS[what]}`);
+  }
+} finally {
+  for (const child of children) child.kill("SIGKILL");
+  await rm(folder, { recursive: true, force: true });
+}
+process.exit(failed ? 1 : 0);
