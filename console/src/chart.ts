@@ -27,8 +27,20 @@ export const axis = (more: uPlot.Axis = {}): uPlot.Axis => ({
   ...more,
 });
 
+const DAY_SECONDS = 86_400;
+const day = (t: number) => new Date(t * 1000).toISOString().slice(5, 10);
+
 export const timeAxis = (): uPlot.Axis =>
-  axis({ values: (_, splits) => splits.map((t) => clock(t).slice(0, splits.length > 1 && splits[1]! - splits[0]! < 60 ? 8 : 5)), space: 70, size: 28 });
+  axis({
+    values: (_, splits) => {
+      const step = (splits[1] ?? 0) - (splits[0] ?? 0);
+      // A range of days shows the date at midnight.
+      const isLong = (splits.at(-1) ?? 0) - (splits[0] ?? 0) > DAY_SECONDS / 2;
+      return splits.map((t) => (isLong && t % DAY_SECONDS === 0 ? day(t) : clock(t).slice(0, step > 0 && step < 60 ? 8 : 5)));
+    },
+    space: 70,
+    size: 28,
+  });
 
 export const stepped = () => uPlot.paths.stepped!({ align: 1 });
 
@@ -118,7 +130,7 @@ export function chart(onMark: (mark: Mark) => void): Chart {
         scales: { y: { range: (_, low, high) => [Math.min(0, low), Math.max(high + 1, 2)] } },
         axes: [timeAxis(), axis({ incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], size: 46 })],
         series: [
-          { label: "time", value: (_, t) => (t === null ? "–" : `${clock(t)} UTC`) },
+          { label: "time", value: (_, t) => (t === null ? "–" : `${history?.source === "prometheus" ? `${day(t)} ` : ""}${clock(t)} UTC`) },
           { label: "max", stroke: colour("--dim"), width: 1, paths: stepped(), points: { show: false }, value: whole },
           { label: "min", stroke: colour("--dim"), width: 1, paths: stepped(), points: { show: false }, value: whole },
           { label: "desired", stroke: colour("--line1"), width: 1.5, dash: [5, 4], paths: stepped(), points: { show: false }, value: whole },
@@ -144,7 +156,7 @@ export function chart(onMark: (mark: Mark) => void): Chart {
           scales: { y: { range: (_, low, high) => [Math.min(0, low), Math.max(high * 1.05, 120)] } },
           axes: [timeAxis(), axis({ values: (_, splits) => splits.map((v) => `${v}%`), size: 46 })],
           series: [
-            { label: "time", value: (_, t) => (t === null ? "–" : `${clock(t)} UTC`) },
+            { label: "time", value: (_, t) => (t === null ? "–" : `${history?.source === "prometheus" ? `${day(t)} ` : ""}${clock(t)} UTC`) },
             ...metrics.map((metric, index): uPlot.Series => ({
               label: `${metric.name}${metric.target === null ? "" : ` (target ${number(metric.target)}${metric.unit})`}`,
               stroke: colour(LINES[index % LINES.length]!),

@@ -11,6 +11,13 @@ import { whatIf } from "./whatif.js";
 const HISTORY_PERIOD_MS = 5000;
 /** How long the cursor rests on a decision before its explanation is fetched. */
 const REST_MS = 120;
+/** Longer ranges than are recorded, in seconds. */
+const RANGES: [string, number][] = [
+  ["recorded", 0],
+  ["1 day", 86_400],
+  ["7 days", 604_800],
+  ["30 days", 2_592_000],
+];
 
 export function detail(id: string, url: URL): Page {
   const base = `/api/v1/autoscalers/${id.split("/").map(encodeURIComponent).join("/")}`;
@@ -21,10 +28,12 @@ export function detail(id: string, url: URL): Page {
   let wanted = Number(url.searchParams.get("at")) || 0;
   let resting = 0;
   let gone = false;
+  let range = 0;
   const explained = new Map<number, Why>();
 
   const sentence = h("p", { class: "sentence", role: "status" }, "…");
   const note = h("p", { class: "note", hidden: true });
+  const ranges = h("div", { class: "ranges", role: "group", "aria-label": "time range", hidden: true }, ...RANGES.map(([label, length]) => h("button", { "aria-pressed": String(length === 0), onclick: () => show(length) }, label)));
   const plot = chart((mark) => choose(mark, false));
   const marksList = h("ol", { class: "marks", "aria-label": "decisions, newest first" });
   const why = h("div", { class: "why" });
@@ -38,6 +47,7 @@ export function detail(id: string, url: URL): Page {
     h("h1", {}, name(id)),
     sentence,
     note,
+    ranges,
     plot.element,
     h("div", { class: "columns" }, h("section", { "aria-labelledby": "why" }, h("div", { class: "row" }, when, latest), why), h("section", {}, h("h2", {}, "Decisions"), marksList)),
     what,
@@ -72,10 +82,32 @@ export function detail(id: string, url: URL): Page {
     }
   }
 
+  function show(length: number): void {
+    range = length;
+    history = null;
+    ranges.querySelectorAll("button").forEach((button, index) => button.setAttribute("aria-pressed", String(RANGES[index]?.[1] === length)));
+    void more();
+  }
+
+  /** Shows a longer range. The decisions stay those that are recorded. */
+  async function far(length: number): Promise<void> {
+    try {
+      const found = await get<History>(`${base}/history?range=${length}`, undefined, stop.signal);
+      if (range !== length) return;
+      setText(note, found.note);
+      note.hidden = false;
+      plot.update({ ...found, marks });
+    } catch (error) {
+      fail(error);
+    }
+  }
+
   async function more(): Promise<void> {
+    if (range > 0) return far(range);
     try {
       const after = history?.cursor ? `?after=${encodeURIComponent(history.cursor)}` : "";
       const next = await get<History>(`${base}/history${after}`, undefined, stop.signal);
+      if (range > 0) return;
       if (history && after && !next.reset) {
         if (next.metrics.length === 0) next.metrics = history.metrics;
         next.points = history.points.concat(next.points).slice(-5000);
@@ -170,7 +202,12 @@ export function detail(id: string, url: URL): Page {
   }
 
   let before = store.rows.get(id);
+  const offer = () => {
+    ranges.hidden = !store.snapshot?.sources?.some((one) => one.kind === "Prometheus" && one.health === "ok");
+  };
+  offer();
   const end = store.subscribe(() => {
+    offer();
     const row = store.rows.get(id);
     if (store.snapshot && !row && !gone) fail(new RequestError(404, ""));
     // The object has changed or is back.
@@ -179,7 +216,7 @@ export function detail(id: string, url: URL): Page {
   });
   void load();
   void more();
-  const timer = setInterval(() => !document.hidden && !gone && void more(), HISTORY_PERIOD_MS);
+  const timer = setInterval(() => !document.hidden && !gone && range === 0 && void more(), HISTORY_PERIOD_MS);
 
   return {
     element,

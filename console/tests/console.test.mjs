@@ -82,6 +82,18 @@ test("chart shows why at the decision under the cursor", () =>
     await page.waitForSelector(".why .decided");
   }, "/autoscalers/shop/hpa/checkout"));
 
+test("longer ranges come from Prometheus, where there is one", () =>
+  on({}, async (page) => {
+    await page.waitForSelector(".mark-row");
+    const count = await page.locator(".mark-row").count();
+    await page.click(".ranges button:text('7 days')");
+    await page.waitForSelector("text=From Prometheus prometheus:9090");
+    assert.equal(await page.locator(".ranges [aria-pressed=true]").textContent(), "7 days");
+    assert.equal(await page.locator(".mark-row").count(), count, "decisions stay those that are recorded");
+    await page.click(".ranges button:text('recorded')");
+    await page.waitForSelector(".note", { state: "hidden" });
+  }, "/autoscalers/shop/hpa/checkout"));
+
 test("what if changes the curve and offers a patch", () =>
   on({}, async (page) => {
     await page.click(".whatif summary");

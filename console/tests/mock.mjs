@@ -40,6 +40,7 @@ function snapshot(rows, recording) {
       ...(atMax.length ? [{ cause: "more is wanted than max allows", effect: "at max", detail: "max is 20, metrics want 27", remedy: "raise maxReplicas if the cluster can bear it", risk: "metrics stay above their targets", state: "atMax", since: now() - 1800, autoscalers: atMax }] : []),
     ],
     sources: [
+      { name: "http://prometheus.monitoring.svc:9090", kind: "Prometheus", health: "ok", latencyMs: null, detail: "http://prometheus.monitoring.svc:9090", remedy: "" },
       { name: "metrics.k8s.io", kind: "metrics API", health: "ok", latencyMs: 4, detail: "served by kube-system/plimsoll-metrics", remedy: "" },
       { name: "custom.metrics.k8s.io", kind: "metrics API", health: "failing", latencyMs: 5000, detail: "the server is currently unable to handle the request", remedy: "check that its pods run and that its Service leads to them" },
       { name: "external.metrics.k8s.io", kind: "metrics API", health: "missing", latencyMs: null, detail: "not served by this cluster", remedy: "" },
@@ -86,6 +87,13 @@ function history() {
   return { source: "passes", note: "", cursor: "c1", reset: true, metrics: [{ name: "cpu", target: 60, unit: "%" }, { name: "http_requests", target: 20, unit: "/s" }], points, marks };
 }
 
+function longer(range) {
+  const step = range / 500;
+  const end = Math.floor(now() / step) * step;
+  const points = Array.from({ length: 500 }, (_, i) => ({ t: end - (500 - i) * step, current: 4 + Math.round(3 * Math.sin(i / 20)), desired: 4, min: 2, max: 20, values: [60], held: "" }));
+  return { source: "prometheus", note: "From Prometheus prometheus:9090 in monitoring: one point every 172 s, without decisions.", cursor: null, reset: true, metrics: [{ name: "cpu", target: 60, unit: "%" }], points, marks: [] };
+}
+
 const totals = (podHours, changes) => ({ podHours, aboveTargetSeconds: 420, changes, worstReactionSeconds: 45, peak: 12 });
 
 /** Starts the server. `rows` may be changed; `server.push(change)` sends an event. */
@@ -124,6 +132,7 @@ export async function start({ rows, recording = false, hostile = false, port = 0
     const id = parts.slice(0, 3).join("/");
     const found = state.rows.find((one) => one.id === id);
     if (!found) return json({ message: "not found" }, 404);
+    if (url.searchParams.has("range")) return json(longer(Number(url.searchParams.get("range"))));
     if (parts[3] === "history") return json(url.searchParams.has("after") ? { ...history(), reset: false, points: [], metrics: [], marks: [] } : history());
     if (parts[3] === "why") return json(why(id, Number(url.searchParams.get("at"))));
     if (parts[3] === "whatif") {

@@ -8,7 +8,7 @@ use web_console::{ApiError, ApiRequest, ConsoleBackend};
 
 use super::path::ObjectPath;
 use super::poll::Poller;
-use super::{history, object, whatif};
+use super::{history, object, range, whatif};
 
 /// Answers requests with what the poller's cluster says.
 pub(super) struct Backend {
@@ -37,6 +37,10 @@ impl Backend {
             Some("whatif") => {
                 let body = request.body.clone().ok_or_else(|| ApiError::new(405, "POST the fields"))?;
                 whatif::what_if(site, &path, body).await
+            }
+            Some("history") if request.parameter("range").is_some() => {
+                let range = request.parameter("range").and_then(|text| text.parse().ok());
+                range::read(site, &path, range, now).await
             }
             Some("history") => {
                 history::history(site, &path, &self.poller.samples, request.parameter("after"), now).await

@@ -14,6 +14,7 @@
 //! object    one autoscaler: why, conditions, events, YAML
 //! passes    the recorded passes, incrementally
 //! history   replicas, metrics and decisions over time
+//! range     longer ranges, from Prometheus
 //! whatif    recorded decisions replayed with other fields
 //! backend   routes of the API
 //! ```
@@ -26,6 +27,7 @@ mod object;
 mod passes;
 mod path;
 mod poll;
+mod range;
 mod readings;
 mod recording;
 mod rows;
