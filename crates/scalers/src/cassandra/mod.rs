@@ -1,6 +1,20 @@
 //! cassandra: the number returned by a query of Apache Cassandra.
+//!
+//! ```text
+//! wire      frames of the native protocol
+//! client    pooled connections
+//! ```
 
+mod client;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use client::{CassandraNode, CqlQuery};
+
+use crate::pool::{Pool, Pools};
 use crate::prelude::*;
+use crate::tls::{CertificateCheck, TlsSettings};
 
 /// The scaler type `cassandra`.
 pub const TYPE: ScalerType = ScalerType {
@@ -8,7 +22,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The number in the first column of the first row of an Apache Cassandra query.",
     display: "cassandraScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::tcp(
         &[
@@ -37,15 +50,16 @@ crate::parameters! {
         certificate: String = "cert" in [Authentication];
         /// Private key of the client certificate (PEM).
         key: Secret = "key" in [Authentication];
-        /// CA certificate that is trusted in addition to the system's (PEM).
+        /// CA certificate (PEM) that must have signed the server's, together with those of the system. Without it any certificate is
+        /// accepted, as in KEDA; the host name in it is never checked.
         ca: String = "ca" in [Authentication];
         /// Host of a node, or `host:port`.
         host: String = "clusterIPAddress" in [Metadata], required;
         /// Port.
         port: isize = "port" in [Metadata];
-        /// Consistency level.
+        /// Consistency level, e.g. `one` or `local_quorum`.
         consistency: String = "consistency" in [Metadata], default "one";
-        /// Version of the protocol.
+        /// Version of the protocol: 3 or 4.
         protocol_version: isize = "protocolVersion" in [Metadata], default "4";
         /// Keyspace.
         keyspace: String = "keyspace" in [Metadata], required;
@@ -69,9 +83,66 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+/// A query and its node.
+struct CassandraSource {
+    query: CqlQuery,
+    pool: Arc<Pool<CassandraNode>>,
+}
+
+/// The source of a trigger, or why it cannot be asked.
+struct CheckedSource(Result<CassandraSource, ScalerError>);
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let name = format!("cassandra-{}", parameters.keyspace);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, whole(parameters.target))])
+    let spec = external(trigger, &name, whole(parameters.target));
+    let activation = parameters.activation as f64;
+    let source = parameters.source(backends).map_err(ScalerError::new);
+    SingleMetricScaler::build(spec, activation, CheckedSource(source))
+}
+
+impl Parameters {
+    fn source(self, backends: &Backends) -> Result<CassandraSource, ParseError> {
+        let version = match self.protocol_version {
+            version @ (3 | 4) => version as u8,
+            _ => return Err("protocolVersion must be 3 or 4".into()),
+        };
+        let Some(consistency) = wire::consistency(&self.consistency) else {
+            return Err("consistency must be the name of a level, e.g. one or local_quorum".into());
+        };
+        let (host, port) = match self.host.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
+            Some((host, Ok(port))) => (host, port),
+            _ => match u16::try_from(self.port) {
+                Ok(port) => (&*self.host, port),
+                Err(_) => return Err("port must be a number from 1 to 65535".into()),
+            },
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let tls = (self.tls == "enable").then(|| self.tls_settings(&backends.web.settings().authorities));
+        let (user, password, dialer) = (self.username, self.password, backends.dialer.clone());
+        let node = CassandraNode { host, port, user, password, version, tls, dialer };
+        let pool = backends.state::<Pools<CassandraNode>>().of(&node);
+        Ok(CassandraSource { query: CqlQuery { text: self.query, consistency }, pool })
+    }
+
+    fn tls_settings(&self, authorities: &[u8]) -> TlsSettings {
+        let certificate_check = match self.ca.trim() {
+            "" => CertificateCheck::Anything,
+            _ => CertificateCheck::Authority,
+        };
+        let (certificate, key) = (self.certificate.clone(), self.key.clone());
+        TlsSettings { authorities: self.ca.clone(), certificate, key, certificate_check }
+            .trusting(authorities)
+    }
+}
+
+impl ValueSource for CheckedSource {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let failed = |error: ScalerError| error.inside("error inspecting cassandra");
+            let CassandraSource { query, pool } = self.0.as_ref().map_err(|error| failed(error.clone()))?;
+            pool.ask(query).await.map_err(failed)
+        })
+    }
 }

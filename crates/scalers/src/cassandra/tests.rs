@@ -1,0 +1,121 @@
+mod fake;
+
+use fake::{FakeCassandra, rows, text};
+
+use super::wire::{CqlField, CqlResponse};
+use super::*;
+use crate::test_support::{build, read, texts, trigger};
+
+fn asking(fake: &FakeCassandra, query: &str, password: &str) -> Trigger {
+    let port = fake.port.to_string();
+    let mut given = trigger(
+        "cassandra",
+        &[
+            ("clusterIPAddress", "127.0.0.1"),
+            ("port", &port),
+            ("username", "u"),
+            ("keyspace", "k"),
+            ("query", query),
+            ("targetQueryValue", "5"),
+        ],
+    );
+    given.auth = texts(&[("password", password)]);
+    given
+}
+
+fn value(reading: Result<Reading, ScalerError>) -> String {
+    match reading {
+        Ok(reading) => reading.values[0].value.canonical(),
+        Err(error) => error.message,
+    }
+}
+
+#[tokio::test]
+async fn results() {
+    let fake = FakeCassandra::start("org.apache.cassandra.auth.PasswordAuthenticator").await;
+    let ask = async |query: &str| value(read(&asking(&fake, query, "hunter2")).await);
+    let prefix = "error inspecting cassandra: ";
+    assert_eq!(ask("SELECT 7").await, "7");
+    assert_eq!(ask("SELECT -7").await, "-7");
+    assert_eq!(ask("warned").await, "9");
+    // KEDA takes a result without rows for 0.
+    assert_eq!(ask("no rows").await, "0");
+    assert_eq!(ask("null").await, format!("{prefix}the first field of the first row is null"));
+    assert_eq!(ask("words").await, format!("{prefix}the first field of the first row is no whole number"));
+    assert!(ask("broken").await.ends_with("unconfigured table t (error 0x2200)"));
+}
+
+#[tokio::test]
+async fn logins() {
+    let open = FakeCassandra::start("").await;
+    assert_eq!(value(read(&asking(&open, "SELECT 7", "any")).await), "7");
+    let fake = FakeCassandra::start("org.apache.cassandra.auth.PasswordAuthenticator").await;
+    let wrong = value(read(&asking(&fake, "SELECT 7", "hunter3")).await);
+    assert!(wrong.contains("password are incorrect (error 0x0100)"), "{wrong}");
+    assert!(!wrong.contains("hunter"), "{wrong}");
+    let other = FakeCassandra::start("org.example.Kerberos").await;
+    let wrong = value(read(&asking(&other, "SELECT 7", "hunter2")).await);
+    assert!(wrong.contains("authentication by org.example.Kerberos, which is not supported"), "{wrong}");
+}
+
+#[tokio::test]
+async fn a_connection_serves_many_reads_and_is_made_again() {
+    let fake = FakeCassandra::start("").await;
+    let scaler = build(&asking(&fake, "SELECT 7", "hunter2")).unwrap();
+    for _ in 0..3 {
+        assert_eq!(value(scaler.read("m").await), "7");
+    }
+    assert_eq!(fake.connections(), 1);
+    fake.drop_connections();
+    assert_eq!(value(scaler.read("m").await), "7");
+    assert_eq!(fake.connections(), 2);
+}
+
+#[tokio::test]
+async fn parameters_that_cannot_be_used_are_named() {
+    let fake = FakeCassandra::start("").await;
+    for (key, wrong, told) in [
+        ("protocolVersion", "5", "protocolVersion must be 3 or 4"),
+        ("consistency", "most", "consistency must be the name of a level"),
+        ("port", "70000", "port must be a number from 1 to 65535"),
+    ] {
+        let mut given = asking(&fake, "SELECT 7", "hunter2");
+        given.metadata.insert(key.to_owned(), wrong.to_owned());
+        let error = value(read(&given).await);
+        assert!(error.contains(told), "{error}");
+    }
+    assert_eq!(fake.connections(), 0);
+    let mut given = asking(&fake, "SELECT 7", "hunter2");
+    given.metadata.remove("port");
+    given.metadata.insert("clusterIPAddress".to_owned(), format!("127.0.0.1:{}", fake.port));
+    assert_eq!(value(read(&given).await), "7");
+}
+
+#[test]
+fn numbers_of_all_types() {
+    let first = |type_: &[u8], value: &[u8]| {
+        let header = [0x84, 0, 0, 0, 8, 0, 0, 0, 0];
+        match wire::response(header, &rows(type_, &[Some(value)])).unwrap() {
+            CqlResponse::Result(field) => field,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(first(&[0, 9], &[0xff, 0xff, 0xff, 0xfe]), CqlField::Number(-2));
+    assert_eq!(first(&[0, 0x13], &[1, 0]), CqlField::Number(256));
+    assert_eq!(first(&[0, 0x14], &[0x80]), CqlField::Number(-128));
+    assert_eq!(first(&[0, 0x0e], &[1, 0, 0]), CqlField::Number(65_536));
+    assert_eq!(first(&[0, 5], &[0, 0, 0, 0, 0, 0, 0, 3]), CqlField::Number(3));
+    assert_eq!(first(&[0, 9], &[1]), CqlField::Other);
+    assert_eq!(first(&[0, 2], &[]), CqlField::Null);
+    // A list of maps from text to a custom type.
+    let nested = [vec![0, 0x20, 0, 0x21, 0, 0x0d, 0, 0], text("org.example.X")].concat();
+    assert_eq!(first(&nested, &[0]), CqlField::Other);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_a_response_or_refused(bytes: Vec<u8>, flags in 0_u8..16, kind in 0_u8..17) {
+        let _ = wire::response([0x84, flags, 0, 0, kind, 0, 0, 0, 0], &bytes);
+        let _ = wire::response([0x84, 0, 0, 0, 8, 0, 0, 0, 0], &[&rows(&[0, 2], &[None]), &*bytes].concat());
+    }
+}
