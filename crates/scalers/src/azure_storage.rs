@@ -156,10 +156,15 @@ impl StorageConnection {
         // A space is `%20`: a plus sign may be taken for itself.
         let value = |text: &str| escaped(text).replace('+', "%20");
         let pairs: Vec<String> = query.iter().map(|(name, text)| format!("{name}={}", value(text))).collect();
-        let url = format!("{}{path}?{}", self.endpoint, pairs.join("&"));
+        let with_query = |pairs: &[String]| match pairs {
+            [] => format!("{}{path}", self.endpoint),
+            pairs => format!("{}{path}?{}", self.endpoint, pairs.join("&")),
+        };
+        let url = with_query(&pairs);
         match &self.access {
             StorageCredentials::Signature(signature) => {
-                Ok(StorageRequest { url: format!("{url}&{}", signature.reveal()), authorization: None })
+                let pairs = [&*pairs, &[signature.reveal().to_owned()]].concat();
+                Ok(StorageRequest { url: with_query(&pairs), authorization: None })
             }
             StorageCredentials::Token(token) => {
                 Ok(StorageRequest { url, authorization: Some(format!("Bearer {}", token.reveal())) })
