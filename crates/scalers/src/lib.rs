@@ -14,7 +14,7 @@
 //!              `jolokia`, `keystone`, `search`, `oauth` code shared by several scalers
 //! unqueried    types whose parameters are checked but whose source is not queried yet
 //! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them, `stream` adds TLS;
-//!              `encrypted_key` keys with a password, `scram` logins, `kafka_client` the lag of consumer groups
+//!              `grpc` channels of gRPC, `encrypted_key` keys with a password, `scram` logins, `kafka_client` the lag of consumer groups
 //! tenant_files files that triggers name
 //! table        all scaler types
 //! NAME/        {mod, query, client, tests}.rs: one scaler; `query` builds requests and decodes responses without IO
@@ -38,6 +38,7 @@ mod encrypted_key;
 mod google_client;
 mod google_credentials;
 mod google_monitoring;
+mod grpc;
 pub mod identity;
 mod jolokia;
 mod kafka_client;

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! calls        counts of calls, for exported metrics
-//! query        addresses, metadata, specs, values and delays, without IO
-//! client       gRPC channels, shared by triggers with the same server and TLS settings
+//! query        metadata, specs, values and delays, without IO
+//! client       the calls of the protocol
 //! spec_stream  metric specs that a server reports by itself
 //! ```
 
@@ -23,13 +23,13 @@ use external_scaler::protocol::{GetMetricSpecResponse, GetMetricsRequest};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::grpc::{Channel, Channels, Destination};
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 use crate::urls::is_url;
 
 use calls::CallCounter;
 pub use calls::{CALL_BUCKETS_SECONDS, CallCounts, CallKey, ExternalCalls};
-use client::{Channel, Channels, Destination};
 
 /// The calls of all triggers that use these backends.
 pub fn calls(backends: &Backends) -> Arc<ExternalCalls> {
@@ -109,6 +109,7 @@ impl External {
         let certificate_check =
             if parameters.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
         let destination = Destination {
+            what: "external scaler",
             // The address is used untrimmed, because KEDA does not trim it either.
             address: trigger.metadata.get("scalerAddress").cloned().unwrap_or_default(),
             tls: tls.then(|| {
@@ -120,6 +121,7 @@ impl External {
                 };
                 own.trusting(&backends.web.settings().authorities)
             }),
+            server_name: String::new(),
             dialer: backends.dialer.clone(),
         };
         // KEDA 2.20 accepts such addresses and has no metrics then.

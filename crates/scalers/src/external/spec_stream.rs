@@ -11,10 +11,11 @@ use tokio::time::timeout;
 use tonic::Code;
 
 use super::calls::CallCounter;
-use super::client::{self, CALL_TIMEOUT, CallError, Channel};
+use super::client;
 use super::query::MIN_RECONNECT_DELAY;
 use super::{External, query};
 use crate::ScalerError;
+use crate::grpc::{CALL_TIMEOUT, CallError, Channel};
 
 const METHOD: &str = "StreamMetricSpec";
 

@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::query;
 use super::*;
+use crate::grpc::CALL_TIMEOUT;
 use crate::web::HttpSettings;
 
 /// An external scaler whose responses are scripted in the metadata.
@@ -59,7 +60,7 @@ impl ExternalScaler for Play {
         let count = self.streams.fetch_add(1, Ordering::SeqCst);
         if object.text("stream").is_ok_and(|stream| stream == "late") {
             // Longer than the timeout: servers in Go send no headers before the first message.
-            tokio::time::sleep(client::CALL_TIMEOUT + client::CALL_TIMEOUT / 4).await;
+            tokio::time::sleep(CALL_TIMEOUT + CALL_TIMEOUT / 4).await;
         }
         let end = object.text("stream").unwrap_or("eof") == "eof";
         let told = futures::stream::iter([Ok(count.is_multiple_of(2))]);
@@ -265,7 +266,7 @@ async fn idle_stream_stays_open() {
     trigger.type_ = "external-push".into();
     let (tell, mut told) = mpsc::channel(4);
     let listening = tokio::spawn(built(Compat::Better, &trigger).push(tell).unwrap());
-    let heard = tokio::time::timeout(client::CALL_TIMEOUT * 20, told.recv()).await;
+    let heard = tokio::time::timeout(CALL_TIMEOUT * 20, told.recv()).await;
     assert_eq!(heard.unwrap(), Some(true));
     assert_eq!(play.streams.load(Ordering::SeqCst), 1);
     listening.abort();
@@ -274,44 +275,19 @@ async fn idle_stream_stays_open() {
 #[tokio::test]
 async fn channels_are_shared_by_equal_destinations_only() {
     let dialer = crate::dial::Dialer::default();
-    let plain = |address: &str| Destination { address: address.into(), tls: None, dialer: dialer.clone() };
+    let plain = |address: &str| Destination {
+        what: "external scaler",
+        address: address.into(),
+        tls: None,
+        server_name: String::new(),
+        dialer: dialer.clone(),
+    };
     let channels = Channels::default();
     let channel = channels.of(plain("shared:1"));
     assert!(Arc::ptr_eq(&channel, &channels.of(plain("shared:1"))));
     assert!(!Arc::ptr_eq(&channel, &channels.of(plain("shared:2"))));
     let tls = Destination { tls: Some(TlsSettings::default()), ..plain("shared:1") };
     assert!(!Arc::ptr_eq(&channel, &channels.of(tls)));
-}
-
-#[test]
-fn addresses_are_those_of_grpc() {
-    let host = |address: &str| query::parse_address(address).unwrap();
-    assert_eq!(host("mail.ns.svc:6000"), "mail.ns.svc:6000");
-    assert_eq!(host("mail"), "mail:443");
-    assert_eq!(host("dns:///mail:6000"), "mail:6000");
-    assert_eq!(host("dns:mail:6000"), "mail:6000");
-    assert_eq!(host("dns://9.9.9.9/mail:6000"), "mail:6000");
-    assert_eq!(host("passthrough:///mail:1"), "mail:1");
-    assert_eq!(host("[::1]:6000"), "[::1]:6000");
-    assert_eq!(host("::1"), "[::1]:443");
-    for socket in ["unix:///run/mail", "unix:/run/mail", "unix:mail", "UNIX:/run/mail", "unix-abstract:mail"]
-    {
-        let error = query::parse_address(socket).unwrap_err().to_string();
-        assert!(error.ends_with(": addresses are not allowed: write host:port"), "{error}");
-    }
-    for bad in
-        ["", " padded:1 ", "a b", "x,y;z=w", "{}[]<>|", "a:b", "a:0", "a:70000", "a/b", "xds:///a", ":1"]
-    {
-        assert!(query::parse_address(bad).is_err(), "{bad}");
-    }
-    assert_eq!(
-        query::parse_address("http://mail:1/x").unwrap_err().to_string(),
-        "http:// does not belong here: write mail:1"
-    );
-    assert_eq!(
-        query::parse_address("http://u:p@mail:1").unwrap_err().to_string(),
-        "http:// does not belong here: write mail:1"
-    );
 }
 
 #[test]
@@ -344,10 +320,4 @@ fn reconnect_delay_grows() {
     assert_eq!(waits, [2, 4, 8, 16, 32, 60, 60]);
     assert_eq!(query::reconnect(delay, true, Duration::ZERO), (seconds(2), seconds(2)));
     assert_eq!(query::reconnect(delay, false, seconds(3600)), (seconds(2), seconds(4)));
-}
-
-#[test]
-fn server_messages_are_shortened() {
-    assert_eq!(query::shorten("a\nb"), "a b");
-    assert_eq!(query::shorten(&"é".repeat(1000)).chars().count(), 201);
 }

@@ -1,9 +1,20 @@
 //! temporal: the backlog of a task queue of Temporal.
 
+mod protocol;
+mod query;
 #[cfg(test)]
 mod tests;
 
+use protocol::{
+    COUNT_WORKFLOWS, CURRENT, CountWorkflowsResponse, DESCRIBE_DEPLOYMENT_VERSION, DESCRIBE_TASK_QUEUE,
+    DRAINING, DescribeDeploymentResponse, DescribeTaskQueueResponse, RAMPING,
+};
+use query::BacklogMode;
+
+use crate::encrypted_key::opened;
+use crate::grpc::{Channel, Channels, Destination};
 use crate::prelude::*;
+use crate::tls::{CertificateCheck, TlsSettings};
 
 /// The scaler type `temporal`.
 pub const TYPE: ScalerType = ScalerType {
@@ -11,7 +22,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many tasks wait in a task queue of Temporal.",
     display: "temporalScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     unit: |_| "tasks",
     build,
     samples: &[Sample::tcp(&[("endpoint", "{}"), ("taskQueue", "q")], &[])],
@@ -27,7 +37,7 @@ crate::parameters! {
         namespace: String = "namespace" in [Metadata, Environment], default "default";
         /// The task queue.
         task_queue: String = "taskQueue" in [Metadata, Environment], required;
-        /// Which queues count: `workflow`, `activity` and `nexus`, separated by commas; `workflow` if it is missing.
+        /// Which queues count: `workflow`, `activity` and `nexus`, separated by commas; all if it is missing.
         queue_types: Vec<String> = "queueTypes" in [Metadata];
         /// Target number of tasks per replica.
         target: i64 = "targetQueueSize" in [Metadata], default "5";
@@ -55,7 +65,7 @@ crate::parameters! {
         running_queue: String = "workflowTaskQueueForCount" in [Metadata, Environment], since_2_21;
         /// API key of Temporal Cloud.
         api_key: Secret = "apiKey" in [Authentication, Environment];
-        /// Seconds within which a connection must be made.
+        /// Accepted and ignored: a connection is made within 5 seconds.
         min_connect_timeout: isize = "minConnectTimeout" in [Metadata], default "5";
         /// `false` connects in clear text, also with an API key.
         enable_tls: bool = "enableTLS" in [Metadata], default "true", since_2_21;
@@ -126,8 +136,115 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+impl Parameters {
+    /// TLS settings; none for clear text, which KEDA uses without an API key and a client certificate.
+    fn tls(&self, authorities: &[u8]) -> Option<TlsSettings> {
+        let has_certificate = !self.certificate.is_empty() && !self.key.reveal().is_empty();
+        let has_key = !self.api_key.reveal().is_empty();
+        if !has_certificate && !(has_key && self.enable_tls) {
+            return None;
+        }
+        let own = TlsSettings {
+            authorities: self.ca.clone(),
+            certificate: self.certificate.clone(),
+            key: opened(&self.key, &self.key_password),
+            certificate_check: if self.unsafe_ssl {
+                CertificateCheck::Anything
+            } else {
+                CertificateCheck::Full
+            },
+        };
+        Some(own.trusting(authorities))
+    }
+
+    fn headers(&self) -> Vec<(&'static str, Secret)> {
+        let mut headers = vec![("temporal-namespace", Secret::new(&*self.namespace))];
+        if !self.api_key.reveal().is_empty() {
+            headers.push(("authorization", Secret::new(format!("Bearer {}", self.api_key.reveal()))));
+        }
+        headers
+    }
+}
+
+/// A task queue and its server.
+struct Temporal {
+    spec: MetricSpec,
+    parameters: Parameters,
+    headers: Vec<(&'static str, Secret)>,
+    channel: Arc<Channel>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
-    UnqueriedScaler::build(trigger, [external(trigger, &parameters.metric(), whole(parameters.target))])
+    let destination = Destination {
+        what: "Temporal",
+        address: parameters.endpoint.clone(),
+        tls: parameters.tls(&backends.web.settings().authorities),
+        server_name: parameters.tls_server_name.clone(),
+        dialer: backends.dialer.clone(),
+    };
+    Ok(Arc::new(Temporal {
+        spec: external(trigger, &parameters.metric(), whole(parameters.target)),
+        headers: parameters.headers(),
+        parameters,
+        channel: backends.state::<Channels>().of(destination),
+    }))
+}
+
+impl Temporal {
+    /// The tasks that wait, and the state of the version of the worker deployment, if there is one.
+    async fn backlog(&self) -> Result<(i64, Option<i32>), ScalerError> {
+        match self.parameters.mode() {
+            BacklogMode::Deployment => {
+                let request = self.parameters.deployment_request();
+                let answer: DescribeDeploymentResponse =
+                    self.channel.unary(DESCRIBE_DEPLOYMENT_VERSION, &request, &self.headers).await?;
+                let status = answer.info.as_ref().map_or(0, |info| info.status);
+                Ok((self.parameters.deployment_backlog(&answer)?, Some(status)))
+            }
+            BacklogMode::Rules => {
+                let request = self.parameters.rules_request();
+                let answer = self.channel.unary(DESCRIBE_TASK_QUEUE, &request, &self.headers).await?;
+                Ok((query::rules_backlog(&answer)?, None))
+            }
+            BacklogMode::Unversioned => {
+                let mut answers: Vec<DescribeTaskQueueResponse> = Vec::new();
+                for queue_type in self.parameters.types() {
+                    let request = self.parameters.queue_request(queue_type);
+                    answers.push(self.channel.unary(DESCRIBE_TASK_QUEUE, &request, &self.headers).await?);
+                }
+                Ok((query::unversioned_backlog(&answers)?, None))
+            }
+        }
+    }
+
+    /// Whether workflows run although no task waits. As in KEDA, a failing count means that none does.
+    async fn has_running_workflows(&self, status: Option<i32>) -> bool {
+        match status {
+            Some(DRAINING) => return true,
+            None | Some(CURRENT | RAMPING) => {}
+            Some(_) => return false,
+        }
+        let request = self.parameters.running_request();
+        let answer: Result<CountWorkflowsResponse, _> =
+            self.channel.unary(COUNT_WORKFLOWS, &request, &self.headers).await;
+        answer.is_ok_and(|answer| answer.count > 0)
+    }
+}
+
+impl Scaler for Temporal {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
+        Box::pin(async { Ok(vec![self.spec.clone()]) })
+    }
+
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
+        Box::pin(async move {
+            let failed = |error: ScalerError| error.inside("failed to get Temporal backlog count");
+            let (backlog, status) = self.backlog().await.map_err(failed)?;
+            let active = backlog > self.parameters.activation
+                || self.parameters.include_running && self.has_running_workflows(status).await;
+            Ok(Reading::one(metric, milli(backlog as f64), active))
+        })
+    }
 }
