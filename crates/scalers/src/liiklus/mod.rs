@@ -1,5 +1,12 @@
 //! liiklus: the lag of a consumer group of Liiklus.
 
+mod query;
+#[cfg(test)]
+mod tests;
+
+use query::{EndOffsetsRequest, GET_END_OFFSETS, GET_OFFSETS, GroupOffsetsRequest, OffsetsReply, total_lag};
+
+use crate::grpc::{Channel, Channels, Destination};
 use crate::prelude::*;
 
 /// The scaler type `liiklus`.
@@ -8,7 +15,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many messages of a Liiklus topic a consumer group has not read yet.",
     display: "liiklusScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     unit: |_| "messages",
     build,
     samples: &[Sample::tcp(&[("address", "{}"), ("topic", "t"), ("group", "g")], &[])],
@@ -34,9 +40,42 @@ crate::parameters! {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+/// A consumer group and its server.
+struct Liiklus {
+    parameters: Parameters,
+    channel: Arc<Channel>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let name = format!("liiklus-{}", parameters.topic);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, whole(parameters.lag_threshold))])
+    let spec = external(trigger, &name, whole(parameters.lag_threshold));
+    let destination = Destination {
+        what: "Liiklus",
+        address: parameters.address.clone(),
+        tls: None,
+        server_name: String::new(),
+        dialer: backends.dialer.clone(),
+    };
+    let channel = backends.state::<Channels>().of(destination);
+    let activation = parameters.activation as f64;
+    SingleMetricScaler::build(spec, activation, Liiklus { parameters, channel })
+}
+
+impl ValueSource for Liiklus {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let Parameters { topic, group, group_version, lag_threshold, .. } = &self.parameters;
+            let request = GroupOffsetsRequest {
+                topic: topic.clone(),
+                group: group.clone(),
+                group_version: *group_version,
+            };
+            let read: OffsetsReply = self.channel.unary(GET_OFFSETS, &request, &[]).await?;
+            let request = EndOffsetsRequest { topic: topic.clone() };
+            let end: OffsetsReply = self.channel.unary(GET_END_OFFSETS, &request, &[]).await?;
+            Ok(total_lag(&read, &end, *lag_threshold)? as f64)
+        })
+    }
 }
