@@ -1,6 +1,16 @@
 //! splunk-observability: the value of a SignalFlow program of Splunk Observability Cloud.
+//!
+//! KEDA runs the program for the next `duration` seconds and waits for its points. Here it is run over the last `duration` seconds,
+//! so that a read takes no longer than a request.
+
+mod query;
+#[cfg(test)]
+mod tests;
 
 use crate::prelude::*;
+
+/// Minimum timeout of a request: programs take longer than the usual requests.
+const MIN_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How the points of the duration become one value.
 const AGGREGATORS: [&str; 6] = ["min", "max", "avg", "sum", "count", "latest"];
@@ -11,7 +21,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The value of a SignalFlow program of Splunk Observability Cloud.",
     display: "splunkObservabilityScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::fixed(
         &[
@@ -65,9 +74,38 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     let parameters = Parameters::read(trigger)?;
     // Whatever the trigger says, KEDA gives the HPA a value and not an average.
     let value = Trigger { metric_type: "Value".to_owned(), ..trigger.clone() };
-    UnqueriedScaler::build(trigger, [external(&value, "signalfx", milli(parameters.target))])
+    let spec = external(&value, "signalfx", milli(parameters.target));
+    let activation = parameters.activation;
+    SingleMetricScaler::build(spec, activation, HttpSource::new(parameters, trigger, backends))
+}
+
+impl HttpSource<Parameters> {
+    async fn points(&self) -> Result<Vec<f64>, ScalerError> {
+        let Parameters { access_token, realm, query, duration, .. } = &self.parameters;
+        let stop = self.web.now().as_millisecond();
+        let start = stop.saturating_sub((*duration as i64).saturating_mul(1000));
+        let call =
+            HttpCall::post(query::url(realm, start, stop), query.clone(), self.within.max(MIN_TIMEOUT))
+                .header("content-type", "text/plain")?
+                .header("x-sf-token", access_token.reveal())?;
+        let (status, body) = send(&self.web, call).await?;
+        query::points(status, &body)
+    }
+}
+
+impl ValueSource for HttpSource<Parameters> {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let failed =
+                |error: ScalerError| error.inside("error getting metrics from Splunk Observability Cloud");
+            // It is missing only where KEDA has a default.
+            let aggregator = self.parameters.aggregator.as_deref().unwrap_or("avg");
+            let points = self.points().await.map_err(failed)?;
+            query::aggregated(&points, aggregator).map_err(failed)
+        })
+    }
 }
