@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use sources::http::Endpoint;
 
@@ -78,26 +79,31 @@ impl SearchParameters {
 impl ValueSource for Search {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let SearchAccess { product, addresses, endpoint, authorization, within, web } = &self.access;
             let SearchParameters { value_location, ignore_null_values, .. } = &self.searched;
-            let mut failed = scaler_error!("no addresses are given");
-            for address in addresses.as_ref().map_err(Clone::clone)? {
-                let url = format!("{}{}", address.trim_end_matches('/'), self.question.path);
-                let mut call = HttpCall::post(url, self.question.body.clone(), *within)
-                    .access(endpoint.clone())
-                    .header("content-type", "application/json")?;
-                if let Some(authorization) = authorization {
-                    call = call.header("authorization", authorization)?;
-                }
-                match send(web, call).await {
-                    Ok((status, body)) => {
-                        return value(product, status, &body, value_location, *ignore_null_values);
-                    }
-                    Err(error) => failed = error,
-                }
-            }
-            Err(failed)
+            let (status, body) = self.access.post(&self.question.path, &self.question.body).await?;
+            value(self.access.product, status, &body, value_location, *ignore_null_values)
         })
+    }
+}
+
+impl SearchAccess {
+    /// Sends JSON to the first address that responds; returns status and body.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Result<(u16, Bytes), ScalerError> {
+        let mut failed = scaler_error!("no addresses are given");
+        for address in self.addresses.as_ref().map_err(Clone::clone)? {
+            let url = format!("{}{path}", address.trim_end_matches('/'));
+            let mut call = HttpCall::post(url, body.to_owned(), self.within)
+                .access(self.endpoint.clone())
+                .header("content-type", "application/json")?;
+            if let Some(authorization) = &self.authorization {
+                call = call.header("authorization", authorization)?;
+            }
+            match send(&self.web, call).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
     }
 }
 

@@ -1,6 +1,21 @@
 //! elastic-forecast: the value that a forecast job of Elasticsearch expects.
+//!
+//! ```text
+//! query       requests and responses, without IO
+//! forecasts   the forecasts that were created, shared by all triggers of a job
+//! ```
 
+mod forecasts;
+mod query;
+#[cfg(test)]
+mod tests;
+
+use forecasts::{ForecastKey, Forecasts};
+use sources::http::{Auth, Endpoint};
+
+use crate::elasticsearch::query::cloud;
 use crate::prelude::*;
+use crate::search::SearchAccess;
 
 /// The scaler type `elastic-forecast`.
 pub const TYPE: ScalerType = ScalerType {
@@ -8,7 +23,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The value that a machine learning job of Elasticsearch forecasts for a moment ahead.",
     display: "elasticForecastScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     build,
     samples: &[Sample::http(
         &[("addresses", "http://{}"), ("jobID", "j"), ("targetValue", "5"), ("username", "u")],
@@ -42,8 +56,8 @@ crate::parameters! {
         over_field_value: String = "overFieldValue" in [Metadata];
         /// Value of the job's `partition` field.
         partition_field_value: String = "partitionFieldValue" in [Metadata];
-        /// The indexes with the results of the job.
-        index: String = "index" in [Metadata], default ".ml-anomalies-*";
+        /// The indexes with the results of the job, without `.ml-anomalies-`.
+        index: String = "index" in [Metadata], default "*";
         /// Target value per replica.
         target: f64 = "targetValue" in [Metadata], required;
         /// The trigger is active above this value.
@@ -71,9 +85,90 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+/// A job and its cluster.
+struct ElasticForecast {
+    parameters: Parameters,
+    access: SearchAccess,
+    key: ForecastKey,
+    forecasts: Arc<Forecasts>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let name = format!("elastic-forecast-{}", parameters.job_id);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, milli(parameters.target))])
+    let spec = external(trigger, &name, milli(parameters.target));
+    let activation = parameters.activation;
+    let source = ElasticForecast {
+        access: parameters.access(trigger, backends),
+        key: parameters.key(),
+        forecasts: backends.state(),
+        parameters,
+    };
+    SingleMetricScaler::build(spec, activation, source)
+}
+
+impl Parameters {
+    fn access(&self, trigger: &Trigger, backends: &Backends) -> SearchAccess {
+        let (addresses, authorization, auth) = match &*self.cloud_id {
+            "" => {
+                let (user, password) = (self.username.clone(), self.password.clone());
+                (Ok(self.addresses.clone()), None, Auth::Basic { user, password })
+            }
+            id => {
+                let authorization = format!("ApiKey {}", self.api_key.reveal());
+                (cloud(id).map(|address| vec![address]), Some(authorization), Auth::None)
+            }
+        };
+        SearchAccess {
+            product: "elasticsearch",
+            addresses,
+            endpoint: Endpoint { insecure: self.unsafe_ssl, auth, ..Endpoint::default() },
+            authorization,
+            within: trigger.http_timeout,
+            web: Arc::clone(&backends.web),
+        }
+    }
+
+    fn key(&self) -> ForecastKey {
+        let (user, secret) = match &*self.cloud_id {
+            "" => (self.username.clone(), self.password.clone()),
+            _ => (String::new(), self.api_key.clone()),
+        };
+        let addresses = [&*self.addresses, std::slice::from_ref(&self.cloud_id)].concat();
+        ForecastKey { addresses, user, secret, job: self.job_id.clone(), look_ahead: self.look_ahead }
+    }
+}
+
+impl ElasticForecast {
+    async fn create(&self) -> Result<String, ScalerError> {
+        let Parameters { job_id, look_ahead, .. } = &self.parameters;
+        let (path, body) = query::forecast_request(job_id, *look_ahead);
+        let (status, body) = self.access.post(&path, &body).await?;
+        query::forecast_id(status, &body)
+    }
+
+    async fn predicted(&self, forecast: &str) -> Result<Option<f64>, ScalerError> {
+        let (path, body) = query::search_request(&self.parameters, forecast, self.access.web.now());
+        let (status, body) = self.access.post(&path, &body).await?;
+        query::prediction(status, &body)
+    }
+}
+
+impl ValueSource for ElasticForecast {
+    fn value(&self) -> ScalerFuture<'_, f64> {
+        Box::pin(async {
+            let forecasts = self.forecasts.of(&self.key, self.create()).await?;
+            for forecast in forecasts {
+                if let Some(value) = self.predicted(&forecast).await? {
+                    return Ok(value);
+                }
+            }
+            // KEDA serves 0 meanwhile, which would scale the target in after each restart of the operator.
+            Err(scaler_error!(
+                "the forecast of job {} has no value yet for the moment that is looked ahead to: it is still being computed",
+                self.parameters.job_id
+            ))
+        })
+    }
 }

@@ -1,6 +1,6 @@
 //! elasticsearch: a number in the result of a search.
 
-mod query;
+pub(crate) mod query;
 #[cfg(test)]
 mod tests;
 

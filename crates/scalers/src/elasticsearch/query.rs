@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::ScalerError;
 
 /// The URL encoded in a cloud id: `name:base64(domain$elasticsearch$kibana)`.
-pub(super) fn cloud(id: &str) -> Result<String, ScalerError> {
+pub(crate) fn cloud(id: &str) -> Result<String, ScalerError> {
     let bad = || {
         scaler_error!("cloudID cannot be read: it must be copied from the console of Elastic Cloud as it is")
     };
