@@ -30,7 +30,8 @@ pub(crate) struct AzurePrincipal<'a> {
 }
 
 impl AzurePrincipal<'_> {
-    fn identity(&self, trigger: &Trigger) -> AzureIdentity {
+    /// The identity of a trigger: its pod identity, or else the service principal.
+    pub(crate) fn identity(&self, trigger: &Trigger) -> AzureIdentity {
         if trigger.identity.provider == "azure-workload" {
             return AzureIdentity::of(&trigger.identity);
         }

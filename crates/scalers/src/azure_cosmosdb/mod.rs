@@ -1,11 +1,24 @@
 //! azure-cosmosdb: the backlog of a change feed processor of Azure Cosmos DB.
 
+mod query;
 #[cfg(test)]
 mod tests;
 
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use query::{CosmosAccess, CosmosContainer, FeedLag, Lease, RangeLag};
+
+use crate::azure_client::AzurePrincipal;
 use crate::azure_clouds::check_cloud;
+use crate::azure_storage::storage_date;
+use crate::identity::{AzureIdentity, Identities};
 use crate::parameters::KedaProfile;
 use crate::prelude::*;
+
+/// Maximum number of pages of leases.
+const MAX_LEASE_PAGES: usize = 20;
+/// How many ranges are read at the same time.
+const CONCURRENT_RANGES: usize = 8;
 
 /// What stands in front of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure cosmos db metadata";
@@ -16,7 +29,6 @@ pub const TYPE: ScalerType = ScalerType {
     about: "How many changes of an Azure Cosmos DB container a change feed processor has not read yet.",
     display: "azureCosmosDBScaler",
     parameters: Parameters::PARAMETERS,
-    queried: false,
     since: KedaProfile::V2_21,
     unit: |_| "changes",
     build,
@@ -163,7 +175,29 @@ fn is_account(connection: &str) -> bool {
     has("AccountEndpoint") && has("AccountKey")
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+/// A container, and how requests for it are authorized.
+struct CosmosAccount {
+    container: CosmosContainer,
+    /// The key; a token is used without one.
+    key: Option<Secret>,
+}
+
+/// A change feed processor.
+struct ChangeFeed {
+    spec: MetricSpec,
+    monitored: CosmosAccount,
+    leases: CosmosAccount,
+    processor: String,
+    threshold: i64,
+    activation: i64,
+    identity: AzureIdentity,
+    resource_url: String,
+    identities: Arc<Identities>,
+    within: Duration,
+    web: Arc<SharedHttpClient>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let mut parameters = Parameters::read(trigger)?;
     parameters.share_account();
@@ -171,5 +205,119 @@ fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError
     let fail = |error: ParseError| ScalerError::new(error).inside("error creating cosmos db client");
     parameters.check_client(trigger).map_err(fail)?;
     let name = format!("azure-cosmosdb-{}-{}", parameters.lease_container, parameters.processor);
-    UnqueriedScaler::build(trigger, [external(trigger, &name, whole(parameters.threshold))])
+    let spec = external(trigger, &name, whole(parameters.threshold));
+    Ok(Arc::new(ChangeFeed::new(spec, parameters, trigger, backends)))
+}
+
+/// The container of an account that is given by a connection string, or by an endpoint and perhaps a key.
+fn account(
+    connection: &Secret,
+    endpoint: &str,
+    key: &Secret,
+    (database, container): (&str, &str),
+) -> CosmosAccount {
+    let (endpoint, key) = match query::account(connection.reveal()) {
+        Some((endpoint, key)) => (endpoint, Some(key)),
+        None => (endpoint.to_owned(), Some(key.clone()).filter(|key| !key.reveal().is_empty())),
+    };
+    let endpoint = endpoint.trim_end_matches('/').to_owned();
+    let (database, container) = (database.to_owned(), container.to_owned());
+    CosmosAccount { container: CosmosContainer { endpoint, database, container }, key }
+}
+
+impl ChangeFeed {
+    fn new(spec: MetricSpec, given: Parameters, trigger: &Trigger, backends: &Backends) -> Self {
+        let principal = AzurePrincipal {
+            client: &given.client_id,
+            tenant: &given.tenant,
+            secret: &given.client_secret,
+            cloud: &given.cloud,
+            authority: &given.active_directory_endpoint,
+        };
+        let identity = principal.identity(trigger);
+        let monitored = (&*given.database, &*given.container);
+        let leases = (&*given.lease_database, &*given.lease_container);
+        Self {
+            spec,
+            monitored: account(&given.connection, &given.endpoint, &given.key, monitored),
+            leases: account(&given.lease_connection, &given.lease_endpoint, &given.lease_key, leases),
+            processor: given.processor,
+            threshold: given.threshold,
+            activation: given.activation,
+            identity,
+            resource_url: given.resource_url,
+            identities: backends.state(),
+            within: trigger.http_timeout,
+            web: Arc::clone(&backends.web),
+        }
+    }
+
+    async fn access(&self, account: &CosmosAccount) -> Result<CosmosAccess, ScalerError> {
+        if let Some(key) = &account.key {
+            return Ok(CosmosAccess::Key(key.clone()));
+        }
+        let is_operators = matches!(self.identity, AzureIdentity::Workload { .. });
+        // The host comes first: a token of the operator is not even asked for if it would be sent elsewhere.
+        let scope = query::token_scope(&account.container.endpoint, is_operators, &self.resource_url)?;
+        Ok(CosmosAccess::Token(self.identities.azure(&self.identity, &scope, &self.web).await?))
+    }
+
+    async fn leases(&self) -> Result<Vec<Lease>, ScalerError> {
+        let access = self.access(&self.leases).await?;
+        let prefix = query::lease_prefix(&self.processor, &self.monitored.container.endpoint);
+        let (mut leases, mut page) = (Vec::new(), String::new());
+        for _ in 0..MAX_LEASE_PAGES {
+            let date = storage_date(self.web.now());
+            let call = self.leases.container.leases(&prefix, &page, &access, &date, self.within)?;
+            let answer = self.web.ask(call).await?;
+            leases.extend(query::leases(answer.status.as_u16(), &answer.body)?);
+            match answer.headers.get("x-ms-continuation").and_then(|next| next.to_str().ok()) {
+                Some(next) if !next.is_empty() => next.clone_into(&mut page),
+                _ => return Ok(leases),
+            }
+        }
+        Err(scaler_error!("there are more than {MAX_LEASE_PAGES} pages of leases"))
+    }
+
+    async fn lags(&self) -> Result<Vec<(Lease, RangeLag)>, ScalerError> {
+        let leases = self.leases().await?;
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
+        let access = &self.access(&self.monitored).await?;
+        let lags: Vec<_> = leases.into_iter().map(|lease| self.lag(access, lease)).collect();
+        futures::stream::iter(lags).buffer_unordered(CONCURRENT_RANGES).try_collect().await
+    }
+
+    async fn lag(&self, access: &CosmosAccess, lease: Lease) -> Result<(Lease, RangeLag), ScalerError> {
+        let date = storage_date(self.web.now());
+        let call = self.monitored.container.changes(&lease, access, &date, self.within)?;
+        let answer = self.web.ask(call).await?;
+        let lag = query::lag(answer.status.as_u16(), &answer.headers, &answer.body)
+            .map_err(|error| error.inside(format!("range {}", lease.range)))?;
+        Ok((lease, lag))
+    }
+
+    /// The lag of the processor. After a split everything is read once more: its processor may have replaced the lease meanwhile.
+    async fn feed_lag(&self) -> Result<FeedLag, ScalerError> {
+        let mut lags = self.lags().await?;
+        if lags.iter().any(|(_, lag)| *lag == RangeLag::Split) {
+            lags = self.lags().await?;
+        }
+        Ok(FeedLag::sum(&lags, self.activation))
+    }
+}
+
+impl Scaler for ChangeFeed {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
+        Box::pin(async { Ok(vec![self.spec.clone()]) })
+    }
+
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
+        Box::pin(async move {
+            let lag = self.feed_lag().await?;
+            let served = lag.served(self.threshold);
+            Ok(Reading::one(metric, milli(served as f64), lag.total > self.activation))
+        })
+    }
 }
