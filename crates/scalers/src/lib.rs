@@ -12,7 +12,6 @@
 //! responses    decoding of responses; `xml` elements; `urls` URLs; `single` scalers with one metric; `aws` signatures;
 //!              `azure_client`, `azure_clouds`, `azure_storage`, `google_credentials`, `google_client`, `google_monitoring`,
 //!              `jolokia`, `keystone`, `search`, `oauth` code shared by several scalers
-//! unqueried    types whose parameters are checked but whose source is not queried yet
 //! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them, `stream` adds TLS;
 //!              `grpc` channels of gRPC, `encrypted_key` keys with a password, `scram` logins, `kafka_client` the lag of consumer groups
 //! tenant_files files that triggers name
@@ -62,7 +61,6 @@ mod test_support;
 mod tls;
 mod tree;
 mod trigger;
-mod unqueried;
 mod urls;
 pub mod web;
 mod xml;

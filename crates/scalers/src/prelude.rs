@@ -11,6 +11,5 @@ pub(crate) use crate::parameters::Secret;
 pub(crate) use crate::single::{HttpSource, SingleMetricScaler, ValueSource, send};
 pub(crate) use crate::table::ScalerType;
 pub(crate) use crate::table::sample::{self, Sample};
-pub(crate) use crate::unqueried::UnqueriedScaler;
 pub(crate) use crate::web::{HttpCall, SharedHttpClient};
 pub(crate) use crate::{ParseError, Reading, Scaler, ScalerError, ScalerFuture, Trigger};

@@ -36,6 +36,35 @@ pub(super) fn check_duration(name: &str, text: &str) -> Result<(), ParseError> {
     Ok(())
 }
 
+/// The seconds of a duration that was checked.
+pub(super) fn seconds(text: &str) -> f64 {
+    let (sign, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut sum = 0.0;
+    while !rest.is_empty() {
+        let begin = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, unit) = rest.split_at_checked(begin).unwrap_or_default();
+        let end = unit.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(unit.len());
+        let (letters, after) = unit.split_at_checked(end).unwrap_or_default();
+        let factor = match letters {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            "w" => 604_800.0,
+            _ => 0.0,
+        };
+        sum += factor * number.parse().unwrap_or(0.0);
+        rest = after;
+    }
+    sign * sum
+}
+
 /// Whether a text is a URL with a scheme and a host.
 pub(super) fn is_absolute_url(text: &str) -> bool {
     is_request_uri(text) && !host(text).is_empty()
