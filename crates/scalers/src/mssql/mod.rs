@@ -55,7 +55,8 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// The query and the connection.
     pub struct Parameters {
-        /// A connection string, `sqlserver://user:password@host:1433?database=db`; replaces the parameters below.
+        /// A connection string, `sqlserver://user:password@host:1433?database=db` or `server=host,1433;user id=…;password=…`; replaces
+        /// the parameters below. Names of instances are not looked up: give the port.
         connection_string: Secret = "connectionString" in [Authentication, Environment];
         /// User name.
         username: String = "username" in [Authentication, Metadata];
@@ -73,10 +74,10 @@ crate::parameters! {
         target: f64 = "targetValue" in [Metadata], required;
         /// The trigger is active above this value.
         activation: f64 = "activationTargetValue" in [Metadata], default "0";
-        /// `azuresql` understands `fedauth` in connection strings.
+        /// `azuresql` understands `fedauth=ActiveDirectoryServicePrincipal` in connection strings, with `client@tenant` as the user.
         driver: String = "driverName" in [Metadata, Authentication], default "sqlserver",
             one_of ["sqlserver", "azuresql"], since_2_21;
-        /// The resource of tokens with `azure-workload`.
+        /// The resource of tokens with `azure-workload`: one of SQL Server in Azure's clouds.
         identity_resource: String = "workloadIdentityResource" in [Authentication, Metadata];
     }
     check Parameters::check

@@ -44,7 +44,7 @@ impl FakeMssql {
                 connections.fetch_add(1, Ordering::Relaxed);
                 let drop_all = Arc::clone(&drop_all);
                 tokio::spawn(async move {
-                    let mut peer = Peer { stream: Box::new(stream) };
+                    let mut peer = TdsPeer { stream: Box::new(stream) };
                     tokio::select! {
                         _ = peer.serve(mode) => {}
                         () = drop_all.notified() => {}
@@ -64,11 +64,11 @@ impl FakeMssql {
     }
 }
 
-struct Peer {
+struct TdsPeer {
     stream: BoxStream,
 }
 
-impl Peer {
+impl TdsPeer {
     async fn send(&mut self, message: &[u8]) -> Option<()> {
         self.stream.write_all(&wire::packets(wire::TABULAR_RESULT, message)).await.ok()?;
         self.stream.flush().await.ok()
