@@ -12,7 +12,8 @@ use localkube::clock::Clock;
 use localkube::nodes::Nodes;
 use testbed::progress::human;
 use testbed::{
-    Access, Cache, ControlPlane, KedaPrograms, Options, Parts, Peers, Progress, Prometheus, Release, state,
+    Access, Cache, ControlPlane, KedaPrograms, MAX_NODES, NodeOptions, Options, Parts, Peers, Progress,
+    Prometheus, Release, state,
 };
 
 use crate::local;
@@ -50,6 +51,20 @@ pub(crate) struct Up {
     /// Simulated nodes, on which pods are placed and live; 0 leaves them pending.
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     nodes: usize,
+    /// Real nodes with kubelet, containerd and kube-proxy, one if no count is given, instead of simulated ones; needs root.
+    #[arg(
+        long = "node",
+        value_name = "COUNT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1",
+        value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_NODES)),
+        conflicts_with_all = ["nodes", "without_controller_manager"]
+    )]
+    real_nodes: Option<u8>,
+    /// An image for real nodes: an OCI layout, such as target/image/oci, or an archive; may be repeated.
+    #[arg(long = "image", value_name = "PATH", requires = "real_nodes")]
+    images: Vec<PathBuf>,
     /// Return when it is ready, and leave it running until `down`.
     #[arg(long)]
     detach: bool,
@@ -152,7 +167,8 @@ fn up(args: &Up) -> anyhow::Result<()> {
     let since = Instant::now();
     let mut plane = ControlPlane::start(&args.options())?;
     let (runtime, access) = (local::runtime()?, plane.access());
-    let nodes = runtime.block_on(nodes(access, args.nodes))?;
+    let simulated = if args.real_nodes.is_some() { 0 } else { args.nodes };
+    let nodes = runtime.block_on(nodes(access, simulated))?;
     print!(
         "{}",
         welcome(access, args.release.release(), since.elapsed(), "Ctrl-C, or `cargo xtask real down`")
@@ -244,6 +260,7 @@ impl Up {
             release: Some(self.release.release()),
             controller_manager: !self.without_controller_manager,
             hpa: self.hpa,
+            nodes: self.real_nodes.map(|count| NodeOptions { count, images: self.images.clone() }),
             feature_gates: self.feature_gates.iter().cloned().collect(),
             api_server_args: self.api_server_args.clone(),
             controller_manager_args: self.controller_manager_args.clone(),
@@ -303,6 +320,17 @@ mod tests {
         assert_eq!(all.feature_gates, [("A".to_owned(), true), ("B".to_owned(), false)].into());
         assert_eq!(all.state, Some("/x".into()));
         assert!(!options(&["--without-controller-manager"]).controller_manager);
+    }
+
+    #[test]
+    fn real_nodes_replace_simulated_ones() {
+        assert!(options(&[]).nodes.is_none());
+        assert_eq!(options(&["--node"]).nodes.unwrap().count, 1);
+        let two = options(&["--node=2", "--image", "a", "--image", "b"]).nodes.unwrap();
+        assert_eq!((two.count, two.images.len()), (2, 2));
+        for bad in [&["--node=9"][..], &["--image=a"], &["--node", "--nodes=3"]] {
+            assert!(Line::try_parse_from(["real", "up"].iter().chain(bad)).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

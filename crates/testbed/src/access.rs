@@ -1,12 +1,13 @@
 //! How a running control plane is reached.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::components::{Ports, local};
+use crate::components::Ports;
 use crate::ensure::Parts;
 use crate::error::{Attempt, Error, read};
 use crate::pki::{Authority, Identity, Pki, write_private};
@@ -21,6 +22,8 @@ pub struct Access {
     pub kubeconfig: PathBuf,
     /// Where kube-apiserver answers.
     pub server: String,
+    /// The address of kube-apiserver: loopback, unless there are real nodes.
+    pub address: Ipv4Addr,
     /// The port of each component.
     pub ports: Ports,
     /// The folder with one log per component.
@@ -35,11 +38,12 @@ const PORTS_FILE: &str = "ports";
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Access {
-    pub(crate) fn new(folder: &Path, ports: Ports, pki: Pki, parts: Parts) -> Self {
+    pub(crate) fn new(folder: &Path, address: Ipv4Addr, ports: Ports, pki: Pki, parts: Parts) -> Self {
         Self {
             folder: folder.to_owned(),
             kubeconfig: folder.join("kubeconfig"),
-            server: local("https", ports.api_server),
+            server: format!("https://{address}:{}", ports.api_server),
+            address,
             ports,
             logs: folder.join("logs"),
             parts,
@@ -54,17 +58,17 @@ impl Access {
         }
         let folder = folder.canonicalize().attempt(|| format!("find {}", folder.display()))?;
         let path = folder.join(PORTS_FILE);
-        let ports = parse(&read(&path)?).ok_or_else(|| Error::Io {
+        let (address, ports) = parse(&read(&path)?).ok_or_else(|| Error::Io {
             attempt: format!("read {}", path.display()),
             source: std::io::ErrorKind::InvalidData.into(),
         })?;
-        Ok(Self::new(&folder, ports, Pki::read(&pki_folder(&folder))?, Parts::ensure()?))
+        Ok(Self::new(&folder, address, ports, Pki::read(&pki_folder(&folder))?, Parts::ensure()?))
     }
 
     /// Writes what `open` reads, and the kubeconfigs.
     pub(crate) fn write(&self) -> Result<(), Error> {
         let path = self.folder.join(PORTS_FILE);
-        fs::write(&path, print(self.ports)).attempt(|| format!("write {}", path.display()))?;
+        fs::write(&path, print(self.address, self.ports)).attempt(|| format!("write {}", path.display()))?;
         self.pki.write(&pki_folder(&self.folder))?;
         write_private(&self.kubeconfig, &self.kubeconfig_for(&self.pki.admin))?;
         write_private(
@@ -143,24 +147,23 @@ pub(crate) fn pki_folder(folder: &Path) -> PathBuf {
     folder.join("pki")
 }
 
-fn print(ports: Ports) -> String {
+fn print(address: Ipv4Addr, ports: Ports) -> String {
     format!(
-        "etcd {}\netcd-peer {}\nkube-apiserver {}\nkube-controller-manager {}\n",
+        "address {address}\netcd {}\netcd-peer {}\nkube-apiserver {}\nkube-controller-manager {}\n",
         ports.etcd, ports.etcd_peer, ports.api_server, ports.controller_manager
     )
 }
 
-fn parse(text: &str) -> Option<Ports> {
-    let port = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|number| number.parse().ok())
-    };
-    Some(Ports {
+fn parse(text: &str) -> Option<(Ipv4Addr, Ports)> {
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let port = |name: &str| value(name).and_then(|number| number.parse().ok());
+    let ports = Ports {
         etcd: port("etcd")?,
         etcd_peer: port("etcd-peer")?,
         api_server: port("kube-apiserver")?,
         controller_manager: port("kube-controller-manager")?,
-    })
+    };
+    Some((value("address")?.parse().ok()?, ports))
 }
 
 #[cfg(test)]
@@ -170,9 +173,10 @@ mod tests {
     #[test]
     fn ports_file_is_read_back() {
         let ports = Ports { etcd: 1, etcd_peer: 2, api_server: 3, controller_manager: 65535 };
-        assert_eq!(parse(&print(ports)), Some(ports));
+        let written = print(Ipv4Addr::LOCALHOST, ports);
+        assert_eq!(parse(&written), Some((Ipv4Addr::LOCALHOST, ports)));
         assert_eq!(parse("etcd 1\n"), None);
-        assert_eq!(parse(&print(ports).replace("65535", "65536")), None);
+        assert_eq!(parse(&written.replace("65535", "65536")), None);
     }
 
     #[test]

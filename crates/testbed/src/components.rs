@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::addresses::{HOST_ADDRESS, SERVICES};
 use crate::error::Error;
 use crate::options::Options;
 use crate::pki::FRONT_PROXY;
@@ -72,9 +73,30 @@ pub(crate) fn api_server(ports: Ports, pki: &Path, options: &Options) -> Vec<Str
         // Off, so that a Service of type ExternalName leads to a server on this machine.
         "--enable-aggregator-routing=false".into(),
     ];
+    if options.nodes.is_some() {
+        arguments.extend(for_nodes(pki));
+    }
     arguments.extend(feature_gates(options));
     arguments.extend(options.api_server_args.iter().cloned());
     arguments
+}
+
+/// Flags of kube-apiserver where nodes and pods must reach it, and it them. They replace those for loopback.
+fn for_nodes(pki: &Path) -> Vec<String> {
+    let file = |flag: &str, name: &str| format!("--{flag}={}", pki.join(name).display());
+    vec![
+        format!("--bind-address={HOST_ADDRESS}"),
+        format!("--advertise-address={HOST_ADDRESS}"),
+        "--endpoint-reconciler-type=lease".into(),
+        format!("--service-cluster-ip-range={SERVICES}"),
+        // This adds to the mode RBAC.
+        "--authorization-mode=Node".into(),
+        "--enable-admission-plugins=NodeRestriction".into(),
+        file("kubelet-client-certificate", "admin.crt"),
+        file("kubelet-client-key", "admin.key"),
+        file("kubelet-certificate-authority", "ca.crt"),
+        "--kubelet-preferred-address-types=InternalIP".into(),
+    ]
 }
 
 pub(crate) fn controller_manager(
@@ -85,8 +107,11 @@ pub(crate) fn controller_manager(
 ) -> Vec<String> {
     let file = |flag: &str, name: &str| format!("--{flag}={}", pki.join(name).display());
     let config = |flag: &str| format!("--{flag}={}", kubeconfig.display());
-    // Nodes here send no heartbeats unless a test has them do so.
-    let mut controllers = String::from("--controllers=*,-node-lifecycle-controller");
+    let mut controllers = String::from("--controllers=*");
+    if options.nodes.is_none() {
+        // Nodes here send no heartbeats unless a test has them do so.
+        controllers.push_str(",-node-lifecycle-controller");
+    }
     if !options.hpa {
         controllers.push_str(",-horizontal-pod-autoscaler-controller");
     }
@@ -174,6 +199,18 @@ mod tests {
                 .iter()
                 .any(|a| a.contains("feature-gates"))
         );
+    }
+
+    #[test]
+    fn real_nodes_reach_the_api_server_and_have_a_life_cycle() {
+        let options = Options { nodes: Some(crate::NodeOptions::default()), ..Options::default() };
+        let server = api_server(PORTS, Path::new("/pki"), &options);
+        // The last of two values counts.
+        let bound = server.iter().rfind(|argument| argument.starts_with("--bind-address=")).unwrap();
+        assert_eq!(bound, "--bind-address=10.213.0.1");
+        assert!(has(&server, "--kubelet-client-key=/pki/admin.key"));
+        let manager = controller_manager(PORTS, Path::new("/pki"), Path::new("/kubeconfig"), &options);
+        assert!(has(&manager, "--controllers=*,-horizontal-pod-autoscaler-controller"));
     }
 
     #[test]

@@ -102,6 +102,16 @@ pub enum Error {
     /// The release that the environment names cannot be built.
     #[error("{RELEASE_VARIABLE}: {0}")]
     Release(#[from] UnknownRelease),
+    /// Real nodes need namespaces, mounts and network devices.
+    #[error(
+        "real nodes need root, which makes namespaces, mounts and network devices\n  remedy: run the same command as root, or do without --node"
+    )]
+    NotRoot,
+    /// Another control plane of this machine has real nodes.
+    #[error(
+        "another control plane of this machine has real nodes\n  remedy: end it with `cargo xtask real down`; one at a time can have the addresses"
+    )]
+    NodesBusy,
     /// Another control plane runs on this state folder.
     #[error("a control plane already runs in {}\n  remedy: use it, or end it with `cargo xtask real down`", .0.display())]
     Busy(PathBuf),

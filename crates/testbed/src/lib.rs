@@ -3,13 +3,15 @@
 //! [`Parts::ensure`] builds etcd, kube-apiserver, kube-controller-manager and kubectl once per machine;
 //! [`ControlPlane::start`] runs them on free loopback ports and ends them when it is dropped, or when the process that
 //! holds it dies; [`shared`] is one of them for all tests of a process. There is no scheduler and no kubelet: pods stay
-//! Pending until something makes nodes and pods live. [`proxy`] makes faults between a client and either cluster,
+//! Pending until something makes nodes and pods live, unless there are real nodes ([`node`]). [`proxy`] makes faults between a
+//! client and either cluster,
 //! [`peer`] is Kubernetes' own HPA controller alone, [`keda`] is KEDA as it comes, and [`etcd`] stores what no API server would take. [`kubelets`],
 //! [`sample`] and [`prometheus`] are what metrics come from, [`backends`] what scalers ask. See docs/testbed.md.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 
 pub mod access;
+mod addresses;
 pub mod aggregate;
 pub mod backends;
 pub mod cache;
@@ -24,6 +26,8 @@ pub mod harness;
 pub mod keda;
 mod kubeconfig;
 pub mod kubelets;
+pub mod node;
+pub mod oci;
 mod options;
 pub mod parts;
 pub mod peer;
@@ -48,7 +52,7 @@ pub use cache::Cache;
 pub use ensure::{Helm, KedaPrograms, Parts, Peers, Prometheus};
 pub use error::Error;
 pub use fetch::go_module;
-pub use options::Options;
+pub use options::{MAX_NODES, NodeOptions, Options};
 pub use parts::Part;
 pub use plane::ControlPlane;
 pub use process::{ProcessUsage, processes_mentioning};

@@ -4,56 +4,71 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::output;
+use crate::error::{Attempt, Error, make_folder};
 
-/// An image that was written.
-pub(super) struct Image {
-    /// The digest of its manifest.
-    pub(super) digest: String,
-    pub(super) layer_bytes: u64,
+/// What an image says about itself.
+#[derive(Debug, Clone, Copy)]
+pub struct ImageConfig<'a> {
+    /// The name by which it is imported.
+    pub name: &'a str,
+    /// The program that it runs.
+    pub entrypoint: &'a str,
+    /// Its title.
+    pub title: &'a str,
+    /// Its version.
+    pub version: &'a str,
 }
 
-/// Writes the layout to `folder/oci`.
-pub(super) fn write(folder: &Path, root: &Path, name: &str) -> anyhow::Result<Image> {
+/// An image that was written.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// The digest of its manifest.
+    pub digest: String,
+    /// The size of its layer, compressed.
+    pub layer_bytes: u64,
+}
+
+/// Writes an image with the files below `root` as an OCI layout to `folder/oci`. The same files give the same digest.
+pub fn write(folder: &Path, root: &Path, image: &ImageConfig<'_>) -> Result<Image, Error> {
     let blobs = folder.join("oci/blobs/sha256");
-    fs::create_dir_all(&blobs).with_context(|| format!("creating {}", blobs.display()))?;
+    make_folder(&blobs)?;
     let archive = archive(folder, root)?;
-    let unpacked = digest(&fs::read(&archive)?);
-    output(Command::new("gzip").args(["--best", "--no-name", "--force"]).arg(&archive))?;
-    let layer = add(&blobs, &fs::read(archive.with_extension("tar.gz"))?)?;
-    fs::remove_file(archive.with_extension("tar.gz")).context("removing the layer's archive")?;
+    let unpacked = digest(&read(&archive)?);
+    run(Command::new("gzip").args(["--best", "--no-name", "--force"]).arg(&archive))?;
+    let compressed = archive.with_extension("tar.gz");
+    let layer = add(&blobs, &read(&compressed)?)?;
+    fs::remove_file(&compressed).attempt(|| format!("remove {}", compressed.display()))?;
     let config = json!({
         "architecture": architecture(),
         "os": "linux",
         "config": {
             "User": "65532:65532",
-            "Entrypoint": ["/usr/local/bin/plimsoll"],
+            "Entrypoint": [image.entrypoint],
             "Env": ["PATH=/usr/local/bin"],
             "WorkingDir": "/",
             "Labels": {
-                "org.opencontainers.image.title": "plimsoll",
-                "org.opencontainers.image.version": env!("CARGO_PKG_VERSION"),
+                "org.opencontainers.image.title": image.title,
+                "org.opencontainers.image.version": image.version,
             },
         },
         "rootfs": {"type": "layers", "diff_ids": [unpacked]},
     });
-    let config = add(&blobs, &serde_json::to_vec(&config)?)?;
+    let config = add(&blobs, config.to_string().as_bytes())?;
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "config": config.descriptor("application/vnd.oci.image.config.v1+json"),
         "layers": [layer.descriptor("application/vnd.oci.image.layer.v1.tar+gzip")],
     });
-    let manifest = add(&blobs, &serde_json::to_vec(&manifest)?)?;
+    let manifest = add(&blobs, manifest.to_string().as_bytes())?;
     let mut entry = manifest.descriptor("application/vnd.oci.image.manifest.v1+json");
     // containerd names an imported image by the first, other tools by the second.
     let names = json!({
-        "io.containerd.image.name": name,
-        "org.opencontainers.image.ref.name": name.rsplit(':').next().unwrap_or(name),
+        "io.containerd.image.name": image.name,
+        "org.opencontainers.image.ref.name": image.name.rsplit(':').next().unwrap_or(image.name),
     });
     if let Some(entry) = entry.as_object_mut() {
         entry.insert("annotations".to_owned(), names);
@@ -61,26 +76,23 @@ pub(super) fn write(folder: &Path, root: &Path, name: &str) -> anyhow::Result<Im
     let index = json!({
         "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [entry]
     });
-    fs::write(folder.join("oci/index.json"), serde_json::to_vec(&index)?).context("writing index.json")?;
-    let version = br#"{"imageLayoutVersion":"1.0.0"}"#;
-    fs::write(folder.join("oci/oci-layout"), version).context("writing oci-layout")?;
+    put(&folder.join("oci/index.json"), index.to_string().as_bytes())?;
+    put(&folder.join("oci/oci-layout"), br#"{"imageLayoutVersion":"1.0.0"}"#)?;
     Ok(Image { digest: manifest.digest, layer_bytes: layer.bytes })
 }
 
 /// A tar archive of the files whose bytes depend on nothing but the files.
-fn archive(folder: &Path, root: &Path) -> anyhow::Result<PathBuf> {
+fn archive(folder: &Path, root: &Path) -> Result<PathBuf, Error> {
     let archive = folder.join("layer.tar");
     let fixed = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"];
-    output(
-        Command::new("tar")
-            .args(fixed)
-            .arg("--create")
-            .arg("--file")
-            .arg(&archive)
-            .arg("-C")
-            .arg(root)
-            .arg("."),
-    )?;
+    run(Command::new("tar")
+        .args(fixed)
+        .arg("--create")
+        .arg("--file")
+        .arg(&archive)
+        .arg("-C")
+        .arg(root)
+        .arg("."))?;
     Ok(archive)
 }
 
@@ -95,11 +107,30 @@ impl Blob {
     }
 }
 
-fn add(blobs: &Path, content: &[u8]) -> anyhow::Result<Blob> {
+fn add(blobs: &Path, content: &[u8]) -> Result<Blob, Error> {
     let digest = digest(content);
     let name = digest.trim_start_matches("sha256:");
-    fs::write(blobs.join(name), content).with_context(|| format!("writing the blob {name}"))?;
+    put(&blobs.join(name), content)?;
     Ok(Blob { digest, bytes: content.len() as u64 })
+}
+
+fn put(path: &Path, content: &[u8]) -> Result<(), Error> {
+    fs::write(path, content).attempt(|| format!("write {}", path.display()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).attempt(|| format!("read {}", path.display()))
+}
+
+/// Runs a command, whose failure is an error.
+fn run(command: &mut Command) -> Result<(), Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.env("LC_ALL", "C").output().attempt(|| format!("run {program}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let output = format!("  {program}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Err(Error::Build { part: "an image".to_owned(), output })
 }
 
 fn digest(content: &[u8]) -> String {

@@ -17,6 +17,8 @@ pub struct Options {
     pub controller_manager: bool,
     /// Whether Kubernetes' own HPA controller runs.
     pub hpa: bool,
+    /// Real nodes, for which root is needed.
+    pub nodes: Option<NodeOptions>,
     /// Feature gates, for kube-apiserver and kube-controller-manager alike.
     pub feature_gates: BTreeMap<String, bool>,
     /// Further flags of kube-apiserver; they come last.
@@ -27,6 +29,18 @@ pub struct Options {
     pub deadline: Duration,
 }
 
+/// The most real nodes that a control plane can have.
+pub const MAX_NODES: u8 = 3;
+
+/// Real nodes of a control plane.
+#[derive(Debug, Clone, Default)]
+pub struct NodeOptions {
+    /// How many, at most [`MAX_NODES`].
+    pub count: u8,
+    /// Images for them: OCI layouts, or archives that `ctr images import` takes.
+    pub images: Vec<PathBuf>,
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -34,6 +48,7 @@ impl Default for Options {
             release: None,
             controller_manager: true,
             hpa: false,
+            nodes: None,
             feature_gates: BTreeMap::new(),
             api_server_args: Vec::new(),
             controller_manager_args: Vec::new(),

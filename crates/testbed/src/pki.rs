@@ -9,6 +9,7 @@ use localkube::access::SERVER_NAMES;
 pub use localkube::access::{Authority, FRONT_PROXY, Identity};
 use rcgen::KeyPair;
 
+use crate::addresses::{API_SERVICE_ADDRESS, HOST_ADDRESS};
 use crate::error::{Attempt, Error, make_folder, read};
 
 /// Everything a control plane needs.
@@ -31,8 +32,10 @@ impl Pki {
         let cluster = Authority::new(CLUSTER_CA)?;
         let front_proxy = Authority::new(FRONT_PROXY_CA)?;
         let service_account = KeyPair::generate()?;
+        let host = HOST_ADDRESS.to_string();
+        let names = [SERVER_NAMES, &[host.as_str(), API_SERVICE_ADDRESS]].concat();
         Ok(Self {
-            server: cluster.server(SERVER_NAMES)?,
+            server: cluster.server(&names)?,
             admin: cluster.client("admin", Some("system:masters"))?,
             controller_manager: cluster.client("system:kube-controller-manager", None)?,
             front_proxy_client: front_proxy.client(FRONT_PROXY, None)?,

@@ -6,10 +6,12 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::access::{Access, pki_folder};
+use crate::addresses::HOST_ADDRESS;
 use crate::cache::Cache;
 use crate::components::{self, Ports};
 use crate::ensure::Parts;
 use crate::error::Error;
+use crate::node::{Nodes, is_root};
 use crate::options::Options;
 use crate::pki::Pki;
 use crate::process::{Component, tail};
@@ -23,6 +25,7 @@ use crate::state::{self, State};
 pub struct ControlPlane {
     access: Access,
     components: Vec<Component>,
+    nodes: Option<Nodes>,
     state: State,
 }
 
@@ -33,6 +36,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 impl ControlPlane {
     /// Builds what is missing, starts everything and returns when it is ready.
     pub fn start(options: &Options) -> Result<Self, Error> {
+        if options.nodes.is_some() && !is_root() {
+            return Err(Error::NotRoot);
+        }
         let cache = Cache::of_user()?;
         let release = options.release.map_or_else(Release::chosen, Ok)?;
         let parts = Parts::of_release(release, &cache, &mut Progress::stderr())?;
@@ -41,14 +47,17 @@ impl ControlPlane {
             None => State::temporary(&cache)?,
         };
         let pki = Pki::new()?;
-        let access = Access::new(state.folder(), Ports::free()?, pki.clone(), parts.clone());
-        let mut plane = Self { access, components: Vec::new(), state };
+        let nodes =
+            options.nodes.as_ref().map(|nodes| Nodes::claim(nodes, state.folder(), &cache)).transpose()?;
+        let address = if nodes.is_some() { HOST_ADDRESS } else { Ipv4Addr::LOCALHOST };
+        let access = Access::new(state.folder(), address, Ports::free()?, pki.clone(), parts.clone());
+        let mut plane = Self { access, components: Vec::new(), nodes, state };
         for attempt in 1.. {
             match plane.bring_up(options) {
                 Err(error) if attempt < MAX_START_ATTEMPTS && lost_a_port(&error) => {
                     plane.end();
                     let folder = plane.state.folder();
-                    plane.access = Access::new(folder, Ports::free()?, pki.clone(), parts.clone());
+                    plane.access = Access::new(folder, address, Ports::free()?, pki.clone(), parts.clone());
                 }
                 result => {
                     result?;
@@ -89,8 +98,15 @@ impl ControlPlane {
         self.access.write()?;
         let Access { ports, parts, .. } = self.access.clone();
         let data = state::data(&self.access.folder);
+        if let Some(nodes) = &mut self.nodes {
+            nodes.enter(&self.access.folder, options.deadline)?;
+        }
         self.run("etcd", &parts.etcd, &components::etcd(ports, &data), Some(&data))?;
-        self.start_servers(options)
+        self.start_servers(options)?;
+        match &mut self.nodes {
+            Some(nodes) => nodes.join(&self.access, options.deadline),
+            None => Ok(()),
+        }
     }
 
     fn start_servers(&mut self, options: &Options) -> Result<(), Error> {
@@ -103,7 +119,7 @@ impl ControlPlane {
             &components::api_server(ports, &pki, options),
             None,
         )?;
-        self.wait(options.deadline, |access| listens(access.ports.api_server) && answers(access, "/readyz"))?;
+        self.wait(options.deadline, |access| listens(access) && answers(access, "/readyz"))?;
         if options.controller_manager {
             let kubeconfig = self.access.controller_manager_kubeconfig();
             let arguments = components::controller_manager(ports, &pki, &kubeconfig, options);
@@ -147,10 +163,13 @@ impl ControlPlane {
                 return Err(component.failure(format!("ended by itself ({status})")));
             }
         }
-        Ok(())
+        self.nodes.as_mut().map_or(Ok(()), Nodes::check)
     }
 
     fn end(&mut self) {
+        if let Some(nodes) = &mut self.nodes {
+            nodes.end();
+        }
         // All at once, then wait: none has anything to save.
         self.components.iter_mut().for_each(Component::release);
         self.components.iter_mut().for_each(Component::wait);
@@ -170,8 +189,8 @@ fn lost_a_port(error: &Error) -> bool {
 }
 
 /// Whether the port accepts connections; checked first because it is cheaper than a kubectl process.
-fn listens(port: u16) -> bool {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+fn listens(access: &Access) -> bool {
+    let address = SocketAddr::from((access.address, access.ports.api_server));
     TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
 }
 

@@ -12,7 +12,7 @@ use crate::error::{Attempt, Error};
 
 /// Runs a program until it ends or until the other end of standard input is closed, which the kernel does for us however
 /// we die. The program is killed outright: nothing it holds is worth keeping. The folder with its data, if it is told of
-/// one, goes with it.
+/// one, goes with it, after a script that removes what else it leaves.
 const SUPERVISOR: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- &
 program=$!
@@ -22,12 +22,15 @@ exec 3<&-
 { wait "$program"; } 2>/dev/null
 code=$?
 { kill -KILL "$watch"; wait "$watch"; } 2>/dev/null
+[ -z "$TESTBED_CLEANUP" ] || sh "$TESTBED_CLEANUP"
 [ -z "$TESTBED_DATA" ] || rm -rf -- "$TESTBED_DATA"
 exit "$code"
 "#;
 
 /// The environment variable with the folder that the supervisor removes.
 const DATA_VARIABLE: &str = "TESTBED_DATA";
+/// The environment variable with the script that the supervisor runs after the program has ended.
+pub(crate) const CLEANUP_VARIABLE: &str = "TESTBED_CLEANUP";
 
 /// The kernel counts in hundredths of a second for programs, whatever it does itself.
 const CLOCK_TICK: Duration = Duration::from_millis(10);
@@ -63,7 +66,8 @@ pub(crate) fn supervised(
     let mut command = Command::new("sh");
     command.args(["-c", SUPERVISOR, "testbed-supervisor"]).arg(program).args(arguments);
     // Its own process group: Ctrl-C in a terminal reaches only us, and the supervisor ends the program in every case.
-    command.stdin(Stdio::piped()).process_group(0).env_remove(DATA_VARIABLE);
+    command.stdin(Stdio::piped()).process_group(0);
+    command.env_remove(DATA_VARIABLE).env_remove(CLEANUP_VARIABLE);
     command
 }
 

@@ -2,13 +2,11 @@
 //!
 //! ```text
 //! rootfs  the files of the image: the binary, glibc and CA certificates of Debian
-//! oci     layer, configuration, manifest and index
 //! sbom    the bill of materials (CycloneDX)
 //! ```
 //!
 //! The same input gives the same digest: files have a fixed order, owner, mode and time.
 
-mod oci;
 mod rootfs;
 mod sbom;
 
@@ -16,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
+use testbed::oci::{self, ImageConfig};
 
 /// Writes the container image as an OCI layout.
 #[derive(clap::Args)]
@@ -49,7 +48,13 @@ pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("removing {}", args.output.display()))?;
     }
     let packages = rootfs::build(&root, &binary)?;
-    let image = oci::write(&args.output, &root, &args.name)?;
+    let config = ImageConfig {
+        name: &args.name,
+        entrypoint: "/usr/local/bin/plimsoll",
+        title: "plimsoll",
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let image = oci::write(&args.output, &root, &config)?;
     if !args.without_sbom {
         let text = sbom::document(&args.name, &image.digest, &packages)?;
         std::fs::write(args.output.join("sbom.cdx.json"), text).context("writing sbom.cdx.json")?;
