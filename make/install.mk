@@ -8,3 +8,12 @@ chart: programs ## Render deploy/ from the Helm chart (builds Helm the first tim
 
 image: dist programs ## Write the container image as an OCI layout to target/image (needs Debian's apt-get; no container engine).
 	@$(XTASK) image
+
+# The OCI layout that `make image` writes; another image, such as one of a debug build, is made by `cargo xtask image`.
+IMAGE ?= target/image/oci
+.PHONY: test-install
+
+test-install: programs ## Install the chart on real nodes: every role in pods (10 min and an image; root only; builds Kubernetes the first time, needs Go).
+	@[ "$$(id -u)" = 0 ] || { echo "error: real nodes need root"; echo "  remedy: run make test-install as root"; exit 1; }
+	@[ -e $(IMAGE)/index.json ] || $(MAKE) --no-print-directory image
+	@PLIMSOLL_IMAGE=$(abspath $(IMAGE)) $(CARGO) test $(WORKSPACE) --test install -- --ignored --nocapture

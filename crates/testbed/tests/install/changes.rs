@@ -1,0 +1,99 @@
+//! What happens to an installation over time.
+
+use serde_json::Value;
+
+use crate::cluster::{Cluster, ROLES, SYSTEM};
+
+const NODE_METRICS: &str = "/apis/metrics.k8s.io/v1beta1/nodes";
+
+fn leader_of(cluster: &Cluster, lease: &str) -> Option<String> {
+    let lease = cluster.get(&format!("lease {lease} --namespace {SYSTEM}"));
+    let holder = lease["spec"]["holderIdentity"].as_str()?;
+    // A name of a pod, and behind it what makes the holder unique.
+    (!holder.is_empty()).then(|| holder.to_owned())
+}
+
+pub(crate) fn leader(cluster: &Cluster) {
+    for (role, lease) in
+        [("plimsoll-controller", "plimsoll-controller"), ("plimsoll-operator", "operator.keda.sh")]
+    {
+        let old = cluster.until("there is a leader", || leader_of(cluster, lease));
+        let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let pods: Vec<String> = cluster.pods(role).iter().map(name).collect();
+        let leading = pods.iter().find(|pod| old.starts_with(pod.as_str()));
+        let leading = leading.unwrap_or_else(|| panic!("{old} is none of {pods:?}"));
+        cluster.kubectl(&format!("delete pod {leading} --namespace {SYSTEM} --wait=false"));
+        cluster.until("another leader", || leader_of(cluster, lease).filter(|new| *new != old));
+        cluster.rolled_out(role);
+    }
+}
+
+/// Without its certificate, and then without its CA, the Secret of a role is what it is when they have expired.
+pub(crate) fn certificates(cluster: &Cluster) {
+    let secret = format!("secret plimsoll-metrics-certs --namespace {SYSTEM}");
+    let part = |name: &str| cluster.get(&secret)["data"][name].as_str().unwrap_or_default().to_owned();
+    let empty = |parts: &str| cluster.kubectl(&format!("patch {secret} --patch {{\"data\":{{{parts}}}}}"));
+    let renewed = |name: &str, old: &str| {
+        cluster.until(&format!("there is a new {name}"), || {
+            let new = part(name);
+            (!new.is_empty() && new != old).then_some(())
+        });
+    };
+    let (certificate, authority) = (part("tls.crt"), part("ca.crt"));
+    let errors = cluster.while_asking(NODE_METRICS, || {
+        empty(r#""tls.crt":"""#);
+        renewed("tls.crt", &certificate);
+    });
+    assert!(errors.is_empty(), "{errors:#?}");
+    assert_eq!(part("ca.crt"), authority);
+    empty(r#""ca.crt":"","ca.key":"","tls.crt":"","tls.key":"""#);
+    renewed("ca.crt", &authority);
+    cluster.until("the API server knows the new CA", || {
+        let service = cluster.get("apiservice v1beta1.metrics.k8s.io");
+        (service["spec"]["caBundle"] == part("ca.crt").as_str()).then_some(())
+    });
+    cluster
+        .until("the API server trusts it", || cluster.try_kubectl(&format!("get --raw {NODE_METRICS}")).ok());
+}
+
+pub(crate) fn rolling_update(cluster: &Cluster) {
+    let errors = cluster.while_asking(NODE_METRICS, || {
+        for role in ROLES {
+            cluster.kubectl(&format!("rollout restart deployment/{role} --namespace {SYSTEM}"));
+        }
+        ROLES.iter().for_each(|role| cluster.rolled_out(role));
+    });
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+pub(crate) fn drain(cluster: &Cluster) {
+    let errors = cluster.while_asking(NODE_METRICS, || {
+        cluster.kubectl("drain node-2 --ignore-daemonsets --delete-emptydir-data --timeout 5m");
+        ROLES.iter().for_each(|role| cluster.rolled_out(role));
+    });
+    assert!(errors.is_empty(), "{errors:#?}");
+    for pod in ROLES.iter().flat_map(|role| cluster.pods(role)) {
+        assert_eq!(pod["spec"]["nodeName"], "node-1");
+    }
+    cluster.kubectl("uncordon node-2");
+}
+
+/// A limit below what the process needs: the kernel kills it, the kubelet restarts it, the rest of the cluster goes on.
+pub(crate) fn out_of_memory(cluster: &Cluster) {
+    let limit = |memory: &str| {
+        let set =
+            format!("set resources deployment/plimsoll-operator --namespace {SYSTEM} --containers operator");
+        cluster.kubectl(&format!("{set} --requests cpu=50m,memory={memory} --limits memory={memory}"));
+    };
+    limit("6Mi");
+    cluster.until("a container is killed and restarted", || {
+        let killed = |pod: &Value| {
+            let status = &pod["status"]["containerStatuses"][0];
+            let ends = [&status["lastState"], &status["state"]];
+            ends.iter().any(|end| end["terminated"]["reason"] == "OOMKilled")
+        };
+        cluster.pods("plimsoll-operator").iter().any(killed).then_some(())
+    });
+    limit("512Mi");
+    cluster.rolled_out("plimsoll-operator");
+}

@@ -1,0 +1,159 @@
+//! A control plane with two real nodes, on which the chart is installed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testbed::node::is_root;
+use testbed::{ControlPlane, Helm, NodeOptions, Options};
+
+/// The namespace of the installation.
+pub(crate) const SYSTEM: &str = "plimsoll-system";
+/// The Deployments of the chart.
+pub(crate) const ROLES: [&str; 3] = ["plimsoll-controller", "plimsoll-metrics", "plimsoll-operator"];
+
+/// How long any single step may take on a machine that does much else.
+const DEADLINE: Duration = Duration::from_mins(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// All roles, each as the chart ships it, with an image that nodes have already.
+const VALUES: [&str; 4] = [
+    "--set=controller.mode=active",
+    "--set=metrics.enabled=true",
+    "--set=operator.enabled=true",
+    "--set=image.pullPolicy=Never",
+];
+
+pub(crate) struct Cluster {
+    plane: ControlPlane,
+    helm: PathBuf,
+}
+
+impl Cluster {
+    pub(crate) fn start() -> Self {
+        assert!(is_root(), "real nodes need root");
+        let image = std::env::var_os("PLIMSOLL_IMAGE").map(PathBuf::from);
+        let image =
+            image.expect("PLIMSOLL_IMAGE names the OCI layout of our image; make test-install sets it");
+        let nodes = NodeOptions { count: 2, images: vec![image] };
+        let options = Options { nodes: Some(nodes), deadline: DEADLINE, ..Options::default() };
+        let plane = ControlPlane::start(&options).unwrap();
+        let cluster = Self { plane, helm: Helm::ensure().unwrap().helm };
+        let mut arguments = vec!["install", "plimsoll", "charts/plimsoll", "--create-namespace"];
+        arguments.extend(VALUES);
+        cluster.helm(&arguments);
+        cluster
+    }
+
+    /// Runs Helm in the repository and the namespace of the installation.
+    pub(crate) fn helm(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(&self.helm);
+        command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+        command.env("KUBECONFIG", &self.plane.access().kubeconfig).args(["--namespace", SYSTEM]);
+        // Its folders are in the home folder of the user otherwise.
+        for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            command.env(variable, self.plane.access().folder.join("helm"));
+        }
+        let output = command.args(arguments).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "helm {arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// What kubectl prints, or its error; the words are separated by blanks.
+    pub(crate) fn try_kubectl(&self, line: &str) -> Result<String, testbed::Error> {
+        self.plane.access().run_kubectl(&line.split(' ').collect::<Vec<_>>())
+    }
+
+    /// What kubectl prints.
+    pub(crate) fn kubectl(&self, line: &str) -> String {
+        self.try_kubectl(line).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// An object or a list of them.
+    pub(crate) fn get(&self, what: &str) -> Value {
+        serde_json::from_str(&self.kubectl(&format!("get {what} --output json"))).unwrap()
+    }
+
+    /// The pods of a role that are not being deleted.
+    pub(crate) fn pods(&self, role: &str) -> Vec<Value> {
+        let list = self.get(&format!("pods --namespace {SYSTEM} --selector app.kubernetes.io/name={role}"));
+        let pods = list["items"].as_array().cloned().unwrap_or_default();
+        pods.into_iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).collect()
+    }
+
+    /// Applies manifests.
+    pub(crate) fn apply(&self, manifests: &str) {
+        self.try_apply(manifests).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// The same, where it may be refused.
+    pub(crate) fn try_apply(&self, manifests: &str) -> Result<String, testbed::Error> {
+        let path = self.plane.access().folder.join("applied.yaml");
+        std::fs::write(&path, manifests).unwrap();
+        self.try_kubectl(&format!("apply --filename {}", path.display()))
+    }
+
+    /// Waits until all pods of a role are those of its latest revision, and ready.
+    pub(crate) fn rolled_out(&self, role: &str) {
+        let status = format!("rollout status deployment/{role} --namespace {SYSTEM} --timeout 5m");
+        if let Err(error) = self.try_kubectl(&status) {
+            panic!("{error}\n{}", self.report(role));
+        }
+    }
+
+    /// What is known about the pods of a role, for a failure.
+    fn report(&self, role: &str) -> String {
+        let chosen = format!("--namespace {SYSTEM} --selector app.kubernetes.io/name={role}");
+        let part = |line: String| self.try_kubectl(&line).unwrap_or_else(|error| error.to_string());
+        format!(
+            "{}\n{}",
+            part(format!("describe pods {chosen}")),
+            part(format!("logs {chosen} --tail 30 --prefix"))
+        )
+    }
+
+    /// Waits until a condition holds; `None` is not yet.
+    pub(crate) fn until<T>(&self, what: &str, condition: impl Fn() -> Option<T>) -> T {
+        let since = Instant::now();
+        loop {
+            if let Some(value) = condition() {
+                return value;
+            }
+            let reports = || ROLES.map(|role| self.report(role)).join("\n");
+            assert!(since.elapsed() < DEADLINE, "not after {DEADLINE:?}: {what}\n{}", reports());
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Runs something while requests go through the API server to an API of ours; returns the errors of these requests.
+    pub(crate) fn while_asking(&self, path: &str, act: impl FnOnce()) -> Vec<String> {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                let mut errors = Vec::new();
+                while !over.load(Ordering::Relaxed) {
+                    if let Err(error) = self.try_kubectl(&format!("get --raw {path}")) {
+                        errors.push(error.to_string());
+                    }
+                }
+                errors
+            });
+            let end = SetOnDrop(&over);
+            act();
+            drop(end);
+            asking.join().unwrap()
+        })
+    }
+}
+
+/// Sets the flag also when a test fails, so that nobody waits for it.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,55 @@
+//! The Helm chart, installed on real nodes from our image: every role runs as its pods.
+//!
+//! Needs root and an image: `make test-install`. The tests share one cluster with two nodes and run one after another.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `roles` | every role is ready under its limits and service account, with a read-only root; kubectl reads what they serve |
+//! | `changes` | another leader, new certificates, a rolling update, a drained node, a restart after OOM: the APIs answer throughout |
+//! | `load` | an HPA follows the real CPU time of its pods up and down, and ignores a busy sidecar if it is told to |
+//! | `events` | a ScaledObject wakes a worker from zero; the webhook refuses a second one |
+//! | `removal` | what `helm uninstall` leaves |
+//! | `cluster` | what these stand on |
+
+#![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "tests"
+)]
+
+mod changes;
+mod cluster;
+mod events;
+mod load;
+mod removal;
+mod roles;
+
+use cluster::Cluster;
+
+/// One test, because its steps build on each other and share a cluster that takes minutes to start.
+#[test]
+#[ignore = "needs root and an image: make test-install"]
+fn every_role_runs_in_pods_on_real_nodes() {
+    let cluster = Cluster::start();
+    let steps: [(&str, fn(&Cluster)); 11] = [
+        ("every role becomes ready", roles::become_ready),
+        ("kubectl reads what they serve", roles::serve),
+        ("an HPA follows real load", load::is_followed),
+        ("an HPA ignores a busy sidecar", load::of_a_sidecar_is_ignored),
+        ("a ScaledObject wakes a worker", events::wake_a_worker),
+        ("another leader takes over", changes::leader),
+        ("certificates are renewed", changes::certificates),
+        ("a rolling update is not noticed", changes::rolling_update),
+        ("a node is drained", changes::drain),
+        ("a container that runs out of memory is restarted", changes::out_of_memory),
+        ("helm uninstall leaves only definitions", removal::leaves_definitions),
+    ];
+    for (name, step) in steps {
+        eprintln!("install: {name}");
+        step(&cluster);
+    }
+}
