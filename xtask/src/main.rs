@@ -11,6 +11,7 @@ mod generate;
 mod image;
 mod local;
 mod real;
+mod release;
 mod schemas;
 mod upstream;
 mod vectors;
@@ -42,6 +43,8 @@ enum Task {
     /// Build and run a real Kubernetes control plane on loopback.
     #[command(subcommand)]
     Real(real::Real),
+    /// Write the files of a release: archives, chart, manifests, checksums, the plugin manifest of krew.
+    Release(release::ReleaseArgs),
     /// Ask a real API server for the schemas that localkube embeds.
     Schemas,
     /// Compare releases of Kubernetes or KEDA by their sources.
@@ -62,6 +65,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Image(args) => image::run(&args),
         Task::Local(args) => local::run(&args),
         Task::Real(args) => real::run(&args),
+        Task::Release(args) => release::run(&args),
         Task::Schemas => schemas::run(),
         Task::Upstream(args) => upstream::run(&args),
         Task::Vectors(args) => vectors::run(&args),

@@ -1,0 +1,213 @@
+//! `cargo xtask release`: writes the files of a release: archives, chart, manifests, checksums and the plugin manifest of krew.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+use sha2::{Digest as _, Sha256};
+use testbed::Helm;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// What is in every archive beside the program.
+const TEXTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
+/// Shells, and the names under which they look for completions.
+const COMPLETIONS: [(&str, &str); 3] =
+    [("bash", "plimsoll.bash"), ("zsh", "_plimsoll"), ("fish", "plimsoll.fish")];
+
+/// Writes the files of a release.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  make dist && cargo xtask release --program linux-amd64=target/x86_64-unknown-linux-gnu/dist/plimsoll
+  cargo xtask release --program linux-amd64=… --program darwin-arm64=… --url https://example.com/releases/v0.1.0
+
+The first program must run on this machine: it prints the completions for shells. Programs for other systems are built there, or
+with a toolchain for them; this command packs what it is given.")]
+pub(crate) struct ReleaseArgs {
+    /// A program and its platform, such as linux-amd64=target/…/plimsoll; may be repeated.
+    #[arg(long = "program", value_name = "PLATFORM=FILE", value_parser = platform, required = true)]
+    programs: Vec<(String, PathBuf)>,
+    /// Where the archives will be found; without it no plugin manifest is written.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// The folder of the release; what is in it is replaced.
+    #[arg(long, value_name = "FOLDER", default_value = "target/release-files")]
+    output: PathBuf,
+}
+
+/// An archive that was written.
+struct Archive {
+    platform: String,
+    file: String,
+    digest: String,
+}
+
+pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<ExitCode> {
+    let changes = fs::read_to_string("CHANGELOG.md").context("reading CHANGELOG.md")?;
+    if !has_section(&changes, VERSION) {
+        bail!("CHANGELOG.md has no section for {VERSION}\n  remedy: name the section Unreleased after it");
+    }
+    let output = &args.output;
+    if output.exists() {
+        fs::remove_dir_all(output).with_context(|| format!("removing {}", output.display()))?;
+    }
+    fs::create_dir_all(output).with_context(|| format!("creating {}", output.display()))?;
+    let (_, host) = args.programs.first().context("no program")?;
+    let archives = args
+        .programs
+        .iter()
+        .map(|(platform, program)| archive(output, platform, program, host))
+        .collect::<anyhow::Result<Vec<Archive>>>()?;
+    let helm = Helm::ensure()?.helm;
+    succeed(Command::new(helm).args(["package", "charts/plimsoll", "--destination"]).arg(output))?;
+    let manifests = output.join(format!("plimsoll-{VERSION}-manifests.tar.gz"));
+    pack(&manifests, Path::new("."), &["deploy"])?;
+    if let Some(url) = &args.url {
+        let path = output.join("krew.yaml");
+        fs::write(&path, plugin(url, &archives)).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let sums = checksums(output)?;
+    fs::write(output.join("SHA256SUMS"), &sums).context("writing SHA256SUMS")?;
+    print!("{sums}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Packs a program with its texts and completions.
+fn archive(output: &Path, platform: &str, program: &Path, host: &Path) -> anyhow::Result<Archive> {
+    let name = format!("plimsoll-{VERSION}-{platform}");
+    let folder = output.join(&name);
+    let completions = folder.join("completions");
+    fs::create_dir_all(&completions).with_context(|| format!("creating {}", completions.display()))?;
+    fs::copy(program, folder.join("plimsoll")).with_context(|| format!("copying {}", program.display()))?;
+    for text in TEXTS {
+        fs::copy(text, folder.join(text)).with_context(|| format!("copying {text}"))?;
+    }
+    for (shell, file) in COMPLETIONS {
+        let script = succeed(Command::new(host).args(["completion", shell]))?;
+        fs::write(completions.join(file), script).with_context(|| format!("writing {file}"))?;
+    }
+    let file = format!("{name}.tar.gz");
+    pack(&output.join(&file), output, &[&name])?;
+    fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
+    let digest = digest(&output.join(&file))?;
+    Ok(Archive { platform: platform.to_owned(), file, digest })
+}
+
+/// An archive whose bytes depend on nothing but the files.
+fn pack(archive: &Path, folder: &Path, names: &[&str]) -> anyhow::Result<()> {
+    let fixed = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"];
+    let mut command = Command::new("tar");
+    command.args(fixed).args(["--use-compress-program", "gzip --best --no-name", "--create", "--file"]);
+    succeed(command.arg(archive).arg("-C").arg(folder).args(names)).map(drop)
+}
+
+fn succeed(command: &mut Command) -> anyhow::Result<Vec<u8>> {
+    let output = command.env("LC_ALL", "C").output().with_context(|| format!("running {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(output.stdout)
+}
+
+fn digest(path: &Path) -> anyhow::Result<String> {
+    let content = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+    let mut text = String::new();
+    for byte in Sha256::digest(content) {
+        write!(text, "{byte:02x}")?;
+    }
+    Ok(text)
+}
+
+/// All files of a folder, as `sha256sum` prints them.
+fn checksums(folder: &Path) -> anyhow::Result<String> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let mut lines = String::new();
+    for path in files {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        writeln!(lines, "{}  {name}", digest(&path)?)?;
+    }
+    Ok(lines)
+}
+
+/// The plugin manifest of krew, with which `kubectl plimsoll` is installed.
+fn plugin(url: &str, archives: &[Archive]) -> String {
+    let mut text = format!(
+        "apiVersion: krew.googlecontainertools.github.com/v1alpha2
+kind: Plugin
+metadata:
+  name: plimsoll
+spec:
+  version: v{VERSION}
+  shortDescription: Explain, simulate and test autoscaling
+  platforms:
+"
+    );
+    for Archive { platform, file, digest } in archives {
+        let (os, arch) = platform.split_once('-').unwrap_or((platform.as_str(), ""));
+        text += &format!(
+            "  - selector: {{matchLabels: {{os: {os}, arch: {arch}}}}}
+    uri: {url}/{file}
+    sha256: {digest}
+    bin: plimsoll
+    files:
+    - {{from: '*/plimsoll', to: .}}
+    - {{from: '*/LICENSE', to: .}}
+",
+            url = url.trim_end_matches('/')
+        );
+    }
+    text
+}
+
+/// Whether a changelog describes a version.
+fn has_section(changes: &str, version: &str) -> bool {
+    changes.lines().filter_map(|line| line.strip_prefix("## ")).any(|title| {
+        let first = title.split_whitespace().next().unwrap_or_default();
+        first.trim_matches(['[', ']']).trim_start_matches('v') == version
+    })
+}
+
+fn platform(text: &str) -> anyhow::Result<(String, PathBuf)> {
+    let (platform, file) = text.split_once('=').context("expected PLATFORM=FILE")?;
+    let known = platform
+        .split_once('-')
+        .is_some_and(|(os, arch)| ["linux", "darwin"].contains(&os) && ["amd64", "arm64"].contains(&arch));
+    if !known {
+        bail!("unknown platform {platform:?}; write linux-amd64, linux-arm64, darwin-amd64 or darwin-arm64");
+    }
+    Ok((platform.to_owned(), file.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn platforms_are_checked() {
+        assert_eq!(platform("linux-amd64=a/b").unwrap(), ("linux-amd64".to_owned(), PathBuf::from("a/b")));
+        for bad in ["linux-amd64", "windows-amd64=a", "linux=a"] {
+            assert!(platform(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn version_needs_a_section() {
+        let changes = "# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-11-17)\n\n## [v0.1.0]\n";
+        assert!(has_section(changes, "0.2.0") && has_section(changes, "0.1.0"));
+        assert!(!has_section(changes, "0.3.0") && !has_section(changes, "0.2"));
+    }
+
+    #[test]
+    fn plugin_manifest_names_every_archive() {
+        let archive = |platform: &str| Archive {
+            platform: platform.to_owned(),
+            file: format!("plimsoll-{platform}.tar.gz"),
+            digest: "ab".repeat(32),
+        };
+        let text = plugin("https://example.com/v1/", &[archive("linux-amd64"), archive("darwin-arm64")]);
+        assert!(text.contains("{os: darwin, arch: arm64}"), "{text}");
+        assert!(text.contains("uri: https://example.com/v1/plimsoll-linux-amd64.tar.gz\n"), "{text}");
+    }
+}
