@@ -73,9 +73,10 @@ pub(crate) async fn keep(
 ) {
     let mut keeper = CaKeeper::new(client, leadership, objects, owner);
     loop {
+        // A new leader writes at once: until then the API server does not trust a new installation.
+        keeper.leadership.acquired().await;
         let Some(pem) = authority.pem() else { return };
-        let refused = keeper.leadership.is_leader() && !keeper.turn(&pem).await;
-        let period = if refused { RETRY_PERIOD } else { CHECK_PERIOD };
+        let period = if keeper.turn(&pem).await { CHECK_PERIOD } else { RETRY_PERIOD };
         let _ = tokio::time::timeout(period, authority.changed(&pem)).await;
     }
 }
