@@ -210,6 +210,8 @@ spec:
   {{- if .insecure }}
   # Shadow mode may write nothing, hence no caBundle either: each instance makes its own certificate.
   insecureSkipTLSVerify: true
+  # Removes the one that active mode has written, with which the line above is refused.
+  caBundle: ""
   {{- end }}
 {{- end }}
 
