@@ -41,7 +41,10 @@ impl Cluster {
         let options = Options { nodes: Some(nodes), deadline: DEADLINE, ..Options::default() };
         let plane = ControlPlane::start(&options).unwrap();
         let cluster = Self { plane, helm: Helm::ensure().unwrap().helm };
-        let mut arguments = vec!["install", "plimsoll", "charts/plimsoll", "--create-namespace"];
+        cluster.kubectl(&format!("create namespace {SYSTEM}"));
+        let restricted = "pod-security.kubernetes.io/enforce=restricted";
+        cluster.kubectl(&format!("label namespace {SYSTEM} {restricted}"));
+        let mut arguments = vec!["install", "plimsoll", "charts/plimsoll"];
         arguments.extend(VALUES);
         cluster.helm(&arguments);
         cluster

@@ -4,7 +4,7 @@
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `roles` | every role is ready under its limits and service account, with a read-only root; kubectl reads what they serve |
+//! | `roles` | every role is ready under its limits and service account, with a read-only root, where only restricted pods may run; kubectl reads what they serve |
 //! | `changes` | another leader, new certificates, a rolling update, a drained node, a restart after OOM: the APIs answer throughout |
 //! | `load` | an HPA follows the real CPU time of its pods up and down, and ignores a busy sidecar if it is told to |
 //! | `events` | a ScaledObject wakes a worker from zero; the webhook refuses a second one |
