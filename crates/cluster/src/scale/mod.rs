@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use api::scale::group_of;
 use engine::act::ScaleWriteError;
-use engine::{RecordedError, Scale, ScaleReadError};
+use engine::{RecordedError, RequestFailure, Scale, ScaleReadError};
 use http::Method;
 use kube::Client;
 use runtime::Leadership;
@@ -66,15 +66,30 @@ impl ScaleClient {
         let mut first = None;
         // A kind with several versions is requested once per version, although the URI is the same (T43).
         for resource in mappings {
-            match self.read(namespace, name, resource).await {
+            match self.read(namespace, name, resource.clone()).await {
                 Ok(scale) => return Ok(scale),
-                Err(error) => _ = first.get_or_insert(error),
+                Err(error) => _ = first.get_or_insert((error, resource)),
             }
         }
         Err(ScaleReadError::Query(match first {
-            Some(error) => RecordedError::new(error.message.clone(), Some(error.failure())),
+            Some((error, resource)) => {
+                let failure = self.failure(&error, &resource).await;
+                RecordedError::new(error.message, Some(failure))
+            }
             None => "unrecognized resource".into(),
         }))
+    }
+
+    /// What a failed read means. A subresource that a custom resource does not have is answered as if the object did not exist;
+    /// discovery tells the two apart.
+    async fn failure(&self, error: &ApiError, resource: &Resource) -> RequestFailure {
+        let failure = error.failure();
+        if failure == RequestFailure::NotFound
+            && self.discovery.scale_kind(resource).await == ScaleKind::Absent
+        {
+            return RequestFailure::NotServed;
+        }
+        failure
     }
 
     /// Reads the scale of a known resource, without discovery.

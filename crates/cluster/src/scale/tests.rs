@@ -110,6 +110,24 @@ async fn a_kind_with_three_versions_is_requested_three_times() {
     assert_eq!(asked(&fake), ["GET /apis/example.com/v1/namespaces/ns/widgets/gone/scale"; 3]);
 }
 
+/// kube-apiserver answers both requests with the same `Status`.
+#[tokio::test]
+async fn missing_object_differs_from_a_kind_without_a_scale() {
+    let gone = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
+        "message": "\"web\" not found"});
+    let fake = server(move |_| Reply::new(404, JSON, &gone.to_string()));
+    let scales = scales(&fake);
+    for (version, kind, expected) in [
+        ("apps/v1", "Deployment", RequestFailure::NotFound),
+        ("autoscaling/v2", "HorizontalPodAutoscaler", RequestFailure::NotServed),
+    ] {
+        let Err(ScaleReadError::Query(error)) = scales.get("ns", version, kind, "web").await else {
+            unreachable!()
+        };
+        assert_eq!(error.failure(), Some(&expected), "{kind}");
+    }
+}
+
 #[tokio::test]
 async fn errors_have_the_texts_of_kubernetes() {
     for (code, said, words) in [
