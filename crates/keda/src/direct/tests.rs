@@ -1,5 +1,6 @@
 //! Worked examples: the matrix of docs/spec/keda.md 3.6, and what metrics add to it.
 
+mod cooldowns;
 mod plans;
 
 use std::sync::Arc;
