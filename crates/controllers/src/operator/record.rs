@@ -2,6 +2,7 @@
 
 mod job;
 
+use std::error::Error as _;
 use std::sync::Arc;
 
 use api::autoscaling::v2::MetricTarget;
@@ -12,14 +13,16 @@ use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::spec::TargetRef;
 use engine::trigger_poll::{Cooldown, FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
 use engine::{
-    ActivationVerdict, Decision, MilliValue, Observation, PodSelection, RecordedError, Replicas, Scale,
-    ScaleOutcome, ScaleReadError, Spec, State, Status,
+    ActivationVerdict, Decision, MilliValue, Observation, PodSelection, RecordedError, Replicas,
+    RequestFailure, Scale, ScaleOutcome, ScaleReadError, Spec, State, Status,
 };
 use jiff::{SignedDuration, Timestamp};
+use keda::OperationError;
 use keda::activity::{self, MetricQuery, MetricSample, TriggerResult};
 use keda::executor::{self, ExecutorInput, ScaleResult};
 use keda::fallback::{self, TargetFacts};
 
+use super::cluster_reader::ReadError;
 use super::context::OperatorContext;
 use super::decide::object::ObjectPoll;
 use super::id::{ResourceId, ResourceKind};
@@ -177,6 +180,20 @@ pub(crate) fn keep_activity(
     keep(context, id, object, &spec, &decision, TriggerPoll { hpa, ..round });
 }
 
+/// Records that the target of an object was not found, because of which its triggers are not polled.
+pub(crate) fn keep_unresolved(
+    context: &OperatorContext,
+    id: &ResourceId,
+    object: &ScaledObject,
+    error: &ScaleReadError,
+) {
+    let spec = Arc::new(spec_of(object));
+    let seen = observation(context, &spec, Err(error.clone()));
+    let mut decision = State::default().step(context.clock.now(), &seen);
+    decision.status = Status::default();
+    keep(context, id, object, &spec, &decision, TriggerPoll::default());
+}
+
 /// Removes the records of an object.
 pub(crate) fn forget(context: &OperatorContext, id: &ResourceId) {
     context.records.forget(&key(id));
@@ -219,7 +236,10 @@ fn decision(
             let replicas = Replicas::new(*current);
             Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector: String::new() })
         }
-        Err(error) => Err(ScaleReadError::Query(truncate(error.as_str(), MAX_ERROR_CHARS).into())),
+        Err(error) => {
+            let text = truncate(error.as_str(), MAX_ERROR_CHARS);
+            Err(ScaleReadError::Query(RecordedError::new(text, request_failure(error))))
+        }
     };
     let current = *input.current.as_ref().unwrap_or(&0);
     let seen = observation(context, spec, scale);
@@ -242,6 +262,32 @@ fn decision(
     // The status of the decision is that of an HPA, and this object has its own.
     decision.status = Status::default();
     decision
+}
+
+/// What a decision about activity sees: no pods and no samples.
+fn observation(
+    context: &OperatorContext,
+    spec: &Arc<Spec>,
+    scale: Result<Scale, ScaleReadError>,
+) -> Observation {
+    Observation {
+        config: context.settings.config.clone(),
+        spec: spec.clone(),
+        status: Status::default(),
+        scale,
+        selection: PodSelection::Ours,
+        pods: Vec::new(),
+        samples: Vec::new(),
+    }
+}
+
+/// What a failed read of the target means, if the API server answered.
+fn request_failure(error: &OperationError) -> Option<RequestFailure> {
+    match error.source()?.downcast_ref()? {
+        ReadError::Request(error) => Some(error.failure()),
+        ReadError::WorkloadNotFound { .. } => Some(RequestFailure::NotFound),
+        _ => None,
+    }
 }
 
 /// The spec of a ScaledObject, as far as activation needs it.

@@ -13,6 +13,7 @@ use crate::operator::decide::conditions::{
 use crate::operator::effect::Effect;
 use crate::operator::id::{ResourceId, ResourceKind};
 use crate::operator::object_state::ObjectEntry;
+use crate::operator::record;
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::validate::{self, ReconcileStep, StepFailure};
 
@@ -62,8 +63,11 @@ async fn steps(
     }
     pause::update_partial_pause(applier, object).await;
     validate::target_name(object)?;
-    let target = resolve_target(applier, object).await;
-    target.map_err(|cause| ReconcileStep::ScaleTarget.failed(cause))?.write_to(object);
+    let target = resolve_target(applier, object).await.map_err(|failure| {
+        record::keep_unresolved(applier.context, applier.id, object, &failure.read);
+        ReconcileStep::ScaleTarget.failed(failure)
+    })?;
+    target.write_to(object);
     validate::object(object)?;
     let (types, names) = summarize(&object.spec.triggers);
     (object.status.triggers_types, object.status.authentications_types) = (Some(types), Some(names));

@@ -3,6 +3,7 @@
 use api::keda::{GroupVersionKindResource, ScaledObject};
 use cluster::discovery::ScaleKind;
 use cluster::request::ApiError;
+use engine::{RecordedError, RequestFailure, ScaleReadError};
 use keda::admission::{Target, TargetError};
 use keda::event::Event;
 use serde_json::Value;
@@ -32,11 +33,12 @@ impl ResolvedTarget {
     }
 }
 
-/// Why a target was not resolved: the cause for the condition, and an event that is recorded before it.
+/// Why a target was not resolved: the cause for the condition, what failed, and an event that is recorded before it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{cause}")]
 pub(crate) struct TargetFailure {
     pub(crate) cause: String,
+    pub(crate) read: ScaleReadError,
     pub(crate) event: Option<Event>,
 }
 
@@ -59,7 +61,14 @@ pub(crate) async fn resolve(
     let resource = find(context, object).await.map_err(|error| {
         let cause = error.to_string();
         let event = Event::warning("ScaledObjectUpdateFailed", cause.clone());
-        TargetFailure { cause, event: Some(event) }
+        let read = match &error {
+            KindError::Reference(TargetError::GroupVersion(_)) => {
+                ScaleReadError::InvalidApiVersion(cause.clone())
+            }
+            KindError::Reference(TargetError::NoMatch { .. }) => ScaleReadError::UnknownKind(cause.clone()),
+            KindError::Discovery(error) => unread(&cause, error.failure()),
+        };
+        TargetFailure { cause, read, event: Some(event) }
     })?;
     let replicas = replicas(context, object, &resource).await?;
     Ok(ResolvedTarget { resource, replicas })
@@ -109,7 +118,7 @@ async fn replicas(
     if error.code == Some(HTTP_FORBIDDEN) && !context.settings.compat.is_strict() {
         // Whether the target exists is unknown; a permission is missing.
         let cause = format!("{}; {}", error.message, missing_permission(target));
-        return Err(TargetFailure { cause, event: None });
+        return Err(TargetFailure { cause, read: unread(&error.message, error.failure()), event: None });
     }
     let path = ResourcePath {
         group: &target.group,
@@ -129,7 +138,16 @@ async fn replicas(
         Err(_) => None,
     };
     let event = note.map(|note| Event::warning("ScaledObjectCheckFailed", note));
-    Err(TargetFailure { cause: error.message, event })
+    let failure = match note {
+        Some(NOT_SCALABLE_NOTE) => RequestFailure::NotServed,
+        Some(NOT_FOUND_NOTE) => RequestFailure::NotFound,
+        _ => error.failure(),
+    };
+    Err(TargetFailure { read: unread(&error.message, failure), cause: error.message, event })
+}
+
+fn unread(text: &str, failure: RequestFailure) -> ScaleReadError {
+    ScaleReadError::Query(RecordedError::new(text, Some(failure)))
 }
 
 /// Why a scale was not found, as far as the kind of its object says.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::diagnosis::diagnose;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -80,5 +81,21 @@ async fn one_record_holds_the_whole_decision_in_direct_mode() {
     assert_eq!(record.round.as_ref().and_then(|round| round.hpa.clone()), None);
     let words = record.explain("so").to_string();
     assert!(words.contains("triggers   scripted cannot be read: connection refused\n"), "{words}");
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_target_is_recorded_with_its_cause() {
+    let env = TestEnv::start().await;
+    env.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
+    let first_cause = || {
+        let record = env.handle.records().of("shop", "so.worker").pop()?;
+        diagnose(&record.facts(None)).into_iter().next()
+    };
+    let is_first = |id: &str| first_cause().is_some_and(|cause| cause.id == id);
+    env.until("the cause is recorded", async || is_first("target-not-found")).await;
+    assert_eq!(first_cause().unwrap().sentence, "Deployment shop/worker does not exist");
+    env.deployment("worker", 0).await;
+    env.until("triggers are polled", async || is_first("nothing-active")).await;
     env.stop().await;
 }
