@@ -134,6 +134,7 @@ impl Pod {
                 "Pending" => PodPhase::Pending,
                 "Running" => PodPhase::Running,
                 "Failed" => PodPhase::Failed,
+                "Succeeded" => PodPhase::Succeeded,
                 _ => PodPhase::Other,
             },
             deleting: self.metadata.deletion_timestamp.is_some(),

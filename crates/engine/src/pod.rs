@@ -37,7 +37,9 @@ pub enum PodPhase {
     Running,
     /// All containers ended, at least one with an error.
     Failed,
-    /// Succeeded, unknown or not reported. These phases are treated alike.
+    /// All containers ended without an error. Decided as [`PodPhase::Other`].
+    Succeeded,
+    /// Unknown or not reported.
     Other,
 }
 

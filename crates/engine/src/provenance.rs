@@ -11,6 +11,7 @@ use crate::CowStr;
 use crate::error::RecordedError;
 use crate::observe::{MetricSamples, PodSamples};
 use crate::pod::Pod;
+use crate::request_failure::RequestFailure;
 use crate::spec::Metric;
 use crate::units::MilliValue;
 
@@ -197,16 +198,14 @@ impl Metric {
 
 fn age_error(now: Timestamp, at: Option<Timestamp>, most: SignedDuration, which: &str) -> RecordedError {
     let most = most.as_secs();
-    match at {
-        Some(at) => {
-            let age = now.duration_since(at).as_secs();
-            format!("the {which} sample is {age} s old, which is more than maxAgeSeconds: {most}").into()
-        }
+    let age = at.map(|at| now.duration_since(at).as_secs());
+    let text = match age {
+        Some(age) => format!("the {which} sample is {age} s old, which is more than maxAgeSeconds: {most}"),
         None => format!(
             "the answer does not state when its samples were taken, so maxAgeSeconds: {most} cannot be checked"
-        )
-        .into(),
-    }
+        ),
+    };
+    RecordedError::new(text, Some(RequestFailure::TooOld { age, most }))
 }
 
 #[cfg(test)]

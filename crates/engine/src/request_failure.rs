@@ -28,6 +28,13 @@ pub enum RequestFailure {
     Unreachable,
     /// A response without samples.
     NoItems,
+    /// The samples are older than `maxAgeSeconds`, or of unknown age; both in seconds.
+    TooOld {
+        /// Their age, if it is known.
+        age: Option<i64>,
+        /// The largest accepted age.
+        most: i64,
+    },
 }
 
 /// Which access was denied.

@@ -39,6 +39,8 @@ pub struct ClusterFacts {
     pub rivals: Option<Vec<RivalFact>>,
     /// The pause of a ScaledObject; absent if it is not paused, or if that is unknown.
     pub paused: Option<PausedFact>,
+    /// Whether the annotation `plimsoll.dev/mode` of the object is `off`; false if that is unknown.
+    pub off: bool,
 }
 
 /// A pause by annotation.

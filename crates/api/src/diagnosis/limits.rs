@@ -128,6 +128,7 @@ fn policy(spec: &Spec, normalized: &Normalized, down: bool) -> Option<String> {
     let rules = if down { &behavior.down } else { &behavior.up };
     let policy = rules.policies.get(normalized.limited.rate?.policy?)?;
     let unit = match policy.kind {
+        ScalingPolicyType::Pods if policy.value == 1 => "pod",
         ScalingPolicyType::Pods => "pods",
         ScalingPolicyType::Percent => "%",
     };

@@ -45,6 +45,13 @@ pub enum MetricFault {
     Unreachable(String),
     /// Another error: code and text.
     Refused(u16, String),
+    /// The samples are older than `maxAgeSeconds`, or of unknown age; both in seconds.
+    TooOld {
+        /// Their age, if it is known.
+        age: Option<i64>,
+        /// The largest accepted age.
+        most: i64,
+    },
     /// The kind of the described object is unknown.
     UnknownObjectKind(String),
     /// Target type and value do not fit.
@@ -128,6 +135,7 @@ fn fault(cluster: Option<&ClusterFacts>, metric: &Metric, failure: &MetricFailur
             };
             MetricFault::UnknownObjectKind(kind)
         }
+        RequestFailure::TooOld { age, most } => MetricFault::TooOld { age: *age, most: *most },
         RequestFailure::Unreachable => MetricFault::Unreachable(quoted(&failure.text)),
         RequestFailure::Refused(code) => MetricFault::Refused(*code, quoted(&failure.text)),
         RequestFailure::Forbidden(_) => MetricFault::Refused(403, quoted(&failure.text)),
@@ -166,6 +174,7 @@ impl Described for MetricCause {
             MetricFault::Timeout => "metrics-api-timeout",
             MetricFault::Unreachable(_) => "metrics-api-unreachable",
             MetricFault::Refused(..) => "metrics-api-error",
+            MetricFault::TooOld { .. } => "stale-samples",
             MetricFault::UnknownObjectKind(_) => "object-kind-unknown",
             MetricFault::InvalidTarget => "metric-target-invalid",
             MetricFault::InvalidSelector(_) => "metric-selector-invalid",
@@ -202,6 +211,12 @@ impl Described for MetricCause {
             }
             MetricFault::Refused(code, why) => {
                 format!("{metric} cannot be read: {group} answered {code}: {why}")
+            }
+            MetricFault::TooOld { age: Some(age), most } => {
+                format!("the samples of {metric} are {age} s old, more than maxAgeSeconds: {most}")
+            }
+            MetricFault::TooOld { age: None, most } => {
+                format!("the age of {metric} is not known, so maxAgeSeconds: {most} cannot be checked")
             }
             MetricFault::UnknownObjectKind(kind) => {
                 format!("{metric} cannot be read: the cluster does not know the kind {kind}")
@@ -240,6 +255,9 @@ impl Described for MetricCause {
             MetricFault::Timeout => "look at the adapter and the source behind it; `plimsoll metrics doctor` measures it".to_owned(),
             MetricFault::Unreachable(_) | MetricFault::Refused(..) => {
                 format!("look at the log of the server of {group}; `plimsoll metrics doctor` names it")
+            }
+            MetricFault::TooOld { .. } => {
+                format!("look why {group} has no newer samples (`plimsoll metrics doctor`), or raise maxAgeSeconds")
             }
             MetricFault::UnknownObjectKind(_) => "correct describedObject.apiVersion and kind".to_owned(),
             MetricFault::InvalidTarget => "set target.type together with the field it names".to_owned(),

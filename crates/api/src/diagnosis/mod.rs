@@ -82,7 +82,8 @@ pub trait Described {
 }
 
 impl Diagnosis {
-    fn of(cause: &dyn Described) -> Self {
+    /// Describes a cause.
+    pub fn of(cause: &dyn Described) -> Self {
         Self {
             id: cause.id(),
             concern: cause.concern(),

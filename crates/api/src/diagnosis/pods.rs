@@ -62,6 +62,8 @@ pub enum PodCause {
     },
     /// Pods that are being deleted or have failed.
     Ended(Vec<String>),
+    /// Pods whose containers have all ended without an error.
+    Completed(Vec<String>),
     /// Pods without a sample for an unknown reason.
     WithoutSamples {
         /// The pods that are known.
@@ -184,10 +186,14 @@ fn uncounted(
     let age_of = |pod: &UncountedPod| pod.started.map(|started| at.duration_since(started));
     let is_young = |pod: &UncountedPod| age_of(pod).is_some_and(|age| age < FIRST_SAMPLE_DELAY);
     let (young, old): (Vec<_>, Vec<_>) = missing.into_iter().partition(|pod| is_young(pod));
-    let recorded = old.len() + young.len() + down.len();
+    let completed = of(&[UncountedReason::Completed]);
+    let recorded = old.len() + young.len() + down.len() + completed.len();
     let unnamed = usize::try_from(counts.missing).unwrap_or_default().saturating_sub(recorded);
     if old.len() + unnamed > 0 {
         found.push(PodCause::WithoutSamples { pods: list(&old), number: old.len() + unnamed });
+    }
+    if !completed.is_empty() {
+        found.push(PodCause::Completed(list(&completed)));
     }
     let unready = of(&[UncountedReason::NotReady, UncountedReason::Pending]);
     if !unready.is_empty() {
@@ -218,6 +224,7 @@ impl Described for PodCause {
             Self::NotReady(_) => "pods-not-ready",
             Self::JustStarted { .. } => "pods-just-started",
             Self::Ended(_) => "pods-ended",
+            Self::Completed(_) => "pods-completed",
             Self::WithoutSamples { .. } => "pods-without-samples",
             Self::Stale { .. } => "stale-samples",
             Self::MissingCounted(_) => "missing-samples-assumed",
@@ -273,6 +280,11 @@ impl Described for PodCause {
                 )
             }
             Self::Ended(pods) => format!("{} terminating or failed: {}", are(pods.len()), list(pods)),
+            Self::Completed(pods) => {
+                let verb = if pods.len() == 1 { "has" } else { "have" };
+                let it = if pods.len() == 1 { "it has" } else { "they have" };
+                format!("{} {verb} completed, so {it} no samples: {}", count(pods.len(), "pod"), list(pods))
+            }
             Self::WithoutSamples { pods, number } if pods.is_empty() => {
                 format!("{} without samples", are(*number))
             }
@@ -309,6 +321,7 @@ impl Described for PodCause {
             Self::NotReady(_) => "look at their events and readiness probes: kubectl describe pod",
             Self::JustStarted { .. } => "wait for one scrape after they are ready (usually a minute)",
             Self::Ended(_) => "look why no pod runs: kubectl get pods, and the events of the target",
+            Self::Completed(_) => "give pods of Jobs other labels than spec.selector of the target has, or delete them",
             Self::WithoutSamples { .. } => "`plimsoll metrics doctor` names the cause by pod; `kubectl top pods` shows which have samples",
             Self::Stale { .. } => "`plimsoll metrics doctor` names nodes that are not scraped; look at them with kubectl describe node",
             Self::MissingCounted(_) => "`why --pods` lists them; the count follows usage again once all have samples",

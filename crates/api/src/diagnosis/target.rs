@@ -64,7 +64,7 @@ pub enum TargetCause {
 pub(super) fn find(facts: &DiagnosisFacts<'_>) -> Vec<TargetCause> {
     let DiagnosisFacts { spec, decision, mode, cluster, .. } = *facts;
     // Nothing is decided about such an object, so that older causes do not matter.
-    if mode == DecisionMode::Off {
+    if mode == DecisionMode::Off || cluster.is_some_and(|cluster| cluster.off) {
         return vec![TargetCause::Off];
     }
     if let Some(paused) = cluster.and_then(|cluster| cluster.paused) {

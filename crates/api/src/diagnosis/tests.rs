@@ -1,5 +1,6 @@
-//! Fifty broken set-ups: the first cause that is found, its sentence, and the page that lists it.
+//! Broken set-ups: the first cause that is found, its sentence, and the page that lists it.
 
+mod clusters;
 mod set_ups;
 mod test_facts;
 
@@ -54,7 +55,9 @@ fn page_lists_every_set_up() {
         let anchor = if anchored.contains(&id) { String::new() } else { format!("<a id=\"{id}\"></a>") };
         anchored.push(id);
         let cell = |text: &str| text.replace('|', "\\|");
-        let _ = writeln!(table, "| {anchor}`{id}` | {what} | {} | {} |", cell(sentence), cell(&remedy));
+        let clusters = clusters::names_of(id);
+        let (sentence, remedy) = (cell(sentence), cell(&remedy));
+        let _ = writeln!(table, "| {anchor}`{id}` | {what} | {sentence} | {remedy} | {clusters} |");
     }
     assert!(DOCUMENT.contains(&table), "docs/diagnosis.md needs this table:\n{table}");
 }
@@ -64,8 +67,42 @@ fn unknown_facts_are_never_reported() {
     for SetUp { what, mut facts, .. } in all() {
         facts.cluster = None;
         for one in facts.diagnose(diagnose) {
-            let claims_cluster = ["kubelet-down", "selector-too-wide", "two-autoscalers", "paused"];
+            let claims_cluster =
+                ["kubelet-down", "selector-too-wide", "two-autoscalers", "paused", "autoscaler-off"];
             assert!(!claims_cluster.contains(&one.id), "{what}: {one:?}");
         }
+    }
+}
+
+/// The sources of the catalogue: each has one function that returns the identifiers of its causes.
+const CATALOGUE: [&str; 6] = [
+    include_str!("access.rs"),
+    include_str!("limits.rs"),
+    include_str!("metrics.rs"),
+    include_str!("pods.rs"),
+    include_str!("target.rs"),
+    include_str!("triggers.rs"),
+];
+
+/// The string literals of the functions `id`.
+fn identifiers() -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for source in CATALOGUE {
+        let (_, after) = source.split_once("fn id(&self)").unwrap();
+        let (body, _) = after.split_once("fn concern").unwrap();
+        found.extend(body.split('"').skip(1).step_by(2));
+    }
+    found
+}
+
+#[test]
+fn every_cause_has_a_set_up_and_an_entry_of_the_page() {
+    let found: Vec<&str> =
+        all().iter().flat_map(|set_up| set_up.facts.diagnose(diagnose)).map(|one| one.id).collect();
+    let all = identifiers();
+    assert!(all.len() >= 60, "{all:?}");
+    for id in all {
+        assert!(found.contains(&id), "{id} has no set-up");
+        assert!(DOCUMENT.contains(&format!("<a id=\"{id}\"></a>")), "{id} is not on the page");
     }
 }

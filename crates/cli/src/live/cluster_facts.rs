@@ -8,6 +8,7 @@ use api::diagnosis::{
     ApiServiceFact, ClusterFacts, NodeFact, PausedFact, PodFact, RivalFact, SelectedOwner, ServedMetrics,
 };
 use api::keda::annotations as keda_annotations;
+use api::map::StringMap;
 use cluster::AutoscalerKind;
 use cluster::request::{below, with_query, within};
 use engine::FailureCause;
@@ -75,7 +76,10 @@ pub(crate) async fn read(
         cached: false,
     };
     if let Ok(all) = site.objects(which).await {
-        facts.paused = paused(&all, named);
+        if let Some(own) = all.iter().find(|object| object.named() == *named) {
+            let annotations = &own.hpa.metadata.annotations;
+            (facts.paused, facts.off) = (paused(named.kind, annotations), is_off(named.kind, annotations));
+        }
         facts.rivals = Some(rivals(&all, named, record));
     }
     let selector = record.decision.scale.as_ref().map_or("", |scale| scale.selector.as_str());
@@ -100,11 +104,14 @@ pub(crate) async fn read(
     facts
 }
 
+/// Whether nothing is decided about an autoscaler because its annotation says so.
+pub(crate) fn is_off(kind: AutoscalerKind, annotations: &StringMap) -> bool {
+    !kind.has_triggers() && annotations.get(MODE).is_some_and(|mode| mode == "off")
+}
+
 /// Whether a ScaledObject or ScaledJob is paused, and at which count.
-fn paused(all: &[Object], named: &AutoscalerName) -> Option<PausedFact> {
-    let own = all.iter().find(|object| object.named() == *named)?;
-    let annotations = &own.hpa.metadata.annotations;
-    if !own.kind.has_triggers() || !keda_annotations::is_paused(annotations) {
+pub(crate) fn paused(kind: AutoscalerKind, annotations: &StringMap) -> Option<PausedFact> {
+    if !kind.has_triggers() || !keda_annotations::is_paused(annotations) {
         return None;
     }
     let replicas = annotations.get(keda_annotations::PAUSED_REPLICAS);

@@ -40,6 +40,8 @@ pub enum UncountedReason {
     Starting,
     /// It has no sample.
     NoSample,
+    /// It has no sample because all of its containers ended without an error.
+    Completed,
 }
 
 impl UncountedPod {
@@ -50,6 +52,7 @@ impl UncountedPod {
             PodGroup::Ready => return None,
             PodGroup::Ignored if pod.deleting => UncountedReason::Terminating,
             PodGroup::Ignored => UncountedReason::Failed,
+            PodGroup::Missing if pod.phase == PodPhase::Succeeded => UncountedReason::Completed,
             PodGroup::Missing => UncountedReason::NoSample,
             PodGroup::Unready if pod.phase == PodPhase::Pending => UncountedReason::Pending,
             PodGroup::Unready if is_unready => UncountedReason::NotReady,

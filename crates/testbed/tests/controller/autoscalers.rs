@@ -15,7 +15,7 @@ use crate::env::{ControllerEnv, PERIOD, RunningController, cpu, on_both, queue};
 const ALL: &str = "/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers";
 
 /// Creates the definition.
-async fn define(env: &ControllerEnv) {
+pub(crate) async fn define(env: &ControllerEnv) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/autoscalers.plimsoll.dev.yaml");
     let source = api::yaml::SourceFile::new("definition", std::fs::read_to_string(file).unwrap());
     let definition = api::yaml::parse(&source).unwrap()[0].root.to_json();

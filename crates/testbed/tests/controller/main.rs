@@ -43,6 +43,9 @@ mod metric_types;
 mod metrics_faults;
 mod modes;
 mod restart;
+#[path = "../deploy/serving.rs"]
+#[allow(dead_code, reason = "shared with the tests of deploy/, which use more of it")]
+mod serving;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "shared with other test programs, which use more of it")]
 mod shared;

@@ -13,6 +13,7 @@
 //! | `direct` | the same without an HPA, and the change between both modes |
 //! | `jobs` | ScaledJobs |
 //! | `admission` | invalid objects are refused |
+//! | `diagnosis` | broken set-ups: the first line of `why` names the cause |
 //! | `trouble` | deleted secrets, sources that hang, a process that is killed |
 //! | `faults` | faults of the API server, leaders that are killed, delayed writes, a clock that is set |
 //! | `vault` | a secret of HashiCorp Vault, by both logins |
@@ -34,6 +35,7 @@
 mod adapter;
 mod admission;
 mod arguments;
+mod diagnosis;
 mod direct;
 mod edits;
 mod env;

@@ -6,6 +6,7 @@
 //! kubectl       kubectl in a namespace
 //! program       the plimsoll binary
 //! roles         compares what roles grant with the requests that were made
+//! why           `plimsoll why` on a cluster
 //! ```
 
 pub(crate) mod environments;
@@ -13,6 +14,7 @@ pub(crate) mod kubectl;
 pub(crate) mod manifests;
 pub(crate) mod program;
 pub(crate) mod roles;
+pub(crate) mod why;
 
 use http::Method;
 use kube::Client;

@@ -149,7 +149,7 @@ pub(super) async fn explain_one(
         autoscaler: named.to_string(),
         namespace: site.namespace.clone(),
         explanation: object::explanation(named, &object.hpa, &events, &missing, now),
-        causes: Vec::new(),
+        causes: object::cause(named, &object.hpa).into_iter().collect(),
         mode: None,
         first: None,
         last: None,

@@ -1,16 +1,27 @@
 //! An explanation from the autoscaler's own status when the controller cannot be reached.
 
 use api::autoscaling::{print, v2};
+use api::diagnosis::{Diagnosis, TargetCause};
 use engine::explain::{Explanation, Row};
 use jiff::Timestamp;
 
 use crate::live::AutoscalerName;
+use crate::live::cluster_facts::{is_off, paused};
 use crate::live::decisions::{MissingDecision, decider};
 use crate::live::moment::zoned;
 use crate::live::objects::ObjectEvent;
 
 /// Events that are shown.
 const MAX_EVENTS: usize = 5;
+
+/// Why nothing is decided about an object, if its annotations say so.
+pub(crate) fn cause(named: &AutoscalerName, hpa: &v2::HorizontalPodAutoscaler) -> Option<Diagnosis> {
+    let annotations = &hpa.metadata.annotations;
+    if is_off(named.kind, annotations) {
+        return Some(Diagnosis::of(&TargetCause::Off));
+    }
+    paused(named.kind, annotations).map(|paused| Diagnosis::of(&TargetCause::Paused(paused.replicas)))
+}
 
 /// An explanation from the object, ending with the reason why there is no decision.
 pub(crate) fn explanation(
@@ -37,6 +48,10 @@ pub(crate) fn explanation(
         let label = if goes_on { String::new() } else { label.to_owned() };
         rows.push(Row { label, text, decided: false });
     };
+    let cause = cause(named, hpa);
+    if let Some(Diagnosis { remedy, link, .. }) = &cause {
+        say("remedy", format!("{remedy} ({link})"));
+    }
     let target = &hpa.spec.scale_target_ref;
     say("target", format!("{}/{}", target.kind, target.name));
     let seen = status.current_metrics.as_deref().unwrap_or_default();
@@ -82,7 +97,8 @@ pub(crate) fn explanation(
             say("note", format!("remedy: {}", why.remedy));
         }
     }
-    Explanation { headline: format!("{named} in {} · {what}", hpa.metadata.namespace), rows }
+    let because = cause.map(|cause| format!(": {}", cause.sentence)).unwrap_or_default();
+    Explanation { headline: format!("{named} in {} · {what}{because}", hpa.metadata.namespace), rows }
 }
 
 fn age(event: &ObjectEvent, now: Timestamp) -> String {
@@ -129,5 +145,19 @@ note        this is all that the object itself tells; decisions cannot be read
             remedy: start somebody
 "
         );
+    }
+
+    #[test]
+    fn object_that_is_off_says_so_first() {
+        let hpa: v2::HorizontalPodAutoscaler = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "web", "namespace": "shop", "annotations": {"plimsoll.dev/mode": "off"}},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 5},
+        }))
+        .unwrap();
+        let named = AutoscalerName { kind: cluster::AutoscalerKind::Hpa, name: "web".into() };
+        let now = "2026-01-05T09:00:00Z".parse().unwrap();
+        let explained = explanation(&named, &hpa, &[], &MissingDecision::NoRecord, now);
+        assert_eq!(explained.headline, "hpa/web in shop · at 0: it is off: nothing is decided");
+        assert!(explained.rows[0].text.ends_with("(docs/diagnosis.md#autoscaler-off)"), "{explained:?}");
     }
 }

@@ -81,6 +81,7 @@ fn state(reason: UncountedReason) -> &'static str {
         UncountedReason::NotReady => "no: not ready",
         UncountedReason::Starting => "no: just started",
         UncountedReason::NoSample => "no: without a sample",
+        UncountedReason::Completed => "no: completed",
     }
 }
 

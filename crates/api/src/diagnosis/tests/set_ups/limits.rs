@@ -72,7 +72,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         set_up(
             "a scale-up of more than the policy allows",
             "scale-up-rate",
-            "the scale-up policy 1 pods in 60 s allows at most 3 until 09:11:00",
+            "the scale-up policy 1 pod in 60 s allows at most 3 until 09:11:00",
             with_behavior(busy(), rules(0, SelectPolicy::Max, 1), free()),
         ),
         set_up(
@@ -84,7 +84,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         set_up(
             "a scale-down of more than the policy allows",
             "scale-down-rate",
-            "the scale-down policy 1 pods in 60 s allows at least 5 until 09:11:00",
+            "the scale-down policy 1 pod in 60 s allows at least 5 until 09:11:00",
             with_behavior(
                 TestFacts {
                     pods: (0..6)

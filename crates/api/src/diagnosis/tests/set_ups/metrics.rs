@@ -90,6 +90,12 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             broken(external("queue_length"), RequestFailure::NoItems),
         ),
         set_up(
+            "samples that are older than maxAgeSeconds",
+            "stale-samples",
+            "the samples of cpu are 240 s old, more than maxAgeSeconds: 60",
+            broken(cpu(), RequestFailure::TooOld { age: Some(240), most: 60 }),
+        ),
+        set_up(
             "no right to read metrics",
             "rbac-missing",
             "cpu is not accessible: system:serviceaccount:plimsoll:controller may not list pods in metrics.k8s.io",

@@ -125,6 +125,12 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             each(facts(), |pod| Pod { deleting: true, ..pod }),
         ),
         set_up(
+            "pods of a finished Job with the labels of the target",
+            "pods-completed",
+            "2 pods have completed, so they have no samples: web-0, web-1",
+            each(facts(), |pod| Pod { phase: PodPhase::Succeeded, ..pod }).with_samples(none()),
+        ),
+        set_up(
             "old pods without samples",
             "pods-without-samples",
             "2 pods are without samples: web-0, web-1",

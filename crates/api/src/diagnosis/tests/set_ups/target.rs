@@ -127,7 +127,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "the annotation plimsoll.dev/mode: off",
             "autoscaler-off",
             "it is off: nothing is decided",
-            TestFacts { mode: DecisionMode::Off, ..facts() },
+            facts().with_cluster(ClusterFacts { off: true, ..ClusterFacts::default() }),
         ),
         set_up(
             "a paused ScaledObject",
