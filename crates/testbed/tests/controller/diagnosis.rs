@@ -20,7 +20,7 @@ use crate::shared::why::Why;
 use set_ups::{SetUp, SetUpKind, all, passing};
 use workloads::{create_shared, create_target, rejuvenate};
 
-/// Distinct set-ups of this file and of `outages`; those of ScaledObjects are in the tests of the operator.
+/// Set-ups of the table; more are in `outages` and in the tests of the operator.
 const MIN_SET_UPS: usize = 50;
 
 #[test]
@@ -106,7 +106,8 @@ async fn explained(env: &ControllerEnv, set_ups: &[SetUp]) {
         for set_up in &open {
             rejuvenate(env, set_up).await;
         }
-        let answer = why.explain(open.iter().map(|set_up| set_up.full_name()).collect()).await?;
+        let names: Vec<String> = open.iter().map(|set_up| set_up.full_name()).collect();
+        let answer = why.explain(&names).await?;
         let mut wrong = Vec::new();
         open.retain(|set_up| {
             let words = set_up.words.replace("{ns}", &env.namespace);

@@ -42,7 +42,7 @@ fn set_ups() -> Vec<SetUp> {
             Says::Value(15),
             |object| {
                 object["spec"]["triggers"][0]["metadata"]["url"] =
-                    json!(format!("http://127.0.0.1:{}/", free_port()))
+                    json!(format!("http://127.0.0.1:{}/", free_port()));
             },
             "trigger-connection-refused",
             "the source of trigger metrics-api refuses the connection: ",
@@ -175,8 +175,8 @@ fn first_line_of_why_names_the_cause() -> Result<(), Failure> {
         let why = Why::new(&ns.env.cluster.kubeconfig, &ns.namespace);
         let mut open: Vec<&SetUp> = all.iter().collect();
         ns.until("the causes", async || {
-            let names = open.iter().map(|set_up| format!("so/{}", set_up.name)).collect();
-            let answer = why.explain(names).await?;
+            let names: Vec<String> = open.iter().map(|set_up| format!("so/{}", set_up.name)).collect();
+            let answer = why.explain(&names).await?;
             let mut wrong = Vec::new();
             open.retain(|set_up| {
                 let words = set_up.words.replace("{ns}", &ns.namespace);

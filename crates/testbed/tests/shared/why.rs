@@ -26,9 +26,9 @@ impl Why {
     }
 
     /// Explains the latest decisions about these autoscalers (`hpa/web`); an error is what the program complains about.
-    pub(crate) async fn explain(&self, names: Vec<String>) -> Result<Explained, Vec<String>> {
+    pub(crate) async fn explain(&self, names: &[String]) -> Result<Explained, Vec<String>> {
         let mut command = Command::new(program());
-        command.arg("why").args(&names).args(["--utc", "--output=json", "--namespace", &self.namespace]);
+        command.arg("why").args(names).args(["--utc", "--output=json", "--namespace", &self.namespace]);
         command.arg("--kubeconfig").arg(&self.kubeconfig).current_dir(self.room.folder());
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         match serde_json::from_slice(&output.stdout) {
