@@ -146,11 +146,11 @@ spec:
           allowPrivilegeEscalation: false
           readOnlyRootFilesystem: true
           capabilities: {drop: [ALL]}
-        {{- with .mounts }}
+        {{- with concat .mounts .role.extraVolumeMounts }}
         volumeMounts:
           {{- toYaml . | nindent 10 }}
         {{- end }}
-      {{- with .volumes }}
+      {{- with concat .volumes .role.extraVolumes }}
       volumes:
         {{- toYaml . | nindent 8 }}
       {{- end }}
