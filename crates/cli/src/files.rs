@@ -44,6 +44,11 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Writes a file atomically: to a temporary file, which is then renamed.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    write_bytes(path, text.as_bytes())
+}
+
+/// Writes bytes as [`write`] does.
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let fail = |e: &std::io::Error| Failure::file("write", path, e);
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));
@@ -51,10 +56,10 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let attempt = || -> std::io::Result<()> {
         // A device or a pipe is written in place.
         if path.metadata().is_ok_and(|found| !found.is_file()) {
-            return std::fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
+            return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
         }
         let mut file = std::fs::File::create(&beside)?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&beside, path)
     };

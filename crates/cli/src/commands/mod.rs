@@ -14,6 +14,7 @@ mod profile;
 mod scalers;
 mod shadow;
 mod simulate;
+mod support_bundle;
 mod top;
 #[cfg_attr(not(feature = "desk"), path = "up_without_desk.rs")]
 mod up;
@@ -75,6 +76,7 @@ pub(crate) enum Command {
     Lint(lint::AutoscalerLintArgs),
     Convert(convert::ConvertArgs),
     Describe(describe::DescribeArgs),
+    SupportBundle(support_bundle::SupportBundleArgs),
     Completion(completion::CompletionArgs),
 }
 
@@ -96,6 +98,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Lint(args) => lint::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Describe(args) => describe::run(&args),
+        Command::SupportBundle(args) => support_bundle::run(&args),
         Command::Completion(args) => completion::run(&args),
     }
 }

@@ -94,8 +94,13 @@ impl ClusterClient {
 
     /// Gets a path as JSON.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RequestError> {
-        let text = self.in_time(self.get_text(request(path)?)).await?;
+        let text = self.get_plain(path).await?;
         serde_json::from_str(&text).map_err(|error| RequestError::Nonsense(error.to_string()))
+    }
+
+    /// Gets a path as text.
+    pub(crate) async fn get_plain(&self, path: &str) -> Result<String, RequestError> {
+        self.in_time(self.get_text(request(path)?)).await
     }
 
     /// Gets a text. A server that is overloaded is asked again, after the time of its `Retry-After`, which the limiter of the

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
+mod bundle;
 mod console;
 mod controller;
 mod metrics;

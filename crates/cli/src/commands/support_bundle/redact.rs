@@ -1,0 +1,161 @@
+//! Removes secrets from objects and texts.
+
+use serde_json::Value;
+
+/// What stands in the place of a secret.
+pub(super) const REDACTED: &str = "REDACTED";
+/// Parts of the names of fields and parameters whose texts are secret, in lower case.
+const SECRET_NAMES: [&str; 13] = [
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "accountkey",
+    "credential",
+    "connection",
+    "authorization",
+    "signature",
+];
+/// Names that are secret as a whole.
+const SECRET_WORDS: [&str; 5] = ["key", "auth", "sig", "pass", "cert"];
+/// Prefixes of annotations that are kept. The last applied configuration, a copy of the whole object, is none of them.
+const KEPT_ANNOTATIONS: [&str; 5] = [
+    "plimsoll.dev/",
+    "autoscaling.keda.sh/",
+    "scaledobject.keda.sh/",
+    "autoscaling.alpha.kubernetes.io/",
+    "meta.helm.sh/",
+];
+/// Characters that end a value in a connection string, a query or a sentence.
+const ENDS: &[char] = &[';', '&', ' ', '"', '\'', ',', '\n', '\t', ')', '}'];
+
+/// Removes secrets from an object or a list.
+pub(super) fn object(value: &mut Value) {
+    walk(value, "", "");
+}
+
+/// `name` is the field that holds the value, and `parent` the field around it.
+fn walk(value: &mut Value, name: &str, parent: &str) {
+    match value {
+        Value::Object(fields) => {
+            fields.shift_remove("managedFields");
+            if name == "annotations" {
+                fields.retain(|key, _| KEPT_ANNOTATIONS.iter().any(|kept| key.starts_with(kept)));
+            }
+            // A variable of a container, a header, or the like.
+            let is_variable = fields.contains_key("name") && fields.contains_key("value");
+            for (key, value) in fields {
+                match value {
+                    Value::String(text) if key == "value" && is_variable => *text = REDACTED.to_owned(),
+                    // The path of a webhook is often its password.
+                    Value::String(text) if key == "uri" => *text = origin(text),
+                    _ => walk(value, key, name),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, name, parent)),
+        // References name a Secret and a key in it, which are no secrets.
+        Value::String(text) if is_secret(name) && !is_reference(parent) => *text = REDACTED.to_owned(),
+        Value::String(text) => *text = self::text(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn is_reference(name: &str) -> bool {
+    name.ends_with("Ref") || name.ends_with("From")
+}
+
+/// Whether a field or parameter of this name holds a secret.
+fn is_secret(name: &str) -> bool {
+    // The names of variables and objects are no secrets.
+    if ["FromEnv", "Name", "Ref", "Kind"].iter().any(|end| name.ends_with(end)) {
+        return false;
+    }
+    let name: String =
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    SECRET_WORDS.contains(&name.as_str()) || SECRET_NAMES.iter().any(|part| name.contains(part))
+}
+
+/// Scheme and host of a URL.
+fn origin(url: &str) -> String {
+    let url = text(url);
+    let Some((scheme, rest)) = url.split_once("://") else { return REDACTED.to_owned() };
+    format!("{scheme}://{}", rest.split(['/', '?', '#']).next().unwrap_or_default())
+}
+
+/// Removes credentials of URLs, values of secret names and bearer tokens from a text.
+pub(super) fn text(text: &str) -> String {
+    pairs(&bearers(&users(text)))
+}
+
+/// `https://user:password@host` without user and password.
+fn users(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str("://");
+        let end = part.find(['/', '?', '#', ' ', '"', '\n']).unwrap_or(part.len());
+        let (host, rest) = part.split_at(end);
+        match host.rsplit_once('@') {
+            Some((_, host)) => {
+                out.push_str(REDACTED);
+                out.push('@');
+                out.push_str(host);
+            }
+            None => out.push_str(host),
+        }
+        out.push_str(rest);
+    }
+    out
+}
+
+/// `password=…` and `password: …` without the value.
+fn pairs(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['=', ':']) {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let name = before.trim_end_matches(['"', ' ']);
+        let name = name
+            .rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))
+            .next()
+            .unwrap_or_default();
+        let sign_end = 1 + after
+            .get(1..)
+            .map_or(0, |after| after.len() - after.trim_start_matches([' ', '"', '\'']).len());
+        let (sign, value) = after.split_at(sign_end);
+        out.push_str(sign);
+        rest = value;
+        if is_secret(name) {
+            let end = value.find(ENDS).unwrap_or(value.len());
+            if end > 0 {
+                out.push_str(REDACTED);
+            }
+            rest = value.get(end..).unwrap_or_default();
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `Bearer …` without the token.
+fn bearers(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut after_bearer = false;
+    for part in text.split_inclusive(' ') {
+        if after_bearer && !part.trim().is_empty() {
+            out.push_str(REDACTED);
+            out.push_str(if part.ends_with(' ') { " " } else { "" });
+        } else {
+            out.push_str(part);
+        }
+        after_bearer =
+            part.trim().eq_ignore_ascii_case("bearer") || part.trim().eq_ignore_ascii_case("basic");
+    }
+    out
+}
