@@ -9,6 +9,7 @@ mod gates;
 mod get;
 mod lint;
 pub(crate) mod metrics;
+mod migrate;
 pub(crate) mod operator;
 mod profile;
 mod scalers;
@@ -45,9 +46,10 @@ macro_rules! examples {
   plimsoll validate my-hpa.yaml
   plimsoll lint my-hpa.yaml my-deployment.yaml
   plimsoll convert my-hpa.yaml --to autoscaling/v2
+  plimsoll migrate check
 
 Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong, 3 `shadow report` found differences,
-4 it had nothing to compare. `lint`: 3 something was found.
+4 it had nothing to compare. `lint`: 3 something was found. `migrate check`: 3 something would break.
 `metrics doctor`: 0 all is well, 1 something is wrong, 2 unknown."
         )
     };
@@ -76,6 +78,7 @@ pub(crate) enum Command {
     Lint(lint::AutoscalerLintArgs),
     Convert(convert::ConvertArgs),
     Describe(describe::DescribeArgs),
+    Migrate(migrate::MigrateArgs),
     SupportBundle(support_bundle::SupportBundleArgs),
     Completion(completion::CompletionArgs),
 }
@@ -98,6 +101,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Lint(args) => lint::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Describe(args) => describe::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
         Command::SupportBundle(args) => support_bundle::run(&args),
         Command::Completion(args) => completion::run(&args),
     }

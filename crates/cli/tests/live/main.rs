@@ -7,6 +7,7 @@ mod bundle;
 mod console;
 mod controller;
 mod metrics;
+mod migrate;
 #[allow(dead_code, reason = "the binary's own tests use the rest")]
 #[path = "../../src/live/sample.rs"]
 mod sample;

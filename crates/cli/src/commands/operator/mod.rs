@@ -13,7 +13,7 @@
 //! ```
 
 mod admission;
-mod flags;
+pub(crate) mod flags;
 mod identity;
 mod metrics_service;
 mod options;
@@ -27,6 +27,7 @@ mod tests;
 use crate::failure::Outcome;
 use flags::Flags;
 pub(crate) use options::OperatorOptions;
+pub(crate) use run::IDLE_VARIABLES;
 #[cfg(feature = "desk")]
 pub(crate) use run::{OperatorProcess, start};
 

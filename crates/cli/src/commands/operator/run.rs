@@ -34,7 +34,7 @@ const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// The default component of events.
 const COMPONENT: &str = "keda-operator";
 /// Variables of KEDA's operator that are ignored.
-const IDLE_VARIABLES: [&str; 7] = [
+pub(crate) const IDLE_VARIABLES: [&str; 7] = [
     "KEDA_HTTP_TLS_CIPHER_LIST",
     "KEDA_KUBERNETES_API_TIMEOUT",
     "KEDA_SERVICE_MIN_TLS_VERSION",

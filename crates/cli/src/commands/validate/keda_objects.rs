@@ -21,7 +21,7 @@ use serde::Serialize;
 /// Where the behavior of the generated HPA is written.
 const BEHAVIOR: &str = "spec.advanced.horizontalPodAutoscalerConfig.behavior";
 
-pub(super) fn problems(document: &Document, kind: AdmissionKind) -> Vec<Diagnostic> {
+pub(in crate::commands) fn problems(document: &Document, kind: AdmissionKind) -> Vec<Diagnostic> {
     match kind {
         AdmissionKind::ScaledObject => {
             problems_of(document.decode_partial(), |object| Some(of_object(document, &object)))

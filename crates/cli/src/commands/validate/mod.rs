@@ -1,6 +1,6 @@
 //! `plimsoll validate`: the errors of the API server, with their positions.
 
-mod keda_objects;
+pub(super) mod keda_objects;
 mod kinds;
 #[cfg(test)]
 mod tests;

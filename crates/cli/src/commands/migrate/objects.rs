@@ -1,0 +1,167 @@
+//! KEDA's objects and prometheus-adapter's rules: what would not work here.
+
+use api::yaml::{self, SourceFile};
+use keda::admission::AdmissionKind;
+use scalers::parameters;
+use scalers::table;
+use serde_json::Value;
+use sources::prometheus::lint::{Severity, lint};
+
+use super::Peer;
+use super::installed::text;
+use super::look::AdapterRules;
+use super::problem::{MigrationProblem, SwitchImpact};
+use crate::commands::validate::keda_objects;
+
+/// Parts of values that name this machine, which triggers may not connect to.
+const LOCAL_ADDRESSES: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "169.254."];
+/// Parts of connection strings that name files of the operator's pod.
+const FILE_PARAMETERS: [&str; 3] = ["sslrootcert=", "sslcert=", "sslkey="];
+
+/// Checks one of KEDA's objects. `variables` are those that KEDA's operator has.
+pub(super) fn check(object: &Value, variables: &[String]) -> Vec<MigrationProblem> {
+    let shown = shown(object);
+    let problem = |impact, field: &str, message: String, remedy: &str| MigrationProblem {
+        impact,
+        from: Peer::Keda,
+        object: shown.clone(),
+        field: field.to_owned(),
+        message,
+        remedy: remedy.to_owned(),
+    };
+    let mut found = Vec::new();
+    let mut object = object.clone();
+    for (field, message) in without_unknown_parameters(&mut object) {
+        found.push(problem(SwitchImpact::Differs, &field, message, "KEDA ignores it, too; remove it"));
+    }
+    for (field, message) in invalid(object.clone()) {
+        found.push(problem(SwitchImpact::Breaks, &field, message, "correct the object before the switch"));
+    }
+    for (index, trigger) in triggers(&object).iter().enumerate() {
+        let metadata = trigger.get("metadata").and_then(Value::as_object);
+        for (name, value) in metadata.into_iter().flatten() {
+            let value = value.as_str().unwrap_or_default();
+            if let Some((message, remedy)) = refused(value) {
+                let field = format!("spec.triggers[{index}].metadata[{name}]");
+                found.push(problem(SwitchImpact::Breaks, &field, message.to_owned(), remedy));
+            }
+        }
+    }
+    let has = |variable: &str| variables.iter().any(|name| name == variable);
+    if text(&object, "/spec/hashiCorpVault/authentication") == "kubernetes" && !has("KEDA_OUTBOUND_FILTER") {
+        let message = "the operator's token is sent to Vault only if its origin is allowed".to_owned();
+        let remedy = "list the origin in the variable KEDA_OUTBOUND_FILTER (operator.env; docs/security.md)";
+        found.push(problem(SwitchImpact::Breaks, "spec.hashiCorpVault", message, remedy));
+    }
+    let bound = object.pointer("/spec/boundServiceAccountToken").and_then(Value::as_array);
+    if bound.is_some_and(|all| !all.is_empty()) && !has("KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES") {
+        let message = "tokens of service accounts need an audience that is allowed".to_owned();
+        let remedy = "list the audience in the variable KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES, and allow create of \
+                      serviceaccounts/token (docs/security.md)";
+        found.push(problem(SwitchImpact::Breaks, "spec.boundServiceAccountToken", message, remedy));
+    }
+    found
+}
+
+/// Checks the rules of a prometheus-adapter.
+pub(super) fn check_rules(adapter: &str, rules: &AdapterRules) -> Vec<MigrationProblem> {
+    let AdapterRules { config_map, key, text } = rules;
+    let of_severity = |severity| match severity {
+        Severity::Error => Some(SwitchImpact::Breaks),
+        Severity::Warning => Some(SwitchImpact::Differs),
+        Severity::Note => None,
+    };
+    let found = lint(text, None).into_iter().filter_map(|finding| {
+        Some(MigrationProblem {
+            impact: of_severity(finding.severity)?,
+            from: Peer::PrometheusAdapter,
+            object: adapter.to_owned(),
+            field: format!("{config_map}/{key}:{} {}", finding.location.line, finding.location.key),
+            message: finding.message,
+            remedy: finding.remedy,
+        })
+    });
+    found.collect()
+}
+
+/// `ScaledObject shop/orders`.
+fn shown(object: &Value) -> String {
+    let [kind, namespace, name] =
+        ["/kind", "/metadata/namespace", "/metadata/name"].map(|pointer| text(object, pointer));
+    if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
+}
+
+fn triggers(object: &Value) -> &[Value] {
+    object.pointer("/spec/triggers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Removes parameters that a trigger type does not have, and returns them: they break nothing.
+fn without_unknown_parameters(object: &mut Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let triggers = object.pointer_mut("/spec/triggers").and_then(Value::as_array_mut);
+    for (index, raw) in triggers.into_iter().flatten().enumerate() {
+        let Ok(trigger) = serde_json::from_value::<api::keda::Trigger>(raw.clone()) else { continue };
+        // External scalers have parameters of their own.
+        let Some(known) = table::find(&trigger.type_).filter(|known| !known.name.starts_with("external"))
+        else {
+            continue;
+        };
+        let given = scalers::Trigger {
+            type_: trigger.type_.clone(),
+            metadata: trigger.metadata.into_iter().collect(),
+            ..scalers::Trigger::default()
+        };
+        let metadata = raw.get_mut("metadata").and_then(Value::as_object_mut);
+        let Some(metadata) = metadata else { continue };
+        for unknown in parameters::unknown(known.parameters, &given) {
+            let key = unknown.key.to_string();
+            metadata.shift_remove(&key);
+            let near = unknown.nearest.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            let field = format!("spec.triggers[{index}].metadata[{key}]");
+            found.push((field, format!("{} has no such parameter{near}", trigger.type_)));
+        }
+    }
+    found
+}
+
+/// What the operator would refuse, as `plimsoll validate` finds it.
+fn invalid(mut object: Value) -> Vec<(String, String)> {
+    let Some(kind) = AdmissionKind::parse(text(&object, "/kind")) else { return Vec::new() };
+    if let Some(fields) = object.as_object_mut() {
+        fields.shift_remove("status");
+    }
+    if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("managedFields");
+    }
+    let source = SourceFile::new(shown(&object), yaml::to_yaml(&object));
+    let documents = match yaml::parse(&source) {
+        Ok(documents) => documents,
+        Err(problem) => return vec![(problem.path, problem.message)],
+    };
+    let problems = documents.iter().flat_map(|document| keda_objects::problems(document, kind));
+    let said = problems.map(|problem| {
+        let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        (problem.path, format!("{}{hint}", problem.message))
+    });
+    said.collect()
+}
+
+/// Why a value of a trigger is refused here although KEDA uses it, and what to do.
+fn refused(value: &str) -> Option<(&'static str, &'static str)> {
+    if value.starts_with("unix:") {
+        return Some(("unix: addresses of external scalers are refused", "write host:port"));
+    }
+    if LOCAL_ADDRESSES.iter().any(|local| value.contains(local)) {
+        return Some((
+            "triggers may not connect to loopback and link-local addresses",
+            "allow the address with --allow-source-cidr (operator.extraArgs; docs/security.md)",
+        ));
+    }
+    if FILE_PARAMETERS.iter().any(|parameter| value.contains(parameter)) {
+        return Some((
+            "certificate files of connection strings are read only from --tenant-files-dir",
+            "mount them there (operator.extraArgs, operator.extraVolumes)",
+        ));
+    }
+    None
+}

@@ -1,0 +1,390 @@
+//! The commands of a switch, each step with its way back.
+
+use api::yaml;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Peer;
+use super::installed::{InstalledProgram, Program, text};
+use super::look::{ClusterState, WEBHOOK};
+use super::values::{ConvertedValues, keda_arguments, keda_variables, metrics_arguments};
+
+/// The default namespace of Plimsoll.
+pub(super) const NAMESPACE: &str = "plimsoll-system";
+/// The APIServices by which the roles are known, and which have their CA.
+const METRICS_REPORT: &str = "v1alpha1.metrics.plimsoll.dev";
+const OPERATOR_DECISIONS: &str = "v1alpha1.operator.plimsoll.dev";
+/// KEDA's definitions.
+const KEDA_DEFINITIONS: &str = "scaledobjects.keda.sh scaledjobs.keda.sh triggerauthentications.keda.sh \
+     clustertriggerauthentications.keda.sh cloudeventsources.eventing.keda.sh clustercloudeventsources.eventing.keda.sh";
+
+/// The switch from one peer.
+#[derive(Debug, Serialize)]
+pub(super) struct SwitchPlan {
+    pub(super) from: Peer,
+    pub(super) steps: Vec<PlanStep>,
+}
+
+/// One step.
+#[derive(Debug, Serialize)]
+pub(super) struct PlanStep {
+    pub(super) title: String,
+    pub(super) commands: Vec<String>,
+    /// The commands that undo it; none if there is nothing to undo.
+    pub(super) back: Vec<String>,
+}
+
+/// Where Plimsoll is installed, and from which chart.
+pub(super) struct Destination<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) chart: &'a str,
+}
+
+/// The plans for what is installed, or for one peer.
+pub(super) fn plans(state: &ClusterState, from: Option<Peer>, place: &Destination<'_>) -> Vec<SwitchPlan> {
+    let wanted = Peer::ALL.into_iter().filter(|peer| from.is_none_or(|from| from == *peer));
+    wanted
+        .filter_map(|peer| Some(SwitchPlan { from: peer, steps: steps(state, peer, from.is_some(), place)? }))
+        .collect()
+}
+
+/// The steps from one peer; `alone` if no other is switched before.
+fn steps(state: &ClusterState, peer: Peer, alone: bool, place: &Destination<'_>) -> Option<Vec<PlanStep>> {
+    match peer {
+        Peer::MetricsServer => Some(metrics_server(state, installed(state, Program::MetricsServer)?, place)),
+        Peer::PrometheusAdapter => {
+            Some(adapter(state, installed(state, Program::PrometheusAdapter)?, alone, place))
+        }
+        Peer::Keda => Some(keda(state, installed(state, Program::KedaOperator)?, place)),
+        // Every cluster has the controller, but not every cluster shows it.
+        Peer::Hpa => Some(hpa(installed(state, Program::ControllerManager), place)),
+    }
+}
+
+fn installed(state: &ClusterState, program: Program) -> Option<&InstalledProgram> {
+    state.installed.iter().find(|found| found.program == program)
+}
+
+fn step(title: &str, commands: Vec<String>, back: Vec<String>) -> PlanStep {
+    PlanStep { title: title.to_owned(), commands, back }
+}
+
+fn metrics_server(state: &ClusterState, server: &InstalledProgram, place: &Destination<'_>) -> Vec<PlanStep> {
+    let mut values = ConvertedValues::default();
+    metrics_arguments(&mut values, "args", &server.arguments);
+    values.set("metrics.enabled", json!(true));
+    values.set("metrics.apiServices", json!({"resource": false}));
+    let mut install = install(
+        "Start the metrics server beside metrics-server; no API leads to it yet",
+        "metrics",
+        &values,
+        place,
+    );
+    if server.release.is_empty() {
+        // Both have a role of this name.
+        let role = "kubectl {} clusterrole system:aggregated-metrics-reader";
+        let (annotate, label) = (role.replace("{}", "annotate"), role.replace("{}", "label"));
+        install.commands.insert(0, format!("{annotate} {} --overwrite", release(place.namespace)));
+        install.commands.insert(1, format!("{label} app.kubernetes.io/managed-by=Helm --overwrite"));
+    }
+    let mut steps = vec![install, ready("plimsoll-metrics", METRICS_REPORT, place)];
+    steps.extend(switches(state, &["metrics.k8s.io"], "plimsoll-metrics", METRICS_REPORT, place));
+    steps.push(step(
+        "See that it answers",
+        vec!["kubectl top nodes".into(), "plimsoll metrics doctor".into()],
+        Vec::new(),
+    ));
+    steps.push(stop(&[server]));
+    steps.extend(owned(state, &["metrics.k8s.io"], &["metrics.apiServices.resource"], place));
+    steps.push(removal(&[server]));
+    steps
+}
+
+fn adapter(
+    state: &ClusterState,
+    adapter: &InstalledProgram,
+    alone: bool,
+    place: &Destination<'_>,
+) -> Vec<PlanStep> {
+    let mut values = ConvertedValues::default();
+    metrics_arguments(&mut values, "args", &adapter.arguments);
+    let rules = state.rules.iter().find(|(name, _)| *name == adapter.shown());
+    let parsed =
+        rules.and_then(|(_, rules)| yaml::parse(&yaml::SourceFile::new("rules", rules.text.as_str())).ok());
+    if let Some(document) = parsed.as_ref().and_then(|documents| documents.first()) {
+        values.set("metrics.prometheus.rules", document.root.to_json());
+    }
+    values.set("metrics.enabled", json!(true));
+    values.set("metrics.apiServices", json!({"custom": false, "external": false}));
+    // Without a switch from metrics-server, its API stays with it.
+    if let Some(server) = installed(state, Program::MetricsServer).filter(|_| alone)
+        && leads_to(state, "metrics.k8s.io", server)
+    {
+        values.set("metrics.apiServices.resource", json!(false));
+    }
+    let groups = ["custom.metrics.k8s.io", "external.metrics.k8s.io"];
+    let own: Vec<&str> = groups.into_iter().filter(|group| leads_to(state, group, adapter)).collect();
+    let mut steps = vec![
+        install(
+            "Start the metrics server beside prometheus-adapter; no API leads to it yet",
+            "metrics",
+            &values,
+            place,
+        ),
+        ready("plimsoll-metrics", METRICS_REPORT, place),
+    ];
+    steps.extend(switches(state, &own, "plimsoll-metrics", METRICS_REPORT, place));
+    let list = "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta1".to_owned();
+    steps.push(step("See that it answers", vec![list, "plimsoll metrics doctor".into()], Vec::new()));
+    steps.push(stop(&[adapter]));
+    let taken: Vec<&str> = own
+        .iter()
+        .map(|group| match *group {
+            "custom.metrics.k8s.io" => "metrics.apiServices.custom",
+            _ => "metrics.apiServices.external",
+        })
+        .collect();
+    steps.extend(owned(state, &own, &taken, place));
+    steps.push(removal(&[adapter]));
+    steps
+}
+
+fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'_>) -> Vec<PlanStep> {
+    let mut values = ConvertedValues::default();
+    keda_arguments(&mut values, "args", &operator.arguments);
+    keda_variables(&mut values, "env", &variables(operator));
+    values.set("operator.enabled", json!(true));
+    values.set("operator.apiService", json!(false));
+    values.set("operator.webhook", json!({"enabled": false}));
+    values.set("crds.install", json!(false));
+    let parts: Vec<&InstalledProgram> =
+        state.installed.iter().filter(|found| found.program.peer() == Some(Peer::Keda)).collect();
+    let groups = ["external.metrics.k8s.io"];
+    let mut steps = vec![
+        step(
+            "Save KEDA's objects",
+            vec![
+                "kubectl get scaledobjects,scaledjobs,triggerauthentications -A -o yaml > keda-objects.yaml"
+                    .into(),
+                "kubectl get clustertriggerauthentications -o yaml >> keda-objects.yaml".into(),
+                format!("kubectl get validatingwebhookconfiguration {WEBHOOK} -o yaml > keda-webhook.yaml"),
+            ],
+            Vec::new(),
+        ),
+        step(
+            "Stop KEDA's operator; until the next two steps are done, counts stay as they are and nothing is activated",
+            vec![scale(operator, 0), gone(operator)],
+            vec![scale(operator, operator.replicas.unwrap_or(1))],
+        ),
+        install("Start the operator; it adopts the HPAs that are there", "operator", &values, place),
+        ready("plimsoll-operator", OPERATOR_DECISIONS, place),
+    ];
+    steps.extend(switches(state, &groups, "plimsoll-operator", OPERATOR_DECISIONS, place));
+    let watch = vec!["kubectl get scaledobjects,scaledjobs -A".into(), "plimsoll get -A".into()];
+    steps.push(step("See that objects are ready", watch, Vec::new()));
+    let rest: Vec<&InstalledProgram> =
+        parts.iter().copied().filter(|part| part.program != Program::KedaOperator).collect();
+    steps.push(stop(&rest));
+    if state.webhook.is_some() {
+        steps.push(step(
+            "Lead the webhook to the operator",
+            vec![
+                format!("kubectl delete validatingwebhookconfiguration {WEBHOOK}"),
+                helm(place, "--set operator.webhook.enabled=true"),
+            ],
+            vec![
+                helm(place, "--set operator.webhook.enabled=false"),
+                "kubectl apply -f keda-webhook.yaml".into(),
+            ],
+        ));
+    }
+    steps.extend(owned(state, &groups, &["operator.apiService"], place));
+    let keep = format!("kubectl annotate crd {KEDA_DEFINITIONS} helm.sh/resource-policy=keep --overwrite");
+    let mut removed = removal(&parts);
+    removed.title.push_str(
+        ". Do not use helm uninstall: it deletes KEDA's definitions, and with them every ScaledObject and its HPA",
+    );
+    removed.commands.insert(0, keep);
+    steps.push(removed);
+    steps
+}
+
+fn hpa(manager: Option<&InstalledProgram>, place: &Destination<'_>) -> Vec<PlanStep> {
+    let mut values = ConvertedValues::default();
+    values.set("controller", json!({"enabled": true, "mode": "shadow"}));
+    let given = manager.map(|manager| manager.arguments.as_slice()).unwrap_or_default();
+    for word in given.iter().filter(|word| word.starts_with("--horizontal-pod-autoscaler-")) {
+        values.push("controller.extraArgs", json!(word));
+    }
+    let Destination { namespace, .. } = place;
+    vec![
+        install("Start the controller in shadow mode: it decides and writes nothing", "controller", &values, place),
+        step(
+            "Compare for as long as your load needs to change; exit code 0 means no difference, 3 means differences",
+            vec!["plimsoll shadow report".into(), "plimsoll shadow report --html shadow.html".into()],
+            Vec::new(),
+        ),
+        step(
+            "Stop Kubernetes' own controller: add this flag to kube-controller-manager on every control plane node",
+            vec!["# --controllers=*,-horizontal-pod-autoscaler-controller   (/etc/kubernetes/manifests/kube-controller-manager.yaml)".into()],
+            vec!["# remove --controllers=*,-horizontal-pod-autoscaler-controller from kube-controller-manager".into()],
+        ),
+        step(
+            "Let the controller act",
+            vec![
+                helm(place, "--set controller.mode=active"),
+                format!("kubectl -n {namespace} rollout status deployment/plimsoll-controller --timeout=5m"),
+                "plimsoll get -A".into(),
+            ],
+            vec![helm(place, "--set controller.mode=shadow")],
+        ),
+    ]
+}
+
+/// The command that changes values of the release.
+fn helm(place: &Destination<'_>, options: &str) -> String {
+    let Destination { namespace, chart } = place;
+    format!(
+        "helm upgrade --install plimsoll {chart} -n {namespace} --create-namespace --reset-then-reuse-values {options}"
+    )
+}
+
+fn install(title: &str, role: &str, values: &ConvertedValues, place: &Destination<'_>) -> PlanStep {
+    let file = format!("plimsoll-{role}.yaml");
+    let mut commands = vec![format!("cat > {file} <<'EOF'\n{}EOF", yaml::to_yaml(&values.values))];
+    commands.extend(
+        values.lost.iter().map(|lost| format!("# without an equivalent: {}: {}", lost.path, lost.why)),
+    );
+    commands.push(helm(place, &format!("-f {file}")));
+    step(title, commands, vec![helm(place, &format!("--set {role}.enabled=false"))])
+}
+
+/// Waits until a role can serve requests of the API server.
+fn ready(deployment: &str, api: &str, place: &Destination<'_>) -> PlanStep {
+    let commands = vec![
+        format!("kubectl -n {} rollout status deployment/{deployment} --timeout=5m", place.namespace),
+        format!("kubectl wait --for=condition=Available apiservice/{api} --timeout=2m"),
+    ];
+    step("Wait until it is ready", commands, Vec::new())
+}
+
+/// One patch per APIService, so that no request fails in between.
+fn switches(
+    state: &ClusterState,
+    groups: &[&str],
+    service: &str,
+    ca_of: &str,
+    place: &Destination<'_>,
+) -> Vec<PlanStep> {
+    let apis = state.api_services.iter().filter(|api| groups.contains(&text(api, "/spec/group")));
+    let one = |api: &Value| {
+        let name = text(api, "/metadata/name");
+        let to = json!({"spec": {
+            "service": {"namespace": place.namespace, "name": service, "port": 443},
+            "insecureSkipTLSVerify": false, "caBundle": "CA"
+        }});
+        let to = to.to_string().replace("\"CA\"", "\"'\"$CA\"'\"");
+        let ca = format!("CA=$(kubectl get apiservice {ca_of} -o jsonpath='{{.spec.caBundle}}')");
+        let spec = |field: &str| api.pointer(&format!("/spec/{field}")).cloned().unwrap_or(Value::Null);
+        let before = json!({"spec": {
+            "service": spec("service"), "insecureSkipTLSVerify": spec("insecureSkipTLSVerify"), "caBundle": spec("caBundle")
+        }});
+        step(
+            &format!("Lead {name} to {service}; requests are answered at every moment"),
+            vec![ca, format!("kubectl patch apiservice {name} --type=merge -p '{to}'")],
+            vec![format!("kubectl patch apiservice {name} --type=merge -p '{before}'")],
+        )
+    };
+    apis.map(one).collect()
+}
+
+/// Whether the API of a group leads to a program. An API whose Service is not known does not.
+fn leads_to(state: &ClusterState, group: &str, program: &InstalledProgram) -> bool {
+    let apis = state.api_services.iter().filter(|api| text(api, "/spec/group") == group);
+    let services = apis.filter_map(|api| {
+        let (namespace, name) = (text(api, "/spec/service/namespace"), text(api, "/spec/service/name"));
+        state.services.iter().find(|service| super::look::is_named(service, namespace, name))
+    });
+    services.into_iter().any(|service| program.is_behind(service))
+}
+
+/// Lets Helm own the APIServices that were patched, so that upgrades keep them.
+fn owned(
+    state: &ClusterState,
+    groups: &[&str],
+    values: &[&str],
+    place: &Destination<'_>,
+) -> Option<PlanStep> {
+    let apis = state.api_services.iter().filter(|api| groups.contains(&text(api, "/spec/group")));
+    let names: Vec<&str> = apis.map(|api| text(api, "/metadata/name")).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let (names, Destination { namespace, .. }) = (names.join(" "), place);
+    let set = |to: bool| {
+        let options: Vec<String> = values.iter().map(|value| format!("--set {value}={to}")).collect();
+        helm(place, &options.join(" "))
+    };
+    Some(step(
+        "Let the release own what now leads to it",
+        vec![
+            format!(
+                "kubectl annotate apiservice {names} helm.sh/resource-policy=keep {} --overwrite",
+                release(namespace)
+            ),
+            format!("kubectl label apiservice {names} app.kubernetes.io/managed-by=Helm --overwrite"),
+            set(true),
+        ],
+        // The annotation keeps the APIService although the release has it no more.
+        vec![set(false)],
+    ))
+}
+
+/// The annotations by which Helm knows the owner of an object.
+fn release(namespace: &str) -> String {
+    format!("meta.helm.sh/release-name=plimsoll meta.helm.sh/release-namespace={namespace}")
+}
+
+fn scale(program: &InstalledProgram, replicas: i64) -> String {
+    format!("kubectl -n {} scale deployment {} --replicas={replicas}", program.namespace, program.name)
+}
+
+/// Waits until its pods are gone.
+fn gone(program: &InstalledProgram) -> String {
+    let labels = program.raw.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+    let labels = labels.into_iter().flatten();
+    let selector: Vec<String> =
+        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    format!("kubectl -n {} wait --for=delete pod -l '{}' --timeout=2m", program.namespace, selector.join(","))
+}
+
+fn stop(programs: &[&InstalledProgram]) -> PlanStep {
+    let commands = programs.iter().map(|program| scale(program, 0)).collect();
+    let back = programs.iter().map(|program| scale(program, program.replicas.unwrap_or(1))).collect();
+    step("Stop what is not asked any more", commands, back)
+}
+
+/// Removes the Deployments for good.
+fn removal(programs: &[&InstalledProgram]) -> PlanStep {
+    let mut commands = Vec::new();
+    let mut releases: Vec<(&str, &str)> =
+        programs.iter().map(|program| (program.namespace.as_str(), program.release.as_str())).collect();
+    releases.retain(|(_, release)| !release.is_empty());
+    releases.dedup();
+    for (namespace, release) in releases {
+        commands.push(format!(
+            "kubectl -n {namespace} delete secret -l owner=helm,name={release}   # Helm forgets the release and deletes nothing"
+        ));
+    }
+    for InstalledProgram { namespace, name, .. } in programs {
+        commands.push(format!("kubectl -n {namespace} delete deployment {name}"));
+    }
+    step("When you do not want to go back any more, remove it", commands, Vec::new())
+}
+
+fn variables(program: &InstalledProgram) -> Vec<Value> {
+    let containers = program.raw.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+    let env =
+        containers.into_iter().flatten().filter_map(|container| container.get("env")?.as_array()).flatten();
+    env.cloned().collect()
+}

@@ -1,0 +1,262 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use serde_json::{Value, json};
+
+use super::installed::{InstalledProgram, Program};
+use super::look::{AdapterRules, ClusterState};
+use super::plan::{Destination, plans};
+use super::problem::{MigrationProblem, SwitchImpact};
+use super::report::report;
+use super::{Peer, page};
+use crate::live::page::Page;
+
+const PAGE: Page = Page { width: None, colour: false };
+
+fn deployment(namespace: &str, name: &str, image: &str, args: &[&str]) -> Value {
+    json!({"metadata": {"namespace": namespace, "name": name}, "spec": {
+        "replicas": 2, "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [
+            {"name": "sidecar", "image": "registry/other:1"},
+            {"name": name, "image": image, "args": args}
+        ]}}
+    }})
+}
+
+fn service(namespace: &str, name: &str, app: &str) -> Value {
+    json!({"metadata": {"namespace": namespace, "name": name}, "spec": {"selector": {"app": app}}})
+}
+
+fn api_service(version: &str, group: &str, namespace: &str, service: &str) -> Value {
+    json!({"metadata": {"name": format!("{version}.{group}")}, "spec": {
+        "group": group, "version": version, "insecureSkipTLSVerify": true,
+        "service": {"namespace": namespace, "name": service, "port": 443}
+    }, "status": {"conditions": [{"type": "Available", "status": "True"}]}})
+}
+
+fn scaled_object(name: &str, trigger: &Value) -> Value {
+    json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+        "metadata": {"namespace": "shop", "name": name, "managedFields": [{"manager": "x"}]},
+        "spec": {"scaleTargetRef": {"name": name}, "triggers": [trigger]},
+        "status": {"hpaName": format!("keda-hpa-{name}")}})
+}
+
+/// A cluster with all that is replaced.
+fn cluster() -> ClusterState {
+    let programs = [
+        deployment(
+            "kube-system",
+            "metrics-server",
+            "registry.k8s.io/metrics-server/metrics-server:v0.8.0",
+            &["--cert-dir=/tmp", "--secure-port=10250", "--kubelet-insecure-tls", "--metric-resolution=30s"],
+        ),
+        deployment(
+            "keda",
+            "keda-operator",
+            "ghcr.io/kedacore/keda:2.20.2@sha256:abc",
+            &["--leader-elect", "--zap-log-level=debug", "--enable-cert-rotation=true"],
+        ),
+        deployment("keda", "keda-metrics", "ghcr.io/kedacore/keda-metrics-apiserver:2.20.2", &[]),
+        deployment("web", "shop", "example.com:5000/shop:1", &[]),
+    ];
+    ClusterState {
+        api_services: vec![
+            api_service("v1beta1", "metrics.k8s.io", "kube-system", "metrics-server"),
+            api_service("v1beta1", "external.metrics.k8s.io", "keda", "keda-metrics"),
+        ],
+        services: vec![
+            service("kube-system", "metrics-server", "metrics-server"),
+            service("keda", "keda-metrics", "keda-metrics"),
+        ],
+        installed: programs.iter().filter_map(InstalledProgram::of_deployment).collect(),
+        hpas: Some(3),
+        ..ClusterState::default()
+    }
+}
+
+fn problems(state: &ClusterState) -> Vec<MigrationProblem> {
+    report(state, &[]).problems
+}
+
+#[test]
+fn programs_are_recognized_by_their_images() {
+    let state = cluster();
+    let found: Vec<(Program, &str)> =
+        state.installed.iter().map(|found| (found.program, found.version.as_str())).collect();
+    assert_eq!(
+        found,
+        [
+            (Program::MetricsServer, "v0.8.0"),
+            (Program::KedaOperator, "2.20.2"),
+            (Program::KedaMetricsAdapter, "2.20.2")
+        ]
+    );
+    assert_eq!(state.installed[0].flag("metric-resolution"), Some("30s"));
+    assert_eq!(state.installed[0].flag("metric"), None);
+}
+
+#[test]
+fn file_of_a_pod_leads_to_its_config_map() {
+    let mut object =
+        deployment("m", "a", "x/prometheus-adapter:v1", &["--config", "/etc/adapter/config.yaml"]);
+    object["spec"]["template"]["spec"]["volumes"] = json!([{"name": "c", "configMap": {"name": "rules"}}]);
+    object["spec"]["template"]["spec"]["containers"][1]["volumeMounts"] =
+        json!([{"name": "c", "mountPath": "/etc/adapter/"}]);
+    let adapter = InstalledProgram::of_deployment(&object).unwrap();
+    let file = adapter.flag("config").unwrap();
+    assert_eq!(adapter.config_map_of(file), Some(("rules", "config.yaml".to_owned())));
+    assert_eq!(adapter.config_map_of("/etc/other.yaml"), None);
+}
+
+#[test]
+fn healthy_installation_breaks_nothing() {
+    let mut state = cluster();
+    let trigger = json!({"type": "cron", "metadata":
+        {"timezone": "UTC", "start": "0 8 * * *", "end": "0 18 * * *", "desiredReplicas": "3"}});
+    state.keda_objects = vec![scaled_object("orders", &trigger)];
+    let report = report(&state, &[]);
+    assert_eq!(report.problems, []);
+    assert!(!report.breaks());
+    let owners: Vec<&str> = report.apis.iter().map(|api| api.owner_title()).collect();
+    assert_eq!(owners, ["metrics-server", "KEDA's metrics adapter"]);
+    let text = page::report(&report, PAGE);
+    assert!(text.contains("Objects: 3 HorizontalPodAutoscaler, 1 ScaledObject\n"), "{text}");
+    assert!(
+        text.contains("  APIService v1beta1.metrics.k8s.io leads to plimsoll-metrics instead of kube-system/metrics-server\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("\nnothing would break; the commands: plimsoll migrate plan\n"), "{text}");
+}
+
+#[test]
+fn broken_triggers_are_named() {
+    let mut state = cluster();
+    state.keda_objects = vec![
+        scaled_object("unknown", &json!({"type": "kafak", "metadata": {}})),
+        scaled_object(
+            "number",
+            &json!({"type": "cpu", "metricType": "Utilization", "metadata": {"value": "many"}}),
+        ),
+        scaled_object(
+            "local",
+            &json!({"type": "metrics-api", "metadata":
+            {"url": "http://localhost:8080/q", "valueLocation": "a", "targetValue": "1"}}),
+        ),
+        scaled_object(
+            "spare",
+            &json!({"type": "cron", "metadata": {"timezone": "UTC", "start": "0 8 * * *", "end": "0 18 * * *",
+            "desiredReplicas": "3", "desiredReplica": "1"}}),
+        ),
+    ];
+    let found = problems(&state);
+    let of = |name: &str| -> Vec<(SwitchImpact, &str)> {
+        let object = format!("ScaledObject shop/{name}");
+        found.iter().filter(|one| one.object == object).map(|one| (one.impact, one.field.as_str())).collect()
+    };
+    assert!(of("unknown").contains(&(SwitchImpact::Breaks, "spec.triggers[0].type")), "{found:?}");
+    assert!(of("number").iter().any(|(impact, _)| *impact == SwitchImpact::Breaks), "{found:?}");
+    assert!(of("local").contains(&(SwitchImpact::Breaks, "spec.triggers[0].metadata[url]")), "{found:?}");
+    assert_eq!(of("spare"), [(SwitchImpact::Differs, "spec.triggers[0].metadata[desiredReplica]")]);
+    assert!(report(&state, &[]).breaks());
+    assert!(!report(&state, &[Peer::MetricsServer]).breaks());
+}
+
+#[test]
+fn credentials_of_the_operator_need_settings() {
+    let mut state = cluster();
+    let auth = |spec: Value| {
+        json!({"kind": "TriggerAuthentication", "apiVersion": "keda.sh/v1alpha1",
+        "metadata": {"namespace": "shop", "name": "a"}, "spec": spec})
+    };
+    state.keda_objects = vec![auth(json!({"boundServiceAccountToken":
+        [{"parameter": "token", "serviceAccountName": "s"}]}))];
+    let is_named =
+        |found: &[MigrationProblem]| found.iter().any(|one| one.field == "spec.boundServiceAccountToken");
+    assert!(is_named(&problems(&state)));
+    let operator = state.installed.iter_mut().find(|found| found.program == Program::KedaOperator).unwrap();
+    operator.variables.push("KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES".into());
+    assert!(!is_named(&problems(&state)));
+}
+
+#[test]
+fn unknown_flags_and_rules_that_do_not_compile_break() {
+    let mut state = cluster();
+    let adapter = deployment(
+        "m",
+        "adapter",
+        "x/prometheus-adapter:v1",
+        &["--no-such-flag", "--prometheus-ca-file=/ca.pem"],
+    );
+    state.installed.push(InstalledProgram::of_deployment(&adapter).unwrap());
+    let text =
+        "rules:\n- seriesQuery: 'a'\n  metricsQuery: '<<.Series'\n  resources: {template: '<<.Resource>>'}\n"
+            .to_owned();
+    let rules = AdapterRules { config_map: "c".into(), key: "config.yaml".into(), text };
+    state.rules.push(("m/adapter".into(), rules));
+    let found = problems(&state);
+    let has =
+        |impact, field: &str| found.iter().any(|one| one.impact == impact && one.field.starts_with(field));
+    assert!(has(SwitchImpact::Breaks, "--no-such-flag"), "{found:?}");
+    assert!(has(SwitchImpact::Differs, "--prometheus-ca-file"), "{found:?}");
+    assert!(has(SwitchImpact::Breaks, "c/config.yaml:"), "{found:?}");
+}
+
+#[test]
+fn api_of_another_server_would_be_lost() {
+    let mut state = cluster();
+    state.api_services.push(api_service("v1beta1", "custom.metrics.k8s.io", "dd", "datadog"));
+    let found = problems(&state);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(
+        (found[0].impact, found[0].object.as_str()),
+        (SwitchImpact::Breaks, "APIService v1beta1.custom.metrics.k8s.io")
+    );
+}
+
+#[test]
+fn plan_switches_by_one_patch_and_leads_back_to_what_is_there() {
+    let state = cluster();
+    let place = Destination { namespace: "plimsoll-system", chart: "charts/plimsoll" };
+    let plan = plans(&state, Some(Peer::MetricsServer), &place).remove(0);
+    let switch = plan.steps.iter().find(|step| step.title.starts_with("Lead ")).unwrap();
+    assert_eq!(
+        switch.commands[1],
+        "kubectl patch apiservice v1beta1.metrics.k8s.io --type=merge -p '{\"spec\":{\"service\":{\"namespace\":\
+         \"plimsoll-system\",\"name\":\"plimsoll-metrics\",\"port\":443},\"insecureSkipTLSVerify\":false,\
+         \"caBundle\":\"'\"$CA\"'\"}}'"
+    );
+    assert_eq!(
+        switch.back,
+        [
+            "kubectl patch apiservice v1beta1.metrics.k8s.io --type=merge -p '{\"spec\":{\"service\":{\"namespace\":\
+          \"kube-system\",\"name\":\"metrics-server\",\"port\":443},\"insecureSkipTLSVerify\":true,\
+          \"caBundle\":null}}'"
+        ]
+    );
+    let install = plan.steps[0].commands.join("\n");
+    for expected in ["  metricResolution: 30s\n", "  kubeletInsecureTLS: true\n", "-f plimsoll-metrics.yaml"]
+    {
+        assert!(install.contains(expected), "{install}");
+    }
+    // The APIs are switched after the server is ready, and before the old one stops.
+    let at = |start: &str| plan.steps.iter().position(|step| step.title.starts_with(start)).unwrap();
+    assert!(at("Wait") < at("Lead") && at("Lead") < at("Stop"));
+}
+
+#[test]
+fn plan_from_keda_never_deletes_its_definitions() {
+    let mut state = cluster();
+    state.webhook = Some(json!({}));
+    let place = Destination { namespace: "p", chart: "c" };
+    let all = plans(&state, None, &place);
+    assert_eq!(
+        all.iter().map(|plan| plan.from).collect::<Vec<_>>(),
+        [Peer::MetricsServer, Peer::Keda, Peer::Hpa]
+    );
+    let text = page::plans(&all, false);
+    assert!(text.contains("--zap-log-level=debug"), "{text}");
+    assert!(text.contains("\nkubectl -n keda scale deployment keda-operator --replicas=0\n"), "{text}");
+    assert!(!text.contains("\nhelm uninstall"), "{text}");
+    let back = page::plans(&all, true);
+    assert!(back.contains("\nkubectl -n keda scale deployment keda-operator --replicas=2\n"), "{back}");
+    assert!(plans(&state, Some(Peer::PrometheusAdapter), &place).is_empty());
+}

@@ -1,0 +1,121 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use serde_json::{Value, json};
+
+use super::super::Peer;
+use super::charts::{complete_adapter, table};
+use super::convert::{ConvertedValues, convert};
+use super::text;
+
+fn lost(converted: &ConvertedValues) -> Vec<&str> {
+    converted.lost.iter().map(|lost| lost.path.as_str()).collect()
+}
+
+#[test]
+fn values_of_keda_are_converted() {
+    let given = json!({
+        "watchNamespace": "shop",
+        "operator": {"replicaCount": 2, "affinity": {"a": 1}},
+        "metricsServer": {"replicaCount": 3},
+        "webhooks": {"failurePolicy": "Fail"},
+        "podIdentity": {"aws": {"irsa": {"enabled": true, "roleArn": "arn:x"}}, "gcp": {"enabled": false}},
+        "serviceAccount": {"operator": {"annotations": {"a": "b"}, "name": "mine"}},
+        "extraArgs": {"keda": {"act": "direct", "kube-api-qps": 50, "nonsense": true}},
+        "env": [{"name": "KEDA_OUTBOUND_FILTER", "value": "https://vault"}, {"name": "KEDA_SCALEDJOB_CTRL_MAX_RECONCILES", "value": "2"}],
+        "http": {"timeout": 5000, "keepAlive": {"enabled": true}},
+        "resources": {"operator": {"limits": {"memory": "1Gi"}}, "metricServer": {}},
+        "logging": {"operator": {"level": "debug", "format": "console"}},
+        "nobodyKnows": 1
+    });
+    let converted = convert(&given, table(Peer::Keda));
+    assert_eq!(
+        converted.values,
+        json!({"operator": {
+            "env": [
+                {"name": "WATCH_NAMESPACE", "value": "shop"},
+                {"name": "KEDA_OUTBOUND_FILTER", "value": "https://vault"},
+                {"name": "KEDA_HTTP_DEFAULT_TIMEOUT", "value": "5000"}
+            ],
+            "replicas": 2,
+            "webhook": {"failurePolicy": "Fail"},
+            "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:x", "a": "b"}},
+            "extraArgs": ["--act=direct", "--zap-log-level=debug"],
+            "resources": {"limits": {"memory": "1Gi"}}
+        }})
+    );
+    assert_eq!(
+        lost(&converted),
+        [
+            "operator.affinity",
+            "serviceAccount.operator.name",
+            "extraArgs.keda: --kube-api-qps",
+            "extraArgs.keda: --nonsense",
+            "env: KEDA_SCALEDJOB_CTRL_MAX_RECONCILES",
+            "resources.metricServer",
+            "nobodyKnows"
+        ]
+    );
+}
+
+#[test]
+fn values_of_metrics_server_are_converted() {
+    let given = json!({
+        "args": ["--kubelet-insecure-tls", "--kubelet-preferred-address-types=InternalIP,Hostname", "--node-selector=a=b"],
+        "defaultArgs": ["--cert-dir=/tmp", "--metric-resolution=15s"],
+        "replicas": 2, "resources": null, "hostNetwork": {"enabled": true}, "image": {"tag": "v1"}
+    });
+    let converted = convert(&given, table(Peer::MetricsServer));
+    assert_eq!(
+        converted.values,
+        json!({"metrics": {
+            "kubeletInsecureTLS": true, "kubeletPreferredAddressTypes": "InternalIP,Hostname",
+            "extraArgs": ["--node-selector=a=b"], "metricResolution": "15s", "replicas": 2
+        }})
+    );
+    assert_eq!(lost(&converted), ["hostNetwork.enabled", "image"]);
+    assert!(text(&converted).ends_with(
+        "\n# Without an equivalent:\n# - hostNetwork.enabled: pods are on the network of the cluster\n\
+         # - image: one image is used for all roles\n"
+    ));
+}
+
+#[test]
+fn values_of_prometheus_adapter_are_converted() {
+    let given = json!({"prometheus": {"url": "http://p.svc", "port": 80, "path": "/x"}, "logLevel": 4,
+        "rules": {"default": false, "custom": [{"seriesQuery": "a"}], "external": []}});
+    let mut converted = convert(&given, table(Peer::PrometheusAdapter));
+    complete_adapter(&mut converted, &given, None);
+    let prometheus = json!({"url": "http://p.svc:80/x", "rules": {"rules": [{"seriesQuery": "a"}]}});
+    assert_eq!(converted.values, json!({"metrics": {"extraArgs": ["--v=4"], "prometheus": prometheus}}));
+    assert_eq!(lost(&converted), [""; 0]);
+
+    // The default rules are not in the values.
+    let mut converted = convert(&json!({}), table(Peer::PrometheusAdapter));
+    complete_adapter(&mut converted, &json!({}), None);
+    assert_eq!(converted.values["metrics"]["prometheus"]["url"], "http://prometheus.default.svc:9090");
+    assert_eq!(lost(&converted), ["rules.default"]);
+    let mut converted = ConvertedValues::default();
+    complete_adapter(&mut converted, &json!({}), Some(json!({"rules": []})));
+    assert_eq!(converted.values["metrics"]["prometheus"]["rules"], json!({"rules": []}));
+    assert_eq!(lost(&converted), [""; 0]);
+}
+
+/// Every path that the tables write is a value of our chart.
+#[test]
+fn converted_values_are_values_of_the_chart() {
+    use super::convert::ValueRule;
+    let schema = include_str!("../../../../../../charts/plimsoll/values.schema.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    for peer in [Peer::MetricsServer, Peer::PrometheusAdapter, Peer::Keda] {
+        for (from, rule) in table(peer) {
+            let ValueRule::To(paths) = rule else { continue };
+            for path in *paths {
+                let pointer = format!("/properties/{}", path.replace('.', "/properties/"));
+                assert!(
+                    schema.pointer(&pointer).is_some(),
+                    "{from} becomes {path}, which the chart does not have"
+                );
+            }
+        }
+    }
+}
