@@ -11,6 +11,7 @@
 //! | `roles` | it works under the roles of `deploy/`, and needs all of them |
 //! | `arguments` | the arguments of those it replaces start it |
 //! | `replicas` | two that share nodes |
+//! | `switch` | the commands of `plimsoll migrate plan` lead the APIs to another server and back |
 //! | `env` | what these stand on |
 //!
 //! With `PLIMSOLL_METRICS=peers` the tests run over metrics-server and prometheus-adapter instead, where that makes sense:
@@ -39,5 +40,6 @@ mod scaling;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "shared with other test programs, which use more of it")]
 mod shared;
+mod switch;
 mod top;
 mod urls;

@@ -18,6 +18,7 @@
 //! | `faults` | faults of the API server, leaders that are killed, delayed writes, a clock that is set |
 //! | `vault` | a secret of HashiCorp Vault, by both logins |
 //! | `supervision` | watches, reconciles and polls that die are reported and restarted; the others go on |
+//! | `migrate` | `plimsoll migrate` names broken objects, and its plan stops and starts KEDA |
 //! | `switch` | objects that KEDA left behind are adopted unchanged |
 //! | `roles` | it works under its roles, and needs all of them |
 //! | `env` | cluster, sources and operators of the tests |
@@ -43,6 +44,7 @@ mod faults;
 mod figures;
 mod jobs;
 mod life;
+mod migrate;
 mod pauses;
 mod replicas;
 mod roles;

@@ -1,0 +1,169 @@
+//! The guides for metrics-server and prometheus-adapter (docs/switching.md), as far as API objects go: the patches of `plimsoll migrate plan`
+//! lead every metrics API to another server and back, while an HPA controller reads it. Nothing is scaled by that, and the HPA stays
+//! as it is.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use testbed::harness::Failure;
+use testbed::program::Room;
+
+use crate::env::subject::{kubelet_flags, prometheus_flags, serving_flags, started};
+use crate::env::{Kubectl, Scaler, TestNamespace, alone_on_both, direct, free_port, peers, program, until};
+use crate::faults::admin;
+
+const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/kube-system/deployments";
+/// The Service that all APIs lead to before the switch.
+const OLD_SERVICE: &str = "/api/v1/namespaces/kube-system/services/resource";
+/// Names and images of what is recognized as installed. No pods run here.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.8.0"),
+    ("prometheus-adapter", "registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0"),
+];
+/// Reads of the HPA controller by which a server is known to be in use.
+const READS: u64 = 3;
+
+/// Runs `plimsoll migrate`; the exit code and what it printed.
+fn migrate(ns: &TestNamespace, arguments: &[&str]) -> (Option<i32>, Value) {
+    let room = Room::new().unwrap();
+    let config = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
+    let mut command = Command::new(program());
+    command.arg("migrate").args(arguments).args(["-o", "json", "--kubeconfig"]).arg(config);
+    let output = tokio::task::block_in_place(|| command.output().unwrap());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (
+        output.status.code(),
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}")),
+    )
+}
+
+/// The patches of all plans, or those of the way back.
+fn patches(plans: &Value, part: &str) -> Vec<String> {
+    let steps = plans.as_array().unwrap().iter().flat_map(|plan| plan["steps"].as_array().unwrap());
+    let commands = steps.flat_map(|step| step[part].as_array().unwrap()).map(|line| line.as_str().unwrap());
+    commands.filter_map(|line| line.strip_prefix("kubectl patch ")).map(str::to_owned).collect()
+}
+
+/// Runs a patch, without the quotes of the shell.
+fn patch(kubectl: &Kubectl, line: &str) {
+    tokio::task::block_in_place(|| kubectl.say(&format!("patch {}", line.replace('\'', ""))));
+}
+
+/// The Service of every metrics API, and how its certificate is verified.
+async fn registered(ns: &TestNamespace) -> Vec<Value> {
+    let list = ns.read(API_SERVICES).await;
+    let items = list["items"].as_array().unwrap().iter();
+    let metrics =
+        items.filter(|item| item["spec"]["group"].as_str().unwrap_or_default().ends_with("metrics.k8s.io"));
+    let of = |item: &Value| {
+        json!([item["metadata"]["name"], item["spec"]["service"], item["spec"]["insecureSkipTLSVerify"]])
+    };
+    let mut found: Vec<Value> = metrics.map(of).collect();
+    found.sort_by_key(Value::to_string);
+    found
+}
+
+/// How many requests for metrics of pods a server has answered.
+async fn reads(ns: &TestNamespace, port: u16) -> u64 {
+    let Some(page) = direct(port, &admin(ns), "/metrics").await else { return 0 };
+    let page = String::from_utf8_lossy(&page.body);
+    let lines = page.lines().filter(|line| line.starts_with("apiserver_request_total{"));
+    let of_pods =
+        lines.filter(|line| line.contains("resource=\"pods\"") && line.contains("group=\"metrics.k8s.io\""));
+    of_pods.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+async fn until_read(ns: &TestNamespace, port: u16) {
+    let before = reads(ns, port).await;
+    until("reads of the HPA controller", async || {
+        let found = reads(ns, port).await;
+        if found >= before + READS { Ok(()) } else { Err((before, found)) }
+    })
+    .await;
+}
+
+/// An HPA without what its controller writes.
+async fn still(ns: &TestNamespace, name: &str) -> Value {
+    let mut hpa = ns.hpa_object(name).await;
+    hpa["status"] = Value::Null;
+    hpa["metadata"]["resourceVersion"] = Value::Null;
+    hpa["metadata"]["managedFields"] = Value::Null;
+    hpa
+}
+
+#[test]
+fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failure> {
+    if peers() {
+        return Ok(());
+    }
+    alone_on_both(async |ns| {
+        let Some(kubectl) = ns.kubectl() else { return };
+        ns.deployment("web", 2).await;
+        for name in ["web-0", "web-1"] {
+            ns.pod("busy", "web", name, &[("app", 500, 64 << 20)]).await;
+        }
+        let pods = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
+        ns.until_answer(pods, |_, said| said["items"].as_array().is_some_and(|pods| pods.len() == 2)).await;
+        let _scaler = Scaler::start(&ns).await;
+        let target = json!({"type": "Utilization", "averageUtilization": 50});
+        ns.hpa("web", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}])).await;
+        ns.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
+        for (name, image) in PROGRAMS {
+            let pod = json!({"metadata": {"labels": {"app": "guide"}}, "spec": {"containers": [{"name": "c", "image": image}]}});
+            let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "guide"}}, "template": pod});
+            ns.create(DEPLOYMENTS, &json!({"metadata": {"name": name}, "spec": spec})).await;
+        }
+        ns.patch(OLD_SERVICE, &json!({"spec": {"selector": {"app": "guide"}}})).await;
+
+        let (room, port) = (Room::new().unwrap(), free_port());
+        let mut arguments = vec!["metrics".to_owned()];
+        arguments.extend(serving_flags(&room, &ns.env.cluster.kubeconfig, port));
+        arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
+        arguments.extend(kubelet_flags(&room, &ns.env.kubelets));
+        arguments.extend(prometheus_flags(&room, &ns.env.front.url()));
+        let server = started("plimsoll", program(), &arguments, room, port).await.unwrap();
+        let service = json!({"metadata": {"name": "plimsoll-metrics"}, "spec": {
+            "type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]
+        }});
+        ns.create("/api/v1/namespaces/{ns}/services", &service).await;
+
+        let (_, report) = migrate(&ns, &["check", "--from", "metrics-server"]);
+        let owners: Vec<&Value> =
+            report["apis"].as_array().unwrap().iter().map(|api| &api["owner"]).collect();
+        assert!(owners.iter().all(|owner| **owner == "metrics-server"), "{report}");
+        let (_, plans) = migrate(&ns, &["plan", "--namespace", &ns.namespace]);
+        let (before, hpa) = (registered(&ns).await, still(&ns, "web").await);
+        let generation =
+            ns.read("/apis/apps/v1/namespaces/{ns}/deployments/web").await["metadata"]["generation"].clone();
+        let there = patches(&plans, "commands");
+        assert_eq!(there.len(), before.len(), "one patch for each API: {there:?}");
+        for line in &there {
+            // Ports and certificates of this machine.
+            let line = line.replace("\"port\":443", &format!("\"port\":{port}"));
+            let line = line.replace("\"insecureSkipTLSVerify\":false", "\"insecureSkipTLSVerify\":true");
+            patch(&kubectl, &line.replace("'\"$CA\"'", ""));
+        }
+        until_read(&ns, port).await;
+        let now = registered(&ns).await;
+        assert!(now.iter().all(|api| api[1]["name"] == "plimsoll-metrics"), "{now:?}");
+        for path in ["/apis/custom.metrics.k8s.io/v1beta1", "/apis/external.metrics.k8s.io/v1beta1"] {
+            ns.until_answer(path, |code, _| code == 200).await;
+        }
+
+        patches(&plans, "back").iter().for_each(|line| patch(&kubectl, line));
+        assert_eq!(registered(&ns).await, before);
+        until_read(&ns, ns.env.subject.resource_port).await;
+        assert_eq!(still(&ns, "web").await, hpa);
+        let deployment = ns.read("/apis/apps/v1/namespaces/{ns}/deployments/web").await;
+        assert_eq!(
+            (&deployment["metadata"]["generation"], &deployment["spec"]["replicas"]),
+            (&generation, &json!(2))
+        );
+        for (name, _) in PROGRAMS {
+            ns.delete(&format!("{DEPLOYMENTS}/{name}")).await;
+        }
+        ns.patch(OLD_SERVICE, &json!({"spec": {"selector": null}})).await;
+        drop(server);
+    })
+}
