@@ -146,11 +146,11 @@ spec:
           allowPrivilegeEscalation: false
           readOnlyRootFilesystem: true
           capabilities: {drop: [ALL]}
-        {{- with concat .mounts .role.extraVolumeMounts }}
+        {{- with concat .mounts (.role.extraVolumeMounts | default list) }}
         volumeMounts:
           {{- toYaml . | nindent 10 }}
         {{- end }}
-      {{- with concat .volumes .role.extraVolumes }}
+      {{- with concat .volumes (.role.extraVolumes | default list) }}
       volumes:
         {{- toYaml . | nindent 8 }}
       {{- end }}

@@ -40,6 +40,9 @@ pub(super) fn report(report: &MigrationReport, page: Page) -> String {
     if !counts.is_empty() {
         let _ = writeln!(text, "\nObjects: {}", counts.join(", "));
     }
+    if let Some(holder) = &report.controller_manager_lease {
+        let _ = writeln!(text, "Kubernetes' HPA controller: kube-controller-manager, lease held by {holder}");
+    }
     if !report.changes.is_empty() {
         text.push_str("\nA switch would change:\n");
         report.changes.iter().for_each(|change| text.push_str(&format!("  {change}\n")));

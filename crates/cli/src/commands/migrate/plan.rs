@@ -82,10 +82,12 @@ fn metrics_server(state: &ClusterState, server: &InstalledProgram, place: &Desti
     );
     if server.release.is_empty() {
         // Both have a role of this name.
-        let role = "kubectl {} clusterrole system:aggregated-metrics-reader";
-        let (annotate, label) = (role.replace("{}", "annotate"), role.replace("{}", "label"));
-        install.commands.insert(0, format!("{annotate} {} --overwrite", release(place.namespace)));
-        install.commands.insert(1, format!("{label} app.kubernetes.io/managed-by=Helm --overwrite"));
+        let role = "clusterrole system:aggregated-metrics-reader";
+        let owner = release(place.namespace);
+        install.commands.insert(0, format!("kubectl annotate {role} {owner} --overwrite"));
+        install
+            .commands
+            .insert(1, format!("kubectl label {role} app.kubernetes.io/managed-by=Helm --overwrite"));
     }
     let mut steps = vec![install, ready("plimsoll-metrics", METRICS_REPORT, place)];
     steps.extend(switches(state, &["metrics.k8s.io"], "plimsoll-metrics", METRICS_REPORT, place));

@@ -16,6 +16,9 @@ use super::{Peer, arguments, objects};
 pub(super) struct MigrationReport {
     pub(super) installed: Vec<InstalledProgram>,
     pub(super) apis: Vec<MetricsApi>,
+    /// Who holds the lease of kube-controller-manager, which runs Kubernetes' HPA controller; none if that is not visible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) controller_manager_lease: Option<String>,
     /// The number of objects by kind.
     pub(super) objects: BTreeMap<String, usize>,
     /// What a switch would change.
@@ -79,6 +82,7 @@ pub(super) fn report(state: &ClusterState, only: &[Peer]) -> MigrationReport {
     MigrationReport {
         installed: state.installed.clone(),
         changes: changes(state, &apis, only),
+        controller_manager_lease: state.manager_lease.clone(),
         apis,
         objects,
         problems,

@@ -56,7 +56,7 @@ pub(super) async fn all(
     keep("version", Ok(version));
     let scope = site.scope(all_namespaces).namespace();
     for (name, path) in NAMESPACED {
-        let (collection, query) = path.split_once('?').map_or((path, ""), |(path, query)| (path, query));
+        let (collection, query) = path.split_once('?').unwrap_or((path, ""));
         let separator = if query.is_empty() { "" } else { "?" };
         keep(name, site.get(&format!("{}{separator}{query}", within(collection, scope))).await);
     }
