@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
+use testbed::program::Room;
 use testbed::{Helm, Prometheus};
 
 use crate::env::on_both;
@@ -28,6 +29,25 @@ fn rendered(values: &[String]) -> Vec<Value> {
     let text = helm(&arguments).unwrap_or_else(|error| panic!("{values:?}: {error}"));
     objects("the rendered chart", &text).into_iter().filter(|object| !object.is_null()).collect()
 }
+
+/// Values of the charts of the replaced programs, and what the chart renders with their conversion.
+const THEIRS: [(&str, &str, &str); 3] = [
+    (
+        "metrics-server",
+        "args: [--kubelet-insecure-tls, --node-selector=a=b]\nreplicas: 3\nextraVolumes: [{name: ca, emptyDir: {}}]\n",
+        "--node-selector=a=b",
+    ),
+    (
+        "prometheus-adapter",
+        "prometheus: {url: http://p.svc, port: 80}\nrules: {default: false, custom: [{seriesQuery: a}]}\n",
+        "--prometheus-url=http://p.svc:80",
+    ),
+    (
+        "keda",
+        "watchNamespace: shop\nlogging: {operator: {level: debug}}\nhttp: {timeout: 5000}\ncrds: {install: false}\n",
+        "--zap-log-level=debug",
+    ),
+];
 
 /// Every combination of roles, modes and sources of certificates.
 fn combinations() -> Vec<Vec<String>> {
@@ -87,6 +107,28 @@ fn both_api_servers_accept_every_combination() -> Result<(), Failure> {
         env.apply(&folder("deploy"), |kind| kind == "Namespace").await;
         env.apply(&tried, |_| false).await;
     })
+}
+
+#[test]
+fn chart_accepts_converted_values_of_the_replaced_programs() {
+    for (peer, theirs, rendered_text) in THEIRS {
+        let room = Room::new().unwrap();
+        let file = room.write("theirs.yaml", theirs).unwrap();
+        let converted = Command::new(program())
+            .args(["migrate", "values", "--strict", "--from", peer])
+            .arg(file)
+            .output()
+            .unwrap();
+        assert!(converted.status.success(), "{peer}: {converted:?}");
+        let ours = room.write("ours.yaml", &String::from_utf8_lossy(&converted.stdout)).unwrap();
+        let objects = rendered(&[format!("--values={}", ours.display())]);
+        let deployments: Vec<&Value> =
+            objects.iter().filter(|object| object["kind"] == "Deployment").collect();
+        assert!(
+            deployments.iter().any(|object| object.to_string().contains(rendered_text)),
+            "{peer}: {deployments:#?}"
+        );
+    }
 }
 
 #[test]

@@ -88,6 +88,9 @@ pub(super) fn run(args: &ValuesArgs) -> Outcome {
         let rules = args.rules.as_deref().map(document).transpose()?;
         charts::complete_adapter(&mut converted, &given, rules);
     }
+    // The role that takes over.
+    let role = if args.from == ValuesOrigin::Keda { "operator" } else { "metrics" };
+    converted.set(&format!("{role}.enabled"), json!(true));
     match args.output {
         Format::Json | Format::Yaml => {
             output::value(args.output, &json!({"values": converted.values, "lost": converted.lost}))?;
