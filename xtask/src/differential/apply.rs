@@ -86,7 +86,11 @@ impl HpaEnv {
     pub(crate) async fn look(&self, scenarios: &[&Scenario], events: bool) -> anyhow::Result<Vec<[View; 2]>> {
         let [theirs, ours] = &self.namespaces;
         let seen = join(self.look_at(theirs, scenarios, events), self.look_at(ours, scenarios, events)).await;
-        Ok(seen.0?.into_iter().zip(seen.1?).map(|(theirs, ours)| [theirs, ours]).collect())
+        let mut theirs = seen.0?;
+        for (view, scenario) in theirs.iter_mut().zip(scenarios) {
+            view.forget_deletions(&scenario.deleted_autoscalers());
+        }
+        Ok(theirs.into_iter().zip(seen.1?).map(|(theirs, ours)| [theirs, ours]).collect())
     }
 
     async fn look_at(

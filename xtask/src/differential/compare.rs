@@ -37,6 +37,10 @@ pub(crate) const MASKED: &[Mask] = &[
         what: "events of an object that has told 25 warnings",
         why: "further ones are dropped, and which depends on the number of passes (steps are counted above)",
     },
+    Mask {
+        what: "their events \"was deleted during reconciliation\" and \"not found\" about an autoscaler that a step deleted",
+        why: "their held reconcile goes on after the deletion (Kubernetes 1.37), ours has not begun",
+    },
 ];
 
 /// The visible state of one copy.
@@ -93,6 +97,18 @@ impl View {
             text("/involvedObject/name"),
             text("/source/component"),
         ));
+    }
+
+    /// Leaves out the events of a reconcile that was held while these autoscalers were deleted.
+    pub(crate) fn forget_deletions(&mut self, deleted: &BTreeSet<String>) {
+        for name in deleted {
+            let texts = [
+                format!("FailedComputeMetricsReplicas: HPA {{ns}}/{name} was deleted during reconciliation"),
+                format!("FailedUpdateStatus: horizontalpodautoscalers.autoscaling \"{name}\" not found"),
+            ];
+            let starts = texts.map(|text| format!("Warning {text} (about "));
+            self.events.retain(|event| !starts.iter().any(|start| event.starts_with(start)));
+        }
     }
 
     /// Conditions, types of metrics with a value, and events, without their texts.
@@ -277,6 +293,38 @@ mod tests {
         assert_eq!(fields, wanted.map(|field| format!("hpa/web.status.{field}")));
         let scaled = View { replicas: None, ..one.clone() };
         assert_eq!(View::differences(&one, &scaled)[0].ours, "no target");
+    }
+
+    #[test]
+    fn a_deletion_excuses_its_own_two_events_only() {
+        let event =
+            |reason: &str, message: &str| json!({"type": "Warning", "reason": reason, "message": message});
+        let mut seen = View::default();
+        seen.add_event(
+            "n1",
+            &event("FailedComputeMetricsReplicas", "HPA n1/s1 was deleted during reconciliation"),
+        );
+        seen.add_event(
+            "n1",
+            &event("FailedUpdateStatus", "horizontalpodautoscalers.autoscaling \"s1\" not found"),
+        );
+        let all = seen.clone();
+        seen.forget_deletions(&["s2".to_owned(), "s".to_owned(), "s1-b".to_owned()].into());
+        assert_eq!(seen, all, "of other autoscalers");
+        seen.add_event("n1", &event("FailedUpdateStatus", "deployments.apps \"s1\" not found"));
+        seen.add_event(
+            "n1",
+            &event("FailedGetScale", "horizontalpodautoscalers.autoscaling \"s1\" not found"),
+        );
+        seen.forget_deletions(&["s1".to_owned()].into());
+        let left: Vec<&str> = seen.events.iter().filter_map(|event| event.split(" (").next()).collect();
+        assert_eq!(
+            left,
+            [
+                "Warning FailedGetScale: horizontalpodautoscalers.autoscaling \"s1\" not found",
+                "Warning FailedUpdateStatus: deployments.apps \"s1\" not found",
+            ]
+        );
     }
 
     #[test]

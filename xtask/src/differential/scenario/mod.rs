@@ -8,6 +8,8 @@ mod pod;
 mod steps;
 pub(crate) mod target;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use localkube::metrics::{MetricsGroup, Outage};
 use serde_json::{Value, json};
@@ -115,6 +117,17 @@ impl Scenario {
     /// The names of its autoscalers, present and past.
     pub(crate) fn autoscalers(&self) -> [String; 2] {
         [self.name.clone(), format!("{}-b", self.name)]
+    }
+
+    /// The names of the autoscalers that a step has deleted, whether they came back or not.
+    pub(crate) fn deleted_autoscalers(&self) -> BTreeSet<String> {
+        let deleted = |action: &HpaAction| match action {
+            HpaAction::ApiRequest(ask) if ask.method == http::Method::DELETE => {
+                ask.path.rsplit_once("/horizontalpodautoscalers/").map(|(_, name)| name.to_owned())
+            }
+            _ => None,
+        };
+        self.done.iter().flat_map(|step| &step.actions).filter_map(deleted).collect()
     }
 
     /// For how long after the last change something may still be remembered, in seconds.

@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::collections::BTreeSet;
-
 use super::*;
 
 fn play(seed: u64, number: u64) -> Vec<String> {
@@ -84,4 +82,24 @@ fn step_writes_the_autoscaler_once_or_changes_its_environment() {
             );
         }
     }
+}
+
+#[test]
+fn deletions_are_remembered_by_name() {
+    let facts = Facts { replicas: Some(3), now: Timestamp::UNIX_EPOCH };
+    let mut deleted = BTreeSet::new();
+    for number in 0..400 {
+        let mut scenario = Scenario::new(1, number, false);
+        while !scenario.is_over() {
+            let before = scenario.deleted_autoscalers();
+            let step = scenario.step(facts);
+            let names = scenario.deleted_autoscalers();
+            let deletes = step.title.contains("deleted") && step.title.contains("autoscaler")
+                || step.title.contains("autoscaler goes");
+            assert!(deletes || names == before, "{}", step.title);
+            assert!(names.iter().all(|name| scenario.autoscalers().contains(name)), "{names:?}");
+            deleted.extend(names.iter().map(|name| name.ends_with("-b")));
+        }
+    }
+    assert_eq!(deleted, [false, true].into());
 }
