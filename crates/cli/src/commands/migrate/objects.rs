@@ -11,7 +11,7 @@ use super::Peer;
 use super::installed::text;
 use super::look::AdapterRules;
 use super::problem::{MigrationProblem, SwitchImpact};
-use crate::commands::validate::keda_objects;
+use crate::commands::validate::{ValidationRules, keda_objects};
 
 /// Parts of values that name this machine, which triggers may not connect to.
 const LOCAL_ADDRESSES: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "169.254."];
@@ -138,7 +138,7 @@ fn invalid(mut object: Value) -> Vec<(String, String)> {
         Ok(documents) => documents,
         Err(problem) => return vec![(problem.path, problem.message)],
     };
-    let problems = documents.iter().flat_map(|document| keda_objects::problems(document, kind));
+    let problems = documents.iter().flat_map(|document| keda_objects::problems(document, kind, ValidationRules::default()));
     let said = problems.map(|problem| {
         let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         (problem.path, format!("{}{hint}", problem.message))

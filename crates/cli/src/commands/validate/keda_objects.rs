@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::autoscaling::{Defaults as _, FeatureGates, v2, validation};
+use api::autoscaling::{Defaults as _, v2, validation};
 use api::keda::{
     CloudEventSource, HorizontalPodAutoscalerConfig, KedaProfile, ScaledJob, ScaledObject, Trigger,
     TriggerAuthentication,
@@ -14,20 +14,39 @@ use keda::admission::{
     self, AdmissionInput, AdmissionKind, AdmissionRules, ClusterSnapshot, Operation, Verdict,
 };
 use scalers::backends::Backends;
-use scalers::parameters::{self, InvalidParameters, ParameterSource};
+use scalers::parameters::{self, InvalidParameters, Parameter, ParameterSource};
 use scalers::{Owner, table};
 use serde::Serialize;
+
+use super::ValidationRules;
+
+/// The triggers of one object.
+struct Triggers<'a> {
+    kind: &'static str,
+    name: &'a str,
+    all: &'a [Trigger],
+    feed_formula: bool,
+    /// The release of KEDA whose parameters they have.
+    profile: KedaProfile,
+}
 
 /// Where the behavior of the generated HPA is written.
 const BEHAVIOR: &str = "spec.advanced.horizontalPodAutoscalerConfig.behavior";
 
-pub(in crate::commands) fn problems(document: &Document, kind: AdmissionKind) -> Vec<Diagnostic> {
+pub(in crate::commands) fn problems(document: &Document, kind: AdmissionKind, rules: ValidationRules) -> Vec<Diagnostic> {
     match kind {
         AdmissionKind::ScaledObject => {
-            problems_of(document.decode_partial(), |object| Some(of_object(document, &object)))
+            problems_of(document.decode_partial(), |object| Some(of_object(document, &object, rules)))
         }
         AdmissionKind::ScaledJob => problems_of(document.decode_partial(), |job: ScaledJob| {
-            let mut found = of_triggers(document, "ScaledJob", &job.metadata.name, &job.spec.triggers, false);
+            let triggers = Triggers {
+                kind: "ScaledJob",
+                name: &job.metadata.name,
+                all: &job.spec.triggers,
+                feed_formula: false,
+                profile: rules.keda,
+            };
+            let mut found = of_triggers(document, &triggers);
             if job.spec.job_target_ref.is_none() {
                 found.push(at(document, "spec.jobTargetRef", "Required value"));
             }
@@ -65,7 +84,7 @@ fn reviewed(document: &Document, kind: AdmissionKind, object: &impl Serialize) -
     }
 }
 
-fn of_object(document: &Document, object: &ScaledObject) -> Vec<Diagnostic> {
+fn of_object(document: &Document, object: &ScaledObject, rules: ValidationRules) -> Vec<Diagnostic> {
     let denials = admission::check_alone(object, Compat::Better);
     let mut found: Vec<Diagnostic> =
         denials.into_iter().map(|(field, denial)| at(document, field, denial.message)).collect();
@@ -83,14 +102,20 @@ fn of_object(document: &Document, object: &ScaledObject) -> Vec<Diagnostic> {
             found.push(at(document, field, text));
         }
     }
-    found.extend(behavior(document, object));
-    let (name, triggers) = (&object.metadata.name, &object.spec.triggers);
-    found.extend(of_triggers(document, "ScaledObject", name, triggers, object.modifiers().is_some()));
+    found.extend(behavior(document, object, rules));
+    let triggers = Triggers {
+        kind: "ScaledObject",
+        name: &object.metadata.name,
+        all: &object.spec.triggers,
+        feed_formula: object.modifiers().is_some(),
+        profile: rules.keda,
+    };
+    found.extend(of_triggers(document, &triggers));
     found
 }
 
 /// The problems of the behavior of the generated HPA, which the API server would refuse.
-fn behavior(document: &Document, object: &ScaledObject) -> Vec<Diagnostic> {
+fn behavior(document: &Document, object: &ScaledObject, rules: ValidationRules) -> Vec<Diagnostic> {
     let config = object.spec.advanced.as_ref().and_then(|all| all.horizontal_pod_autoscaler_config.as_ref());
     let Some(HorizontalPodAutoscalerConfig { behavior: Some(behavior), .. }) = config else {
         return Vec::new();
@@ -98,7 +123,7 @@ fn behavior(document: &Document, object: &ScaledObject) -> Vec<Diagnostic> {
     let mut hpa = v2::HorizontalPodAutoscaler::default();
     hpa.spec.behavior = Some(behavior.clone());
     hpa.set_defaults();
-    let faults = validation::validate_create(&hpa, FeatureGates::default());
+    let faults = validation::validate_create(&hpa, rules.gates);
     let place = |fault: api::field::FieldError| {
         let rest = fault.field.strip_prefix("spec.behavior")?;
         Some(at(document, &format!("{BEHAVIOR}{rest}"), fault.message()))
@@ -106,15 +131,10 @@ fn behavior(document: &Document, object: &ScaledObject) -> Vec<Diagnostic> {
     faults.into_iter().filter_map(place).collect()
 }
 
-fn of_triggers(
-    document: &Document,
-    kind: &str,
-    name: &str,
-    triggers: &[Trigger],
-    feeds_formula: bool,
-) -> Vec<Diagnostic> {
+fn of_triggers(document: &Document, triggers: &Triggers<'_>) -> Vec<Diagnostic> {
+    let Triggers { kind, name, all, feed_formula, profile } = *triggers;
     let mut found = Vec::new();
-    if triggers.is_empty() {
+    if all.is_empty() {
         found.push(at(document, "spec.triggers", format!("no triggers defined in the {kind}")));
     }
     // Building a scaler connects to nothing, but may create timers.
@@ -123,7 +143,7 @@ fn of_triggers(
     let web = scalers::web::HttpSettings::from_environment(|_| None);
     let backends = Backends::without_cluster(web, Compat::Better);
     let mut names = BTreeSet::new();
-    for (index, trigger) in triggers.iter().enumerate() {
+    for (index, trigger) in all.iter().enumerate() {
         let path = format!("spec.triggers[{index}]");
         if let Err(denial) = admission::check_triggers(std::slice::from_ref(trigger)) {
             found.push(at(document, &format!("{path}.useCachedMetrics"), denial.message));
@@ -142,7 +162,8 @@ fn of_triggers(
             name: trigger.name.clone(),
             metric_type: trigger.metric_type.clone(),
             metadata: trigger.metadata.clone().into_iter().collect(),
-            feeds_formula,
+            feeds_formula: feed_formula,
+            profile,
             ..scalers::Trigger::default()
         };
         // External scalers have parameters of their own.
@@ -155,7 +176,34 @@ fn of_triggers(
                 None => problem,
             });
         }
+        found.extend(ignored(document, &path, trigger, known.parameters, profile));
         found.extend(of_parameters(document, &path, trigger, &given, &backends));
+    }
+    found
+}
+
+/// The parameters in the metadata of a trigger that only later releases of KEDA read.
+fn ignored(
+    document: &Document,
+    path: &str,
+    trigger: &Trigger,
+    parameters: &[Parameter],
+    profile: KedaProfile,
+) -> Vec<Diagnostic> {
+    let has = |parameter: &Parameter, key: &str| {
+        parameter.sources.contains(&ParameterSource::Metadata) && parameter.keys.contains(&key)
+    };
+    let since = |key: &str| {
+        let all = parameters.iter().filter(|parameter| has(parameter, key));
+        all.map(|parameter| parameter.since).min()
+    };
+    let mut found = Vec::new();
+    for key in trigger.metadata.keys() {
+        if let Some(since) = since(key).filter(|since| *since > profile) {
+            let text = format!("KEDA {profile} ignores {key:?}");
+            let hint = format!("it exists since KEDA {since} (`--keda-profile {since}`)");
+            found.push(at(document, &format!("{path}.metadata[{key}]"), text).with_hint(hint));
+        }
     }
     found
 }

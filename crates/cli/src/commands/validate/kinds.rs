@@ -1,11 +1,10 @@
 //! Which kinds there are, and how a document of each is checked.
 
-use api::autoscaling::FeatureGates;
 use api::manifest;
 use api::yaml::{Diagnostic, Document, Node, nearest};
 use keda::admission::AdmissionKind;
 
-use super::{keda_objects, workload};
+use super::{ValidationRules, keda_objects, workload};
 
 /// The groups of which all kinds are known here. A kind that they do not have is misspelt.
 const GROUPS: [(&str, &str, &[&str]); 7] = [
@@ -65,11 +64,11 @@ impl Checked {
 }
 
 /// Checks a document by its kind.
-pub(super) fn check(document: &Document, gates: FeatureGates) -> Checked {
+pub(super) fn check(document: &Document, rules: ValidationRules) -> Checked {
     let text = |path: &str| document.root.get(path).and_then(Node::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     if api_version.is_empty() || kind.is_empty() {
-        return Checked::All(manifest::problems(document, gates));
+        return Checked::All(manifest::problems(document, rules.gates));
     }
     // It is a part of other objects and not stored.
     if (api_version, kind) == ("autoscaling/v1", "Scale") {
@@ -81,10 +80,10 @@ pub(super) fn check(document: &Document, gates: FeatureGates) -> Checked {
     }
     match (group, kind) {
         ("autoscaling", "HorizontalPodAutoscaler") | ("plimsoll.dev", "Autoscaler") => {
-            Checked::All(manifest::problems(document, gates))
+            Checked::All(manifest::problems(document, rules.gates))
         }
         ("keda.sh" | "eventing.keda.sh", _) => match AdmissionKind::parse(kind) {
-            Some(kind) => Checked::All(keda_objects::problems(document, kind)),
+            Some(kind) => Checked::All(keda_objects::problems(document, kind, rules)),
             None => Checked::Nothing,
         },
         ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") => Checked::InPart(

@@ -9,6 +9,7 @@ mod workload;
 use std::path::PathBuf;
 
 use api::autoscaling::FeatureGates;
+use api::keda::KedaProfile;
 use api::yaml::{self, Diagnostic, Document, SourceFile};
 use serde::Serialize;
 use sim::scenario::Variation;
@@ -39,6 +40,7 @@ Examples:
   plimsoll validate --strict rendered.yaml
   plimsoll validate --feature-gates HPAScaleToZero=true hpa.yaml
   plimsoll validate --kubernetes-profile 1.37 hpa.yaml
+  plimsoll validate --keda-profile 2.21 scaledobject.yaml
 
 Exit codes: 0 nothing is wrong, 1 something outside failed, 2 a file cannot be read or a document is invalid; with --strict also if
 a document was not checked.")]
@@ -50,6 +52,9 @@ pub(crate) struct ValidateArgs {
     gates: GatesArg,
     #[command(flatten)]
     kubernetes: KubernetesProfileArg,
+    /// Release of KEDA whose trigger parameters are read, where releases differ: 2.20 or 2.21.
+    #[arg(long, value_name = "RELEASE", default_value_t)]
+    keda_profile: KedaProfile,
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
@@ -59,6 +64,14 @@ pub(crate) struct ValidateArgs {
     /// Print nothing if all is well.
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// The releases by whose rules documents are checked.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ValidationRules {
+    /// Kubernetes: its release and feature gates.
+    gates: FeatureGates,
+    keda: KedaProfile,
 }
 
 /// The result for one document.
@@ -90,11 +103,12 @@ struct Complaint {
 }
 
 pub(crate) fn run(args: &ValidateArgs) -> Outcome {
-    let gates = args.gates.gates(args.kubernetes.version())?;
+    let rules =
+        ValidationRules { gates: args.gates.gates(args.kubernetes.version())?, keda: args.keda_profile };
     let mut findings = Vec::new();
     let mut problems = Vec::new();
     for source in files::read_all(&args.files)? {
-        check(&source, gates, &mut findings, &mut problems)?;
+        check(&source, rules, &mut findings, &mut problems)?;
     }
     if matches!(args.output, Format::Json | Format::Yaml) {
         output::value(args.output, &findings)?;
@@ -118,7 +132,7 @@ pub(crate) fn run(args: &ValidateArgs) -> Outcome {
 
 fn check(
     source: &SourceFile,
-    gates: FeatureGates,
+    rules: ValidationRules,
     findings: &mut Vec<ValidationFinding>,
     problems: &mut Vec<Diagnostic>,
 ) -> Outcome {
@@ -128,7 +142,7 @@ fn check(
     }
     // A scenario's gates and workloads affect its autoscalers, so such a file is checked as a whole.
     if documents.iter().any(|d| word(d, "kind") == "Scenario") {
-        let variation = Variation { kubernetes: gates.kubernetes, ..Variation::default() };
+        let variation = Variation { kubernetes: rules.gates.kubernetes, ..Variation::default() };
         let found = match scenario::load(std::slice::from_ref(source), variation) {
             Ok(_) => Vec::new(),
             Err(Failure::Problems(found)) => found,
@@ -142,7 +156,7 @@ fn check(
         return Ok(());
     }
     for document in documents {
-        let checked = kinds::check(&document, gates);
+        let checked = kinds::check(&document, rules);
         findings.push(finding(source, &document, &checked));
         problems.extend(checked.problems().iter().cloned());
     }

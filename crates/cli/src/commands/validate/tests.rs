@@ -2,9 +2,13 @@ use super::*;
 
 /// The result for one document: its problems with their hints.
 fn check_text(text: &str) -> (&'static str, Vec<String>) {
+    check_by(ValidationRules::default(), text)
+}
+
+fn check_by(rules: ValidationRules, text: &str) -> (&'static str, Vec<String>) {
     let source = SourceFile::new("f", text.to_owned());
     let document = yaml::parse(&source).unwrap().pop().unwrap();
-    let checked = kinds::check(&document, FeatureGates::default());
+    let checked = kinds::check(&document, rules);
     let found = finding(&source, &document, &checked);
     assert_eq!(found.valid, found.checked != "no" && found.problems.is_empty());
     let shown = |problem: &Diagnostic| match &problem.hint {
@@ -126,6 +130,29 @@ fn parameters_of_authentications_are_not_missing() {
     assert_eq!(problems.len(), 2, "{problems:?}");
     let (_, problems) = check_text(&format!("{SCALED}  triggers: []\n"));
     assert_eq!(problems.len(), 1, "{problems:?}");
+}
+
+#[test]
+fn parameters_are_those_of_the_release_of_keda() {
+    let check = |keda: KedaProfile, trigger: &str| {
+        let rules = ValidationRules { keda, ..ValidationRules::default() };
+        check_by(rules, &format!("{SCALED}  triggers:\n  - {trigger}\n")).1
+    };
+    // Refused since 2.21.
+    let old = "{type: temporal, metadata: {endpoint: 'h:7233', taskQueue: q, buildId: b}}";
+    assert_eq!(check(KedaProfile::V2_20, old), [""; 0]);
+    let problems = check(KedaProfile::V2_21, old);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("is removed in v2.21"), "{problems:?}");
+    // Ignored before 2.21.
+    let new =
+        "{type: temporal, metadata: {endpoint: 'h:7233', taskQueue: q, includeRunningWorkflowCount: 'true'}}";
+    assert_eq!(check(KedaProfile::V2_21, new), [""; 0]);
+    let problems = check(KedaProfile::V2_20, new);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let text = "KEDA 2.20 ignores \"includeRunningWorkflowCount\" in spec.triggers[0].metadata[includeRunningWorkflowCount]; \
+                it exists since KEDA 2.21 (`--keda-profile 2.21`)";
+    assert!(problems[0].ends_with(text), "{problems:?}");
 }
 
 #[test]
