@@ -15,6 +15,7 @@ use crate::catalog::{Catalog, ServedResource};
 use crate::clock::Clock;
 use crate::custom::Definition;
 use crate::object;
+use crate::release::ApiServerBehavior;
 use crate::store::{ChangeRecord, ObjectKey, ResourceId, Revision, Store, StoredObject, WriteError};
 
 /// How a cluster is started.
@@ -80,6 +81,11 @@ impl Cluster {
     /// The release of Kubernetes whose API is served, with its default feature gates.
     pub(crate) fn gates(&self) -> FeatureGates {
         FeatureGates::of(*self.0.kubernetes.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is particular to the API server of the served release.
+    pub(crate) fn behavior(&self) -> &'static ApiServerBehavior {
+        ApiServerBehavior::of(self.gates().kubernetes)
     }
 
     /// Serves the API of another release from now on. Objects stay as they are stored, as after an upgrade of a real cluster.

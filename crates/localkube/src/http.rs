@@ -202,7 +202,8 @@ async fn act(
                     call.writing(|who| fields::record_update(&schema, None, &mut asked, who));
                 }
                 let metadata = asked.get("metadata").cloned().unwrap_or_default();
-                let mut answer = access::answer(access, kind, asked, &call.user, call.now)?;
+                let mut answer =
+                    access::answer(access, kind, asked, &call.user, call.now, call.cluster.behavior())?;
                 for (key, value) in metadata.as_object().into_iter().flatten() {
                     set(&mut answer, &["metadata", key], value.clone());
                 }

@@ -46,6 +46,7 @@ mod pause;
 mod peer;
 pub mod protobuf;
 mod random;
+pub mod release;
 #[cfg(test)]
 mod release_tests;
 pub mod request;

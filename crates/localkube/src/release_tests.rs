@@ -11,6 +11,7 @@ use crate::{Cluster, KubernetesVersion, Options, Running};
 const HPAS: &str = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+const STATEFUL_SETS: &str = "/apis/apps/v1/namespaces/default/statefulsets";
 
 async fn start(kubernetes: KubernetesVersion) -> Running {
     Cluster::start(Options { workloads: false, kubernetes, ..Options::default() }).await.unwrap()
@@ -146,4 +147,46 @@ async fn metadata_of_a_scale_is_ignored_since_1_37() {
         let odd = send(&running, Method::PUT, &path, &scale).await;
         assert_eq!(odd.is_ok(), version == V1_37, "{version}: {odd:?}");
     }
+}
+
+#[tokio::test]
+async fn stateful_sets_have_max_unavailable_since_1_37() {
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "a"}, "spec": {
+        "serviceName": "a", "selector": {"matchLabels": {"app": "a"}}, "template": {
+        "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}}});
+    let path = format!("{STATEFUL_SETS}/a");
+    for (version, unavailable, refusal) in [
+        (V1_36, Value::Null, "spec: Forbidden: updates to statefulset spec for fields other than"),
+        (V1_37, json!(1), "spec.serviceName: Invalid value: \"b\": field is immutable"),
+    ] {
+        let running = start(version).await;
+        let stored = post(&running, STATEFUL_SETS, &set).await.unwrap();
+        assert_eq!(stored["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"], unavailable);
+        let renamed = json!({"spec": {"serviceName": "b"}});
+        let refused = send(&running, Method::PATCH, &path, &renamed).await.unwrap_err();
+        assert!(refused.contains(refusal), "{version}: {refused}");
+        let scaled = patch(&running, &path, &json!({"spec": {"replicas": 3}})).await;
+        assert_eq!(generation(&scaled), 2);
+        let none = json!({"spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": "0%"}}}});
+        let refused = send(&running, Method::PATCH, &path, &none).await;
+        assert_eq!(refused.is_err(), version == V1_37, "{version}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn repeated_errors_are_listed_once_since_1_37() {
+    let causes = async |version: KubernetesVersion| {
+        let running = start(version).await;
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        post(&running, CONFIG_MAPS, &object).await.unwrap();
+        let change = json!({"metadata": {"uid": "another"}}).to_string().into_bytes();
+        let request = http::Request::patch(format!("{CONFIG_MAPS}/a"));
+        let request = request.header("content-type", "application/merge-patch+json").body(change).unwrap();
+        match running.client().request::<Value>(request).await {
+            Err(kube::Error::Api(status)) => status.details.unwrap().causes.len(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(causes(V1_36).await, 2);
+    assert_eq!(causes(V1_37).await, 1);
 }

@@ -26,7 +26,7 @@ fn row(name: &str) -> &'static BuiltInKind {
 fn run(row: &BuiltInKind, vector: &Value) -> Result<Value, Vec<Value>> {
     let mut object = vector["given"].clone();
     let version = object["apiVersion"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
-    (row.rules.default)(&mut object, &version);
+    row.rules.complete(&mut object, &version, FeatureGates::default());
     let faults = match vector.get("old") {
         None => {
             if row.status && row.kind != "Node" {
@@ -177,9 +177,9 @@ fn defaulting_is_idempotent() {
         let row = row(vector["kind"].as_str().unwrap());
         let version = row.versions[0];
         let mut once = vector["given"].clone();
-        (row.rules.default)(&mut once, version);
+        row.rules.complete(&mut once, version, FeatureGates::default());
         let mut twice = once.clone();
-        (row.rules.default)(&mut twice, version);
+        row.rules.complete(&mut twice, version, FeatureGates::default());
         let mut found = Vec::new();
         differences("", &twice, &once, &mut found);
         assert!(found.is_empty(), "{}: {found:?}", row.kind);
@@ -194,7 +194,7 @@ fn rules_accept_any_json() {
     for object in some.chain(strangers) {
         for row in KINDS {
             let mut new = object.clone();
-            (row.rules.default)(&mut new, row.versions[0]);
+            row.rules.complete(&mut new, row.versions[0], FeatureGates::default());
             (row.rules.create)(&mut new);
             let _ = (row.rules.validate)(&new);
             (row.rules.update)(&mut new, &object);

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use localkube::KubernetesVersion;
 use localkube::catalog::Catalog;
 use localkube::custom::Definition;
+use localkube::release::ApiServerBehavior;
 use localkube::store::ResourceId;
 use localkube::tables::{self, Include};
 use serde::Deserialize;
@@ -49,7 +51,10 @@ fn difference(recorded: RecordedTable) -> Option<String> {
     let catalog = Catalog::new(definition);
     let served = catalog.find(&group, &version, &resource).unwrap();
     let include = Include::parse(Some(&include)).unwrap();
-    let mut table = tables::table(served, &version, &objects, include, answer["metadata"].clone(), now);
+    // Recorded from the default release.
+    let behavior = ApiServerBehavior::of(KubernetesVersion::default());
+    let mut table =
+        tables::table(served, &version, &objects, include, answer["metadata"].clone(), now, behavior);
     for (row, object) in answer["rows"].as_array_mut().into_iter().flatten().zip(&objects) {
         if row["object"] == "same" {
             row["object"] = object.clone();

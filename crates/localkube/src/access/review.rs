@@ -9,6 +9,7 @@ use super::policy::{AccessTarget, Attributes};
 use super::tokens::{ISSUER, ServiceAccountRef};
 use super::user::User;
 use crate::json::{strings, text};
+use crate::release::ApiServerBehavior;
 use crate::request::ResourcePath;
 use crate::status::{About, Cause, Status};
 
@@ -19,13 +20,14 @@ pub fn answer(
     mut review: Value,
     user: &User,
     now: Timestamp,
+    behavior: &ApiServerBehavior,
 ) -> Result<Value, Status> {
     let status = match kind {
         "TokenReview" => token_review(access, &review, now)?,
         "SelfSubjectReview" => json!({"userInfo": user.to_json()}),
         _ => {
             let own = (kind == "SelfSubjectAccessReview").then_some(user);
-            access_review(access, &review, own)?
+            access_review(access, &review, own, behavior)?
         }
     };
     let group = if kind.ends_with("AccessReview") { "authorization.k8s.io" } else { "authentication.k8s.io" };
@@ -60,19 +62,27 @@ fn token_review(access: &Access, review: &Value, now: Timestamp) -> Result<Value
     })
 }
 
-fn access_review(access: &Access, review: &Value, own: Option<&User>) -> Result<Value, Status> {
+fn access_review(
+    access: &Access,
+    review: &Value,
+    own: Option<&User>,
+    behavior: &ApiServerBehavior,
+) -> Result<Value, Status> {
     let resource = review.pointer("/spec/resourceAttributes").filter(|given| given.is_object());
     let path = review.pointer("/spec/nonResourceAttributes").filter(|given| given.is_object());
     let mut faults = Vec::new();
+    let one = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+    let of_spec = behavior.one_error_of_review_attributes;
     match (resource, path) {
         (None, None) => {
-            let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            faults.push(FieldError::invalid("spec.resourceAttributes", AsJson(&Value::Null), detail));
+            let field = if of_spec { "spec" } else { "spec.resourceAttributes" };
+            faults.push(FieldError::invalid(field, AsJson(&Value::Null), one));
         }
         (Some(_), Some(path)) => {
             let shown = json!({"Path": text(path, "path"), "Verb": text(path, "verb")});
-            let detail = "cannot be specified in combination with resourceAttributes";
-            faults.push(FieldError::invalid("spec.nonResourceAttributes", AsJson(&shown), detail));
+            let both = "cannot be specified in combination with resourceAttributes";
+            let (field, detail) = if of_spec { ("spec", one) } else { ("spec.nonResourceAttributes", both) };
+            faults.push(FieldError::invalid(field, AsJson(&shown), detail));
         }
         _ => {}
     }

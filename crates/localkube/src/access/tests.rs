@@ -4,6 +4,8 @@ use http::HeaderValue;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::KubernetesVersion::{self, V1_36, V1_37};
+use crate::release::ApiServerBehavior;
 
 const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
@@ -15,7 +17,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 fn review(access: &Access, kind: &str, spec: &Value) -> Value {
-    answer(access, kind, json!({"spec": spec}), &User::admin(), NOW).unwrap()
+    answer(access, kind, json!({"spec": spec}), &User::admin(), NOW, ApiServerBehavior::of(V1_36)).unwrap()
 }
 
 #[test]
@@ -68,7 +70,8 @@ fn tokens_are_issued_and_reviewed() {
     let bad = review(&access, "TokenReview", &json!({"token": "x"}));
     assert_eq!(bad["status"], json!({"user": {}, "error": "invalid bearer token"}));
     assert_eq!(bad["kind"], "TokenReview");
-    let refused = answer(&access, "TokenReview", json!({}), &User::admin(), NOW).unwrap_err();
+    let behavior = ApiServerBehavior::of(V1_36);
+    let refused = answer(&access, "TokenReview", json!({}), &User::admin(), NOW, behavior).unwrap_err();
     assert_eq!(refused.message, "token is required for TokenReview in authentication");
     let short = token_request(&access, "team", "bob", "u", json!({"spec": {"expirationSeconds": 10}}), NOW);
     assert_eq!(
@@ -99,22 +102,41 @@ fn subject_access_reviews_are_answered() {
 #[test]
 fn review_errors_have_the_texts_of_the_real_server() {
     let access = Access::new().unwrap();
-    let refused = |spec: Value| {
-        answer(&access, "SubjectAccessReview", json!({"spec": spec}), &User::admin(), NOW)
+    let refused = |version: KubernetesVersion, spec: Value| {
+        let behavior = ApiServerBehavior::of(version);
+        answer(&access, "SubjectAccessReview", json!({"spec": spec}), &User::admin(), NOW, behavior)
             .unwrap_err()
             .message
     };
-    assert_eq!(
-        refused(json!({})),
-        ".authorization.k8s.io \"\" is invalid: [spec.resourceAttributes: Invalid value: null: exactly one of \
-         nonResourceAttributes or resourceAttributes must be specified, spec.user: Invalid value: \"\": at least one of user \
-         or group must be specified]"
-    );
-    assert_eq!(
-        refused(
-            json!({"user": "bob", "resourceAttributes": {}, "nonResourceAttributes": {"path": "/", "verb": "get"}})
+    let none = |field: &str| {
+        format!(
+            ".authorization.k8s.io \"\" is invalid: [{field}: Invalid value: null: exactly one of nonResourceAttributes or \
+             resourceAttributes must be specified, spec.user: Invalid value: \"\": at least one of user or group must be \
+             specified]"
+        )
+    };
+    let both = |text: &str| {
+        let shown = "{\"Path\":\"/\",\"Verb\":\"get\"}";
+        format!(".authorization.k8s.io \"\" is invalid: {}", text.replace("VALUE", shown))
+    };
+    for (version, nothing, everything) in [
+        (
+            V1_36,
+            none("spec.resourceAttributes"),
+            both(
+                "spec.nonResourceAttributes: Invalid value: VALUE: cannot be specified in combination with resourceAttributes",
+            ),
         ),
-        ".authorization.k8s.io \"\" is invalid: spec.nonResourceAttributes: Invalid value: {\"Path\":\"/\",\"Verb\":\"get\"}: \
-         cannot be specified in combination with resourceAttributes"
-    );
+        (
+            V1_37,
+            none("spec"),
+            both(
+                "spec: Invalid value: VALUE: exactly one of nonResourceAttributes or resourceAttributes must be specified",
+            ),
+        ),
+    ] {
+        assert_eq!(refused(version, json!({})), nothing);
+        let all = json!({"user": "bob", "resourceAttributes": {}, "nonResourceAttributes": {"path": "/", "verb": "get"}});
+        assert_eq!(refused(version, all), everything);
+    }
 }

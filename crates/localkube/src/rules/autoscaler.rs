@@ -14,7 +14,7 @@ pub const RULES: Rules = Rules {
     // The status was dropped; an autoscaler always has one.
     create: rewrite,
     gated: Some(&GatedRules {
-        drop_fields,
+        adapt: drop_fields,
         validate: |new, gates| {
             faults(new, None, gates, |new, _, gates| validation::validate_create(new, gates))
         },

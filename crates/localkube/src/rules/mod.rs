@@ -46,8 +46,8 @@ pub struct Rules {
 /// Rules of a kind that depend on the release of Kubernetes and its feature gates. They take the place of those of [`Rules`].
 #[derive(Debug)]
 pub struct GatedRules {
-    /// Drops fields that the release does not have.
-    pub drop_fields: fn(&mut Value, FeatureGates),
+    /// Drops fields that the release does not have, and applies defaults that only some releases have.
+    pub adapt: fn(&mut Value, FeatureGates),
     /// Validates a new object except its metadata.
     pub validate: fn(&Value, FeatureGates) -> Vec<FieldError>,
     /// Validates a changed object except its metadata, given the stored one.
@@ -61,6 +61,14 @@ pub struct GatedRules {
 }
 
 impl Rules {
+    /// Applies defaults to what clients send, in a version of the kind.
+    pub fn complete(&self, object: &mut Value, version: &str, gates: FeatureGates) {
+        (self.default)(object, version);
+        if let Some(gated) = self.gated {
+            (gated.adapt)(object, gates);
+        }
+    }
+
     /// The errors of a new object except those of its metadata.
     pub fn faults(&self, new: &Value, gates: FeatureGates) -> Vec<FieldError> {
         match self.gated {

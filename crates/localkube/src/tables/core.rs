@@ -138,6 +138,28 @@ pub(super) fn event(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+pub(super) fn definition(object: &Value, _: Timestamp) -> Vec<Value> {
+    let served = items(object, "spec.versions").iter().filter(|version| at(version, "served") == true);
+    let mut versions: Vec<String> = served
+        .map(|version| {
+            let stored = if at(version, "storage") == true { "(storage)" } else { "" };
+            format!("{}{stored}", text(version, "name"))
+        })
+        .collect();
+    versions.sort_unstable();
+    let short: Vec<&str> = items(object, "spec.names.shortNames").iter().map(plain).collect();
+    vec![
+        name(object),
+        text(object, "spec.scope").into(),
+        versions.join(",").into(),
+        text(object, "metadata.creationTimestamp").into(),
+        text(object, "spec.group").into(),
+        text(object, "spec.names.kind").into(),
+        short.join(",").into(),
+        holds(object, "Established").into(),
+    ]
+}
+
 pub(super) fn lease(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![name(object), text(object, "spec.holderIdentity").into(), age(object, now)]
 }

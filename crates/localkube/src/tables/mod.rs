@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::catalog::{ResourceOrigin, ServedResource};
+use crate::release::ApiServerBehavior;
 use crate::status::Status;
 
 pub use crate::custom::Column;
@@ -51,7 +52,11 @@ const CELLS: &[(&str, Cells)] = &[
     ("leases.coordination.k8s.io", core::lease),
     ("apiservices.apiregistration.k8s.io", core::api_service),
     ("validatingwebhookconfigurations.admissionregistration.k8s.io", core::webhooks),
+    (DEFINITIONS, core::definition),
 ];
+
+/// Resource definitions, which have columns of their own in some releases.
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 impl Include {
     /// Parses the query parameter `includeObject`.
@@ -80,6 +85,7 @@ pub fn table(
     include: Include,
     metadata: Value,
     now: Timestamp,
+    behavior: &ApiServerBehavior,
 ) -> Value {
     let row = |object: &Value, cells: Vec<Value>| {
         let shown = match include {
@@ -100,7 +106,9 @@ pub fn table(
         }
         ResourceOrigin::BuiltIn(_) => {
             let name = served.group_resource();
-            match CELLS.iter().find(|(known, _)| *known == name) {
+            let own = |known: &str| known == name && (known != DEFINITIONS || behavior.definition_columns);
+            match CELLS.iter().find(|(known, _)| own(known)) {
+                Some((DEFINITIONS, _)) if objects.is_empty() => (column::built_in(&name), Value::Null),
                 Some((_, cells)) => (column::built_in(&name), rows(&|object| cells(object, now))),
                 // For kinds without columns an empty table has null rows.
                 None if objects.is_empty() => (column::usual("Created At"), Value::Null),

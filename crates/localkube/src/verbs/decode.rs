@@ -164,10 +164,7 @@ pub(crate) fn shape(call: &ApiCall, value: &mut Value) -> Result<(), Status> {
         ResourceOrigin::BuiltIn(kind) => {
             // Nulls count as absent, but an explicitly empty list is not defaulted.
             drop_nulls(value);
-            (kind.rules.default)(value, &call.version);
-            if let Some(gated) = kind.rules.gated {
-                (gated.drop_fields)(value, call.cluster.gates());
-            }
+            kind.rules.complete(value, &call.version, call.cluster.gates());
             if kind.kind == api::autoscaling::KIND {
                 // Crate `api` encodes autoscalers; each version adds its own defaults.
                 through_storage(call, value);

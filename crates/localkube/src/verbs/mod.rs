@@ -127,7 +127,19 @@ impl ApiCall {
     }
 
     pub(crate) fn invalid(&self, name: &str, faults: &[api::field::FieldError]) -> Status {
-        Status::invalid(self.served.about_kind(name), faults.iter().map(cause).collect())
+        let mut causes: Vec<Cause> = Vec::new();
+        // Definitions and aggregated APIs have a registry of their own, as custom resources have.
+        let by_rules = self
+            .served
+            .row()
+            .is_some_and(|row| !matches!(row.kind, "CustomResourceDefinition" | "APIService"));
+        let once = by_rules && !self.cluster.behavior().repeats_causes;
+        for cause in faults.iter().map(cause) {
+            if !(once && causes.contains(&cause)) {
+                causes.push(cause);
+            }
+        }
+        Status::invalid(self.served.about_kind(name), causes)
     }
 
     /// 422: the options of a request are invalid.

@@ -18,13 +18,16 @@ pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) async fn patch(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<CallOutcome, Status> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     if media == APPLY {
-        return apply(call, configuration(body)?).await;
+        return apply(call, configuration(call, body)?).await;
     }
     let custom = matches!(call.served.origin, ResourceOrigin::Custom(_));
     let kind = PatchKind::from_content_type(content_type)
         .filter(|kind| !(custom && *kind == PatchKind::Strategic))
         .ok_or_else(|| Status::unsupported_patch(custom && media.starts_with("application/strategic")))?;
     let change: Value = serde_json::from_slice(body).map_err(|_| {
+        if call.cluster.behavior().checks_patch_text {
+            return Status::bad_request("invalid JSON patch");
+        }
         let before = if kind == PatchKind::Strategic { "" } else { "error decoding patch: " };
         Status::bad_request(format!("{before}{}", syntax::explain(body)))
     })?;
@@ -49,14 +52,15 @@ pub(crate) async fn patch(call: &ApiCall, content_type: &str, body: &[u8]) -> Re
 }
 
 /// Decodes an applied configuration.
-pub(crate) fn configuration(body: &[u8]) -> Result<Value, Status> {
+pub(crate) fn configuration(call: &ApiCall, body: &[u8]) -> Result<Value, Status> {
+    let what = call.cluster.behavior().applied_configuration;
     let read =
-        decode::yaml(body).map_err(|why| Status::bad_request(format!("error decoding YAML: {why}")))?;
+        decode::yaml(body).map_err(|why| Status::bad_request(format!("error decoding {what}: {why}")))?;
     match read {
         Value::Null => Ok(json!({})),
         Value::Object(_) => Ok(read),
         other => Err(Status::bad_request(format!(
-            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value \
+            "error decoding {what}: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value \
              of type map[string]interface {{}}",
             schema::go::word(&other)
         ))),

@@ -145,6 +145,7 @@ impl Representation {
                     *include,
                     meta,
                     call.cluster.0.clock.now(),
+                    call.cluster.behavior(),
                 );
                 tables::stamp(&mut table, version);
                 table
@@ -187,7 +188,15 @@ impl Representation {
             Self::Table { version, include } => {
                 let all: Vec<Value> = objects().collect();
                 let now = call.cluster.0.clock.now();
-                let mut table = tables::table(&call.served, &call.version, &all, *include, metadata, now);
+                let mut table = tables::table(
+                    &call.served,
+                    &call.version,
+                    &all,
+                    *include,
+                    metadata,
+                    now,
+                    call.cluster.behavior(),
+                );
                 tables::stamp(&mut table, version);
                 table.to_string().into()
             }

@@ -28,7 +28,7 @@ pub(crate) async fn put(call: &ApiCall, scale: Value) -> Result<CallOutcome, Sta
 pub(crate) async fn patch(call: &ApiCall, content_type: &str, body: &[u8]) -> Result<CallOutcome, Status> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     if media == super::patch::APPLY {
-        return apply(call, super::patch::configuration(body)?).await;
+        return apply(call, super::patch::configuration(call, body)?).await;
     }
     let kind = PatchKind::from_content_type(content_type).ok_or_else(|| Status::unsupported_patch(false))?;
     let change = decode::json(call, "", body)?;

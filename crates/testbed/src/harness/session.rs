@@ -70,6 +70,8 @@ pub trait Payload {
 const USER_AGENT: &str = "twin/1.0";
 /// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an awaited state may take; a namespace that ends beside many others takes long on a busy machine.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(90);
 /// Time between two looks of a wait.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The `Accept` header of kubectl for tables.
@@ -165,7 +167,7 @@ impl Session {
 
     /// Repeats a GET until the response is as wanted, without recording; false on a timeout.
     pub async fn wait(&self, path: &str, wanted: impl Fn(&ApiResponse) -> bool) -> bool {
-        let end = tokio::time::Instant::now() + REQUEST_TIMEOUT;
+        let end = tokio::time::Instant::now() + WAIT_TIMEOUT;
         while !wanted(&self.ask(Method::GET, path).quietly().await) {
             if tokio::time::Instant::now() > end {
                 return false;

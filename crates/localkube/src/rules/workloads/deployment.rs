@@ -23,7 +23,7 @@ pub const RULES: Rules = Rules {
     ..NONE
 };
 
-const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
+pub(super) const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
                        regex used for validation is '[0-9]+%')";
 
 fn default(deployment: &mut Value, _version: &str) {
@@ -112,7 +112,8 @@ fn rolling(faults: &mut Faults, update: &Value) {
     }
 }
 
-fn percent(text: &str) -> Option<u64> {
+/// The number of a percentage such as `25%`.
+pub(super) fn percent(text: &str) -> Option<u64> {
     let digits = text.strip_suffix('%')?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }

@@ -1,26 +1,37 @@
 //! Stateful sets.
 
+use api::autoscaling::FeatureGates;
 use api::field::{AsJson, FieldError};
 use api::names::dns_label_faults;
 use serde_json::{Value, json};
 
+use super::deployment::{PERCENT, percent};
 use super::shared::{collisions, lasting_template, selector, selects_template};
-use crate::rules::faults::Faults;
+use crate::release::ApiServerBehavior;
+use crate::rules::faults::{Faults, IMMUTABLE};
 use crate::rules::json::{at, each, fill, has, list, number, part, put, remove, text, tidy};
 use crate::rules::pod::defaults::{claim_spec, template};
 use crate::rules::pod::validate::template_meta;
-use crate::rules::{NONE, Rules};
+use crate::rules::{GatedRules, NONE, Rules};
 
 /// The rules of stateful sets.
 pub const RULES: Rules = Rules {
     default,
     create,
-    validate: |set| faults(set).into(),
-    validate_update,
-    validate_status,
     name: dns_label_faults,
+    gated: Some(&GatedRules {
+        adapt: max_unavailable,
+        validate: |set, _| faults(set).into(),
+        validate_update,
+        validate_status: |new, old, _| validate_status(new, old),
+        counts_generation: |_| true,
+        spec_differs: |old, new| at(old, "spec") != at(new, "spec"),
+    }),
     ..NONE
 };
+
+/// The fields that cannot change.
+const FIXED: [&str; 4] = ["selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy"];
 
 /// The fields that may change.
 const CHANGEABLE: [&str; 7] = [
@@ -50,10 +61,7 @@ fn default(set: &mut Value, _version: &str) {
     let strategy = part(spec, "updateStrategy");
     fill(strategy, "type", "RollingUpdate");
     if text(strategy, "type") == "RollingUpdate" {
-        let update = part(strategy, "rollingUpdate");
-        // Disabled by default in Kubernetes.
-        remove(update, "maxUnavailable");
-        fill(update, "partition", 0);
+        fill(part(strategy, "rollingUpdate"), "partition", 0);
     }
     fill(spec, "revisionHistoryLimit", 10);
     let retention = part(spec, "persistentVolumeClaimRetentionPolicy");
@@ -64,6 +72,19 @@ fn default(set: &mut Value, _version: &str) {
     fill(status, "availableReplicas", 0);
     for condition in each(status, "conditions") {
         fill(condition, "lastTransitionTime", Value::Null);
+    }
+}
+
+/// `maxUnavailable` is behind a feature gate, which decides whether it is dropped or has a default.
+fn max_unavailable(set: &mut Value, gates: FeatureGates) {
+    let strategy = part(part(set, "spec"), "updateStrategy");
+    if text(strategy, "type") == "RollingUpdate" {
+        let update = part(strategy, "rollingUpdate");
+        if ApiServerBehavior::of(gates.kubernetes).stateful_set_max_unavailable {
+            fill(update, "maxUnavailable", 1);
+        } else {
+            remove(update, "maxUnavailable");
+        }
     }
 }
 
@@ -113,6 +134,11 @@ fn strategy(faults: &mut Faults, strategy: &Value) {
         }
         "RollingUpdate" => {
             faults.not_negative("spec.updateStrategy.rollingUpdate.partition", number(update, "partition"));
+            unavailable(
+                faults,
+                "spec.updateStrategy.rollingUpdate.maxUnavailable",
+                at(update, "maxUnavailable"),
+            );
         }
         other => {
             let shown = json!({"Type": other, "RollingUpdate": update});
@@ -154,8 +180,37 @@ fn with_claims(spec: &Value) -> Value {
     spec
 }
 
-fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+/// The errors of `maxUnavailable`; there are none without it.
+fn unavailable(faults: &mut Faults, path: &str, value: &Value) {
+    let share = match value {
+        Value::Null => return,
+        Value::String(text) => {
+            let share = percent(text);
+            if share.is_none() {
+                faults.invalid(path, text, PERCENT);
+            }
+            share
+        }
+        _ => None,
+    };
+    faults.not_negative(path, value.as_i64());
+    if value.as_i64().unwrap_or(share.unwrap_or_default() as i64) == 0 {
+        faults.invalid(path, AsJson(value), "cannot be 0");
+    }
+    if share.is_some_and(|share| share > 100) {
+        faults.invalid(path, AsJson(value), "must not be greater than 100%");
+    }
+}
+
+fn validate_update(new: &Value, old: &Value, gates: FeatureGates) -> Vec<FieldError> {
     let mut faults = faults(new);
+    if ApiServerBehavior::of(gates.kubernetes).names_fixed_fields_of_stateful_sets {
+        let (new, old) = (at(new, "spec"), at(old, "spec"));
+        for field in FIXED.into_iter().filter(|field| at(new, field) != at(old, field)) {
+            faults.invalid(format_args!("spec.{field}"), AsJson(at(new, field)), IMMUTABLE);
+        }
+        return faults.into();
+    }
     let fixed = |set: &Value| {
         let mut spec = at(set, "spec").clone();
         for field in CHANGEABLE {
