@@ -39,6 +39,9 @@ pub(super) struct ModuleChanges {
     pub(super) fields: TextChanges,
 }
 
+/// Where generated code says that it is: behind the licence.
+const MAX_HEADER_LINES: usize = 40;
+
 /// What users see of one release.
 #[derive(Default)]
 struct Visible {
@@ -113,7 +116,10 @@ fn walk(
             if package_of(packages, &relative).is_some() {
                 let bytes =
                     std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
-                found.insert(relative, String::from_utf8_lossy(&bytes).into_owned());
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                if !text.lines().take(MAX_HEADER_LINES).any(|line| line.starts_with("// Code generated")) {
+                    found.insert(relative, text);
+                }
             }
         }
     }
@@ -122,8 +128,9 @@ fn walk(
 
 /// Whether a file is written by people and is no test.
 fn is_source(name: &str) -> bool {
-    let is_generated = name.starts_with("zz_generated") || name.ends_with(".pb.go");
-    let is_known = [".go", ".yaml", ".yml", ".proto"].iter().any(|end| name.ends_with(end));
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end);
+    let is_generated = end == "go" && name.contains("generated") || name.ends_with(".pb.go");
+    let is_known = ["go", "yaml", "yml", "proto"].contains(&end);
     is_known && !is_generated && !name.ends_with("_test.go")
 }
 

@@ -4,6 +4,7 @@
 //! ```text
 //! releases  the modules, the packages that matter and the vectors they affect      the table
 //! go_text   tokens of Go                                                           pure
+//! gates     feature gates with their stages                                        pure
 //! texts     what users see: events, conditions, metrics, flags, errors             pure
 //! fields    the fields of resource definitions                                     pure
 //! changes   changed files and texts of two folders
@@ -12,6 +13,7 @@
 
 mod changes;
 mod fields;
+mod gates;
 mod go_text;
 mod releases;
 mod report;

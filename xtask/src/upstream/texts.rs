@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::gates::gates;
 use super::go_text::{Token, tokens};
 
 /// What a text is.
@@ -66,17 +67,30 @@ impl TextKind {
 pub(super) fn texts(path: &str, source: &str) -> BTreeSet<(TextKind, String)> {
     let tokens = joined(tokens(source));
     let mut found = BTreeSet::new();
+    if is_of_gates(path) {
+        found.extend(gates(&tokens).into_iter().map(|gate| (TextKind::FeatureGate, gate)));
+    }
+    // The last type that was declared.
+    let mut owner = "";
     // The names of the calls that are open, and whether each is one.
     let mut calls: Vec<Option<String>> = Vec::new();
     let mut previous: Option<&Token> = None;
-    for token in &tokens {
+    for (at, token) in tokens.iter().enumerate() {
         match token {
+            Token::Word(word) if word == "struct" => {
+                if let Some([Token::Word(declares), Token::Word(name)]) =
+                    at.checked_sub(2).and_then(|start| tokens.get(start..at))
+                    && declares == "type"
+                {
+                    owner = name;
+                }
+            }
             Token::Sign('(') => calls.push(match previous {
                 Some(Token::Word(name)) => Some(name.clone()),
                 _ => None,
             }),
             Token::Sign(')') => drop(calls.pop()),
-            Token::Text(text) => found.extend(classify(path, &calls, text)),
+            Token::Text(text) => found.extend(classify(path, &calls, owner, text)),
             _ => {}
         }
         previous = Some(token);
@@ -98,12 +112,17 @@ fn joined(tokens: Vec<Token>) -> Vec<Token> {
     all
 }
 
-fn classify(path: &str, calls: &[Option<String>], text: &str) -> Vec<(TextKind, String)> {
+/// Whether a file is the table of feature gates.
+fn is_of_gates(path: &str) -> bool {
+    path.contains("pkg/features")
+}
+
+fn classify(path: &str, calls: &[Option<String>], owner: &str, text: &str) -> Vec<(TextKind, String)> {
     if text.trim().is_empty() {
         return Vec::new();
     }
     if text.contains("json:\"") || text.contains("keda:\"") {
-        return struct_tags(text);
+        return struct_tags(owner, text);
     }
     let kind = calls.iter().rev().flatten().find_map(|name| kind_of_call(name));
     let kind = match kind {
@@ -111,10 +130,12 @@ fn classify(path: &str, calls: &[Option<String>], text: &str) -> Vec<(TextKind, 
         Some(CallKind::Log) => return Vec::new(),
         None if path.contains("eventreason") || path.ends_with("events.go") => TextKind::Event,
         None if path.contains("metricscollector") || path.contains("/monitor/") => TextKind::Metric,
-        None if path.contains("pkg/features") => TextKind::FeatureGate,
+        // The list of gates has their names.
+        None if is_of_gates(path) => return Vec::new(),
         None => TextKind::Other,
     };
-    vec![(kind, text.to_owned())]
+    // Whether an error is wrapped is not visible.
+    vec![(kind, text.replace("%w", "%v"))]
 }
 
 /// What the arguments of a call are for.
@@ -145,14 +166,16 @@ fn kind_of_call(name: &str) -> Option<CallKind> {
     Some(CallKind::Visible(kind))
 }
 
-/// The names in a struct tag: the JSON field and the parameter of a trigger.
-fn struct_tags(text: &str) -> Vec<(TextKind, String)> {
+/// The names in a struct tag of a type: the JSON field and the parameter of a trigger.
+fn struct_tags(owner: &str, text: &str) -> Vec<(TextKind, String)> {
     let value = |key: &str| {
         let (_, rest) = text.split_once(&format!("{key}:\""))?;
         Some(rest.split('"').next().unwrap_or_default().to_owned())
     };
     let field = value("json").and_then(|tag| Some(tag.split(',').next()?.to_owned()));
-    let field = field.filter(|name| !name.is_empty() && name != "-").map(|name| (TextKind::Field, name));
+    let field = field
+        .filter(|name| !name.is_empty() && name != "-")
+        .map(|name| (TextKind::Field, format!("{owner}.{name}")));
     let parameter = value("keda").map(|tag| (TextKind::Parameter, tag));
     field.into_iter().chain(parameter).collect()
 }
