@@ -138,7 +138,9 @@ fn invalid(mut object: Value) -> Vec<(String, String)> {
         Ok(documents) => documents,
         Err(problem) => return vec![(problem.path, problem.message)],
     };
-    let problems = documents.iter().flat_map(|document| keda_objects::problems(document, kind, ValidationRules::default()));
+    let problems = documents
+        .iter()
+        .flat_map(|document| keda_objects::problems(document, kind, ValidationRules::default()));
     let said = problems.map(|problem| {
         let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         (problem.path, format!("{}{hint}", problem.message))

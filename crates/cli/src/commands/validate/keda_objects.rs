@@ -33,7 +33,11 @@ struct Triggers<'a> {
 /// Where the behavior of the generated HPA is written.
 const BEHAVIOR: &str = "spec.advanced.horizontalPodAutoscalerConfig.behavior";
 
-pub(in crate::commands) fn problems(document: &Document, kind: AdmissionKind, rules: ValidationRules) -> Vec<Diagnostic> {
+pub(in crate::commands) fn problems(
+    document: &Document,
+    kind: AdmissionKind,
+    rules: ValidationRules,
+) -> Vec<Diagnostic> {
     match kind {
         AdmissionKind::ScaledObject => {
             problems_of(document.decode_partial(), |object| Some(of_object(document, &object, rules)))
