@@ -264,23 +264,6 @@ fn decision(
     decision
 }
 
-/// What a decision about activity sees: no pods and no samples.
-fn observation(
-    context: &OperatorContext,
-    spec: &Arc<Spec>,
-    scale: Result<Scale, ScaleReadError>,
-) -> Observation {
-    Observation {
-        config: context.settings.config.clone(),
-        spec: spec.clone(),
-        status: Status::default(),
-        scale,
-        selection: PodSelection::Ours,
-        pods: Vec::new(),
-        samples: Vec::new(),
-    }
-}
-
 /// What a failed read of the target means, if the API server answered.
 fn request_failure(error: &OperationError) -> Option<RequestFailure> {
     match error.source()?.downcast_ref()? {
