@@ -18,14 +18,14 @@ major=${version#v}
 [ "${major%%.*}" -ge 20 ] || { echo "Node.js $version is too old: 20 or later is needed"; exit 1; }
 
 if [ ! node_modules -nt package-lock.json ]; then
-  npm ci --ignore-scripts --no-audit --no-fund --silent >&2 || { echo "npm cannot fetch the packages of console/package-lock.json"; exit 1; }
+  timeout 300 npm ci --ignore-scripts --no-audit --no-fund --silent >&2 || { echo "npm cannot fetch the packages of console/package-lock.json"; exit 1; }
   touch node_modules
 fi
 
 if ! chromium >/dev/null; then
   command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || { echo "Chromium is not installed, and can be installed only as root on Debian"; exit 1; }
   export DEBIAN_FRONTEND=noninteractive
-  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1 ||
+  { timeout 300 apt-get update -qq && timeout 600 apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1 ||
     { echo "apt-get cannot install Chromium"; exit 1; }
 fi
 browser=$(chromium) || { echo "Chromium is not installed"; exit 1; }
