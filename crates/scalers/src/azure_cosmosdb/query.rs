@@ -75,14 +75,13 @@ pub(super) fn token_scope(endpoint: &str, is_operators: bool, resource: &str) ->
             && AZURE_SUFFIXES.iter().any(|suffix| host.to_ascii_lowercase().ends_with(suffix))
     });
     let host = host.unwrap_or_else(|| urls::host(endpoint));
-    match (is_azure, is_operators) {
-        (true, _) => Ok(format!("https://{host}/.default")),
-        (false, false) if !resource.is_empty() => Ok(format!("{}/.default", resource.trim_end_matches('/'))),
-        (false, false) => Ok(format!("https://{host}/.default")),
-        (false, true) => Err(scaler_error!(
+    if is_operators && !is_azure {
+        bail!(
             "azure-workload can be used with accounts in Azure's own clouds only (https://ACCOUNT.documents.azure.com)"
-        )),
+        );
     }
+    let own = Some(resource.trim_end_matches('/')).filter(|resource| !is_azure && !resource.is_empty());
+    Ok(own.map_or_else(|| format!("https://{host}/.default"), |resource| format!("{resource}/.default")))
 }
 
 /// The beginning of the ids of the leases of a processor.
