@@ -95,7 +95,9 @@ impl AmqpValue {
             Self::Binary(bytes) => sized(out, 0xb0, bytes),
             Self::List(items) => {
                 let mut body = (items.len() as u32).to_be_bytes().to_vec();
-                items.iter().for_each(|item| item.encode(&mut body));
+                for item in items {
+                    item.encode(&mut body);
+                }
                 sized(out, 0xd0, &body);
             }
             Self::Map(pairs) => {

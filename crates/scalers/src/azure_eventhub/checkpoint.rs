@@ -49,7 +49,8 @@ impl CheckpointStrategy {
             Self::Dapr => vec![container, &joined],
             Self::ProcessorHost => vec![container, group, partition],
         };
-        segments.into_iter().map(|segment| format!("/{}", path_escaped(segment))).collect()
+        let segments: Vec<String> = segments.into_iter().map(path_escaped).collect();
+        format!("/{}", segments.join("/"))
     }
 
     /// The number of the last processed event; none if there is no checkpoint.
