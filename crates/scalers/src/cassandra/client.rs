@@ -63,10 +63,7 @@ impl CassandraConnection {
         if length > MAX_RESPONSE_BYTES {
             bail!("the answer has more than {} MiB", MAX_RESPONSE_BYTES >> 20);
         }
-        let _share = match length > UNCOUNTED_BYTES {
-            true => RESPONSES_UNDER_WAY.share(length).await,
-            false => None,
-        };
+        let _share = if length > UNCOUNTED_BYTES { RESPONSES_UNDER_WAY.share(length).await } else { None };
         let mut content = vec![0; length];
         self.stream.read_exact(&mut content).await.map_err(|error| io_error(&error))?;
         Ok(wire::response(header, &content)?)
