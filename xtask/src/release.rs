@@ -1,4 +1,5 @@
-//! `cargo xtask release`: writes the files of a release: archives, chart, manifests, checksums and the plugin manifest of krew.
+//! `cargo xtask release`: writes the files of a release: archives with completions and manual pages, chart, manifests, checksums
+//! and the plugin manifest of krew.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,7 +23,7 @@ const COMPLETIONS: [(&str, &str); 3] =
   make dist && cargo xtask release --program linux-amd64=target/x86_64-unknown-linux-gnu/dist/plimsoll
   cargo xtask release --program linux-amd64=… --program darwin-arm64=… --url https://example.com/releases/v0.1.0
 
-The first program must run on this machine: it prints the completions for shells. Programs for other systems are built there, or
+The first program must run on this machine: it prints the completions for shells and the manual pages. Programs for other systems are built there, or
 with a toolchain for them; this command packs what it is given.")]
 pub(crate) struct ReleaseArgs {
     /// A program and its platform, such as linux-amd64=target/…/plimsoll; may be repeated.
@@ -87,11 +88,56 @@ fn archive(output: &Path, platform: &str, program: &Path, host: &Path) -> anyhow
         let script = succeed(Command::new(host).args(["completion", shell]))?;
         fs::write(completions.join(file), script).with_context(|| format!("writing {file}"))?;
     }
+    write_manual(host, &folder.join("man"))?;
     let file = format!("{name}.tar.gz");
     pack(&output.join(&file), output, &[&name])?;
     fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
     let digest = digest(&output.join(&file))?;
     Ok(Archive { platform: platform.to_owned(), file, digest })
+}
+
+/// Writes a manual page for the program and for each of its commands.
+fn write_manual(host: &Path, folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    let help = |words: &[&str]| -> anyhow::Result<String> {
+        Ok(String::from_utf8(succeed(Command::new(host).args(words).arg("--help"))?)?)
+    };
+    let all = help(&[])?;
+    let mut pages = vec![("plimsoll".to_owned(), page("plimsoll", &all))];
+    for command in commands(&all) {
+        let name = format!("plimsoll-{command}");
+        pages.push((name.clone(), page(&name, &help(&[command])?)));
+    }
+    for (name, text) in pages {
+        fs::write(folder.join(format!("{name}.1")), text).with_context(|| format!("writing {name}.1"))?;
+    }
+    Ok(())
+}
+
+/// The commands that a help text lists.
+fn commands(help: &str) -> Vec<&str> {
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // A description that is continued in the next line is indented further.
+    let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    names.filter_map(|rest| rest.split_whitespace().next()).filter(|name| *name != "help").collect()
+}
+
+/// A manual page with the text of `--help`, as it is.
+fn page(name: &str, help: &str) -> String {
+    let escaped = |line: &str| {
+        let line = line.replace('\\', "\\e").replace('-', "\\-");
+        // A line that begins like this would be a request of the formatter.
+        if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
+    };
+    let title = help.lines().next().unwrap_or_default();
+    let body: Vec<String> = help.lines().map(escaped).collect();
+    format!(
+        ".TH {upper} 1 \"\" \"plimsoll {VERSION}\"\n.SH NAME\n{name} \\- {title}\n.SH DESCRIPTION\n.nf\n{body}\n.fi\n",
+        upper = name.to_uppercase(),
+        title = escaped(title),
+        body = body.join("\n"),
+    )
 }
 
 /// An archive whose bytes depend on nothing but the files.
@@ -197,6 +243,16 @@ mod tests {
         let changes = "# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-11-17)\n\n## [v0.1.0]\n";
         assert!(has_section(changes, "0.2.0") && has_section(changes, "0.1.0"));
         assert!(!has_section(changes, "0.3.0") && !has_section(changes, "0.2"));
+    }
+
+    #[test]
+    fn manual_has_the_text_of_the_help() {
+        let help = "Scales.\n\nCommands:\n  up    Run a cluster and watch\n        it\n  why   Explain\n  help  Print\n\n.x --at C:\\\n";
+        assert_eq!(commands(help), ["up", "why"]);
+        let page = page("plimsoll", help);
+        assert!(page.starts_with(".TH PLIMSOLL 1 "), "{page}");
+        assert!(page.contains("\n.SH NAME\nplimsoll \\- Scales.\n"), "{page}");
+        assert!(page.contains("\n\\&.x \\-\\-at C:\\e\n.fi\n"), "{page}");
     }
 
     #[test]
