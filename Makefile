@@ -85,10 +85,12 @@ clusters: programs ## Tests on localkube and on a real Kubernetes (which it buil
 	case $$status in \
 	0) $(CARGO) test $(WORKSPACE) --no-run $(addprefix --test ,$(CLUSTER_TESTS)) && \
 	   $(MAKE) --no-print-directory --jobs=2 --output-sync=target $(ON_CLUSTERS) && \
-	   $(XTASK) differential --steps 60 ;; \
+	   $(XTASK) differential --steps 60 && \
+	   $(MAKE) --no-print-directory releases ;; \
 	3) { echo "NOT COMPLETE: the tests on a real Kubernetes were skipped; localkube was only compared with recorded answers."; \
 	     echo "  remedy: see the error above (most often: install Go), then run make test again"; } >$(SKIPPED); \
-	   $(CARGO) test $(WORKSPACE) --test api --test servers ;; \
+	   $(CARGO) test $(WORKSPACE) --test api --test servers && \
+	   PLIMSOLL_KUBERNETES=1.37.1 $(CARGO) test $(WORKSPACE) --test api ;; \
 	*) exit $$status ;; \
 	esac
 

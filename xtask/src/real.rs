@@ -39,6 +39,9 @@ pub(crate) struct Build {
     keda: Option<String>,
     #[command(flatten)]
     release: ReleaseArg,
+    /// Build nothing; exit with 3 if the release of Kubernetes or KEDA is missing.
+    #[arg(long, conflicts_with = "peers")]
+    check: bool,
 }
 
 #[derive(clap::Args)]
@@ -114,7 +117,7 @@ struct StateFolderArg {
 
 /// How long the end may take; it takes a tenth of a second.
 const STOP_TIMEOUT: Duration = Duration::from_mins(1);
-/// Exit code of `build` where the tools are missing, so that callers can skip the real cluster.
+/// Exit code of `build` where the tools, or with `--check` the programs, are missing, so that callers can skip the real cluster.
 const OUT_OF_REACH_EXIT_CODE: u8 = 3;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -136,6 +139,13 @@ pub(crate) fn run(real: &Real) -> anyhow::Result<ExitCode> {
 
 fn build(args: &Build) -> anyhow::Result<()> {
     let (cache, mut progress) = (Cache::of_user()?, Progress::stderr());
+    if args.check {
+        Parts::require_in(&cache, args.release.release())?;
+        if let Some(release) = &args.keda {
+            KedaPrograms::require_in(&cache, release)?;
+        }
+        return Ok(());
+    }
     let parts = Parts::of_release(args.release.release(), &cache, &mut progress)?;
     let prometheus = Prometheus::ensure_in(&cache, &mut progress)?;
     let mut programs = vec![parts.etcd, parts.kube_apiserver, parts.kube_controller_manager, parts.kubectl];

@@ -41,6 +41,14 @@ impl Cache {
         &self.root
     }
 
+    /// An error if a part is missing; `arguments` of `cargo xtask real build` would build it.
+    pub fn require(&self, part: &Part, arguments: &str) -> Result<(), Error> {
+        if complete(&self.root.join("parts").join(key(part)), part) {
+            return Ok(());
+        }
+        Err(Error::NotBuilt { part: part.title(), arguments: arguments.to_owned() })
+    }
+
     /// The folder with the programs of a part, built or fetched first if need be. Several may ask at the same time, from
     /// several processes: one builds, the others wait.
     pub fn ensure(&self, part: &Part, progress: &mut Progress) -> Result<PathBuf, Error> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::parts::{ETCD, HELM, KEDA, KEDA_RELEASES, METRICS_SERVER, PROMETHEUS, PROMETHEUS_ADAPTER};
+use crate::parts::{ETCD, HELM, KEDA, KEDA_RELEASES, METRICS_SERVER, PROMETHEUS, PROMETHEUS_ADAPTER, Part};
 use crate::progress::Progress;
 use crate::release::Release;
 
@@ -81,17 +81,25 @@ impl KedaPrograms {
 
     /// With another cache and progress output.
     pub fn ensure_in(cache: &Cache, release: &str, progress: &mut Progress) -> Result<Self, Error> {
-        let part = KEDA_RELEASES.iter().find(|part| part.version == release);
-        let part = part.ok_or_else(|| Error::UnknownRelease {
-            name: "KEDA",
-            release: release.to_owned(),
-            known: KEDA_RELEASES.map(|part| part.version).join(", "),
-        })?;
-        let folder = cache.ensure(part, progress)?;
+        let folder = cache.ensure(Self::part(release)?, progress)?;
         Ok(Self {
             operator: folder.join("keda-operator"),
             adapter: folder.join("keda-adapter"),
             webhooks: folder.join("keda-webhooks"),
+        })
+    }
+
+    /// An error if a release is missing; nothing is built.
+    pub fn require_in(cache: &Cache, release: &str) -> Result<(), Error> {
+        cache.require(Self::part(release)?, &format!("--keda {release}"))
+    }
+
+    fn part(release: &str) -> Result<&'static Part, Error> {
+        let part = KEDA_RELEASES.iter().find(|part| part.version == release);
+        part.ok_or_else(|| Error::UnknownRelease {
+            name: "KEDA",
+            release: release.to_owned(),
+            known: KEDA_RELEASES.map(|part| part.version).join(", "),
         })
     }
 }
@@ -105,6 +113,13 @@ impl Parts {
     /// With another cache and progress output.
     pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         Self::of_release(Release::chosen()?, cache, progress)
+    }
+
+    /// An error if something of this release is missing; nothing is built.
+    pub fn require_in(cache: &Cache, release: Release) -> Result<(), Error> {
+        let arguments = format!("--kubernetes {release}");
+        cache.require(&ETCD, &arguments)?;
+        cache.require(release.part, &arguments)
     }
 
     /// With the programs of this release of Kubernetes.

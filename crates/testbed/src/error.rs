@@ -59,6 +59,14 @@ pub enum Error {
         /// The releases that can be built.
         known: String,
     },
+    /// A part that is not built without being asked for.
+    #[error("{part} is not built\n  remedy: run `cargo xtask real build {arguments}`")]
+    NotBuilt {
+        /// What is missing.
+        part: String,
+        /// The arguments that build it.
+        arguments: String,
+    },
     /// Sources or packages could not be fetched.
     #[error(
         "failed to fetch what {part} is made of: the network does not answer\n{output}\n  remedy: check the connection, or set GOPROXY (or apt's proxy) to one that is reachable; what was fetched is kept"
@@ -193,7 +201,11 @@ impl Error {
     pub fn is_out_of_reach(&self) -> bool {
         matches!(
             self,
-            Self::NoGo { .. } | Self::OldGo { .. } | Self::NoNetwork { .. } | Self::NotDebian { .. }
+            Self::NoGo { .. }
+                | Self::OldGo { .. }
+                | Self::NoNetwork { .. }
+                | Self::NotDebian { .. }
+                | Self::NotBuilt { .. }
         )
     }
 }

@@ -42,6 +42,11 @@ impl Release {
             _ => Ok(Self::default()),
         }
     }
+
+    /// Whether tests build it: each further release takes minutes.
+    pub fn is_default(&self) -> bool {
+        self.part.version == Self::default().part.version
+    }
 }
 
 impl Default for Release {

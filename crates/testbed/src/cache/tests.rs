@@ -52,6 +52,13 @@ fn complete_parts_are_not_rebuilt_and_drafts_are_not_returned() {
     };
     let home = root.join("parts").join(key(&part));
     let draft = root.join("parts").join(format!("{}.draft", key(&part)));
+    let missing = cache.require(&part, "--it").unwrap_err();
+    assert!(missing.is_out_of_reach(), "{missing}");
+    assert_eq!(
+        missing.to_string(),
+        "nothing (Debian's) is not built\n  remedy: run `cargo xtask real build --it`"
+    );
+    assert!(!home.exists(), "nothing was built");
     // Left behind by a build that was interrupted.
     fs::create_dir_all(draft.join("bin")).unwrap();
     fs::create_dir_all(&home).unwrap();
