@@ -37,14 +37,15 @@ fn stage(rest: &[Token]) -> String {
     let mut key = "";
     for token in own {
         match token {
-            Token::Text(version) => since.clone_from(version),
+            // The first version: another one may follow, with which the gate is compatible.
+            Token::Text(version) if since.is_empty() => since.clone_from(version),
             Token::Word(word) => match (key, word.as_str()) {
-                (_, "Default" | "PreRelease" | "LockToDefault") => key = word,
+                (_, "Default" | "PreRelease" | "LockToDefault" | "MinCompatibilityVersion") => key = word,
                 ("PreRelease", word) => word.clone_into(&mut name),
                 ("Default" | "LockToDefault", word) => settings.push(format!("{key} {word}")),
                 _ => {}
             },
-            Token::Sign(_) => {}
+            Token::Text(_) | Token::Sign(_) => {}
         }
     }
     settings.sort();

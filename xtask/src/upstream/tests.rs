@@ -58,6 +58,10 @@ fn texts_are_classified_by_their_call() {
     let source = r#"
         package p
         import "fmt"
+        import (
+            "strings"
+        )
+        const selector = "WATCH_LABEL_SELECTOR"
         func f() error {
             r.Eventf(object, corev1.EventTypeWarning, eventreason.Failed, "Failed to scale %s: " +
                 "%v", name, err)
@@ -80,7 +84,7 @@ fn texts_are_classified_by_their_call() {
     assert_eq!(of(TextKind::Event), ["Failed to scale %s: %v"]);
     assert_eq!(of(TextKind::Condition), ["ErrorScalingTarget", "error %s"]);
     assert_eq!(of(TextKind::Flag), ["token-mode", "which mode", "x"]);
-    assert_eq!(of(TextKind::Variable), ["KEDA_TIMEOUT"]);
+    assert_eq!(of(TextKind::Variable), ["KEDA_TIMEOUT", "WATCH_LABEL_SELECTOR"]);
     assert_eq!(of(TextKind::Error), ["no replicas for %s: %v"]);
     assert_eq!(of(TextKind::Field), ["T.azureServicePrincipal"]);
     assert_eq!(of(TextKind::Parameter), ["name=authModes;authMode, order=triggerMetadata"]);
@@ -104,7 +108,7 @@ fn gates_have_their_newest_stage() {
                 {Version: version.MustParse("1.37"), Default: true, PreRelease: featuregate.Beta},
             },
             Tolerance: {
-                {Version: version.MustParse("1.37"), Default: true, PreRelease: featuregate.GA, LockToDefault: true}, // remove in 1.40
+                {Version: version.MustParse("1.37"), Default: true, PreRelease: featuregate.GA, LockToDefault: true, MinCompatibilityVersion: version.MustParse("1.35")}, // remove in 1.40
             },
         }
         var dependencies = map[featuregate.Feature][]featuregate.Feature{

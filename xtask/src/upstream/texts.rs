@@ -127,7 +127,8 @@ fn classify(path: &str, calls: &[Option<String>], owner: &str, text: &str) -> Ve
     let kind = calls.iter().rev().flatten().find_map(|name| kind_of_call(name));
     let kind = match kind {
         Some(CallKind::Visible(kind)) => kind,
-        Some(CallKind::Log) => return Vec::new(),
+        Some(CallKind::Hidden) => return Vec::new(),
+        None if is_variable(text) => TextKind::Variable,
         None if path.contains("eventreason") || path.ends_with("events.go") => TextKind::Event,
         None if path.contains("metricscollector") || path.contains("/monitor/") => TextKind::Metric,
         // The list of gates has their names.
@@ -138,11 +139,18 @@ fn classify(path: &str, calls: &[Option<String>], owner: &str, text: &str) -> Ve
     vec![(kind, text.replace("%w", "%v"))]
 }
 
+/// Whether a text is written like the name of an environment variable, which is often a constant.
+fn is_variable(text: &str) -> bool {
+    let is_upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    text.contains('_') && text.starts_with(|c: char| c.is_ascii_uppercase()) && text.chars().all(is_upper)
+}
+
 /// What the arguments of a call are for.
 enum CallKind {
     /// Users see them.
     Visible(TextKind),
-    Log,
+    /// They do not: texts of the log, and paths of imports.
+    Hidden,
 }
 
 /// What the arguments of a call are for; unknown for most calls.
@@ -151,8 +159,9 @@ fn kind_of_call(name: &str) -> Option<CallKind> {
     let kind = match name {
         "Errorf" | "New" | "Wrap" | "Wrapf" | "Invalid" | "Required" | "Forbidden" => TextKind::Error,
         "Getenv" | "LookupEnv" => TextKind::Variable,
-        "Info" | "Infof" | "InfoS" | "Error" | "ErrorS" | "Debug" | "Warningf" | "Warning" | "V" => {
-            return Some(CallKind::Log);
+        "import" | "Info" | "Infof" | "InfoS" | "Error" | "ErrorS" | "Debug" | "Warningf" | "Warning"
+        | "V" => {
+            return Some(CallKind::Hidden);
         }
         _ if is_any(&["Condition"]) => TextKind::Condition,
         _ if is_any(&["Eventf", "Event", "Emit"]) => TextKind::Event,
