@@ -67,7 +67,7 @@ pub const ATTACH: &str = "PLIMSOLL_TESTBED";
 
 enum SharedPlane {
     Attached(Access),
-    Started(ControlPlane),
+    Started(Box<ControlPlane>),
 }
 
 /// The control plane that all tests of this process share, started by the first who asks; each test uses its own namespace.
@@ -75,7 +75,7 @@ pub fn shared() -> Result<&'static Access, &'static Error> {
     static SHARED: OnceLock<Result<SharedPlane, Error>> = OnceLock::new();
     let made = SHARED.get_or_init(|| match std::env::var_os(ATTACH) {
         Some(folder) => Access::open(folder.as_ref()).map(SharedPlane::Attached),
-        None => ControlPlane::start(&Options::default()).map(SharedPlane::Started),
+        None => ControlPlane::start(&Options::default()).map(|plane| SharedPlane::Started(Box::new(plane))),
     });
     match made {
         Ok(SharedPlane::Attached(access)) => Ok(access),

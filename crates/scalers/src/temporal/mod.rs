@@ -141,7 +141,8 @@ impl Parameters {
     fn tls(&self, authorities: &[u8]) -> Option<TlsSettings> {
         let has_certificate = !self.certificate.is_empty() && !self.key.reveal().is_empty();
         let has_key = !self.api_key.reveal().is_empty();
-        if !has_certificate && !(has_key && self.enable_tls) {
+        let is_secure = has_certificate || (has_key && self.enable_tls);
+        if !is_secure {
             return None;
         }
         let own = TlsSettings {
