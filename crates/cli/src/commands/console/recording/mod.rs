@@ -86,7 +86,7 @@ fn read(path: &Path, at: Option<Timestamp>) -> Result<(RecordedCluster, Recordin
             from = from.min(record.decision.at);
             events.add(&key, &record.decision);
             let DecisionRecord { mode, period, ref spec, ref decision, ref round, .. } = record;
-            let records = if key.kind == AutoscalerKind::ScaledObject { &operator } else { &controller };
+            let records = if has_triggers(key.kind) { &operator } else { &controller };
             records.add_round(&key, mode, period, &Arc::new(spec.clone()), decision, round.clone());
             objects.insert(key, record);
         },
@@ -108,6 +108,11 @@ fn read(path: &Path, at: Option<Timestamp>) -> Result<(RecordedCluster, Recordin
     let path = path.display().to_string();
     let summary = RecordingSummary { path, from, until, passes, autoscalers: objects.len() };
     Ok((RecordedCluster { objects, events, decisions: InProcessServer::new(app) }, summary))
+}
+
+/// Whether the operator decides about a kind.
+fn has_triggers(kind: AutoscalerKind) -> bool {
+    kind.decisions() == api::decisions::OPERATOR_API_VERSION
 }
 
 /// The autoscaler of a record: `hpa.web` in a namespace.
@@ -153,18 +158,19 @@ impl RecordedCluster {
             };
             return Some(list("EventList", self.events.of(wanted)));
         }
-        let kind = AutoscalerKind::ALL.into_iter().find(|kind| kind.api_version() == version)?;
-        match rest {
-            [plural] if *plural == kind.plural() => {
-                let found = self.objects.iter().filter(|(key, _)| key.kind == kind && in_namespace(key));
-                Some(list(&format!("{}List", kind.name()), found.map(|(_, object)| object.clone()).collect()))
-            }
-            [plural, name] if *plural == kind.plural() => {
-                let key = AutoscalerKey { kind, namespace: namespace?.into(), name: (*name).into() };
-                self.objects.get(&key).cloned()
-            }
-            _ => None,
+        let (plural, name) = match rest {
+            [plural] => (*plural, None),
+            [plural, name] => (*plural, Some(*name)),
+            _ => return None,
+        };
+        let is_it = |kind: &AutoscalerKind| kind.api_version() == version && kind.plural() == plural;
+        let kind = AutoscalerKind::ALL.into_iter().find(is_it)?;
+        if let Some(name) = name {
+            let key = AutoscalerKey { kind, namespace: namespace?.into(), name: name.into() };
+            return self.objects.get(&key).cloned();
         }
+        let found = self.objects.iter().filter(|(key, _)| key.kind == kind && in_namespace(key));
+        Some(list(&format!("{}List", kind.name()), found.map(|(_, object)| object.clone()).collect()))
     }
 }
 

@@ -9,13 +9,14 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::super::manifest;
+use super::has_triggers;
 
 /// The object about which a pass was recorded. Labels, annotations and triggers are not recorded.
 pub(super) fn of_record(kind: AutoscalerKind, record: &DecisionRecord) -> Value {
     let spec = &record.spec;
     let target = json!({"kind": spec.target.kind, "name": spec.target.name});
     let (min, max) = (spec.min.get(), spec.max.get());
-    let own = if kind == AutoscalerKind::ScaledObject {
+    let own = if has_triggers(kind) {
         json!({"scaleTargetRef": target, "minReplicaCount": min, "maxReplicaCount": max})
     } else {
         let metrics: Vec<Value> = spec.metrics.iter().map(manifest::metric).collect();
@@ -33,9 +34,9 @@ pub(super) fn of_record(kind: AutoscalerKind, record: &DecisionRecord) -> Value 
     let metadata = json!({"name": spec.name, "namespace": record.metadata.namespace});
     let mut object =
         json!({"apiVersion": kind.api_version(), "kind": kind.name(), "metadata": metadata, "spec": own});
-    // The fields that only an Autoscaler has are not needed for its status, and a ScaledObject has another status.
+    // The fields that only an Autoscaler has are not needed for its status, and kinds with triggers have another status.
     let hpa = HorizontalPodAutoscaler::deserialize(&object).ok();
-    if let Some(hpa) = hpa.filter(|_| kind != AutoscalerKind::ScaledObject)
+    if let Some(hpa) = hpa.filter(|_| !has_triggers(kind))
         && let Some(fields) = object.as_object_mut()
     {
         fields.insert("status".into(), json!(hpa_status(&hpa.spec, &record.decision.status)));
