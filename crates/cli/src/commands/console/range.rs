@@ -70,10 +70,12 @@ pub(super) async fn read(
     let range = range.filter(|range| RANGE_SECONDS.contains(range));
     let range =
         range.ok_or_else(|| ApiError::new(400, "`range` is between one hour and thirty days, in seconds"))?;
-    let hpa = match path.autoscaler()?.map(|named| named.kind) {
-        Some(AutoscalerKind::Hpa) => path.name.to_owned(),
-        Some(AutoscalerKind::ScaledObject) => format!("{GENERATED_HPA}{}", path.name),
-        _ => return Err(ApiError::new(400, "kube-state-metrics has series of HPAs only")),
+    let hpa = match path.autoscaler()?.kind {
+        AutoscalerKind::Hpa => path.name.to_owned(),
+        AutoscalerKind::ScaledObject => format!("{GENERATED_HPA}{}", path.name),
+        AutoscalerKind::Autoscaler | AutoscalerKind::ScaledJob => {
+            return Err(ApiError::new(400, "kube-state-metrics has series of HPAs only"));
+        }
     };
     let report = format!("/apis/{}/{}/{}", reports::API_VERSION, reports::RESOURCE, reports::CURRENT);
     // Whatever the cause: the autoscaler itself is there, which another code would deny.
