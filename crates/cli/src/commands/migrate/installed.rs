@@ -154,7 +154,7 @@ impl InstalledProgram {
             match rest.strip_prefix('=') {
                 Some(value) => found = Some(value),
                 None if rest.is_empty() => {
-                    found = self.arguments.get(index + 1).map(String::as_str).or(found)
+                    found = self.arguments.get(index + 1).map(String::as_str).or(found);
                 }
                 None => {}
             }
@@ -175,8 +175,8 @@ impl InstalledProgram {
         let map = volume.pointer("/configMap/name")?.as_str()?;
         let path = inside(file, mount)?;
         let items = volume.pointer("/configMap/items").and_then(Value::as_array);
-        let item = items.into_iter().flatten().find(|item| text(item, "/path") == path);
-        Some((map, item.map_or(path.clone(), |item| text(item, "/key").to_owned())))
+        let item = items.into_iter().flatten().find(|item| text(item, "/path") == path.as_str());
+        Some((map, item.map_or(path, |item| text(item, "/key").to_owned())))
     }
 }
 

@@ -114,7 +114,7 @@ fn without_unknown_parameters(object: &mut Value) -> Vec<(String, String)> {
         let metadata = raw.get_mut("metadata").and_then(Value::as_object_mut);
         let Some(metadata) = metadata else { continue };
         for unknown in parameters::unknown(known.parameters, &given) {
-            let key = unknown.key.to_string();
+            let key = unknown.key;
             metadata.shift_remove(&key);
             let near = unknown.nearest.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
             let field = format!("spec.triggers[{index}].metadata[{key}]");

@@ -71,8 +71,8 @@ fn problems(text: &mut String, page: Page, all: &[MigrationProblem]) {
                 == (problem.impact, problem.from, &problem.field, &problem.message)
         };
         match groups.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, objects)) => objects.push(&problem.object),
-            None => groups.push((problem, vec![&problem.object])),
+            Some((_, objects)) => objects.push(problem.object.as_str()),
+            None => groups.push((problem, vec![problem.object.as_str()])),
         }
     }
     if !groups.is_empty() {

@@ -303,11 +303,11 @@ fn switches(
 /// Whether the API of a group leads to a program. An API whose Service is not known does not.
 fn leads_to(state: &ClusterState, group: &str, program: &InstalledProgram) -> bool {
     let apis = state.api_services.iter().filter(|api| text(api, "/spec/group") == group);
-    let services = apis.filter_map(|api| {
+    let mut services = apis.filter_map(|api| {
         let (namespace, name) = (text(api, "/spec/service/namespace"), text(api, "/spec/service/name"));
         state.services.iter().find(|service| super::look::is_named(service, namespace, name))
     });
-    services.into_iter().any(|service| program.is_behind(service))
+    services.any(|service| program.is_behind(service))
 }
 
 /// Lets Helm own the APIServices that were patched, so that upgrades keep them.

@@ -6,7 +6,7 @@ use super::installed::{InstalledProgram, Program};
 use super::look::{AdapterRules, ClusterState};
 use super::plan::{Destination, plans};
 use super::problem::{MigrationProblem, SwitchImpact};
-use super::report::report;
+use super::report::{MetricsApi, report};
 use super::{Peer, page};
 use crate::live::page::Page;
 
@@ -114,9 +114,9 @@ fn healthy_installation_breaks_nothing() {
         {"timezone": "UTC", "start": "0 8 * * *", "end": "0 18 * * *", "desiredReplicas": "3"}});
     state.keda_objects = vec![scaled_object("orders", &trigger)];
     let report = report(&state, &[]);
-    assert_eq!(report.problems, []);
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
     assert!(!report.breaks());
-    let owners: Vec<&str> = report.apis.iter().map(|api| api.owner_title()).collect();
+    let owners: Vec<&str> = report.apis.iter().map(MetricsApi::owner_title).collect();
     assert_eq!(owners, ["metrics-server", "KEDA's metrics adapter"]);
     let text = page::report(&report, PAGE);
     assert!(text.contains("Objects: 3 HorizontalPodAutoscaler, 1 ScaledObject\n"), "{text}");

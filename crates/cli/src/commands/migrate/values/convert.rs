@@ -50,9 +50,13 @@ impl ConvertedValues {
             let Some(fields) = place.as_object_mut() else { return };
             place = fields.entry(key).or_insert(Value::Null);
         }
-        match (place.as_object_mut(), value) {
-            (Some(known), Value::Object(fields)) => known.extend(fields),
-            (_, value) => *place = value,
+        match value {
+            Value::Object(fields) if place.is_object() => {
+                if let Some(known) = place.as_object_mut() {
+                    known.extend(fields);
+                }
+            }
+            value => *place = value,
         }
     }
 
@@ -103,7 +107,7 @@ fn walk(converted: &mut ConvertedValues, table: ValueTable, path: &str, value: &
 /// The rule of a path, or that of the nearest path above which says that it is not needed or lost.
 fn rule(table: ValueTable, path: &str) -> Option<ValueRule> {
     let find = |path: &str| table.iter().find(|(known, _)| *known == path).map(|(_, rule)| *rule);
-    let above = path.match_indices('.').rev().filter_map(|(at, _)| find(path.get(..at)?));
+    let mut above = path.match_indices('.').rev().filter_map(|(at, _)| find(path.get(..at)?));
     let is_general = |rule: &ValueRule| matches!(rule, ValueRule::Unneeded | ValueRule::Lost(_));
-    find(path).or_else(|| above.into_iter().find(is_general))
+    find(path).or_else(|| above.find(is_general))
 }
