@@ -2,8 +2,6 @@
 //! lead every metrics API to another server and back, while an HPA controller reads it. Nothing is scaled by that, and the HPA stays
 //! as it is.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 use testbed::program::Room;
@@ -11,6 +9,7 @@ use testbed::program::Room;
 use crate::env::subject::{kubelet_flags, prometheus_flags, serving_flags, started};
 use crate::env::{Kubectl, Scaler, TestNamespace, alone_on_both, direct, free_port, peers, program, until};
 use crate::faults::admin;
+use crate::shared::program::json_of;
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/kube-system/deployments";
@@ -23,20 +22,6 @@ const PROGRAMS: [(&str, &str); 2] = [
 ];
 /// Reads of the HPA controller by which a server is known to be in use.
 const READS: u64 = 3;
-
-/// Runs `plimsoll migrate`; the exit code and what it printed.
-fn migrate(ns: &TestNamespace, arguments: &[&str]) -> (Option<i32>, Value) {
-    let room = Room::new().unwrap();
-    let config = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
-    let mut command = Command::new(program());
-    command.arg("migrate").args(arguments).args(["-o", "json", "--kubeconfig"]).arg(config);
-    let output = tokio::task::block_in_place(|| command.output().unwrap());
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (
-        output.status.code(),
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}")),
-    )
-}
 
 /// The patches of all plans, or those of the way back.
 fn patches(plans: &Value, part: &str) -> Vec<String> {
@@ -128,11 +113,13 @@ fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failu
         }});
         ns.create("/api/v1/namespaces/{ns}/services", &service).await;
 
-        let (_, report) = migrate(&ns, &["check", "--from", "metrics-server"]);
+        let (_, report) =
+            json_of(&ns.env.cluster.kubeconfig, &["migrate", "check", "--from", "metrics-server"]);
         let owners: Vec<&Value> =
             report["apis"].as_array().unwrap().iter().map(|api| &api["owner"]).collect();
         assert!(owners.iter().all(|owner| **owner == "metrics-server"), "{report}");
-        let (_, plans) = migrate(&ns, &["plan", "--namespace", &ns.namespace]);
+        let (_, plans) =
+            json_of(&ns.env.cluster.kubeconfig, &["migrate", "plan", "--namespace", &ns.namespace]);
         let (before, hpa) = (registered(&ns).await, still(&ns, "web").await);
         let generation =
             ns.read("/apis/apps/v1/namespaces/{ns}/deployments/web").await["metadata"]["generation"].clone();

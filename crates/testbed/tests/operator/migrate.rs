@@ -1,26 +1,10 @@
 //! `plimsoll migrate` on a cluster with KEDA's objects: what would break, and the commands that stop and start KEDA.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 use testbed::harness::Failure;
-use testbed::program::Room;
 
-use crate::env::{TestNamespace, deployment, on_both, program};
-
-/// Runs `plimsoll migrate`; the exit code and what it printed.
-fn migrate(ns: &TestNamespace, arguments: &[&str]) -> (Option<i32>, Value) {
-    let room = Room::new().unwrap();
-    let config = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
-    let mut command = Command::new(program());
-    command.arg("migrate").args(arguments).args(["-o", "json", "--kubeconfig"]).arg(config);
-    let output = tokio::task::block_in_place(|| command.output().unwrap());
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (
-        output.status.code(),
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}")),
-    )
-}
+use crate::env::{deployment, on_both};
+use crate::shared::program::json_of;
 
 #[test]
 fn broken_objects_are_named_and_the_plan_stops_and_starts_keda() -> Result<(), Failure> {
@@ -42,7 +26,7 @@ fn broken_objects_are_named_and_the_plan_stops_and_starts_keda() -> Result<(), F
         container["args"] = json!(["--leader-elect", "--no-such-flag", "--zap-log-level=debug"]);
         kubectl.apply(&keda);
 
-        let (code, report) = migrate(&ns, &["check", "--from", "keda"]);
+        let (code, report) = json_of(&ns.env.cluster.kubeconfig, &["migrate", "check", "--from", "keda"]);
         assert_eq!(code, Some(3), "{report}");
         let problems = report["problems"].as_array().unwrap();
         let of = |object: &str| -> Vec<&Value> {
@@ -53,12 +37,13 @@ fn broken_objects_are_named_and_the_plan_stops_and_starts_keda() -> Result<(), F
                 .collect()
         };
         let namespace = &ns.namespace;
-        assert_eq!(of(&format!("ScaledObject {namespace}/misspelt")), ["spec.triggers[0].type"], "{report}");
+        let misspelt = of(&format!("ScaledObject {namespace}/misspelt"));
+        assert!(misspelt.contains(&&json!("spec.triggers[0].type")), "{report}");
         assert_eq!(of(&format!("ScaledObject {namespace}/good")), [""; 0], "{report}");
         assert_eq!(of(&format!("{namespace}/keda-operator")), ["--no-such-flag"], "{report}");
 
         // The plan is for one KEDA; tests side by side have one each.
-        let (code, plans) = migrate(&ns, &["plan", "--from", "keda"]);
+        let (code, plans) = json_of(&ns.env.cluster.kubeconfig, &["migrate", "plan", "--from", "keda"]);
         assert_eq!(code, Some(0), "{plans}");
         let steps = plans[0]["steps"].as_array().unwrap();
         let stop = steps

@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use serde_json::Value;
+use testbed::program::Room;
+
 /// Names another binary than the one that is built here.
 const PROGRAM: &str = "PLIMSOLL_PROGRAM";
 
@@ -27,6 +30,18 @@ pub(crate) fn program() -> &'static Path {
         let own = std::env::current_exe().unwrap();
         own.parent().and_then(Path::parent).unwrap().join("plimsoll")
     })
+}
+
+/// Runs a command of our binary that prints JSON about a cluster; the exit code and what it printed.
+pub(crate) fn json_of(kubeconfig: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+    let room = Room::new().unwrap();
+    let config = room.write("kubeconfig", kubeconfig).unwrap();
+    let mut command = Command::new(program());
+    command.args(arguments).args(["-o", "json", "--kubeconfig"]).arg(config);
+    let output = tokio::task::block_in_place(|| command.output().unwrap());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = serde_json::from_slice(&output.stdout);
+    (output.status.code(), printed.unwrap_or_else(|error| panic!("{arguments:?}: {error}: {said}")))
 }
 
 /// A port that nobody listens on, and that nobody else here is given.
