@@ -1,5 +1,3 @@
-use std::collections::HashMap;
-
 use prost::Message as _;
 use tonic::Status;
 
@@ -8,7 +6,7 @@ use crate::test_support::grpc_server::grpc_server;
 use crate::test_support::{read, trigger};
 
 fn offsets(pairs: &[(u32, u64)]) -> OffsetsReply {
-    OffsetsReply { offsets: HashMap::from_iter(pairs.iter().copied()) }
+    OffsetsReply { offsets: pairs.iter().copied().collect() }
 }
 
 #[tokio::test]

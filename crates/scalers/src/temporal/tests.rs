@@ -71,13 +71,13 @@ async fn read_at(
     Ok((reading.values[0].value.canonical(), reading.active))
 }
 
-fn stats(backlog: i64) -> Option<TaskQueueStats> {
-    Some(TaskQueueStats { backlog })
+fn stats(backlog: i64) -> TaskQueueStats {
+    TaskQueueStats { backlog }
 }
 
 #[tokio::test]
 async fn backlog_of_all_types_without_versions() {
-    let answer = DescribeTaskQueueResponse { stats: stats(4), ..DescribeTaskQueueResponse::default() };
+    let answer = DescribeTaskQueueResponse { stats: Some(stats(4)), ..DescribeTaskQueueResponse::default() };
     let address = serving("DescribeTaskQueue", answer, |headers, message| {
         let asked = DescribeTaskQueueRequest::decode(message).unwrap();
         let queue = asked.task_queue.unwrap();
@@ -104,7 +104,8 @@ async fn servers_without_statistics_are_an_error() {
 
 #[tokio::test]
 async fn backlog_of_rules_based_versions() {
-    let types = HashMap::from([(1, TypeInfo { stats: stats(3) }), (2, TypeInfo { stats: stats(5) })]);
+    let types =
+        HashMap::from([(1, TypeInfo { stats: Some(stats(3)) }), (2, TypeInfo { stats: Some(stats(5)) })]);
     let versions = HashMap::from([("b".to_owned(), VersionInfo { types })]);
     let answer = DescribeTaskQueueResponse { versions, stats: None };
     let address = serving("DescribeTaskQueue", answer, |_, message| {
@@ -120,8 +121,11 @@ async fn backlog_of_rules_based_versions() {
 
 #[tokio::test]
 async fn backlog_of_a_worker_deployment() {
-    let queue =
-        |name: &str, kind, backlog| DeploymentQueue { name: name.to_owned(), kind, stats: stats(backlog) };
+    let queue = |name: &str, kind, backlog| DeploymentQueue {
+        name: name.to_owned(),
+        kind,
+        stats: Some(stats(backlog)),
+    };
     let queues = vec![queue("q", 1, 1), queue("q", 2, 2), queue("other", 1, 100)];
     let answer = DescribeDeploymentResponse { info: Some(DeploymentInfo { status: DRAINING }), queues };
     let address = serving("DescribeWorkerDeploymentVersion", answer, |_, message| {
@@ -147,7 +151,7 @@ async fn backlog_of_a_worker_deployment() {
 async fn running_workflows_keep_a_trigger_active() {
     let address = grpc_server(|path, _, message| match path.rsplit('/').next() {
         Some("DescribeTaskQueue") => {
-            let answer = DescribeTaskQueueResponse { stats: stats(0), ..DescribeTaskQueueResponse::default() };
+            let answer = DescribeTaskQueueResponse { stats: Some(stats(0)), ..DescribeTaskQueueResponse::default() };
             Ok(answer.encode_to_vec())
         }
         Some("CountWorkflowExecutions") => {
@@ -176,7 +180,7 @@ async fn running_workflows_keep_a_trigger_active() {
 
 #[tokio::test]
 async fn api_keys_are_sent_and_not_shown() {
-    let answer = DescribeTaskQueueResponse { stats: stats(4), ..DescribeTaskQueueResponse::default() };
+    let answer = DescribeTaskQueueResponse { stats: Some(stats(4)), ..DescribeTaskQueueResponse::default() };
     let address = serving("DescribeTaskQueue", answer, |headers, _| {
         assert_eq!(headers.get("authorization").unwrap(), "Bearer hunter2");
     })

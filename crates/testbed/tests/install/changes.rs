@@ -61,7 +61,9 @@ pub(crate) fn rolling_update(cluster: &Cluster) {
         for role in ROLES {
             cluster.kubectl(&format!("rollout restart deployment/{role} --namespace {SYSTEM}"));
         }
-        ROLES.iter().for_each(|role| cluster.rolled_out(role));
+        for role in ROLES {
+            cluster.rolled_out(role);
+        }
     });
     assert!(errors.is_empty(), "{errors:#?}");
 }
@@ -69,7 +71,9 @@ pub(crate) fn rolling_update(cluster: &Cluster) {
 pub(crate) fn drain(cluster: &Cluster) {
     let errors = cluster.while_asking(NODE_METRICS, || {
         cluster.kubectl("drain node-2 --ignore-daemonsets --delete-emptydir-data --timeout 5m");
-        ROLES.iter().for_each(|role| cluster.rolled_out(role));
+        for role in ROLES {
+            cluster.rolled_out(role);
+        }
     });
     assert!(errors.is_empty(), "{errors:#?}");
     for pod in ROLES.iter().flat_map(|role| cluster.pods(role)) {

@@ -30,12 +30,15 @@ mod roles;
 
 use cluster::Cluster;
 
+/// A name, and what is done.
+type InstallStep = (&'static str, fn(&Cluster));
+
 /// One test, because its steps build on each other and share a cluster that takes minutes to start.
 #[test]
 #[ignore = "needs root and an image: make test-install"]
 fn every_role_runs_in_pods_on_real_nodes() {
     let cluster = Cluster::start();
-    let steps: [(&str, fn(&Cluster)); 11] = [
+    let steps: [InstallStep; 11] = [
         ("every role becomes ready", roles::become_ready),
         ("kubectl reads what they serve", roles::serve),
         ("an HPA follows real load", load::is_followed),

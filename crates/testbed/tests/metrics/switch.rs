@@ -138,7 +138,9 @@ fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failu
             ns.until_answer(path, |code, _| code == 200).await;
         }
 
-        patches(&plans, "back").iter().for_each(|line| patch(&kubectl, line));
+        for line in patches(&plans, "back") {
+            patch(&kubectl, &line);
+        }
         assert_eq!(registered(&ns).await, before);
         until_read(&ns, ns.env.subject.resource_port).await;
         assert_eq!(still(&ns, "web").await, hpa);

@@ -142,7 +142,7 @@ impl Reader<'_> {
                 }
             };
             objects.extend(page.get("items").and_then(Value::as_array).into_iter().flatten().cloned());
-            rest = text(&page, "/metadata/continue").to_owned();
+            text(&page, "/metadata/continue").clone_into(&mut rest);
             if rest.is_empty() {
                 return Some(objects);
             }

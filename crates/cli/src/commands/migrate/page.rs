@@ -106,7 +106,9 @@ pub(super) fn plans(plans: &[SwitchPlan], back: bool) -> String {
             let title = if back { format!("undo: {}", step.title) } else { step.title.clone() };
             let _ = writeln!(text, "\n# {}. {title}", index + 1);
             let commands = if back { &step.back } else { &step.commands };
-            commands.iter().for_each(|command| text.push_str(&format!("{command}\n")));
+            for command in commands {
+                text.push_str(&format!("{command}\n"));
+            }
             if !back && !step.back.is_empty() {
                 text.push_str("#    back:\n");
                 step.back.iter().for_each(|command| text.push_str(&format!("#    {command}\n")));

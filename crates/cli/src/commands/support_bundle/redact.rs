@@ -50,7 +50,7 @@ fn walk(value: &mut Value, name: &str, parent: &str) {
             let is_variable = fields.contains_key("name") && fields.contains_key("value");
             for (key, value) in fields {
                 match value {
-                    Value::String(text) if key == "value" && is_variable => *text = REDACTED.to_owned(),
+                    Value::String(text) if key == "value" && is_variable => REDACTED.clone_into(text),
                     // The path of a webhook is often its password.
                     Value::String(text) if key == "uri" => *text = origin(text),
                     _ => walk(value, key, name),
@@ -59,7 +59,7 @@ fn walk(value: &mut Value, name: &str, parent: &str) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| walk(item, name, parent)),
         // References name a Secret and a key in it, which are no secrets.
-        Value::String(text) if is_secret(name) && !is_reference(parent) => *text = REDACTED.to_owned(),
+        Value::String(text) if is_secret(name) && !is_reference(parent) => REDACTED.clone_into(text),
         Value::String(text) => *text = self::text(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

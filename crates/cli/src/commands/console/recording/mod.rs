@@ -156,7 +156,7 @@ impl RecordedCluster {
                         _ => "",
                     })
             };
-            return Some(list("EventList", self.events.of(wanted)));
+            return Some(list("EventList", &self.events.of(wanted)));
         }
         let (plural, name) = match rest {
             [plural] => (*plural, None),
@@ -170,11 +170,12 @@ impl RecordedCluster {
             return self.objects.get(&key).cloned();
         }
         let found = self.objects.iter().filter(|(key, _)| key.kind == kind && in_namespace(key));
-        Some(list(&format!("{}List", kind.name()), found.map(|(_, object)| object.clone()).collect()))
+        let found: Vec<Value> = found.map(|(_, object)| object.clone()).collect();
+        Some(list(&format!("{}List", kind.name()), &found))
     }
 }
 
-fn list(kind: &str, items: Vec<Value>) -> Value {
+fn list(kind: &str, items: &[Value]) -> Value {
     json!({"kind": kind, "metadata": {}, "items": items})
 }
 

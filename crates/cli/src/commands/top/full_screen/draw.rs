@@ -57,12 +57,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut TopState, colour: bool, no
 
 fn style(line: &ScreenLine, colour: bool) -> Style {
     let style = match line.paint {
-        Paint::Plain => Style::new(),
         Paint::Bold => Style::new().add_modifier(Modifier::BOLD),
         Paint::Dim => Style::new().add_modifier(Modifier::DIM),
         Paint::Yellow if colour => Style::new().fg(Color::Yellow),
         Paint::Red if colour => Style::new().fg(Color::Red),
-        Paint::Yellow | Paint::Red => Style::new(),
+        Paint::Plain | Paint::Yellow | Paint::Red => Style::new(),
     };
     if line.is_selected { style.add_modifier(Modifier::REVERSED) } else { style }
 }
