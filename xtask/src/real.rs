@@ -165,8 +165,11 @@ fn build(args: &Build) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds what is missing before the time to start is measured.
+/// Builds what is missing before the time to start is measured, unless the start is bound to fail.
 fn ensure(args: &Up) -> anyhow::Result<()> {
+    if args.real_nodes.is_some() && !testbed::node::is_root() {
+        return Err(testbed::Error::NotRoot.into());
+    }
     Parts::of_release(args.release.release(), &Cache::of_user()?, &mut Progress::stderr())?;
     Ok(())
 }

@@ -66,7 +66,7 @@ pub const CACHE_VARIABLE: &str = "PLIMSOLL_CACHE";
 pub const ATTACH: &str = "PLIMSOLL_TESTBED";
 
 enum SharedPlane {
-    Attached(Access),
+    Attached(Box<Access>),
     Started(Box<ControlPlane>),
 }
 
@@ -74,7 +74,7 @@ enum SharedPlane {
 pub fn shared() -> Result<&'static Access, &'static Error> {
     static SHARED: OnceLock<Result<SharedPlane, Error>> = OnceLock::new();
     let made = SHARED.get_or_init(|| match std::env::var_os(ATTACH) {
-        Some(folder) => Access::open(folder.as_ref()).map(SharedPlane::Attached),
+        Some(folder) => Access::open(folder.as_ref()).map(|access| SharedPlane::Attached(Box::new(access))),
         None => ControlPlane::start(&Options::default()).map(|plane| SharedPlane::Started(Box::new(plane))),
     });
     match made {
