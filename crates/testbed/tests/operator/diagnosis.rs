@@ -1,4 +1,4 @@
-//! Broken ScaledObjects on both clusters: the first line of `plimsoll why` names the cause. The set-ups of HPAs are in the tests of
+//! Broken ScaledObjects and ScaledJobs on both clusters: the first line of `plimsoll why` names the cause. The set-ups of HPAs are in the tests of
 //! the controller.
 
 use http::Method;
@@ -9,13 +9,15 @@ use crate::env::{Says, TestNamespace, deployment, free_port, metrics_api, on_bot
 use crate::shared::why::Why;
 
 const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
+const JOBS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs";
 const AUTHENTICATIONS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/triggerauthentications";
 /// A token that no Secret has.
 const TOKEN: &str = "token-1f0c77";
 
-/// One set-up: a ScaledObject with the trigger `metrics-api`, the expected cause, and words of the first line.
+/// One set-up: a ScaledObject or ScaledJob with the trigger `metrics-api`, the expected cause, and words of the first line.
 struct SetUp {
     name: &'static str,
+    is_job: bool,
     /// Replicas of the target; none: there is no target.
     replicas: Option<u32>,
     /// The answer of the source.
@@ -27,9 +29,31 @@ struct SetUp {
     words: &'static str,
 }
 
+impl SetUp {
+    /// `so/orders`.
+    fn full_name(&self) -> String {
+        format!("{}/{}", if self.is_job { "sj" } else { "so" }, self.name)
+    }
+
+    /// Where objects of its kind are.
+    fn collection(&self) -> &'static str {
+        if self.is_job { JOBS } else { OBJECTS }
+    }
+
+    fn of_jobs(self) -> Self {
+        Self { is_job: true, replicas: None, ..self }
+    }
+}
+
+/// Lets the trigger ask a port that nobody listens on.
+fn ask_nobody(object: &mut Value) {
+    object["spec"]["triggers"][0]["metadata"]["url"] = json!(format!("http://127.0.0.1:{}/", free_port()));
+}
+
 fn set_ups() -> Vec<SetUp> {
     let set_up = |name, says, change: fn(&mut Value), id, words| SetUp {
         name,
+        is_job: false,
         replicas: Some(2),
         says,
         change,
@@ -40,10 +64,7 @@ fn set_ups() -> Vec<SetUp> {
         set_up(
             "why-refused",
             Says::Value(15),
-            |object| {
-                object["spec"]["triggers"][0]["metadata"]["url"] =
-                    json!(format!("http://127.0.0.1:{}/", free_port()));
-            },
+            ask_nobody,
             "trigger-connection-refused",
             "the source of trigger metrics-api refuses the connection: ",
         ),
@@ -144,6 +165,22 @@ fn set_ups() -> Vec<SetUp> {
             "two-autoscalers",
             "Deployment {ns}/why-rival is also scaled by hpa/why-rival",
         ),
+        set_up(
+            "why-job-refused",
+            Says::Value(15),
+            ask_nobody,
+            "trigger-connection-refused",
+            "the source of trigger metrics-api refuses the connection: ",
+        )
+        .of_jobs(),
+        set_up(
+            "why-job-rest",
+            Says::Value(0),
+            |_| (),
+            "nothing-active",
+            "no trigger is active, so no jobs are created",
+        )
+        .of_jobs(),
     ]
 }
 
@@ -175,12 +212,12 @@ fn first_line_of_why_names_the_cause() -> Result<(), Failure> {
         let why = Why::new(&ns.env.cluster.kubeconfig, &ns.namespace);
         let mut open: Vec<&SetUp> = all.iter().collect();
         ns.until("the causes", async || {
-            let names: Vec<String> = open.iter().map(|set_up| format!("so/{}", set_up.name)).collect();
+            let names: Vec<String> = open.iter().map(|set_up| set_up.full_name()).collect();
             let answer = why.explain(&names).await?;
             let mut wrong = Vec::new();
             open.retain(|set_up| {
                 let words = set_up.words.replace("{ns}", &ns.namespace);
-                let missed = answer.misses(&format!("so/{}", set_up.name), set_up.id, &words);
+                let missed = answer.misses(&set_up.full_name(), set_up.id, &words);
                 wrong.extend(missed.clone());
                 missed.is_some()
             });
@@ -188,7 +225,7 @@ fn first_line_of_why_names_the_cause() -> Result<(), Failure> {
         })
         .await;
         for set_up in &all {
-            ns.send(Method::DELETE, &format!("{OBJECTS}/{}", set_up.name), None).await;
+            ns.send(Method::DELETE, &format!("{}/{}", set_up.collection(), set_up.name), None).await;
         }
         operator.check();
     })
@@ -217,7 +254,8 @@ async fn create(ns: &TestNamespace, set_up: &SetUp) {
     if let Some(replicas) = replicas {
         post(ns, "/apis/apps/v1/namespaces/{ns}/deployments", &deployment(name, *replicas)).await;
     }
-    let mut object = ns.scaled_object(name, &json!({"triggers": [metrics_api(ns, name, "10")]}));
+    let mut object = if set_up.is_job { ns.scaled_job(name, 4) } else { ns.scaled_object(name, &json!({})) };
+    object["spec"]["triggers"] = json!([metrics_api(ns, name, "10")]);
     change(&mut object);
-    post(ns, OBJECTS, &object).await;
+    post(ns, set_up.collection(), &object).await;
 }

@@ -55,13 +55,13 @@ const ON_CLUSTERS: &[(&str, &[&str])] = &[
     ("scale-up-disabled", &["up-off"]),
     ("scale-down-disabled", &["down-off"]),
     ("within-tolerance", &["steady"]),
-    ("trigger-connection-refused", &["why-refused"]),
+    ("trigger-connection-refused", &["why-refused", "why-job-refused"]),
     ("trigger-timeout", &["why-hangs"]),
     ("trigger-authentication", &["why-denied", "why-no-authentication", "why-no-secret", "why-no-key"]),
     ("trigger-parameters", &["why-no-url"]),
     ("trigger-failed", &["why-fails", "why-fallback"]),
     ("cooldown", &["why-cooldown"]),
-    ("nothing-active", &["why-rest"]),
+    ("nothing-active", &["why-rest", "why-job-rest"]),
     ("failed-metric-blocks-scale-down", &["partial"]),
 ];
 
