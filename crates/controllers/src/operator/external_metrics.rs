@@ -17,6 +17,7 @@ use super::apply::Applier;
 use super::context::OperatorContext;
 use super::effect::Effect;
 use super::id::{EventSubject, ResourceId};
+use super::poll::SHARED_SAMPLE_MAX_AGE;
 use super::raw_metrics::MetricRequester;
 use super::scaled_resource::ScaledResource;
 use super::scalers_cache::{SampleOrigin, SampleQuery, object_samples};
@@ -69,7 +70,12 @@ impl ScaledObjectMetrics {
         let scalers = context.scalers(&entry, &owner);
         let records = entry.state().records.clone();
         let settings = &context.settings;
-        let max_age = settings.max_age(settings.sample_age);
+        let is_observed = settings.profile.behavior().operator.reuses_hpa_observations
+            && activity::uses_hpa_observations(&object);
+        // Polls of such an object do not query its triggers. If requests of its HPA did not either, the HPA would be late.
+        let sample_age =
+            if is_observed { settings.sample_age.min(SHARED_SAMPLE_MAX_AGE) } else { settings.sample_age };
+        let max_age = settings.max_age(sample_age);
         let sample_query = SampleQuery {
             max_age,
             max_failure_age: max_age,
@@ -87,8 +93,6 @@ impl ScaledObjectMetrics {
         let query =
             MetricQuery { now: context.clock.now(), object: &object, metric, formula: scalers.formula() };
         let answer = activity::respond(&query, &samples, &facts, settings.compat);
-        let is_observed = settings.profile.behavior().operator.reuses_hpa_observations
-            && activity::uses_hpa_observations(&object);
         if is_observed {
             let observed = activity::observations(&query, &samples, &facts, settings.compat);
             entry.state().observed.add(object.metadata.generation, observed);

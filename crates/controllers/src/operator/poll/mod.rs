@@ -22,7 +22,7 @@ use super::context::OperatorContext;
 use super::id::{ResourceId, ResourceKind};
 
 /// A sample that an HPA has requested within this time is used by a poll too.
-const SHARED_SAMPLE_MAX_AGE: Duration = Duration::from_secs(1);
+pub(crate) const SHARED_SAMPLE_MAX_AGE: Duration = Duration::from_secs(1);
 
 /// What a poll has found out about the object itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,7 +12,10 @@ use crate::operator::OperatorSettings;
 
 /// An operator that shares no samples, so that every query is counted.
 async fn env(profile: KedaProfile) -> TestEnv {
-    let settings = OperatorSettings { profile, sample_age: Duration::ZERO, ..OperatorSettings::default() };
+    env_with(OperatorSettings { profile, sample_age: Duration::ZERO, ..OperatorSettings::default() }).await
+}
+
+async fn env_with(settings: OperatorSettings) -> TestEnv {
     let env = TestEnv::with(settings).await;
     env.deployment("worker", 1).await;
     env.sources.set("orders", SourceResponse::Value(25));
@@ -70,6 +73,16 @@ async fn polls_use_what_the_hpa_has_requested() {
     env.until("it is queried again", async || env.condition("worker", "Ready").await.0 == "True").await;
     set_scaling_active(&env, "False").await;
     assert!(queries(&env, 6, true).await > 6);
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_reach_the_source_where_polls_do_not() {
+    let env = env_with(OperatorSettings { profile: KedaProfile::V2_21, ..OperatorSettings::default() }).await;
+    set_scaling_active(&env, "True").await;
+    // The first request may use the sample of a poll that has just ended.
+    queries(&env, 1, true).await;
+    assert_eq!(queries(&env, 6, true).await, 6, "a sample of the request before is too old");
     env.stop().await;
 }
 
