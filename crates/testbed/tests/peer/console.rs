@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 use localkube::metrics::{MetricsApi, MetricsSettings, Series};
 use serde_json::{Value, json};
-use testbed::harness::{Failure, WAIT_TIMEOUT, eventually};
+use testbed::harness::{Failure, WAIT_TIMEOUT, eventually, until};
 use testbed::peer::Peer;
 use testbed::program::{Program, Room};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -142,10 +142,14 @@ async fn console_shows_what_kubernetes_own_controller_does_and_what_is_missing()
     script.set_external(&here, "queue", Series::milli(i64::from(replicas) * 10_000));
     page.until(&format!("\"replicas\":{replicas}")).await;
     let base = format!("/api/v1/autoscalers/{here}/hpa/web");
-    let history = console.json(&format!("{base}/history")).await;
-    let counts: Vec<&Value> =
-        history["points"].as_array().unwrap().iter().map(|point| &point["current"]).collect();
-    assert!(counts.contains(&&json!(2)) && counts.last() == Some(&&json!(replicas)), "{history}");
+    let history = until("both counts in the history", async || {
+        let history = console.json(&format!("{base}/history")).await;
+        let points = history["points"].as_array().unwrap();
+        let has_both = points.iter().any(|point| point["current"] == 2)
+            && points.last().is_some_and(|point| point["current"] == replicas);
+        if has_both { Ok(history) } else { Err(history) }
+    })
+    .await;
     assert_eq!((&history["source"], &history["metrics"][0]["name"]), (&json!("status"), &json!("queue")));
     let detail = eventually("the event of the change", async || {
         let detail = console.json(&base).await;
@@ -166,7 +170,7 @@ async fn console_shows_what_kubernetes_own_controller_does_and_what_is_missing()
     let mut page = viewer.ask("/api/v1/events").await;
     page.until(&format!("you may not list horizontalpodautoscalers of all namespaces; shown: {here}\""))
         .await;
-    assert!(page.text.contains(&format!("\"id\":\"{here}/hpa/web\"")), "{}", page.text);
+    page.until(&format!("\"id\":\"{here}/hpa/web\"")).await;
     assert!(!page.text.contains("you may not list scaledobjects"), "the cluster has none: {}", page.text);
     let other = viewer.ask("/api/v1/autoscalers/default/hpa/web").await.rest().await;
     assert!(other.starts_with("HTTP/1.1 403"), "{other}");
