@@ -25,11 +25,11 @@ releases: releases-kubernetes
 
 # $(1): arguments of `real build` that build what is compared with. $(2): the comparison.
 define if_built
-	@mkdir -p .plimsoll; $(XTASK) real build --check $(1) 2>>$(SKIPPED); status=$$?; \
+	@mkdir -p .plimsoll; missing=$$($(XTASK) real build --check $(1) 2>&1); status=$$?; \
 	case $$status in \
 	0) $(2) || { echo "once more:"; $(2); } ;; \
-	3) ;; \
-	*) exit $$status ;; \
+	3) echo "NOT COMPLETE: $${missing#error: }" >>$(SKIPPED) ;; \
+	*) echo "$$missing"; exit $$status ;; \
 	esac
 endef
 
