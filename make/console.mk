@@ -18,7 +18,7 @@ console-check: console/node_modules ## Check types, and that the committed asset
 # Part of `make test`: a machine without Node, or on which Chromium cannot be installed, lists the check as skipped.
 test-console: ## Test the web console's frontend in a real Chromium (needs Node; installs Chromium on Debian as root).
 	@if found=$$($(CONSOLE_TOOLS)); then \
-	  $(MAKE) --no-print-directory console-check && cd console && CHROMIUM="$$found" npm test --silent; \
+	  $(MAKE) --no-print-directory console-check && cd console && CHROMIUM="$$found" timeout --foreground 1200 npm test --silent; \
 	else \
 	  mkdir -p .plimsoll; \
 	  { echo "NOT COMPLETE: the web console was not tested in a browser: $$found."; \
